@@ -50,7 +50,8 @@ static void get(char *answer, size_t size)
     answer[length - 1] = 0;
 }
 
-static size_t add(char *line, size_t length, const char *format, va_list arguments)
+__attribute__((format(printf, 3, 0))) static size_t add(char *line, size_t length, const char *format,
+                                                        va_list arguments)
 {
     int more = vsnprintf(line + length, LINE_BYTES_MAX - length, format, arguments);
 

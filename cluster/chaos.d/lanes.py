@@ -32,6 +32,7 @@ class Picture:
     clients: list
     run: dict
     survived: dict
+    programs: list      # as the clients name themselves
     healed_us: int = 0
 
     def seconds(self, t_us):
@@ -143,7 +144,7 @@ def paint(events, verdict):
     picture = Picture(verdict.start_us, max(verdict.end_us, verdict.start_us + 1),
                       _order({operation.key for operation in verdict.operations}),
                       [Lane(f"node {number}") for number in sorted(numbers)], [Lane(name) for name in _order(names)],
-                      run, {})
+                      run, {}, sorted({event.fields["program"] for event in events if "program" in event.fields}))
     for number, lane in zip(sorted(numbers), picture.nodes):
         lane.states = _states(events, "node", number, picture.end_us)
     for lane in picture.clients:

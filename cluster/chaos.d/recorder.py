@@ -188,10 +188,14 @@ def read_line(line, greeted, keys):
     event = fields.get("event")
     if not isinstance(event, str) or event not in EVENTS:
         raise Malformed(f"{event!r} is no event that a client writes; there are {', '.join(EVENTS)}")
-    check_greeting(fields, greeted)
+    if (event == "hello") == greeted:
+        raise Malformed("a second hello" if greeted else f"{event} before hello: the first line is "
+                        f'{{"event":"hello","version":{VERSION}}}')
     for name in EVENTS[event]:
         if name not in fields:
             raise Malformed(f"{event} without {name}")
+    if event == "hello" and fields["version"] != VERSION:
+        raise Malformed(f"version {fields['version']!r} of the protocol is not known here; this is version {VERSION}")
     if "key" in EVENTS[event] and fields["key"] not in keys:
         raise Malformed(f"key {fields['key']!r} is none of QUORLOCK_CHAOS_KEYS ({', '.join(keys)})")
     for name, value in fields.items():
@@ -199,11 +203,3 @@ def read_line(line, greeted, keys):
         if wrong or (isinstance(value, int) and value > FAR):
             raise Malformed(wrong or f"{name} is {value}, too large")
     return fields
-
-
-def check_greeting(fields, greeted):
-    if (fields["event"] == "hello") == greeted:
-        raise Malformed("a second hello" if greeted else f"{fields['event']} before hello: the first line is "
-                        f'{{"event":"hello","version":{VERSION}}}')
-    if fields["event"] == "hello" and fields.get("version") != VERSION:
-        raise Malformed(f"version {fields.get('version')!r} of the protocol is not known here; this is version {VERSION}")

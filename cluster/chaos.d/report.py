@@ -124,6 +124,8 @@ def circumstances(run, verdict, picture):
             f"{plural(run.get('keys', 0), 'lock')}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
             f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
             f"in {run.get('place')}.")
+    if picture.programs:
+        text += f" The clients: {', '.join(picture.programs)}."
     if run.get("broken_rule"):
         text += f" Negative control: the clients break a rule on purpose ({run['broken_rule']})."
     return text

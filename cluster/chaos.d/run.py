@@ -84,7 +84,7 @@ class System:
         await self.greet()
 
     async def greet(self):
-        """No fault comes before every client runs: runtimes differ in how long that takes."""
+        """No fault and no end comes before every client runs: runtimes differ in how long that takes."""
         until = asyncio.get_running_loop().time() + GREETING_SECONDS
         while silent := [client for client in self.clients if not client.channel.greeted]:
             self.check_clients()
@@ -143,6 +143,7 @@ class System:
             await asyncio.sleep(0.05)
 
     async def end_clients(self):
+        await self.greet()
         for client in self.clients:
             client.expected_to_end = True
             client.signal(signal.SIGTERM)
@@ -264,7 +265,7 @@ def finish(system, faults):
 
 def stop_everything(system):
     for client in system.clients:
-        if client.process:
+        if client.process and client.process.poll() is None:
             client.signal(signal.SIGKILL)
     processes = [node.process for node in system.nodes] + [client.process for client in system.clients]
     processes += [system.links.process] if system.links else []

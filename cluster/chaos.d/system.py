@@ -247,7 +247,8 @@ class Client:
 
     def last_words(self):
         lines = self.words_file.read_text(errors="replace").splitlines()
-        return " / ".join(lines[-3:]) or "it says nothing on standard error"
+        words = " / ".join(lines[-3:]) or "it says nothing on standard error"
+        return "".join(letter if letter.isprintable() else " " for letter in words)
 
     def signal(self, number):
         """Sends a signal to the program with all that it started."""

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#define TOLD(name) getenv("QUORLOCK_CHAOS_" name)
+#define TOLD(name) told("QUORLOCK_CHAOS_" name)
 #define LIST_MAX   31
 
 static volatile sig_atomic_t stop;
@@ -18,6 +18,15 @@ static volatile sig_atomic_t stop;
 static void on_term(int number)
 {
     stop = number;
+}
+
+static char *told(const char *name)
+{
+    char *value = getenv(name);
+
+    if (value != NULL) return value;
+    (void)fprintf(stderr, "%s is not set: cluster/chaos --client starts this program\n", name);
+    exit(64);
 }
 
 static size_t list(const char **items, char *text)
@@ -81,7 +90,7 @@ static void work(quorlock_blocking_lock *lock, const char *key, uint64_t fence)
 
 static void operate(quorlock_blocking *client, const char *key)
 {
-    struct quorlock_options options = {.size = sizeof(options), .fencing = atoi(TOLD("FENCE"))};
+    struct quorlock_options options = {.size = sizeof(options), .fencing = *TOLD("FENCE") == '1'};
     struct quorlock_blocking_result result = {.size = sizeof(result)};
     quorlock_blocking_lock *lock = NULL;
 
@@ -105,7 +114,7 @@ int main(void)
     quorlock_blocking *client = NULL;
 
     options.max_lease_ms = (uint32_t)strtoul(TOLD("MAX_LEASE_MS"), NULL, 10);
-    if (quorlock_blocking_open(&client, &options) != 0) return 64;
+    if (n_keys == 0 || quorlock_blocking_open(&client, &options) != 0) return 64;
     (void)signal(SIGTERM, on_term);
     srand((unsigned)strtoul(TOLD("SEED"), NULL, 10));
     say("hello", "", ",\"version\":1,\"program\":\"example.c\"");

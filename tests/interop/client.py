@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A peer as a client of cluster/chaos: client.py PEER FOLDER, with PEER redsync, node-redlock, redisson-redlock or
-redisson-multilock, and the FOLDER where prepare.py has put it
+"""A peer as a client of cluster/chaos: client.py NAME FOLDER
 
-It becomes the peer's own program, which talks to the harness as quorlock-chaos(7) has it.
+NAME is redsync, node-redlock, redisson-redlock or redisson-multilock; FOLDER is where prepare.py has put the peer.
+
+It becomes that program, which talks to the harness as quorlock-chaos(7) has it.
 """
 import os
 import sys
@@ -16,15 +17,15 @@ EX_USAGE = 64
 
 def main():
     if len(sys.argv) != 3:
-        print("usage: client.py PEER FOLDER", file=sys.stderr)
+        print("usage: client.py NAME FOLDER", file=sys.stderr)
         return EX_USAGE
-    name, _, kind = sys.argv[1].partition("-") if sys.argv[1].startswith("redisson") else (sys.argv[1], "", "")
-    peer = peers.peer_named(name, sys.argv[2])
-    if not peer.prepared():
-        print(f"{name} is not prepared: run prepare.py {name} {sys.argv[2]}", file=sys.stderr)
+    peer = peers.peer_of_client(*sys.argv[1:])
+    # Whether it is up to date takes a while to see, and clients are replaced often.
+    if not os.path.exists(peer.stamp):
+        print(f"{peer.name} is not prepared: run prepare.py {peer.name} {peer.out}", file=sys.stderr)
         return EX_USAGE
-    words = peer.client(kind)
-    os.execvp(words[0], words)
+    words = peer.client(sys.argv[1])
+    return os.execvp(words[0], words)
 
 
 if __name__ == "__main__":

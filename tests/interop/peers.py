@@ -34,6 +34,7 @@ class Peer:
     """tools: name, words that print its version, the oldest version that will do."""
     name = ""
     tools = []
+    clients = []  # its names as clients of cluster/chaos
     # Of the servers' side.
     dialect = "plain"
 
@@ -77,6 +78,7 @@ class Peer:
 
 class Redsync(Peer):
     name = "redsync"
+    clients = ["redsync"]
     tools = [("go", ("go", "version"), (1, 19))]
 
     def prepare(self):
@@ -89,11 +91,13 @@ class Redsync(Peer):
         return [os.path.join(self.out, "peer"), *nodes]
 
     def client(self, _):
+        """The program that talks to cluster/chaos."""
         return [os.path.join(self.out, "peer"), "chaos"]
 
 
 class NodeRedlock(Peer):
     name = "node-redlock"
+    clients = ["node-redlock"]
     tools = [("node", ("node", "--version"), (16, 0)), ("npm", ("npm", "--version"), (7, 0))]
 
     def prepare(self):
@@ -110,6 +114,7 @@ class NodeRedlock(Peer):
 
 class Redisson(Peer):
     name = "redisson"
+    clients = ["redisson-redlock", "redisson-multilock"]
     dialect = "redisson"
     tools = [("mvn", ("mvn", "--version"), (3, 6)), ("javac", (java("javac"), "-version"), (11, 0))]
     watchdog_ms = 2000
@@ -125,11 +130,21 @@ class Redisson(Peer):
     def words(self, nodes):
         return self.program("Peer", str(self.watchdog_ms), *nodes)
 
-    def client(self, kind):
-        return self.program("Chaos", kind)
+    def client(self, name):
+        words = self.program("Chaos", name.removeprefix("redisson-"))
+        # In a process namespace, beside another one, it would warn of a file that both use, on standard output.
+        return [words[0], "-XX:-UsePerfData", *words[1:]]
 
 
 PEERS = {peer.name: peer for peer in (Redsync, NodeRedlock, Redisson)}
+
+
+def peer_of_client(name, out):
+    """The peer that has this name as a client of cluster/chaos."""
+    for peer in PEERS.values():
+        if name in peer.clients:
+            return peer(out)
+    sys.exit(f"'{name}' is no client; there are: {' '.join(name for peer in PEERS.values() for name in peer.clients)}")
 
 
 def peer_named(name, out):

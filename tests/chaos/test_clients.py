@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""cluster/chaos with clients of others: test_clients.py BUILD_BIN [TEST...]
+
+The examples of cluster/examples must be judged sound under faults that no lock of theirs can fail at, and each way to
+fail must be told for what it is. The runs mostly wait, so they go side by side.
+"""
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True  # the tree stays as it is
+sys.path.insert(0, str(ROOT / "cluster" / "chaos.d"))
+import history  # noqa: E402
+import judge  # noqa: E402
+import recorder  # noqa: E402
+from system import now_us  # noqa: E402
+
+LIMIT_S = 200
+SIDE_BY_SIDE = 4
+CALM = ("--seconds", "4", "--seed", "7", "--clients", "3", "--keys", "1", "--faults", "kill-client,reset")
+BIN, FOLDER, RUNS = "", "", {}
+POOL = concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE)
+
+# What the bad clients of these tests begin with.
+PRELUDE = """
+import json, os, signal, socket, sys, time
+KEY = os.environ["QUORLOCK_CHAOS_KEYS"].split(",")[0]
+NODE = os.environ["QUORLOCK_CHAOS_NODES"].split(",")[0].split(":")
+def now_us():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+def say(event, **fields):
+    print(json.dumps({"event": event, **fields}), flush=True)
+    return int((sys.stdin.readline() or sys.exit(1)).split()[-1])
+"""
+
+
+def client(name, body):
+    """The command line of a client with this body after the greeting."""
+    path = os.path.join(FOLDER, f"{name}.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PRELUDE + textwrap.dedent(body))
+    return f"{sys.executable} {path}"
+
+
+def chaos(*words, timeout=LIMIT_S):
+    return subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", BIN, *words], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def run(name, *words):
+    """One run with a history: (status, output, verdict or None, the programs that said hello)."""
+    path = os.path.join(FOLDER, f"{name}.jsonl")
+    done = chaos(*CALM, "--history", path, *words)
+    verdict, programs = None, set()
+    if os.path.exists(path):
+        check = subprocess.run([str(ROOT / "cluster" / "check"), "--json", path], capture_output=True, text=True,
+                               timeout=LIMIT_S, check=False)
+        verdict = json.loads(check.stdout) if check.stdout else None
+        with open(path, encoding="utf-8") as file:
+            programs = {line["program"] for line in map(json.loads, file) if "program" in line}
+    return done.returncode, done.stdout + done.stderr, verdict, programs
+
+
+def missing(tool):
+    """Skips the test without the tool; in CI, where all tools are, it fails."""
+    if shutil.which(tool):
+        return None
+    if os.environ.get("CI", "") not in ("", "0", "false"):
+        raise AssertionError(f"no {tool} here; scripts/setup --for interop installs it")
+    return f"no {tool} here"
+
+
+def examples():
+    """{name: (command line or None, why it cannot run)}"""
+    folder = ROOT / "cluster" / "examples"
+    found = {"example.c": (os.path.join(BIN, "examples", "chaos_example"), None),
+             "example.py": (f"{sys.executable} {folder}/example.py", None),
+             "example.js": (f"node {folder}/example.js", missing("node")),
+             "Example.java": (f"java -XX:-UsePerfData {folder}/Example.java", missing("java")),
+             "example.go": (f"{FOLDER}/example_go", missing("go"))}
+    if not found["example.go"][1]:
+        subprocess.run(["go", "build", "-o", f"{FOLDER}/example_go", f"{folder}/example.go"], check=True, timeout=LIMIT_S)
+    return {name: (command, why) for name, (command, why) in found.items()}
+
+
+def begin_runs():
+    """All runs of this file, so that they go side by side."""
+    def begin(name, *words):
+        RUNS[name] = POOL.submit(run, name, *words)
+
+    # It waits longest: first.
+    begin("hangs", "--clients", "1", "--client", client("hangs", """
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        say("hello", version=1)
+        while True:
+            say("invoke", key=KEY)
+            say("granted", key=KEY, deadline_us=now_us() + 400000)
+            say("released", key=KEY)
+            time.sleep(0.05)
+        """))
+    for name, (command, why) in examples().items():
+        RUNS[name] = POOL.submit(run, name, "--client", command) if not why else why
+    begin("mixed", "--clients", "4", "--client", os.path.join(BIN, "chaos_client"), "--client",
+          f"{sys.executable} {ROOT}/cluster/examples/example.py")
+    begin("plain", "--plain", "--client", f"{sys.executable} {ROOT}/cluster/examples/example.py")
+    begin("never", "--max-lease-ms", "1000", "--client", client("never", """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        say("hello", version=1)
+        while True:
+            say("invoke", key=KEY)
+            time.sleep(0.1)
+            say("refused", key=KEY, status="NEVER")
+        """))
+    begin("takes", "--client", client("takes", """
+        stop = []
+        signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+        say("hello", version=1)
+        while not stop:
+            say("invoke", key=KEY)
+            say("granted", key=KEY, deadline_us=now_us() + 300000)
+            value = say("read", key=KEY)
+            time.sleep(0.05)
+            say("write", key=KEY, value=value + 1)
+            say("released", key=KEY)
+        """))
+    begin("ends", "--clients", "2", "--client", client("ends", """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        say("hello", version=1)
+        for _ in range(40):
+            say("invoke", key=KEY)
+            say("refused", key=KEY)
+            time.sleep(0.05)
+        sys.exit("out of\\tbreath")
+        """))
+    begin("late", "--client", client("late", """
+        say("hello", version=1)
+        say("invoke", key=KEY)
+        say("granted", key=KEY, deadline_us=time.time_ns() // 1000)
+        """))
+    begin("source", "--client", client("source", """
+        say("hello", version=1)
+        server = socket.create_connection(NODE, source_address=("127.0.0.1", 0))
+        time.sleep(60)
+        """))
+
+
+class Examples(unittest.TestCase):
+    def assert_sound(self, name):
+        if isinstance(RUNS[name], str):
+            self.skipTest(RUNS[name])
+        status, output, verdict, programs = RUNS[name].result()
+        self.assertEqual(status, 0, output)
+        self.assertGreaterEqual(verdict["counts"]["grants"], 5, output)
+        self.assertGreaterEqual(verdict["counts"]["writes"], 5, output)
+        self.assertIn("verdict: sound", output)
+        return verdict, programs
+
+    def test_c(self):
+        verdict, programs = self.assert_sound("example.c")
+        self.assertEqual(programs, {"example.c"})
+        self.assertEqual(verdict["counts"]["fenced grants"], verdict["counts"]["grants"])
+
+    def test_python(self):
+        self.assertEqual(self.assert_sound("example.py")[1], {"example.py"})
+
+    def test_javascript(self):
+        self.assertEqual(self.assert_sound("example.js")[1], {"example.js"})
+
+    def test_java(self):
+        self.assertEqual(self.assert_sound("Example.java")[1], {"Example.java"})
+
+    def test_go(self):
+        self.assertEqual(self.assert_sound("example.go")[1], {"example.go"})
+
+    def test_several_programs(self):
+        programs = self.assert_sound("mixed")[1]
+        self.assertEqual({program.split()[0] for program in programs}, {"quorlock", "example.py"})
+
+    def test_plain_processes(self):
+        self.assert_sound("plain")
+
+
+class Bad(unittest.TestCase):
+    def ended(self, name):
+        return RUNS[name].result()
+
+    def test_a_client_that_takes_what_it_did_not_get(self):
+        status, output, verdict, _ = self.ended("takes")
+        self.assertEqual(status, 1, output)
+        self.assertGreaterEqual(verdict["violations"]["overlap"], 3)
+        self.assertGreaterEqual(verdict["violations"]["lost-update"], 1)
+        self.assertGreaterEqual(verdict["counts"]["stale writes accepted"], 1)
+
+    def test_a_client_that_never_gets_the_lock(self):
+        status, output, _, _ = self.ended("never")
+        self.assertEqual(status, 1, output)
+        self.assertIn("there was no grant at all", output)
+
+    def test_a_client_that_does_not_end(self):
+        status, output, verdict, _ = self.ended("hangs")
+        self.assertEqual(status, 1, output)
+        self.assertIn("c1 does not end within 20 s of SIGTERM", output)
+        self.assertEqual(verdict["violations"], {"breach": 1}, output)
+
+    def test_a_client_that_ends_by_itself_is_replaced(self):
+        status, output, verdict, _ = self.ended("ends")
+        self.assertEqual(status, 1, output)
+        self.assertIn("ended with status 1: out of breath", output)  # the tab is none any more
+        self.assertGreaterEqual(verdict["violations"]["breach"], 2, output)
+        self.assertGreaterEqual(verdict["counts"]["operations"], 81, output)
+
+    def test_a_deadline_by_another_clock(self):
+        status, output, _, _ = self.ended("late")
+        self.assertEqual(status, 65, output)
+        self.assertRegex(output, r"chaos: client c\d, line 3: deadline_us \d+ is more than QUORLOCK_CHAOS_MAX_LEASE_MS "
+                                 r"\(2000 ms\) away from \d+, now: give microseconds of CLOCK_MONOTONIC")
+
+    def test_a_client_that_faults_would_pass_by(self):
+        status, output, _, _ = self.ended("source")
+        if "no packet filter here" in output or "no namespace" in output:
+            self.skipTest("faults do not part clients here")
+        self.assertEqual(status, 65, output)
+        self.assertIn("connects from 127.0.0.1, not from its own address 127.0.3.", output)
+        self.assertIn("bind its sockets to QUORLOCK_CHAOS_SOURCE", output)
+
+    def test_a_client_that_does_not_begin(self):
+        done = chaos(*CALM, "--client", client("dead", "sys.exit('no such lock server')"))
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertRegex(done.stderr, r"chaos: client c\d ended with status 1: no such lock server\n")
+
+    def test_a_client_that_is_told_too_little(self):
+        done = chaos(*CALM, "--client", "sh -c 'echo my lock needs a licence >&2; exit 64'")
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertRegex(done.stderr, r"chaos: client c\d ended with status 64: my lock needs a licence\n")
+
+    def test_no_program(self):
+        for words, text in (("/nonexistent/lock --fast", "'/nonexistent/lock' is no program that can be run"),
+                            ("", "'' is no program"), ("lock 'half", "cannot be read as a command line: No closing")):
+            done = chaos("--client", words)
+            self.assertEqual((done.returncode, done.stdout), (64, ""))
+            self.assertIn(text, done.stderr)
+
+    def test_the_plan_is_the_same_for_all(self):
+        ours, theirs = (chaos("--plan", "--seed", "5", "--seconds", "30", *more) for more in ((), ("--client", "true")))
+        self.assertEqual((ours.returncode, theirs.returncode), (0, 0))
+        self.assertTrue(ours.stdout)
+        self.assertEqual(ours.stdout, theirs.stdout)
+
+
+class Lines(unittest.TestCase):
+    """The recorder alone, with one client."""
+    HELLO = {"event": "hello", "version": 1}
+    INVOKE = {"event": "invoke", "key": "job"}
+
+    def record_program(self, *words):
+        """(what it wrote to standard error, what was wrong or None, the history)"""
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            recording = recorder.Recorder(os.path.join(folder, "history.jsonl"), ["job"], 2000)
+            with recording.file, subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                  stderr=subprocess.PIPE) as process:
+                channel = recording.listen("c9", process)
+                channel.thread.join(60)
+                process.stdin.close()
+                said = process.stderr.read().decode()
+                return said.splitlines(), recording.problem, recording.lines()
+
+    def record(self, *lines):
+        """Of a client that writes these lines and reads their answers: (answers, what was wrong or None, the history)"""
+        text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+        loop = 'while IFS= read -r line; do printf "%s\\n" "$line"; IFS= read -r answer <&3 || exit; echo "$answer" >&2; done'
+        return self.record_program("sh", "-c", f'exec 3<&0; printf "%s" "$1" | {{ {loop}; }}', "sh", text)
+
+    def assert_refused(self, text, *lines):
+        _, problem, _ = self.record(*lines)
+        self.assertIsNotNone(problem, lines)
+        self.assertIn(f"client c9, line {len(lines)}: ", problem)
+        self.assertIn(text, problem)
+
+    def granted(self, **fields):
+        return {"event": "granted", "key": "job", "deadline_us": now_us() + 1000000} | fields
+
+    def test_a_whole_operation(self):
+        answers, problem, lines = self.record(
+            self.HELLO | {"program": "my lock"}, self.INVOKE, self.granted(fence=7), {"event": "read", "key": "job", "fence": 7},
+            {"event": "write", "key": "job", "fence": 7, "value": 5}, {"event": "write", "key": "job", "fence": 6, "value": 9},
+            {"event": "read", "key": "job"}, {"event": "released", "key": "job", "note": "kept"})
+        self.assertIsNone(problem)
+        self.assertEqual([answer.split()[0] for answer in answers], ["ok"] * 5 + ["refused", "ok", "ok"])
+        self.assertEqual([answer.split()[2:] for answer in answers[3:7]], [["0"], ["5"], ["5"], ["5"]])
+        self.assertEqual([line["event"] for line in lines], ["client", "invoke", "granted", "read", "write",
+                                                             "write_refused", "read", "released"])
+        self.assertTrue(all(line["client"] == "c9" for line in lines))
+        self.assertEqual((lines[0]["program"], lines[-1]["note"]), ("my lock", "kept"))
+        self.assertEqual([int(answer.split()[1]) for answer in answers], [line["t_us"] for line in lines])
+
+    def test_without_tokens_the_last_writer_wins(self):
+        answers, _, _ = self.record(self.HELLO, {"event": "write", "key": "job", "fence": 9, "value": 5},
+                                    {"event": "write", "key": "job", "value": 3}, {"event": "read", "key": "job"})
+        self.assertEqual([answer.split()[0::2] for answer in answers[1:]], [["ok", "5"], ["ok", "3"], ["ok", "3"]])
+
+    def test_a_grant_that_arrives_after_its_deadline_has_an_empty_window(self):
+        command = client("slow", """
+            say("hello", version=1)
+            say("invoke", key="job")
+            deadline_us = now_us() + 1000
+            time.sleep(0.1)
+            say("granted", key="job", deadline_us=deadline_us)
+            say("released", key="job")
+            """).split()
+        said, problem, lines = self.record_program("env", "QUORLOCK_CHAOS_KEYS=job", "QUORLOCK_CHAOS_NODES=none", *command)
+        self.assertEqual((said, problem), ([], None))
+        self.assertEqual(lines[2]["t_us"], lines[2]["deadline_us"] - 1)
+        verdict = judge.judge(history.parse(map(json.dumps, lines)))
+        self.assertTrue(verdict.sound, verdict.violations)
+        self.assertEqual(verdict.counts["grants"], 1)
+
+    def test_the_time_of_a_client_is_taken_where_it_can_be(self):
+        command = client("stamps", """
+            say("hello", version=1)
+            say("invoke", key="job", t_us=now_us())
+            read_us = now_us()
+            time.sleep(0.1)
+            say("granted", key="job", t_us=read_us, deadline_us=read_us + 5)
+            say("released", key="job")
+            print(read_us, file=sys.stderr)
+            """).split()
+        said, problem, lines = self.record_program("env", "QUORLOCK_CHAOS_KEYS=job", "QUORLOCK_CHAOS_NODES=none", *command)
+        self.assertIsNone(problem)
+        self.assertEqual([str(lines[2]["t_us"])], said)
+
+    def test_lines_that_are_not_of_the_protocol(self):
+        self.assert_refused("'Connected to 3 servers' is no JSON object: standard output is for the history alone, write "
+                            "everything else to standard error", self.HELLO, "Connected to 3 servers")
+        self.assert_refused("no JSON object", "[1]")
+        self.assert_refused("no JSON object", "[" * 5000)
+        self.assert_refused("longer than 65536 bytes", self.HELLO, "x" * 70000)
+        self.assert_refused('invoke before hello: the first line is {"event":"hello","version":1}', self.INVOKE)
+        self.assert_refused("a second hello", self.HELLO, self.HELLO)
+        self.assert_refused("version 2 of the protocol is not known here; this is version 1", self.HELLO | {"version": 2})
+        self.assert_refused("hello without version", {"event": "hello"})
+        self.assert_refused("'acquired' is no event that a client writes; there are hello, invoke,", self.HELLO,
+                            {"event": "acquired", "key": "job"})
+        self.assert_refused("None is no event", self.HELLO, {"key": "job"})
+        self.assert_refused("'killed' is no event", self.HELLO, {"event": "killed"})
+        self.assert_refused("key 'jobs' is none of QUORLOCK_CHAOS_KEYS (job)", self.HELLO, self.INVOKE | {"key": "jobs"})
+        self.assert_refused("invoke without key", self.HELLO, {"event": "invoke"})
+        self.assert_refused("granted without deadline_us", self.HELLO, {"event": "granted", "key": "job"})
+        self.assert_refused("write without value", self.HELLO, {"event": "write", "key": "job"})
+        self.assert_refused("fence is 'a', not a whole number", self.HELLO, {"event": "read", "key": "job", "fence": "a"})
+        self.assert_refused("value is 1.5, not a whole number", self.HELLO, {"event": "write", "key": "job", "value": 1.5})
+        self.assert_refused("too large", self.HELLO, {"event": "write", "key": "job", "value": 2**63})
+        self.assert_refused("status is 4, not a printable string", self.HELLO,
+                            {"event": "refused", "key": "job", "status": 4})
+        self.assert_refused("text is '\\ud800', not a printable string", self.HELLO, {"event": "breach", "text": "\ud800"})
+        self.assert_refused("not a printable string", self.HELLO, {"event": "breach", "text": "\nverdict: sound"})
+        self.assert_refused("lies before this client began", self.HELLO, self.granted(deadline_us=800))
+
+    def test_times_that_cannot_be(self):
+        self.assert_refused("lies in the future", self.HELLO, self.INVOKE | {"t_us": now_us() + 60000000})
+        self.assert_refused("lies before the answer to the line before", self.HELLO, self.INVOKE | {"t_us": 17})
+        self.assert_refused("t_us is -1, not a whole number", self.HELLO, self.INVOKE | {"t_us": -1})
+        self.assert_refused("more than QUORLOCK_CHAOS_MAX_LEASE_MS (2000 ms) away", self.HELLO,
+                            self.granted(deadline_us=now_us() + 30000000))
+
+
+def main():
+    global BIN, FOLDER
+    if len(sys.argv) < 2 or not os.access(os.path.join(sys.argv[1], "chaos_client"), os.X_OK):
+        print("usage: test_clients.py BUILD_BIN [TEST...], the folder of chaos_client", file=sys.stderr)
+        return 64
+    BIN = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="quorlock-clients-") as FOLDER:
+        if not any(name.startswith("Lines") for name in sys.argv[2:]):
+            begin_runs()
+        return not unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2, exit=False).result.wasSuccessful()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

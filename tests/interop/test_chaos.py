@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A peer as a client of cluster/chaos: test_chaos.py BUILD_BIN PEER FOLDER
+
+Few faults, and little time: that it keeps to the protocol and gets on. How its locks fare is for longer runs.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import peers
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 220
+CALM = ("--seconds", "5", "--seed", "7", "--clients", "3", "--keys", "1", "--faults", "kill-client,reset")
+# What a lock may do wrong, and its client not.
+OF_THE_LOCK = {"overlap", "stale-write", "lost-update"}
+
+
+def run(binaries, name, folder):
+    with tempfile.TemporaryDirectory(prefix="quorlock-chaos-peer-") as work:
+        command = f"{sys.executable} {ROOT}/tests/interop/client.py {name} {folder}"
+        history = os.path.join(work, "history.jsonl")
+        done = subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", binaries, *CALM, "--client", command, "--history",
+                               history], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=LIMIT_S, check=False)
+        print(done.stdout, flush=True)
+        if done.returncode not in (0, 1):
+            sys.exit(f"FAILED: {name}: status {done.returncode}")
+        check = subprocess.run([str(ROOT / "cluster" / "check"), "--json", history], stdout=subprocess.PIPE,
+                               timeout=LIMIT_S, check=False)
+        with open(history, encoding="utf-8") as file:
+            programs = {line["program"] for line in map(json.loads, file) if "program" in line}
+        return json.loads(check.stdout), programs
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit("usage: test_chaos.py BUILD_BIN PEER FOLDER")
+    peer = peers.peer_named(sys.argv[2], sys.argv[3])
+    peers.leave_without(peer)
+    for name in peer.clients:
+        verdict, programs = run(sys.argv[1], name, sys.argv[3])
+        counts = verdict["counts"]
+        if counts.get("grants", 0) < 5 or counts.get("writes", 0) < 5:
+            sys.exit(f"FAILED: {name} does not get on: {counts}")
+        if set(verdict["violations"]) - OF_THE_LOCK:
+            sys.exit(f"FAILED: {name}: {verdict['violations']}")
+        if len(programs) != 1 or not programs.pop().lower().startswith(peer.name):
+            sys.exit(f"FAILED: {name} is shown as another program")
+
+
+main()
