@@ -8,7 +8,11 @@ import java.net.Socket;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority. */
+/**
+ * A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+ *
+ * <p>cluster/chaos --client 'java -XX:-UsePerfData Example.java'
+ */
 public final class Example {
     private static final BufferedReader ANSWERS = new BufferedReader(new InputStreamReader(System.in));
     private static final String RELEASE = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1])";

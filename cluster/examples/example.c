@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client for cluster/chaos, on the blocking calls of this library. What it says is in quorlock-chaos(7). */
+/*
+ * A client for cluster/chaos, on the blocking calls of this library. What it says is in quorlock-chaos(7).
+ *
+ * cc example.c $(pkg-config --cflags --libs quorlock) -o example; cluster/chaos --client ./example
+ */
 #include <quorlock/blocking.h>
 
 #include <inttypes.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+//
+//	go build example.go; cluster/chaos --client ./example
 package main
 
 import (

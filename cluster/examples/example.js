@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 "use strict";
 // A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+// cluster/chaos --client 'node example.js'
 const { randomBytes } = require("crypto");
 const net = require("net");
 const answers = require("readline").createInterface({ input: process.stdin })[Symbol.asyncIterator]();

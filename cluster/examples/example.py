@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority."""
+"""A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+
+cluster/chaos --client 'python3 example.py'
+"""
 import json
 import os
 import random
