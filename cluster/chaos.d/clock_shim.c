@@ -8,6 +8,7 @@
  * QUORLOCK_CHAOS_CLOCK_STANDS is set, the number is the wall clock itself, which stands still between writes.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 static const volatile int64_t *clock_offset_us;
-static int clock_stands;
+static bool clock_stands;
 
 __attribute__((constructor)) static void clock_map(void)
 {

@@ -33,7 +33,7 @@ struct model *model_new(void)
 void model_free(struct model *model)
 {
     if (model == NULL) return;
-    while (model->sessions.count > 0) model_close(FIRST_OF(&model->sessions, struct session, link));
+    LIST_WALK (struct session, session, &model->sessions, link) model_close(session);
     hashtable_clear(&model->channels, &model->store.alloc);
     store_free(&model->store);
     out_free(&model->out);

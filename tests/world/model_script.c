@@ -194,7 +194,7 @@ void run_eval(struct call *call)
 void run_evalsha(struct call *call)
 {
     const struct script *script = find_by_word(&call->words[1]);
-    size_t n_keys;
+    size_t n_keys = 0;
 
     if (call->words[1].length == MODEL_SHA_LENGTH && !count_keys(call, &n_keys)) return;
     if (knows(call->model, script))

@@ -10,20 +10,23 @@
 
 /* ---- connections ---- */
 
+static bool is_text(const struct word *word, const char *text)
+{
+    return word->length == strlen(text) && memcmp(word->text, text, word->length) == 0;
+}
+
 void run_auth(struct call *call)
 {
     const char *password = call->model->manners.password;
-    const struct word *user = call->n_words == 3 ? &call->words[1] : NULL;
-    const struct word *given = &call->words[call->n_words - 1];
+    bool names_user = call->n_words == 3;
 
     if (call->n_words > 3) {
         out_error(call->out, ERROR_SYNTAX);
-    } else if (user == NULL && password == NULL) {
+    } else if (!names_user && password == NULL) {
         out_error(call->out, "ERR AUTH <password> called without any password configured for the default user. Are "
                              "you sure your configuration is correct?");
-    } else if ((user != NULL && (user->length != 7 || memcmp(user->text, "default", 7) != 0)) ||
-               (password != NULL &&
-                (given->length != strlen(password) || memcmp(given->text, password, given->length) != 0))) {
+    } else if ((names_user && !is_text(&call->words[1], "default")) ||
+               (password != NULL && !is_text(&call->words[call->n_words - 1], password))) {
         out_error(call->out, "WRONGPASS invalid username-password pair or user is disabled.");
     } else {
         call->session->authed = true;

@@ -6,9 +6,9 @@
 #include "model_own.h"
 
 /* Beyond these a real server keeps a hash in a table, and HSCAN returns it in parts. */
-#define SMALL_FIELDS 128
+#define SMALL_FIELDS ((size_t)128)
 #define SMALL_LENGTH 64
-#define SCAN_FIELDS  10
+#define SCAN_FIELDS  ((size_t)10)
 
 static void bulk_of(struct call *call, const struct blob *blob)
 {

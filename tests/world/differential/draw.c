@@ -86,8 +86,7 @@ static const char *const bodies[] = {
     "return",
     "return pcall(redis.call, 'NOSUCH')",
     "local good, why = pcall(redis.call, 'GET')\nreturn {err = why}",
-    "local why = redis.pcall('LPUSH', KEYS[1], 'x')\nif type(why) == 'table' then return {why.err, why.ok} end\nreturn "
-    "why",
+    "local why = redis.pcall('LPUSH', KEYS[1], 'x')\nreturn type(why) == 'table' and {err = why.err, ok = 'no'} or why",
     "return redis.acl_check_cmd('SET', KEYS[1], 'v')",
     "return redis.acl_check_cmd('TIME')",
     "return redis.acl_check_cmd('NOSUCH')",

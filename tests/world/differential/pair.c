@@ -30,12 +30,12 @@ struct server *pair_server(struct pair *pair)
 
 static void append(struct heard *heard, const void *bytes, size_t size)
 {
-    if (heard->room - heard->used < size) {
+    if (heard->bytes == NULL || heard->room - heard->used < size) {
         heard->room = 2 * (heard->used + size) + 4096;
         heard->bytes = realloc(heard->bytes, heard->room);
         assert_non_null(heard->bytes);
     }
-    memcpy(heard->bytes + heard->used, bytes, size);
+    if (size != 0) memcpy(heard->bytes + heard->used, bytes, size);
     heard->used += size;
 }
 
