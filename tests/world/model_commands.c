@@ -261,6 +261,9 @@ static void queue(const struct call *call)
     size_t size = sizeof(*queued) + call->n_words * sizeof(struct word);
     char *at;
 
+    out_status(call->out, "QUEUED");
+    /* EXEC will fail. */
+    if (call->session->dirty) return;
     for (size_t i = 0; i < call->n_words; i++) size += call->words[i].length;
     queued = model_resized(NULL, size);
     *queued = (struct queued){.command = call->command, .n_words = call->n_words};
@@ -273,7 +276,6 @@ static void queue(const struct call *call)
     list_add(&call->session->queued, &queued->link);
     call->session->queued_any |= call->command->flags;
     call->session->queued_all &= call->command->flags;
-    out_status(call->out, "QUEUED");
 }
 
 void command_execute(struct session *session, const struct word *words, size_t n_words, struct out *out)

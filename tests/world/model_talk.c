@@ -370,7 +370,11 @@ void run_publish(struct call *call)
     out_bulk_text(out, "message");
     for (size_t i = 1; i <= 2; i++) out_bulk(out, call->words[i].text, call->words[i].length);
     LIST_EACH (struct subscription, to, &channel->subscriptions, of_channel) {
-        to->session->write(to->session->arg, out->bytes, out->used);
+        /* Of its own notices a client hears between its replies. */
+        if (to->session == call->session)
+            out_bytes(&call->model->out, out->bytes, out->used);
+        else
+            to->session->write(to->session->arg, out->bytes, out->used);
     }
     out_number(call->out, (int64_t)channel->subscriptions.count);
 }

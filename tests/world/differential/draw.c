@@ -22,6 +22,7 @@ struct piece {
         literal, sizeof(literal) - 1                                                                                   \
     }
 
+/* The last is too long for a small hash: the order of fields in a large one is the server's own. */
 static const struct piece values[] = {
     PIECE("me"),
     PIECE("you"),
@@ -104,7 +105,8 @@ static const char *const bodies[] = {
     "return redis.pcall('MULTI')",
 };
 
-/* Capital letters stand for what is drawn: key, value, ms, number, field, channel, time, body, hash of a script. */
+/* Capital letters stand for what is drawn: key, value (W: no long one), ms, number, field, channel, time, body, hash of
+ * a script. */
 static const struct {
     unsigned weight;
     const char *words;
@@ -140,9 +142,9 @@ static const struct {
     {1, "EXPIRE K N"},
     {2, "PEXPIREAT K T"},
     {1, "EXPIREAT K N"},
-    {5, "HSET K F V"},
-    {2, "HSET K F V F V"},
-    {1, "HSET K F V F"},
+    {5, "HSET K F W"},
+    {2, "HSET K F W F W"},
+    {1, "HSET K F W F"},
     {2, "HGET K F"},
     {2, "HDEL K F F"},
     {1, "HEXISTS K F"},
@@ -237,6 +239,7 @@ static void word(struct draw *draw, struct bytes *out, const char *what, size_t 
             bytes_text(out, key_of(draw));
         break;
     case 'V': DRAW_PIECE(draw, out, values); break;
+    case 'W': piece(draw, out, values, LENGTH(values) - 1); break;
     case 'M': bytes_number(out, below(draw, 5) == 0 ? below(draw, 3) : below(draw, 300)); break;
     case 'N': DRAW_PIECE(draw, out, numbers); break;
     case 'F': DRAW_PIECE(draw, out, fields); break;
@@ -301,7 +304,7 @@ static void request(struct draw *draw, struct bytes *out)
                                   OP_PEEK,    OP_BREAK,   OP_REPAIR,  OP_RAISE,   OP_ACQUIRE,  OP_EXTEND,   OP_RELEASE,
                                   OP_PEEK,    OP_ACQUIRE, OP_EXTEND,  OP_RELEASE, OP_MAY_KILL, OP_BOOTSTRAP};
     const struct dialect *const dialects[] = {&dialect_plain, &dialect_redisson};
-    const struct piece *owner = &values[below(draw, below(draw, 4) == 0 ? LENGTH(values) : 3)];
+    const struct piece *owner = &values[below(draw, below(draw, 4) == 0 ? LENGTH(values) - 1 : 3)];
     struct node_key keys[3];
     struct node_request sent = {.op = ops[below(draw, LENGTH(ops))],
                                 .use_eval = below(draw, 3) == 0,

@@ -188,6 +188,9 @@ PAIR_TEST(a_full_server_is_answered_for_alike)
     reconnect(f);
     server_do(pair_server(&f->pair), "CONFIG SET maxmemory 1");
     model_manners(f->pair.model)->full = true;
+    /* Only the first write of a script may be refused. */
+    ASK(f, 0, "EVAL", "return {redis.call('DEL', KEYS[1]), redis.pcall('SET', KEYS[1], 'x')}", "1", "a");
+    ASK(f, 0, "EVAL", "return {redis.pcall('SET', KEYS[1], 'x'), redis.pcall('GET', KEYS[1])}", "1", "b");
     agree(f, f->seed + 1, 2000);
     server_do(pair_server(&f->pair), "CONFIG SET maxmemory 0");
     model_manners(f->pair.model)->full = false;
@@ -304,6 +307,15 @@ PAIR_TEST(broken_requests_are_answered_alike)
     for (size_t i = 0; i < LENGTH(requests); i++) {
         if (!pair_ask(&f->pair, 0, requests[i], strlen(requests[i]))) fail_msg("%s", f->pair.difference);
     }
+}
+
+PAIR_TEST(a_client_hears_its_own_notices_between_its_replies)
+{
+    ASK(f, 0, "MULTI");
+    ASK(f, 0, "SUBSCRIBE", "c");
+    ASK(f, 0, "PUBLISH", "c", "x");
+    ASK(f, 0, "EVAL", "return {1, redis.call('PUBLISH', 'c', 'y'), redis.call('PUBLISH', 'd', 'z')}", "0");
+    ASK(f, 0, "EXEC");
 }
 
 /* Each field of the model's is one of the server's, and where nobody uses the server many have the same value. */
