@@ -111,15 +111,20 @@ static void advance(struct fixture *f)
     f->draw.wall_ms = f->pair.wall_us / 1000;
 }
 
-/* What servers disagree about among themselves: MULTI after MULTI, which the library never sends, and what may be
- * queued in a server that is full or without its master. */
+static bool has_word(const struct bytes *bytes, const char *word)
+{
+    return memmem(bytes->data, bytes->used, word, strlen(word)) != NULL;
+}
+
+/* What servers disagree about among themselves, and the library does not do: MULTI after MULTI, SUBSCRIBE after MULTI;
+ * and what may be queued in a server that is full or without its master. */
 static bool differs_by_kind(const struct fixture *f, size_t conn)
 {
-    static const char multi[] = "\r\nMULTI\r\n";
     const struct model_manners *manners = model_manners(f->pair.model);
-    bool queues = f->pair.conns[conn].session->multi || manners->full || manners->master_down;
+    bool multi = f->pair.conns[conn].session->multi, queues = multi || manners->full || manners->master_down;
 
-    return !f->pair.real_is_7_0 && queues && memmem(f->out.data, f->out.used, multi, sizeof(multi) - 1) != NULL;
+    if (f->pair.real_is_7_0) return false;
+    return (queues && has_word(&f->out, "\r\nMULTI\r\n")) || (multi && has_word(&f->out, "\r\nSUBSCRIBE\r\n"));
 }
 
 /* So many commands; returns after how many a difference was seen, 0: none. */
@@ -309,8 +314,10 @@ PAIR_TEST(broken_requests_are_answered_alike)
     }
 }
 
+/* Later servers send them behind the reply to EXEC. */
 PAIR_TEST(a_client_hears_its_own_notices_between_its_replies)
 {
+    if (!f->pair.real_is_7_0) return;
     ASK(f, 0, "MULTI");
     ASK(f, 0, "SUBSCRIBE", "c");
     ASK(f, 0, "PUBLISH", "c", "x");
