@@ -74,6 +74,7 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
     given_back->expired = core_phase_now(lock->held->core) == CORE_LOST;
     list_add(&lock->given_back, &given_back->link);
     lock->releases++;
+    lock->all->releases++;
     handle_unshare(lock, 1);
     complete(lock);
 }

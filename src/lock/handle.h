@@ -13,6 +13,7 @@ struct locks {
     struct list completed; /* handles with callbacks that are due without a core */
     struct turn turn;
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
+    size_t releases;                       /* of all handles, whose callbacks have not run */
     struct node_observer observer;
 };
 

@@ -233,6 +233,7 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
         status = claim_release(claim, lock, &callback);
         if (status == 0) {
             lock->releases++;
+            lock->all->releases++;
             handle_unshare(lock, 1);
         }
     }
@@ -314,7 +315,8 @@ static bool waits(struct turn *turn, bool closing)
 {
     const struct locks *all = CONTAINER_OF(turn, struct locks, turn);
 
-    return notify_waits(all) || (closing && admission_owes(&all->claims.admission));
+    /* A release that a node refused for the moment has nothing in flight, and still ends with a callback. */
+    return notify_waits(all) || (closing && (all->releases > 0 || admission_owes(&all->claims.admission)));
 }
 
 /* ---- all locks of a client ---- */

@@ -87,6 +87,7 @@ static void report_given_back(struct quorlock *lock)
     list_remove(&lock->given_back, &given_back->link);
     alloc_free(&lock->all->runtime->alloc, given_back);
     lock->releases--;
+    lock->all->releases--;
     snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->keylist->name);
     run_callback(lock, &callback, &result);
 }
@@ -170,6 +171,7 @@ static void report_released(struct claim *claim, const struct core_completion *c
     claim->releaser = NULL;
     if (handle == NULL) return;
     handle->releases--;
+    handle->all->releases--;
     call_back(handle, &claim->released, claim, completion);
 }
 

@@ -359,3 +359,22 @@ WORLD_TEST(memory_may_be_out_anywhere)
     } while (f->struck);
     assert_true(n > 20 && n_granted > 1);
 }
+
+/* Nothing of it is in flight then; its last try ends with the node timeout. */
+WORLD_TEST(a_release_that_busy_servers_refuse_is_told_before_the_close)
+{
+    begin(f, 4);
+    machine_call(f->machine, start, f);
+    until(f, SECOND);
+    assert_int_equal(f->n_results, 1);
+    for (int i = 0; i < SERVERS; i++) server_busy(f->servers[i], HOUR);
+    machine_call(f->machine, release, f);
+    until(f, SECOND + 100 * MS);
+    assert_int_equal(f->n_results, 1);
+    machine_call(f->machine, close_client, f);
+    until(f, 10 * SECOND);
+    assert_int_equal(f->n_closed, 1);
+    assert_int_equal(f->n_results, 2);
+    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    assert_nothing_left(f);
+}
