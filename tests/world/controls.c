@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * controls.c - a control that never fires proves nothing, so each has a minimum and a bound of runs
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/control.h"
+#include "world.h"
+
+#ifdef QUORLOCK_CONTROLS
+
+#include "mutant.h"
+
+/* A rule of core/control.h, or a fault of mutants/list, or both, is what breaks. */
+struct control {
+    const char *name;
+    enum core_control core;
+    const char *mutant;
+    enum plan_bias bias;
+    enum invariant invariant;
+    uint32_t minimum, runs_max;
+};
+
+static const struct control controls[] = {
+    {"same-token", CONTROL_SAME_TOKEN, NULL, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 2000},
+    {"no-second-check", CONTROL_NO_SECOND_CHECK, NULL, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
+    {"late-renewal-i5", CONTROL_LATE_RENEWAL, NULL, BIAS_LATE_CLIENT, I5_QUORUM_HOLDS, 1, 2000},
+    {"late-renewal-i6", CONTROL_LATE_RENEWAL, NULL, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
+    {"resurrect-i1", CONTROL_RESURRECT, "script-extend-resurrects", BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
+    {"resurrect-i6", CONTROL_RESURRECT, "script-extend-resurrects", BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
+    {"shortening-extend", CONTROL_NONE, "script-extend-shortens", BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 2000},
+    {"unconditional-delete", CONTROL_NONE, "script-release-of-others", BIAS_NONE, I1_EXCLUSION, 1, 2000},
+    {"half-quorum", CONTROL_HALF_QUORUM, NULL, BIAS_NONE, I1_EXCLUSION, 1, 2000},
+    {"no-guard", CONTROL_NONE, "script-guard-same-run", BIAS_LOSS, I1_EXCLUSION, 1, 2000},
+    {"quarantined-votes", CONTROL_NONE, "quarantined-votes", BIAS_LOSS, I1_EXCLUSION, 1, 2000},
+    {"quarantined-votes-i7", CONTROL_NONE, "quarantined-votes", BIAS_LOSS, I7_FOREIGN_VOTE, 1, 2000},
+    {"twins-unseen", CONTROL_NONE, "twins-vote", BIAS_TWINS, I1_EXCLUSION, 1, 2000},
+    {"twins-forgotten", CONTROL_NONE, "twins-one-after-the-other", BIAS_TWINS, I1_EXCLUSION, 1, 2000},
+    {"no-write-back", CONTROL_NO_WRITE_BACK, NULL, BIAS_TOKENS, I3_RISES, 1, 2000},
+    {"no-write-back-i2", CONTROL_NO_WRITE_BACK, "script-no-floor", BIAS_TOKENS, I2_UNIQUE, 1, 2000},
+    {"raise-equal", CONTROL_NONE, "script-raise-equal", BIAS_TOKENS, I2_UNIQUE, 1, 2000},
+    {"pure-counters-i2", CONTROL_NONE, "script-no-floor", BIAS_TOKENS_LOST, I2_UNIQUE, 1, 2000},
+    {"pure-counters-i3", CONTROL_NONE, "script-no-floor", BIAS_TOKENS_LOST, I3_RISES, 1, 2000},
+    {"pure-counters-i4", CONTROL_NONE, "script-no-floor", BIAS_TOKENS_LOST, I4_ORDER, 1, 2000},
+    {"token-unchecked", CONTROL_NONE, "", BIAS_OUTSIDE, STALE_WRITE, 1, 2000},
+    {"no-back-off", CONTROL_NO_BACKOFF, NULL, BIAS_CROWD, I9_LIVENESS, 3, 20},
+    {"no-back-off-storm", CONTROL_NO_BACKOFF, NULL, BIAS_CALM, REQUEST_STORM, 3, 400},
+    {"lost-wake", CONTROL_LOST_WAKE, NULL, BIAS_CALM, I9_LIVENESS, 3, 400},
+    {"never-overdue", CONTROL_NEVER_OVERDUE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 400},
+    {"waits-for-late", CONTROL_WAITS_FOR_LATE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 400},
+    {"stale-round-trips", CONTROL_STALE_TRIPS, NULL, BIAS_CALM, I9_LIVENESS, 3, 400},
+    {"believes-one", CONTROL_BELIEVES_ONE, NULL, BIAS_ODD, I9_LIVENESS, 3, 400},
+    {"wakes-in-vain", CONTROL_WAKES_IN_VAIN, NULL, BIAS_CALM, REQUEST_STORM, 3, 400},
+    {"queue-forgets-the-next", CONTROL_NONE, "queue-forgets-the-next", BIAS_LIVENESS, I9_LIVENESS, 3, 2000},
+    {"guard-by-its-front", CONTROL_NONE, "guard-by-its-front", BIAS_LOSS, I1_EXCLUSION, 1, 2000},
+    {"reply-of-another", CONTROL_NONE, "reply-of-the-connection-before", BIAS_NONE, I1_EXCLUSION, 1, 2000},
+    {"cancel-after-close", CONTROL_NONE, "cancel-after-close", BIAS_LIVES, I6_TOLD_ONCE, 1, 2000},
+    {"walk-stops-half-way", CONTROL_NONE, "walk-stops-half-way", BIAS_NONE, I9_LIVENESS, 1, 2000},
+    {"debt-on-a-full-ring", CONTROL_NONE, "release-without-room-forgotten", BIAS_FLOOD, I8_LEFT_BEHIND, 1, 100},
+    {"release-paid-once", CONTROL_NONE, "release-paid-once-only", BIAS_NONE, I8_LEFT_BEHIND, 1, 2000},
+    {"busy-release", CONTROL_NONE, "release-after-a-passing-error", BIAS_NONE, I8_LEFT_BEHIND, 1, 2000},
+    {"believes-for-ever", CONTROL_NONE, "believes-for-ever", BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
+    {"odd-key-believed", CONTROL_NONE, "odd-key-believed", BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
+    {"older-connection", CONTROL_NONE, "vote-of-an-older-connection", BIAS_NONE, I1_EXCLUSION, 1, 2000},
+    {"loss-behind-callbacks", CONTROL_NONE, "loss-due-within-a-turn", BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
+};
+
+#define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))
+
+static void break_rule(struct world *world, const struct control *control)
+{
+    core_control = control->core;
+    if (control->mutant != NULL && *control->mutant != '\0' && !mutant_choose(control->mutant))
+        (void)printf("world: there is no fault %s\n", control->mutant);
+    world->register_checks = control->mutant == NULL || *control->mutant != '\0';
+    world->judged = 1u << control->invariant;
+}
+
+static void mend(struct world *world)
+{
+    core_control = CONTROL_NONE;
+    (void)mutant_choose(NULL);
+    world->register_checks = true;
+    world->judged = UINT32_MAX;
+}
+
+static bool run_seed(struct world *world, uint64_t seed, enum plan_bias bias)
+{
+    static struct plan plan;
+    static struct totals ignored;
+
+    plan_make(&plan, seed, bias, 0);
+    return world_run(world, &plan, &ignored);
+}
+
+/* The same seed with all rules kept: what was caught was caught because of the rule. */
+static bool is_sound(struct world *world, const struct control *control, uint64_t seed)
+{
+    bool held;
+
+    mend(world);
+    held = run_seed(world, seed, control->bias);
+    if (!held) {
+        (void)printf("world: seed %" PRIu64 " violates %s with every rule kept: %s\n", seed,
+                     trace_invariant(world->violation.invariant), world->violation.text);
+        (void)printf("  replay: world_controls --seed %" PRIu64 " --trace --bias %d\n", seed, (int)control->bias);
+    }
+    break_rule(world, control);
+    return held;
+}
+
+static bool run_control(struct world *world, const struct control *control, uint64_t first_seed)
+{
+    uint32_t hits = 0;
+    uint32_t runs = 0;
+    uint64_t hit_seed = 0;
+    const char *invariant = trace_invariant(control->invariant);
+    bool sound = true;
+
+    break_rule(world, control);
+    for (; runs < control->runs_max && hits < control->minimum && sound; runs++) {
+        if (run_seed(world, first_seed + runs, control->bias)) continue;
+        hits++;
+        hit_seed = first_seed + runs;
+        sound = is_sound(world, control, hit_seed);
+    }
+    (void)printf("%-22s  %-3.*s %8u %6u %8u   %s (seed %" PRIu64 ")%s\n", control->name, (int)strcspn(invariant, " "),
+                 invariant, runs, hits, control->minimum, hits >= control->minimum ? "caught" : "NOT CAUGHT", hit_seed,
+                 sound ? "" : ", and violated WITHOUT the control");
+    (void)fflush(stdout);
+    return sound && hits >= control->minimum;
+}
+
+bool controls_run(struct world *world, uint64_t first_seed, const char *name)
+{
+    bool all = true;
+
+    (void)printf("%-22s  %-3s %8s %6s %8s\n", "rule broken", "inv", "runs", "hits", "minimum");
+    for (size_t i = 0; i < N_CONTROLS; i++) {
+        if (name == NULL || strcmp(controls[i].name, name) == 0) all &= run_control(world, &controls[i], first_seed);
+    }
+    mend(world);
+    return all;
+}
+
+bool controls_set(struct world *world, const char *name, enum plan_bias *ret_bias)
+{
+    for (size_t i = 0; i < N_CONTROLS; i++) {
+        if (strcmp(controls[i].name, name) != 0) continue;
+        break_rule(world, &controls[i]);
+        *ret_bias = controls[i].bias;
+        return true;
+    }
+    return false;
+}
+
+#else
+
+bool controls_run(struct world *world, uint64_t first_seed, const char *name)
+{
+    (void)world;
+    (void)first_seed;
+    (void)name;
+    (void)fputs("world: this build cannot break rules; world_controls can\n", stderr);
+    return false;
+}
+
+bool controls_set(struct world *world, const char *name, enum plan_bias *ret_bias)
+{
+    (void)ret_bias;
+    return controls_run(world, 0, name);
+}
+
+#endif

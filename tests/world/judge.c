@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * judge.c - what must hold, seen from outside: by what users were told, and by what servers hold
+ *
+ * A validity window opens in the callback that says granted. It ends when release, free or close is called, when a
+ * loss that was told says so, or when what quorlock_valid_ms() said last ends by its machine's clock: whichever comes
+ * first.
+ */
+#include "world.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#define GREW_US 1000u
+
+void judge_violated(struct world *world, enum invariant invariant, const char *format, ...)
+{
+    va_list arguments;
+
+    if (world->over) return;
+    if ((world->judged & (1u << invariant)) == 0) {
+        if (world->plan->outside) totals_outside(world->totals, invariant == I1_EXCLUSION);
+        return;
+    }
+    world->over = true;
+    world->violation.invariant = invariant;
+    world->violation.at_us = world_now(world);
+    va_start(arguments, format);
+    /* A file of two programs is looked at twice in one run; the second time va_start is overlooked.
+     * NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
+    (void)vsnprintf(world->violation.text, sizeof(world->violation.text), format, arguments);
+    va_end(arguments);
+    TRACE(world, "VIOLATION of %s: %s", trace_invariant(invariant), world->violation.text);
+}
+
+static void violated_if(struct actor *actor, enum invariant invariant, bool violated, const char *what)
+{
+    if (violated) judge_violated(actor->world, invariant, "actor %u %s", actor->index, what);
+}
+
+/* ---- reading ---- */
+
+static uint32_t valid_ms(struct actor *actor)
+{
+    uint32_t ms;
+
+    actor->world->judging = true;
+    ms = quorlock_valid_ms(actor->lock);
+    actor->world->judging = false;
+    return ms;
+}
+
+static bool is_void(const struct actor *actor)
+{
+    return (actor->plan->keys & actor->world->plan->keys_void) != 0;
+}
+
+/* What the users of its process may rely on, as far as they can know it. */
+static void refresh(struct actor *actor)
+{
+    struct window *window = &actor->window;
+    uint64_t until_us;
+
+    if (!window->open || actor->lost || !actor_process(actor)->alive) return;
+    until_us = valid_ms(actor) * MS;
+    if (until_us == 0) {
+        window->ended = true;
+        return;
+    }
+    violated_if(actor, I6_TOLD_ONCE, window->ended, "has validity, but had none a moment ago");
+    until_us += process_now_us(actor_process(actor));
+    if (until_us <= window->until_us) return;
+    if (until_us > window->until_us + GREW_US) {
+        window->fresh = true;
+        actor->world->totals->of[TOTAL_RENEWED]++;
+    }
+    window->until_us = until_us;
+}
+
+bool judge_is_open(struct actor *actor)
+{
+    refresh(actor);
+    return actor->window.open && process_now_us(actor_process(actor)) < actor->window.until_us;
+}
+
+/* ---- I1 ---- */
+
+static void check_ghosts(struct actor *actor)
+{
+    struct world *world = actor->world;
+
+    for (uint32_t i = 0; i < world->n_ghosts; i++) {
+        const struct ghost *ghost = &world->ghosts[i];
+
+        if ((ghost->keys & actor->plan->keys) == 0 || world_now(world) >= ghost->until_us) continue;
+        judge_violated(world, I1_EXCLUSION, "actor %u holds a key within the validity of dead actor %u", actor->index,
+                       ghost->actor);
+    }
+}
+
+static void check_peers(struct actor *actor)
+{
+    struct world *world = actor->world;
+    const struct peer *peer = &world->peer;
+
+    if (!peer->held || (actor->plan->keys >> peer->key & 1u) == 0 || world_now(world) >= peer->until_us) return;
+    judge_violated(world, I1_EXCLUSION, "actor %u and a peer both hold key %u", actor->index, peer->key);
+}
+
+/* When a window opens or grows. A grant that is told is a window, if of no length, unless its machine stood still
+ * between its look at the clock and its callback. */
+static void check_exclusion(struct actor *actor, bool at_grant)
+{
+    struct world *world = actor->world;
+
+    if (is_void(actor) || (!at_grant && !judge_is_open(actor))) return;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *other = &world->actors[i];
+
+        if (other == actor || (other->plan->keys & actor->plan->keys) == 0 || !other->window.open) continue;
+        if (other->window.token_hash == actor->window.token_hash || !judge_is_open(other)) continue;
+        judge_violated(world, I1_EXCLUSION, "actor %u and actor %u both hold a key", actor->index, i);
+    }
+    check_ghosts(actor);
+    check_peers(actor);
+}
+
+/* ---- I5 ---- */
+
+/* The true time until which the server holds that key for that token, or would, if no fault had made it forget: it
+ * does not vote against it. 0: it does not. */
+static uint64_t held_until_us(struct world *world, uint32_t server, uint32_t key, uint64_t token_hash)
+{
+    const char *name = world_full_key(world, key);
+    struct server *of = world->servers[server];
+    uint64_t wall_us = server_wall_us(of);
+    struct model_value value;
+    uint64_t expires_ms = 0;
+
+    if (model_look(server_model(of), name, strlen(name), wall_us, &value) && value.owner != NULL &&
+        world_hash(value.owner, value.owner_length) == token_hash) {
+        if (value.expires_ms == 0) return NEVER;
+        expires_ms = value.expires_ms;
+    }
+    for (uint32_t i = 0; i < world->n_shadows; i++) {
+        const struct shadow *shadow = &world->shadows[i];
+
+        if (shadow->server != server || shadow->key != key || shadow->token_hash != token_hash) continue;
+        if (shadow->expires_ms > expires_ms) expires_ms = shadow->expires_ms;
+    }
+    return expires_ms * MS > wall_us ? skew_when(server_clock(of), expires_ms * MS) : 0;
+}
+
+static uint64_t all_held_until_us(struct actor *actor, uint32_t server)
+{
+    uint64_t until_us = NEVER;
+
+    for (uint32_t key = 0; key < actor->world->plan->n_keys; key++) {
+        uint64_t one_us;
+
+        if ((actor->plan->keys >> key & 1u) == 0) continue;
+        one_us = held_until_us(actor->world, server, key, actor->window.token_hash);
+        if (one_us < until_us) until_us = one_us;
+    }
+    return until_us;
+}
+
+/* The longest that a quorum holds it; and on how many servers it stands. */
+static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
+{
+    const struct plan *plan = actor->world->plan;
+    uint64_t ends_us[PLAN_SERVERS_MAX] = {0};
+
+    *ret_holders = 0;
+    for (uint32_t i = 0; i < plan->n_servers; i++) {
+        uint64_t end_us = all_held_until_us(actor, plan_server(plan, actor->plan->client, i));
+
+        *ret_holders += end_us != 0;
+        for (uint32_t k = 0; k <= i; k++) {
+            uint64_t moved_us = ends_us[k];
+
+            if (moved_us >= end_us) continue;
+            ends_us[k] = end_us;
+            end_us = moved_us;
+        }
+    }
+    return ends_us[plan_quorum(plan, actor->plan->client) - 1];
+}
+
+static void check_quorum(struct actor *actor)
+{
+    struct world *world = actor->world;
+    struct window *window = &actor->window;
+    uint64_t until_us = process_true_us(actor_process(actor), window->until_us);
+    uint32_t holders;
+    uint64_t quorum_us;
+
+    window->fresh = false;
+    if (is_void(actor) || world_now(world) >= until_us) return;
+    quorum_us = quorum_until_us(actor, &holders);
+    world->totals->of[TOTAL_DEGRADED] += holders < world->plan->n_servers;
+    if (quorum_us >= until_us) return;
+    judge_violated(world, I5_QUORUM_HOLDS,
+                   "actor %u reports validity until %llu us, but a quorum holds its key until %llu us only (%u nodes "
+                   "hold it)",
+                   actor->index, (unsigned long long)until_us, (unsigned long long)quorum_us, holders);
+}
+
+/* ---- what servers hold ---- */
+
+static bool is_quarantined(struct world *world, uint32_t server)
+{
+    struct server *of = world->servers[server];
+    static const char name[] = "quorlock:guard";
+    struct model_value value;
+    uint64_t till_ms = 0;
+    size_t bars = 0;
+
+    if (!model_look(server_model(of), name, sizeof(name) - 1, server_wall_us(of), &value)) return false;
+    for (size_t i = 0; i < value.owner_length && bars < 7; i++) {
+        if (value.owner[i] == '|') {
+            bars++;
+        } else if (bars == 6 && value.owner[i] >= '0' && value.owner[i] <= '9') {
+            till_ms = 10 * till_ms + (uint64_t)(value.owner[i] - '0');
+        }
+    }
+    return till_ms * MS > server_wall_us(of);
+}
+
+static struct taking *latest(struct site *site, uint32_t key)
+{
+    uint32_t n = site->n_takings[key];
+
+    return n == 0 ? NULL : &site->takings[key][(n - 1) % HOLDS_MAX];
+}
+
+static struct taking *find_taking(struct site *site, uint32_t key, uint64_t token_hash)
+{
+    uint32_t n = site->n_takings[key];
+
+    for (uint32_t i = n; i > 0 && i + HOLDS_MAX > n; i--) {
+        struct taking *taking = &site->takings[key][(i - 1) % HOLDS_MAX];
+
+        if (taking->token_hash == token_hash) return taking;
+    }
+    return NULL;
+}
+
+static void check_windows(struct world *world, uint32_t key, uint64_t token_hash)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (!actor->window.open || actor->window.token_hash != token_hash) continue;
+        if ((actor->plan->keys >> key & 1u) != 0 && judge_is_open(actor)) check_quorum(actor);
+    }
+}
+
+void judge_changed(struct site *site, const char *name, size_t length)
+{
+    struct world *world = site->world;
+    uint32_t key = world_key_index(world, name, length);
+    struct server *of = world->servers[site->index];
+    const struct taking *before;
+    struct model_value value;
+    uint64_t hash = 0;
+    uint64_t hash_before;
+
+    if (key == NOBODY || world->over) return;
+    if (model_look(server_model(of), name, length, server_wall_us(of), &value) && value.owner != NULL) {
+        hash = world_hash(value.owner, value.owner_length);
+    }
+    before = latest(site, key);
+    hash_before = before != NULL ? before->token_hash : 0;
+    if (hash == hash_before) return;
+    if (hash != 0 && find_taking(site, key, hash) != NULL) world->totals->of[TOTAL_REPAIRED]++;
+    site->takings[key][site->n_takings[key]++ % HOLDS_MAX] = (struct taking){
+        .token_hash = hash, .order = ++site->order, .quarantined = hash != 0 && is_quarantined(world, site->index)};
+    world->totals->of[TOTAL_QUARANTINED] += latest(site, key)->quarantined;
+    for (uint32_t i = 0; i < world->plan->n_servers && hash != 0; i++) {
+        const struct taking *other = latest(&world->sites[i], key);
+
+        world->totals->of[TOTAL_SPLIT] += other != NULL && other->token_hash != 0 && other->token_hash != hash;
+    }
+    if (hash_before != 0) check_windows(world, key, hash_before);
+}
+
+static void forget_key(void *arg, const char *name, size_t length, const struct model_value *value)
+{
+    struct site *site = arg;
+    struct world *world = site->world;
+    uint32_t key = world_key_index(world, name, length);
+
+    if (key == NOBODY || value->owner == NULL || world->n_shadows == SHADOWS_MAX) return;
+    world->shadows[world->n_shadows++] = (struct shadow){.token_hash = world_hash(value->owner, value->owner_length),
+                                                         .expires_ms = value->expires_ms,
+                                                         .server = (uint8_t)site->index,
+                                                         .key = (uint8_t)key};
+}
+
+void judge_forgets(struct site *site)
+{
+    struct server *of = site->world->servers[site->index];
+
+    model_each(server_model(of), server_wall_us(of), forget_key, site);
+}
+
+/* ---- grants ---- */
+
+/* I7: a fresh grant stands on a quorum of servers that had a vote when they said yes. */
+static void check_votes(struct actor *actor)
+{
+    struct world *world = actor->world;
+    const struct plan *plan = world->plan;
+    const struct plan_client *client = &plan->clients[actor->plan->client];
+    uint32_t votes = 0;
+    uint32_t quarantined = 0;
+
+    if (client->twins) return;
+    for (uint32_t server = 0; server < plan->n_servers; server++) {
+        bool yes = true;
+        bool late = false;
+
+        for (uint32_t key = 0; key < plan->n_keys; key++) {
+            const struct taking *taking;
+
+            if ((actor->plan->keys >> key & 1u) == 0) continue;
+            taking = find_taking(&world->sites[server], key, actor->window.token_hash);
+            yes &= taking != NULL;
+            late |= taking != NULL && taking->quarantined;
+        }
+        /* The client measures what is left of a quarantine by its own clock. */
+        late &= !world->sites[server].stepped_back;
+        votes += yes && !late;
+        quarantined += yes && late;
+    }
+    if (client->guard == QUORLOCK_GUARD_OFF) votes += quarantined;
+    if (votes >= plan_quorum(plan, actor->plan->client)) return;
+    judge_violated(world, I7_FOREIGN_VOTE, "actor %u is granted by %u nodes with a vote, and %u in quarantine",
+                   actor->index, votes, quarantined);
+}
+
+/* Another handle of its owner holds it. */
+static bool is_nested(struct actor *actor)
+{
+    struct world *world = actor->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct actor *other = &world->actors[i];
+
+        if (other == actor || !other->window.open || other->plan->owner == 0) continue;
+        if (other->window.token_hash == actor->window.token_hash) return true;
+    }
+    return false;
+}
+
+static void open_window(struct actor *actor, const struct quorlock_result *result)
+{
+    const char *token = quorlock_token(actor->lock);
+    struct window *window = &actor->window;
+
+    if (token == NULL || result->token == NULL || strcmp(token, result->token) != 0) {
+        violated_if(actor, I6_TOLD_ONCE, !actor_process(actor)->stood_in_turn, "is granted a lock without its token");
+        return;
+    }
+    *window = (struct window){.open = true,
+                              .token_hash = world_hash(token, strlen(token)),
+                              .fence = quorlock_fence(actor->lock),
+                              .until_us = process_now_us(actor_process(actor)) + valid_ms(actor) * MS};
+    (void)snprintf(window->token, sizeof(window->token), "%s", token);
+    world_mix(actor->world, window->token_hash ^ window->until_us);
+}
+
+static void count_grant(struct actor *actor)
+{
+    struct world *world = actor->world;
+
+    world->totals->of[TOTAL_GRANTS]++;
+    actor->granted_us = world_now(world);
+    if (world->phase != PHASE_HEALED) return;
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) world->grants_healed[key] += actor->plan->keys >> key & 1u;
+    world->totals->of[TOTAL_TURNS] += !actor->had_turn;
+    actor->had_turn = true;
+}
+
+void judge_granted(struct actor *actor, const struct quorlock_result *result)
+{
+    struct world *world = actor->world;
+    bool stood = actor_process(actor)->stood_in_turn;
+    bool again = actor->holds > 0;
+
+    actor->holds++;
+    count_grant(actor);
+    world->totals->of[TOTAL_LATE_GRANT] += process_stood(actor_process(actor));
+    world->totals->of[TOTAL_ROUNDS] += result->rounds > 1 ? result->rounds - 1 : 0;
+    if (again) {
+        world->totals->of[TOTAL_NESTED]++;
+        world->totals->of[TOTAL_NESTED_RENEWED] += world_now(world) > actor->acquire_since_us + MS / 2;
+        violated_if(actor, I6_TOLD_ONCE, actor->lost, "is granted one more hold of what it has lost");
+        return;
+    }
+    actor->lost = false;
+    open_window(actor, result);
+    violated_if(actor, I6_TOLD_ONCE, result->valid_ms == 0 && !stood, "is granted a lock that is not valid");
+    violated_if(actor, I6_TOLD_ONCE, result->valid_ms + 2 < actor->plan->options.min_valid_ms && !stood,
+                "is granted less validity than it asked for");
+    handover_granted(actor);
+    if (is_nested(actor)) {
+        world->totals->of[TOTAL_NESTED]++;
+    } else {
+        check_votes(actor);
+        tokens_granted(actor);
+    }
+    check_exclusion(actor, !stood);
+    check_quorum(actor);
+}
+
+void judge_given_back(struct actor *actor)
+{
+    if (actor->window.open) {
+        /* What it relied on up to now. */
+        refresh(actor);
+        if (actor->window.fresh) check_quorum(actor);
+        handover_freed(actor);
+    }
+    actor->window.open = false;
+    actor->lost = false;
+}
+
+/* ---- losses ---- */
+
+static bool somebody(const struct actor *actor, bool (*is_so)(const struct quorlock_options *))
+{
+    const struct world *world = actor->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct plan_actor *other = &world->plan->actors[i];
+        bool same = other->client == actor->plan->client && other->owner != 0 && other->owner == actor->plan->owner;
+
+        if ((same || other == actor->plan) && is_so(&other->options)) return true;
+    }
+    return false;
+}
+
+static bool is_bounded(const struct quorlock_options *options)
+{
+    return options->max_hold_ms != 0;
+}
+
+static bool is_unrenewed(const struct quorlock_options *options)
+{
+    return options->renew_ms == QUORLOCK_RENEW_NEVER;
+}
+
+static bool nothing_fails(const struct world *world)
+{
+    return world->plan->n_faults == 0 && !plan_has(world->plan, FEATURE_PEERS) && !world->plan->clients[0].twins;
+}
+
+static void check_reason(struct actor *actor, int reason)
+{
+    static const enum total of[] = {[QUORLOCK_LOST_EXPIRED] = TOTAL_LOST_EXPIRED,
+                                    [QUORLOCK_LOST_GONE] = TOTAL_LOST_GONE,
+                                    [QUORLOCK_LOST_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
+                                    [QUORLOCK_LOST_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
+                                    [QUORLOCK_LOST_CLOCK] = TOTAL_LOST_CLOCK};
+    struct world *world = actor->world;
+
+    if (reason < QUORLOCK_LOST_EXPIRED || reason > QUORLOCK_LOST_CLOCK) {
+        judge_violated(world, UNEXPLAINED, "actor %u loses its lock for reason %d", actor->index, reason);
+        return;
+    }
+    world->totals->of[of[reason]]++;
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_MAX_HOLD && !somebody(actor, is_bounded),
+                "comes to the end of a hold that has none");
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_NOT_RENEWED && !somebody(actor, is_unrenewed),
+                "is not renewed, but it asked for renewals");
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_CLOCK && !world->plan->outside,
+                "is told that clocks stepped that never did");
+    violated_if(actor, I11_OWN_LOAD,
+                (reason == QUORLOCK_LOST_EXPIRED || reason == QUORLOCK_LOST_GONE) && nothing_fails(world) &&
+                    !process_stood(actor_process(actor)),
+                "loses its lock, and nothing failed");
+}
+
+void judge_lost(struct actor *actor, const struct quorlock_loss *loss)
+{
+    struct window *window = &actor->window;
+    uint64_t now_us = process_now_us(actor_process(actor));
+
+    violated_if(actor, I6_TOLD_ONCE, actor->holds == 0, "is told of a loss, but it holds nothing");
+    violated_if(actor, I6_TOLD_ONCE, actor->lost, "is told of its loss twice");
+    violated_if(actor, I6_TOLD_ONCE, now_us >= window->until_us && !process_stood(actor_process(actor)),
+                "is told of its loss after its validity");
+    check_reason(actor, loss->reason);
+    violated_if(actor, I6_TOLD_ONCE, valid_ms(actor) != 0, "has validity left after its loss");
+    actor->lost = true;
+    if (now_us + loss->remaining_ms * MS < window->until_us) window->until_us = now_us + loss->remaining_ms * MS;
+    if (loss->remaining_ms == 0) window->open = false;
+}
+
+void judge_killed(struct process *process)
+{
+    struct world *world = process->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (actor_process(actor) != process || !actor->window.open) continue;
+        if (judge_is_open(actor) && !is_void(actor) && world->n_ghosts < GHOSTS_MAX) {
+            world->ghosts[world->n_ghosts++] =
+                (struct ghost){.until_us = process_true_us(process, actor->window.until_us),
+                               .token_hash = actor->window.token_hash,
+                               .actor = i,
+                               .keys = actor->plan->keys};
+        }
+        actor->window.open = false;
+    }
+}
+
+void judge_peer(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (actor->window.open && !is_void(actor) && judge_is_open(actor)) check_peers(actor);
+    }
+}
+
+/* ---- at any time ---- */
+
+static void look_at(struct actor *actor)
+{
+    struct process *process = actor_process(actor);
+
+    if (actor->lock == NULL || actor_client(actor)->state != CLIENT_OPEN) return;
+    if (actor->holds == 0 || actor->lost) {
+        /* A hold beside others of its owner begins before its callback. */
+        if (actor->acquiring != NULL && actor->plan->owner != 0) return;
+        violated_if(actor, I6_TOLD_ONCE, valid_ms(actor) != 0, "has validity, but was told otherwise");
+        return;
+    }
+    if (!actor->window.open) return;
+    refresh(actor);
+    if (actor->window.fresh) {
+        check_exclusion(actor, false);
+        check_quorum(actor);
+    }
+    if (actor->no_lost || process_stood(process) || actor->world->plan->n_flood > 0) return;
+    violated_if(actor, I6_TOLD_ONCE, process_now_us(process) >= actor->window.until_us + LATE_US,
+                "was not told of its loss before its validity ended");
+}
+
+void judge_turned(struct process *process)
+{
+    struct world *world = process->world;
+
+    if (world->over) return;
+    world->totals->turns++;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        if (actor_process(&world->actors[i]) == process) look_at(&world->actors[i]);
+    }
+}
+
+static void check_in_time(const struct promise *promise)
+{
+    struct world *world = promise->world;
+    const struct process *process = process_of(world, promise->client);
+    uint64_t stood_us = process->stood_us - promise->stood_us;
+
+    if (promise->bound_us == NEVER || !process->alive || process_stood(process)) return;
+    if (world_now(world) <= promise->since_us + stood_us + promise->bound_us + LATE_US) return;
+    judge_violated(world, I10_FORGOTTEN, "client %u%s: %s takes %llu us, %llu are the bound", promise->client,
+                   promise->pending ? "" : ", at last", trace_promise((enum promise_kind)promise->kind),
+                   (unsigned long long)(world_now(world) - promise->since_us), (unsigned long long)promise->bound_us);
+}
+
+void judge_look(struct world *world)
+{
+    for (uint32_t i = 0; i < world->n_promises && !world->over; i++) {
+        if (world->promises[i].pending) check_in_time(&world->promises[i]);
+    }
+    /* Also those whose machine stands still. */
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) refresh(&world->actors[i]);
+}
+
+static bool has_fault(const struct world *world, enum plan_fault_kind kind)
+{
+    for (uint32_t i = 0; i < world->plan->n_faults; i++) {
+        if (world->plan->faults[i].kind == kind) return true;
+    }
+    return false;
+}
+
+static bool is_explained(const struct promise *promise, int status)
+{
+    const struct world *world = promise->world;
+    const struct plan *plan = world->plan;
+    bool owned = promise->actor != NULL && promise->actor->plan->owner != 0;
+    bool acquires = promise->kind == PROMISE_ACQUIRE;
+
+    switch (status) {
+    case QUORLOCK_OK:
+    case QUORLOCK_NOQUORUM: return true;
+    case QUORLOCK_CANCELED: return promise->kind <= PROMISE_EXTEND;
+    case QUORLOCK_HELD:
+    case QUORLOCK_TIMEDOUT: return acquires;
+    case QUORLOCK_LOST: return promise->kind == PROMISE_EXTEND || (acquires && owned);
+    case QUORLOCK_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
+    case QUORLOCK_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
+    case QUORLOCK_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
+    case QUORLOCK_STATE: return promise->kind == PROMISE_BOOTSTRAP;
+    case QUORLOCK_INVAL:
+        if (promise->kind == PROMISE_BOOTSTRAP) return true;
+        return acquires && (owned || plan->clients[promise->client].twins || plan_has(plan, FEATURE_BOOTSTRAP) ||
+                            has_fault(world, FAULT_RECONFIGURE) || has_fault(world, FAULT_FLIP) ||
+                            has_fault(world, FAULT_FLIP_LIVE));
+    default: return false;
+    }
+}
+
+static void count_ended(struct totals *totals, const struct promise *promise, int status)
+{
+    static const enum total of[] = {[-QUORLOCK_HELD] = TOTAL_HELD,         [-QUORLOCK_NOQUORUM] = TOTAL_NOQUORUM,
+                                    [-QUORLOCK_TIMEDOUT] = TOTAL_TIMEDOUT, [-QUORLOCK_CANCELED] = TOTAL_CANCELED,
+                                    [-QUORLOCK_CLOSED] = TOTAL_CLOSED,     [-QUORLOCK_FOREIGN] = TOTAL_FOREIGN,
+                                    [-QUORLOCK_INVAL] = TOTAL_CONFIG,      [-QUORLOCK_NOMEM] = TOTAL_NOMEM,
+                                    [-QUORLOCK_LOST] = TOTAL_NESTED_FAILED};
+
+    if (promise->kind == PROMISE_EXTEND) {
+        totals->of[status == QUORLOCK_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
+    } else if (promise->kind == PROMISE_RELEASE) {
+        totals->of[TOTAL_RELEASE_NOQUORUM] += status == QUORLOCK_NOQUORUM;
+    } else if (promise->kind == PROMISE_ACQUIRE && status < 0 && (size_t)-status < sizeof(of) / sizeof(of[0])) {
+        totals->of[of[-status]]++;
+    }
+}
+
+void judge_ended(const struct promise *promise, int status)
+{
+    struct world *world = promise->world;
+
+    check_in_time(promise);
+    if (!is_explained(promise, status)) {
+        judge_violated(world, UNEXPLAINED, "client %u: %s ends with %s", promise->client,
+                       trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));
+    }
+    count_ended(world->totals, promise, status);
+}

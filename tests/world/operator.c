@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * operator.c - what each kind of fault does to servers, links and machines, and what operators do
+ *
+ * No fault lasts beyond the time of faults, so that what comes after can be judged for liveness; but for those that
+ * the plan lets stay for good.
+ */
+#include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ODD_AGAIN_US      2000u
+#define OPERATOR_AGAIN_US 300000u
+
+static struct model *model_of(struct site *site)
+{
+    return server_model(site->world->servers[site->index]);
+}
+
+static const char *command(struct site *site, const char *a, const char *b, const char *c, const char *d)
+{
+    const char *const words[] = {a, b, c, d};
+    size_t n = 0;
+
+    while (n < 4 && words[n] != NULL) n++;
+    return model_do(model_of(site), server_wall_us(site->world->servers[site->index]), words, n);
+}
+
+/* ---- servers ---- */
+
+/* Keys came or went without a command. */
+static void look_again(struct site *site)
+{
+    for (uint32_t key = 0; key < site->world->plan->n_keys; key++) {
+        const char *name = world_full_key(site->world, key);
+
+        judge_changed(site, name, strlen(name));
+    }
+}
+
+static void start(struct site *site)
+{
+    struct world *world = site->world;
+
+    queue_set(&world->queue, &site->back, NEVER);
+    if (!site->down || site->gone) return;
+    TRACE(world, "server %u  is up again", site->index);
+    site->down = false;
+    /* What was released may be there again. */
+    site->late |= site->memory == SERVER_OLD;
+    if (site->memory != SERVER_KEEPS) judge_forgets(site);
+    if (world->phase != PHASE_FAULTS || world_now(world) >= world->plan->active_us) site->loading_us = 0;
+    server_start(world->servers[site->index], site->memory, site->new_replid, site->loading_us);
+    look_again(site);
+}
+
+static void on_back(void *arg)
+{
+    start(arg);
+}
+
+static void crash(struct site *site, const struct plan_fault *fault, uint64_t until_us)
+{
+    struct world *world = site->world;
+    bool old = fault->kind == FAULT_CRASH_OLD || fault->kind == FAULT_PROMOTE;
+
+    if (site->down) return;
+    site->down = true;
+    site->gone = fault->for_ever;
+    site->memory = old ? SERVER_OLD : fault->kind == FAULT_CRASH_EMPTY ? SERVER_EMPTY : SERVER_KEEPS;
+    site->new_replid = fault->kind == FAULT_PROMOTE || (fault->kind == FAULT_CRASH_EMPTY && fault->nth % 2 == 0);
+    site->loading_us = fault->kind == FAULT_LOADING ? fault->for_us / 2 : 0;
+    server_crash(world->servers[site->index], fault->kind == FAULT_VANISH || (fault->nth % 4 == 0 && old));
+    if (fault->kind == FAULT_MOVE) (void)net_move(world->net, site->index);
+    site->back = (struct moment){.happen = on_back, .arg = site};
+    if (!site->gone) queue_set(&world->queue, &site->back, until_us);
+}
+
+static void end_connections(struct site *site)
+{
+    (void)command(site, "CLIENT", "KILL", "TYPE", "normal");
+    (void)command(site, "CLIENT", "KILL", "TYPE", "pubsub");
+}
+
+/* The rest of a flip: the server is a master again, with the memory of before. */
+static void flip_back(struct site *site, const struct plan_fault *fault)
+{
+    struct world *world = site->world;
+    struct model_manners *manners = model_manners(model_of(site));
+
+    manners->replica = false;
+    if (site->down || site->snapshot == NULL) return;
+    TRACE(world, "server %u  is a master again, with older memory", site->index);
+    site->late = true;
+    judge_forgets(site);
+    model_load(model_of(site), site->snapshot);
+    manners->replid = rng_mix(world->plan->seed, ++world->runs);
+    for (uint32_t i = 0; i <= world->plan->n_machines && fault->kind == FAULT_FLIP; i++)
+        net_break(world->net, i, site->index, false, 0);
+    look_again(site);
+}
+
+static void snapshot(struct site *site)
+{
+    if (site->snapshot != NULL) model_forget(site->snapshot);
+    site->snapshot = model_save(model_of(site));
+    server_snapshot(site->world->servers[site->index]);
+}
+
+static void step_clock(struct site *site, int64_t by_us)
+{
+    struct world *world = site->world;
+
+    if (by_us < 0) {
+        site->stepped_back = true;
+        model_expire(model_of(site), server_wall_us(world->servers[site->index]));
+    }
+    skew_step(server_clock(world->servers[site->index]), world_now(world), by_us);
+}
+
+/* As soon as the key is free there, so that no lock loses a vote. */
+static bool leave_odd(struct site *site, const struct plan_fault *fault)
+{
+    struct world *world = site->world;
+    const char *name = world_full_key(world, fault->key);
+    struct server *server = world->servers[site->index];
+    struct model_value value;
+
+    if (site->down || model_look(model_of(site), name, strlen(name), server_wall_us(server), &value)) return false;
+    switch (fault->nth % 3) {
+    case 0: (void)command(site, "SET", name, "odd", NULL); break;
+    case 1: (void)command(site, "HSET", name, "odd", "1"); break;
+    default: (void)command(site, "RPUSH", name, "odd", NULL); break;
+    }
+    look_again(site);
+    return true;
+}
+
+/* ---- a plain peer: takes, holds for a while, gives back; it knows no guard ---- */
+
+static bool peer_can_ask(struct site *site)
+{
+    const struct model_manners *manners = model_manners(model_of(site));
+
+    return !site->down && world_now(site->world) >= site->frozen_until_us && !manners->replica && !manners->busy &&
+           !manners->loading && !manners->full && !manners->misconf;
+}
+
+static bool peer_holds(struct site *site, const char *name, const char *token)
+{
+    struct server *server = site->world->servers[site->index];
+    struct model_value value;
+
+    return model_look(model_of(site), name, strlen(name), server_wall_us(server), &value) && value.owner != NULL &&
+           value.owner_length == strlen(token) && memcmp(value.owner, token, value.owner_length) == 0;
+}
+
+static void peer_gives_back(struct world *world)
+{
+    struct peer *peer = &world->peer;
+    const char *name = world_full_key(world, peer->key);
+
+    peer->held = false;
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        struct site *site = &world->sites[i];
+
+        if (peer_can_ask(site) && peer_holds(site, name, peer->token)) (void)command(site, "DEL", name, NULL, NULL);
+        look_again(site);
+    }
+}
+
+static void on_peer(void *arg)
+{
+    peer_gives_back(arg);
+}
+
+static void peer_takes(struct world *world, const struct plan_fault *fault)
+{
+    struct peer *peer = &world->peer;
+    uint64_t lease_us = world->plan->lease_ms * MS;
+    const char *name = world_full_key(world, fault->key);
+    char lease[24];
+    uint32_t votes = 0;
+
+    if (peer->moment.index != 0) return;
+    peer->key = fault->key;
+    (void)snprintf(peer->token, sizeof(peer->token), "peer-%llu", (unsigned long long)++world->runs);
+    (void)snprintf(lease, sizeof(lease), "%llu", (unsigned long long)(lease_us / MS));
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        struct site *site = &world->sites[i];
+        const char *const words[] = {"SET", name, peer->token, "NX", "PX", lease};
+
+        if (!peer_can_ask(site) || (!fault->all && i != fault->server)) continue;
+        (void)model_do(model_of(site), server_wall_us(world->servers[i]), words, 6);
+        votes += peer_holds(site, name, peer->token);
+        look_again(site);
+    }
+    peer->held = votes > world->plan->n_servers / 2;
+    TRACE(world, "peer      %s key %u, on %u servers", peer->held ? "takes" : "has in part", fault->key, votes);
+    peer->until_us = world_now(world) + lease_us - lease_us / 1000 * (world->plan->drift_ppm / 900) - 3 * MS;
+    world->totals->of[TOTAL_PEER_HELD] += peer->held;
+    peer->moment = (struct moment){.happen = on_peer, .arg = world};
+    if (peer->held) judge_peer(world);
+    queue_set(&world->queue, &peer->moment, world_now(world) + lease_us / (peer->held ? 2 : 64));
+}
+
+/* ---- links ---- */
+
+typedef void (*link_fault)(struct world *, struct fault_run *, const struct plan_fault *, struct net_link *);
+
+static void change_link(struct world *world, struct fault_run *run, const struct plan_fault *fault,
+                        struct net_link *link)
+{
+    uint64_t now_us = world_now(world);
+    uint64_t until_us = fault->for_ever ? NEVER : run->until_us;
+
+    switch (fault->kind) {
+    case FAULT_CUT_TO: link->cut_until_us[NET_TO_SERVER] = until_us; break;
+    case FAULT_CUT_FROM: link->cut_until_us[NET_TO_CLIENT] = until_us; break;
+    case FAULT_SLOW:
+        link->slow_us = fault->nth % 2 == 0 ? until_us - now_us : (until_us - now_us) / 32;
+        link->slow_until_us = until_us;
+        break;
+    case FAULT_REFUSE: link->refuses = true; break;
+    case FAULT_HANG: link->drops_syn = true; break;
+    case FAULT_SPLIT: link->split_one_in = 1 + fault->nth % 3; break;
+    case FAULT_NARROW:
+        link->room = 40 + 40 * fault->nth;
+        link->bytes_per_ms = 20 * fault->nth;
+        break;
+    default: break;
+    }
+}
+
+static void end_link(struct world *world, const struct plan_fault *fault, struct net_link *link)
+{
+    switch (fault->kind) {
+    case FAULT_REFUSE: link->refuses = false; break;
+    case FAULT_HANG: link->drops_syn = false; break;
+    case FAULT_SPLIT: link->split_one_in = world->plan->split_one_in; break;
+    case FAULT_NARROW: link->room = link->bytes_per_ms = 0; break;
+    default: break;
+    }
+}
+
+static void at_link(struct world *world, struct fault_run *run, const struct plan_fault *fault, uint32_t machine,
+                    uint32_t server, bool ends)
+{
+    struct net_link *link = net_link(world->net, machine, server);
+    bool breaks = fault->kind == FAULT_RESET || fault->kind == FAULT_RESET_LATE || fault->kind == FAULT_REFUSE ||
+                  fault->kind == FAULT_HANG;
+
+    /* What was sent may be executed when its connection has ended and its release has been executed. */
+    world->sites[server].late |= fault->kind == FAULT_RESET_LATE || fault->kind == FAULT_SLOW ||
+                                 fault->kind == FAULT_CUT_TO || fault->kind == FAULT_NARROW;
+    if (ends) {
+        end_link(world, fault, link);
+    } else {
+        change_link(world, run, fault, link);
+    }
+    net_changed(world->net, machine, server);
+    if (!breaks || ends) return;
+    net_break(world->net, machine, server, fault->kind == FAULT_RESET_LATE, world->plan->late_us);
+}
+
+/* Of every machine to that server, or of that machine to some or all servers. */
+static void at_links(struct world *world, struct fault_run *run, const struct plan_fault *fault, bool ends)
+{
+    bool whole_server = fault->for_ever || (fault->all && fault->nth % 2 == 0);
+
+    for (uint32_t machine = 0; machine <= world->plan->n_machines; machine++) {
+        if (!whole_server && machine != fault->machine) continue;
+        for (uint32_t server = 0; server < world->plan->n_servers; server++) {
+            if (server != fault->server && (whole_server || !fault->all)) continue;
+            at_link(world, run, fault, machine, server, ends);
+        }
+    }
+}
+
+/* ---- machines ---- */
+
+static enum opportunity opportunity_of(enum plan_fault_kind kind)
+{
+    if (kind == FAULT_STALL_CALLBACK || kind == FAULT_KILL_CALLBACK) return AT_CALLBACK;
+    if (kind == FAULT_STALL_CLOCK || kind == FAULT_KILL_CLOCK) return AT_CLOCK;
+    return kind == FAULT_STALL_SEND || kind == FAULT_KILL_SEND ? AT_SEND : OPPORTUNITIES;
+}
+
+static uint64_t again_us(const struct world *world, const struct plan_fault *fault)
+{
+    return fault->nth % 2 == 0 ? NEVER : world_now(world) + fault->for_us;
+}
+
+/* Not beyond the time of faults. */
+static uint64_t left_us(const struct world *world, const struct plan_fault *fault)
+{
+    uint64_t most_us = world->plan->active_us > world_now(world) ? world->plan->active_us - world_now(world) : 0;
+
+    return fault->for_us < most_us ? fault->for_us : most_us;
+}
+
+void operator_strike(struct process *process, enum opportunity opportunity)
+{
+    struct world *world = process->world;
+
+    for (uint32_t i = 0; i < world->plan->n_faults && process->armed[opportunity] != 0; i++) {
+        const struct plan_fault *fault = &world->plan->faults[i];
+        struct fault_run *run = &world->faults[i];
+
+        if (!run->armed || fault->machine != process->index || opportunity_of(fault->kind) != opportunity) continue;
+        if (++run->count < fault->nth) continue;
+        run->armed = false;
+        process->armed[opportunity]--;
+        world->totals->faults[fault->kind]++;
+        TRACE(world, "FAULT f%u %s", i, plan_fault_text(fault->kind));
+        if (fault->kind == FAULT_STALL_CALLBACK || fault->kind == FAULT_STALL_CLOCK || fault->kind == FAULT_STALL_SEND)
+            process_stall(process, left_us(world, fault), false);
+        else
+            process_kill(process, false, again_us(world, fault));
+        return;
+    }
+}
+
+/* All its clocks lose that time. */
+static void pause_all(struct process *process, uint64_t for_us)
+{
+    if (!process->alive || process->inside || world_now(process->world) < process->stands_until_us) return;
+    skew_step(machine_clock(process->machine, MACHINE_BOOT), world_now(process->world), -(int64_t)for_us);
+    skew_step(machine_clock(process->machine, MACHINE_RAW), world_now(process->world), -(int64_t)for_us);
+    process_stall(process, for_us, false);
+}
+
+static void limit(struct process *process, uint32_t more)
+{
+    machine_limit_descriptors(process->machine,
+                              more == UINT32_MAX ? more : machine_descriptors(process->machine) + more);
+}
+
+struct break_call {
+    struct user_client *client;
+    uint32_t key;
+};
+
+static void break_now(void *arg)
+{
+    struct fault_run *run = arg;
+    const struct plan_fault *fault = &run->world->plan->faults[run->index];
+    struct user_client *client = &run->world->clients[fault->machine];
+
+    if (client->state == CLIENT_OPEN) (void)user_break(client, fault->key);
+}
+
+static void at_machine(struct world *world, struct fault_run *run, const struct plan_fault *fault)
+{
+    struct process *process = &world->processes[fault->machine];
+    uint64_t for_us = run->until_us - world_now(world);
+
+    if (!process->alive) return;
+    switch (fault->kind) {
+    case FAULT_STALL: process_stall(process, for_us, false); break;
+    case FAULT_SUSPEND: process_stall(process, for_us, true); break;
+    case FAULT_PAUSE: pause_all(process, for_us); break;
+    case FAULT_KILL: process_kill(process, false, again_us(world, fault)); break;
+    case FAULT_KILL_HOST: process_kill(process, true, again_us(world, fault)); break;
+    case FAULT_LOOKUP: machine_names(process->machine, fault->nth % 2 == 0 ? NEVER : 1000, fault->nth % 2 != 0); break;
+    case FAULT_NO_MEMORY:
+        process->no_memory_until_us = run->until_us;
+        process->no_memory_one_in = 1 + fault->nth % 8;
+        break;
+    case FAULT_NO_DESCRIPTORS: limit(process, fault->nth % 3); break;
+    case FAULT_BREAK: machine_call(process->machine, break_now, run); break;
+    default: break;
+    }
+}
+
+/* ---- the operator's own client ---- */
+
+static void bootstrap_now(void *arg)
+{
+    struct world *world = arg;
+    struct user_client *client = &world->clients[world->plan->n_clients];
+
+    if (client->state != CLIENT_OPEN || client->pending > 0 || !world->bootstraps) return;
+    (void)user_bootstrap(client, world->bootstrap_again);
+    world->bootstrap_again = true;
+}
+
+static void on_operator(void *arg)
+{
+    struct world *world = arg;
+    struct process *process = &world->processes[world->plan->n_machines];
+
+    if (world->bootstraps && process->alive) machine_call(process->machine, bootstrap_now, world);
+    if (world->phase < PHASE_STOPPED)
+        queue_set(&world->queue, &world->operator_moment, world_now(world) + OPERATOR_AGAIN_US);
+}
+
+bool operator_is_needed(const struct world *world)
+{
+    const struct plan *plan = world->plan;
+
+    for (uint32_t i = 0; i < plan->n_faults; i++) {
+        if (plan->faults[i].kind == FAULT_RECONFIGURE) return true;
+    }
+    return plan_has(plan, FEATURE_BOOTSTRAP);
+}
+
+static void reconfigure(struct world *world)
+{
+    world->bootstraps = world->bootstrap_again = true;
+    world->reconfigures++;
+    queue_set(&world->queue, &world->operator_moment, world_now(world));
+}
+
+/* ---- faults ---- */
+
+static void at_server(struct world *world, struct fault_run *run, const struct plan_fault *fault)
+{
+    struct site *site = &world->sites[fault->server];
+    struct server *server = world->servers[fault->server];
+    struct model_manners *manners = model_manners(model_of(site));
+    uint64_t until_us = fault->for_ever ? NEVER : run->until_us;
+
+    switch (fault->kind) {
+    case FAULT_CRASH_OLD:
+    case FAULT_PROMOTE:
+    case FAULT_FLIP:
+    case FAULT_FLIP_LIVE:
+        if (!site->down) snapshot(site);
+        if (fault->kind == FAULT_FLIP || fault->kind == FAULT_FLIP_LIVE) manners->replica = fault->nth % 2 == 0;
+        break;
+    case FAULT_FREEZE:
+        if (site->frozen_until_us < until_us) site->frozen_until_us = until_us;
+        site->late = true;
+        server_freeze(server, site->frozen_until_us);
+        break;
+    case FAULT_BUSY: server_busy(server, until_us); break;
+    case FAULT_FULL: manners->full = true; break;
+    case FAULT_MISCONF: manners->misconf = true; break;
+    case FAULT_MUTE: manners->no_publish = true; break;
+    case FAULT_STEP_BACK: step_clock(site, -(int64_t)fault->for_us); break;
+    case FAULT_STEP_FORWARD: step_clock(site, (int64_t)fault->for_us); break;
+    case FAULT_KILL_CLIENTS: end_connections(site); break;
+    case FAULT_FORGET_SCRIPTS: (void)command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
+    case FAULT_FLUSH:
+        judge_forgets(site);
+        (void)command(site, "FLUSHALL", NULL, NULL, NULL);
+        look_again(site);
+        break;
+    case FAULT_ODD:
+        if (!leave_odd(site, fault) && world->phase < PHASE_STOPPED)
+            queue_set(&world->queue, &run->begin, world_now(world) + ODD_AGAIN_US);
+        break;
+    default: crash(site, fault, run->until_us); break;
+    }
+}
+
+static bool is_at_link(enum plan_fault_kind kind)
+{
+    return kind >= FAULT_CUT_TO && kind <= FAULT_NARROW;
+}
+
+static bool is_at_machine(enum plan_fault_kind kind)
+{
+    return (kind >= FAULT_LOOKUP && kind <= FAULT_NO_DESCRIPTORS) || kind == FAULT_BREAK;
+}
+
+static void begin(struct fault_run *run)
+{
+    struct world *world = run->world;
+    const struct plan_fault *fault = &world->plan->faults[run->index];
+
+    if (opportunity_of(fault->kind) != OPPORTUNITIES) {
+        run->armed = true;
+        world->processes[fault->machine].armed[opportunity_of(fault->kind)]++;
+        return;
+    }
+    if (!run->begun) world->totals->faults[fault->kind]++;
+    if (!run->begun)
+        TRACE(world, "FAULT f%u %s (server %u, machine %u, key %u%s, for %llu us)", run->index,
+              plan_fault_text(fault->kind), fault->server, fault->machine, fault->key, fault->all ? ", all" : "",
+              (unsigned long long)(run->until_us - world_now(world)));
+    run->begun = true;
+    if (fault->kind == FAULT_PEER_KEY)
+        peer_takes(world, fault);
+    else if (fault->kind == FAULT_RECONFIGURE)
+        reconfigure(world);
+    else if (is_at_link(fault->kind))
+        at_links(world, run, fault, false);
+    else if (is_at_machine(fault->kind))
+        at_machine(world, run, fault);
+    else
+        at_server(world, run, fault);
+}
+
+static void end(struct fault_run *run)
+{
+    struct world *world = run->world;
+    const struct plan_fault *fault = &world->plan->faults[run->index];
+    struct site *site = &world->sites[fault->server];
+    struct model_manners *manners = model_manners(model_of(site));
+    struct process *process = &world->processes[fault->machine];
+
+    queue_set(&world->queue, &run->end, NEVER);
+    if (!run->begun || run->ended) return;
+    run->ended = true;
+    switch (fault->kind) {
+    case FAULT_FULL: manners->full = false; break;
+    case FAULT_MISCONF: manners->misconf = false; break;
+    case FAULT_MUTE: manners->no_publish = false; break;
+    case FAULT_FLIP:
+    case FAULT_FLIP_LIVE: flip_back(site, fault); break;
+    case FAULT_CRASH_OLD:
+    case FAULT_PROMOTE: crash(site, fault, world_now(world) + 1); break;
+    case FAULT_LOOKUP:
+        if (process->alive) machine_names(process->machine, 1000, false);
+        break;
+    case FAULT_NO_DESCRIPTORS:
+        if (process->alive) limit(process, UINT32_MAX);
+        break;
+    default:
+        if (is_at_link(fault->kind)) at_links(world, run, fault, true);
+        break;
+    }
+}
+
+static void on_begin(void *arg)
+{
+    begin(arg);
+}
+
+static void on_end(void *arg)
+{
+    end(arg);
+}
+
+bool operator_is_out(const struct world *world, uint32_t server)
+{
+    for (uint32_t i = 0; i < world->plan->n_faults; i++) {
+        const struct plan_fault *fault = &world->plan->faults[i];
+
+        if (fault->for_ever && !fault->left_out && fault->server == server && fault->kind != FAULT_ODD) return true;
+    }
+    return false;
+}
+
+/* ---- the beginning, and the end of the time of faults ---- */
+
+static void read_field(struct site *site, const char *section, const char *field, char ret[64])
+{
+    const char *at = strstr(command(site, "INFO", section, NULL, NULL), field);
+
+    (void)snprintf(ret, 64, "%s", at == NULL ? "" : at + strlen(field));
+    ret[strcspn(ret, "\r\n")] = '\0';
+}
+
+/* As if they had been bootstrapped long ago. */
+static void write_guard(struct site *site)
+{
+    const struct plan *plan = site->world->plan;
+    char run_id[64];
+    char replid[64];
+    char guard[256];
+
+    read_field(site, "server", "run_id:", run_id);
+    read_field(site, "replication", "master_replid:", replid);
+    (void)snprintf(guard, sizeof(guard), "1|%u|%s|%u|%s|%s|0", plan->n_servers, site->world->set_name,
+                   plan->max_lease_ms, run_id, replid);
+    (void)command(site, "SET", "quorlock:guard", guard, NULL);
+}
+
+void operator_begin(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    bool cold = plan_has(plan, FEATURE_COLD) || plan_has(plan, FEATURE_BOOTSTRAP);
+
+    for (uint32_t i = 0; i < plan->n_servers && !cold; i++) {
+        if (plan->clients[0].guard != QUORLOCK_GUARD_OFF) write_guard(&world->sites[i]);
+    }
+    for (uint32_t i = 0; i < plan->n_servers; i++) {
+        model_manners(model_of(&world->sites[i]))->no_info_in_scripts = plan->no_info;
+        for (uint32_t machine = 0; machine <= plan->n_machines; machine++) {
+            struct net_link *link = net_link(world->net, machine, i);
+
+            link->delay_us[NET_TO_SERVER] = link->delay_us[NET_TO_CLIENT] = plan->servers[i].delay_us;
+            link->split_one_in = plan->split_one_in;
+            link->steady = plan->calm;
+        }
+    }
+    for (uint32_t i = 0; i < plan->n_faults; i++) {
+        const struct plan_fault *fault = &plan->faults[i];
+        struct fault_run *run = &world->faults[i];
+
+        if (fault->left_out) continue;
+        run->until_us = fault->at_us + fault->for_us + 1;
+        if (run->until_us > plan->active_us && !fault->for_ever) run->until_us = plan->active_us;
+        if (run->until_us <= fault->at_us) run->until_us = fault->at_us + 1;
+        run->begin = (struct moment){.happen = on_begin, .arg = run};
+        run->end = (struct moment){.happen = on_end, .arg = run};
+        queue_set(&world->queue, &run->begin, fault->at_us);
+        if (!fault->for_ever) queue_set(&world->queue, &run->end, run->until_us);
+    }
+    world->operator_moment = (struct moment){.happen = on_operator, .arg = world};
+    world->bootstraps = plan_has(plan, FEATURE_BOOTSTRAP);
+    if (world->bootstraps) queue_set(&world->queue, &world->operator_moment, 1);
+}
+
+void operator_heal(struct world *world)
+{
+    const struct plan *plan = world->plan;
+
+    /* A guard of a reconfigure that was half done may be there again. */
+    world->bootstraps |= world->reconfigures > 0 && plan->loses_memory;
+
+    for (uint32_t i = 0; i < plan->n_faults; i++) {
+        if (!plan->faults[i].for_ever) end(&world->faults[i]);
+        world->faults[i].armed = false;
+    }
+    if (!plan->calm) net_heal(world->net);
+    for (uint32_t i = 0; i < plan->n_servers; i++) {
+        struct site *site = &world->sites[i];
+
+        model_manners(model_of(site))->loading = false;
+        for (uint32_t machine = 0; machine <= plan->n_machines && !plan->calm; machine++)
+            net_changed(world->net, machine, i);
+        start(site);
+    }
+    for (uint32_t i = 0; i < plan->n_faults; i++) {
+        const struct plan_fault *fault = &plan->faults[i];
+
+        if (fault->for_ever && !fault->left_out && is_at_link(fault->kind))
+            at_links(world, &world->faults[i], fault, false);
+    }
+    for (uint32_t i = 0; i < plan->n_machines; i++) {
+        struct process *process = &world->processes[i];
+
+        memset(process->armed, 0, sizeof(process->armed));
+        if (!process->alive) queue_set(&world->queue, &process->birth, world_now(world) + 1);
+    }
+}
+
+/* ---- what servers do ---- */
+
+static void on_changed(void *arg, const char *key, size_t length)
+{
+    struct site *site = arg;
+
+    if (length == 14 && memcmp(key, "quorlock:guard", 14) == 0) {
+        site->world->totals->of[TOTAL_GUARD_WRITTEN]++;
+        for (uint32_t i = 0; i < site->world->plan->n_actors; i++) {
+            site->world->totals->of[TOTAL_GUARD_VOTING] += site->world->actors[i].acquiring != NULL;
+        }
+        return;
+    }
+    judge_changed(site, key, length);
+}
+
+/* Of locks, and not of connections. */
+static bool is_request(const char *text)
+{
+    static const char *const names[] = {"SET ", "acquire", "extend", "release", "raise", "peek", "redisson_"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strncmp(text, names[i], strlen(names[i])) == 0) return true;
+    }
+    return false;
+}
+
+static void on_executed(void *arg, struct session *session, const char *text)
+{
+    struct site *site = arg;
+    struct world *world = site->world;
+    uint64_t *of = world->totals->of;
+
+    (void)session;
+    world->commands++;
+    world->totals->commands++;
+    world_mix(world, world_hash(text, strlen(text)));
+    TRACE(world, "server %u  %s", site->index, text);
+    of[TOTAL_PEEKS] += strncmp(text, "peek", 4) == 0;
+    of[TOTAL_RAISES] += strncmp(text, "raise", 5) == 0;
+    of[TOTAL_SUBSCRIBES] += strncmp(text, "SUBSCRIBE", 9) == 0;
+    of[TOTAL_RELOADS] += strncmp(text, "SCRIPT", 6) == 0;
+    if (is_request(text)) handover_asked(world);
+}
+
+const struct model_events *operator_events(struct world *world, uint32_t server)
+{
+    struct site *site = &world->sites[server];
+
+    site->events = (struct model_events){.changed = on_changed, .executed = on_executed, .arg = site};
+    return &site->events;
+}

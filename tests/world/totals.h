@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * totals.h - how often things happened over all runs
+ *
+ * A fault, an outcome or a rare state that never happens proves nothing, so the figures are printed, and a run of the
+ * simulator over many seeds fails where one that must happen did not.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "plan.h"
+
+#define TOTALS_MAP(X)                                                                                                  \
+    X(GRANTS, "granted")                                                                                               \
+    X(HELD, "refused, held")                                                                                           \
+    X(NOQUORUM, "refused, no quorum")                                                                                  \
+    X(TIMEDOUT, "timed out")                                                                                           \
+    X(CANCELED, "canceled")                                                                                            \
+    X(CLOSED, "ended by a close")                                                                                      \
+    X(FOREIGN, "refused, a key that is no lock's")                                                                     \
+    X(CONFIG, "refused, configuration")                                                                                \
+    X(NOMEM, "refused, no memory")                                                                                     \
+    X(ROUNDS, "attempts beyond the first")                                                                             \
+    X(NESTED, "holds beside others of an owner")                                                                       \
+    X(NESTED_RENEWED, "acquires that renewed first")                                                                   \
+    X(NESTED_FAILED, "holds that could not be added")                                                                  \
+    X(EXTENDED, "extended")                                                                                            \
+    X(EXTEND_FAILED, "extend failed")                                                                                  \
+    X(RENEWED, "windows grew")                                                                                         \
+    X(LOST_EXPIRED, "lost, expired")                                                                                   \
+    X(LOST_GONE, "lost, gone")                                                                                         \
+    X(LOST_MAX_HOLD, "lost, max hold")                                                                                 \
+    X(LOST_NOT_RENEWED, "lost, not renewed")                                                                           \
+    X(LOST_CLOCK, "lost, clocks stepped")                                                                              \
+    X(RELEASED, "released")                                                                                            \
+    X(RELEASED_EXPIRED, "released, had expired")                                                                       \
+    X(RELEASE_NOQUORUM, "released, no quorum answered")                                                                \
+    X(REACQUIRED, "acquired with a release in flight")                                                                 \
+    X(FREED, "handles freed")                                                                                          \
+    X(FREED_BUSY, "handles freed with an operation in flight")                                                         \
+    X(FREED_INSIDE, "handles freed in a callback")                                                                     \
+    X(CLOSES, "clients closed")                                                                                        \
+    X(CLOSED_INSIDE, "clients closed in a callback")                                                                   \
+    X(BURIED, "processes killed, memory given back")                                                                   \
+    X(BIRTHS, "processes started again")                                                                               \
+    X(MISUSES, "misuses refused")                                                                                      \
+    X(CALLS_NOMEM, "calls without memory")                                                                             \
+    X(INSPECTED, "inspected")                                                                                          \
+    X(EXAMINED, "examined")                                                                                            \
+    X(BROKEN, "locks broken")                                                                                          \
+    X(BOOTSTRAPPED, "bootstrapped")                                                                                    \
+    X(RECONFIGURED, "reconfigured")                                                                                    \
+    X(FLOODED, "granted in a flood")                                                                                   \
+    X(PEER_HELD, "held by a peer")                                                                                     \
+    X(TURNS, "had their turn")                                                                                         \
+    X(HANDOVERS, "hand-overs in calm")                                                                                 \
+    X(LATE_GRANT, "granted with a loop that was late")                                                                 \
+    X(DEGRADED, "held on fewer nodes than all")                                                                        \
+    X(REPAIRED, "taken again by its holder")                                                                           \
+    X(QUARANTINED, "holder's key taken in quarantine")                                                                 \
+    X(GUARD_WRITTEN, "guards written")                                                                                 \
+    X(GUARD_VOTING, "guard written during a vote")                                                                     \
+    X(SPLIT, "votes split")                                                                                            \
+    X(PEEKS, "holders looked up")                                                                                      \
+    X(RAISES, "counters raised")                                                                                       \
+    X(SUBSCRIBES, "subscriptions")                                                                                     \
+    X(RELOADS, "scripts sent again")                                                                                   \
+    X(STALL_TURN, "stood still within a turn")                                                                         \
+    X(TOKENS, "granted with a token")                                                                                  \
+    X(WRITES, "writes taken")                                                                                          \
+    X(WRITES_REFUSED, "stale writes refused")                                                                          \
+    X(OUTSIDE, "runs outside the claim")                                                                               \
+    X(OVERLAPS_OUTSIDE, "overlaps, outside")                                                                           \
+    X(OTHERS_OUTSIDE, "others, outside")                                                                               \
+    X(REFUSED_OUTSIDE, "stale writes refused, outside")
+
+enum total {
+#define TOTALS_ENUM(name, text) TOTAL_##name,
+    TOTALS_MAP(TOTALS_ENUM)
+#undef TOTALS_ENUM
+        TOTALS
+};
+
+struct totals {
+    uint64_t runs, moments, commands, turns, calls;
+    uint64_t of[TOTALS];
+    uint64_t faults[FAULT_KINDS];
+    uint64_t features[FEATURES];
+    uint64_t most_spins;    /* turns of a loop in a row without a pause */
+    uint64_t most_requests; /* of a run, in hundredths of what it may have */
+};
+
+/* totals_outside - an invariant was violated where it is not promised. */
+void totals_outside(struct totals *, bool overlap);
+void totals_print(const struct totals *, FILE *);
+/* totals_complete - did everything happen that must? Names what did not. */
+bool totals_complete(const struct totals *, FILE *);

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * user.c - calls of the public API, and the callbacks that they promise
+ *
+ * A call that returns 0 is a promise, kept by one callback; any other call keeps none.
+ */
+#include "world.h"
+
+#include <string.h>
+
+#include "api/client.h"
+
+#define OPEN_AGAIN_US 20000u
+
+/* ---- promises ---- */
+
+struct promise *user_promise(struct world *world, uint32_t client, struct actor *actor, enum promise_kind kind,
+                             uint64_t bound_us)
+{
+    struct promise *promise;
+
+    if (world->n_promises == PROMISES_MAX) return NULL;
+    promise = &world->promises[world->n_promises++];
+    *promise = (struct promise){.world = world,
+                                .actor = actor,
+                                .lock = actor != NULL ? actor->lock : NULL,
+                                .kind = (uint8_t)kind,
+                                .client = (uint8_t)client,
+                                .pending = true,
+                                .handle = actor != NULL ? actor->handle : 0,
+                                .flood = NOBODY,
+                                .since_us = world_now(world),
+                                .stood_us = process_of(world, client)->stood_us,
+                                .bound_us = bound_us};
+    world->clients[client].pending++;
+    world->totals->calls++;
+    return promise;
+}
+
+void user_drop(struct promise *promise)
+{
+    promise->pending = false;
+    promise->world->clients[promise->client].pending--;
+    /* The last one that was made, mostly. */
+    if (promise == &promise->world->promises[promise->world->n_promises - 1]) promise->world->n_promises--;
+}
+
+bool user_kept(struct promise *promise)
+{
+    struct world *world = promise->world;
+    struct process *process = process_of(world, promise->client);
+
+    if (!process->alive || world->over) return false;
+    world_mix(world, ((uint64_t)promise->kind << 8) | promise->client);
+    if (!promise->pending) {
+        judge_violated(world, I6_TOLD_ONCE, "client %u: the callback of %s comes twice, or without a promise",
+                       promise->client, trace_promise((enum promise_kind)promise->kind));
+        return false;
+    }
+    promise->pending = false;
+    world->clients[promise->client].pending--;
+    return true;
+}
+
+uint32_t user_timeout_ms(const struct world *world, uint32_t client)
+{
+    uint32_t given_ms = world->plan->clients[client % PLAN_CLIENTS_MAX].node_timeout_ms;
+
+    return given_ms != 0 ? given_ms : 1000;
+}
+
+/* As the library reckons it, or longer. */
+uint32_t user_node_timeout_ms(const struct world *world, const struct actor *actor)
+{
+    uint32_t given_ms = world->plan->clients[actor->plan->client].node_timeout_ms;
+    uint32_t lease_ms = actor->plan->options.lease_ms;
+
+    /* The outermost handle of an owner rules. */
+    if (actor->plan->owner != 0) lease_ms = world->plan->max_lease_ms;
+    if (given_ms != 0) return given_ms;
+    if (lease_ms < 500) return 50;
+    return lease_ms < 10000 ? lease_ms / 10 : 1000;
+}
+
+/* ---- clients ---- */
+
+static void on_log(void *arg, int level, const char *text)
+{
+    const struct user_client *client = arg;
+    struct world *world = client->world;
+
+    (void)level;
+    if (!process_of(world, client->index)->alive || world->over) return;
+    world_mix(world, world_hash(text, strlen(text)));
+    TRACE(world, "client %u   \"%s\"", client->index, text);
+}
+
+struct addresses_of {
+    char texts[PLAN_SERVERS_MAX][32];
+    const char *list[PLAN_SERVERS_MAX];
+};
+
+/* A server that stands for two nodes has two addresses: its number, and its name. */
+static void name_nodes(const struct world *world, uint32_t client, struct addresses_of *ret)
+{
+    const struct plan *plan = world->plan;
+
+    for (uint32_t i = 0; i < plan->n_servers; i++) {
+        uint32_t server = plan_server(plan, client, i);
+        bool named = plan_has(plan, FEATURE_NAMES);
+
+        /* The second address of a server that is listed twice. */
+        if (server != i) named = !named;
+        (void)snprintf(ret->texts[i], sizeof(ret->texts[i]), named ? "node%u" : "10.0.0.%u", server + (named ? 0 : 1));
+        ret->list[i] = ret->texts[i];
+    }
+}
+
+static int make_client(struct user_client *client)
+{
+    struct world *world = client->world;
+    const struct plan *plan = world->plan;
+    bool operates = client->index == plan->n_clients;
+    const struct plan_client *own = &plan->clients[client->index % PLAN_CLIENTS_MAX];
+    struct process *process = process_of(world, client->index);
+    char error[300] = "";
+    struct addresses_of nodes;
+    struct quorlock_client_options options = {.size = sizeof(options),
+                                              .nodes = nodes.list,
+                                              .n_nodes = plan->n_servers,
+                                              .policy = operates ? QUORLOCK_MAJORITY : own->policy,
+                                              .dialect = plan_has(plan, FEATURE_REDISSON) ? QUORLOCK_DIALECT_REDISSON
+                                                                                          : QUORLOCK_DIALECT_PLAIN,
+                                              .guard = operates ? QUORLOCK_GUARD_OFF : own->guard,
+                                              .node_timeout_ms = operates ? 0 : own->node_timeout_ms,
+                                              .max_lease_ms = plan->max_lease_ms,
+                                              .drift_ppm = plan->drift_ppm,
+                                              .reconnect_min_ms = operates ? 0 : own->reconnect_min_ms,
+                                              .reconnect_max_ms = operates ? 0 : own->reconnect_max_ms,
+                                              .key_prefix = world->prefix[0] != '\0' ? world->prefix : NULL,
+                                              .owner_label = client->label,
+                                              .set_name = world->set_name[0] != '\0' ? world->set_name : NULL,
+                                              .allocator = machine_allocator(process->machine),
+                                              .log = plan_has(plan, FEATURE_LOG) ? on_log : NULL,
+                                              .log_arg = client,
+                                              .error = error,
+                                              .error_size = sizeof(error)};
+    int status;
+
+    name_nodes(world, client->index, &nodes);
+    status = client_new_on(&client->client, machine_system(process->machine), &options);
+    if (status != QUORLOCK_OK && status != QUORLOCK_NOMEM && world_now(world) >= process->no_memory_until_us) {
+        judge_violated(world, UNEXPLAINED, "client %u cannot be made: %s", client->index, error);
+    }
+    return status;
+}
+
+static void open_now(void *arg)
+{
+    user_open(arg);
+}
+
+static void on_moment(void *arg)
+{
+    struct user_client *client = arg;
+    struct process *process = process_of(client->world, client->index);
+
+    if (process->alive && client->state == CLIENT_NONE) machine_call(process->machine, open_now, client);
+}
+
+void user_open(struct user_client *client)
+{
+    struct world *world = client->world;
+    bool operates = client->index == world->plan->n_clients;
+
+    if (client->state != CLIENT_NONE || world->phase >= PHASE_CLOSING || world->over) return;
+    client->moment.happen = on_moment;
+    client->moment.arg = client;
+    client->life++;
+    (void)snprintf(client->label, sizeof(client->label), "c%u.%u:", client->index, client->life);
+    if (make_client(client) != QUORLOCK_OK) {
+        queue_set(&world->queue, &client->moment, world_now(world) + OPEN_AGAIN_US);
+        return;
+    }
+    TRACE(world, "client %u < is made, on machine %u", client->index, client->machine);
+    client->state = CLIENT_OPEN;
+    for (uint32_t i = 0; i < world->plan->n_actors && !operates; i++) {
+        if (world->actors[i].plan->client == client->index) actor_begin(&world->actors[i]);
+    }
+    if (!operates) crowd_begin(client);
+}
+
+static void forget_handles(struct user_client *client)
+{
+    struct world *world = client->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        if (world->actors[i].plan->client == client->index) actor_reset(&world->actors[i]);
+    }
+    crowd_forget(client);
+}
+
+static void check_all_kept(const struct user_client *client)
+{
+    const struct world *world = client->world;
+
+    for (uint32_t i = 0; i < world->n_promises && client->pending > 0; i++) {
+        const struct promise *promise = &world->promises[i];
+
+        if (promise->client != client->index || !promise->pending) continue;
+        judge_violated(client->world, I6_TOLD_ONCE,
+                       "client %u is closed, and the callback of %s of actor %d never came", client->index,
+                       trace_promise((enum promise_kind)promise->kind),
+                       promise->actor != NULL ? (int)promise->actor->index : -1);
+    }
+}
+
+static void on_closed(void *arg)
+{
+    struct promise *promise = arg;
+    struct world *world = promise->world;
+    struct user_client *client = &world->clients[promise->client];
+    struct process *process = process_of(world, client->index);
+    uint32_t others = 0;
+
+    if (!user_kept(promise)) return;
+    TRACE(world, "client %u > is closed", client->index);
+    judge_ended(promise, QUORLOCK_OK);
+    check_all_kept(client);
+    client->state = CLIENT_NONE;
+    client->client = NULL;
+    for (uint32_t i = 0; i <= world->plan->n_clients; i++) {
+        others += world->clients[i].machine == client->machine && world->clients[i].state != CLIENT_NONE;
+    }
+    if (others == 0 && machine_blocks(process->machine) != 0) {
+        judge_violated(world, LEAK, "client %u is closed, and %zu blocks of memory are left", client->index,
+                       machine_blocks(process->machine));
+    }
+    if (others == 0 && machine_descriptors(process->machine) != 0) {
+        judge_violated(world, LEAK, "client %u is closed, and %u descriptors are left", client->index,
+                       machine_descriptors(process->machine));
+    }
+    if (client->index == world->plan->n_clients || world->phase >= PHASE_STOPPED) return;
+    queue_set(&world->queue, &client->moment,
+              world_now(world) + rng_below(&client->rng, world->plan->lease_ms * MS / 2));
+}
+
+bool user_close(struct user_client *client, bool inside)
+{
+    struct world *world = client->world;
+    uint64_t bound_us = client->crowd.n > 0 ? NEVER : 3 * user_timeout_ms(world, client->index) * MS;
+    struct promise *promise;
+
+    if (client->state != CLIENT_OPEN) return false;
+    promise = user_promise(world, client->index, NULL, PROMISE_CLOSE, bound_us);
+    if (promise == NULL) return false;
+    TRACE(world, "client %u < closes", client->index);
+    world->totals->of[TOTAL_CLOSES]++;
+    world->totals->of[TOTAL_CLOSED_INSIDE] += inside;
+    forget_handles(client);
+    client->state = CLIENT_CLOSING;
+    client->closing = promise;
+    if (quorlock_client_close(client->client, on_closed, promise) != QUORLOCK_OK) {
+        judge_violated(world, I6_TOLD_ONCE, "client %u cannot be closed", client->index);
+    } else if (quorlock_client_close(client->client, on_closed, promise) != QUORLOCK_CLOSED) {
+        judge_violated(world, I6_TOLD_ONCE, "client %u can be closed twice", client->index);
+    }
+    return true;
+}
+
+void user_forget(struct user_client *client)
+{
+    struct world *world = client->world;
+
+    for (uint32_t i = 0; i < world->n_promises && client->pending > 0; i++) {
+        struct promise *promise = &world->promises[i];
+
+        if (promise->client != client->index || !promise->pending) continue;
+        promise->pending = false;
+        client->pending--;
+    }
+    forget_handles(client);
+    queue_set(&world->queue, &client->moment, NEVER);
+    client->state = CLIENT_NONE;
+    client->client = NULL;
+}
+
+/* ---- locks ---- */
+
+int user_new(struct actor *actor)
+{
+    struct world *world = actor->world;
+    struct quorlock_options options = actor->plan->options;
+    const char *keys[PLAN_KEYS_MAX];
+    char owner[16];
+    size_t n = 0;
+    int status;
+
+    /* The order makes no difference. */
+    for (uint32_t i = 0; i < world->plan->n_keys; i++) {
+        uint32_t key = (i + actor->index) % world->plan->n_keys;
+
+        if ((actor->plan->keys >> key & 1u) != 0) keys[n++] = world->keys[key];
+    }
+    (void)snprintf(owner, sizeof(owner), "owner %u", actor->plan->owner);
+    if (actor->plan->owner != 0) options.owner = owner;
+    status = quorlock_new(&actor->lock, actor_client(actor)->client, keys, n, &options);
+    if (status == QUORLOCK_OK) {
+        actor->handle++;
+        actor->lease_ms = options.lease_ms;
+    } else if (status == QUORLOCK_NOMEM) {
+        world->totals->of[TOTAL_CALLS_NOMEM]++;
+    } else {
+        judge_violated(world, UNEXPLAINED, "actor %u cannot make its lock: %s", actor->index,
+                       quorlock_client_error(actor_client(actor)->client));
+    }
+    return status;
+}
+
+/* Of a handle that is freed the callbacks come, too: it was canceled, but for what had been decided before. */
+static bool is_ours(const struct promise *promise, int status)
+{
+    const struct actor *actor = promise->actor;
+
+    if (actor->lock != NULL && promise->handle == actor->handle) return true;
+    TRACE(promise->world, "actor %u  > %s of a handle that is gone: %s", actor->index,
+          trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));
+    promise->world->totals->of[TOTAL_CLOSED] += status == QUORLOCK_CLOSED;
+    if (promise->kind == PROMISE_ACQUIRE && status == QUORLOCK_OK) {
+        judge_violated(promise->world, I6_TOLD_ONCE, "actor %u is granted a lock whose handle it has freed",
+                       actor->index);
+    }
+    return false;
+}
+
+static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct promise *promise = arg;
+    struct actor *actor = promise->actor;
+
+    (void)lock;
+    if (!user_kept(promise)) return;
+    world_mix(promise->world, (uint64_t)result->status);
+    if (!is_ours(promise, result->status)) return;
+    actor->acquiring = NULL;
+    promise->world->rounds += result->rounds;
+    TRACE(promise->world, "actor %u  > %s: %s", actor->index, quorlock_status_name(result->status), result->text);
+    judge_ended(promise, result->status);
+    if (result->status == QUORLOCK_OK) judge_granted(actor, result);
+    if (process_at(actor_process(actor), AT_CALLBACK)) actor_acquired(actor, result);
+}
+
+static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct actor *actor = arg;
+    struct world *world = actor->world;
+
+    if (!actor_process(actor)->alive || world->over) return;
+    world_mix(world, (uint64_t)loss->reason);
+    TRACE(world, "actor %u  > LOST: %s, %u ms remain", actor->index, loss->text, loss->remaining_ms);
+    if (lock != actor->lock) {
+        judge_violated(world, I6_TOLD_ONCE, "actor %u is told of the loss of a handle that it has freed", actor->index);
+        return;
+    }
+    judge_lost(actor, loss);
+    if (process_at(actor_process(actor), AT_CALLBACK)) actor_lost(actor, loss);
+}
+
+int user_acquire(struct actor *actor)
+{
+    struct world *world = actor->world;
+    uint32_t wait_ms = actor->plan->options.wait_ms;
+    uint64_t timeout_us = user_node_timeout_ms(world, actor) * MS;
+    uint64_t bound_us = wait_ms == 0 ? 4 * timeout_us : wait_ms * MS / 100 * 104 + timeout_us / 4;
+    struct promise *promise;
+    bool nested = actor->holds > 0 && !actor->lost;
+    int status;
+
+    if (wait_ms == QUORLOCK_WAIT_FOREVER || actor_client(actor)->crowd.n > 0) bound_us = NEVER;
+    promise = user_promise(world, actor->plan->client, actor, PROMISE_ACQUIRE, bound_us);
+    if (promise == NULL) return QUORLOCK_NOMEM;
+    if (actor->holds == 0) {
+        actor->no_lost = world->plan->bias == BIAS_NONE && rng_one_in(&actor->rng, 16);
+        quorlock_on_lost(actor->lock, actor->no_lost ? NULL : on_lost, actor);
+    }
+    status = quorlock_acquire(actor->lock, on_acquired, promise);
+    TRACE(world, "actor %u  < acquires%s: %s", actor->index, nested ? " once more" : "", quorlock_status_name(status));
+    if (status != QUORLOCK_OK) {
+        user_drop(promise);
+        world->totals->of[TOTAL_CALLS_NOMEM] += status == QUORLOCK_NOMEM;
+        return status;
+    }
+    if (actor->releasing > 0) world->totals->of[TOTAL_REACQUIRED]++;
+    /* An acquire anew gives up what was lost. */
+    if (actor->lost && actor->plan->owner == 0) {
+        judge_given_back(actor);
+        actor->holds = 0;
+    }
+    actor->acquiring = promise;
+    actor->acquire_since_us = world_now(world);
+    return 0;
+}
+
+static void on_extended(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct promise *promise = arg;
+    struct actor *actor = promise->actor;
+
+    (void)lock;
+    if (!user_kept(promise) || !is_ours(promise, result->status)) return;
+    actor->extending = NULL;
+    TRACE(promise->world, "actor %u  > extended: %s", actor->index, quorlock_status_name(result->status));
+    judge_ended(promise, result->status);
+    if (process_at(actor_process(actor), AT_CALLBACK)) actor_extended(actor, result);
+}
+
+int user_extend(struct actor *actor, uint32_t lease_ms)
+{
+    struct world *world = actor->world;
+    struct promise *promise =
+        user_promise(world, actor->plan->client, actor, PROMISE_EXTEND, 3 * user_node_timeout_ms(world, actor) * MS);
+    int status;
+
+    if (promise == NULL) return QUORLOCK_NOMEM;
+    status = quorlock_extend(actor->lock, lease_ms, on_extended, promise);
+    TRACE(world, "actor %u  < extends to %u ms: %s", actor->index, lease_ms, quorlock_status_name(status));
+    if (status != QUORLOCK_OK) {
+        user_drop(promise);
+    } else {
+        actor->extending = promise;
+        if (lease_ms > actor->lease_ms) actor->lease_ms = lease_ms;
+    }
+    return status;
+}
+
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct promise *promise = arg;
+    struct actor *actor = promise->actor;
+
+    (void)lock;
+    if (!user_kept(promise) || !is_ours(promise, result->status)) return;
+    actor->releasing--;
+    TRACE(promise->world, "actor %u  > released: %s", actor->index, result->text);
+    judge_ended(promise, result->status);
+    promise->world->totals->of[result->expired != 0 ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
+    if (process_at(actor_process(actor), AT_CALLBACK)) actor_released(actor, result);
+}
+
+int user_release(struct actor *actor, bool quietly)
+{
+    struct world *world = actor->world;
+    uint64_t bound_us = user_node_timeout_ms(world, actor) * MS / 4 * 6;
+    struct window before = actor->window;
+    struct promise *promise = NULL;
+    int status;
+
+    if (actor_client(actor)->crowd.n > 0) bound_us = NEVER;
+    /* The hold ends with the call: what is sent may arrive before it returns. */
+    if (actor->holds == 1) judge_given_back(actor);
+    if (!quietly) promise = user_promise(world, actor->plan->client, actor, PROMISE_RELEASE, bound_us);
+    status = quorlock_release(actor->lock, promise != NULL ? on_released : NULL, promise);
+    TRACE(world, "actor %u  < releases: %s", actor->index, quorlock_status_name(status));
+    if (status != QUORLOCK_OK) {
+        if (promise != NULL) user_drop(promise);
+        actor->window = before;
+        return status;
+    }
+    if (promise != NULL) actor->releasing++;
+    if (actor->holds > 0) actor->holds--;
+    return 0;
+}
+
+int user_cancel(struct actor *actor)
+{
+    int status = quorlock_cancel(actor->lock);
+
+    TRACE(actor->world, "actor %u  < cancels: %s", actor->index, quorlock_status_name(status));
+    return status;
+}
+
+void user_free(struct actor *actor)
+{
+    struct world *world = actor->world;
+    quorlock *lock = actor->lock;
+
+    if (lock == NULL) return;
+    TRACE(world, "actor %u  < frees its handle", actor->index);
+    world->totals->of[TOTAL_FREED]++;
+    world->totals->of[TOTAL_FREED_BUSY] += actor->acquiring != NULL || actor->extending != NULL || actor->releasing > 0;
+    actor_reset(actor);
+    quorlock_free(lock);
+}
+
+/* ---- reports ---- */
+
+static void on_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct promise *promise = arg;
+    struct world *world = promise->world;
+    enum promise_kind kind = (enum promise_kind)promise->kind;
+
+    if (!user_kept(promise)) return;
+    TRACE(world, "client %u > %s: %s, %u answered", promise->client, trace_promise(kind), quorlock_status_name(status),
+          report != NULL ? report->answered : 0);
+    world_mix(world, (uint64_t)status);
+    judge_ended(promise, status);
+    world->totals->of[TOTAL_INSPECTED] += kind == PROMISE_INSPECT && status == QUORLOCK_OK;
+    world->totals->of[TOTAL_BROKEN] += kind == PROMISE_BREAK && status == QUORLOCK_OK;
+    if (kind == PROMISE_BOOTSTRAP && status == QUORLOCK_OK) {
+        world->bootstraps = false;
+        world->totals->of[promise->flood == 1 ? TOTAL_RECONFIGURED : TOTAL_BOOTSTRAPPED]++;
+    }
+}
+
+static void on_examination(int status, const struct quorlock_examination *examination, void *arg)
+{
+    struct promise *promise = arg;
+    struct world *world = promise->world;
+
+    if (!user_kept(promise)) return;
+    TRACE(world, "client %u > examined: %s, %zu findings", promise->client, quorlock_status_name(status),
+          examination != NULL ? examination->n_findings : 0);
+    for (size_t i = 0; examination != NULL && i < examination->n_findings; i++) {
+        TRACE(world, "client %u   %s %s: %s", promise->client, examination->findings[i]->code,
+              examination->findings[i]->node != NULL ? examination->findings[i]->node : "",
+              examination->findings[i]->text);
+    }
+    judge_ended(promise, status);
+    world->totals->of[TOTAL_EXAMINED] += status == QUORLOCK_OK;
+}
+
+static int ask(struct user_client *client, enum promise_kind kind, uint32_t key, uint64_t bound_us, bool reconfigure)
+{
+    struct world *world = client->world;
+    const struct quorlock_bootstrap_options options = {.size = sizeof(options), .reconfigure = reconfigure};
+    struct promise *promise;
+    int status = QUORLOCK_CLOSED;
+
+    if (client->state == CLIENT_NONE) return status;
+    promise = user_promise(world, client->index, NULL, kind, bound_us);
+    if (promise == NULL) return QUORLOCK_NOMEM;
+    promise->flood = reconfigure;
+    switch (kind) {
+    case PROMISE_INSPECT: status = quorlock_inspect(client->client, world->keys[key], on_report, promise); break;
+    case PROMISE_BREAK: status = quorlock_break(client->client, world->keys[key], on_report, promise); break;
+    case PROMISE_EXAMINE: status = quorlock_examine(client->client, on_examination, promise); break;
+    case PROMISE_BOOTSTRAP: status = quorlock_bootstrap(client->client, &options, on_report, promise); break;
+    default: break;
+    }
+    TRACE(world, "client %u < %s: %s", client->index, trace_promise(kind), quorlock_status_name(status));
+    if (status != QUORLOCK_OK) user_drop(promise);
+    return status;
+}
+
+int user_inspect(struct user_client *client, uint32_t key)
+{
+    return ask(client, PROMISE_INSPECT, key, 3 * user_timeout_ms(client->world, client->index) * MS, false);
+}
+
+int user_break(struct user_client *client, uint32_t key)
+{
+    return ask(client, PROMISE_BREAK, key, 3 * user_timeout_ms(client->world, client->index) * MS, false);
+}
+
+int user_examine(struct user_client *client)
+{
+    return ask(client, PROMISE_EXAMINE, 0, 4 * user_timeout_ms(client->world, client->index) * MS, false);
+}
+
+int user_bootstrap(struct user_client *client, bool reconfigure)
+{
+    uint64_t bound_us =
+        (20 * user_timeout_ms(client->world, client->index) + 3 * client->world->plan->max_lease_ms) * MS;
+
+    return ask(client, PROMISE_BOOTSTRAP, 0, bound_us, reconfigure);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world.c - builds a world from a plan, and leads it through its phases
+ *
+ * Faults and contention; healed, where each key that is asked for must be granted; stopped, where all is released;
+ * quiet, after which no key of a living client may be left; closing, where all memory must come back; silence, after
+ * which no key may be left at all.
+ */
+#include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LIVENESS_US UINT64_C(10000000) /* beyond the longest lease: polls, reconnecting, stalled connections */
+#define TURN_US     UINT64_C(1500000)  /* where each lock must have a turn: a poll, and a hold */
+#define FLOOD_US    UINT64_C(60000000)
+#define QUIET_US    UINT64_C(3000000)
+#define BOOTED_US   300000u   /* the others start when the operator has made the guards */
+#define MOMENTS_MAX 20000000u /* a world that never comes to its end */
+
+uint64_t world_hash(const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < length; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
+    return hash == 0 ? 1 : hash;
+}
+
+void world_mix(struct world *world, uint64_t what)
+{
+    world->hash = rng_mix(world->hash ^ world_now(world), what);
+}
+
+const char *world_full_key(const struct world *world, uint32_t key)
+{
+    return world->full_keys[key];
+}
+
+uint32_t world_key_index(const struct world *world, const char *key, size_t length)
+{
+    for (uint32_t i = 0; i < world->plan->n_keys; i++) {
+        if (strlen(world->full_keys[i]) == length && memcmp(world->full_keys[i], key, length) == 0) return i;
+    }
+    return NOBODY;
+}
+
+/* ---- memory that serves many runs ---- */
+
+static void *room(size_t n, size_t size)
+{
+    void *memory = calloc(n, size);
+
+    if (memory != NULL) return memory;
+    (void)fputs("world: out of memory\n", stderr);
+    exit(2);
+}
+
+void world_open(struct world *world)
+{
+    memset(world, 0, sizeof(*world));
+    world->net = net_new(&world->queue);
+    for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) world->servers[i] = server_new(&world->queue, world->net);
+    for (uint32_t i = 0; i < MACHINES_ALL; i++) world->processes[i].machine = machine_new(&world->queue, world->net);
+    world->promises = room(PROMISES_MAX, sizeof(*world->promises));
+    world->grants = room(GRANTS_MAX, sizeof(*world->grants));
+    world->shadows = room(SHADOWS_MAX, sizeof(*world->shadows));
+    world->judged = UINT32_MAX;
+    world->register_checks = true;
+}
+
+void world_close(struct world *world)
+{
+    for (uint32_t i = 0; i < MACHINES_ALL; i++) machine_free(world->processes[i].machine);
+    for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) server_free(world->servers[i]);
+    net_free(world->net);
+    queue_free(&world->queue);
+    free(world->promises);
+    free(world->grants);
+    free(world->shadows);
+}
+
+/* ---- building ---- */
+
+static void name_all(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    bool named = !plan_has(plan, FEATURE_BOOTSTRAP) || plan->clients[0].twins;
+
+    (void)snprintf(world->prefix, sizeof(world->prefix), "%s", plan_has(plan, FEATURE_PREFIX) ? "app:" : "");
+    (void)snprintf(world->set_name, sizeof(world->set_name), "%s", named ? "world" : "");
+    for (uint32_t i = 0; i < PLAN_KEYS_MAX; i++) {
+        (void)snprintf(world->keys[i], sizeof(world->keys[i]), "k%u", i);
+        (void)snprintf(world->full_keys[i], sizeof(world->full_keys[i]), "%sk%u", world->prefix, i);
+    }
+}
+
+static void build_servers(struct world *world)
+{
+    const struct plan *plan = world->plan;
+
+    for (uint32_t i = 0; i < plan->n_servers; i++) {
+        const struct skew wall = {.shown_us = plan->servers[i].wall_us, .rate_ppm = plan->servers[i].rate_ppm};
+        struct site *site = &world->sites[i];
+
+        if (site->snapshot != NULL) model_forget(site->snapshot);
+        memset(site, 0, sizeof(*site));
+        site->world = world;
+        site->index = i;
+        server_boot(world->servers[i], i, rng_mix(plan->seed, 300 + i), &wall, operator_events(world, i));
+        server_service_us(world->servers[i], plan->service_us);
+    }
+}
+
+static void build_users(struct world *world)
+{
+    const struct plan *plan = world->plan;
+
+    for (uint32_t i = 0; i <= plan->n_clients; i++) {
+        struct user_client *client = &world->clients[i];
+
+        memset(client, 0, sizeof(*client));
+        client->world = world;
+        client->index = i;
+        client->machine = i == plan->n_clients ? plan->n_machines : plan->clients[i].machine;
+        rng_seed(&client->rng, plan->seed, 2000 + i);
+    }
+    for (uint32_t i = 0; i < plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        memset(actor, 0, sizeof(*actor));
+        actor->world = world;
+        actor->index = i;
+        actor->plan = &plan->actors[i];
+        actor->grant = NOBODY;
+        rng_seed(&actor->rng, plan->seed, 3000 + i);
+    }
+    for (uint32_t i = 0; i < PLAN_FAULTS_MAX; i++) world->faults[i] = (struct fault_run){.world = world, .index = i};
+    for (uint32_t i = 0; i < WRITES_MAX; i++) world->writes[i].moment = (struct moment){0};
+}
+
+static void look(struct world *);
+
+static void on_look(void *arg)
+{
+    look(arg);
+}
+
+static void boot_all(void *arg)
+{
+    struct world *world = arg;
+
+    for (uint32_t i = 0; i < world->plan->n_machines; i++) process_boot(world, i);
+}
+
+static void build_machines(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    bool waits = plan_has(plan, FEATURE_BOOTSTRAP);
+
+    for (uint32_t i = 0; i <= plan->n_machines; i++) {
+        struct machine *machine = world->processes[i].machine;
+
+        world->processes[i] = (struct process){.world = world, .index = i, .machine = machine};
+    }
+    if (operator_is_needed(world)) process_boot(world, plan->n_machines);
+    world->boot_moment = (struct moment){.happen = boot_all, .arg = world};
+    queue_set(&world->queue, &world->boot_moment, waits ? BOOTED_US : 0);
+}
+
+static void build(struct world *world, const struct plan *plan)
+{
+    queue_clear(&world->queue);
+    world->plan = plan;
+    world->phase = PHASE_FAULTS;
+    world->n_ghosts = world->n_shadows = world->n_grants = world->n_promises = 0;
+    world->runs = world->commands = world->rounds = 0;
+    world->reconfigures = 0;
+    world->over = world->judging = world->bootstraps = world->bootstrap_again = false;
+    world->hash = plan->seed;
+    world->peer = (struct peer){0};
+    world->handover = (struct handover){0};
+    memset(world->registers, 0, sizeof(world->registers));
+    memset(world->grants_healed, 0, sizeof(world->grants_healed));
+    memset(&world->violation, 0, sizeof(world->violation));
+    net_reset(world->net, plan->seed, plan->n_machines + 1, plan->n_servers);
+    name_all(world);
+    build_servers(world);
+    build_users(world);
+    build_machines(world);
+    operator_begin(world);
+    world->phase_moment = (struct moment){.happen = on_look, .arg = world};
+    queue_set(&world->queue, &world->phase_moment, plan->active_us);
+}
+
+/* ---- phases ---- */
+
+static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
+{
+    static const char *const texts[] = {"faults", "all faults have ended", "all locks are released", "quiet", "closing",
+                                        "silence"};
+
+    TRACE(world, "---- %s", texts[phase]);
+    world->phase = phase;
+    world->phase_until_us = world_now(world) + for_us;
+    for (uint32_t i = 0; i < world->plan->n_actors && phase <= PHASE_STOPPED; i++) actor_hurry(&world->actors[i]);
+}
+
+/* Must it be granted, or its keys? */
+static bool counts(const struct world *world, const struct actor *actor)
+{
+    const struct plan_actor *plan = actor->plan;
+
+    if (plan->left_out || world->plan->clients[plan->client].twins) return false;
+    return plan->options.wait_ms >= 4 * PLAN_WAIT_MIN_MS;
+}
+
+static bool all_granted(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct actor *actor = &world->actors[i];
+
+        if (!counts(world, actor)) continue;
+        for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+            if ((actor->plan->keys >> key & 1u) != 0 && world->grants_healed[key] == 0) return false;
+        }
+        if (world->plan->turns && actor->plan->options.wait_ms == QUORLOCK_WAIT_FOREVER && !actor->had_turn)
+            return false;
+    }
+    for (uint32_t i = 0; i < world->plan->n_clients; i++) {
+        if (!crowd_is_done(&world->clients[i])) return false;
+    }
+    return true;
+}
+
+/* No lock is granted any more, or one was never granted. */
+static void judge_starved(struct world *world)
+{
+    unsigned long long since_us = world_now(world) - world->plan->active_us;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct actor *actor = &world->actors[i];
+
+        if (!counts(world, actor)) continue;
+        judge_violated(world, I9_LIVENESS, "actor %u was%s granted its lock for %llu us after the last fault", i,
+                       actor->had_turn ? ", beside others," : " not", since_us);
+    }
+    judge_violated(world, I10_FORGOTTEN, "locks of a crowd were not granted for %llu us after the last fault",
+                   since_us);
+}
+
+static bool is_idle(const struct actor *actor)
+{
+    return actor->holds == 0 && actor->acquiring == NULL && actor->extending == NULL && actor->releasing == 0;
+}
+
+static bool all_idle(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        if (!is_idle(&world->actors[i])) return false;
+    }
+    for (uint32_t i = 0; i <= world->plan->n_clients; i++) {
+        const struct user_client *client = &world->clients[i];
+
+        if (client->pending > 0 || client->state == CLIENT_CLOSING || !crowd_is_done(client)) return false;
+    }
+    return true;
+}
+
+static void close_now(void *arg)
+{
+    (void)user_close(arg, false);
+}
+
+static void close_all(struct world *world)
+{
+    for (uint32_t i = 0; i <= world->plan->n_clients; i++) {
+        struct user_client *client = &world->clients[i];
+
+        if (client->state == CLIENT_OPEN) machine_call(process_of(world, i)->machine, close_now, client);
+    }
+}
+
+static bool all_closed(const struct world *world)
+{
+    for (uint32_t i = 0; i <= world->plan->n_clients; i++) {
+        if (world->clients[i].state != CLIENT_NONE) return false;
+    }
+    return true;
+}
+
+static void look_healed(struct world *world)
+{
+    uint64_t lease_us = world->plan->max_lease_ms * MS / 100 * 104;
+
+    if (all_granted(world) && !world->bootstraps) {
+        enter(world, PHASE_STOPPED, 2 * lease_us + world->plan->late_us + LIVENESS_US);
+    } else if (world_now(world) >= world->phase_until_us) {
+        judge_starved(world);
+        world->over = true;
+    }
+}
+
+static void look_rest(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    uint64_t lease_us = plan->max_lease_ms * MS / 100 * 104;
+
+    if (world->phase == PHASE_STOPPED && all_idle(world)) {
+        enter(world, PHASE_QUIET, QUIET_US);
+    } else if (world->phase == PHASE_CLOSING && all_closed(world)) {
+        /* The dead have no rest: their last bytes may still be on slow ways. */
+        enter(world, PHASE_SILENT, lease_us + plan->late_us + 4 * plan->lease_ms * MS);
+    } else if (world_now(world) < world->phase_until_us) {
+        return;
+    } else if (world->phase == PHASE_QUIET) {
+        rest_quiet(world);
+        enter(world, PHASE_CLOSING, LIVENESS_US);
+        close_all(world);
+    } else if (world->phase == PHASE_SILENT) {
+        rest_silent(world);
+        world->over = true;
+    } else {
+        judge_violated(world, I10_FORGOTTEN, "a %s does not come to rest",
+                       world->phase == PHASE_CLOSING ? "client" : "lock");
+        world->over = true;
+    }
+}
+
+static void look(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    uint64_t lease_us = plan->max_lease_ms * MS / 100 * 104;
+    uint64_t each_us = plan->lease_ms * MS / 8;
+    uint64_t next_us;
+
+    judge_look(world);
+    if (world->phase == PHASE_FAULTS) {
+        operator_heal(world);
+        /* Keys and quarantines that were begun late, by clocks that were set back. */
+        enter(world, PHASE_HEALED,
+              2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
+                  (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
+                  world->reconfigures * 2 * lease_us);
+    } else if (world->phase == PHASE_HEALED) {
+        look_healed(world);
+    } else {
+        look_rest(world);
+    }
+    if (each_us > 200 * MS) each_us = 200 * MS;
+    next_us = world_now(world) + each_us;
+    if ((world->phase == PHASE_QUIET || world->phase == PHASE_SILENT) && next_us < world->phase_until_us)
+        next_us = world->phase_until_us;
+    queue_set(&world->queue, &world->phase_moment, next_us);
+}
+
+/* What connections, users and time may cost. */
+static void count_requests(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    uint64_t ms = world_now(world) / MS;
+    uint64_t due = plan->n_servers * (40 * (uint64_t)world->n_promises + plan->n_clients * (300 + ms / 10));
+    uint64_t part = world->commands * 100 / due;
+
+    if (part > world->totals->most_requests) world->totals->most_requests = part;
+    if (part <= 100) return;
+    judge_violated(world, REQUEST_STORM, "%llu requests in %llu ms for %u callbacks",
+                   (unsigned long long)world->commands, (unsigned long long)ms, world->n_promises);
+}
+
+bool world_run(struct world *world, const struct plan *plan, struct totals *totals)
+{
+    uint32_t judged = world->judged;
+    uint64_t n = 0;
+
+    world->totals = totals;
+    totals->runs++;
+    /* What is not promised is counted, not judged (judge_violated). */
+    if (plan->outside) {
+        totals->of[TOTAL_OUTSIDE]++;
+        world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE));
+        if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
+    }
+    for (uint32_t i = 0; i < FEATURES; i++) totals->features[i] += plan_has(plan, (enum plan_feature)i);
+    build(world, plan);
+    while (!world->over && queue_next(&world->queue, NEVER - 1)) {
+        if (++n < MOMENTS_MAX) continue;
+        judge_violated(world, I10_FORGOTTEN, "the world never comes to its end");
+        break;
+    }
+    /* What is left of memory is judged, too. */
+    world->over = world->violation.invariant != INVARIANT_NONE;
+    count_requests(world);
+    process_bury_all(world);
+    world->over = true;
+    for (uint32_t i = 0; i < plan->n_clients; i++) crowd_free(&world->clients[i]);
+    totals->moments += n;
+    world->judged = judged;
+    return world->violation.invariant == INVARIANT_NONE;
+}

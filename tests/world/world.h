@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * world.h - everything that exists in one simulated run of the whole library
+ *
+ *   plan      what the run is made of, drawn from the seed
+ *   world     builds it, and leads it through its phases
+ *   process   a process on a machine: its clients, its deaths, and the faults that strike inside of it
+ *   user      the calls of the library's public API, and its callbacks, as promises
+ *   actor     what users do with their locks, by chance
+ *   crowd     a client that wants thousands of locks at once
+ *   operator  faults of servers and links, and what operators do about them
+ *   judge     what must hold in true time, seen from outside of the library
+ *   rest      what is left on the servers in the end
+ *   tokens    fencing tokens, and a register that they guard
+ *   handover  how long a lock is free while others wait, where nothing fails
+ *   trace     the story of a run
+ *   shrink    the same run with less in it
+ *   controls  rules broken on purpose, which the judge must notice
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "machine.h"
+#include "net.h"
+#include "plan.h"
+#include "queue.h"
+#include "rng.h"
+#include "server.h"
+#include "totals.h"
+
+#define MS             UINT64_C(1000)
+#define LATE_US        40000u /* what a loop's lateness may add to any bound */
+#define NOBODY         UINT32_MAX
+#define KEY_SIZE       32u
+#define TOKEN_SIZE     160u
+#define PROMISES_MAX   131072u
+#define GRANTS_MAX     16384u
+#define SHADOWS_MAX    4096u
+#define GHOSTS_MAX     256u
+#define HOLDS_MAX      64u                     /* takings of a key on a server whose order is remembered */
+#define MACHINES_ALL   (PLAN_MACHINES_MAX + 1) /* with the operator's */
+#define OWNER_CLIENTS  (PLAN_CLIENTS_MAX + 1)
+#define OPERATOR_INDEX PLAN_MACHINES_MAX
+
+enum invariant {
+    INVARIANT_NONE,
+    I1_EXCLUSION,
+    I2_UNIQUE,
+    I3_RISES,
+    I4_ORDER,
+    I5_QUORUM_HOLDS,
+    I6_TOLD_ONCE,
+    I7_FOREIGN_VOTE,
+    I8_LEFT_BEHIND,
+    I9_LIVENESS,
+    I10_FORGOTTEN,
+    I11_OWN_LOAD,
+    STALE_WRITE,
+    REQUEST_STORM,
+    UNEXPLAINED,
+    LEAK,
+    INVARIANTS
+};
+
+enum promise_kind {
+    PROMISE_ACQUIRE,
+    PROMISE_EXTEND,
+    PROMISE_RELEASE,
+    PROMISE_INSPECT,
+    PROMISE_BREAK,
+    PROMISE_EXAMINE,
+    PROMISE_BOOTSTRAP,
+    PROMISE_CLOSE,
+    PROMISES
+};
+
+struct world;
+
+/* A callback that a call promised by returning 0. */
+struct promise {
+    struct world *world;
+    struct actor *actor; /* NULL: nobody's */
+    quorlock *lock;
+    uint8_t kind, client;
+    bool pending, freed;
+    uint32_t handle; /* the actor's, when it was made */
+    uint32_t flood;  /* of a crowd's lock; else NOBODY */
+    uint64_t since_us, stood_us, bound_us;
+};
+
+/* What a handle reports to hold, and until when. */
+struct window {
+    bool open;
+    bool fresh;          /* not checked since it was opened or grew */
+    bool ended;          /* quorlock_valid_ms() has said 0 */
+    uint64_t until_us;   /* machine's clock */
+    uint64_t token_hash; /* of its owner token */
+    uint64_t fence;
+    char token[TOKEN_SIZE];
+};
+
+enum actor_state { ACTOR_IDLE, ACTOR_ACQUIRING, ACTOR_HOLDING, ACTOR_EXTENDING, ACTOR_LOST, ACTOR_RELEASING };
+
+/* A user of one lock. */
+struct actor {
+    struct world *world;
+    const struct plan_actor *plan;
+    uint32_t index;
+    struct rng rng;
+    struct moment moment;
+    enum actor_state state;
+    bool called; /* machine_call() has it */
+    bool had_turn;
+    uint64_t hold_until_us;
+    uint64_t quiet_until_us; /* its user's code is busy until then */
+
+    quorlock *lock;    /* NULL: none */
+    uint32_t handle;   /* counts up with each */
+    uint32_t lease_ms; /* of the handle, as extended */
+    uint32_t holds;    /* granted, and not released */
+    bool lost;         /* told so since the grant */
+    bool no_lost;      /* its owner does not listen */
+    uint32_t releasing;
+    struct promise *acquiring, *extending;
+    uint64_t acquire_since_us;
+    uint64_t round_begun_us; /* its token cannot be older */
+    uint64_t granted_us;
+    struct window window;
+    uint32_t grant; /* of world->grants; NOBODY: none */
+};
+
+struct crowd {
+    quorlock **locks;
+    bool *held;
+    uint64_t *hold_until_us;
+    uint32_t n, next, granted, done;
+    bool begun;
+    struct moment moment;
+};
+
+enum client_state { CLIENT_NONE, CLIENT_OPEN, CLIENT_CLOSING };
+
+struct user_client {
+    struct world *world;
+    uint32_t index, machine;
+    quorlock_client *client;
+    enum client_state state;
+    uint32_t life;
+    struct rng rng;
+    struct moment moment; /* it is made, or made again */
+    struct promise *closing;
+    uint32_t pending; /* promises of it */
+    char label[16];
+    struct crowd crowd;
+};
+
+/* Opportunities of a kind, counted for faults that strike at the nth. */
+enum opportunity { AT_CALLBACK, AT_CLOCK, AT_SEND, OPPORTUNITIES };
+
+struct process {
+    struct world *world;
+    uint32_t index;
+    struct machine *machine;
+    bool alive, inside; /* a callback or an event of it is on the stack */
+    uint32_t life;
+    uint64_t stands_until_us; /* true time */
+    uint64_t stood_us;        /* altogether */
+    bool stood_in_turn;
+    uint32_t armed[OPPORTUNITIES]; /* faults that wait for one */
+    struct machine_events events;
+    uint64_t no_memory_until_us;
+    uint32_t allocations, no_memory_one_in;
+    int32_t rate_ppm;
+    struct moment birth;
+};
+
+/* The window of a process that died holding. */
+struct ghost {
+    uint64_t until_us; /* true time */
+    uint64_t token_hash;
+    uint32_t actor;
+    uint8_t keys;
+};
+
+/* A key that a server lost by a fault: until then it would have held it. */
+struct shadow {
+    uint64_t token_hash;
+    uint64_t expires_ms; /* server's clock */
+    uint8_t server, key;
+};
+
+/* An owner took a key on a server. */
+struct taking {
+    uint64_t token_hash;
+    uint32_t order;
+    bool quarantined; /* the server had no vote then */
+};
+
+struct site {
+    struct world *world;
+    uint32_t index;
+    struct taking takings[PLAN_KEYS_MAX][HOLDS_MAX];
+    uint32_t n_takings[PLAN_KEYS_MAX];
+    uint32_t order;
+    uint64_t frozen_until_us;
+    struct moment back; /* of a crash */
+    enum server_memory memory;
+    uint64_t loading_us;
+    bool new_replid, down, gone, stepped_back, late;
+    struct model_memory *snapshot;
+    struct model_events events;
+};
+
+/* A client of another kind: it holds a key on all servers, and gives it back. */
+struct peer {
+    struct moment moment;
+    uint64_t until_us;
+    uint8_t key;
+    bool held;
+    char token[24];
+};
+
+struct fault_run {
+    struct world *world;
+    uint32_t index;
+    struct moment begin, end;
+    uint64_t until_us;
+    uint32_t count;
+    bool begun, ended, armed;
+};
+
+struct grant {
+    uint64_t token, begun_us, reported_us, token_hash;
+    uint32_t order[PLAN_SERVERS_MAX]; /* when it took the servers that hold it; 0: does not hold it */
+    uint32_t actor;
+    uint8_t keys;
+};
+
+struct written {
+    struct moment moment;
+    struct world *world;
+    uint32_t grant;
+};
+
+/* A resource that refuses tokens older than it has seen. */
+struct guarded_register {
+    uint64_t newest;
+    uint64_t latest_begun_us; /* of the grants whose writes it took */
+};
+
+/* Since the owner of a hold has called release, while another waits. */
+struct handover {
+    bool open;
+    uint64_t since_us;
+    uint32_t requests, all; /* since then; since the grant before */
+    uint32_t n, n_slow;
+};
+
+enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_QUIET, PHASE_CLOSING, PHASE_SILENT };
+
+struct violation {
+    enum invariant invariant;
+    uint64_t at_us;
+    char text[300];
+};
+
+#define WRITES_MAX 64u
+
+struct world {
+    const struct plan *plan;
+    struct totals *totals;
+    struct queue queue;
+    struct net *net;
+    struct process processes[MACHINES_ALL];
+    struct server *servers[PLAN_SERVERS_MAX];
+    struct site sites[PLAN_SERVERS_MAX];
+    struct user_client clients[OWNER_CLIENTS];
+    struct actor actors[PLAN_ACTORS_MAX];
+    struct fault_run faults[PLAN_FAULTS_MAX];
+    struct peer peer;
+    struct moment boot_moment, phase_moment, operator_moment;
+    bool bootstraps, bootstrap_again; /* the operator does; once more */
+    uint32_t reconfigures;
+    enum world_phase phase;
+    uint64_t healed_us, phase_until_us;
+    char prefix[8];
+    char keys[PLAN_KEYS_MAX][KEY_SIZE], full_keys[PLAN_KEYS_MAX][KEY_SIZE];
+    char set_name[16];
+
+    struct ghost ghosts[GHOSTS_MAX];
+    uint32_t n_ghosts;
+    struct shadow *shadows;
+    uint32_t n_shadows;
+    struct grant *grants;
+    uint32_t n_grants;
+    struct promise *promises;
+    uint32_t n_promises;
+    struct written writes[WRITES_MAX];
+    struct guarded_register registers[PLAN_KEYS_MAX];
+    struct handover handover; /* where nothing fails there is one key */
+    uint32_t grants_healed[PLAN_KEYS_MAX];
+    uint64_t runs;             /* of servers */
+    uint64_t commands, rounds; /* executed; attempts that calls were told of */
+
+    uint32_t judged; /* a bit for each enum invariant that ends the run */
+    struct violation violation;
+    bool over, judging;
+    bool register_checks; /* a control takes every write */
+    uint64_t hash;
+    bool trace;
+};
+
+/* world_open, world_close - memory that serves many runs. */
+void world_open(struct world *);
+void world_close(struct world *);
+/* world_run - one whole run; true where nothing was violated. Totals are added to. */
+bool world_run(struct world *, const struct plan *, struct totals *);
+/* world_full_key - as it stands on the servers. */
+const char *world_full_key(const struct world *, uint32_t key);
+/* world_key_index - of the name of a key on a server; NOBODY: it is none of the plan's. */
+uint32_t world_key_index(const struct world *, const char *key, size_t length);
+/* world_mix - this happened now: the same seed must give the same hash. */
+void world_mix(struct world *, uint64_t what);
+uint64_t world_hash(const void *bytes, size_t length);
+static inline uint64_t world_now(const struct world *world)
+{
+    return world->queue.now_us;
+}
+
+/* ---- process.c ---- */
+
+void process_boot(struct world *, uint32_t index);
+/* process_kill - its process ends here and now. again_us: is started again then; NEVER: not. */
+void process_kill(struct process *, bool host, uint64_t again_us);
+/* process_stall - stands still, from inside one of its own callbacks or not. */
+void process_stall(struct process *, uint64_t for_us, bool suspend);
+/* process_at - an opportunity for a fault; false: the process has ended in it. */
+bool process_at(struct process *, enum opportunity);
+/* process_bury_all - the end of the run: kills what lives, closes all clients, frees all memory. */
+void process_bury_all(struct world *);
+/* process_stood - it stands still, or did a moment ago. */
+bool process_stood(const struct process *);
+uint64_t process_now_us(struct process *);
+/* process_true_us - the first true time at which its clock may show that. */
+uint64_t process_true_us(struct process *, uint64_t shown_us);
+static inline struct process *process_of(struct world *world, uint32_t client)
+{
+    return &world->processes[world->clients[client].machine];
+}
+
+/* ---- user.c ---- */
+
+/* user_open - makes the client of that index; tried again where memory is out. */
+void user_open(struct user_client *);
+/* user_close - false: it was closed already. */
+bool user_close(struct user_client *, bool inside);
+void user_forget(struct user_client *); /* its process has ended */
+/* user_wait_ms - a node timeout of the client's that is not a lock's. */
+uint32_t user_timeout_ms(const struct world *, uint32_t client);
+/* What actors call: the library's status, promises kept in mind. */
+int user_new(struct actor *);
+int user_acquire(struct actor *);
+int user_extend(struct actor *, uint32_t lease_ms);
+int user_release(struct actor *, bool quietly);
+int user_cancel(struct actor *);
+void user_free(struct actor *);
+int user_inspect(struct user_client *, uint32_t key);
+int user_break(struct user_client *, uint32_t key);
+int user_examine(struct user_client *);
+int user_bootstrap(struct user_client *, bool reconfigure);
+/* user_promise - a new one; NULL: there are too many. user_kept: its callback has come; false: the process has
+ * ended, nothing counts. user_drop: the call failed. */
+struct promise *user_promise(struct world *, uint32_t client, struct actor *, enum promise_kind, uint64_t bound_us);
+bool user_kept(struct promise *);
+void user_drop(struct promise *);
+uint32_t user_node_timeout_ms(const struct world *, const struct actor *);
+
+/* ---- actor.c ---- */
+
+void actor_begin(struct actor *);
+void actor_hurry(struct actor *);
+void actor_reset(struct actor *); /* its handle is gone */
+void actor_acquired(struct actor *, const struct quorlock_result *);
+void actor_extended(struct actor *, const struct quorlock_result *);
+void actor_released(struct actor *, const struct quorlock_result *);
+void actor_lost(struct actor *, const struct quorlock_loss *);
+static inline struct user_client *actor_client(struct actor *actor)
+{
+    return &actor->world->clients[actor->plan->client];
+}
+static inline struct process *actor_process(struct actor *actor)
+{
+    return process_of(actor->world, actor->plan->client);
+}
+
+/* ---- crowd.c ---- */
+
+void crowd_begin(struct user_client *);
+void crowd_forget(struct user_client *);
+bool crowd_is_done(const struct user_client *);
+void crowd_free(struct user_client *);
+
+/* ---- operator.c ---- */
+
+void operator_begin(struct world *);
+void operator_heal(struct world *);
+/* operator_is_out - that server cannot be reached, or cannot vote, for good. */
+bool operator_is_out(const struct world *, uint32_t server);
+bool operator_is_needed(const struct world *);
+const struct model_events *operator_events(struct world *, uint32_t server);
+void operator_strike(struct process *, enum opportunity);
+
+/* ---- judge.c ---- */
+
+void judge_violated(struct world *, enum invariant, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* judge_granted - the callback says so. judge_given_back: the holder may not act on it any more. */
+void judge_granted(struct actor *, const struct quorlock_result *);
+void judge_given_back(struct actor *);
+void judge_lost(struct actor *, const struct quorlock_loss *);
+void judge_ended(const struct promise *, int status);
+void judge_turned(struct process *);
+void judge_killed(struct process *);
+void judge_changed(struct site *, const char *key, size_t length);
+void judge_forgets(struct site *); /* its memory is about to go */
+void judge_peer(struct world *);
+/* judge_look - what can be seen at any time: what is overdue, and what was not told. */
+void judge_look(struct world *);
+bool judge_is_open(struct actor *);
+
+/* ---- rest.c ---- */
+
+void rest_quiet(struct world *);  /* all is released, nothing fails */
+void rest_silent(struct world *); /* and every lease has ended */
+
+/* ---- tokens.c ---- */
+
+void tokens_granted(struct actor *);
+void tokens_write(struct actor *, uint64_t delay_us);
+
+/* ---- handover.c ---- */
+
+void handover_freed(struct actor *);
+void handover_asked(struct world *);
+void handover_granted(struct actor *);
+
+/* ---- trace.c ---- */
+
+void trace_line(const struct world *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *trace_invariant(enum invariant);
+const char *trace_promise(enum promise_kind);
+#define TRACE(world, ...)                                                                                              \
+    do {                                                                                                               \
+        if ((world)->trace) trace_line(world, __VA_ARGS__);                                                            \
+    } while (0)
+
+/* ---- shrink.c ---- */
+
+struct shrunk {
+    uint32_t without; /* features */
+};
+
+/* shrink_plan - leaves out faults, users and features while the same invariant is violated. */
+void shrink_plan(struct world *, struct plan *, enum plan_bias, struct shrunk *ret);
+/* shrink_only - leaves out what the list "f3,f17,a2" does not name: of f and a, where one of the kind is named;
+ * shrink_without - features by number. False: no such list. */
+bool shrink_only(struct plan *, const char *list);
+bool shrink_without(const char *list, uint32_t *ret);
+void shrink_report(const struct world *, const struct plan *, enum plan_bias, const struct shrunk *, FILE *);
+
+/* ---- controls.c ---- */
+
+bool controls_run(struct world *, uint64_t first_seed, const char *name);
+bool controls_set(struct world *, const char *name, enum plan_bias *ret_bias);
