@@ -7,6 +7,8 @@
  */
 #include "world.h"
 
+#define SLOW_MIN 4u
+
 static bool another_waits(struct actor *freed)
 {
     struct world *world = freed->world;
@@ -50,6 +52,12 @@ void handover_granted(struct actor *actor)
     if (handover->open && plan->handover_most_us != 0 && took_us > plan->handover_most_us) {
         judge_violated(world, I9_LIVENESS, "no lock was granted for %llu us after a release, although some waited",
                        (unsigned long long)took_us);
+    }
+    handover->n += handover->open;
+    handover->n_slow += handover->open && took_us > plan->handover_mostly_us;
+    if (handover->n_slow >= SLOW_MIN && 2 * handover->n_slow > handover->n) {
+        judge_violated(world, I9_LIVENESS, "%u of %u times no lock was granted for more than %llu us after a release",
+                       handover->n_slow, handover->n, (unsigned long long)plan->handover_mostly_us);
     }
     world->totals->of[TOTAL_HANDOVERS] += handover->open;
     handover->open = false;

@@ -277,6 +277,11 @@ void judge_changed(struct site *site, const char *name, size_t length)
     site->takings[key][site->n_takings[key]++ % HOLDS_MAX] = (struct taking){
         .token_hash = hash, .order = ++site->order, .quarantined = hash != 0 && is_quarantined(world, site->index)};
     world->totals->of[TOTAL_QUARANTINED] += latest(site, key)->quarantined;
+    for (uint32_t i = 0; i < world->plan->n_servers && hash != 0; i++) {
+        const struct taking *other = latest(&world->sites[i], key);
+
+        world->totals->of[TOTAL_SPLIT] += other != NULL && other->token_hash != 0 && other->token_hash != hash;
+    }
     if (hash_before != 0) check_windows(world, key, hash_before);
 }
 
@@ -390,6 +395,7 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
     world->totals->of[TOTAL_ROUNDS] += result->rounds > 1 ? result->rounds - 1 : 0;
     if (again) {
         world->totals->of[TOTAL_NESTED]++;
+        world->totals->of[TOTAL_NESTED_RENEWED] += world_now(world) > actor->acquire_since_us + MS / 2;
         violated_if(actor, I6_TOLD_ONCE, actor->lost, "is granted one more hold of what it has lost");
         return;
     }
@@ -640,59 +646,4 @@ void judge_ended(const struct promise *promise, int status)
                        trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));
     }
     count_ended(world->totals, promise, status);
-}
-
-/* ---- at rest ---- */
-
-struct rest {
-    struct world *world;
-    uint32_t server;
-    bool silent;
-};
-
-/* Of a client that is there, by its label: others' debts nobody pays. */
-static bool is_living(const struct world *world, const struct model_value *value)
-{
-    for (uint32_t i = 0; i < world->plan->n_clients; i++) {
-        size_t length = strlen(world->clients[i].label);
-
-        if (value->owner_length <= length || memcmp(value->owner, world->clients[i].label, length) != 0) continue;
-        return world->clients[i].state == CLIENT_OPEN;
-    }
-    return false;
-}
-
-static void look_at_rest(void *arg, const char *name, size_t length, const struct model_value *value)
-{
-    const struct rest *rest = arg;
-    struct world *world = rest->world;
-    bool known = world_key_index(world, name, length) != NOBODY;
-    bool ours = length > 9 && memcmp(name, "quorlock:", 9) == 0;
-
-    if (ours || value->type == MODEL_OTHER || value->expires_ms == 0) return;
-    if (!rest->silent && (!known || !is_living(world, value))) return;
-    judge_violated(world, I8_LEFT_BEHIND, "the key %.*s of %.*s is left on server %u %s", (int)length, name,
-                   (int)(value->owner != NULL ? value->owner_length : 0), value->owner != NULL ? value->owner : "",
-                   rest->server, rest->silent ? "at rest" : "although all was released");
-}
-
-static void look_at_servers(struct world *world, bool silent)
-{
-    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
-        struct rest rest = {.world = world, .server = i, .silent = silent};
-
-        /* A clock that was set back keeps keys for longer. What was executed after its release was not released. */
-        if (world->sites[i].stepped_back || operator_is_out(world, i) || (!silent && world->sites[i].late)) continue;
-        model_each(server_model(world->servers[i]), server_wall_us(world->servers[i]), look_at_rest, &rest);
-    }
-}
-
-void judge_quiet(struct world *world)
-{
-    look_at_servers(world, false);
-}
-
-void judge_silent(struct world *world)
-{
-    look_at_servers(world, true);
 }

@@ -617,12 +617,13 @@ void operator_heal(struct world *world)
         if (!plan->faults[i].for_ever) end(&world->faults[i]);
         world->faults[i].armed = false;
     }
-    net_heal(world->net);
+    if (!plan->calm) net_heal(world->net);
     for (uint32_t i = 0; i < plan->n_servers; i++) {
         struct site *site = &world->sites[i];
 
         model_manners(model_of(site))->loading = false;
-        for (uint32_t machine = 0; machine <= plan->n_machines; machine++) net_changed(world->net, machine, i);
+        for (uint32_t machine = 0; machine <= plan->n_machines && !plan->calm; machine++)
+            net_changed(world->net, machine, i);
         start(site);
     }
     for (uint32_t i = 0; i < plan->n_faults; i++) {

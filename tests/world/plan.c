@@ -10,7 +10,7 @@
 /* The longest hand-over in a calm world: far below a poll. */
 #define CALM_TRIPS   20u
 #define CALM_LATE_US 15000u
-/* And the longest where a key that is no lock's came to the arbiter. */
+/* And the longest where a server froze, or got a key that is no lock's. */
 #define ODD_FOUND_US 2500000u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
 #define CALM_REQUESTS      100u
@@ -599,8 +599,8 @@ static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
     if (plan_has(plan, FEATURE_ALL) || bias == BIAS_CROWD || bias == BIAS_CALM || reconfigures(plan)) return;
     if (is_calm(bias)) {
         (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
-        /* Waiters have to find out by their polls. */
-        if (bias == BIAS_ODD) plan->handover_most_us = ODD_FOUND_US;
+        /* Waiters have to find out by their polls; the frozen one may be the only one that would notify them. */
+        plan->handover_most_us = ODD_FOUND_US;
         return;
     }
     if (bias == BIAS_LIVENESS || bias == BIAS_QUEUE) n = spare;
@@ -625,7 +625,7 @@ static void draw_calm(struct plan *plan, struct rng *rng)
     for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) plan->servers[i].delay_us = delay_us;
     plan->round_trip_us = 2 * delay_us + plan->service_us;
     plan->requests_most = CALM_REQUESTS + CALM_REQUESTS_EACH * plan->n_actors;
-    plan->handover_most_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
+    plan->handover_most_us = plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
 }
 
 /* Now and then a situation that takes long. */

@@ -200,8 +200,8 @@ struct plan {
     bool no_info;        /* scripts may not run INFO */
     bool turns;          /* after the faults each lock that waits for ever must be granted once */
     bool calm;           /* delays hardly vary; no lock cancels */
-    uint64_t round_trip_us, handover_most_us;
-    uint32_t requests_most; /* calm: from grant to grant; 0: not judged */
+    uint64_t round_trip_us, handover_most_us, handover_mostly_us; /* calm: each; most of them */
+    uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
     struct plan_machine machines[PLAN_MACHINES_MAX];
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_server servers[PLAN_SERVERS_MAX];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define BURY_AGAIN_US 1000u
+#define SPINS_MAX     1000u
 
 static void on_turned(void *arg, struct machine *machine)
 {
@@ -115,9 +116,15 @@ static void close_clients(void *arg)
 static void bury(struct process *process)
 {
     struct world *world = process->world;
+    uint64_t spins = machine_counted(process->machine)->spins;
     size_t blocks = machine_bury(process->machine, close_clients, process);
 
     world->totals->of[TOTAL_BURIED]++;
+    if (spins > world->totals->most_spins) world->totals->most_spins = spins;
+    if (spins > SPINS_MAX) {
+        judge_violated(world, REQUEST_STORM, "machine %u: its loop spun for %llu turns", process->index,
+                       (unsigned long long)spins);
+    }
     if (blocks != 0) {
         judge_violated(world, LEAK, "machine %u: %zu blocks of memory are left when all its clients are closed",
                        process->index, blocks);
@@ -183,6 +190,7 @@ void process_stall(struct process *process, uint64_t for_us, bool suspend)
     machine_stall(process->machine, for_us, suspend);
     process->inside = false;
     /* From inside of one of its callbacks it is over, and may have been shortened. */
+    world->totals->of[TOTAL_STALL_TURN] += world_now(world) > begun_us;
     if (world_now(world) > begun_us) process->stands_until_us = until_us = world_now(world);
     if (stands_until_us > begun_us) begun_us = stands_until_us;
     if (until_us > begun_us) process->stood_us += until_us - begun_us;

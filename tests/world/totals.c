@@ -33,6 +33,9 @@ void totals_print(const struct totals *totals, FILE *out)
     for (uint32_t i = 0; i < FEATURES; i++)
         print_row(out, i, plan_feature_text((enum plan_feature)i), totals->features[i]);
     (void)fputs(FEATURES % 2 == 1 ? "\n" : "", out);
+    (void)fprintf(
+        out, "at most %" PRIu64 " turns of a loop in a row, and %" PRIu64 " %% of the requests that a run may have\n",
+        totals->most_spins, totals->most_requests);
     (void)fprintf(out,
                   "outside of the claim: %" PRIu64 " runs, %" PRIu64 " overlaps; %" PRIu64
                   " stale writes were refused by their tokens (one that is accepted is a violation)\n",

@@ -63,13 +63,11 @@
     X(QUARANTINED, "holder's key taken in quarantine")                                                                 \
     X(GUARD_WRITTEN, "guards written")                                                                                 \
     X(GUARD_VOTING, "guard written during a vote")                                                                     \
-    X(HALF, "several keys, other owners")                                                                              \
     X(SPLIT, "votes split")                                                                                            \
     X(PEEKS, "holders looked up")                                                                                      \
     X(RAISES, "counters raised")                                                                                       \
     X(SUBSCRIBES, "subscriptions")                                                                                     \
     X(RELOADS, "scripts sent again")                                                                                   \
-    X(FULL_LINK, "sends that found no room")                                                                           \
     X(STALL_TURN, "stood still within a turn")                                                                         \
     X(TOKENS, "granted with a token")                                                                                  \
     X(WRITES, "writes taken")                                                                                          \
@@ -91,6 +89,8 @@ struct totals {
     uint64_t of[TOTALS];
     uint64_t faults[FAULT_KINDS];
     uint64_t features[FEATURES];
+    uint64_t most_spins;    /* turns of a loop in a row without a pause */
+    uint64_t most_requests; /* of a run, in hundredths of what it may have */
 };
 
 /* totals_outside - an invariant was violated where it is not promised. */

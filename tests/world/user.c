@@ -75,6 +75,8 @@ uint32_t user_node_timeout_ms(const struct world *world, const struct actor *act
     uint32_t given_ms = world->plan->clients[actor->plan->client].node_timeout_ms;
     uint32_t lease_ms = actor->plan->options.lease_ms;
 
+    /* The outermost handle of an owner rules. */
+    if (actor->plan->owner != 0) lease_ms = world->plan->max_lease_ms;
     if (given_ms != 0) return given_ms;
     if (lease_ms < 500) return 50;
     return lease_ms < 10000 ? lease_ms / 10 : 1000;
@@ -323,6 +325,7 @@ static bool is_ours(const struct promise *promise, int status)
     if (actor->lock != NULL && promise->handle == actor->handle) return true;
     TRACE(promise->world, "actor %u  > %s of a handle that is gone: %s", actor->index,
           trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));
+    promise->world->totals->of[TOTAL_CLOSED] += status == QUORLOCK_CLOSED;
     if (promise->kind == PROMISE_ACQUIRE && status == QUORLOCK_OK) {
         judge_violated(promise->world, I6_TOLD_ONCE, "actor %u is granted a lock whose handle it has freed",
                        actor->index);

@@ -314,11 +314,11 @@ static void look_rest(struct world *world)
     } else if (world_now(world) < world->phase_until_us) {
         return;
     } else if (world->phase == PHASE_QUIET) {
-        judge_quiet(world);
+        rest_quiet(world);
         enter(world, PHASE_CLOSING, LIVENESS_US);
         close_all(world);
     } else if (world->phase == PHASE_SILENT) {
-        judge_silent(world);
+        rest_silent(world);
         world->over = true;
     } else {
         judge_violated(world, I10_FORGOTTEN, "a %s does not come to rest",
@@ -354,6 +354,20 @@ static void look(struct world *world)
     queue_set(&world->queue, &world->phase_moment, next_us);
 }
 
+/* What connections, users and time may cost. */
+static void count_requests(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    uint64_t ms = world_now(world) / MS;
+    uint64_t due = plan->n_servers * (40 * (uint64_t)world->n_promises + plan->n_clients * (300 + ms / 10));
+    uint64_t part = world->commands * 100 / due;
+
+    if (part > world->totals->most_requests) world->totals->most_requests = part;
+    if (part <= 100) return;
+    judge_violated(world, REQUEST_STORM, "%llu requests in %llu ms for %u callbacks",
+                   (unsigned long long)world->commands, (unsigned long long)ms, world->n_promises);
+}
+
 bool world_run(struct world *world, const struct plan *plan, struct totals *totals)
 {
     uint32_t judged = world->judged;
@@ -376,6 +390,7 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     }
     /* What is left of memory is judged, too. */
     world->over = world->violation.invariant != INVARIANT_NONE;
+    count_requests(world);
     process_bury_all(world);
     world->over = true;
     for (uint32_t i = 0; i < plan->n_clients; i++) crowd_free(&world->clients[i]);

@@ -10,6 +10,7 @@
  *   crowd     a client that wants thousands of locks at once
  *   operator  faults of servers and links, and what operators do about them
  *   judge     what must hold in true time, seen from outside of the library
+ *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
  *   handover  how long a lock is free while others wait, where nothing fails
  *   trace     the story of a run
@@ -255,6 +256,7 @@ struct handover {
     bool open;
     uint64_t since_us;
     uint32_t requests, all; /* since then; since the grant before */
+    uint32_t n, n_slow;
 };
 
 enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_QUIET, PHASE_CLOSING, PHASE_SILENT };
@@ -426,9 +428,12 @@ void judge_forgets(struct site *); /* its memory is about to go */
 void judge_peer(struct world *);
 /* judge_look - what can be seen at any time: what is overdue, and what was not told. */
 void judge_look(struct world *);
-void judge_quiet(struct world *);  /* all is released, nothing fails */
-void judge_silent(struct world *); /* and every lease has ended */
 bool judge_is_open(struct actor *);
+
+/* ---- rest.c ---- */
+
+void rest_quiet(struct world *);  /* all is released, nothing fails */
+void rest_silent(struct world *); /* and every lease has ended */
 
 /* ---- tokens.c ---- */
 
