@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock run without a terminal: every state of quorlock and of its command against every signal.
+
+test_supervision.py PATH_TO_quorlock [WORD...]     only the rows and columns with all these words
+
+The command has a child in its process group, and one in a session of its own, which must never notice anything. TO is
+whom the signal is for: quorlock, the command alone, the command's group, the warden; or quorlock's job, which is then
+a pipeline of another process, quorlock and a third one in one process group.
+"""
+import ctypes
+import os
+import signal
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+from supervision import END, JOB, PING, SERVERS, UNSEEN, Disturbed, World, children, main, now_s, number_of
+from command_case import LIBC
+
+# QUORLOCK: what it does when the signal comes.
+#   waits, held      another client holds the lock
+#   waits, no node   no node answers
+#   starts           the command's process is there, and the warden's is just being made
+#   holds            the command runs
+#   holds, 2nd warden  the same, after the first one was killed
+#   loses            renewal failed, and the command has its SIGTERM: it has a grace before SIGKILL
+#   stopped          by SIGSTOP; continued after the signal, before the lease is over
+#   stopped for long the same, but continued after the lease
+#   releases         the command has ended, and the nodes do not answer to the release
+# COMMAND: plain (a signal does what it does to any process), notes (it has a handler for every signal), ignores
+#   (it ignores them), stopped (plain, and stopped by SIGSTOP); left: it has ended, and its child runs on in its group.
+# Words:
+#   on       nobody notices; the command goes on, ends with its own status, and the lock is released
+#   got      those whom it is for got it once, nobody else did; then as "on"
+#   stays    the command stays stopped, the lock stays held; SIGCONT for quorlock continues the command
+#   later    the same, but then the command dies of the signal: 128+n
+#   goes on  the stopped command is continued; then as "on"
+#   halts    those whom it is for are stopped and quorlock says so; SIGCONT for quorlock continues them
+#   pauses   quorlock is stopped and nobody else notices; SIGCONT continues it
+#   128+n    quorlock's status, n the signal: the command and what the signal was for ended, the lock is released
+#   75 71    quorlock's status; at 75 the group was dead before another client could get the lock
+#   got 75   the same, but before its end the group got the signal
+#   outlives the command goes on without its lock until quorlock is continued: a case that the manual calls unprotected
+#   dies     quorlock dies of the signal, and the command's group with it at once; the lock ends with its lease only
+TABLE = """
+QUORLOCK           COMMAND  TO        ends    calm    CONT     TSTP    tty     PIPE    CHLD    STOP      KILL      fatal
+waits, held        none     quorlock  128+n   on      on       pauses  on      on      on      pauses    dies      dies
+waits, held        none     job       128+n   on      on       pauses  on      on      on      pauses    dies      dies
+waits, held        none     command   not possible: there is neither command nor warden yet
+waits, no node     none     quorlock  128+n   on      on       pauses  on      on      on      pauses    dies      dies
+starts             plain    quorlock  128+n   on      on       halts   on      on      on      pauses    dies      dies
+starts             plain    command   128+n   on      on       halts   halts   on      on      halts     128+n     128+n
+starts             notes    quorlock  not possible: it is no command yet, and has no handlers
+holds              notes    quorlock  got     got     got      got     on      on      on      pauses    dies      dies
+holds              notes    command   got     got     got      got     got     got     got     halts     128+n     got
+holds              notes    group     got     got     got      got     got     got     got     halts     128+n     got
+holds              notes    job       got     got     got      got     on      on      on      pauses    dies      dies
+holds              notes    warden    on      on      on       on      on      on      on      on        on        on
+holds, 2nd warden  notes    quorlock  got     got     got      got     on      on      on      pauses    dies      dies
+holds, 2nd warden  notes    warden    on      on      on       on      on      on      on      on        on        on
+holds              plain    quorlock  128+n   on      on       halts   on      on      on      pauses    dies      dies
+holds              plain    command   128+n   on      on       halts   halts   128+n   on      halts     128+n     128+n
+holds              plain    group     128+n   on      on       halts   halts   128+n   on      halts     128+n     128+n
+holds              plain    job       128+n   on      on       halts   on      on      on      pauses    dies      dies
+holds              plain    warden    on      on      on       on      on      on      on      on        on        on
+holds              ignores  quorlock  on      on      on       on      on      on      on      pauses    dies      dies
+holds              ignores  command   on      on      on       on      on      on      on      halts     128+n     on
+holds              ignores  group     on      on      on       on      on      on      on      halts     128+n     on
+holds              ignores  job       on      on      on       on      on      on      on      pauses    dies      dies
+holds              stopped  quorlock  128+n   stays   goes on  stays   stays   stays   stays   pauses    dies      dies
+holds              stopped  command   later   stays   goes on  stays   stays   later   stays   stays     128+n     later
+holds              stopped  group     later   stays   goes on  stays   stays   later   stays   stays     128+n     later
+holds              stopped  job       128+n   stays   goes on  stays   stays   stays   stays   pauses    dies      dies
+holds              stopped  warden    stays   stays   stays    stays   stays   stays   stays   stays     stays     stays
+loses              notes    quorlock  got 75  got 75  got 75   got 75  75      75      75      75        dies      dies
+loses              notes    command   got 75  got 75  got 75   got 75  got 75  got 75  got 75  75        75        got 75
+loses              notes    group     got 75  got 75  got 75   got 75  got 75  got 75  got 75  75        75        got 75
+loses              notes    job       got 75  got 75  got 75   got 75  75      75      75      75        dies      dies
+loses              notes    warden    75      75      75       75      75      75      75      75        75        75
+loses              left     quorlock  got 75  got 75  got 75   got 75  75      75      75      75        dies      dies
+loses              left     group     got 75  got 75  got 75   got 75  got 75  got 75  got 75  75        75        got 75
+loses              left     warden    75      75      75       75      75      75      75      75        75        75
+loses              left     command   not possible: it has ended
+stopped            notes    quorlock  got     got     got      on      on      on      on      on        dies      dies
+stopped            notes    group     got     got     got      got     got     got     got     on        128+n     got
+stopped            plain    quorlock  128+n   on      on       on      on      on      on      on        dies      dies
+stopped            plain    command   128+n   on      on       on      on      128+n   on      on        128+n     128+n
+stopped            plain    job       128+n   on      on       on      on      on      on      on        dies      dies
+stopped            plain    warden    on      on      on       on      on      on      on      on        on        on
+stopped for long   plain    quorlock  75      75      on       75      75      75      75      75        dies      dies
+stopped for long   plain    command   75      75      75       75      75      75      75      75        75        75
+stopped for long   plain    group     75      75      75       75      75      75      75      75        75        75
+stopped for long   plain    warden    75      75      75       75      75      75      75      outlives  outlives  75
+stopped for long   stopped  quorlock  75      75      goes on  75      75      75      75      75        dies      dies
+stopped for long   notes    quorlock  75      75      got      75      75      75      75      75        dies      dies
+releases           left     quorlock  on      on      on       on      on      on      on      pauses    dies      dies
+releases           left     group     got     got     got      got     got     got     got     on        on        got
+releases           left     job       on      on      on       on      on      on      on      pauses    dies      dies
+releases           left     warden    not possible: command and warden have ended
+"""
+SLOW = {"loses", "stopped for long"}
+SHORT_LEASE_S = 3
+PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_GETEVENTMSG, PTRACE_O_TRACEFORK = 7, 17, 0x4206, 0x4201, 2
+WALL = 0x40000000
+
+
+class Cell(World):
+    def __init__(self, cell, attempt):
+        self.quorlock_is, self.how, self.to = cell.row
+        self.n, self.word, self.column = number_of(cell.column), cell.word, cell.column
+        lease_s = SHORT_LEASE_S * 2 ** min(attempt // 2, 2) if cell.slow else 30
+        super().__init__("-".join((*cell.row, cell.column)).replace(" ", "_"), lease_s)
+        self.extra, self.over_s, self.traced = set(), None, []
+
+    def run(self):
+        self.arrange()
+        self.target = {"command": "outer", "group": "outer"}.get(self.to, self.to)
+        self.send()
+        if self.quorlock_is == "stopped":
+            self.note_before_cont()
+            self.go_on()
+        at_once = self.target == "quorlock" and self.n in (signal.SIGKILL, signal.SIGCONT)
+        if self.quorlock_is == "stopped for long" and not at_once:
+            self.outlast()
+        {"on": self.on, "got": self.got, "stays": self.stays, "later": self.later, "goes on": self.goes_on,
+         "halts": self.halts, "pauses": self.pauses, "128+n": self.ends, "71": self.no_warden, "75": self.lost,
+         "got 75": self.lost, "outlives": self.outlives, "dies": self.dies}[self.word]()
+
+    # ---- the state ----
+
+    def arrange(self):
+        start = self.quorlock_is
+        if start in ("releases", "waits, no node"):
+            self.use_own_server()
+        if start.startswith("waits") or start == "starts":
+            self.arrange_wait()
+            if start == "starts":
+                self.arrange_start()
+            return
+        how = {"left": "leaves", "stopped": "plain"}.get(self.how, self.how)
+        beats = ["beats"] if self.quorlock_is in SLOW else []
+        self.start(how, "family", *beats)
+        self.up("outer", "inner", "apart")
+        if self.how == "stopped":
+            os.killpg(self.pid["outer"], signal.SIGSTOP)
+            self.wait("the command is stopped", lambda: self.is_stopped("outer") and self.is_stopped("inner"))
+            self.wait("quorlock says so", lambda: "the command is stopped" in self.said())
+        self.pid["warden"] = self.wait("a warden", self.warden)
+        {"loses": self.arrange_loss, "stopped": self.arrange_stop, "stopped for long": self.arrange_stop,
+         "releases": self.arrange_release, "holds": lambda: None, "holds, 2nd warden": self.replace_warden}[start]()
+
+    def start(self, *how):
+        """quorlock, alone or between two others in one process group."""
+        words = self.run_words(*how)
+        if self.quorlock_is == "loses":
+            self.use_own_user()
+        if self.to != "job":
+            self.pid["quorlock"] = self.spawn(words, 0)
+            return
+        a, b = os.pipe(), os.pipe()
+        group = self.spawn(self.supervised("feeder", "notes"), 0, stdout=a[1])
+        self.pid["quorlock"] = self.spawn(words, group, stdin=a[0], stdout=b[1])
+        self.spawn(self.supervised("reader", "notes"), group, stdin=b[0])
+        for fd in (*a, *b):
+            os.close(fd)
+        self.pid["job"] = group
+        self.up(*JOB)
+
+    def arrange_wait(self):
+        if self.quorlock_is == "waits, no node":
+            self.servers[0].freeze()
+        else:
+            self.hold()
+        self.start(*(["plain", "family"] if self.quorlock_is != "starts" else ["plain"]))
+        self.wait("it waits", lambda: "waiting for" in self.said())
+
+    def arrange_start(self):
+        """Holds quorlock and the new warden where the latter has just been made. All of it is undone by send()."""
+        quorlock = self.pid["quorlock"]
+        self.trace(PTRACE_SEIZE, quorlock, PTRACE_O_TRACEFORK)
+        self.traced = [quorlock]
+        self.let_in()
+        for name in ("outer", "warden"):
+            self.pid[name] = self.wait_for_fork(quorlock)
+            os.waitpid(self.pid[name], WALL)
+            if name == "outer":
+                self.trace(PTRACE_DETACH, self.pid[name], 0)
+                self.trace(PTRACE_CONT, quorlock, 0)
+        self.traced.append(self.pid["warden"])
+
+    @staticmethod
+    def trace(request, pid, data):
+        if LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(pid), None, ctypes.c_void_p(data)) != 0:
+            raise OSError(f"ptrace {request} of {pid}")
+
+    def wait_for_fork(self, pid):
+        while True:
+            status = os.waitpid(pid, WALL)[1]
+            if status >> 16 == 1:  # PTRACE_EVENT_FORK
+                message = ctypes.c_ulong()
+                LIBC.ptrace(ctypes.c_long(PTRACE_GETEVENTMSG), ctypes.c_long(pid), None, ctypes.byref(message))
+                return message.value
+            self.check(os.WIFSTOPPED(status), f"quorlock ended: {status}")
+            self.trace(PTRACE_CONT, pid, os.WSTOPSIG(status))
+
+    def arrange_loss(self):
+        self.over_s = self.refuse_renewals()
+        for name in ("outer", "inner"):
+            self.wait(f"{name} has its SIGTERM", lambda name=name: self.count(name, signal.SIGTERM))
+            # The signal of the cell may be the same: it is counted from here.
+            self.check(self.seen[name][signal.SIGTERM] == 1, "SIGTERM came twice")
+            self.seen[name].clear()
+        if self.how == "left":
+            self.wait("the command has ended", lambda: self.is_gone(self.pid["outer"]))
+        self.extra.add(signal.SIGCONT)
+
+    def arrange_stop(self):
+        self.kill("quorlock", signal.SIGSTOP)
+        self.wait("quorlock is stopped", lambda: self.is_stopped("quorlock"))
+        self.over_s = self.lock_ends_s()
+
+    def arrange_release(self):
+        self.servers[0].freeze()
+        self.kill("outer", signal.SIGTERM)
+        self.wait("the command and the warden have ended", lambda: not children(self.pid["quorlock"]))
+        self.settle()  # the release is on its way
+        self.seen["outer"].clear()
+
+    def replace_warden(self):
+        first = self.pid["warden"]
+        os.kill(first, signal.SIGKILL)
+        self.pid["warden"] = self.wait("another warden", lambda: self.warden() not in (None, first) and self.warden())
+
+    # ---- the signal ----
+
+    def send(self):
+        if self.quorlock_is == "loses" and self.is_gone(self.pid["inner"]):
+            raise Disturbed("the grace was over before the signal")
+        pid = self.pid[self.target]
+        if self.to in ("job", "group"):
+            os.killpg(pid, self.n)
+        else:
+            os.kill(pid, self.n)
+        for traced in reversed(self.traced):
+            try:
+                self.trace(PTRACE_DETACH, traced, 0)
+            except OSError:  # SIGKILL ended it
+                pass
+        self.traced = []
+
+    def receivers(self):
+        if self.to == "warden":
+            return set()
+        if self.how == "left":
+            return {"inner"}
+        return {"outer"} if self.to == "command" else {"outer", "inner"}
+
+    def go_on(self):
+        """Continues quorlock, or its job."""
+        self.extra.add(signal.SIGCONT)
+        if self.to == "job" and self.n != signal.SIGKILL:
+            os.killpg(self.pid["job"], signal.SIGCONT)
+        else:
+            self.kill("quorlock", signal.SIGCONT)
+
+    def note_before_cont(self):
+        """A handler runs before SIGCONT, which takes pending stops back."""
+        if (self.to == "job" and self.n != signal.SIGKILL) or (self.word == "got" and self.target == "outer"):
+            self.ping()
+
+    def outlast(self):
+        """The lease ends while quorlock is stopped; then quorlock is continued."""
+        if self.word != "outlives":
+            self.wait("the command's group is gone", lambda: all(self.is_gone(self.pid[name]) for name in ("outer", "inner")))
+        self.wait("the lock has ended", self.is_free)
+        if self.word == "outlives":
+            over_s = now_s()
+            self.wait("the command goes on", lambda: self.last_beat_s() > over_s)
+        self.check(self.is_stopped("quorlock"), "quorlock is not stopped any more")
+        self.go_on()
+
+    # ---- what must happen ----
+
+    def check_seen(self, word):
+        """Each process has got what was for it, once, and nothing else."""
+        for name in ("outer", "inner", "apart", *JOB):
+            wanted = {self.n} if word == "got" and name in self.receivers() else set()
+            if name in JOB and self.to == "job" and self.n not in UNSEEN:
+                wanted = {self.n}
+            extra = self.extra | ({signal.SIGCHLD} if name == "outer" and self.n in UNSEEN else set())
+            seen = {n: times for n, times in self.seen.get(name, {}).items() if n not in (PING, 0) and times}
+            for n, times in seen.items():
+                self.check(n in extra or (n in wanted and times == 1), f"{name} got signal {n} {times} times")
+            self.check(wanted <= set(seen), f"{name} has not got the signal")
+
+    def wait_for_end(self, status):
+        pid = self.pid["quorlock"]
+        self.wait("quorlock ends", lambda: pid in self.status)
+        self.check(self.status[pid] == status, f"status {self.status[pid]}, not {status}")
+
+    def end(self, word="on"):
+        """All is as if there had been no signal: the command goes on and ends, and the lock is released."""
+        self.settle()
+        survivors = ["inner", "apart"]
+        if self.quorlock_is == "releases":
+            self.ping()
+            self.servers[0].thaw()
+            self.wait_for_end(3)
+            if self.to == "group" and self.n == signal.SIGKILL:
+                survivors.remove("inner")
+        else:
+            if self.quorlock_is.startswith("waits"):
+                self.check(set(self.pid) <= {"quorlock", "job", *JOB}, "the command runs without a lock")
+                self.let_in()
+                self.up("outer", "inner", "apart")
+            elif self.quorlock_is == "starts":
+                self.up("outer")
+                survivors = []
+            self.ping()
+            self.wait("the lock is held", self.is_held)
+            self.kill("outer", END)
+            self.wait_for_end(6)
+        self.check_seen(word)
+        self.check_nothing_left(*survivors, *(JOB if self.to == "job" else ()))
+
+    def on(self):
+        self.end()
+
+    def got(self):
+        for name in self.receivers():
+            self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n))
+        self.end("got")
+
+    def stays(self):
+        self.settle()
+        if self.column == "KILL" and self.to == "warden":
+            self.wait("another warden", self.warden)
+        self.check(self.is_stopped("outer") and self.is_stopped("inner"), "the command was continued")
+        self.check(self.is_held(), "the lock is not held")
+        self.goes_on_after_cont()
+
+    def goes_on_after_cont(self):
+        self.go_on()
+        self.goes_on()
+
+    def goes_on(self):
+        self.wait("the command is continued", lambda: not self.is_stopped("outer"))
+        self.end()
+
+    def later(self):
+        self.settle()
+        self.check(self.is_stopped("outer"), "the command was continued")
+        self.check(self.is_held(), "the lock is not held")
+        self.go_on()
+        self.ends()
+
+    def halts(self):
+        self.wait("the command is stopped", lambda: all(self.is_stopped(name) for name in self.receivers() if name in self.pid))
+        self.wait("quorlock says so", lambda: "the command is stopped" in self.said())
+        self.check(not self.is_stopped("quorlock"), "quorlock is stopped too")
+        self.goes_on_after_cont()
+
+    def pauses(self):
+        self.wait("quorlock is stopped", lambda: self.is_stopped("quorlock"))
+        if self.quorlock_is == "holds" and self.how != "stopped":
+            self.check(not self.is_stopped("outer"), "the command is stopped too")
+        self.go_on()
+        self.wait("quorlock goes on", lambda: not self.is_stopped("quorlock"))
+        self.end()
+
+    def ends(self):
+        self.wait_for_end(128 + self.n)
+        survivors = []
+        if self.quorlock_is.startswith("waits"):
+            self.check(set(self.pid) <= {"quorlock", "job", *JOB}, "the command was started")
+            if self.servers == SERVERS:
+                self.check(self.values() == [b"another"] * 3, "the other client has lost its lock")
+            self.let_in()
+        elif self.quorlock_is != "starts":
+            self.check(self.is_gone(self.pid["outer"]), "the command runs")
+            survivors = ["apart"] + ["inner"] * (self.to == "command")
+        self.check_nothing_left(*survivors, *(JOB if self.to == "job" else ()))
+
+    def no_warden(self):
+        self.wait_for_end(71)
+        self.check_nothing_left()
+
+    def lost(self):
+        if self.word.startswith("got"):
+            for name in self.receivers():
+                self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n) or self.is_gone(self.pid[name]))
+                if not self.count(name, self.n):
+                    raise Disturbed("the grace was over before the signal came")
+        if self.quorlock_is == "loses":
+            self.wait("the command's group is gone", lambda: all(self.is_gone(self.pid[name]) for name in ("outer", "inner")))
+            self.kill("quorlock", signal.SIGCONT)
+        self.wait_for_end(75)
+        self.check_in_time(self.over_s)
+        self.check_seen("got" if self.word.startswith("got") else "on")
+        self.check_nothing_left("apart", *(JOB if self.to == "job" else ()))
+
+    def outlives(self):
+        self.wait_for_end(75)
+        self.check_nothing_left("apart")
+
+    def dies(self):
+        self.wait_for_end(-self.n)
+        survivors = ["apart"]
+        if self.quorlock_is.startswith("waits"):
+            survivors = []
+            self.let_in()
+        elif self.quorlock_is == "releases":
+            survivors.append("inner")
+            self.servers[0].thaw()
+        else:
+            group = [name for name in ("outer", "inner", "warden") if name in self.pid]
+            self.wait("the command's group is gone", lambda: all(self.is_gone(self.pid[name]) for name in group))
+            if self.quorlock_is == "starts":
+                survivors = []
+            if self.over_s is None:
+                self.check(self.is_held(), "the lock does not end with its lease")
+            elif self.quorlock_is in SLOW and self.n == signal.SIGKILL:
+                self.check_in_time(self.over_s)
+            self.let_in()
+        self.check_nothing_left(*survivors, *(JOB if self.to == "job" and self.n != signal.SIGKILL else ()))
+
+
+if __name__ == "__main__":
+    main(TABLE, Cell, SLOW, 6, 40)
