@@ -18,6 +18,7 @@
 
 /* If every warden is killed, this process must not fork for ever. */
 enum { WARDEN_RESTARTS_MAX = 16 };
+enum { WARDEN_ANSWER_MS = 100 };
 
 /* In the warden, which keeps these two descriptors only. */
 enum { WARDEN_LINK = 0, WARDEN_TIMER = 1 };
@@ -87,12 +88,14 @@ static void live(int fd, pid_t group, uint64_t deadline_us)
 /* wait_for_answer - from the new process, until the deadline at most: 0 or an errno. */
 static int wait_for_answer(const struct warden *warden)
 {
-    uint64_t now_us = warden_now_us();
-    uint64_t left_ms = warden->deadline_us > now_us ? (warden->deadline_us - now_us) / 1000 : 0;
     struct pollfd ready = {.fd = warden->fd, .events = POLLIN};
-    int error = 0;
+    int error = 0, n = 0;
 
-    if (poll(&ready, 1, left_ms < INT_MAX ? (int)left_ms : INT_MAX) != 1) return ETIMEDOUT;
+    while (n == 0 && warden_now_us() < warden->deadline_us) {
+        n = poll(&ready, 1, WARDEN_ANSWER_MS);
+        if (n == 0) kill(warden->pid, SIGCONT); /* somebody may have stopped it */
+    }
+    if (n != 1) return ETIMEDOUT;
     return recv(warden->fd, &error, sizeof(error), MSG_DONTWAIT) == (ssize_t)sizeof(error) ? error : ECHILD;
 }
 

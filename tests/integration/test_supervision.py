@@ -50,6 +50,7 @@ waits, held        none     command   not possible: there is neither command nor
 waits, no node     none     quorlock  128+n   on      on       pauses  on      on      on      pauses    dies      dies
 starts             plain    quorlock  128+n   on      on       halts   on      on      on      pauses    dies      dies
 starts             plain    command   128+n   on      on       halts   halts   on      on      halts     128+n     128+n
+starts             plain    warden    on      on      on       on      on      on      on      on        71        71
 starts             notes    quorlock  not possible: it is no command yet, and has no handlers
 holds              notes    quorlock  got     got     got      got     on      on      on      pauses    dies      dies
 holds              notes    command   got     got     got      got     got     got     got     halts     128+n     got
