@@ -383,7 +383,7 @@ static void pass_on(struct run *run, int number, bool typed)
         child_signal(&run->child, SIGCONT);
     } else if (number == SIGTSTP && stopped && run->terminal >= 0) {
         /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
-        raise(SIGSTOP);
+        signals_stop();
     } else {
         child_signal(&run->child, number);
         /* So that a stopped command ends now, not when somebody continues it. */
@@ -394,7 +394,7 @@ static void pass_on(struct run *run, int number, bool typed)
 static void end_wait(struct run *run, int number, bool typed)
 {
     if (run->signal != 0 || !signals_end_wait(number)) {
-        if (number == SIGTSTP) raise(SIGSTOP);
+        if (number == SIGTSTP) signals_stop();
         return;
     }
     run->signal = number;

@@ -65,6 +65,17 @@ void signals_restore(const struct signals *signals)
     sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
 }
 
+void signals_stop(void)
+{
+    sigset_t one;
+
+    sigemptyset(&one);
+    sigaddset(&one, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
 void signals_die(int number, bool group)
 {
     sigset_t one;

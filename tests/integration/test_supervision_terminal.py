@@ -44,6 +44,7 @@ QUORLOCK          COMMAND  STARTED   ^C      ^\\      ^Z        hangup  fg     b
 waits, held       none     alone     typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   shell   on      on      shell   killed
 waits, held       none     pipeline  typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   pauses  on      on      pauses  killed
 waits, held       none     script    typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   pauses  on      on      pauses  killed
+waits, held       none     leader    typed   typed   on      gone    -      -       128+n   128+n   128+n   128+n   on      on      on      pauses  killed
 holds             plain    alone     typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      shell   killed
 holds             plain    pipeline  typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      pauses  killed
 holds             plain    script    typed   typed   parked  gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      pauses  killed
@@ -60,6 +61,7 @@ holds             reads    behind    stays   stays   stays   gone    front  stay
 halted            plain    alone     typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   shell   stays   front   shell   killed
 halted            plain    pipeline  typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   shell   stays   front   shell   killed
 halted            plain    script    stays   stays   stays   gone    front  behind  128+n   128+n   128+n   128+n   shell   stays   behind  shell   killed
+halted            plain    leader    typed   typed   stays   gone    -      -       128+n   128+n   128+n   128+n   stays   stays   front   pauses  killed
 stopped           plain    alone     stays   stays   stays   gone    front  behind  later   later   later   later   stays   stays   behind  stays   killed
 stopped           plain    pipeline  stays   stays   stays   gone    front  behind  later   later   later   later   stays   stays   behind  stays   killed
 stopped for long  plain    alone     75      75      75      75      75     75      75      75      75      75      75      75      75      75      killed
