@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock run: the command, its signals, the loss of its lock: test_command_run.py PATH_TO_quorlock [TEST...]"""
+"""quorlock run: the command, the loss of its lock: test_command_run.py PATH_TO_quorlock [TEST...]"""
 import os
-import pty
 import re
 import signal
 import socket
@@ -12,7 +11,7 @@ import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, fill, nodes, wait_for
+from command_case import LIMIT_S, SERVERS, Bootstrapped, fill, wait_for
 
 TRIES = 5
 STOOD_STILL_S = 0.1  # the command gets SIGKILL so long before its lock ends
@@ -87,44 +86,6 @@ class Run(Bootstrapped):
         several = [self.start("run", "--lease", "5s", self.key, "--", "sh", "-c", script) for _ in range(5)]
         self.assertEqual([self.end(process)[0] for process in several], [0] * 5)
         self.assertEqual(self.read("n"), "5")
-        self.assert_free()
-
-
-class Signals(Bootstrapped):
-    def test_signals_reach_the_whole_group(self):
-        script = ("sh -c 'trap \"echo x >>inner\" USR1 USR2; echo >>ready; while [ ! -e go ]; do sleep .01; done' & "
-                  "trap 'echo x >>outer' USR1 USR2; while [ ! -e ready ]; do sleep .01; done; >up; "
-                  "while [ ! -e go ]; do sleep .01; done; wait; exit 6")
-        process = self.shell(script=script)
-        for number in [signal.SIGUSR1, signal.SIGUSR2]:
-            process.send_signal(number)
-            for name in ["inner", "outer"]:
-                self.wait_file(name, process)
-                os.unlink(self.path(name))
-        open(self.path("go"), "w").close()
-        self.assertEqual(self.end(process)[0], 6)
-        for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:
-            os.unlink(self.path("up"))
-            process = self.shell(script=f"trap 'exit 3' {number.value}; >up; while :; do sleep .01; done")
-            process.send_signal(number)
-            self.assertEqual(self.end(process)[0], 3)
-            self.assert_free()
-
-    def test_kill_9_ends_the_command_and_what_it_started(self):
-        process = self.shell("--lease", "2s",
-                             script="sleep 100 & echo $! >inner; echo $$ >outer; >up; wait; >survived")
-        process.kill()
-        process.wait()
-        self.assert_gone(self.read("inner"), self.read("outer"))
-        self.assertFalse(os.path.exists(self.path("survived")))
-        self.assert_free()  # by the end of the lease
-
-    def test_nothing_is_left_of_us_when_the_command_ends(self):
-        process = self.shell(script="sleep 100 >/dev/null 2>&1 & echo $! >inner; >up")
-        self.assertEqual(self.end(process)[0], 0)
-        inner = int(self.read("inner"))
-        os.kill(inner, 0)  # what the command left behind is not touched
-        os.kill(inner, signal.SIGKILL)
         self.assert_free()
 
 
@@ -206,14 +167,6 @@ class Loss(Bootstrapped):
                     break
             self.assertLess(late_s, 0, "the command outlived its lock")
 
-    def test_the_rest_of_the_group_dies_too(self):
-        process = self.shell("--lease", "2s", script="sh -c 'trap \"\" TERM; >up; while :; do sleep .01; done' & "
-                                                     "echo $! >inner; wait")
-        for server in SERVERS[1:]:
-            server.freeze()
-        self.assertEqual(self.end(process)[0], 75)
-        self.assert_gone(self.read("inner"))
-
     def test_a_stopped_supervisor_sees_the_loss_when_it_wakes(self):
         process = self.shell("--lease", "1s", script="echo $$ >outer; >up; while :; do sleep .01; done")
         process.send_signal(signal.SIGSTOP)
@@ -224,16 +177,6 @@ class Loss(Bootstrapped):
         self.assertEqual(status, 75, err)
         self.assert_gone(self.read("outer"))
         self.assertEqual(self.values(), [b"someone-else-entirely"] * 3)
-
-    def test_command_ends_while_the_supervisor_is_stopped_too_long(self):
-        process = self.shell("--lease", "1s",
-                             script="echo $$ >outer; >up; while [ ! -e go ]; do sleep .01; done; exit 0")
-        process.send_signal(signal.SIGSTOP)
-        self.assert_free()
-        open(self.path("go"), "w").close()
-        self.assert_gone(self.read("outer"))
-        process.send_signal(signal.SIGCONT)
-        self.assertEqual(self.end(process)[0], 75)
 
     def test_a_stderr_without_a_reader_does_not_stop_us(self):
         reader, writer = os.pipe()
@@ -247,92 +190,6 @@ class Loss(Bootstrapped):
         self.assert_gone(self.read("outer"))
         os.close(reader)
         os.close(writer)
-
-
-class Terminal(Bootstrapped):
-    def start_on_terminal(self, script):
-        environment = dict(os.environ, QUORLOCK_NODES=nodes())
-        pid, master = pty.fork()
-        if pid == 0:
-            die_with_us()
-            os.execve(command_case.QUORLOCK, [command_case.QUORLOCK, "run", "--lease", "3s", self.key, "--",
-                                              "sh", "-c", f"cd {self.folder}; {script}"], environment)
-        self.addCleanup(os.close, master)
-        self.addCleanup(self.reap, pid)
-        self.wait_file("up")
-        return pid, master
-
-    def start_to_be_stopped(self, beat):
-        """A command that does `beat` every 10 ms until there is a file `go`, and exits with 8. No shell: one that
-        is stopped while it starts a program (dash by vfork) never shows as stopped."""
-        return self.start_on_terminal(f"exec {sys.executable} -c '"
-                                      "import os, time; open(\"outer\", \"w\").write(str(os.getpid())); "
-                                      "beats = open(\"beats\", \"wb\", 0); open(\"up\", \"w\")\n"
-                                      f"while not os.path.exists(\"go\"): {beat}; time.sleep(0.01)\n"
-                                      "os._exit(8)'")
-
-    def reap(self, pid):
-        try:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
-
-    def status(self, pid):
-        result = []
-        wait_for(lambda: result.append(os.waitpid(pid, os.WNOHANG)) or result[-1][0])
-        return os.waitstatus_to_exitcode(result[-1][1])
-
-    def test_the_command_has_the_foreground(self):
-        pid, master = self.start_on_terminal("trap 'exit 4' INT; >up; read line; echo \"$line\" >read; "
-                                             "while :; do sleep .01; done")
-        os.write(master, b"typed\n")
-        self.wait_file("read")
-        wait_for(lambda: self.read("read") == "typed")
-        self.assertNotEqual(os.tcgetpgrp(master), os.getpgid(pid))
-        os.write(master, b"\x03")
-        self.assertEqual(self.status(pid), 4)
-        self.assert_free()
-
-    def test_a_stopped_command_keeps_its_lock(self):
-        pid, master = self.start_to_be_stopped("pass")
-        outer = self.read("outer")
-        group = os.getpgid(int(outer))
-        os.write(master, b"\x1a")
-        wait_for(lambda: os.tcgetpgrp(master) == os.getpgid(pid))
-        # On all three: a node that connected late gets the key with the next renewal.
-        value = wait_for(lambda: len(set(self.values())) == 1 and self.values())
-        self.assertIsNotNone(value[0])
-        end = time.monotonic() + 4  # more than a lease
-        while time.monotonic() < end:
-            self.assertEqual(self.values(), value)
-            time.sleep(0.05)
-        os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: os.tcgetpgrp(master) == group)
-        open(self.path("go"), "w").close()
-        self.assertEqual(self.status(pid), 8)
-        self.assert_free()
-
-    def test_stopping_the_supervisor_of_a_stopped_command(self):
-        pid, master = self.start_to_be_stopped("beats.write(b\"x\")")
-        os.write(master, b"\x1a")
-        wait_for(lambda: os.tcgetpgrp(master) == os.getpgid(pid))
-        os.write(master, b"\x1a")
-        self.assert_free()  # nothing renews any more
-        self.hold("someone-else-entirely", count=3)
-        beats = self.read("beats")
-        os.kill(pid, signal.SIGCONT)
-        self.assertEqual(self.status(pid), 75)
-        self.assert_gone(self.read("outer"))
-        self.assertEqual(self.read("beats"), beats, "the command went on without the lock")
-
-    def test_interrupting_a_stopped_command(self):
-        pid, master = self.start_to_be_stopped("pass")
-        os.write(master, b"\x1a")
-        wait_for(lambda: os.tcgetpgrp(master) == os.getpgid(pid))
-        os.write(master, b"\x03")
-        self.assertEqual(self.status(pid), -signal.SIGINT)
-        self.assert_free()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock run: signals while it waits, signals at the same time as another event, and every signal that is passed on:
-test_command_signals.py PATH_TO_quorlock [TEST...]"""
+"""quorlock run: signals at the same time as the grant, and waits that end otherwise: test_command_signals.py PATH_TO_quorlock
+[TEST...]
+
+All other signals are in the tables of test_supervision.py and test_supervision_terminal.py."""
 import os
 import signal
 import socket
@@ -68,34 +70,6 @@ class Proxy:
 
 
 class Waiting(Bootstrapped):
-    def wait_for_lock(self, *options):
-        """Starts a command that waits behind somebody else's lock."""
-        self.hold("someone-else-entirely", count=3)
-        process = self.start("run", *options, self.key, "--", "sh", "-c", f"cd {self.folder}; echo x >>ran; exit 6")
-        wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
-        return process
-
-    def let_it_run(self, process):
-        for server in SERVERS:
-            server.ask("DEL", self.key)
-        self.assertEqual(self.end(process)[0], 6)
-        self.assertEqual(self.read("ran"), "x")
-        self.assert_free()
-
-    def test_a_changed_window_does_not_end_the_wait(self):
-        process = self.wait_for_lock()
-        for number in [signal.SIGWINCH, signal.SIGURG, signal.SIGCONT, signal.SIGTTIN, signal.SIGTTOU]:
-            process.send_signal(number)
-        self.let_it_run(process)
-
-    def test_tstp_stops_the_wait_and_cont_goes_on(self):
-        process = self.wait_for_lock()
-        process.send_signal(signal.SIGTSTP)
-        wait_for(lambda: state(process.pid) == "T")
-        process.send_signal(signal.SIGCONT)
-        wait_for(lambda: state(process.pid) != "T")
-        self.let_it_run(process)
-
     def stop_before_the_grant(self, *options, **more):
         """A stopped command that would read all grants next, but for the proxies in front of it."""
         proxies = [Proxy(server, self.key) for server in SERVERS]
@@ -167,28 +141,6 @@ class Waiting(Bootstrapped):
         self.assertEqual(status, 1, err)
         self.assertIn("is held by someone-", err)
         self.assertFalse(os.path.exists(self.path("ran")))
-
-
-class PassedOn(Bootstrapped):
-    def test_every_signal_that_is_passed_on_arrives(self):
-        numbers = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
-                   signal.SIGALRM, signal.SIGWINCH, signal.SIGURG, signal.SIGIO, signal.SIGPWR, signal.SIGTSTP,
-                   *range(signal.SIGRTMIN, signal.SIGRTMAX + 1)]
-        note = ("import os, signal, time\n"
-                "def came(number, frame): os.write(got, b\"%d\\n\" % number)\n"
-                f"for number in {[int(number) for number in numbers]}: signal.signal(number, came)\n"
-                "got = os.open(\"got\", os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
-                "open(\"up\", \"w\").close()\n"
-                "while not os.path.exists(\"go\"): time.sleep(0.01)\n"
-                "os._exit(6)\n")
-        process = self.shell(script=f"exec {sys.executable} -c '{note}'", start_new_session=True)
-        for number in numbers:
-            before = len(self.read("got").split())
-            process.send_signal(number)
-            wait_for(lambda: len(self.read("got").split()) > before)
-        self.assertEqual([int(word) for word in self.read("got").split()], [int(number) for number in numbers])
-        open(self.path("go"), "w").close()
-        self.assertEqual(self.end(process)[0], 6)
 
 
 if __name__ == "__main__":

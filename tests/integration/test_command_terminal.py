@@ -154,15 +154,6 @@ class Terminal(Bootstrapped):
 
 
 class Foreground(Terminal):
-    def test_alone_the_command_has_the_foreground_at_once(self):
-        self.shell_types("RUN -- $ACT cmd wait go line typed; echo $? >status")
-        command, _ = self.pids("cmd")
-        self.assertEqual(self.foreground(), command)
-        self.make("go")
-        self.assert_line("to the command", "typed")
-        self.assert_status("0")
-        self.assert_prompt()
-
     def test_a_pager_behind_the_command_can_read(self):
         self.shell_types("RUN -- $ACT cmd wait go | $ACT pager wait ask line typed copy; echo ${PIPESTATUS[*]} >status")
         pager, _ = self.pids("pager")
@@ -198,18 +189,6 @@ class Foreground(Terminal):
         self.assert_status("0 0")
         self.assert_prompt()
 
-    def test_a_command_fed_by_one_that_goes_on_asks_on_the_terminal(self):
-        self.shell_types("$ACT feeder wait go | RUN -- $ACT cmd line typed copy; echo ${PIPESTATUS[*]} >status")
-        feeder, _ = self.pids("feeder")
-        command, supervisor = self.pids("cmd")
-        wait_for(lambda: self.foreground() == command)
-        self.assert_renewed()
-        self.assert_line("password", "typed")
-        self.assertNotIn("T", [state(pid) for pid in (feeder, command, supervisor)])
-        self.make("go")
-        self.assert_status("0 0")
-        self.assert_prompt()
-
     def test_the_foreground_goes_to_the_process_that_reads(self):
         self.shell_types("RUN -v -- $ACT cmd line first wait again line third | $ACT pager wait first line second copy;"
                          " echo ${PIPESTATUS[*]} >status")
@@ -226,72 +205,32 @@ class Foreground(Terminal):
         self.assert_status("0 0")
         self.assert_prompt()
 
-    def test_in_a_script_the_command_gets_the_foreground_when_it_reads(self):
-        self.shell_types("bash -c 'RUN -- $ACT cmd line typed; echo $? >status'")
-        command, supervisor = self.pids("cmd")
-        wait_for(lambda: self.foreground() == command)
-        self.assert_line("to the command", "typed")
-        self.assert_status("0")
-        self.assert_prompt()
-
-    def test_a_command_that_reads_in_the_background_is_reported(self):
-        self.shell_types("RUN -- $ACT cmd line typed &")
-        command, supervisor = self.pids("cmd")
-        self.wait_for_output("the command is stopped, for it wants the terminal and quorlock is not in the foreground")
-        self.assertEqual(state(command), "T")
-        self.assert_renewed()
-        self.assertNotEqual(state(supervisor), "T")
-        self.type("fg")
-        wait_for(lambda: self.foreground() == command)
-        self.assert_line("to the command", "typed")
-        self.assert_prompt()
-
-    def test_stopped_twice_and_continued_by_the_shell(self):
-        self.shell_types("RUN -- $ACT cmd make up wait go", lease="30s")
-        command, supervisor = self.pids("cmd")
+    def test_the_lock_of_a_stopped_command_is_renewed(self):
+        self.shell_types("RUN -- $ACT cmd wait go; echo $? >status")
+        _, supervisor = self.pids("cmd")
         os.write(self.master, CTRL_Z)
         self.wait_for_output("the command is stopped;")
-        self.assertEqual(self.foreground(), os.getpgid(supervisor))
-        os.write(self.master, CTRL_Z)
-        wait_for(lambda: state(supervisor) == "T")
-        self.assert_prompt()
-        self.type("fg; echo $? >status")
-        wait_for(lambda: self.foreground() == command and state(command) != "T")
+        self.assert_renewed()
+        os.kill(supervisor, signal.SIGCONT)
         self.make("go")
         self.assert_status("0")
         self.assert_prompt()
-
-    def test_a_command_that_stops_is_reported_without_a_terminal(self):
-        process = self.start("run", self.key, "--", "sh", "-c", "kill -STOP $$; exit 4", start_new_session=True)
-        os.set_blocking(process.stderr.fileno(), False)
-        line = wait_for(process.stderr.read).decode()
-        self.assertIn(f'the command is stopped; "{self.key}" stays locked. kill -CONT {process.pid} goes on', line)
-        process.send_signal(signal.SIGCONT)
-        os.set_blocking(process.stderr.fileno(), True)
-        self.assertEqual(self.end(process)[0], 4)
 
 
 class Typed(Terminal):
     """A signal that is typed ends quorlock as it ends the command, so that the shell sees it."""
 
-    def interrupted(self, line, wait=None):
+    def interrupted(self, line):
         self.shell_types(line)
-        if wait:
-            self.wait_for_output(wait)
-        else:
-            self.pids("cmd")
+        self.pids("cmd")
         os.write(self.master, CTRL_C)
         self.assert_prompt()
-        if not wait:
-            # If the loop went on, the file would be there again.
-            os.unlink(self.path("pid.cmd"))
-            self.type("sleep .5")
-            self.assert_prompt()
-            self.assertFalse(os.path.exists(self.path("pid.cmd")))
-            self.assert_free()
-
-    def test_a_loop_at_the_prompt(self):
-        self.interrupted("while :; do RUN -- $ACT cmd wait never; done")
+        # If the loop went on, the file would be there again.
+        os.unlink(self.path("pid.cmd"))
+        self.type("sleep .5")
+        self.assert_prompt()
+        self.assertFalse(os.path.exists(self.path("pid.cmd")))
+        self.assert_free()
 
     def test_a_loop_in_a_pipeline(self):
         self.interrupted("while :; do RUN -- $ACT cmd wait never | cat; done")
@@ -309,10 +248,6 @@ class Typed(Terminal):
             self.assert_prompt()
             self.assert_free()
 
-    def test_a_loop_that_waits(self):
-        self.hold("someone-else-entirely")
-        self.interrupted("while :; do RUN -- $ACT cmd wait never; done", wait="waiting for")
-
     def test_a_command_that_has_a_handler_decides(self):
         self.shell_types("RUN -- sh -c 'trap \"exit 5\" INT; >pid.cmd; while :; do sleep .01; done'; echo $? >status")
         self.wait_file("pid.cmd")
@@ -328,14 +263,6 @@ class Typed(Terminal):
         self.assertEqual((os.WIFSIGNALED(status), status & 127), (True, signal.SIGQUIT))
         self.assertFalse(os.WCOREDUMP(status))
         self.assert_free()
-
-    def test_sent_and_not_typed_it_is_a_status(self):
-        pid = self.on_terminal(command_case.QUORLOCK, "run", self.key, "--", sys.executable, "act.py", "cmd", "wait",
-                               "never")
-        self.pids("cmd")
-        os.kill(pid, signal.SIGINT)
-        status = self.status(pid)
-        self.assertEqual((os.WIFEXITED(status), os.WEXITSTATUS(status)), (True, 130))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""quorlock run: the command is dead before another client can get its lock, whatever happens to quorlock itself:
-test_command_warden.py PATH_TO_quorlock [TEST...]"""
+"""quorlock run: when SIGTERM and SIGKILL come by the clock, and no command without a warden: test_command_warden.py
+PATH_TO_quorlock [TEST...]
+
+What happens to quorlock, the command and the warden is in the table of test_supervision.py."""
 import os
 import re
 import resource
@@ -11,7 +13,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from command_case import SERVERS, Bootstrapped, die_with_us, state, wait_for
+from command_case import SERVERS, Bootstrapped, state, wait_for
 
 TRIES = 8
 STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
@@ -130,46 +132,6 @@ class Guarded(Bootstrapped):
 
 
 class Warden(Guarded):
-    def stopped(self):
-        process = self.beat()
-        command = self.command_of(process)
-        watch = Watch(self.key)
-        process.send_signal(signal.SIGSTOP)
-        self.assert_gone(command)
-        self.assertEqual(state(process.pid), "T")
-        self.assert_free()
-        over, stood_s = watch.end()
-        process.send_signal(signal.SIGCONT)
-        status, _, err = self.end(process)
-        self.assertEqual(status, 75, err)
-        self.assertIn(f'lost "{self.key}"', err)
-        return self.stamps("beats")[-1], over, stood_s
-
-    def test_the_command_of_a_stopped_supervisor_ends_in_time(self):
-        self.in_time(self.stopped)
-
-    def test_what_the_command_started_ends_too(self):
-        process = self.beat(lease="2s", script="{beat} inner & echo $! >pid; {beat}")
-        pids = [int(self.read("pid")), self.command_of(process)]
-        self.wait_file("inner", process)
-        process.send_signal(signal.SIGSTOP)
-        self.assert_gone(*pids)
-        process.send_signal(signal.SIGCONT)
-        self.assertEqual(self.end(process)[0], 75)
-
-    def test_both_stopped_and_continued(self):
-        process = self.beat(lease="1s")
-        command = self.command_of(process)
-        process.send_signal(signal.SIGSTOP)
-        os.killpg(command, signal.SIGSTOP)
-        wait_for(lambda: state(process.pid) == "T" and state(command) in "TZ")
-        beats = len(self.stamps("beats"))
-        self.assert_free()
-        self.assert_gone(command)
-        process.send_signal(signal.SIGCONT)
-        self.assertEqual(self.end(process)[0], 75)
-        self.assertEqual(len(self.stamps("beats")), beats, "the command went on without its lock")
-
     def test_both_stopped_while_the_command_is_being_ended(self):
         process = self.beat(lease="2s")
         command = self.command_of(process)
@@ -183,31 +145,6 @@ class Warden(Guarded):
         os.kill(process.pid, signal.SIGCONT)
         self.assertEqual(self.end(process)[0], 75)
         self.assertEqual(len(self.stamps("beats")), beats, "the command went on without its lock")
-
-    def test_kill_9_of_the_whole_group(self):
-        def own_group():
-            die_with_us()
-            os.setpgid(0, 0)
-        process = self.beat(lease="20s", script="{beat} inner & echo $! >pid; {beat}", preexec=own_group)
-        pids = [int(self.read("pid")), self.command_of(process), warden_of(process)]
-        os.killpg(process.pid, signal.SIGKILL)
-        self.assert_gone(*pids)
-
-    def test_a_warden_that_is_killed_or_stopped(self):
-        process = self.beat(lease="2s")
-        first = warden_of(process)
-        os.kill(first, signal.SIGSTOP)
-        wait_for(lambda: state(first) == "S")
-        os.kill(first, signal.SIGKILL)
-        wait_for(lambda: warden_of(process) not in (None, first))
-        command = self.command_of(process)
-        process.send_signal(signal.SIGSTOP)
-        self.assert_gone(command)
-        process.send_signal(signal.SIGCONT)
-        status, _, err = self.end(process)
-        self.assertEqual(status, 75, err)
-        self.assertIn("somebody ended the warden", err)
-        self.assertIn("there is another one now", err)
 
     def limit_descriptors(self, process, more):
         """It may open so many more than it has now."""
@@ -242,13 +179,6 @@ class Warden(Guarded):
         self.assertIn("its own exit status would have been 3", err)
         self.assert_gone(command)
         self.assert_free()
-
-    def test_no_warden_outlives_the_command(self):
-        process = self.beat(script="exec {beat} beats leave")
-        warden = warden_of(process)
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(self.end(process)[0], 3)
-        self.assertEqual(state(warden), "Z")
 
 
 class Ends(Guarded):

@@ -14,7 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 from supervision import END, JOB, PING, Disturbed, World, children, descendants, is_settled, main, number_of
-from command_case import die_with_us, wait_for
+from command_case import die_with_us
 
 # QUORLOCK, besides the states of test_supervision.py:
 #   halted           Ctrl-Z has stopped the command, and quorlock has the foreground; in a script it stops that too, so
