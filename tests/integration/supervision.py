@@ -38,7 +38,6 @@ CLASSES = {
     "KILL": "KILL",
     "fatal": "ABRT XCPU PROF",  # not passed on; they end a process without a handler
 }
-COLUMNS = " ".join(CLASSES.values()).split()
 PING, END = signal.SIGRTMIN + 8, signal.SIGRTMIN + 9  # as supervised.c has them
 UNSEEN = (signal.SIGSTOP, signal.SIGKILL)  # by the process that gets them
 PR_SET_CHILD_SUBREAPER = 36
@@ -47,6 +46,7 @@ STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may kee
 LEASE_S = 30
 TURN_S = 0.01
 FAILED_MAX = 12
+JOBS, SLOW_JOBS = 6, 56  # cells side by side
 JOB = ("feeder", "reader")  # before and behind quorlock in a pipeline
 
 Cell = namedtuple("Cell", "row column word slow make")
@@ -181,6 +181,12 @@ class World:
         except ProcessLookupError:  # in between
             return True
 
+    def has_ended(self, name):
+        return self.is_gone(self.pid[name])
+
+    def group_is_gone(self):
+        return all(self.has_ended(name) for name in ("outer", "inner") if name in self.pid)
+
     # ---- processes ----
 
     def spawn(self, words, group=None, stdin=None, stdout=None, env=None):
@@ -226,7 +232,7 @@ class World:
         return [os.path.join(os.path.dirname(command_case.QUORLOCK), "supervised"), *words]
 
     def run_words(self, how, *more):
-        return [command_case.QUORLOCK, "run", "--set-name", "supervision", "--lease", f"{int(self.lease_s * 1000)}ms", self.key,
+        return [command_case.QUORLOCK, "run", "--set-name", "supervision", "--lease", f"{self.lease_s}s", self.key,
                 "--", *self.supervised("outer", how, *more)]
 
     def warden(self):
@@ -269,7 +275,8 @@ class World:
         """What a reader of a failure wants to know."""
         seen = {name: dict(numbers) for name, numbers in self.seen.items()}
         states = {name: state(pid) for name, pid in self.pid.items() if not self.is_gone(pid)}
-        return f"pids {self.pid}, states {states}, seen {seen}, status {self.status}, stood still {self.stood_s:.3f} s, said: {self.said()}"
+        return (f"pids {self.pid}, states {states}, seen {seen}, status {self.status}, "
+                f"stood still {self.stood_s:.3f} s, said: {self.said()}")
 
     # ---- the lock ----
 
@@ -334,7 +341,7 @@ class World:
         last_s = self.last_beat_s()
         if last_s < over_s:
             return
-        text = f"the command outlived its lock by {last_s - over_s:.3f} s; this machine stood still for {self.stood_s:.3f} s"
+        text = f"the command outlived its lock by {last_s - over_s:.3f} s; this test stood still for {self.stood_s:.3f} s"
         raise Disturbed(text) if self.stood_s >= STOOD_STILL_S else AssertionError(text)
 
     # ---- the end ----
@@ -342,6 +349,8 @@ class World:
     def check_nothing_left(self, *survivors):
         """Besides those names, which end now, there is no process, and no key."""
         for name in survivors:
+            if name not in self.pid:  # it never began
+                continue
             self.check(not self.is_gone(self.pid[name]), f"{name} is gone")
             self.kill(name, signal.SIGKILL)
         self.wait("no process is left", lambda: not self.left())
@@ -373,7 +382,7 @@ class World:
 
 # ---- a table ----
 
-def read_table(text, make, slow):
+def read_table(text, classes, make, slow):
     """The rows of a table, each a list of cells, or a reason why there are none. Columns stand two spaces apart."""
     lines = [line for line in text.splitlines() if line.strip()]
     columns = [word.strip() for word in lines[0].split("  ") if word.strip()]
@@ -386,7 +395,7 @@ def read_table(text, make, slow):
             continue
         if len(words) != len(columns):
             raise SystemExit(f"{len(words)} columns, not {len(columns)}: {line}")
-        named = [(column, word) for sign, word in zip(signs, words[3:]) for column in CLASSES.get(sign, sign).split()
+        named = [(column, word) for sign, word in zip(signs, words[3:]) for column in classes.get(sign, sign).split()
                  if word != "-"]
         yield row, None, [Cell(row, column, word, row[0] in slow, make) for column, word in named]
 
@@ -434,7 +443,8 @@ def run_cells(cells, jobs):
             results[cell] = future.result()
             if results[cell][0]:
                 failed += 1
-                print(f"FAILED {', '.join(cell.row)}: {cell.column}: not \"{cell.word}\": {results[cell][0]}", flush=True)
+                print(f"FAILED {', '.join(cell.row)}: {cell.column}: not \"{cell.word}\": {results[cell][0]}",
+                      flush=True)
             if failed == FAILED_MAX:
                 print("too many; the other cells are not run", flush=True)
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -442,8 +452,8 @@ def run_cells(cells, jobs):
 
 
 def print_table(rows, results):
-    """The cells that were run, those with the same word together. A cross marks a word that did not come true, a tilde one
-    that was never proven."""
+    """The cells that were run, those with the same word together. A cross marks a word that did not come true, a tilde
+    one that was never proven."""
     for row, reason, cells in rows:
         words = {}
         for cell in cells:
@@ -480,17 +490,17 @@ def prepare():
     return sys.argv[2:]
 
 
-def main(table, make, slow, jobs, slow_jobs):
+def main(table, classes, make, slow):
     """Runs all cells of a table. Those of `slow` states mostly wait for the end of a lease."""
     began = time.monotonic()
     wanted = prepare()
-    rows = list(read_table(table, make, slow))
+    rows = list(read_table(table, classes, make, slow))
     cells = [cell for _, _, of_row in rows for cell in of_row
              if all(word in (*cell.row, cell.column, cell.word) for word in wanted)]
     bootstrap(command_case.nodes())
-    results = run_cells([cell for cell in cells if not cell.slow], jobs)
+    results = run_cells([cell for cell in cells if not cell.slow], JOBS)
     if sum(1 for error, _ in results.values() if error) < FAILED_MAX:
-        results.update(run_cells([cell for cell in cells if cell.slow], slow_jobs))
+        results.update(run_cells([cell for cell in cells if cell.slow], SLOW_JOBS))
     print_table(rows, results)
     failed = sum(1 for error, _ in results.values() if error)
     unproven = sum(1 for error, tries in results.values() if not error and tries == TRIES)

@@ -14,7 +14,8 @@ import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from supervision import END, JOB, PING, SERVERS, UNSEEN, Disturbed, World, children, main, now_s, number_of
+from supervision import (CLASSES, END, JOB, LEASE_S, PING, SERVERS, UNSEEN, Disturbed, World, children, main, now_s,
+                         number_of)
 from command_case import LIBC
 
 # QUORLOCK: what it does when the signal comes.
@@ -23,9 +24,10 @@ from command_case import LIBC
 #   starts           the command's process is there, and the warden's is just being made
 #   holds            the command runs
 #   holds, 2nd warden  the same, after the first one was killed
+#   late             the same, but renewals fail, and succeed again after the signal
 #   loses            renewal failed, and the command has its SIGTERM: it has a grace before SIGKILL
 #   stopped          by SIGSTOP; continued after the signal, before the lease is over
-#   stopped for long the same, but continued after the lease
+#   stopped long     the same, but continued after the lease
 #   releases         the command has ended, and the nodes do not answer to the release
 # COMMAND: plain (a signal does what it does to any process), notes (it has a handler for every signal), ignores
 #   (it ignores them), stopped (plain, and stopped by SIGSTOP); left: it has ended, and its child runs on in its group.
@@ -39,68 +41,72 @@ from command_case import LIBC
 #   pauses   quorlock is stopped and nobody else notices; SIGCONT continues it
 #   128+n    quorlock's status, n the signal: the command and what the signal was for ended, the lock is released
 #   75 71    quorlock's status; at 75 the group was dead before another client could get the lock
-#   got 75   the same, but before its end the group got the signal
+#   got75   the same, but before its end the group got the signal
 #   outlives the command goes on without its lock until quorlock is continued: a case that the manual calls unprotected
 #   dies     quorlock dies of the signal, and the command's group with it at once; the lock ends with its lease only
 TABLE = """
-QUORLOCK           COMMAND  TO        ends    calm    CONT     TSTP    tty     PIPE    CHLD    STOP      KILL      fatal
-waits, held        none     quorlock  128+n   on      on       pauses  on      on      on      pauses    dies      dies
-waits, held        none     job       128+n   on      on       pauses  on      on      on      pauses    dies      dies
+QUORLOCK           COMMAND  TO        ends   calm   CONT     TSTP    tty    PIPE   CHLD   STOP      KILL      fatal
+waits, held        none     quorlock  128+n  on     on       pauses  on     on     on     pauses    dies      dies
+waits, held        none     job       128+n  on     on       pauses  on     on     on     pauses    dies      dies
 waits, held        none     command   not possible: there is neither command nor warden yet
-waits, no node     none     quorlock  128+n   on      on       pauses  on      on      on      pauses    dies      dies
-starts             plain    quorlock  128+n   on      on       halts   on      on      on      pauses    dies      dies
-starts             plain    command   128+n   on      on       halts   halts   on      on      halts     128+n     128+n
-starts             plain    warden    on      on      on       on      on      on      on      on        71        71
+waits, no node     none     quorlock  128+n  on     on       pauses  on     on     on     pauses    dies      dies
+starts             plain    quorlock  128+n  on     on       halts   on     on     on     pauses    dies      dies
+starts             plain    command   128+n  on     on       halts   halts  on     on     halts     128+n     128+n
+starts             plain    warden    on     on     on       on      on     on     on     on        71        71
 starts             notes    quorlock  not possible: it is no command yet, and has no handlers
-holds              notes    quorlock  got     got     got      got     on      on      on      pauses    dies      dies
-holds              notes    command   got     got     got      got     got     got     got     halts     128+n     got
-holds              notes    group     got     got     got      got     got     got     got     halts     128+n     got
-holds              notes    job       got     got     got      got     on      on      on      pauses    dies      dies
-holds              notes    warden    on      on      on       on      on      on      on      on        on        on
-holds, 2nd warden  notes    quorlock  got     got     got      got     on      on      on      pauses    dies      dies
-holds, 2nd warden  notes    warden    on      on      on       on      on      on      on      on        on        on
-holds              plain    quorlock  128+n   on      on       halts   on      on      on      pauses    dies      dies
-holds              plain    command   128+n   on      on       halts   halts   128+n   on      halts     128+n     128+n
-holds              plain    group     128+n   on      on       halts   halts   128+n   on      halts     128+n     128+n
-holds              plain    job       128+n   on      on       halts   on      on      on      pauses    dies      dies
-holds              plain    warden    on      on      on       on      on      on      on      on        on        on
-holds              ignores  quorlock  on      on      on       on      on      on      on      pauses    dies      dies
-holds              ignores  command   on      on      on       on      on      on      on      halts     128+n     on
-holds              ignores  group     on      on      on       on      on      on      on      halts     128+n     on
-holds              ignores  job       on      on      on       on      on      on      on      pauses    dies      dies
-holds              stopped  quorlock  128+n   stays   goes on  stays   stays   stays   stays   pauses    dies      dies
-holds              stopped  command   later   stays   goes on  stays   stays   later   stays   stays     128+n     later
-holds              stopped  group     later   stays   goes on  stays   stays   later   stays   stays     128+n     later
-holds              stopped  job       128+n   stays   goes on  stays   stays   stays   stays   pauses    dies      dies
-holds              stopped  warden    stays   stays   stays    stays   stays   stays   stays   stays     stays     stays
-loses              notes    quorlock  got 75  got 75  got 75   got 75  75      75      75      75        dies      dies
-loses              notes    command   got 75  got 75  got 75   got 75  got 75  got 75  got 75  75        75        got 75
-loses              notes    group     got 75  got 75  got 75   got 75  got 75  got 75  got 75  75        75        got 75
-loses              notes    job       got 75  got 75  got 75   got 75  75      75      75      75        dies      dies
-loses              notes    warden    75      75      75       75      75      75      75      75        75        75
-loses              left     quorlock  got 75  got 75  got 75   got 75  75      75      75      75        dies      dies
-loses              left     group     got 75  got 75  got 75   got 75  got 75  got 75  got 75  75        75        got 75
-loses              left     warden    75      75      75       75      75      75      75      75        75        75
+holds              notes    quorlock  got    got    got      got     on     on     on     pauses    dies      dies
+holds              notes    command   got    got    got      got     got    got    got    halts     128+n     got
+holds              notes    group     got    got    got      got     got    got    got    halts     128+n     got
+holds              notes    job       got    got    got      got     on     on     on     pauses    dies      dies
+holds              notes    warden    on     on     on       on      on     on     on     on        on        on
+holds, 2nd warden  notes    quorlock  got    got    got      got     on     on     on     pauses    dies      dies
+holds, 2nd warden  notes    warden    on     on     on       on      on     on     on     on        on        on
+holds              plain    quorlock  128+n  on     on       halts   on     on     on     pauses    dies      dies
+holds              plain    command   128+n  on     on       halts   halts  128+n  on     halts     128+n     128+n
+holds              plain    group     128+n  on     on       halts   halts  128+n  on     halts     128+n     128+n
+holds              plain    job       128+n  on     on       halts   on     on     on     pauses    dies      dies
+holds              plain    warden    on     on     on       on      on     on     on     on        on        on
+holds              ignores  quorlock  on     on     on       on      on     on     on     pauses    dies      dies
+holds              ignores  command   on     on     on       on      on     on     on     halts     128+n     on
+holds              ignores  group     on     on     on       on      on     on     on     halts     128+n     on
+holds              ignores  job       on     on     on       on      on     on     on     pauses    dies      dies
+holds              stopped  quorlock  128+n  stays  goes on  stays   stays  stays  stays  pauses    dies      dies
+holds              stopped  command   later  stays  goes on  stays   stays  later  stays  stays     128+n     later
+holds              stopped  group     later  stays  goes on  stays   stays  later  stays  stays     128+n     later
+holds              stopped  job       128+n  stays  goes on  stays   stays  stays  stays  pauses    dies      dies
+holds              stopped  warden    stays  stays  stays    stays   stays  stays  stays  stays     stays     stays
+late               notes    quorlock  got    got    got      got     on      on      on      pauses  dies      dies
+late               plain    quorlock  128+n  on     on       halts   on      on      on      pauses  dies      dies
+late               stopped  quorlock  128+n  stays  goes on  stays   stays   stays   stays   pauses  dies      dies
+late               notes    warden    on     on     on       on      on      on      on      on      on        on
+loses              notes    quorlock  got75  got75  got75    got75   75     75     75     75        dies      dies
+loses              notes    command   got75  got75  got75    got75   got75  got75  got75  75        75        got75
+loses              notes    group     got75  got75  got75    got75   got75  got75  got75  75        75        got75
+loses              notes    job       got75  got75  got75    got75   75     75     75     75        dies      dies
+loses              notes    warden    75     75     75       75      75     75     75     75        75        75
+loses              left     quorlock  got75  got75  got75    got75   75     75     75     75        dies      dies
+loses              left     group     got75  got75  got75    got75   got75  got75  got75  75        75        got75
+loses              left     warden    75     75     75       75      75     75     75     75        75        75
 loses              left     command   not possible: it has ended
-stopped            notes    quorlock  got     got     got      on      on      on      on      on        dies      dies
-stopped            notes    group     got     got     got      got     got     got     got     on        128+n     got
-stopped            plain    quorlock  128+n   on      on       on      on      on      on      on        dies      dies
-stopped            plain    command   128+n   on      on       on      on      128+n   on      on        128+n     128+n
-stopped            plain    job       128+n   on      on       on      on      on      on      on        dies      dies
-stopped            plain    warden    on      on      on       on      on      on      on      on        on        on
-stopped for long   plain    quorlock  75      75      on       75      75      75      75      75        dies      dies
-stopped for long   plain    command   75      75      75       75      75      75      75      75        75        75
-stopped for long   plain    group     75      75      75       75      75      75      75      75        75        75
-stopped for long   plain    warden    75      75      75       75      75      75      75      outlives  outlives  75
-stopped for long   stopped  quorlock  75      75      goes on  75      75      75      75      75        dies      dies
-stopped for long   notes    quorlock  75      75      got      75      75      75      75      75        dies      dies
-releases           left     quorlock  on      on      on       on      on      on      on      pauses    dies      dies
-releases           left     group     got     got     got      got     got     got     got     on        on        got
-releases           left     job       on      on      on       on      on      on      on      pauses    dies      dies
+stopped            notes    quorlock  got    got    got      on      on     on     on     on        dies      dies
+stopped            notes    group     got    got    got      got     got    got    got    on        128+n     got
+stopped            plain    quorlock  128+n  on     on       on      on     on     on     on        dies      dies
+stopped            plain    command   128+n  on     on       on      on     128+n  on     on        128+n     128+n
+stopped            plain    job       128+n  on     on       on      on     on     on     on        dies      dies
+stopped            plain    warden    on     on     on       on      on     on     on     on        on        on
+stopped long       plain    quorlock  75     75     on       75      75     75     75     75        dies      dies
+stopped long       plain    command   75     75     75       75      75     75     75     75        75        75
+stopped long       plain    group     75     75     75       75      75     75     75     75        75        75
+stopped long       plain    warden    75     75     75       75      75     75     75     outlives  outlives  75
+stopped long       stopped  quorlock  75     75     goes on  75      75     75     75     75        dies      dies
+stopped long       notes    quorlock  75     75     got      75      75     75     75     75        dies      dies
+releases           left     quorlock  on     on     on       on      on     on     on     pauses    dies      dies
+releases           left     group     got    got    got      got     got    got    got    on        on        got
+releases           left     job       on     on     on       on      on     on     on     pauses    dies      dies
 releases           left     warden    not possible: command and warden have ended
 """
-SLOW = {"loses", "stopped for long"}
-SHORT_LEASE_S = 3
+WORDS = {"128+n": "ends", "75": "lost", "got75": "lost", "71": "no_warden", "goes on": "goes_on"}
+SLOW = {"late": 9, "loses": 3, "stopped long": 3}  # leases in seconds
 PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_GETEVENTMSG, PTRACE_O_TRACEFORK = 7, 17, 0x4206, 0x4201, 2
 WALL = 0x40000000
 
@@ -109,7 +115,7 @@ class Cell(World):
     def __init__(self, cell, attempt):
         self.quorlock_is, self.how, self.to = cell.row
         self.n, self.word, self.column = number_of(cell.column), cell.word, cell.column
-        lease_s = SHORT_LEASE_S * 2 ** min(attempt // 2, 2) if cell.slow else 30
+        lease_s = SLOW[cell.row[0]] * 2 ** min(attempt // 2, 2) if cell.slow else LEASE_S
         super().__init__("-".join((*cell.row, cell.column)).replace(" ", "_"), lease_s)
         self.extra, self.over_s, self.traced = set(), None, []
 
@@ -121,11 +127,9 @@ class Cell(World):
             self.note_before_cont()
             self.go_on()
         at_once = self.target == "quorlock" and self.n in (signal.SIGKILL, signal.SIGCONT)
-        if self.quorlock_is == "stopped for long" and not at_once:
+        if self.quorlock_is == "stopped long" and not at_once:
             self.outlast()
-        {"on": self.on, "got": self.got, "stays": self.stays, "later": self.later, "goes on": self.goes_on,
-         "halts": self.halts, "pauses": self.pauses, "128+n": self.ends, "71": self.no_warden, "75": self.lost,
-         "got 75": self.lost, "outlives": self.outlives, "dies": self.dies}[self.word]()
+        getattr(self, WORDS.get(self.word, self.word))()
 
     # ---- the state ----
 
@@ -147,13 +151,13 @@ class Cell(World):
             self.wait("the command is stopped", lambda: self.is_stopped("outer") and self.is_stopped("inner"))
             self.wait("quorlock says so", lambda: "the command is stopped" in self.said())
         self.pid["warden"] = self.wait("a warden", self.warden)
-        {"loses": self.arrange_loss, "stopped": self.arrange_stop, "stopped for long": self.arrange_stop,
+        {"late": self.arrange_failure, "loses": self.arrange_loss, "stopped": self.arrange_stop, "stopped long": self.arrange_stop,
          "releases": self.arrange_release, "holds": lambda: None, "holds, 2nd warden": self.replace_warden}[start]()
 
     def start(self, *how):
         """quorlock, alone or between two others in one process group."""
         words = self.run_words(*how)
-        if self.quorlock_is == "loses":
+        if self.quorlock_is in ("late", "loses"):
             self.use_own_user()
         if self.to != "job":
             self.pid["quorlock"] = self.spawn(words, 0)
@@ -204,6 +208,10 @@ class Cell(World):
             self.check(os.WIFSTOPPED(status), f"quorlock ended: {status}")
             self.trace(PTRACE_CONT, pid, os.WSTOPSIG(status))
 
+    def arrange_failure(self):
+        self.refuse_renewals()
+        self.wait("a renewal fails", lambda: "reached 0 of 3 nodes" in self.said())
+
     def arrange_loss(self):
         self.over_s = self.refuse_renewals()
         for name in ("outer", "inner"):
@@ -249,6 +257,8 @@ class Cell(World):
             except OSError:  # SIGKILL ended it
                 pass
         self.traced = []
+        if self.quorlock_is == "late":
+            self.use_own_user()  # its renewals are accepted again
 
     def receivers(self):
         if self.to == "warden":
@@ -273,7 +283,7 @@ class Cell(World):
     def outlast(self):
         """The lease ends while quorlock is stopped; then quorlock is continued."""
         if self.word != "outlives":
-            self.wait("the command's group is gone", lambda: all(self.is_gone(self.pid[name]) for name in ("outer", "inner")))
+            self.wait("the command's group is gone", self.group_is_gone)
         self.wait("the lock has ended", self.is_free)
         if self.word == "outlives":
             over_s = now_s()
@@ -298,6 +308,8 @@ class Cell(World):
     def wait_for_end(self, status):
         pid = self.pid["quorlock"]
         self.wait("quorlock ends", lambda: pid in self.status)
+        if self.quorlock_is == "late" and self.status[pid] == 75:
+            raise Disturbed("the grace began before the signal came")
         self.check(self.status[pid] == status, f"status {self.status[pid]}, not {status}")
 
     def end(self, word="on"):
@@ -357,7 +369,8 @@ class Cell(World):
         self.ends()
 
     def halts(self):
-        self.wait("the command is stopped", lambda: all(self.is_stopped(name) for name in self.receivers() if name in self.pid))
+        names = [name for name in self.receivers() if name in self.pid]
+        self.wait("the command is stopped", lambda: all(self.is_stopped(name) for name in names))
         self.wait("quorlock says so", lambda: "the command is stopped" in self.said())
         self.check(not self.is_stopped("quorlock"), "quorlock is stopped too")
         self.goes_on_after_cont()
@@ -390,11 +403,11 @@ class Cell(World):
     def lost(self):
         if self.word.startswith("got"):
             for name in self.receivers():
-                self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n) or self.is_gone(self.pid[name]))
+                self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n) or self.has_ended(name))
                 if not self.count(name, self.n):
                     raise Disturbed("the grace was over before the signal came")
         if self.quorlock_is == "loses":
-            self.wait("the command's group is gone", lambda: all(self.is_gone(self.pid[name]) for name in ("outer", "inner")))
+            self.wait("the command's group is gone", self.group_is_gone)
             self.kill("quorlock", signal.SIGCONT)
         self.wait_for_end(75)
         self.check_in_time(self.over_s)
@@ -428,4 +441,4 @@ class Cell(World):
 
 
 if __name__ == "__main__":
-    main(TABLE, Cell, SLOW, 6, 40)
+    main(TABLE, CLASSES, Cell, SLOW)

@@ -13,64 +13,64 @@ import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from supervision import END, JOB, PING, Disturbed, World, children, descendants, is_settled, main, number_of
+from supervision import END, JOB, LEASE_S, PING, Disturbed, World, children, descendants, is_settled, main, number_of
 from command_case import die_with_us
 
 # QUORLOCK, besides the states of test_supervision.py:
 #   halted           Ctrl-Z has stopped the command, and quorlock has the foreground; in a script it stops that too, so
 #                    the shell has the foreground
 #   stopped          another Ctrl-Z has stopped quorlock too, and the shell is at its prompt
-#   stopped for long the same, and then the lease ends
-# COMMAND: plain, notes, left as there; reads: it reads a line from the terminal, or wants to and is stopped because it is
-#   in the background.
-# STARTED: alone at the prompt; between two others in a pipeline; in a script, which is in the foreground; behind, in the
-#   background; under nohup; or without a shell, as the leader of the terminal's session.
+#   stopped long the same, and then the lease ends
+# COMMAND: plain, notes, left as there; reads: it reads a line from the terminal, or is stopped because it wants one in
+#   the background.
+# STARTED: alone at the prompt; between two others in a pipeline; in a script, which is in the foreground; behind, in
+#   the background; under nohup; or without a shell, as the leader of the terminal's session.
 # Words, besides those of test_supervision.py:
 #   typed    the key's signal ended the command or the wait; the lock is released, and quorlock dies of that signal too
-#   halts    the command is stopped and quorlock says so and has the foreground; SIGCONT for quorlock continues the command
-#   parked   the command is stopped and quorlock says so; the shell is at its prompt, for the script is stopped too; after fg
-#            all goes on in the foreground
+#   halts    the command is stopped; quorlock says so and has the foreground; SIGCONT for it continues the command
+#   parks    the same, but the shell is at its prompt, for the script is stopped too; after fg all goes on
 #   shell    quorlock is stopped and the shell is at its prompt; after fg all goes on in the foreground
 #   reads    as shell, but the command has the next line, for it waited for it when it still had the foreground
 #   front    the command goes on in the foreground
-#   behind   the command goes on in the background; after fg in the foreground
+#   back     the command goes on in the background; after fg in the foreground
 #   stays    all stays as it is; after fg, or SIGCONT, the command goes on in the foreground
 #   later    the same, but then the command dies of the signal: 128+n
 #   gone     the command's group died with the terminal, the lock is released, and no process is left
-#   killed   quorlock is dead, the command's group with it at once, and the shell is at its prompt
+#   dies     quorlock is dead, the command's group with it at once, and the shell is at its prompt
 #   -        not possible: fg and bg are for a shell that is at its prompt, and the terminal of a job that has ended
 TABLE = """
-QUORLOCK          COMMAND  STARTED   ^C      ^\\      ^Z        hangup  fg     bg      HUP     INT     QUIT    TERM    TSTP    TTIN    CONT    STOP    KILL
-waits, held       none     alone     typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   shell   on      on      shell   killed
-waits, held       none     pipeline  typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   pauses  on      on      pauses  killed
-waits, held       none     script    typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   pauses  on      on      pauses  killed
-waits, held       none     leader    typed   typed   on      gone    -      -       128+n   128+n   128+n   128+n   on      on      on      pauses  killed
-holds             plain    alone     typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      shell   killed
-holds             plain    pipeline  typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      pauses  killed
-holds             plain    script    typed   typed   parked  gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      pauses  killed
-holds             plain    leader    typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      pauses  killed
-holds             plain    behind    on      on      on      gone    front  on      128+n   128+n   128+n   128+n   halts   on      on      shell   killed
-holds             plain    nohup     typed   typed   halts   on      -      -       on      128+n   128+n   128+n   halts   on      on      shell   killed
-holds             notes    alone     got     got     got     got     -      -       got     got     got     got     got     on      got     shell   killed
-holds             notes    pipeline  got     got     got     got     -      -       got     got     got     got     got     on      got     pauses  killed
-holds             notes    behind    on      on      on      got     front  on      got     got     got     got     got     on      got     shell   killed
-holds             reads    alone     typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      reads   killed
-holds             reads    pipeline  typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      pauses  killed
-holds             reads    script    typed   typed   halts   gone    -      -       128+n   128+n   128+n   128+n   halts   on      on      pauses  killed
-holds             reads    behind    stays   stays   stays   gone    front  stays   128+n   128+n   128+n   128+n   shell   stays   stays   shell   killed
-halted            plain    alone     typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   shell   stays   front   shell   killed
-halted            plain    pipeline  typed   typed   shell   gone    -      -       128+n   128+n   128+n   128+n   shell   stays   front   shell   killed
-halted            plain    script    stays   stays   stays   gone    front  behind  128+n   128+n   128+n   128+n   shell   stays   behind  shell   killed
-halted            plain    leader    typed   typed   stays   gone    -      -       128+n   128+n   128+n   128+n   stays   stays   front   pauses  killed
-stopped           plain    alone     stays   stays   stays   gone    front  behind  later   later   later   later   stays   stays   behind  stays   killed
-stopped           plain    pipeline  stays   stays   stays   gone    front  behind  later   later   later   later   stays   stays   behind  stays   killed
-stopped for long  plain    alone     75      75      75      75      75     75      75      75      75      75      75      75      75      75      killed
-loses             notes    alone     got 75  got 75  got 75  got 75  -      -       got 75  got 75  got 75  got 75  got 75  75      got 75  75      killed
-releases          left     alone     typed   typed   on      on      -      -       on      on      on      on      on      on      on      shell   killed
-releases          left     pipeline  typed   typed   on      on      -      -       on      on      on      on      on      on      on      pauses  killed
+QUORLOCK      COMMAND  STARTED   keys   ^Z     hangup  fg     bg     HUP    ends   TSTP    TTIN   CONT   STOP    KILL
+waits, held   none     alone     typed  shell  gone    -      -      128+n  128+n  shell   on     on     shell   dies
+waits, held   none     pipeline  typed  shell  gone    -      -      128+n  128+n  pauses  on     on     pauses  dies
+waits, held   none     script    typed  shell  gone    -      -      128+n  128+n  pauses  on     on     pauses  dies
+waits, held   none     leader    typed  on     gone    -      -      128+n  128+n  on      on     on     pauses  dies
+holds         plain    alone     typed  halts  gone    -      -      128+n  128+n  halts   on     on     shell   dies
+holds         plain    pipeline  typed  halts  gone    -      -      128+n  128+n  halts   on     on     pauses  dies
+holds         plain    script    typed  parks  gone    -      -      128+n  128+n  halts   on     on     pauses  dies
+holds         plain    leader    typed  halts  gone    -      -      128+n  128+n  halts   on     on     pauses  dies
+holds         plain    behind    on     on     gone    front  on     128+n  128+n  halts   on     on     shell   dies
+holds         plain    nohup     typed  halts  on      -      -      on     128+n  halts   on     on     shell   dies
+holds         notes    alone     got    got    got     -      -      got    got    got     on     got    shell   dies
+holds         notes    pipeline  got    got    got     -      -      got    got    got     on     got    pauses  dies
+holds         notes    behind    on     on     got     front  on     got    got    got     on     got    shell   dies
+holds         reads    alone     typed  halts  gone    -      -      128+n  128+n  halts   on     on     reads   dies
+holds         reads    pipeline  typed  halts  gone    -      -      128+n  128+n  halts   on     on     pauses  dies
+holds         reads    script    typed  halts  gone    -      -      128+n  128+n  halts   on     on     pauses  dies
+holds         reads    behind    stays  stays  gone    front  stays  128+n  128+n  shell   stays  stays  shell   dies
+halted        plain    alone     typed  shell  gone    -      -      128+n  128+n  shell   stays  front  shell   dies
+halted        plain    pipeline  typed  shell  gone    -      -      128+n  128+n  shell   stays  front  shell   dies
+halted        plain    script    stays  stays  gone    front  back   128+n  128+n  shell   stays  back   shell   dies
+halted        plain    leader    typed  stays  gone    -      -      128+n  128+n  stays   stays  front  pauses  dies
+stopped       plain    alone     stays  stays  gone    front  back   later  later  stays   stays  back   stays   dies
+stopped       plain    pipeline  stays  stays  gone    front  back   later  later  stays   stays  back   stays   dies
+stopped long  plain    alone     75     75     75      75     75     75     75     75      75     75     75      dies
+loses         notes    alone     got75  got75  got75   -      -      got75  got75  got75   75     got75  75      dies
+releases      left     alone     typed  on     on      -      -      on     on     on      on     on     shell   dies
+releases      left     pipeline  typed  on     on      -      -      on     on     on      on     on     pauses  dies
 """
-SLOW = {"loses", "stopped for long"}
-SHORT_LEASE_S = 3
+CLASSES = {"keys": "^C ^\\", "ends": "INT QUIT TERM"}
+WORDS = {"128+n": "ends", "75": "lost", "got75": "lost"}
+SLOW = {"loses": 3, "stopped long": 3}  # leases in seconds
 KEYS = {"^C": (b"\x03", signal.SIGINT), "^\\": (b"\x1c", signal.SIGQUIT), "^Z": (b"\x1a", signal.SIGTSTP)}
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
 # What is typed. A script goes on until there is a file "go", so that somebody can see who has the foreground.
@@ -90,7 +90,7 @@ class Cell(World):
         self.n = number_of("HUP") if self.event == "hangup" else KEYS.get(self.event, (None, None))[1]
         if self.n is None and self.event not in ("fg", "bg"):
             self.n = number_of(self.event)
-        lease_s = SHORT_LEASE_S * 2 ** min(attempt // 2, 2) if cell.slow else 30
+        lease_s = SLOW[cell.row[0]] * 2 ** min(attempt // 2, 2) if cell.slow else LEASE_S
         super().__init__("-".join((*cell.row, cell.column)).replace(" ", "_").replace("\\", "QUIT"), lease_s)
         self.over_s, self.shown = None, "status"
 
@@ -103,9 +103,7 @@ class Cell(World):
     def run(self):
         self.arrange()
         self.happen()
-        {"on": self.on, "got": self.got, "typed": self.typed, "halts": self.halts, "parked": self.parked, "shell": self.shell, "reads": self.reads, "front": self.front,
-         "behind": self.behind, "stays": self.stays, "later": self.later, "gone": self.gone, "killed": self.killed,
-         "pauses": self.pauses, "128+n": self.ends, "75": self.lost, "got 75": self.lost}[self.word]()
+        getattr(self, WORDS.get(self.word, self.word))()
 
     # ---- the state ----
 
@@ -128,8 +126,8 @@ class Cell(World):
         self.pid["job"] = os.getpgid(self.pid["quorlock"])
         if self.how == "reads":
             self.arrange_reading()
-        {"halted": self.arrange_halt, "stopped": self.arrange_stop, "stopped for long": self.outlast, "loses": self.arrange_loss,
-         "releases": self.arrange_release}.get(self.quorlock_is, lambda: None)()
+        {"halted": self.arrange_halt, "stopped": self.arrange_stop, "stopped long": self.outlast,
+         "loses": self.arrange_loss, "releases": self.arrange_release}.get(self.quorlock_is, lambda: None)()
 
     def start(self):
         how = {"left": "leaves", "none": "plain"}.get(self.how, self.how)
@@ -230,7 +228,8 @@ class Cell(World):
         shared = self.started in ("pipeline", "script") and self.how != "reads"
         name = "shell" if self.started == "behind" else "job" if shared else "outer"
         if name == "outer" and (self.how != "reads" or self.event == "TTIN"):
-            self.wait("the command has the foreground", lambda: self.foreground() in (self.pid["outer"], self.pid["job"]))
+            either = self.pid["outer"], self.pid["job"]
+            self.wait("the command has the foreground", lambda: self.foreground() in either)
         else:
             self.wait(f"{name} has the foreground", lambda: self.foreground() == self.pid[name])
 
@@ -244,7 +243,7 @@ class Cell(World):
 
     def end_script(self):
         if self.started == "script" and os.path.exists(self.path("status")) and not os.path.exists(self.path("go")):
-            if self.master >= 0 and self.word != "killed":
+            if self.master >= 0 and self.word != "dies":
                 self.check(self.foreground() == self.pid["job"], "the script has not got the foreground back")
             with open(self.path("go"), "w", encoding="ascii"):
                 pass
@@ -271,7 +270,8 @@ class Cell(World):
         if self.started == "pipeline" and self.shown == "resumed":
             return  # the shell shows that of the last one
         shown = self.wait_for_file(self.shown)
-        self.check(shown == str(expected if expected >= 0 else 128 - expected), f"the shell shows {shown}, not {expected}")
+        wanted = expected if expected >= 0 else 128 - expected
+        self.check(shown == str(wanted), f"the shell shows {shown}, not {wanted}")
 
     def type_fg(self):
         self.shown = "resumed" if self.started != "script" else "status"
@@ -306,12 +306,9 @@ class Cell(World):
 
     # ---- what must happen ----
 
-    def group_is_gone(self):
-        return all(self.is_gone(self.pid[name]) for name in ("outer", "inner") if name in self.pid)
-
     def check_got(self):
         for name in ("outer", "inner"):
-            self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n) or self.is_gone(self.pid[name]))
+            self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n) or self.has_ended(name))
             if not self.count(name, self.n):
                 raise Disturbed("the grace was over before the signal came")
 
@@ -397,7 +394,7 @@ class Cell(World):
             self.check("outer" not in self.pid, "the command was started")
             self.check(self.values() == [b"another"] * 3, "the other client has lost its lock")
             self.let_in()
-        self.finish(*(("inner", "apart") if self.quorlock_is == "releases" else ("apart",) if "apart" in self.pid else ()))
+        self.finish("apart", *(["inner"] if self.quorlock_is == "releases" else []))
 
     def halts(self):
         self.wait_for_halt()
@@ -409,7 +406,7 @@ class Cell(World):
         self.wait("the command goes on", lambda: not self.is_stopped("outer"))
         self.end(behind=self.started == "behind")
 
-    def parked(self):
+    def parks(self):
         self.wait_for_halt()
         self.check(self.is_held(), "the lock is not held")
         self.front_again()
@@ -442,7 +439,7 @@ class Cell(World):
             os.killpg(self.pid["job"], signal.SIGCONT)
         self.end()
 
-    def behind(self):
+    def back(self):
         self.wait("the command goes on", lambda: not self.is_stopped("outer") and not self.is_stopped("quorlock"))
         self.wait_for_shell()
         self.front_again()
@@ -476,21 +473,21 @@ class Cell(World):
         self.wait("the command's group is gone", self.group_is_gone)
         if self.quorlock_is.startswith("waits"):
             self.let_in()
-        self.finish(*(("apart",) if "apart" in self.pid else ()))
+        self.finish("apart")
 
-    def killed(self):
+    def dies(self):
         self.wait("quorlock has ended", lambda: self.is_gone(self.pid["quorlock"]))
         if self.quorlock_is == "releases":
             self.servers[0].thaw()
             self.finish("inner", "apart")
             return
         self.wait("the command's group is gone", self.group_is_gone)
-        if self.quorlock_is in ("waits, held", "loses", "stopped for long"):
+        if self.quorlock_is in ("waits, held", "loses", "stopped long"):
             self.let_in()
         else:
             self.check(self.is_held(), "the lock does not end with its lease")
             self.let_in()
-        self.finish(*(("apart",) if "apart" in self.pid else ()))
+        self.finish("apart")
 
     def pauses(self):
         self.wait("quorlock is stopped", lambda: self.is_stopped("quorlock"))
@@ -511,17 +508,16 @@ class Cell(World):
             self.let_in()
         else:
             self.check(self.group_is_gone(), "the command runs")
-        self.finish(*(("apart",) if "apart" in self.pid else ()))
+        self.finish("apart")
 
     def lost(self):
         if self.word.startswith("got"):
             self.check_got()
         if self.quorlock_is == "loses":
             self.wait("the command's group is gone", self.group_is_gone)
-        if self.quorlock_is == "stopped for long" and self.event in ("^C", "^\\", "^Z", "HUP", "INT", "QUIT", "TERM", "TSTP", "TTIN", "STOP") \
-                or (self.quorlock_is == "loses" and self.event == "STOP"):
+        if self.is_stopped("quorlock"):
             self.type_fg()
-        if self.event in ("bg", "CONT") and self.quorlock_is == "stopped for long":
+        if self.event in ("bg", "CONT") and self.quorlock_is == "stopped long":
             self.wait("quorlock has ended", lambda: self.is_gone(self.pid["quorlock"]))
         else:
             self.check_status(75)
@@ -530,4 +526,4 @@ class Cell(World):
 
 
 if __name__ == "__main__":
-    main(TABLE, Cell, SLOW, 6, 40)
+    main(TABLE, CLASSES, Cell, SLOW)
