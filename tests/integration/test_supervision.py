@@ -151,8 +151,9 @@ class Cell(World):
             self.wait("the command is stopped", lambda: self.is_stopped("outer") and self.is_stopped("inner"))
             self.wait("quorlock says so", lambda: "the command is stopped" in self.said())
         self.pid["warden"] = self.wait("a warden", self.warden)
-        {"late": self.arrange_failure, "loses": self.arrange_loss, "stopped": self.arrange_stop, "stopped long": self.arrange_stop,
-         "releases": self.arrange_release, "holds": lambda: None, "holds, 2nd warden": self.replace_warden}[start]()
+        {"holds": lambda: None, "holds, 2nd warden": self.replace_warden, "late": self.arrange_failure,
+         "loses": self.arrange_loss, "stopped": self.arrange_stop, "stopped long": self.arrange_stop,
+         "releases": self.arrange_release}[start]()
 
     def start(self, *how):
         """quorlock, alone or between two others in one process group."""
@@ -277,7 +278,7 @@ class Cell(World):
 
     def note_before_cont(self):
         """A handler runs before SIGCONT, which takes pending stops back."""
-        if (self.to == "job" and self.n != signal.SIGKILL) or (self.word == "got" and self.target == "outer"):
+        if self.to == "job" or (self.word == "got" and self.target == "outer"):
             self.ping()
 
     def outlast(self):

@@ -292,7 +292,6 @@ class Cell(World):
                 self.wait_for_front()
             os.write(self.master, KEYS[self.event][0])
         elif self.event == "hangup":
-            self.said_before = self.said()
             os.close(self.master)
             self.master = -1
             if self.started != "leader":
@@ -322,13 +321,13 @@ class Cell(World):
                 wanted -= {signal.SIGHUP}
             self.check(seen == wanted, f"{name} got {seen}")
 
-    def finish(self, *survivors, prompt=True):
+    def finish(self, *survivors):
         """After quorlock: the rest of its job ends, and the shell is at its prompt."""
         self.check_quiet()
         self.wait("quorlock has ended", lambda: self.is_gone(self.pid["quorlock"]))
         self.end_script()
         self.end_job()
-        if self.started != "leader" and self.master >= 0 and prompt:
+        if self.started != "leader" and self.master >= 0:
             self.wait_for_shell()
             self.type(": >prompt")
             self.wait("the shell reads", lambda: os.path.exists(self.path("prompt")))
@@ -349,8 +348,10 @@ class Cell(World):
             self.check("outer" not in self.pid, "the command runs without a lock")
             self.let_in()
             self.up("outer", "inner", "apart")
-        if self.master >= 0:
-            self.wait_for_front() if not behind else self.wait_for_shell()
+        if behind:
+            self.wait_for_shell()
+        elif self.master >= 0:
+            self.wait_for_front()
         if self.how == "reads":
             self.read_line()
         self.settle()
@@ -363,11 +364,26 @@ class Cell(World):
 
     def on(self):
         self.settle()
-        self.end(behind=self.started == "behind" and self.event != "fg")
+        self.end(behind=self.started == "behind" and self.event != "hangup")
 
     def got(self):
         self.check_got()
         self.on()
+
+    def check_shell_saw(self):
+        """A shell leaves a list of commands when one dies of SIGINT, and says so of other signals."""
+        if self.started == "script" and self.n == signal.SIGQUIT:
+            self.check_status(-self.n)  # bash ignores SIGQUIT
+            self.end_script()
+        self.type_at_prompt("echo $? >late")
+        late = self.wait_for_file("late")
+        if self.quorlock_is == "halted" and self.started == "pipeline":
+            return  # it shows that the others are stopped
+        if self.n == signal.SIGINT:
+            self.check(late == "130", f"the shell shows {late}")
+            self.check(not os.path.exists(self.path("status")), "the shell went on after SIGINT")
+        else:
+            self.wait("the shell says so", lambda: b"Quit" in self.written)
 
     def typed(self):
         if self.quorlock_is == "releases":
@@ -378,18 +394,7 @@ class Cell(World):
         if self.started == "leader":
             self.check_status(-self.n)
         else:
-            # A shell leaves a list of commands when one dies of SIGINT, and says so of other signals.
-            halted = self.quorlock_is == "halted" and self.started != "alone"
-            if self.started == "script" and self.n == signal.SIGQUIT:
-                self.check_status(-self.n)  # bash ignores SIGQUIT
-                self.end_script()
-            self.type_at_prompt("echo $? >late")
-            late = self.wait_for_file("late")
-            if self.n == signal.SIGINT and not halted:
-                self.check(late == "130", f"the shell shows {late}")
-                self.check(not os.path.exists(self.path("status")), "the shell went on after SIGINT")
-            elif not halted:
-                self.wait("the shell says so", lambda: b"Quit" in self.written)
+            self.check_shell_saw()
         if self.quorlock_is.startswith("waits"):
             self.check("outer" not in self.pid, "the command was started")
             self.check(self.values() == [b"another"] * 3, "the other client has lost its lock")
@@ -450,7 +455,10 @@ class Cell(World):
         self.end()
 
     def stays(self):
-        self.settle() if self.quorlock_is != "stopped" else self.wait_for_shell()
+        if self.quorlock_is == "stopped":
+            self.wait_for_shell()
+        else:
+            self.settle()
         self.wait("the command is stopped", lambda: self.is_stopped("outer"))
         self.check(self.is_held(), "the lock is not held")
         if self.quorlock_is == "halted" and self.started != "script":
@@ -482,11 +490,9 @@ class Cell(World):
             self.finish("inner", "apart")
             return
         self.wait("the command's group is gone", self.group_is_gone)
-        if self.quorlock_is in ("waits, held", "loses", "stopped long"):
-            self.let_in()
-        else:
+        if self.quorlock_is not in ("waits, held", "loses", "stopped long"):
             self.check(self.is_held(), "the lock does not end with its lease")
-            self.let_in()
+        self.let_in()
         self.finish("apart")
 
     def pauses(self):
