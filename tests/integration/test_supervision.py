@@ -14,8 +14,8 @@ import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from supervision import (CLASSES, END, JOB, LEASE_S, PING, SERVERS, UNSEEN, Disturbed, World, children, main, now_s,
-                         number_of)
+from supervision import (CLASSES, END, JOB, LEASE_S, PING, SERVERS, STOOD_STILL_S, UNSEEN, Disturbed, World, children, main,
+                         now_s, number_of)
 from command_case import LIBC
 
 # QUORLOCK: what it does when the signal comes.
@@ -309,8 +309,8 @@ class Cell(World):
     def wait_for_end(self, status):
         pid = self.pid["quorlock"]
         self.wait("quorlock ends", lambda: pid in self.status)
-        if self.quorlock_is == "late" and self.status[pid] == 75:
-            raise Disturbed("the grace began before the signal came")
+        if self.status[pid] == 75 != status and self.quorlock_is in SLOW and self.stood_s >= STOOD_STILL_S:
+            raise Disturbed("the short lease was lost while the machine stood still")
         self.check(self.status[pid] == status, f"status {self.status[pid]}, not {status}")
 
     def end(self, word="on"):
