@@ -29,8 +29,8 @@ bool signals_open(struct signals *signals);
 int signals_next(const struct signals *signals, bool *ret_typed);
 /* signals_restore - mask and actions as they were on entry; for a forked child. */
 void signals_restore(const struct signals *signals);
-/* signals_stop - stops this process as SIGTSTP stops any other: not where its process group is orphaned, for then no shell
- * could continue it. */
+/* signals_stop - stops this process as SIGTSTP stops any other: not where its process group is orphaned, for then no
+ * shell could continue it. */
 void signals_stop(void);
 /* signals_die - dies of that signal, alone or with our whole process group. Returns where the signal is
  * ignored, or this process cannot be killed (the first one of a container). */

@@ -14,8 +14,8 @@ import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from supervision import (CLASSES, END, JOB, LEASE_S, PING, SERVERS, STOOD_STILL_S, UNSEEN, Disturbed, World, children, main,
-                         now_s, number_of)
+from supervision import (CLASSES, END, JOB, LEASE_S, PING, SERVERS, STOOD_STILL_S, UNSEEN, Disturbed, World, children,
+                         main, now_s, number_of)
 from command_case import LIBC
 
 # QUORLOCK: what it does when the signal comes.
@@ -115,7 +115,8 @@ class Cell(World):
     def __init__(self, cell, attempt):
         self.quorlock_is, self.how, self.to = cell.row
         self.n, self.word, self.column = number_of(cell.column), cell.word, cell.column
-        lease_s = SLOW[cell.row[0]] * 2 ** min(attempt // 2, 2) if cell.slow else LEASE_S
+        lasts = cell.slow and (self.n != signal.SIGCONT or self.quorlock_is != "stopped long" or self.to != "quorlock")
+        lease_s = SLOW[cell.row[0]] * 2 ** min(attempt // 2, 2) if lasts else LEASE_S
         super().__init__("-".join((*cell.row, cell.column)).replace(" ", "_"), lease_s)
         self.extra, self.over_s, self.traced = set(), None, []
 
@@ -288,7 +289,7 @@ class Cell(World):
         self.wait("the lock has ended", self.is_free)
         if self.word == "outlives":
             over_s = now_s()
-            self.wait("the command goes on", lambda: self.last_beat_s() > over_s)
+            self.wait("the command goes on", lambda: self.beats_s()[-1] > over_s)
         self.check(self.is_stopped("quorlock"), "quorlock is not stopped any more")
         self.go_on()
 
