@@ -125,7 +125,6 @@ class Cell(World):
         self.target = {"command": "outer", "group": "outer"}.get(self.to, self.to)
         self.send()
         if self.quorlock_is == "stopped":
-            self.note_before_cont()
             self.go_on()
         at_once = self.target == "quorlock" and self.n in (signal.SIGKILL, signal.SIGCONT)
         if self.quorlock_is == "stopped long" and not at_once:
@@ -270,17 +269,14 @@ class Cell(World):
         return {"outer"} if self.to == "command" else {"outer", "inner"}
 
     def go_on(self):
-        """Continues quorlock, or its job."""
+        """Continues quorlock, or its job. Handlers run before: SIGCONT takes back a stop that is on its way."""
+        if self.to == "job" or (self.word == "got" and self.target == "outer"):
+            self.ping()
         self.extra.add(signal.SIGCONT)
         if self.to == "job" and self.n != signal.SIGKILL:
             os.killpg(self.pid["job"], signal.SIGCONT)
         else:
             self.kill("quorlock", signal.SIGCONT)
-
-    def note_before_cont(self):
-        """A handler runs before SIGCONT, which takes pending stops back."""
-        if self.to == "job" or (self.word == "got" and self.target == "outer"):
-            self.ping()
 
     def outlast(self):
         """The lease ends while quorlock is stopped; then quorlock is continued."""

@@ -175,7 +175,11 @@ class Cell(World):
 
     def wait_for_halt(self):
         self.wait("the command is stopped", lambda: self.is_stopped("outer") and self.is_stopped("inner"))
-        self.wait("quorlock says so", lambda: "the command is stopped;" in self.said())
+        try:
+            self.wait("quorlock says so", lambda: "the command is stopped;" in self.said(), 3)
+        except AssertionError:
+            # It does not wait long while the shell writes to the same terminal.
+            raise Disturbed("quorlock does not say that the command is stopped") from None
         self.settle()
         with_script = self.event == "^Z" or self.quorlock_is != "holds"
         shell = self.started == "behind" or (self.started == "script" and self.how != "reads" and with_script)
