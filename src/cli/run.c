@@ -28,6 +28,8 @@
 enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_LOSING, RUN_RELEASING };
 
 enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10 };
+/* While the command runs a line may wait so long: a terminal takes nothing while another process writes to it. */
+enum { RUNNING_PATIENCE_MS = 5 };
 enum { GROUP_POLL_MS = 10, TERMINAL_POLL_MS = 200 };
 /* Two readings of a deadline that did not move differ by no more, unless this process was kept from running. */
 enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
@@ -485,7 +487,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
         finish(run, EXIT_SIGNAL + run->signal);
         return;
     }
-    say_patience(0);
+    say_patience(RUNNING_PATIENCE_MS);
     if (run->settings->verbose > 0) say_granted(run, result);
     deadline_us = kill_deadline_us(run);
     if (owner == NULL || deadline_us == 0) {
