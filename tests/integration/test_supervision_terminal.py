@@ -91,8 +91,8 @@ class Cell(World):
         if self.n is None and self.event not in ("fg", "bg"):
             self.n = number_of(self.event)
         lease_s = SLOW[cell.row[0]] * 2 ** min(attempt // 2, 2) if cell.slow else LEASE_S
-        super().__init__("-".join((*cell.row, cell.column)).replace(" ", "_").replace("\\", "QUIT"), lease_s)
-        self.over_s, self.shown = None, "status"
+        super().__init__("-".join((*cell.row, cell.column)).replace(" ", "_").replace("\\", "backslash"), lease_s)
+        self.over_s, self.shown, self.in_front = None, "status", None
 
     def said(self):
         if not os.path.exists(self.path("nohup.out")):
@@ -231,11 +231,8 @@ class Cell(World):
         """The command has the foreground, or quorlock's job where it shares it."""
         shared = self.started in ("pipeline", "script") and self.how != "reads"
         name = "shell" if self.started == "behind" else "job" if shared else "outer"
-        if name == "outer" and (self.how != "reads" or self.event == "TTIN"):
-            either = self.pid["outer"], self.pid["job"]
-            self.wait("the command has the foreground", lambda: self.foreground() in either)
-        else:
-            self.wait(f"{name} has the foreground", lambda: self.foreground() == self.pid[name])
+        name = self.in_front or name
+        self.wait(f"{name} has the foreground", lambda: self.foreground() == self.pid[name])
 
     def wait_for_file(self, name):
         def content():
@@ -306,6 +303,8 @@ class Cell(World):
             self.type_at_prompt("bg")
         else:
             self.kill("quorlock", self.n)
+            if self.event == "TTIN" and self.quorlock_is == "holds" and self.started in ("alone", "nohup", "leader"):
+                self.in_front = "job"  # as if another process of the job wanted to read
 
     # ---- what must happen ----
 
@@ -438,6 +437,8 @@ class Cell(World):
 
     def front(self):
         """After fg, or SIGCONT."""
+        if self.event == "fg" and self.how != "reads" and self.started == "behind":
+            self.in_front = "job"  # the shell tells nobody of it; the command has it when it reads
         resumed = self.event != "CONT"
         if resumed and self.event != "fg":
             self.resume()
@@ -450,6 +451,7 @@ class Cell(World):
 
     def back(self):
         self.wait("the command goes on", lambda: not self.is_stopped("outer") and not self.is_stopped("quorlock"))
+        self.in_front = "job"  # as with fg above
         self.wait_for_shell()
         self.front_again()
 
