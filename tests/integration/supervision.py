@@ -510,6 +510,6 @@ def main(table, classes, make, slow):
     failed = sum(1 for error, _ in results.values() if error)
     unproven = sum(1 for error, tries in results.values() if not error and tries == TRIES)
     again = sum(1 for _, tries in results.values() if tries > 0)
-    print(f"{len(results)} cells, {failed} failed, {again} run again and {unproven} not proven because the machine stood "
-          f"still, {time.monotonic() - began:.0f} s")
+    print(f"{len(results)} cells, {failed} failed, {again} run again and {unproven} not proven because the machine "
+          f"stood still, {time.monotonic() - began:.0f} s")
     sys.exit(1 if failed or not results else 0)

@@ -243,7 +243,11 @@ class Cell(World):
         return self.wait(f"the file {name}", content)
 
     def end_script(self):
-        if self.started == "script" and os.path.exists(self.path("status")) and not os.path.exists(self.path("go")):
+        if self.started != "script":
+            return
+        status = self.path("status")
+        self.wait("the script goes on or has ended", lambda: os.path.exists(status) or not self.runs("job"))
+        if os.path.exists(status) and not os.path.exists(self.path("go")):
             if self.master >= 0 and self.word != "dies":
                 self.check(self.foreground() == self.pid["job"], "the script has not got the foreground back")
             with open(self.path("go"), "w", encoding="ascii"):
