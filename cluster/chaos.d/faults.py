@@ -453,7 +453,7 @@ async def inject(system, fault):
         await target.lock.acquire()
     try:
         fields = {"id": fault.id, "kind": fault.kind, "nodes": fault.nodes, "clients": fault.clients}
-        system.tell("fault", phase="begin", **fields, **fault.detail)
+        system.tell("fault", phase="begin", at_ms=fault.at_ms, **fields, **fault.detail)
         try:
             hits = await ROUTINES[fault.kind](system, fault) or {}
         except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:

@@ -98,7 +98,7 @@ def _place_fault(picture, first, to_us):
     fields = first.fields
     kind = fields.get("kind", "?")
     where = ", ".join([f"c{n}" for n in fields.get("clients", [])] + [f"node {n}" for n in fields.get("nodes", [])])
-    known = {"t_us", "event", "phase", "id", "kind", "nodes", "clients"}
+    known = {"t_us", "event", "phase", "id", "kind", "nodes", "clients", "at_ms"}
     detail = "".join(f", {name.replace('_', ' ')} {value}" for name, value in fields.items() if name not in known)
     title = (f"{WORDS.get(kind, kind)} ({kind}): {where}{detail}; "
              f"{picture.seconds(first.t_us):.2f} to {picture.seconds(to_us):.2f} s")
