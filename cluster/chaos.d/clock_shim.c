@@ -5,38 +5,37 @@
  * QUORLOCK_CHAOS_CLOCK names a file of eight bytes, a signed number of microseconds that is added to the wall
  * clock. Who writes to the file moves the clock of the running server at once, forth and back. Monotonic
  * clocks stay true. Without the variable, or with a file too short, nothing changes. Where
- * QUORLOCK_CHAOS_CLOCK_STANDS is set, the number is the wall clock itself, which stands still between writes.
+ * QUORLOCK_CHAOS_CLOCK_STANDS is set, the number is the wall clock itself, which stands still between writes. In a
+ * file of sixteen bytes the second number counts how often the server read its clock and found it moved.
  */
-#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
-static const volatile int64_t *clock_offset_us;
+#include "shim.h"
+
+static _Atomic int64_t *clock_offset_us, *clock_moves;
 static bool clock_stands;
 
 __attribute__((constructor)) static void clock_map(void)
 {
-    const char *path = getenv("QUORLOCK_CHAOS_CLOCK");
-    struct stat status;
-    void *mapped;
-    int fd;
+    _Atomic int64_t *both = shim_map("QUORLOCK_CHAOS_CLOCK", 2 * sizeof(*both));
 
     clock_stands = getenv("QUORLOCK_CHAOS_CLOCK_STANDS") != NULL;
-    if (path == NULL) return;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(*clock_offset_us)) {
-        mapped = mmap(NULL, sizeof(*clock_offset_us), PROT_READ, MAP_SHARED, fd, 0);
-        if (mapped != MAP_FAILED) clock_offset_us = mapped;
-    }
-    (void)close(fd);
+    clock_offset_us = both != NULL ? both : shim_map("QUORLOCK_CHAOS_CLOCK", sizeof(*both));
+    if (both != NULL) clock_moves = &both[1];
+}
+
+static int64_t read_offset(void)
+{
+    static _Atomic int64_t before_us;
+    int64_t offset_us = atomic_load(clock_offset_us);
+
+    if (clock_moves != NULL && atomic_exchange(&before_us, offset_us) != offset_us) atomic_fetch_add(clock_moves, 1);
+    return offset_us;
 }
 
 /* The system call itself: looking the wrapped function up would call back into the allocator of the host. */
@@ -52,7 +51,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
     if (read_clock(id, now) != 0) return -1;
     if (clock_offset_us == NULL || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return 0;
     if (clock_stands) *now = (struct timespec){0};
-    total_us = (int64_t)now->tv_sec * 1000000 + now->tv_nsec / 1000 + *clock_offset_us;
+    total_us = (int64_t)now->tv_sec * 1000000 + now->tv_nsec / 1000 + read_offset();
     now->tv_sec = (time_t)(total_us / 1000000);
     now->tv_nsec = (long)(total_us % 1000000) * 1000 + now->tv_nsec % 1000;
     return 0;

@@ -20,7 +20,8 @@ KEY_COLOURS = 6
 FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute": "cut", "lost-replies": "cut",
           "lost-requests": "cut", "lossy": "slow", "split": "part", "divide": "part", "slow": "slow",
           "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
-          "clock-forward": "clock"}
+          "clock-forward": "clock", "clock-strobe": "clock", "fsync-stall": "slow", "disk-full": "refuse", "aof-cut": "down",
+          "partitions": "part", "emfile": "refuse", "reconfigure": "part"}
 STATE_CLASS = {"up": "up", "down": "down", "paused": "paused", "quarantined": "quarantine"}
 
 
@@ -242,7 +243,7 @@ class Detail:
     def fault(self, span, y):
         x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
         family = FAMILY.get(span.state, "cut")
-        if span.state == "divide":
+        if span.state in ("divide", "partitions", "reconfigure"):
             self.parts.append(box(x, y - 3, width, 3, "part", span.title))
             return
         label = WORDS.get(span.state, span.state)

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How each kind of fault is done to the system, and undone."""
 import asyncio
+import contextlib
 import signal
+import subprocess
 
+from descriptors import Descriptors
 from plan import KINDS
-from system import Trouble
+from system import Trouble, launch, now_us, wait_gone
 
-STALL_SECONDS = 4  # how long a client may take until its next write, to be stopped there
+STALL_SECONDS = 4      # how long a client may take until its next write, to be stopped there
+HIT_SECONDS = 10       # how much longer a fault lasts that has hit nothing yet
+RECOVER_SECONDS = 60   # a server has so long to write again on a disk with room
+BOOTSTRAP_SECONDS = 60
 
 ROUTINES = {}
 
@@ -18,6 +24,27 @@ def routine(function):
 
 async def hold(fault):
     await asyncio.sleep(fault.for_ms / 1000)
+
+
+async def until_hit(fault, hits):
+    """As long as planned, and on until it has hit something; returns hits()."""
+    await hold(fault)
+    return await wait_until(hits, HIT_SECONDS)
+
+
+async def wait_until(reached, seconds):
+    """Waits for that, no longer than so many seconds; returns what it was in the end."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not reached() and loop.time() < end:
+        await asyncio.sleep(0.02)
+    return reached()
+
+
+def total(counters):
+    """A function that tells by how much they have grown since now."""
+    before = sum(counter() for counter in counters)
+    return lambda: sum(counter() for counter in counters) - before
 
 
 @routine
@@ -106,6 +133,36 @@ async def divide(system, fault):
     await filtered(system, fault, rules)
 
 
+def one_way(system, cut):
+    """Rules of one cut between clients and nodes, of their requests or of the replies."""
+    pairs = [(system.node(n), system.client(c)) for n in cut["nodes"] for c in cut["clients"]]
+    if cut["lost"] == "requests":
+        return [towards(node) + ["-s", client.address] + DROP for node, client in pairs]
+    return [from_node(node) + ["-d", client.address] + DROP for node, client in pairs]
+
+
+@routine
+async def partitions(system, fault):
+    """One cut after another begins; the last one ends first."""
+    cuts = [one_way(system, cut) for cut in fault.detail["cuts"]]
+    pause = fault.for_ms / 1000 / (2 * len(cuts) - 1)
+    dropped = 0
+    done = []
+    try:
+        for rules in cuts:
+            system.filter.add(rules)
+            done.append(rules)
+            await asyncio.sleep(pause)
+        await wait_until(lambda: system.filter.dropped([rule for rules in cuts for rule in rules]), HIT_SECONDS)
+    finally:
+        while done:
+            dropped += system.filter.dropped(done[-1])
+            system.filter.remove(done.pop())
+            if done:
+                await asyncio.sleep(pause)
+    return {"packets dropped": dropped}
+
+
 @routine
 async def slow(system, fault):
     node = system.node(fault.nodes[0])
@@ -189,6 +246,168 @@ async def flush(system, fault):
 
 
 @routine
+async def clock_strobe(system, fault):
+    """Forth and back between two values; in the end it is where it was."""
+    node = system.node(fault.nodes[0])
+    hits = total([node.steps_read])
+    loop = asyncio.get_running_loop()
+    end, ahead = loop.time() + fault.for_ms / 1000, 0
+    try:
+        while loop.time() < end or (hits() == 0 and loop.time() < end + HIT_SECONDS):
+            step_ms = -ahead if ahead else fault.detail["spread_ms"]
+            node.step_clock(step_ms)
+            ahead += step_ms
+            await asyncio.sleep(fault.detail["every_ms"] / 1000)
+    finally:
+        node.step_clock(-ahead)
+    return {"steps read": hits()}
+
+
+@routine
+async def fsync_stall(system, fault):
+    nodes = [system.node(n) for n in fault.nodes]
+    hits = total([node.fsyncs_stalled for node in nodes])
+    for node in nodes:
+        node.set_disk(stall_ms=fault.detail["stall_ms"])
+    try:
+        await until_hit(fault, hits)
+    finally:
+        for node in nodes:
+            node.set_disk()
+    return {"fsyncs stalled": hits()}
+
+
+@routine
+async def disk_full(system, fault):
+    """A server that must have its writes on the disk before it answers ends; one that may wait refuses to write."""
+    node = system.node(fault.nodes[0])
+    hits, room = total([node.writes_refused]), fault.detail["room_bytes"]
+    if fault.detail["then"] == "end":
+        ended = await disk_full_until_end(node, fault, room)
+        return {"writes refused": hits(), "servers ended": int(ended)}
+    await node.ask("CONFIG", "SET", "appendfsync", "everysec")
+    node.set_disk(room_bytes=room)
+    try:
+        await until_hit(fault, hits)
+    finally:
+        node.set_disk()
+    loop = asyncio.get_running_loop()
+    end = loop.time() + RECOVER_SECONDS
+    while "aof_last_write_status:ok" not in await node.ask("INFO", "persistence"):
+        if loop.time() > end:
+            raise Trouble(f"server {node.number} does not write again: {node.last_words()}")
+        await asyncio.sleep(0.05)
+    await node.ask("CONFIG", "SET", "appendfsync", "always")
+    return {"writes refused": hits()}
+
+
+async def disk_full_until_end(node, fault, room):
+    """True: the server did end, and not by our signal."""
+    node.set_disk(room_bytes=room)
+    try:
+        ended = await wait_until(lambda: node.process.poll() is not None, fault.for_ms / 1000 + HIT_SECONDS)
+        if ended:
+            node.turn("down")
+            await hold(fault)
+        else:
+            await node.kill()
+    finally:
+        node.set_disk()
+    await node.start()
+    return ended
+
+
+@routine
+async def aof_cut(system, fault):
+    nodes = [system.node(n) for n in fault.nodes]
+    await asyncio.gather(*(node.kill() for node in nodes))
+    bytes_cut = sum(node.cut_log(fault.detail["permille"]) for node in nodes)
+    await hold(fault)
+    await asyncio.gather(*(node.start() for node in nodes))
+    return {"bytes cut off": bytes_cut}
+
+
+@routine
+async def emfile(system, fault):
+    """Disconnected as well: who has its connections needs no descriptor."""
+    descriptors = Descriptors(system.client(fault.clients[0]))
+    before = descriptors.sockets()
+    descriptors.exhaust()
+    try:
+        for node in (system.node(n) for n in fault.detail["disconnected"]):
+            # One that is struck by a fault of its own may not answer.
+            with contextlib.suppress(OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError):
+                await node.disconnect_clients()
+        missing = await until_hit(fault, lambda: max(0, before - descriptors.sockets()))
+    finally:
+        descriptors.restore()
+    return {"sockets missing": missing}
+
+
+@routine
+async def reconfigure(system, fault):
+    """What an operator does: the server that leaves is stopped, bootstrap is given until it ends well, and one client
+    after the other is started anew. Until then they run on with the old settings."""
+    new_ms = fault.detail.get("max_lease_ms", system.max_lease_ms)
+    if "replaced" in fault.detail:
+        node = system.node(fault.detail["replaced"])
+        await node.kill()
+        node.move(*system.free_address())
+        await node.start(empty=True)
+    await bootstrap_anew(system, new_ms, fault.detail["killed_ms"])
+    done_us = now_us()
+    system.max_lease_ms, system.setup = new_ms, system.setup + 1
+    for node in system.nodes:
+        node.keep_log()
+    old = [client.channel for client in system.clients if client.setup < system.setup]
+    guarded = not system.options.client  # another program need not have our guard, and may go on with the old settings
+    await until_hit(fault, lambda: refused_since(old, done_us) or not guarded)
+    moved = [await move_client(system, client) for client in system.clients]
+    for channel in old:
+        if guarded and any(outcome == "granted" and asked_us > done_us for asked_us, outcome in channel.outcomes):
+            system.tell("breach", client=channel.name, text="was granted a lock by nodes that were set up for others")
+    return {"asks of old clients refused": refused_since(old, done_us), "clients moved": sum(moved)}
+
+
+def refused_since(channels, from_us):
+    """How often no quorum would vote for them, be it that all said so (INVAL) or that some did not answer."""
+    return sum(outcome in ("INVAL", "NOQUORUM") and asked_us > from_us for channel in channels
+               for asked_us, outcome in channel.outcomes)
+
+
+async def bootstrap_anew(system, max_lease_ms, killed_ms):
+    command = system.bootstrap_command("--reconfigure", max_lease_ms=max_lease_ms)
+    if killed_ms:
+        first = launch(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        await asyncio.sleep(killed_ms / 1000)
+        first.kill()
+        await wait_gone(first, 5)
+    loop = asyncio.get_running_loop()
+    end = loop.time() + BOOTSTRAP_SECONDS
+    while True:
+        run = await asyncio.create_subprocess_exec(*map(str, command), stdin=subprocess.DEVNULL,
+                                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        words = (await run.communicate())[1].decode(errors="replace").strip()
+        if run.returncode == 0:
+            return
+        if loop.time() > end:
+            raise Trouble(f"bootstrap --reconfigure ends with {run.returncode}: {words}")
+        await asyncio.sleep(0.1)
+
+
+async def move_client(system, client):
+    """True: it ran with the old settings."""
+    async with client.lock:
+        if client.setup == system.setup:
+            return False
+        client.expected_to_end = True
+        await client.end()
+        client.start()
+        client.expected_to_end = False
+    return True
+
+
+@routine
 async def pause_client(system, fault):
     client = system.client(fault.clients[0])
     client.stop()
@@ -234,12 +453,15 @@ async def inject(system, fault):
         await target.lock.acquire()
     try:
         fields = {"id": fault.id, "kind": fault.kind, "nodes": fault.nodes, "clients": fault.clients}
-        system.tell("fault", phase="begin", **fields, **fault.detail)
+        system.tell("fault", phase="begin", at_ms=fault.at_ms, **fields, **fault.detail)
         try:
-            await ROUTINES[fault.kind](system, fault)
+            hits = await ROUTINES[fault.kind](system, fault) or {}
         except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:
             raise Trouble(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
-        system.tell("fault", phase="end", **fields)
+        system.tell("fault", phase="end", **fields, **({"hits": hits} if hits else {}))
+        counted = system.hits.setdefault(fault.kind, {})
+        for what, number in hits.items():
+            counted[what] = counted.get(what, 0) + number
         system.survived[fault.kind] = system.survived.get(fault.kind, 0) + 1
     finally:
         for target in targets:

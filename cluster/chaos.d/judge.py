@@ -369,11 +369,12 @@ def _judge_liveness(verdict, events, by_key, bound_us):
                         f"after all had healed ({seconds(verdict, from_us)}), though {len(asked)} asked", key=key)
 
 
-def judge(events, profile="inside", bound_us=10_000_000):
-    """Verdict over events as history.parse gives them. bound_us: liveness, where the healed mark names none."""
+def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
+    """Verdict over events as history.parse gives them. bound_us: liveness, where the healed mark names none. start_us:
+    from when its texts count the time, else from the first event."""
     verdict = Verdict(profile)
     if events:
-        verdict.start_us, verdict.end_us = events[0].t_us, events[-1].t_us
+        verdict.start_us, verdict.end_us = start_us or events[0].t_us, events[-1].t_us
     reader = _Reader(verdict, any(event.event == "invoke" for event in events))
     for event in events:
         reader.take(event)

@@ -34,6 +34,7 @@ class Picture:
     survived: dict
     programs: list      # as the clients name themselves
     healed_us: int = 0
+    hits: dict = field(default_factory=dict)  # {kind: {what: how often}}
 
     def seconds(self, t_us):
         return (t_us - self.start_us) / 1e6
@@ -43,7 +44,9 @@ WORDS = {"kill": "killed", "wipe": "killed, emptied", "pause": "stopped", "cut":
          "lost-replies": "replies lost", "lost-requests": "requests lost", "lossy": "lossy", "split": "split",
          "divide": "divided", "slow": "slow", "half-open": "half-open", "reset": "reset", "oom": "no memory",
          "readonly": "read-only", "no-replicas": "refuses", "clock-back": "clock back", "clock-forward": "clock ahead",
-         "flush": "FLUSHALL", "pause-client": "stopped", "pause-writer": "stopped at a write", "kill-client": "killed"}
+         "flush": "FLUSHALL", "fsync-stall": "fsync stalls", "disk-full": "disk full", "aof-cut": "log cut off",
+         "clock-strobe": "clock strobes", "emfile": "no descriptor", "partitions": "partitions", "reconfigure": "set up anew",
+         "pause-client": "stopped", "pause-writer": "stopped at a write", "kill-client": "killed"}
 INSTANT = {"clock-back", "flush"}
 
 
@@ -78,15 +81,24 @@ def _faults(picture, events):
             _place_fault(picture, first, event.t_us)
             kind = first.fields["kind"]
             picture.survived[kind] = picture.survived.get(kind, 0) + 1
+            _add_hits(picture, kind, event.fields.get("hits", {}))
     for first in begun.values():
         _place_fault(picture, first, picture.end_us)
+
+
+def _add_hits(picture, kind, hits):
+    """What the supervisor counted; a history from elsewhere may hold anything there."""
+    counted = picture.hits.setdefault(kind, {})
+    for what, number in hits.items() if isinstance(hits, dict) else ():
+        if isinstance(number, int):
+            counted[what] = counted.get(what, 0) + number
 
 
 def _place_fault(picture, first, to_us):
     fields = first.fields
     kind = fields.get("kind", "?")
     where = ", ".join([f"c{n}" for n in fields.get("clients", [])] + [f"node {n}" for n in fields.get("nodes", [])])
-    known = {"t_us", "event", "phase", "id", "kind", "nodes", "clients"}
+    known = {"t_us", "event", "phase", "id", "kind", "nodes", "clients", "at_ms"}
     detail = "".join(f", {name.replace('_', ' ')} {value}" for name, value in fields.items() if name not in known)
     title = (f"{WORDS.get(kind, kind)} ({kind}): {where}{detail}; "
              f"{picture.seconds(first.t_us):.2f} to {picture.seconds(to_us):.2f} s")
@@ -99,7 +111,7 @@ def _place_fault(picture, first, to_us):
             lane.faults.append(Span(first.t_us, to_us, kind, title))
     for number in fields.get("clients", []):
         lane = lanes.get(f"c{number}")
-        if lane and kind in ("split", "divide"):
+        if lane and kind in ("split", "divide", "partitions", "emfile"):
             lane.faults.append(Span(first.t_us, to_us, kind, title))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which faults come, when and for how long: a pure function of the seed and the options."""
+import json
 import random
 from dataclasses import asdict, dataclass, field
 
@@ -13,17 +14,36 @@ MANY = 0.25       # part of the faults of nodes that strike several at once
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault. `on`: node, client, split (clients and nodes), way (between them). `needs`: what the machine must permit."""
+    """A kind of fault. `on`: node, client, split (clients and nodes), way (between them), set (all nodes at once).
+    `needs`: what the machine must permit. `proof`: what must be counted, or the fault has hit nothing."""
     on: str
     text: str
     ms: tuple            # shortest and longest
     weight: int = 2      # how often, against the others
-    needs: str = ""      # filter (packet filter), link (proxy), shim (preloaded clock), fence
+    needs: str = ""      # filter (packet filter), link (proxy), shim (preloaded clock), disk (preloaded), guard, fence
     outside: bool = False
     forgets: bool = False  # the node loses its memory: inside the claim under the guard only
     restarts: bool = False  # a guarded node is quarantined afterwards
+    proof: str = ""
 
 
+# Why a kind is inside what the lock claims, where that is not plain:
+#
+# fsync-stall  A server that is late with its answers. Validity counts from the time of sending, so a late yes
+#     grants nothing that has ended.
+# disk-full    A server that must write its log before it answers, and cannot, ends: no yes was told that the log
+#     lacks, so it comes back with its memory. One that may write later refuses all writes but keeps its memory.
+# aof-cut      A part of the memory is gone, and what was released may be back. The guard may be in the part that is
+#     left, though later locks are not: it names the run of the server, which a restart changes, so the node has no
+#     vote until the largest lease is over. Without the guard it is outside, like an empty restart.
+# clock-strobe The claim bears steps forward within the allowance of a lease, which is 1 % and 2 ms. All steps stay
+#     between two values that lie no more than 1 % of the shortest lease apart, so no key and no quarantine ends
+#     earlier than the allowance covers, however many steps there are. Farther apart it is outside, like clock-forward.
+# emfile       The client cannot connect: to it, nodes that are down.
+# partitions   Lost packets, about which nothing is assumed.
+# reconfigure  A guard that fits no old client stands on all nodes, and their connections are ended, before any new
+#     client gets a vote, and no node votes before the longest lease of both is over. The old clients are refused until
+#     they are replaced.
 KINDS = {
     "kill": Kind("node", "server killed, restarted with its memory", (200, 2500), 4, restarts=True),
     "wipe": Kind("node", "server killed, restarted empty", (100, 2000), 4, restarts=True, forgets=True),
@@ -42,13 +62,29 @@ KINDS = {
     "readonly": Kind("node", "turned into a replica, then back", (200, 2000), 2, restarts=True),
     "no-replicas": Kind("node", "refuses writes for want of replicas", (300, 2500), 1),
     "clock-back": Kind("node", "wall clock stepped back", (0, 0), 2, "shim"),
+    "fsync-stall": Kind("node", "every fsync of the server stalls", (500, 3500), 2, "disk", proof="fsyncs stalled"),
+    "disk-full": Kind("node", "the server's disk is full", (300, 2500), 2, "disk", restarts=True,
+                      proof="writes refused"),
+    "aof-cut": Kind("node", "server killed, restarted without the end of its log", (100, 2000), 3, restarts=True,
+                    forgets=True, proof="bytes cut off"),
+    "clock-strobe": Kind("node", "wall clock steps forth and back, many times", (500, 4000), 2, "shim",
+                         proof="steps read"),
+    "emfile": Kind("client", "client disconnected, and has no descriptor left to connect", (300, 2500), 2,
+                   proof="sockets missing"),
+    "partitions": Kind("way", "partitions that overlap and heal in reverse order", (900, 4000), 2, "filter",
+                       proof="packets dropped"),
+    "reconfigure": Kind("set", "the set of nodes or the max lease changes under load", (300, 1500), 1, "guard",
+                        proof="asks of old clients refused"),
     "pause-client": Kind("client", "client stopped beyond its lease", (1100, 3000), 4),
     "pause-writer": Kind("client", "client stopped between its last check and its write", (1100, 2500), 4, "fence"),
     "kill-client": Kind("client", "client killed, another takes its place", (50, 1200), 4),
     "clock-forward": Kind("node", "wall clock stepped forward, later back", (500, 4000), 4, "shim", outside=True),
     "flush": Kind("node", "FLUSHALL", (0, 0), 4, outside=True, forgets=True),
 }
-AT_ONCE = {"kill", "wipe", "cut", "mute", "lost-replies", "lost-requests", "lossy", "flush", "clock-forward"}
+AT_ONCE = {"kill", "wipe", "cut", "mute", "lost-replies", "lost-requests", "lossy", "flush", "clock-forward", "aof-cut",
+           "fsync-stall"}
+MAY_BE_QUICK = {"kill", "wipe", "readonly", "aof-cut"}
+STROBE_OUTSIDE_MS = (20, 400)
 BACK_STEP_MS, BACK_TOTAL_MS = (20, 150), 600
 FORWARD_STEP_MS = (200, 3000)
 
@@ -72,12 +108,17 @@ class Fault:
         return " from ".join(parts)
 
     def line(self):
-        detail = " ".join(f"{name}={value}" for name, value in self.detail.items())
+        detail = " ".join(f"{name}={json.dumps(value, separators=(',', ':')) if isinstance(value, list) else value}"
+                          for name, value in self.detail.items())
         return (f"{self.at_ms / 1000:8.3f} s  {self.kind:<13} {self.where():<22} "
                 f"{self.for_ms / 1000:6.3f} s  {detail}").rstrip()
 
     def fields(self):
         return asdict(self)
+
+
+MISSING = {"filter": "no packet filter here", "link": "the proxy is not built", "shim": "the clock shim is not built",
+           "disk": "the disk shim is not built", "guard": "there is no guard to write anew"}
 
 
 def choose_kinds(asked, profile, guard, fence, abilities):
@@ -102,17 +143,16 @@ def choose_kinds(asked, profile, guard, fence, abilities):
             left_out[name] = "outside what the lock claims" + (" with the guard off" if not kind.outside else "")
         elif kind.needs == "fence" and not fence and profile == "inside":
             left_out[name] = "only a fencing token helps against it"
-        elif kind.needs in ("filter", "link", "shim") and kind.needs not in abilities:
-            left_out[name] = {"filter": "no packet filter here", "link": "the proxy is not built",
-                              "shim": "the clock shim is not built"}[kind.needs]
+        elif kind.needs in MISSING and kind.needs not in abilities:
+            left_out[name] = MISSING[kind.needs]
         else:
             chosen.append(name)
     return chosen, left_out
 
 
 class _Planner:
-    def __init__(self, rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside):
-        self.rng, self.outside = rng, outside
+    def __init__(self, rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside, lease_ms):
+        self.rng, self.outside, self.lease_ms, self.first_lease_ms = rng, outside, lease_ms, max_lease_ms
         self.nodes, self.clients, self.linked = range(1, n_nodes + 1), range(1, n_clients + 1), linked
         self.max_lease_ms, self.guarded = max_lease_ms, guarded
         self.node_busy = dict.fromkeys(self.nodes, 0)      # until when, ms
@@ -155,6 +195,15 @@ class _Planner:
             return {"to_server_ms": rng.choice((0, 20, 60, 150, 400)), "to_client_ms": rng.choice((10, 40, 120, 500))}
         if name == "half-open":
             return {"requests": rng.choice((0, 1, 1)), "then": rng.choice(("deliver", "cut"))}
+        if name == "fsync-stall":
+            return {"stall_ms": rng.choice((20, 100, 400, 1200))}
+        if name == "disk-full":
+            return {"room_bytes": rng.choice((0, rng.randint(1, 400))), "then": rng.choice(("refuse", "end"))}
+        if name == "aof-cut":
+            return {"permille": rng.choice((0, 20, 100, 400, 1000))}
+        if name == "clock-strobe":
+            spread_ms = rng.randint(*STROBE_OUTSIDE_MS) if self.outside else max(1, self.lease_ms // 100)
+            return {"spread_ms": spread_ms, "every_ms": rng.choice((5, 20, 60))}
         return {}
 
     def divide(self, fault):
@@ -164,6 +213,40 @@ class _Planner:
         self.way_busy = fault.at_ms + fault.for_ms + 300
         fault.nodes = sorted(self.rng.sample(self.nodes, len(self.nodes) // 2))
         fault.clients = sorted(self.rng.sample(self.clients, max(1, len(self.clients) // 2)))
+        return fault
+
+    def partitions(self, fault):
+        """Two or three cuts between clients and nodes, each with a node of the one before it."""
+        if self.way_busy > fault.at_ms:
+            return None
+        self.way_busy = fault.at_ms + fault.for_ms + 300
+        cuts, shared = [], self.rng.choice(self.nodes)
+        for _ in range(self.rng.randint(2, 3)):
+            others = self.rng.sample(self.nodes, self.rng.randint(1, (len(self.nodes) + 1) // 2))
+            clients = self.rng.sample(self.clients, self.rng.randint(1, max(1, len(self.clients) // 2)))
+            cuts.append({"clients": sorted(clients), "nodes": sorted({shared, *others}),
+                         "lost": self.rng.choice(("requests", "replies"))})
+            shared = self.rng.choice(cuts[-1]["nodes"])
+        fault.nodes = sorted({node for cut in cuts for node in cut["nodes"]})
+        fault.clients = sorted({client for cut in cuts for client in cut["clients"]})
+        fault.detail = {"cuts": cuts}
+        return fault
+
+    def reconfigure(self, fault):
+        """Another max lease, or one node replaced by a new one at another address; some are killed half-way first."""
+        if any(until > fault.at_ms for until in self.node_busy.values()):
+            return None
+        fault.nodes, before_ms = list(self.nodes), self.max_lease_ms
+        replaceable = [n for n in self.nodes if n not in self.linked]
+        if replaceable and self.rng.random() < 0.5:
+            fault.detail = {"replaced": self.rng.choice(replaceable)}
+        else:
+            longer_ms = self.first_lease_ms * 3 // 2
+            self.max_lease_ms = longer_ms if before_ms == self.first_lease_ms else self.first_lease_ms
+            fault.detail = {"max_lease_ms": self.max_lease_ms}
+        fault.detail["killed_ms"] = self.rng.choice((0, self.rng.randint(1, 12)))
+        busy_ms = fault.for_ms + 1000 + 2 * max(before_ms, self.max_lease_ms)
+        self.node_busy = dict.fromkeys(self.nodes, fault.at_ms + busy_ms)
         return fault
 
     def draw(self, fault_id, name, at_ms):
@@ -176,10 +259,14 @@ class _Planner:
             if not fault.clients:
                 return None
             self.client_busy[fault.clients[0]] = at_ms + for_ms + 400
+            if name == "emfile":
+                count = self.rng.randint(1, len(self.nodes))
+                fault.detail = {"disconnected": sorted(self.rng.sample(self.nodes, count))}
             return fault
-        if kind.on == "way":
-            return self.divide(fault)
-        if kind.restarts and self.rng.random() < QUICK:
+        special = {"divide": self.divide, "partitions": self.partitions, "reconfigure": self.reconfigure}.get(name)
+        if special:
+            return special(fault)
+        if name in MAY_BE_QUICK and self.rng.random() < QUICK:
             for_ms = fault.for_ms = self.rng.randint(0, 80)
         free, room = self.free_nodes(at_ms, kind.needs == "link"), self.room(at_ms)
         if not free or room < 1:
@@ -199,12 +286,12 @@ class _Planner:
         return fault
 
 
-def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded, outside=False):
+def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded, outside=False, lease_ms=500):
     """The plan: faults ordered by time. `linked`: numbers of the nodes behind the proxy. `outside`: no care is
-    taken to leave a majority in peace."""
+    taken to leave a majority in peace. `lease_ms`: the shortest lease that is asked for."""
     rng = random.Random(f"{seed} {seconds} {n_nodes} {n_clients} {' '.join(kinds)} {linked} {max_lease_ms} {guarded} "
                         f"{outside}")
-    planner = _Planner(rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside)
+    planner = _Planner(rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside, lease_ms)
     faults, bag = [], []
     at_ms, end_ms = SETTLE_MS, int(seconds * 1000) - END_MS
     while kinds and at_ms < end_ms:

@@ -47,6 +47,7 @@ class Channel:
         self.last_us = self.begun_us = now_us()
         self.greeted = self.ended = False
         self.armed = False
+        self.asked_us, self.outcomes = 0, []  # of each operation: when it was asked for, "granted" or why not
         self.holding, self.go = threading.Event(), threading.Event()
         self.thread = None
 
@@ -139,7 +140,12 @@ class Recorder:
         if event == "hello":
             channel.greeted = True
             fields |= {"event": "client", "state": "running"}
+        elif event == "invoke":
+            channel.asked_us = t_us
+        elif event == "refused":
+            channel.outcomes.append((channel.asked_us, fields.get("status", "")))
         elif event == "granted":
+            channel.outcomes.append((channel.asked_us, "granted"))
             self.grants += 1
             self.granted_us[fields["key"]] = t_us
         elif event in ("read", "write"):

@@ -201,8 +201,12 @@ def told(verdict, picture):
 
 def fault_table(picture):
     most = max(picture.survived.values(), default=1)
+    def happened(kind):
+        hits = "; ".join(f"{number:,} {what}" for what, number in picture.hits.get(kind, {}).items())
+        return (plan.KINDS[kind].text if kind in plan.KINDS else kind) + (f" ({hits})" if hits else "")
+
     rows = "".join(
-        f'<tr><td class="kind">{escape(kind)}</td><td class="soft">{escape(plan.KINDS[kind].text if kind in plan.KINDS else kind)}</td>'
+        f'<tr><td class="kind">{escape(kind)}</td><td class="soft">{escape(happened(kind))}</td>'
         f'<td class="n">{count}</td><td class="bar"><i style="width:{100 * count / most:.0f}%"></i></td></tr>'
         for kind, count in sorted(picture.survived.items(), key=lambda item: -item[1]))
     left = picture.run.get("left_out", {})

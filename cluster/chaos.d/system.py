@@ -15,8 +15,9 @@ from pathlib import Path
 
 from history import VERSION
 
-START_SECONDS = 15
-ADMIN_SECONDS = 1.0
+START_SECONDS = 60  # long, for the machine may be busy
+ADMIN_SECONDS = 10.0
+END_SECONDS = 20  # clients have so long to end
 
 
 class Trouble(Exception):
@@ -98,10 +99,15 @@ class Node:
         self.lock = asyncio.Lock()
         self.state = ""
         self.folder.mkdir()
-        self.clock_file = self.folder / "clock"
-        self.clock_file.write_bytes(bytes(8))
-        with open(self.clock_file, "r+b") as file:
-            self.clock = mmap.mmap(file.fileno(), 8)
+        self.clock, self.disk = self.shared("clock", 16), self.shared("disk", 32)
+        self.set_disk()
+        self.aof_kept = {}  # how much of a log is never cut off
+
+    def shared(self, name, size):
+        """Memory that a preloaded shim of the server has, too."""
+        with open(self.folder / name, "w+b") as file:
+            file.truncate(size)
+            return mmap.mmap(file.fileno(), size)
 
     @property
     def behind_link(self):
@@ -123,11 +129,11 @@ class Node:
     async def start(self, empty=False):
         if empty:
             shutil.rmtree(self.folder / "data", ignore_errors=True)
+            self.aof_kept = {}
         self.configure()
-        environment = dict(os.environ)
-        if self.system.shim:
-            environment |= {"LD_PRELOAD": str(self.system.shim), "QUORLOCK_CHAOS_CLOCK": str(self.clock_file)}
-        self.process = launch([self.system.server, self.folder / "redis.conf"], env=environment,
+        shims = {f"QUORLOCK_CHAOS_{name.upper()}": str(self.folder / name) for name in self.system.shims}
+        preload = {"LD_PRELOAD": ":".join(map(str, self.system.shims.values()))} if shims else {}
+        self.process = launch([self.system.server, self.folder / "redis.conf"], env=os.environ | shims | preload,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + START_SECONDS
         while True:
@@ -157,11 +163,43 @@ class Node:
         self.process.send_signal(number)
 
     def step_clock(self, step_ms):
-        offset_us, = struct.unpack("q", self.clock[:8])
-        self.clock[:8] = struct.pack("q", offset_us + step_ms * 1000)
+        offset_us, = struct.unpack_from("q", self.clock)
+        struct.pack_into("q", self.clock, 0, offset_us + step_ms * 1000)
 
     def clock_offset_ms(self):
-        return struct.unpack("q", self.clock[:8])[0] // 1000
+        return struct.unpack_from("q", self.clock)[0] // 1000
+
+    def steps_read(self):
+        return struct.unpack_from("q", self.clock, 8)[0]
+
+    def set_disk(self, stall_ms=0, room_bytes=-1):
+        """How long each fsync takes, and how much can still be written; as disk_shim.c has it."""
+        struct.pack_into("qq", self.disk, 0, stall_ms, room_bytes)
+
+    def fsyncs_stalled(self):
+        return struct.unpack_from("q", self.disk, 16)[0]
+
+    def writes_refused(self):
+        return struct.unpack_from("q", self.disk, 24)[0]
+
+    def log_file(self):
+        """The file that the server appends to: the newest of several, or the only one before Redis 7."""
+        several = list((self.folder / "data").glob("*/*.incr.aof"))
+        only = self.folder / "data" / "appendonly.aof"
+        return max(several, key=lambda path: int(path.name.split(".")[-3]), default=only)
+
+    def keep_log(self):
+        """What the log holds by now will never be cut off."""
+        self.aof_kept = {self.log_file(): self.log_file().stat().st_size}
+
+    def cut_log(self, permille):
+        """Cuts off so much of the stopped server's log, at least one byte where there is one; returns how many."""
+        path = self.log_file()
+        size = path.stat().st_size
+        loose = max(0, size - self.aof_kept.get(path, 0))
+        bytes_cut = min(loose, max(1, loose * permille // 1000))
+        os.truncate(path, size - bytes_cut)
+        return bytes_cut
 
     async def ask(self, *words, timeout=ADMIN_SECONDS):
         """One command, by a connection of its own. Raises RuntimeError for an error reply, OSError, TimeoutError."""
@@ -173,6 +211,14 @@ class Node:
                 return await _read_reply(reader)
             finally:
                 writer.close()
+
+    async def disconnect_clients(self):
+        """Closes the connections of all clients, by the server's address; ours come through the socket."""
+        await self.ask("CLIENT", "KILL", "LADDR", f"{self.server_host}:{self.server_port}", timeout=1.0)
+
+    def move(self, host, port):
+        """Another address, for a new server that takes the place of this one."""
+        self.server_host, self.server_port = self.front_host, self.front_port = host, port
 
     async def watch(self):
         """Follows the quarantine that the node's guard key shows, for the report."""
@@ -217,6 +263,7 @@ class Client:
         self.command = system.commands[(number - 1) % len(system.commands)]
         self.address = f"127.0.3.{number}" if system.private else ""
         self.process, self.channel, self.lives, self.mute_lives = None, None, 0, 0
+        self.setup = 0  # which set of nodes and max lease it was told
         self.expected_to_end = False
         self.lock = asyncio.Lock()
 
@@ -234,7 +281,7 @@ class Client:
         return environment
 
     def start(self):
-        self.lives += 1
+        self.lives, self.setup = self.lives + 1, self.system.setup
         with open(self.words_file, "a", encoding="utf-8") as words:
             self.process = launch(self.command, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=words)
@@ -254,6 +301,23 @@ class Client:
         """Sends a signal to the program with all that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
+
+    async def end(self):
+        """SIGTERM, and what there is to say where it does not end well."""
+        self.signal(signal.SIGTERM)
+        self.signal(signal.SIGCONT)
+        await self.ended()
+
+    async def ended(self):
+        if await wait_gone(self.process, END_SECONDS):
+            status = self.process.returncode
+            self.signal(signal.SIGKILL)
+            if status != 0:
+                self.system.tell("breach", client=self.name, text=f"ends with status {status}: {self.last_words()}")
+        else:
+            await self.kill()
+            self.system.tell("breach", client=self.name, text=f"does not end within {END_SECONDS} s of SIGTERM")
+        self.system.tell("client", client=self.name, state="ended")
 
     async def kill(self):
         self.signal(signal.SIGKILL)
@@ -291,6 +355,7 @@ class Filter:
         run = subprocess.run(["iptables", "-w", "5", *map(str, words)], capture_output=True, text=True, timeout=20)
         if run.returncode:
             raise Trouble(f"iptables {' '.join(map(str, words))}: {run.stderr.strip()}")
+        return run.stdout
 
     def add(self, rules):
         for rule in rules:
@@ -301,6 +366,15 @@ class Filter:
         for rule in rules:
             self.run("-D", *rule)
             self.rules.remove(rule)
+
+    def dropped(self, rules):
+        """How many packets these rules took so far; they stand in the order in which they were added."""
+        packets = 0
+        for chain in ("INPUT", "OUTPUT"):
+            lines = self.run("-L", chain, "-v", "-x", "-n").splitlines()[2:]
+            ours = [rule for rule in self.rules if rule[0] == chain]
+            packets += sum(int(line.split()[0]) for line, rule in zip(lines, ours, strict=True) if rule in rules)
+        return packets
 
     def clear(self):
         self.remove(list(self.rules))

@@ -85,7 +85,7 @@ async function operate(key) {
     await say("granted", key, { t_us, deadline_us: deadlineUs(lock) });
     const [now, valid] = await hold(key, lock, lease, length);
     last = now;
-    await say(valid ? "released" : "lost", key);
+    await (valid ? say("released", key) : say("lost", key, { status: "EXPIRED" }));
   }
   await last.release().catch(() => {});
 }

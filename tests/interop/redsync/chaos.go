@@ -147,7 +147,7 @@ func (c *chaosClient) operate(key string) {
 		if c.hold(mutex, key, lease, length) {
 			c.say("released", key, nil)
 		} else {
-			c.say("lost", key, nil)
+			c.say("lost", key, fields{"status": "EXPIRED"})
 		}
 	}
 	_, _ = mutex.Unlock()

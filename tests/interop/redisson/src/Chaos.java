@@ -110,7 +110,7 @@ public final class Chaos {
         long deadlineUs = grantedUs + leaseMs * 990L - 2000;
         say(grantedUs, "granted", key + ",\"deadline_us\":" + deadlineUs);
         boolean valid = hold(key, deadlineUs, grantedUs + pickMs("HOLD") * 1000L);
-        say(nowUs(), valid ? "released" : "lost", key);
+        say(nowUs(), valid ? "released" : "lost", valid ? key : key + ",\"status\":\"EXPIRED\"");
         unlock(lock);
     }
 

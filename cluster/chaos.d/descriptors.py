@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The descriptors of a client: of its program, and of all that this started."""
+import contextlib
+import os
+import resource
+from pathlib import Path
+
+from sources import inodes
+
+
+class Descriptors:
+    def __init__(self, client):
+        self.group = client.process.pid
+        self.limits = {}
+
+    def pids(self):
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.getpgid(int(folder.name)) == self.group:
+                    yield int(folder.name)
+
+    def sockets(self):
+        """How many are open."""
+        return sum(len(set(inodes(pid))) for pid in self.pids())
+
+    def exhaust(self):
+        """Nothing more can be opened; what is open stays open."""
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                self.limits[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, self.limits[pid][1]))
+
+    def restore(self):
+        for pid, limits in self.limits.items():
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures of one client's history, for a comparison."""
+import judge
+
+MS_IN_US = 1000
+
+
+def measure(events, verdict):
+    """Plain data; the judge has said already what was sound."""
+    counts, handovers = verdict.counts, verdict.handovers_us
+    overlaps = [violation for violation in verdict.violations if violation.kind == "overlap"]
+    others = {kind: number for kind, number in verdict.kinds(False).items()
+              if kind not in ("overlap", "stale-write", "lost-update", "liveness")}
+    return {
+        "seconds": round((verdict.end_us - verdict.start_us) / 1e6, 3),
+        "grants": counts.get("grants", 0),
+        "with_token": counts.get("fenced grants", 0),
+        "refused": counts.get("refusals", 0),
+        "handovers": len(handovers),
+        "handover_ms": {f"p{percent}": in_ms(judge.percentile(handovers, percent)) for percent in (50, 99)},
+        "overlaps": len(overlaps),
+        "overlap_ms": in_ms(sum(max(0, overlap.until_us - overlap.t_us) for overlap in overlaps)),
+        "writes": counts.get("writes", 0),
+        "stale_writes": counts.get("stale writes accepted", 0),
+        "stale_refused": counts.get("writes refused", 0) + counts.get("reads refused", 0),
+        "lost_updates": verdict.kinds(False).get("lost-update", 0),
+        "told_lost": sum(is_told(operation) for operation in verdict.operations),
+        "never_told": len(never_told(verdict)),
+        "after_healing_ms": after_healing(events, verdict),
+        "broken_otherwise": others,
+    }
+
+
+def in_ms(us):
+    return None if us is None else round(us / MS_IN_US, 1)
+
+
+def is_told(operation):
+    """Its lock told its owner of the loss: the owner did not have to see it by its own clock."""
+    return operation.end == "lost" and operation.status != "EXPIRED"
+
+
+def never_told(verdict):
+    """Operations whose lock ended, or was another's, while they held it, and that it told nothing. One that was killed
+    could not be told."""
+    overtaken = overtaken_operations(verdict.operations)
+    return [operation for operation in verdict.operations
+            if operation.granted_us is not None and operation.end in ("lost", "released") and not is_told(operation)
+            and (operation.end == "lost" or operation.end_us > operation.deadline_us or id(operation) in overtaken)]
+
+
+def overtaken_operations(operations):
+    """Those in whose window another owner was granted the key."""
+    found, reaching = set(), {}
+    for operation in sorted((o for o in operations if o.granted_us is not None), key=lambda o: o.granted_us):
+        earlier = reaching.get(operation.key)
+        if earlier and operation.granted_us < earlier.window_end_us:
+            found.add(id(earlier))
+        if earlier is None or operation.window_end_us > earlier.window_end_us:
+            reaching[operation.key] = operation
+    return found
+
+
+def after_healing(events, verdict):
+    """How long no grant of some key came after everything had healed; None: to the end of the run."""
+    healed = [event for event in events if event.event == "healed"]
+    if not healed or "liveness" in verdict.kinds(False):
+        return None
+    return in_ms(verdict.counts.get("first grant after healing us"))

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""cluster/chaos compare: ours beside a client without any lock, its figures held against the histories.
+
+usage: tests/chaos/test_compare.py BUILD_BIN [TEST...]
+"""
+import collections
+import html.parser
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CLUSTER = HERE.parents[1] / "cluster"
+NO_LOCK = f"no-lock={sys.executable} {HERE / 'no_lock.py'}"
+VOID = {"meta", "br", "rect", "path", "line", "circle", "polygon"}
+BIN = None
+
+
+def compare(*words, env=None):
+    return subprocess.run([str(CLUSTER / "chaos"), "compare", "--bin", str(BIN), *words], capture_output=True,
+                          text=True, timeout=150, check=False, env=env)
+
+
+class Page(html.parser.HTMLParser):
+    """Refuses tags that do not nest, and collects what a browser would fetch."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.fetched, self.texts = [], [], [], []
+        self.feed(text)
+        self.close()
+        if self.open:
+            raise AssertionError(f"never closed: {self.open}")
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.collect(dict(attrs))
+
+    def handle_startendtag(self, tag, attrs):
+        self.collect(dict(attrs))
+
+    def collect(self, attrs):
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.fetched += [attrs[name] for name in ("src", "href", "data", "action", "srcset") if name in attrs]
+
+    def handle_endtag(self, tag):
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            raise AssertionError(f"</{tag}> closes nothing, line {self.getpos()[0]}")
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+class Compared(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.kept, cls.page, figures = Path(folder) / "kept", Path(folder) / "page.html", Path(folder) / "figures.json"
+        cls.done = compare("--client", NO_LOCK, "--only", "quorlock,no-lock", "--faults", "kill,pause-client,slow",
+                           "--seconds", "6", "--seed", "5", "--keep", str(cls.kept), "--report", str(cls.page),
+                           "--json", str(figures))
+        if cls.done.returncode != 0:
+            raise AssertionError(cls.done.stdout + cls.done.stderr)
+        with open(figures, encoding="utf-8") as file:
+            cls.index = json.load(file)
+        cls.clients = {client["name"]: client for client in cls.index["clients"]}
+
+    def figures_of(self, name):
+        return self.clients[name]["runs"]["chosen"]["figures"]
+
+    def lines_of(self, name):
+        with open(self.kept / self.clients[name]["runs"]["chosen"]["history"], encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def test_figures_follow_from_the_histories(self):
+        for name in ("quorlock", "no-lock"):
+            events = collections.Counter(line["event"] for line in self.lines_of(name))
+            figures = self.figures_of(name)
+            self.assertEqual((figures["grants"], figures["refused"], figures["writes"], figures["stale_refused"]),
+                             (events["granted"], events["refused"], events["write"],
+                              events["write_refused"] + events["read_refused"]))
+            self.assertGreater(figures["grants"], 5)
+            checked = subprocess.run([str(CLUSTER / "check"), "--json", str(self.kept / f"chosen-{name}.jsonl")],
+                                     capture_output=True, text=True, timeout=60, check=False)
+            verdict = json.loads(checked.stdout)
+            self.assertEqual(figures["overlaps"], verdict["violations"].get("overlap", 0))
+            self.assertEqual(figures["stale_writes"], verdict["counts"].get("stale writes accepted", 0))
+            self.assertEqual(figures["handovers"], verdict["handover_us"]["count"])
+
+    def test_overlaps_counted_anew(self):
+        """By hand, without the judge: pairs of one key that follow each other."""
+        held, found = {}, 0
+        ends = {"released", "lost", "killed"}
+        for line in self.lines_of("no-lock"):
+            keys = [line["key"]] if "key" in line else list(held)
+            for key in keys:
+                owners = held.setdefault(key, {})
+                if line["event"] == "granted":
+                    found += any(until_us > line["t_us"] for until_us in owners.values())
+                    owners[line["client"]] = line["deadline_us"]
+                elif line["event"] in ends - {"killed"}:
+                    owners.pop(line["client"], None)
+        self.assertGreater(found, 5)
+        self.assertEqual(self.figures_of("no-lock")["overlaps"], found)
+
+    def test_ours_holds_and_the_other_does_not(self):
+        ours, none = self.figures_of("quorlock"), self.figures_of("no-lock")
+        self.assertEqual((ours["overlaps"], ours["stale_writes"], ours["never_told"]), (0, 0, 0))
+        self.assertEqual(ours["broken_otherwise"], {})
+        self.assertGreater(none["overlaps"], 5)
+        self.assertGreater(none["stale_writes"], 0)
+        self.assertGreater(none["never_told"], 0)
+
+    def test_all_meet_the_same_faults(self):
+        plans = [[[line[field] for field in ("id", "kind", "nodes", "clients", "at_ms")]
+                  for line in self.lines_of(name) if line["event"] == "fault" and line["phase"] == "begin"]
+                 for name in ("quorlock", "no-lock")]
+        self.assertEqual(sorted(plans[0]), sorted(plans[1]))
+        self.assertTrue(plans[0])
+
+    def test_the_command_line_does_it_again(self):
+        run = self.clients["no-lock"]["runs"]["chosen"]
+        words = shlex.split(run["replay"])
+        self.assertEqual(words[0], "cluster/chaos")
+        again = subprocess.run([*words, "--plan"], capture_output=True, text=True, timeout=60, check=False,
+                               cwd=CLUSTER.parent)
+        self.assertEqual(again.stdout.splitlines(), self.index["rounds"]["chosen"]["plan"], again.stderr)
+
+    def test_the_page(self):
+        text = self.page.read_text(encoding="utf-8")
+        page = Page(text)
+        self.assertEqual([url for url in page.fetched if not url.startswith("#")], [])
+        self.assertIsNone(re.search(r"@import|url\((?!#)|<(script|link|img|iframe)\b", text))
+        self.assertEqual(len(page.ids), len(set(page.ids)))
+        shown = " ".join(page.texts)
+        figures, replay = self.figures_of("no-lock"), self.clients["no-lock"]["runs"]["chosen"]["replay"]
+        for what in (f"{figures['grants']:,}", f"{figures['overlaps']:,}", replay, "no lock 1", self.index["made"],
+                     "What broke them", "two owners at"):
+            self.assertIn(what, shown)
+        self.assertEqual(text.count('class="card broke"'), 1)
+
+    def test_the_table(self):
+        figures = self.figures_of("no-lock")
+        row = next(line for line in self.done.stdout.splitlines() if line.startswith("no-lock  "))
+        counts = [figures[name] for name in ("overlaps", "stale_writes", "never_told", "grants")]
+        self.assertEqual(row.split()[1:5], [f"{count:,}" for count in counts])
+
+    def test_drawn_again_from_the_histories(self):
+        again = self.page.with_name("again.html")
+        done = compare("--from", str(self.kept), "--report", str(again))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(again.read_bytes(), self.page.read_bytes())
+
+
+class Alone(unittest.TestCase):
+    def test_a_client_without_its_runtime_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("python3", os.environ.get("REDIS_SERVER", "redis-server"), "env"):
+                os.symlink(shutil.which(name), Path(folder) / os.path.basename(name))
+            page = Path(folder) / "page.html"
+            done = compare("--only", "quorlock,redsync", "--plain", "--faults", "kill-client", "--seconds", "3",
+                           "--report", str(page), env={"PATH": folder})
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, r"redsync +left out: no go here")
+            self.assertIn("left out: no go here", page.read_text(encoding="utf-8"))
+
+    def test_a_client_that_does_not_run_is_left_out(self):
+        done = compare("--client", "mute=false", "--only", "mute", "--faults", "kill-client", "--seconds", "3")
+        self.assertEqual(done.returncode, 70, done.stdout)
+        self.assertIn("mute, chosen: left out: ", done.stdout)
+        self.assertEqual(done.stderr, "compare: no client could be compared\n")
+
+    def test_wrong_usage_is_told(self):
+        for words, told in ((["--only", "nobody"], "'nobody' is no client"),
+                            (["--rounds", "third"], "'third' is no round"),
+                            (["--seconds", "5"], "too short for 2 rounds"),
+                            (["--from", "/nonexistent"], "no compare.json"),
+                            (["--report", "/nonexistent/page.html"], "no file that can be written"),
+                            (["--client", "x="], "no program"),
+                            (["--client", "/nonexistent/program"], "no program that can be run")):
+            done = compare(*words)
+            self.assertEqual((done.returncode, done.stdout), (64, ""), words)
+            self.assertIn(told, done.stderr)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or not (Path(sys.argv[1]) / "chaos_client").exists():
+        print(f"usage: {sys.argv[0]} BUILD_BIN [TEST...], the folder of chaos_client", file=sys.stderr)
+        sys.exit(64)
+    BIN = Path(sys.argv[1]).resolve()
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
