@@ -380,8 +380,8 @@ void actor_extended(struct actor *actor, const struct quorlock_result *result)
     /* Now and then the longer lease is all that is wanted. */
     if (actor->world->plan->bias == BIAS_LATE_EXECUTION && result->status == QUORLOCK_OK &&
         rng_one_in(&actor->rng, 2) && actor->world->phase == PHASE_FAULTS) {
-        actor->hold_until_us = world_now(actor->world) + 5 * actor->lease_ms * MS;
-        soon_us = 5 * actor->lease_ms * MS;
+        actor->hold_until_us = world_now(actor->world) + 5 * MS * actor->lease_ms;
+        soon_us = 5 * MS * actor->lease_ms;
     }
     act_in(actor, soon_us);
 }

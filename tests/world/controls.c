@@ -10,7 +10,8 @@
 
 #ifdef QUORLOCK_CONTROLS
 
-#include "mutant.h"
+/* Of the sources that mutants/run makes. */
+bool mutant_choose(const char *name);
 
 /* A rule of core/control.h, or a fault of mutants/list, or both, is what breaks. */
 struct control {
@@ -25,45 +26,27 @@ struct control {
 static const struct control controls[] = {
     {"same-token", CONTROL_SAME_TOKEN, NULL, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 2000},
     {"no-second-check", CONTROL_NO_SECOND_CHECK, NULL, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
-    {"late-renewal-i5", CONTROL_LATE_RENEWAL, NULL, BIAS_LATE_CLIENT, I5_QUORUM_HOLDS, 1, 2000},
     {"late-renewal-i6", CONTROL_LATE_RENEWAL, NULL, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
-    {"resurrect-i1", CONTROL_RESURRECT, "script-extend-resurrects", BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
-    {"resurrect-i6", CONTROL_RESURRECT, "script-extend-resurrects", BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
-    {"shortening-extend", CONTROL_NONE, "script-extend-shortens", BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 2000},
     {"unconditional-delete", CONTROL_NONE, "script-release-of-others", BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"half-quorum", CONTROL_HALF_QUORUM, NULL, BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"no-guard", CONTROL_NONE, "script-guard-same-run", BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes", CONTROL_NONE, "quarantined-votes", BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes-i7", CONTROL_NONE, "quarantined-votes", BIAS_LOSS, I7_FOREIGN_VOTE, 1, 2000},
     {"twins-unseen", CONTROL_NONE, "twins-vote", BIAS_TWINS, I1_EXCLUSION, 1, 2000},
-    {"twins-forgotten", CONTROL_NONE, "twins-one-after-the-other", BIAS_TWINS, I1_EXCLUSION, 1, 2000},
     {"no-write-back", CONTROL_NO_WRITE_BACK, NULL, BIAS_TOKENS, I3_RISES, 1, 2000},
     {"no-write-back-i2", CONTROL_NO_WRITE_BACK, "script-no-floor", BIAS_TOKENS, I2_UNIQUE, 1, 2000},
-    {"raise-equal", CONTROL_NONE, "script-raise-equal", BIAS_TOKENS, I2_UNIQUE, 1, 2000},
     {"pure-counters-i2", CONTROL_NONE, "script-no-floor", BIAS_TOKENS_LOST, I2_UNIQUE, 1, 2000},
     {"pure-counters-i3", CONTROL_NONE, "script-no-floor", BIAS_TOKENS_LOST, I3_RISES, 1, 2000},
     {"pure-counters-i4", CONTROL_NONE, "script-no-floor", BIAS_TOKENS_LOST, I4_ORDER, 1, 2000},
     {"token-unchecked", CONTROL_NONE, "", BIAS_OUTSIDE, STALE_WRITE, 1, 2000},
-    {"no-back-off", CONTROL_NO_BACKOFF, NULL, BIAS_CROWD, I9_LIVENESS, 3, 20},
     {"no-back-off-storm", CONTROL_NO_BACKOFF, NULL, BIAS_CALM, REQUEST_STORM, 3, 400},
     {"lost-wake", CONTROL_LOST_WAKE, NULL, BIAS_CALM, I9_LIVENESS, 3, 400},
-    {"never-overdue", CONTROL_NEVER_OVERDUE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 400},
-    {"waits-for-late", CONTROL_WAITS_FOR_LATE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 400},
-    {"stale-round-trips", CONTROL_STALE_TRIPS, NULL, BIAS_CALM, I9_LIVENESS, 3, 400},
     {"believes-one", CONTROL_BELIEVES_ONE, NULL, BIAS_ODD, I9_LIVENESS, 3, 400},
     {"wakes-in-vain", CONTROL_WAKES_IN_VAIN, NULL, BIAS_CALM, REQUEST_STORM, 3, 400},
     {"queue-forgets-the-next", CONTROL_NONE, "queue-forgets-the-next", BIAS_LIVENESS, I9_LIVENESS, 3, 2000},
-    {"guard-by-its-front", CONTROL_NONE, "guard-by-its-front", BIAS_LOSS, I1_EXCLUSION, 1, 2000},
-    {"reply-of-another", CONTROL_NONE, "reply-of-the-connection-before", BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"cancel-after-close", CONTROL_NONE, "cancel-after-close", BIAS_LIVES, I6_TOLD_ONCE, 1, 2000},
-    {"walk-stops-half-way", CONTROL_NONE, "walk-stops-half-way", BIAS_NONE, I9_LIVENESS, 1, 2000},
     {"debt-on-a-full-ring", CONTROL_NONE, "release-without-room-forgotten", BIAS_FLOOD, I8_LEFT_BEHIND, 1, 100},
-    {"release-paid-once", CONTROL_NONE, "release-paid-once-only", BIAS_NONE, I8_LEFT_BEHIND, 1, 2000},
-    {"busy-release", CONTROL_NONE, "release-after-a-passing-error", BIAS_NONE, I8_LEFT_BEHIND, 1, 2000},
     {"believes-for-ever", CONTROL_NONE, "believes-for-ever", BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
-    {"odd-key-believed", CONTROL_NONE, "odd-key-believed", BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
-    {"older-connection", CONTROL_NONE, "vote-of-an-older-connection", BIAS_NONE, I1_EXCLUSION, 1, 2000},
-    {"loss-behind-callbacks", CONTROL_NONE, "loss-due-within-a-turn", BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))

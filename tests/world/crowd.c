@@ -153,7 +153,7 @@ void crowd_begin(struct user_client *client)
 
     if (n == 0 || client->life > 1 || world->phase != PHASE_FAULTS) return;
     *crowd = (struct crowd){.n = n, .moment = {.happen = on_moment, .arg = client}};
-    crowd->locks = room(n, sizeof(crowd->locks[0]));
+    crowd->locks = room(n, sizeof(quorlock *));
     crowd->held = room(n, sizeof(crowd->held[0]));
     crowd->hold_until_us = room(n, sizeof(crowd->hold_until_us[0]));
     queue_set(&world->queue, &crowd->moment, world_now(world) + rng_below(&client->rng, 2000 * MS));

@@ -234,12 +234,13 @@ static struct taking *latest(struct site *site, uint32_t key)
     return n == 0 ? NULL : &site->takings[key][(n - 1) % HOLDS_MAX];
 }
 
+/* The first: later ones are repairs. */
 static struct taking *find_taking(struct site *site, uint32_t key, uint64_t token_hash)
 {
     uint32_t n = site->n_takings[key];
 
-    for (uint32_t i = n; i > 0 && i + HOLDS_MAX > n; i--) {
-        struct taking *taking = &site->takings[key][(i - 1) % HOLDS_MAX];
+    for (uint32_t i = n > HOLDS_MAX ? n - HOLDS_MAX : 0; i < n; i++) {
+        struct taking *taking = &site->takings[key][i % HOLDS_MAX];
 
         if (taking->token_hash == token_hash) return taking;
     }

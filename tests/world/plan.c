@@ -138,7 +138,7 @@ static void bend_calm(struct plan *plan, struct rng *rng)
     plan->n_machines = plan->n_actors = contenders[rng_below(rng, rng_one_in(rng, 8) ? 4 : 3)];
     plan->lease_ms = 500;
     plan->max_lease_ms = 2 * plan->lease_ms;
-    plan->active_us = 3 * plan->lease_ms * MS;
+    plan->active_us = 3 * MS * plan->lease_ms;
     plan->service_us = 2;
     plan->split_one_in = 0;
     plan->turns = plan->calm = true;
@@ -347,7 +347,7 @@ static void draw_options(const struct plan *plan, const struct plan_client *clie
     *options = (struct quorlock_options){.size = sizeof(*options), .lease_ms = lease_ms};
     options->wait_ms = QUORLOCK_WAIT_FOREVER;
     if (plan_has(plan, FEATURE_BOUNDS) && draws[1])
-        options->wait_ms = (uint32_t)rng_between(rng, PLAN_WAIT_MIN_MS, 4 * lease_ms);
+        options->wait_ms = (uint32_t)rng_between(rng, PLAN_WAIT_MIN_MS, 4ull * lease_ms);
     if (plan_has(plan, FEATURE_BOUNDS) && draws[2] && draws[3])
         options->wait_ms = (uint32_t)rng_between(rng, 1, PLAN_WAIT_MIN_MS);
     if (plan_has(plan, FEATURE_TRIES) && draws[4]) options->wait_ms = 0;
@@ -355,9 +355,9 @@ static void draw_options(const struct plan *plan, const struct plan_client *clie
     if (plan_has(plan, FEATURE_MIN_VALID) && draws[6])
         options->min_valid_ms = lease_ms / (uint32_t)rng_between(rng, 2, 8);
     if (plan_has(plan, FEATURE_MAX_HOLD) && draws[7])
-        options->max_hold_ms = (uint32_t)rng_between(rng, lease_ms / 4, 4 * lease_ms);
+        options->max_hold_ms = (uint32_t)rng_between(rng, lease_ms / 4, 4ull * lease_ms);
     if (plan_has(plan, FEATURE_MARGINS) && draws[8])
-        options->lost_margin_ms = (uint32_t)rng_between(rng, 2 * allowance_ms(plan, lease_ms), lease_ms / 4);
+        options->lost_margin_ms = (uint32_t)rng_between(rng, 2ull * allowance_ms(plan, lease_ms), lease_ms / 4);
     options->fencing = plan_has(plan, FEATURE_FENCING);
     if (plan_has(plan, FEATURE_FENCING) && plan->bias == BIAS_NONE && draws[9]) options->fencing = 0;
     fit_schedule(plan, client, options);

@@ -26,11 +26,10 @@ static void look_at_rest(void *arg, const char *name, size_t length, const struc
 {
     const struct rest *rest = arg;
     struct world *world = rest->world;
-    bool known = world_key_index(world, name, length) != NOBODY;
     bool ours = length > 9 && memcmp(name, "quorlock:", 9) == 0;
 
     if (ours || value->type == MODEL_OTHER || value->expires_ms == 0) return;
-    if (!rest->silent && (!known || !is_living(world, value))) return;
+    if (!rest->silent && !is_living(world, value)) return;
     judge_violated(world, I8_LEFT_BEHIND, "the key %.*s of %.*s is left on server %u %s", (int)length, name,
                    (int)(value->owner != NULL ? value->owner_length : 0), value->owner != NULL ? value->owner : "",
                    rest->server, rest->silent ? "at rest" : "although all was released");

@@ -245,13 +245,26 @@ static void on_closed(void *arg)
               world_now(world) + rng_below(&client->rng, world->plan->lease_ms * MS / 2));
 }
 
+/* Its handles are good until the end, and take no more calls. */
+static void check_closing(struct user_client *client, quorlock *const *locks)
+{
+    for (uint32_t i = 0; i < client->world->plan->n_actors; i++) {
+        if (locks[i] == NULL || quorlock_cancel(locks[i]) == QUORLOCK_CLOSED) continue;
+        judge_violated(client->world, I6_TOLD_ONCE, "actor %u can cancel although its client is closing", i);
+    }
+}
+
 bool user_close(struct user_client *client, bool inside)
 {
     struct world *world = client->world;
-    uint64_t bound_us = client->crowd.n > 0 ? NEVER : 3 * user_timeout_ms(world, client->index) * MS;
+    uint64_t bound_us = client->crowd.n > 0 ? NEVER : 3 * MS * user_timeout_ms(world, client->index);
+    quorlock *locks[PLAN_ACTORS_MAX] = {NULL};
     struct promise *promise;
 
     if (client->state != CLIENT_OPEN) return false;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        if (world->actors[i].plan->client == client->index) locks[i] = world->actors[i].lock;
+    }
     promise = user_promise(world, client->index, NULL, PROMISE_CLOSE, bound_us);
     if (promise == NULL) return false;
     TRACE(world, "client %u < closes", client->index);
@@ -265,6 +278,7 @@ bool user_close(struct user_client *client, bool inside)
     } else if (quorlock_client_close(client->client, on_closed, promise) != QUORLOCK_CLOSED) {
         judge_violated(world, I6_TOLD_ONCE, "client %u can be closed twice", client->index);
     }
+    if (process_of(world, client->index)->alive) check_closing(client, locks);
     return true;
 }
 
@@ -418,7 +432,7 @@ int user_extend(struct actor *actor, uint32_t lease_ms)
 {
     struct world *world = actor->world;
     struct promise *promise =
-        user_promise(world, actor->plan->client, actor, PROMISE_EXTEND, 3 * user_node_timeout_ms(world, actor) * MS);
+        user_promise(world, actor->plan->client, actor, PROMISE_EXTEND, 3 * MS * user_node_timeout_ms(world, actor));
     int status;
 
     if (promise == NULL) return QUORLOCK_NOMEM;
@@ -555,17 +569,17 @@ static int ask(struct user_client *client, enum promise_kind kind, uint32_t key,
 
 int user_inspect(struct user_client *client, uint32_t key)
 {
-    return ask(client, PROMISE_INSPECT, key, 3 * user_timeout_ms(client->world, client->index) * MS, false);
+    return ask(client, PROMISE_INSPECT, key, 3 * MS * user_timeout_ms(client->world, client->index), false);
 }
 
 int user_break(struct user_client *client, uint32_t key)
 {
-    return ask(client, PROMISE_BREAK, key, 3 * user_timeout_ms(client->world, client->index) * MS, false);
+    return ask(client, PROMISE_BREAK, key, 3 * MS * user_timeout_ms(client->world, client->index), false);
 }
 
 int user_examine(struct user_client *client)
 {
-    return ask(client, PROMISE_EXAMINE, 0, 4 * user_timeout_ms(client->world, client->index) * MS, false);
+    return ask(client, PROMISE_EXAMINE, 0, 4 * MS * user_timeout_ms(client->world, client->index), false);
 }
 
 int user_bootstrap(struct user_client *client, bool reconfigure)

@@ -310,7 +310,7 @@ static void look_rest(struct world *world)
         enter(world, PHASE_QUIET, QUIET_US);
     } else if (world->phase == PHASE_CLOSING && all_closed(world)) {
         /* The dead have no rest: their last bytes may still be on slow ways. */
-        enter(world, PHASE_SILENT, lease_us + plan->late_us + 4 * plan->lease_ms * MS);
+        enter(world, PHASE_SILENT, lease_us + plan->late_us + 4 * MS * plan->lease_ms);
     } else if (world_now(world) < world->phase_until_us) {
         return;
     } else if (world->phase == PHASE_QUIET) {
@@ -341,7 +341,7 @@ static void look(struct world *world)
         enter(world, PHASE_HEALED,
               2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
                   (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
-                  world->reconfigures * 2 * lease_us);
+                  2 * lease_us * world->reconfigures);
     } else if (world->phase == PHASE_HEALED) {
         look_healed(world);
     } else {
