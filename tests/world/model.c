@@ -256,8 +256,9 @@ static enum parsed parse(struct session *session, size_t *ret_n)
 static size_t add_text(char *ret, size_t size, size_t used, const char *text, size_t length)
 {
     if (used > 0 && used < size) ret[used++] = ' ';
-    for (size_t i = 0; i < length && used < size; i++) ret[used++] = text[i];
-    return used;
+    if (length > size - used) length = size - used;
+    if (length > 0) memcpy(ret + used, text, length);
+    return used + length;
 }
 
 /* As a trace shows it: a script by its name, and no number of keys behind it. */

@@ -9,6 +9,9 @@
 
 #define ADMIN (NO_SCRIPT | LOADS | STALE)
 
+#define RECENT        64
+#define RECENT_LENGTH 16
+
 /* Sorted by name, with the flags that COMMAND INFO of Redis 7.0 shows. */
 static const struct command commands[] = {
     {"append", 3, WRITES | DENY_OOM, run_append},
@@ -117,6 +120,39 @@ static bool lower(const struct word *word, char *ret, size_t size)
     return strlen(ret) == word->length;
 }
 
+/* What was found before, by its text as it was sent: commands come in the same few forms again and again. */
+struct recent {
+    const struct command *container, *command;
+    size_t length;
+    char text[RECENT_LENGTH];
+};
+
+static struct recent *recent_of(const struct word *word)
+{
+    static _Thread_local struct recent all[RECENT];
+
+    if (word->length == 0 || word->length > RECENT_LENGTH) return NULL;
+    return &all[(word->length * 7 + (size_t)word->text[0] * 3 + (size_t)word->text[word->length - 1]) % RECENT];
+}
+
+static const struct command *recall(const struct command *container, const struct word *word)
+{
+    const struct recent *recent = recent_of(word);
+    bool found = recent != NULL && recent->length == word->length && recent->container == container &&
+                 memcmp(recent->text, word->text, word->length) == 0;
+
+    return found ? recent->command : NULL;
+}
+
+static void remember(const struct command *container, const struct word *word, const struct command *command)
+{
+    struct recent *recent = recent_of(word);
+
+    if (recent == NULL || command == NULL) return;
+    *recent = (struct recent){.container = container, .command = command, .length = word->length};
+    memcpy(recent->text, word->text, word->length);
+}
+
 static void refuse_unmodelled(const char *name)
 {
     char bounded[48];
@@ -141,13 +177,17 @@ static void unknown(const struct word *words, size_t n_words, struct out *out)
 static const struct command *find_sub(const struct command *container, const struct word *sub, struct out *out)
 {
     char name[48];
-    size_t used = (size_t)snprintf(name, sizeof(name), "%s|", container->name);
-    const struct command *command = NULL;
+    size_t used = strlen(container->name) + 1;
+    const struct command *command = recall(container, sub);
 
+    if (command != NULL) return command;
+    memcpy(name, container->name, used - 1);
+    name[used - 1] = '|';
     if (lower(sub, name + used, sizeof(name) - used - 2)) {
         command = find(name);
         if (command == NULL) refuse_unmodelled(name);
     }
+    remember(container, sub, command);
     if (command != NULL) return command;
     snprintf(name, sizeof(name), "%s", container->name);
     for (char *p = name; *p != '\0'; p++) *p = (char)(*p - 'a' + 'A');
@@ -158,12 +198,13 @@ static const struct command *find_sub(const struct command *container, const str
 
 const struct command *command_find(const struct word *words, size_t n_words, struct out *out)
 {
-    const struct command *command = NULL;
+    const struct command *command = recall(NULL, words);
     char name[40];
 
-    if (lower(words, name, sizeof(name))) {
+    if (command == NULL && lower(words, name, sizeof(name))) {
         command = find(name);
         if (command == NULL) refuse_unmodelled(name);
+        remember(NULL, words, command);
     }
     if (command == NULL) {
         unknown(words, n_words, out);

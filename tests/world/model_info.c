@@ -11,13 +11,18 @@
 #define MAXMEMORY "1048576"
 #define POLICY    "allkeys-lru"
 
-/* 40 hexadecimal digits. */
-static void id_text(uint64_t kind, uint64_t number, char *ret, size_t size)
-{
-    uint64_t base = rng_mix(kind, number);
+#define ID_LENGTH 40
 
-    snprintf(ret, size, "%016" PRIx64 "%016" PRIx64 "%08" PRIx64, rng_mix(base, 0), rng_mix(base, 1),
-             rng_mix(base, 2) >> 32);
+/* Hexadecimal digits, and a NUL. */
+static void id_text(uint64_t kind, uint64_t number, char ret[ID_LENGTH + 1])
+{
+    uint64_t base = rng_mix(kind, number), bits = 0;
+
+    for (unsigned i = 0; i < ID_LENGTH; i++, bits <<= 4) {
+        if (i % 16 == 0) bits = rng_mix(base, i / 16);
+        ret[i] = "0123456789abcdef"[bits >> 60];
+    }
+    ret[ID_LENGTH] = '\0';
 }
 
 __attribute__((format(printf, 2, 3))) static void add(struct out *out, const char *format, ...)
@@ -33,9 +38,9 @@ __attribute__((format(printf, 2, 3))) static void add(struct out *out, const cha
 static void server(struct out *out, const struct model *model)
 {
     const struct model_manners *manners = &model->manners;
-    char run[48];
+    char run[ID_LENGTH + 1];
 
-    id_text(1, manners->run, run, sizeof(run));
+    id_text(1, manners->run, run);
     add(out,
         "# Server\r\nredis_version:%s\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\nredis_build_id:0\r\n"
         "redis_mode:%s\r\nos:Linux x86_64\r\narch_bits:64\r\nmonotonic_clock:POSIX clock_gettime\r\n"
@@ -90,9 +95,9 @@ static void persistence(struct out *out, const struct model *model)
 static void replication(struct out *out, const struct model *model)
 {
     const struct model_manners *manners = &model->manners;
-    char replid[48];
+    char replid[ID_LENGTH + 1];
 
-    id_text(2, manners->replid, replid, sizeof(replid));
+    id_text(2, manners->replid, replid);
     add(out, "# Replication\r\nrole:%s\r\n", manners->replica ? "slave" : "master");
     if (manners->replica) {
         add(out,

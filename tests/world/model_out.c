@@ -82,18 +82,26 @@ void out_error(struct out *out, const char *format, ...)
     one_line(out, '-', text, length);
 }
 
-/* A first byte, a number and the end of the line. */
-static void line(struct out *out, char kind, int64_t number)
+size_t write_decimal(char *ret, int64_t number)
 {
-    char *at = reserve(out, 24), digits[20];
     uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char digits[20];
     size_t n = 0, used = 0;
 
     do digits[n++] = (char)('0' + left % 10);
     while ((left /= 10) != 0);
-    at[used++] = kind;
-    if (number < 0) at[used++] = '-';
-    while (n > 0) at[used++] = digits[--n];
+    if (number < 0) ret[used++] = '-';
+    while (n > 0) ret[used++] = digits[--n];
+    return used;
+}
+
+/* A first byte, a number and the end of the line. */
+static void line(struct out *out, char kind, int64_t number)
+{
+    char *at = reserve(out, 24);
+    size_t used = 1 + write_decimal(at + 1, number);
+
+    at[0] = kind;
     at[used++] = '\r';
     at[used++] = '\n';
     out->used += used;
@@ -115,14 +123,14 @@ void out_bulk_number(struct out *out, int64_t number)
 {
     char text[24];
 
-    out_bulk(out, text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)number));
+    out_bulk(out, text, write_decimal(text, number));
 }
 
 void out_decimal(struct out *out, int64_t number)
 {
     char text[24];
 
-    out_bytes(out, text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)number));
+    out_bytes(out, text, write_decimal(text, number));
 }
 
 void out_free(struct out *out)

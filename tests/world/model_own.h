@@ -142,6 +142,8 @@ void out_nil(struct out *);
 void out_array(struct out *, size_t n);
 void out_decimal(struct out *, int64_t number); /* the digits only */
 void out_free(struct out *);
+/* write_decimal - the digits, and no NUL; returns how many bytes, 20 at most. */
+size_t write_decimal(char *ret, int64_t number);
 
 /* ---- words ---- */
 
