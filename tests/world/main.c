@@ -161,12 +161,25 @@ static bool run_twice(struct world *world, const struct options *options)
     return true;
 }
 
-static double seconds_since(const struct timespec *begun)
+static double seconds_of(clockid_t clock)
 {
     struct timespec now;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - begun->tv_sec) + (double)(now.tv_nsec - begun->tv_nsec) / 1e9;
+    (void)clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_speed(const struct totals *totals, double seconds, double cpu_seconds)
+{
+    double runs = (double)totals->runs;
+
+    if (totals->runs == 0) return;
+    (void)printf("a run: %.1f s in the world, %.0f moments, %.0f commands, %.0f turns, %.2f ms of the CPU, %.2f us a "
+                 "moment\n",
+                 (double)totals->passed_us / runs / 1e6, (double)totals->moments / runs,
+                 (double)totals->commands / runs, (double)totals->turns / runs, cpu_seconds / runs * 1e3,
+                 cpu_seconds / (double)totals->moments * 1e6);
+    (void)printf("%.1f runs a second, %.1f a second of the CPU\n", runs / seconds, runs / cpu_seconds);
 }
 
 static bool run_many(struct world *world, const struct options *options)
@@ -176,11 +189,10 @@ static bool run_many(struct world *world, const struct options *options)
     struct shrunk shrunk;
     uint32_t violations = 0;
     bool good = options->hashes || run_twice(world, options);
-    struct timespec begun;
+    double begun = seconds_of(CLOCK_MONOTONIC), cpu_begun = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &begun);
     for (uint64_t i = 0; i < options->runs && violations < VIOLATIONS_MAX; i++) {
-        if (options->seconds != 0 && seconds_since(&begun) >= (double)options->seconds) break;
+        if (options->seconds != 0 && seconds_of(CLOCK_MONOTONIC) - begun >= (double)options->seconds) break;
         plan_make(&plan, options->seed + i, options->bias, 0);
         if (!world_run(world, &plan, &totals)) {
             violations++;
@@ -191,7 +203,7 @@ static bool run_many(struct world *world, const struct options *options)
     }
     if (!options->hashes) {
         totals_print(&totals, stdout);
-        (void)printf("%.1f runs a second\n", (double)totals.runs / seconds_since(&begun));
+        print_speed(&totals, seconds_of(CLOCK_MONOTONIC) - begun, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_begun);
     }
     if (totals.runs >= RUNS_COMPLETE && violations == 0 && options->bias == BIAS_NONE)
         good &= totals_complete(&totals, stdout);

@@ -77,10 +77,20 @@ static int on_error(lua_State *lua)
 
 /* ---- redis.call ---- */
 
+static int64_t read_whole(const char *digits)
+{
+    bool negative = *digits == '-';
+    uint64_t number = 0;
+
+    for (digits += negative; *digits >= '0' && *digits <= '9'; digits++)
+        number = number * 10 + (uint64_t)(*digits - '0');
+    return (int64_t)(negative ? 0 - number : number);
+}
+
 /* Pushes one reply as Lua has it; returns what is behind it. */
 static const char *push_reply(lua_State *lua, const char *at)
 {
-    long long n = strtoll(at + 1, NULL, 10);
+    int64_t n = read_whole(at + 1);
     const char *end = strchr(at, '\r'), *behind = end + 2;
 
     switch (*at) {

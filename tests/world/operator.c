@@ -682,7 +682,7 @@ static void on_executed(void *arg, struct session *session, const char *text)
     of[TOTAL_RAISES] += strncmp(text, "raise", 5) == 0;
     of[TOTAL_SUBSCRIBES] += strncmp(text, "SUBSCRIBE", 9) == 0;
     of[TOTAL_RELOADS] += strncmp(text, "SCRIPT", 6) == 0;
-    if (is_request(text)) handover_asked(world);
+    if (world->plan->calm && is_request(text)) handover_asked(world);
 }
 
 const struct model_events *operator_events(struct world *world, uint32_t server)

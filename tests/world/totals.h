@@ -86,6 +86,7 @@ enum total {
 
 struct totals {
     uint64_t runs, moments, commands, turns, calls;
+    uint64_t passed_us; /* of true time, in all runs */
     uint64_t of[TOTALS];
     uint64_t faults[FAULT_KINDS];
     uint64_t features[FEATURES];

@@ -395,6 +395,7 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     world->over = true;
     for (uint32_t i = 0; i < plan->n_clients; i++) crowd_free(&world->clients[i]);
     totals->moments += n;
+    totals->passed_us += world_now(world);
     world->judged = judged;
     return world->violation.invariant == INVARIANT_NONE;
 }
