@@ -287,7 +287,8 @@ static void draw_clients(struct plan *plan, struct rng *rng, enum plan_bias bias
         client->policy = plan_has(plan, FEATURE_ALL) && !(mixed && pair) ? QUORLOCK_ALL : QUORLOCK_MAJORITY;
         client->guard = guard == QUORLOCK_GUARD_CONNECTION && mixed && pair ? QUORLOCK_GUARD_STRICT : guard;
         client->reconnect_min_ms = (uint32_t)rng_between(rng, 1, 50);
-        client->reconnect_max_ms = client->reconnect_min_ms + (uint32_t)rng_between(rng, 1, 500);
+        /* In long runs less often: a server that loads for long is asked again and again. */
+        client->reconnect_max_ms = client->reconnect_min_ms + (uint32_t)rng_between(rng, 1, 500) + plan->lease_ms / 20;
         client->node_timeout_ms =
             rng_one_in(rng, 3) ? (uint32_t)rng_between(rng, plan->lease_ms / 12, plan->lease_ms / 10) : 0;
         if (plan_has(plan, FEATURE_PAIRS) && pair && i < plan->n_machines && plan->n_clients < 2 * plan->n_machines &&
@@ -311,6 +312,8 @@ static void draw_twins(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->clients[i].twins = i == 0 || (i > 1 && rng_one_in(rng, 2));
         plan->clients[i].twin = twin;
         plan->clients[i].twin_instead = instead;
+        /* Its second connection to that server ends each time. */
+        if (bias == BIAS_NONE) plan->clients[i].reconnect_max_ms += 500;
     }
 }
 
