@@ -15,10 +15,14 @@
 #define DIGITS     32
 #define WHOLE_MAX  1e15
 
+/* Names that every script needs: Lua hashes a text each time, and so it is kept. */
+enum name { NAME_KEYS, NAME_ARGV, NAME_ERR, NAME_OK, NAME_SOURCE, NAME_LINE, NAMES };
+
 /* All models of a thread share it. */
 static _Thread_local struct {
     lua_State *lua;
     int globals, handler;
+    int names[NAMES];
     struct call *call; /* of the script that runs */
     bool wrote;        /* that script */
     struct word words[WORDS_ROOM];
@@ -424,6 +428,16 @@ static void add_libraries(lua_State *lua)
     lua_pop(lua, 2);
 }
 
+static void keep_names(lua_State *lua)
+{
+    static const char *const texts[NAMES] = {"KEYS", "ARGV", "err", "ok", "source", "line"};
+
+    for (int i = 0; i < NAMES; i++) {
+        lua_pushstring(lua, texts[i]);
+        shared.names[i] = luaL_ref(lua, LUA_REGISTRYINDEX);
+    }
+}
+
 void model_lua_open(void)
 {
     lua_State *lua = lua_newstate(model_pool, NULL);
@@ -439,6 +453,7 @@ void model_lua_open(void)
     lua_replace(lua, LUA_GLOBALSINDEX);
     lua_pushcfunction(lua, on_error);
     shared.handler = luaL_ref(lua, LUA_REGISTRYINDEX);
+    keep_names(lua);
     lua_settop(lua, 0);
 }
 
@@ -465,9 +480,9 @@ bool model_lua_compile(const struct word *text, struct out *out, int *ret)
 }
 
 /* The text at that name of the table on top, NULL where it is none; it stays on the stack. */
-static const char *push_text(lua_State *lua, const char *name, int type)
+static const char *push_text(lua_State *lua, enum name name, int type)
 {
-    lua_pushstring(lua, name);
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, shared.names[name]);
     lua_rawget(lua, -2);
     return lua_type(lua, -1) == type ? lua_tostring(lua, -1) : NULL;
 }
@@ -492,11 +507,11 @@ static void reply_value(lua_State *lua, struct out *out)
         break;
     case LUA_TNUMBER: out_number(out, (int64_t)lua_tonumber(lua, -1)); break;
     case LUA_TTABLE:
-        text = push_text(lua, "err", LUA_TSTRING);
+        text = push_text(lua, NAME_ERR, LUA_TSTRING);
         if (text != NULL) out_error(out, "%s", text);
         lua_pop(lua, 1);
         if (text != NULL) break;
-        text = push_text(lua, "ok", LUA_TSTRING);
+        text = push_text(lua, NAME_OK, LUA_TSTRING);
         if (text != NULL) out_status_line(out, text);
         lua_pop(lua, 1);
         if (text != NULL) break;
@@ -526,11 +541,11 @@ static void reply_error(lua_State *lua, const char *sha, struct out *out)
         out_error(out, "ERR Error running script, %.100s", lua_tostring(lua, -1));
         return;
     }
-    text = push_text(lua, "err", LUA_TSTRING);
+    text = push_text(lua, NAME_ERR, LUA_TSTRING);
     lua_insert(lua, -2);
-    source = push_text(lua, "source", LUA_TSTRING);
+    source = push_text(lua, NAME_SOURCE, LUA_TSTRING);
     lua_insert(lua, -2);
-    line = push_text(lua, "line", LUA_TNUMBER);
+    line = push_text(lua, NAME_LINE, LUA_TNUMBER);
     /* Redis 7.0 crashes here. */
     if (text == NULL) model_panic("errors in scripts without", "err", 3);
     if (source != NULL && line != NULL)
@@ -539,14 +554,14 @@ static void reply_error(lua_State *lua, const char *sha, struct out *out)
         out_error(out, "%s", text);
 }
 
-static void set_list(lua_State *lua, const char *name, const struct word *words, size_t n)
+static void set_list(lua_State *lua, enum name name, const struct word *words, size_t n)
 {
     lua_createtable(lua, (int)n, 0);
     for (size_t i = 0; i < n; i++) {
         lua_pushlstring(lua, words[i].text, words[i].length);
         lua_rawseti(lua, -2, (int)i + 1);
     }
-    lua_pushstring(lua, name);
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, shared.names[name]);
     lua_insert(lua, -2);
     lua_rawset(lua, -3);
 }
@@ -558,8 +573,8 @@ void model_lua_run(struct call *call, int function, const char *sha, size_t n_ke
     shared.call = call;
     shared.wrote = false;
     lua_rawgeti(lua, LUA_REGISTRYINDEX, shared.globals);
-    set_list(lua, "KEYS", call->words + 3, n_keys);
-    set_list(lua, "ARGV", call->words + 3 + n_keys, call->n_words - 3 - n_keys);
+    set_list(lua, NAME_KEYS, call->words + 3, n_keys);
+    set_list(lua, NAME_ARGV, call->words + 3 + n_keys, call->n_words - 3 - n_keys);
     lua_settop(lua, 0);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, shared.handler);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, function);

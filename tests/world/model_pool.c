@@ -68,13 +68,18 @@ void *model_pool(void *arg, void *block, size_t size, size_t wanted)
     void *moved;
 
     (void)arg;
+    if (wanted == 0 && is_small(size)) {
+        put_back(block, size);
+        return NULL;
+    }
+    if (size == 0 && is_small(wanted)) return take(wanted);
     if (!is_small(size) && !is_small(wanted)) {
         if (wanted > 0) return realloc(block, wanted);
         free(block);
         return NULL;
     }
     if (is_small(size) && is_small(wanted) && (size - 1) / STEP == (wanted - 1) / STEP) return block;
-    moved = wanted == 0 ? NULL : is_small(wanted) ? take(wanted) : malloc(wanted);
+    moved = is_small(wanted) ? take(wanted) : malloc(wanted);
     if (moved != NULL && size > 0) memcpy(moved, block, size < wanted ? size : wanted);
     if (is_small(size))
         put_back(block, size);
