@@ -21,9 +21,14 @@
 uint64_t world_hash(const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = length;
+    uint64_t word;
 
-    for (size_t i = 0; i < length; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
+    for (; length >= sizeof(word); at += sizeof(word), length -= sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        hash = rng_mix(hash, word);
+    }
+    for (; length > 0; length--) hash = rng_mix(hash, *at++);
     return hash == 0 ? 1 : hash;
 }
 
