@@ -209,6 +209,27 @@ MODEL_TEST(time_stands_still_inside_a_script)
            "return {redis.call('PTTL', KEYS[1]), string.format('%06d', redis.call('TIME')[2])}", "1", "a");
 }
 
+/* What a server of Redis 7.0 replies. */
+MODEL_TEST(patterns_and_numbers_in_scripts_are_lua_s)
+{
+    EXPECT(f, 0, "$52\r\nxaab xa xaab xaab 7 aa nil nil nil 1 a. xa xa  2 nil\r\n", "EVAL",
+           "local t = {} "
+           "for _, p in ipairs({'xa*b', 'xa?', 'xa-b', 'xa+b', 'b()', 'x(a+)', 'none', 'x.b', '^a', '%d', 'a%.', "
+           "'x[ab]', 'xq*a', ''}) do t[#t + 1] = tostring(string.match('..xaab a.1', p)) end "
+           "t[#t + 1] = ('12'):match('2') "
+           "t[#t + 1] = tostring(string.match('aXb', 'a', 2)) "
+           "return table.concat(t, ' ')",
+           "0");
+    EXPECT(f, 0,
+           "$92\r\n0 -0 -5 100000000000000 1000000000000000 1e+17 9007199254740992 0.5 -1.0000000000000001e+300\r\n",
+           "EVAL",
+           "local t = {} "
+           "for _, n in ipairs({0, tonumber('-0'), -5, 1e14, 1e15, 1e17, 2^53, 0.5, -1e300}) do "
+           "redis.call('SET', 'k', n) t[#t + 1] = redis.call('GET', 'k') end "
+           "return table.concat(t, ' ')",
+           "0");
+}
+
 static void list_key(void *arg, const char *key, size_t length, const struct model_value *value)
 {
     char *text = arg;
