@@ -332,15 +332,17 @@ static uint64_t draw_hold_us(struct actor *actor)
 static void on_granted(struct actor *actor)
 {
     struct world *world = actor->world;
-    uint64_t hold_us = draw_hold_us(actor);
+    uint64_t hold_us;
 
     actor->state = ACTOR_HOLDING;
-    actor->hold_until_us = world_now(world) + hold_us;
     write_something(actor);
     if (draw_if(actor, FEATURE_LATE_LOOP, 4)) {
         process_stall(actor_process(actor), draw(actor, 30000), false);
         if (!actor_process(actor)->alive || actor->world->over) return;
     }
+    /* Only now: the faults may have ended while it stood still. */
+    hold_us = draw_hold_us(actor);
+    actor->hold_until_us = world_now(world) + hold_us;
     if (!trouble(actor, true)) return;
     if (draw_if(actor, FEATURE_INSIDE, 16)) {
         free_handle(actor, true);
