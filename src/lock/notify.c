@@ -52,16 +52,18 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 /* One more hold, or the end of a wait in the queue: the claim that asked the nodes has the votes. */
 static void report_completed_acquire(struct quorlock *lock)
 {
-    const struct claim *claim = lock->held != NULL ? lock->held : lock->keylist->asked;
+    const struct claim *claim;
     struct message_votes votes;
     char text[MESSAGE_SIZE];
-    struct quorlock_result result = {.status = lock->acquired_status,
-                                     .valid_ms = quorlock_valid_ms(lock),
-                                     .text = text,
-                                     .fence = quorlock_fence(lock),
-                                     .token = quorlock_token(lock)};
+    struct quorlock_result result = {.text = text};
 
     lock->acquire_completed = false;
+    if (reentry_renews_again(lock)) return;
+    claim = lock->held != NULL ? lock->held : lock->keylist->asked;
+    result.status = lock->acquired_status;
+    result.valid_ms = quorlock_valid_ms(lock);
+    result.fence = quorlock_fence(lock);
+    result.token = quorlock_token(lock);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,

@@ -98,6 +98,18 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
     return status;
 }
 
+bool reentry_renews_again(struct quorlock *lock)
+{
+    struct claim *claim = lock->held;
+
+    if (lock->acquired_status != QUORLOCK_OK || lasts(lock, claim, 0)) return false;
+    handle_unshare(lock, 1);
+    lock->acquired_status = reentry_enter(lock, claim, &lock->why);
+    if (lock->acquired_status == 0) return true;
+    claim_let_go(claim);
+    return false;
+}
+
 static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 {
     const char *why = NULL;

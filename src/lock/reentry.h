@@ -17,6 +17,9 @@ int reentry_check(struct quorlock *, struct claim **ret_claim);
  * the handle waits for that renewal no more. */
 int reentry_enter(struct quorlock *, struct claim *, const char **ret_why);
 void reentry_leave(struct quorlock *);
+/* reentry_renews_again - the second look, right before the callback of one more hold, as before that of a grant: the
+ * process may have stood still since the first. True: the hold comes after a renewal; else its status is told now. */
+bool reentry_renews_again(struct quorlock *);
 /* reentry_renewed - the renewal that pending holds wait for has ended. */
 void reentry_renewed(struct claim *, int status);
 /* reentry_admit - the claim was granted: its owner's waiting handles enter it. */

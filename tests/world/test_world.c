@@ -39,6 +39,7 @@ struct fixture {
     int status; /* of the last result; 1: none came */
     unsigned n_results, n_extended, n_lost, n_closed;
     uint32_t remaining_ms; /* when it was lost */
+    uint32_t valid_ms;     /* of the last result */
     enum point point;
     enum fault fault;
     uint64_t until_fault; /* so many times the point is passed before */
@@ -168,6 +169,7 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
     struct fixture *f = arg;
 
     f->status = result->status;
+    f->valid_ms = result->valid_ms;
     f->n_results++;
     trace(f, (uint64_t)result->valid_ms << 8 | result->granted);
 }
@@ -376,5 +378,50 @@ WORLD_TEST(a_release_that_busy_servers_refuse_is_told_before_the_close)
     assert_int_equal(f->n_closed, 1);
     assert_int_equal(f->n_results, 2);
     assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    assert_nothing_left(f);
+}
+
+#define LEAST_MS (LEASE_MS / 3 * 2)
+
+static void start_of_owner(void *arg)
+{
+    static const char *const key = "key";
+    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .owner = "me"};
+    struct fixture *f = arg;
+
+    start(f);
+    quorlock_free(f->lock);
+    assert_int_equal(quorlock_new(&f->lock, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+}
+
+/* It is held long enough when it is called, and not any more when the callback could run. */
+static void enter_and_stand_still(void *arg)
+{
+    static const char *const key = "key";
+    const struct quorlock_options lease = {
+        .size = sizeof(lease), .lease_ms = LEASE_MS, .min_valid_ms = LEAST_MS, .owner = "me"};
+    struct fixture *f = arg;
+    quorlock *inner;
+
+    assert_int_equal(quorlock_new(&inner, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_acquire(inner, on_result, f), 0);
+    machine_stall(f->machine, 2 * (LEASE_MS - LEAST_MS) * MS, false);
+}
+
+WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)
+{
+    begin(f, 5);
+    machine_call(f->machine, start_of_owner, f);
+    until(f, SECOND);
+    f->n_results = 0;
+    assert_int_equal(f->status, 0);
+    machine_call(f->machine, enter_and_stand_still, f);
+    until(f, SECOND + LEASE_MS * MS);
+    assert_int_equal(f->n_results, 1);
+    assert_int_equal(f->status, 0);
+    assert_true(f->valid_ms >= LEAST_MS);
+    machine_call(f->machine, close_client, f);
+    until(f, HOUR);
     assert_nothing_left(f);
 }
