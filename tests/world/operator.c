@@ -175,6 +175,21 @@ static void on_peer(void *arg)
     peer_gives_back(arg);
 }
 
+/* In our way of writing a lock, or in another one. */
+static void peer_asks(struct site *site, const char *name, const char *lease, bool as_hash)
+{
+    struct server *server = site->world->servers[site->index];
+    const char *const words[] = {"SET", name, site->world->peer.token, "NX", "PX", lease};
+    struct model_value value;
+
+    if (!as_hash) {
+        (void)model_do(model_of(site), server_wall_us(server), words, 6);
+    } else if (!model_look(model_of(site), name, strlen(name), server_wall_us(server), &value)) {
+        (void)command(site, "HSET", name, site->world->peer.token, "1");
+        (void)command(site, "PEXPIRE", name, lease, NULL);
+    }
+}
+
 static void peer_takes(struct world *world, const struct plan_fault *fault)
 {
     struct peer *peer = &world->peer;
@@ -189,10 +204,9 @@ static void peer_takes(struct world *world, const struct plan_fault *fault)
     (void)snprintf(lease, sizeof(lease), "%llu", (unsigned long long)(lease_us / MS));
     for (uint32_t i = 0; i < world->plan->n_servers; i++) {
         struct site *site = &world->sites[i];
-        const char *const words[] = {"SET", name, peer->token, "NX", "PX", lease};
 
         if (!peer_can_ask(site) || (!fault->all && i != fault->server)) continue;
-        (void)model_do(model_of(site), server_wall_us(world->servers[i]), words, 6);
+        peer_asks(site, name, lease, fault->nth % 3 == 0);
         votes += peer_holds(site, name, peer->token);
         look_again(site);
     }
