@@ -148,7 +148,7 @@ static const char *script_refusal(const struct call *call)
 static size_t write_number(char *ret, lua_Number number)
 {
     if (number > -WHOLE_MAX && number < WHOLE_MAX && number == (lua_Number)(int64_t)number &&
-        (number != 0 || !signbit(number)))
+        (number != 0 || signbit(number) == 0))
         return write_decimal(ret, (int64_t)number);
     return (size_t)snprintf(ret, DIGITS, "%.17g", number);
 }

@@ -406,7 +406,7 @@ static void enter_and_stand_still(void *arg)
 
     assert_int_equal(quorlock_new(&inner, f->client, &key, 1, &lease), 0);
     assert_int_equal(quorlock_acquire(inner, on_result, f), 0);
-    machine_stall(f->machine, 2 * (LEASE_MS - LEAST_MS) * MS, false);
+    machine_stall(f->machine, 2 * MS * (LEASE_MS - LEAST_MS), false);
 }
 
 WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)

@@ -110,7 +110,8 @@ static void start(const struct process *outer, const char *name, const char *how
     if (pipe(ends) != 0) _exit(STATUS_TROUBLE);
     if (fork() != 0) {
         close(ends[1]);
-        (void)!read(ends[0], &byte, 1); /* until it is up, and closes its end */
+        /* Until it is up, and closes its end. */
+        if (read(ends[0], &byte, 1) < 0) _exit(STATUS_TROUBLE);
         close(ends[0]);
         return;
     }
