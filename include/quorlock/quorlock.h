@@ -324,7 +324,7 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * owners. Further errors, or results of a handle that queued: LOST (the owner lost these keys, and has not
  * released all its holds yet), INVAL (the owner holds, or waits for, another list that shares a key with this
  * one; fencing is wanted and the outermost hold has no token; the lease is longer than the guard of a node
- * allows).
+ * allows), STATE (it would have to be renewed first, and max_hold_ms has ended its renewal).
  */
 QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 
