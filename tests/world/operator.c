@@ -13,24 +13,23 @@
 #define ODD_AGAIN_US      2000u
 #define OPERATOR_AGAIN_US 300000u
 
-static struct model *model_of(struct site *site)
+struct model *site_model(struct site *site)
 {
     return server_model(site->world->servers[site->index]);
 }
 
-static const char *command(struct site *site, const char *a, const char *b, const char *c, const char *d)
+const char *site_command(struct site *site, const char *a, const char *b, const char *c, const char *d)
 {
     const char *const words[] = {a, b, c, d};
     size_t n = 0;
 
     while (n < 4 && words[n] != NULL) n++;
-    return model_do(model_of(site), server_wall_us(site->world->servers[site->index]), words, n);
+    return model_do(site_model(site), server_wall_us(site->world->servers[site->index]), words, n);
 }
 
 /* ---- servers ---- */
 
-/* Keys came or went without a command. */
-static void look_again(struct site *site)
+void site_look_again(struct site *site)
 {
     for (uint32_t key = 0; key < site->world->plan->n_keys; key++) {
         const char *name = world_full_key(site->world, key);
@@ -52,7 +51,7 @@ static void start(struct site *site)
     if (site->memory != SERVER_KEEPS) judge_forgets(site);
     if (world->phase != PHASE_FAULTS || world_now(world) >= world->plan->active_us) site->loading_us = 0;
     server_start(world->servers[site->index], site->memory, site->new_replid, site->loading_us);
-    look_again(site);
+    site_look_again(site);
 }
 
 static void on_back(void *arg)
@@ -79,32 +78,32 @@ static void crash(struct site *site, const struct plan_fault *fault, uint64_t un
 
 static void end_connections(struct site *site)
 {
-    (void)command(site, "CLIENT", "KILL", "TYPE", "normal");
-    (void)command(site, "CLIENT", "KILL", "TYPE", "pubsub");
+    (void)site_command(site, "CLIENT", "KILL", "TYPE", "normal");
+    (void)site_command(site, "CLIENT", "KILL", "TYPE", "pubsub");
 }
 
 /* The rest of a flip: the server is a master again, with the memory of before. */
 static void flip_back(struct site *site, const struct plan_fault *fault)
 {
     struct world *world = site->world;
-    struct model_manners *manners = model_manners(model_of(site));
+    struct model_manners *manners = model_manners(site_model(site));
 
     manners->replica = false;
     if (site->down || site->snapshot == NULL) return;
     TRACE(world, "server %u  is a master again, with older memory", site->index);
     site->late = true;
     judge_forgets(site);
-    model_load(model_of(site), site->snapshot);
+    model_load(site_model(site), site->snapshot);
     manners->replid = rng_mix(world->plan->seed, ++world->runs);
     for (uint32_t i = 0; i <= world->plan->n_machines && fault->kind == FAULT_FLIP; i++)
         net_break(world->net, i, site->index, false, 0);
-    look_again(site);
+    site_look_again(site);
 }
 
 static void snapshot(struct site *site)
 {
     if (site->snapshot != NULL) model_forget(site->snapshot);
-    site->snapshot = model_save(model_of(site));
+    site->snapshot = model_save(site_model(site));
     server_snapshot(site->world->servers[site->index]);
 }
 
@@ -114,7 +113,7 @@ static void step_clock(struct site *site, int64_t by_us)
 
     if (by_us < 0) {
         site->stepped_back = true;
-        model_expire(model_of(site), server_wall_us(world->servers[site->index]));
+        model_expire(site_model(site), server_wall_us(world->servers[site->index]));
     }
     skew_step(server_clock(world->servers[site->index]), world_now(world), by_us);
 }
@@ -127,96 +126,14 @@ static bool leave_odd(struct site *site, const struct plan_fault *fault)
     struct server *server = world->servers[site->index];
     struct model_value value;
 
-    if (site->down || model_look(model_of(site), name, strlen(name), server_wall_us(server), &value)) return false;
+    if (site->down || model_look(site_model(site), name, strlen(name), server_wall_us(server), &value)) return false;
     switch (fault->nth % 3) {
-    case 0: (void)command(site, "SET", name, "odd", NULL); break;
-    case 1: (void)command(site, "HSET", name, "odd", "1"); break;
-    default: (void)command(site, "RPUSH", name, "odd", NULL); break;
+    case 0: (void)site_command(site, "SET", name, "odd", NULL); break;
+    case 1: (void)site_command(site, "HSET", name, "odd", "1"); break;
+    default: (void)site_command(site, "RPUSH", name, "odd", NULL); break;
     }
-    look_again(site);
+    site_look_again(site);
     return true;
-}
-
-/* ---- a plain peer: takes, holds for a while, gives back; it knows no guard ---- */
-
-static bool peer_can_ask(struct site *site)
-{
-    const struct model_manners *manners = model_manners(model_of(site));
-
-    return !site->down && world_now(site->world) >= site->frozen_until_us && !manners->replica && !manners->busy &&
-           !manners->loading && !manners->full && !manners->misconf;
-}
-
-static bool peer_holds(struct site *site, const char *name, const char *token)
-{
-    struct server *server = site->world->servers[site->index];
-    struct model_value value;
-
-    return model_look(model_of(site), name, strlen(name), server_wall_us(server), &value) && value.owner != NULL &&
-           value.owner_length == strlen(token) && memcmp(value.owner, token, value.owner_length) == 0;
-}
-
-static void peer_gives_back(struct world *world)
-{
-    struct peer *peer = &world->peer;
-    const char *name = world_full_key(world, peer->key);
-
-    peer->held = false;
-    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
-        struct site *site = &world->sites[i];
-
-        if (peer_can_ask(site) && peer_holds(site, name, peer->token)) (void)command(site, "DEL", name, NULL, NULL);
-        look_again(site);
-    }
-}
-
-static void on_peer(void *arg)
-{
-    peer_gives_back(arg);
-}
-
-/* In our way of writing a lock, or in another one. */
-static void peer_asks(struct site *site, const char *name, const char *lease, bool as_hash)
-{
-    struct server *server = site->world->servers[site->index];
-    const char *const words[] = {"SET", name, site->world->peer.token, "NX", "PX", lease};
-    struct model_value value;
-
-    if (!as_hash) {
-        (void)model_do(model_of(site), server_wall_us(server), words, 6);
-    } else if (!model_look(model_of(site), name, strlen(name), server_wall_us(server), &value)) {
-        (void)command(site, "HSET", name, site->world->peer.token, "1");
-        (void)command(site, "PEXPIRE", name, lease, NULL);
-    }
-}
-
-static void peer_takes(struct world *world, const struct plan_fault *fault)
-{
-    struct peer *peer = &world->peer;
-    uint64_t lease_us = world->plan->lease_ms * MS;
-    const char *name = world_full_key(world, fault->key);
-    char lease[24];
-    uint32_t votes = 0;
-
-    if (peer->moment.index != 0) return;
-    peer->key = fault->key;
-    (void)snprintf(peer->token, sizeof(peer->token), "peer-%llu", (unsigned long long)++world->runs);
-    (void)snprintf(lease, sizeof(lease), "%llu", (unsigned long long)(lease_us / MS));
-    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
-        struct site *site = &world->sites[i];
-
-        if (!peer_can_ask(site) || (!fault->all && i != fault->server)) continue;
-        peer_asks(site, name, lease, fault->nth % 3 == 0);
-        votes += peer_holds(site, name, peer->token);
-        look_again(site);
-    }
-    peer->held = votes > world->plan->n_servers / 2;
-    TRACE(world, "peer      %s key %u, on %u servers", peer->held ? "takes" : "has in part", fault->key, votes);
-    peer->until_us = world_now(world) + lease_us - lease_us / 1000 * (world->plan->drift_ppm / 900) - 3 * MS;
-    world->totals->of[TOTAL_PEER_HELD] += peer->held;
-    peer->moment = (struct moment){.happen = on_peer, .arg = world};
-    if (peer->held) judge_peer(world);
-    queue_set(&world->queue, &peer->moment, world_now(world) + lease_us / (peer->held ? 2 : 64));
 }
 
 /* ---- links ---- */
@@ -433,7 +350,7 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
 {
     struct site *site = &world->sites[fault->server];
     struct server *server = world->servers[fault->server];
-    struct model_manners *manners = model_manners(model_of(site));
+    struct model_manners *manners = model_manners(site_model(site));
     uint64_t until_us = fault->for_ever ? NEVER : run->until_us;
 
     switch (fault->kind) {
@@ -456,11 +373,11 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_STEP_BACK: step_clock(site, -(int64_t)fault->for_us); break;
     case FAULT_STEP_FORWARD: step_clock(site, (int64_t)fault->for_us); break;
     case FAULT_KILL_CLIENTS: end_connections(site); break;
-    case FAULT_FORGET_SCRIPTS: (void)command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
+    case FAULT_FORGET_SCRIPTS: (void)site_command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
     case FAULT_FLUSH:
         judge_forgets(site);
-        (void)command(site, "FLUSHALL", NULL, NULL, NULL);
-        look_again(site);
+        (void)site_command(site, "FLUSHALL", NULL, NULL, NULL);
+        site_look_again(site);
         break;
     case FAULT_ODD:
         if (!leave_odd(site, fault) && world->phase < PHASE_STOPPED)
@@ -513,7 +430,7 @@ static void end(struct fault_run *run)
     struct world *world = run->world;
     const struct plan_fault *fault = &world->plan->faults[run->index];
     struct site *site = &world->sites[fault->server];
-    struct model_manners *manners = model_manners(model_of(site));
+    struct model_manners *manners = model_manners(site_model(site));
     struct process *process = &world->processes[fault->machine];
 
     queue_set(&world->queue, &run->end, NEVER);
@@ -563,7 +480,7 @@ bool operator_is_out(const struct world *world, uint32_t server)
 
 static void read_field(struct site *site, const char *section, const char *field, char ret[64])
 {
-    const char *at = strstr(command(site, "INFO", section, NULL, NULL), field);
+    const char *at = strstr(site_command(site, "INFO", section, NULL, NULL), field);
 
     (void)snprintf(ret, 64, "%s", at == NULL ? "" : at + strlen(field));
     ret[strcspn(ret, "\r\n")] = '\0';
@@ -581,7 +498,7 @@ static void write_guard(struct site *site)
     read_field(site, "replication", "master_replid:", replid);
     (void)snprintf(guard, sizeof(guard), "1|%u|%s|%u|%s|%s|0", plan->n_servers, site->world->set_name,
                    plan->max_lease_ms, run_id, replid);
-    (void)command(site, "SET", "quorlock:guard", guard, NULL);
+    (void)site_command(site, "SET", "quorlock:guard", guard, NULL);
 }
 
 void operator_begin(struct world *world)
@@ -593,7 +510,7 @@ void operator_begin(struct world *world)
         if (plan->clients[0].guard != QUORLOCK_GUARD_OFF) write_guard(&world->sites[i]);
     }
     for (uint32_t i = 0; i < plan->n_servers; i++) {
-        model_manners(model_of(&world->sites[i]))->no_info_in_scripts = plan->no_info;
+        model_manners(site_model(&world->sites[i]))->no_info_in_scripts = plan->no_info;
         for (uint32_t machine = 0; machine <= plan->n_machines; machine++) {
             struct net_link *link = net_link(world->net, machine, i);
 
@@ -635,7 +552,7 @@ void operator_heal(struct world *world)
     for (uint32_t i = 0; i < plan->n_servers; i++) {
         struct site *site = &world->sites[i];
 
-        model_manners(model_of(site))->loading = false;
+        model_manners(site_model(site))->loading = false;
         for (uint32_t machine = 0; machine <= plan->n_machines && !plan->calm; machine++)
             net_changed(world->net, machine, i);
         start(site);

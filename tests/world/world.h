@@ -411,6 +411,16 @@ void operator_heal(struct world *);
 /* operator_is_out - that server cannot be reached, or cannot vote, for good. */
 bool operator_is_out(const struct world *, uint32_t server);
 bool operator_is_needed(const struct world *);
+/* site_model - the memory of that server. site_command: redis-cli there, words up to the first NULL; the reply.
+ * site_look_again: keys came or went there without a command of a client. */
+struct model *site_model(struct site *);
+const char *site_command(struct site *, const char *a, const char *b, const char *c, const char *d);
+void site_look_again(struct site *);
+
+/* ---- peer.c ---- */
+
+/* peer_takes - a plain peer asks for the fault's key, and gives it back later. */
+void peer_takes(struct world *, const struct plan_fault *);
 const struct model_events *operator_events(struct world *, uint32_t server);
 void operator_strike(struct process *, enum opportunity);
 
