@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -256,6 +257,40 @@ class Bad(unittest.TestCase):
         self.assertEqual(ours.stdout, theirs.stdout)
 
 
+class Source(unittest.TestCase):
+    """The preloaded connect() alone."""
+    CONNECT = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+family, bound, host = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, sys.argv[1], sys.argv[2]
+with socket.socket(family) as client:
+    if bound:
+        client.bind((bound, 0))
+    client.connect((host, server.getsockname()[1]))
+    print(client.getsockname()[0])
+"""
+
+    def source_of(self, bound, host):
+        shim = os.path.join(os.path.dirname(BIN), "lib", "source_shim.so")
+        done = subprocess.run([sys.executable, "-c", self.CONNECT, bound, host], capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False,
+                              env=os.environ | {"LD_PRELOAD": shim, "QUORLOCK_CHAOS_SOURCE": "127.0.3.1"})
+        self.assertEqual(done.stderr, "")
+        return done.stdout.strip()
+
+    def test_ipv4(self):
+        self.assertEqual(self.source_of("", "127.0.0.1"), "127.0.3.1")
+        self.assertEqual(self.source_of("127.0.3.2", "127.0.0.1"), "127.0.3.2")
+
+    def test_an_ipv6_socket_for_ipv4(self):
+        try:
+            socket.socket(socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("no IPv6 here")
+        self.assertEqual(self.source_of("", "::ffff:127.0.0.1"), "::ffff:127.0.3.1")
+        self.assertEqual(self.source_of("::ffff:127.0.3.2", "::ffff:127.0.0.1"), "::ffff:127.0.3.2")
+
+
 class Lines(unittest.TestCase):
     """The recorder alone, with one client."""
     HELLO = {"event": "hello", "version": 1}
@@ -379,7 +414,7 @@ def main():
         return 64
     BIN = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="quorlock-clients-") as FOLDER:
-        if not any(name.startswith("Lines") for name in sys.argv[2:]):
+        if not any(name.startswith(("Lines", "Source")) for name in sys.argv[2:]):
             begin_runs()
         return not unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2, exit=False).result.wasSuccessful()
 
