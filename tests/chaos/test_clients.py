@@ -147,11 +147,13 @@ def begin_runs():
         say("invoke", key=KEY)
         say("granted", key=KEY, deadline_us=time.time_ns() // 1000)
         """))
-    begin("source", "--client", client("source", """
+    elsewhere = client("source", """
         say("hello", version=1)
         server = socket.create_connection(NODE, source_address=("127.0.0.1", 0))
         time.sleep(60)
-        """))
+        """)
+    begin("source", "--client", elsewhere)
+    begin("source of a child", "--client", f"sh -c '{elsewhere}; exit 1'")
 
 
 class Examples(unittest.TestCase):
@@ -226,12 +228,13 @@ class Bad(unittest.TestCase):
                                  r"\(2000 ms\) away from \d+, now: give microseconds of CLOCK_MONOTONIC")
 
     def test_a_client_that_faults_would_pass_by(self):
-        status, output, _, _ = self.ended("source")
-        if "no packet filter here" in output or "no namespace" in output:
-            self.skipTest("faults do not part clients here")
-        self.assertEqual(status, 65, output)
-        self.assertIn("connects from 127.0.0.1, not from its own address 127.0.3.", output)
-        self.assertIn("bind its sockets to QUORLOCK_CHAOS_SOURCE", output)
+        for name in ("source", "source of a child"):
+            status, output, _, _ = self.ended(name)
+            if "no packet filter here" in output or "no namespace" in output:
+                self.skipTest("faults do not part clients here")
+            self.assertEqual(status, 65, output)
+            self.assertIn("connects from 127.0.0.1, not from its own address 127.0.3.", output)
+            self.assertIn("bind its sockets to QUORLOCK_CHAOS_SOURCE", output)
 
     def test_a_client_that_does_not_begin(self):
         done = chaos(*CALM, "--client", client("dead", "sys.exit('no such lock server')"))
