@@ -2,12 +2,12 @@
 """Which clients a comparison runs: ours, the peers of tests/interop, and what the user names."""
 import os
 import re
-import shlex
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import usage
 
 ROOT = Path(__file__).resolve().parents[2]
 INTEROP = ROOT / "tests" / "interop"
@@ -81,14 +81,10 @@ def named(text, taken):
     """What --client says: [NAME=]CMD. Raises ValueError with the remedy."""
     match = NAMED.fullmatch(text)
     name, command = match.groups() if match else ("", text)
-    words = shlex.split(command)
-    path = shutil.which(words[0]) if words else None
-    if not path:
-        raise ValueError(f"--client: '{words[0] if words else text}' is no program that can be run; give its path, or "
-                         "install it")
+    words = usage.command(command)
     name = base = name or re.sub(r"[^A-Za-z0-9._-]", "-", os.path.basename(words[min(1, len(words) - 1)]))
     number = 1
     while name in taken:
         number += 1
         name = f"{base}-{number}"
-    return Contender(name, name, "As its command line says.", [os.path.abspath(path), *words[1:]])
+    return Contender(name, name, "As its command line says.", words)
