@@ -23,7 +23,6 @@ KINDS = {
 }
 # Outside the assumptions these may happen: they are counted, and only then.
 TOLERATED_OUTSIDE = {"overlap", "token-duplicate", "token-order"}
-TERMINAL = {"refused", "lost", "released"}
 
 
 @dataclass
@@ -39,6 +38,7 @@ class Operation:
     end: str = None  # refused, lost, released, killed
     status: str = ""
     writes: int = 0
+    overtaken: bool = False  # another owner was granted the key in its window
 
     @property
     def window_end_us(self):
@@ -286,6 +286,7 @@ def _judge_overlaps(verdict, key, grants):
         if reaching and operation.granted_us < reaching.window_end_us:
             until_us = min(reaching.window_end_us, operation.window_end_us)
             shared_ms = max(0, until_us - operation.granted_us) / 1000
+            reaching.overtaken = True
             verdict.add("overlap", operation.granted_us,
                         f"{seconds(verdict, operation.granted_us)}: {operation.client} is granted {key} while "
                         f"{reaching.client} is still valid (granted {seconds(verdict, reaching.granted_us)}, "
