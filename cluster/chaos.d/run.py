@@ -17,7 +17,7 @@ from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
 from recorder import Recorder
 from sources import check_sources
-from system import Client, ClientTrouble, Filter, Links, Node, Trouble, free_ports, now_us
+from system import Client, ClientTrouble, Filter, Links, Node, Trouble, free_ports, now_us, wait_until
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # beyond max_lease, until when a grant must come after healing
@@ -148,13 +148,10 @@ class System:
         """All faults have undone themselves; this makes sure and waits until every node may vote."""
         if self.filter:
             self.filter.clear()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + BACK_TO_NORMAL_SECONDS + self.max_lease_ms / 1000
-        while any(node.state != "up" for node in self.nodes):
-            if loop.time() > until:
-                states = ", ".join(f"{node.number} {node.state}" for node in self.nodes)
-                raise Trouble(f"nodes do not come back to normal: {states}")
-            await asyncio.sleep(0.05)
+        limit = BACK_TO_NORMAL_SECONDS + self.max_lease_ms / 1000
+        if not await wait_until(lambda: all(node.state == "up" for node in self.nodes), limit):
+            states = ", ".join(f"{node.number} {node.state}" for node in self.nodes)
+            raise Trouble(f"nodes do not come back to normal: {states}")
 
     async def end_clients(self):
         await self.greet()
