@@ -160,6 +160,7 @@ class Cell(World):
             self.wait("quorlock says so", lambda: "the command is stopped, for it wants the terminal" in self.said())
         else:
             self.wait("the command has the foreground", lambda: self.foreground() == self.pid["outer"])
+            self.wait("the command reads", lambda: is_settled(self.pid["outer"]))
 
     def arrange_halt(self):
         self.wait_for_front()
@@ -506,7 +507,8 @@ class Cell(World):
             self.check(self.values() == [b"another"] * 3, "the other client has lost its lock")
             self.let_in()
         else:
-            self.check(self.group_is_gone(), "the command runs")
+            self.check(self.is_gone(self.pid["outer"]), "the command runs")
+            self.wait("the command's group is gone", self.group_is_gone)
         self.finish("apart")
 
     def lost(self):
