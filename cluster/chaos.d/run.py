@@ -37,13 +37,20 @@ class System:
         self.commands = options.commands
         self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
         self.bin, self.server = options.bin, options.server
-        self.shims, self.source_shim = options.shims, options.source_shim
+        self.shims = {name: self.preloadable(path) for name, path in options.shims.items()}
+        self.source_shim = self.preloadable(options.source_shim)
         self.recorder = Recorder(folder / "history.jsonl", self.keys, options.max_lease)
         self.survived, self.hits = {}, {}
         self.setup = 0  # how often the set of nodes was changed
         self.nodes, self.clients = [], []
         self.links, self.filter = None, Filter() if private and options.filter else None
         self.begun = self.sources_due = 0.0
+
+    def preloadable(self, path):
+        """The same file by a name without a blank or a colon, which LD_PRELOAD cannot hold."""
+        link = self.folder / path.name
+        link.symlink_to(path)
+        return link
 
     def program(self, name):
         return self.bin / name

@@ -271,7 +271,7 @@ class Client:
                 "FENCE": int(system.fence), "SOURCE": self.address, "VERBOSE": int(system.verbose),
                 "SEED": (system.seed * 1000003 + self.number * 1009 + self.lives) % 2 ** 53}
         environment = dict(os.environ) | {f"QUORLOCK_CHAOS_{name}": str(value) for name, value in told.items()}
-        if self.address and system.source_shim:
+        if self.address:
             environment["LD_PRELOAD"] = f"{system.source_shim} {environment.get('LD_PRELOAD', '')}".strip()
         return environment
 

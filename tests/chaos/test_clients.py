@@ -93,6 +93,15 @@ def examples():
     return {name: (command, why) for name, (command, why) in found.items()}
 
 
+def copy_of_programs():
+    """In a folder whose name has a blank."""
+    folder = Path(FOLDER, "a b")
+    for name in ("bin/chaos_client", "bin/chaos_proxy", "bin/quorlock", "lib/source_shim.so", "lib/clock_shim.so"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.join(os.path.dirname(BIN), name), folder / name)
+    return str(folder / "bin")
+
+
 def begin_runs():
     """All runs of this file, so that they go side by side."""
     def begin(name, *words):
@@ -113,6 +122,7 @@ def begin_runs():
     begin("mixed", "--clients", "4", "--client", os.path.join(BIN, "chaos_client"), "--client",
           f"{sys.executable} {ROOT}/cluster/examples/example.py")
     begin("plain", "--plain", "--client", f"{sys.executable} {ROOT}/cluster/examples/example.py")
+    begin("blank", "--bin", copy_of_programs(), "--faults", "clock-strobe")
     begin("never", "--max-lease-ms", "1000", "--client", client("never", """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         say("hello", version=1)
@@ -187,6 +197,10 @@ class Examples(unittest.TestCase):
     def test_several_programs(self):
         programs = self.assert_sound("mixed")[1]
         self.assertEqual({program.split()[0] for program in programs}, {"quorlock", "example.py"})
+
+    def test_a_folder_with_a_blank(self):
+        """What is preloaded must be found there: else no clock moves, and clients are taken for unbound ones."""
+        self.assert_sound("blank")
 
     def test_plain_processes(self):
         self.assert_sound("plain")
