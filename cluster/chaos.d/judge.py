@@ -21,6 +21,7 @@ KINDS = {
     "liveness": "no grant after everything had healed",
     "breach": "the client saw the library break its word",
 }
+EXAMPLES = 10  # of each kind, in the words for a person
 # Outside the assumptions these may happen: they are counted, and only then.
 TOLERATED_OUTSIDE = {"overlap", "token-duplicate", "token-order"}
 
@@ -425,7 +426,7 @@ def milliseconds(us):
     return "-" if us is None else f"{us / 1000:.1f} ms"
 
 
-def describe(verdict, examples=10):
+def describe(verdict):
     """The verdict as lines a person reads."""
     counts = verdict.counts
 
@@ -458,9 +459,9 @@ def describe(verdict, examples=10):
         for kind, count in sorted(verdict.kinds(tolerated).items()):
             lines.append(f"{title}: {count} x {kind}: {KINDS[kind]}")
             shown = [v for v in verdict.violations if v.kind == kind and v.tolerated == tolerated]
-            lines += [f"    {violation.text}" for violation in shown[:examples]]
-            if count > examples:
-                lines.append(f"    and {count - examples} more")
+            lines += [f"    {violation.text}" for violation in shown[:EXAMPLES]]
+            if count > EXAMPLES:
+                lines.append(f"    and {count - EXAMPLES} more")
     failed = sum(verdict.kinds(False).values())
     if failed:
         lines.append(f"verdict: VIOLATED, {failed} times")

@@ -189,14 +189,14 @@ class System:
                 await asyncio.sleep(0.05)
 
 
-async def progress(system, faults, every=PROGRESS_SECONDS):
+async def progress(system, faults):
     loop = asyncio.get_running_loop()
     last = loop.time()
     while True:
         await asyncio.sleep(0.2)
         system.check_alive()
         check_sources(system)
-        if loop.time() - last >= every:
+        if loop.time() - last >= PROGRESS_SECONDS:
             last = loop.time()
             states = [f"node {n.number} {n.state}" for n in system.nodes if n.state != "up"]
             say(f"{last - system.begun:6.0f} s  {system.recorder.grants} grants, {sum(system.survived.values())} of "

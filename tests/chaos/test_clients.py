@@ -52,9 +52,9 @@ def client(name, body):
     return f"{sys.executable} {path}"
 
 
-def chaos(*words, timeout=LIMIT_S):
+def chaos(*words):
     return subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", BIN, *words], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=timeout, check=False)
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
 
 def run(name, *words):

@@ -176,12 +176,12 @@ class World:
 
     # ---- processes ----
 
-    def spawn(self, words, group=None, stdin=None, stdout=None, env=None):
+    def spawn(self, words, group=None, stdin=None, stdout=None):
         """A process in a group of its own (0), in that of another, or in this one's."""
         pid = os.fork()
         if pid == 0:
             try:
-                self.become(words, group, stdin, stdout, env or self.environment())
+                self.become(words, group, stdin, stdout)
             finally:
                 os._exit(98)
         if group is not None:
@@ -191,14 +191,14 @@ class World:
                 pass
         return pid
 
-    def become(self, words, group, stdin, stdout, env):
+    def become(self, words, group, stdin, stdout):
         die_with_us()
         if group is not None:
             os.setpgid(0, group)
         for fd, new in [(stdin, 0), (stdout, 1)]:
             os.dup2(fd if fd is not None else os.open("/dev/null", os.O_RDWR), new)
         os.dup2(os.open(self.path("err"), os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-        self.execute(words, env)
+        self.execute(words, self.environment())
 
     def execute(self, words, env):
         """With the signals of a fresh login: whoever runs the tests may ignore some."""
