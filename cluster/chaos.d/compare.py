@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """cluster/chaos compare: several clients under the very same faults, and one page that shows how they did."""
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -20,10 +21,12 @@ import history
 import judge
 import output
 import page
+import usage
 from measure import measure
 from system import die_with_parent
+from usage import Parser, number
 
-EX_USAGE, EX_SOFTWARE = 64, 70
+EX_SOFTWARE = 70
 FORMAT = 1
 TRIES = 2
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
@@ -47,21 +50,11 @@ PROGRESS = re.compile(r"\s*\d+ s  \d+ grants")
 
 
 class Failed(Exception):
-    """One client's run could not be judged."""
+    """One client's run could not be judged, or cannot be done at all."""
 
-
-def number(low, high):
-    def read(text):
-        if not text.isdigit() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
-        return int(text)
-    return read
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        print(f"cluster/chaos compare: {message}; see cluster/chaos compare --help", file=sys.stderr)
-        sys.exit(EX_USAGE)
+    def __init__(self, text, status=EX_SOFTWARE):
+        super().__init__(text)
+        self.status = status
 
 
 def parser():
@@ -108,16 +101,20 @@ def check(made, options):
         options.rounds = {"chosen": (CHOSEN, options.faults, f"--faults {options.faults}")}
     if options.seconds // len(options.rounds) < 3:
         made.error(f"--seconds: {options.seconds} is too short for {len(options.rounds)} rounds of at least 3 s")
-    for name in ("report", "json"):
-        path = getattr(options, name)
-        if path and (os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.abspath(path)))):
-            made.error(f"--{name}: {path} is no file that can be written")
     if options.source and not (Path(options.source) / INDEX).exists():
         made.error(f"--from: there is no {INDEX} in {options.source}; --keep {options.source} writes it")
     if options.source and options.keep:
         made.error("--keep: the histories are kept in that folder already; leave one of --keep and --from out")
-    if options.keep:
-        Path(options.keep).mkdir(parents=True, exist_ok=True)
+    try:
+        for name in ("report", "json"):
+            if getattr(options, name):
+                usage.output(f"--{name}", getattr(options, name))
+        if options.keep:
+            with contextlib.suppress(OSError):
+                Path(options.keep).mkdir(parents=True, exist_ok=True)
+            usage.output("--keep", options.keep, is_folder=True)
+    except ValueError as error:
+        made.error(str(error))
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(1, 10**6)
 
@@ -192,11 +189,11 @@ def run_some(options, contender, kind, path):
     return failed
 
 
-def plan_of(options, contender, kind):
-    done = subprocess.run([str(CHAOS), "--bin", str(options.bin), *arguments(options, contender, kind), "--plan"],
+def plan_of(options, kind):
+    done = subprocess.run([str(CHAOS), "--bin", str(options.bin), *arguments(options, contenders.OURS, kind), "--plan"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
-        raise Failed(done.stderr.strip())
+        raise Failed(done.stderr.strip(), done.returncode)
     return done.stdout.splitlines()
 
 
@@ -221,7 +218,7 @@ def machine(options):
             "quorlock": first_line(str(options.bin / "quorlock"), "--version")}
 
 
-def run_all(options, chosen, folder):
+def run_all(options, chosen, plans, folder):
     """Every client in every round; writes the index of the folder as it goes."""
     made = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     index = {"format": FORMAT, "made": made, "machine": machine(options), "seed": options.seed, "nodes": options.nodes,
@@ -232,8 +229,7 @@ def run_all(options, chosen, folder):
                                  "missing": contender.missing, "command": shlex.join(map(str, contender.command)),
                                  "runs": {}})
     for kind, (title, _, text) in options.rounds.items():
-        index["rounds"][kind] = {"title": title, "text": text,
-                                 "plan": plan_of(options, contenders.OURS, kind)}
+        index["rounds"][kind] = {"title": title, "text": text, "plan": plans[kind]}
         for contender, entry in zip(chosen, index["clients"]):
             if contender.missing:
                 continue
@@ -327,15 +323,20 @@ def main(words):
             return show(options, Path(options.source))
         with tempfile.TemporaryDirectory(prefix="quorlock-compare-") as temporary:
             folder = Path(options.keep or temporary)
+            # What cluster/chaos refuses ends it before any package is brought.
+            plans = {kind: plan_of(options, kind) for kind in options.rounds}
             chosen = choose(made, options)
             output.say(f"compare: {', '.join(contender.title for contender in chosen)}; seed {options.seed}, "
                        f"{options.seconds} s a client in {len(options.rounds)} rounds")
-            run_all(options, chosen, folder)
+            run_all(options, chosen, plans, folder)
             return show(options, folder)
     except KeyboardInterrupt:
         print("compare: interrupted", file=sys.stderr)
         return 130
-    except (Failed, history.Malformed, ValueError, OSError) as error:
+    except Failed as why:
+        print(f"compare: {why}", file=sys.stderr)
+        return why.status
+    except (history.Malformed, ValueError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return EX_SOFTWARE
     except output.Unwritten as what:

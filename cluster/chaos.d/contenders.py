@@ -2,12 +2,12 @@
 """Which clients a comparison runs: ours, the peers of tests/interop, and what the user names."""
 import os
 import re
-import shlex
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import usage
 
 ROOT = Path(__file__).resolve().parents[2]
 INTEROP = ROOT / "tests" / "interop"
@@ -28,23 +28,23 @@ OURS = Contender("quorlock", "quorlock", (
     "The program of this tree with its defaults: restart guard on each connection, fencing tokens, renewal at a third "
     "of the lease, the same max lease for all."))
 
-# (its title, its folder, its name there, how it is used)
+# By its name there: (its title, its folder, how it is used)
 PEERS = {
-    "redsync": ("redsync", "redsync", "redsync", (
+    "redsync": ("redsync", "redsync", (
         "NewMutex with its own drift and timeout factors. Until, which its documentation names in place of Valid, is "
         "looked at before each access; Extend at half of the lease, without WithSetNXOnExtend, for a lock that is "
         "gone may be another's. The pools have time limits, without which one frozen server would stop everything.")),
-    "node-redlock": ("node-redlock", "node-redlock", "node-redlock", (
+    "node-redlock": ("node-redlock", "node-redlock", (
         "acquire and extend with its own drift factor; the lock's expiration is looked at before each access, and it "
         "is extended at half of the lease. Not using(), whose signal is aborted only after the validity has ended. "
         "One try for each acquire, with its own pauses between them: it counts the validity of all tries from the "
         "first one.")),
-    "redisson-redlock": ("Redisson RedLock", "redisson", "redisson-redlock", (
+    "redisson-redlock": ("Redisson RedLock", "redisson", (
         "One Redisson instance for each server; tryLock with a lease time, after which the lock is released by "
         "itself, so that its owner may look at the clock before each access. It tells no validity: the lease counts "
         "from the return of tryLock, less 1 % and 2 ms. Without a lease time its watchdog renews, but tells nobody "
         "when it cannot. So it has no jobs that are longer than the lease, which one in ten of the others' is.")),
-    "redisson-multilock": ("Redisson MultiLock", "redisson", "redisson-multilock", (
+    "redisson-multilock": ("Redisson MultiLock", "redisson", (
         "As RedLock, but every server must say yes.")),
 }
 
@@ -55,9 +55,9 @@ def peers(build, names):
     import peers as known  # pylint: disable=import-outside-toplevel
     found = []
     for name in names:
-        title, package, program, how = PEERS[name]
+        title, package, how = PEERS[name]
         folder = build / "tests" / "interop" / package
-        contender = Contender(name, title, how, [str(INTEROP / "client.py"), program, str(folder)])
+        contender = Contender(name, title, how, [str(INTEROP / "client.py"), name, str(folder)])
         contender.missing = prepare(known.peer_named(package, folder), package, folder)
         found.append(contender)
     return found
@@ -81,14 +81,10 @@ def named(text, taken):
     """What --client says: [NAME=]CMD. Raises ValueError with the remedy."""
     match = NAMED.fullmatch(text)
     name, command = match.groups() if match else ("", text)
-    words = shlex.split(command)
-    path = shutil.which(words[0]) if words else None
-    if not path:
-        raise ValueError(f"--client: '{words[0] if words else text}' is no program that can be run; give its path, or "
-                         "install it")
+    words = usage.command(command)
     name = base = name or re.sub(r"[^A-Za-z0-9._-]", "-", os.path.basename(words[min(1, len(words) - 1)]))
     number = 1
     while name in taken:
         number += 1
         name = f"{base}-{number}"
-    return Contender(name, name, "As its command line says.", [os.path.abspath(path), *words[1:]])
+    return Contender(name, name, "As its command line says.", words)

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The descriptors of a client: of its program, and of all that this started."""
 import contextlib
-import os
 import resource
-from pathlib import Path
 
-from sources import inodes
+from sources import inodes, processes
 
 
 class Descriptors:
@@ -13,19 +11,13 @@ class Descriptors:
         self.group = client.process.pid
         self.limits = {}
 
-    def pids(self):
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if os.getpgid(int(folder.name)) == self.group:
-                    yield int(folder.name)
-
     def sockets(self):
         """How many are open."""
-        return sum(len(set(inodes(pid))) for pid in self.pids())
+        return sum(len(set(inodes(pid))) for pid in processes(self.group))
 
     def exhaust(self):
         """Nothing more can be opened; what is open stays open."""
-        for pid in self.pids():
+        for pid in processes(self.group):
             with contextlib.suppress(ProcessLookupError):
                 self.limits[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, self.limits[pid][1]))

@@ -52,6 +52,28 @@ def clock(second, total):
     return f"{second} s" if total < 120 else f"{second // 60}:{second % 60:02d}"
 
 
+def fault_colour(kind):
+    """Of a fault on its node; None where the node's state shows it already, or nothing does."""
+    family = FAMILY.get(kind)
+    return None if family in ("down", "paused") else family
+
+
+def axis(total, room, y, x):
+    """The time below a drawing; x: where a second is."""
+    return "".join(f'<path class="tick" d="M{number(x(second))} {y}v4"/>'
+                   + words(x(second), y + 16, clock(second, total), "note", "middle")
+                   for second in range(0, int(total) + 1, tick_seconds(total, room)))
+
+
+def area(counts, high, base, height, x):
+    """Counts as steps; x: where step number i begins."""
+    points = [f"{number(x(0))},{base}"]
+    for i, count in enumerate(counts):
+        top = number(base - count / max(high, 1) * height)
+        points += [f"{number(x(i))},{top}", f"{number(x(i + 1))},{top}"]
+    return f'<polygon class="area" points="{" ".join(points)} {number(x(len(counts)))},{base}"/>'
+
+
 def patterns(prefix):
     """Hatches for what stands still."""
     return (f'<defs><pattern id="{prefix}hatch" width="5" height="5" patternUnits="userSpaceOnUse" '
@@ -89,7 +111,7 @@ class Overview:
             x = self.x(self.picture.healed_us)
             self.parts.append(f'<line class="healed" x1="{number(x)}" x2="{number(x)}" y1="6" y2="{y}"/>'
                               + words(x - 4, 15, "all healed", "note", "end"))
-        self.axis(y)
+        self.parts.append(axis(self.total, 12, y, lambda second: LABEL + second * self.scale))
         self.parts.append(f'<rect id="view" class="view" x="{LABEL}" y="{top - 3}" width="0" height="{y - top + 2}"/>')
         return (f'<svg id="overview" viewBox="0 0 {OVERVIEW_WIDTH} {y + 22}" role="img" '
                 f'aria-label="The whole run">{patterns("o")}{"".join(self.parts)}</svg>')
@@ -103,13 +125,8 @@ class Overview:
                 bins[int(self.picture.seconds(operation.granted_us) / step)] += 1
         high = max(max(bins), 1)
         base = y + self.strip
-        points = [f"{LABEL},{base}"]
-        for i, count in enumerate(bins):
-            top = base - count / high * (self.strip - 10)
-            for edge in (i, i + 1):
-                points.append(f"{number(min(LABEL + edge * step * self.scale, OVERVIEW_WIDTH))},{number(top)}")
-        points.append(f"{OVERVIEW_WIDTH},{base}")
-        self.parts.append(f'<polygon class="area" points="{" ".join(points)}"/>'
+        self.parts.append(area(bins, high, base, self.strip - 10,
+                               lambda i: min(LABEL + i * step * self.scale, OVERVIEW_WIDTH))
                           + words(LABEL - 8, base - 2, "grants/s", "name", "end")
                           + words(LABEL - 8, y + 14, f"{high / step:.0f}", "note", "end"))
 
@@ -121,10 +138,10 @@ class Overview:
             thin = 2 if span.state == "up" else 0
             self.parts.append(box(x, y + thin, width, SMALL_HEIGHT - 2 * thin, STATE_CLASS.get(span.state, "up")))
         for span in lane.faults:
-            if FAMILY.get(span.state) in ("down", "paused", None):
-                continue
-            x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
-            self.parts.append(box(x, y + 1, width, SMALL_HEIGHT - 2, FAMILY[span.state], span.title))
+            colour = fault_colour(span.state)
+            if colour:
+                x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
+                self.parts.append(box(x, y + 1, width, SMALL_HEIGHT - 2, colour, span.title))
 
     def client(self, lane, y):
         self.parts.append(words(LABEL - 8, y + SMALL_HEIGHT - 1, lane.name, "name", "end"))
@@ -168,12 +185,6 @@ class Overview:
                 self.parts.append(f'<path class="{names}-line" d="M{number(x)} {top}V{bottom}"/>')
             self.parts.append(f'<path class="{names}-flag" d="M{number(x - 4)} {top - 6}h8l-4 7z">'
                               f'<title>{escape(violation.text)}</title></path>')
-
-    def axis(self, y):
-        step = tick_seconds(self.total, 12)
-        for second in range(0, int(self.total) + 1, step):
-            x = LABEL + second * self.scale
-            self.parts.append(f'<path class="tick" d="M{number(x)} {y}v4"/>' + words(x, y + 16, clock(second, self.total), "note", "middle"))
 
 
 class Detail:

@@ -7,7 +7,7 @@ import subprocess
 
 from descriptors import Descriptors
 from plan import KINDS
-from system import Trouble, launch, now_us, wait_gone
+from system import Trouble, launch, now_us, wait_gone, wait_until
 
 STALL_SECONDS = 4      # how long a client may take until its next write, to be stopped there
 HIT_SECONDS = 10       # how much longer a fault lasts that has hit nothing yet
@@ -30,15 +30,6 @@ async def until_hit(fault, hits):
     """As long as planned, and on until it has hit something; returns hits()."""
     await hold(fault)
     return await wait_until(hits, HIT_SECONDS)
-
-
-async def wait_until(reached, seconds):
-    """Waits for that, no longer than so many seconds; returns what it was in the end."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while not reached() and loop.time() < end:
-        await asyncio.sleep(0.02)
-    return reached()
 
 
 def total(counters):
@@ -305,7 +296,7 @@ async def disk_full_until_end(node, fault, room):
     """True: the server did end, and not by our signal."""
     node.set_disk(room_bytes=room)
     try:
-        ended = await wait_until(lambda: node.process.poll() is not None, fault.for_ms / 1000 + HIT_SECONDS)
+        ended = await wait_gone(node.process, fault.for_ms / 1000 + HIT_SECONDS)
         if ended:
             node.turn("down")
             await hold(fault)
@@ -423,11 +414,8 @@ async def pause_writer(system, fault):
     without a write in that time is stopped anywhere."""
     channel = system.client(fault.clients[0]).channel
     channel.hold_next_write()
-    loop = asyncio.get_running_loop()
-    until = loop.time() + STALL_SECONDS
     try:
-        while not channel.holding.is_set() and loop.time() < until:
-            await asyncio.sleep(0.005)
+        await wait_until(channel.holding.is_set, STALL_SECONDS)
         await pause_client(system, fault)
     finally:
         channel.let_go()

@@ -21,9 +21,9 @@ KINDS = {
     "liveness": "no grant after everything had healed",
     "breach": "the client saw the library break its word",
 }
+EXAMPLES = 10  # of each kind, in the words for a person
 # Outside the assumptions these may happen: they are counted, and only then.
 TOLERATED_OUTSIDE = {"overlap", "token-duplicate", "token-order"}
-TERMINAL = {"refused", "lost", "released"}
 
 
 @dataclass
@@ -39,6 +39,7 @@ class Operation:
     end: str = None  # refused, lost, released, killed
     status: str = ""
     writes: int = 0
+    overtaken: bool = False  # another owner was granted the key in its window
 
     @property
     def window_end_us(self):
@@ -286,6 +287,7 @@ def _judge_overlaps(verdict, key, grants):
         if reaching and operation.granted_us < reaching.window_end_us:
             until_us = min(reaching.window_end_us, operation.window_end_us)
             shared_ms = max(0, until_us - operation.granted_us) / 1000
+            reaching.overtaken = True
             verdict.add("overlap", operation.granted_us,
                         f"{seconds(verdict, operation.granted_us)}: {operation.client} is granted {key} while "
                         f"{reaching.client} is still valid (granted {seconds(verdict, reaching.granted_us)}, "
@@ -424,7 +426,7 @@ def milliseconds(us):
     return "-" if us is None else f"{us / 1000:.1f} ms"
 
 
-def describe(verdict, examples=10):
+def describe(verdict):
     """The verdict as lines a person reads."""
     counts = verdict.counts
 
@@ -457,9 +459,9 @@ def describe(verdict, examples=10):
         for kind, count in sorted(verdict.kinds(tolerated).items()):
             lines.append(f"{title}: {count} x {kind}: {KINDS[kind]}")
             shown = [v for v in verdict.violations if v.kind == kind and v.tolerated == tolerated]
-            lines += [f"    {violation.text}" for violation in shown[:examples]]
-            if count > examples:
-                lines.append(f"    and {count - examples} more")
+            lines += [f"    {violation.text}" for violation in shown[:EXAMPLES]]
+            if count > EXAMPLES:
+                lines.append(f"    and {count - EXAMPLES} more")
     failed = sum(verdict.kinds(False).values())
     if failed:
         lines.append(f"verdict: VIOLATED, {failed} times")

@@ -68,22 +68,32 @@ def _states(events, kind, name, end_us):
     return spans
 
 
-def _faults(picture, events):
+def faults_of(events):
+    """(begin, end) of each fault; end: None where it never ended."""
     begun = {}
     for event in events:
         if event.event != "fault":
             continue
         if event.fields.get("phase") == "begin":
             begun[event.number("id")] = event
-            continue
-        first = begun.pop(event.number("id"), None)
-        if first:
-            _place_fault(picture, first, event.t_us)
+        elif event.number("id") in begun:
+            yield begun.pop(event.number("id")), event
+    yield from ((first, None) for first in begun.values())
+
+
+def targets(fault):
+    """Whom the begin of a fault names."""
+    fields = fault.fields
+    return ", ".join([f"c{n}" for n in fields.get("clients", [])] + [f"node {n}" for n in fields.get("nodes", [])])
+
+
+def _faults(picture, events):
+    for first, last in faults_of(events):
+        _place_fault(picture, first, last.t_us if last else picture.end_us)
+        if last:
             kind = first.fields["kind"]
             picture.survived[kind] = picture.survived.get(kind, 0) + 1
-            _add_hits(picture, kind, event.fields.get("hits", {}))
-    for first in begun.values():
-        _place_fault(picture, first, picture.end_us)
+            _add_hits(picture, kind, last.fields.get("hits", {}))
 
 
 def _add_hits(picture, kind, hits):
@@ -97,10 +107,9 @@ def _add_hits(picture, kind, hits):
 def _place_fault(picture, first, to_us):
     fields = first.fields
     kind = fields.get("kind", "?")
-    where = ", ".join([f"c{n}" for n in fields.get("clients", [])] + [f"node {n}" for n in fields.get("nodes", [])])
     known = {"t_us", "event", "phase", "id", "kind", "nodes", "clients", "at_ms"}
     detail = "".join(f", {name.replace('_', ' ')} {value}" for name, value in fields.items() if name not in known)
-    title = (f"{WORDS.get(kind, kind)} ({kind}): {where}{detail}; "
+    title = (f"{WORDS.get(kind, kind)} ({kind}): {targets(first)}{detail}; "
              f"{picture.seconds(first.t_us):.2f} to {picture.seconds(to_us):.2f} s")
     lanes = {lane.name: lane for lane in picture.nodes + picture.clients}
     for number in fields.get("nodes", []):

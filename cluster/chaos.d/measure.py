@@ -43,22 +43,9 @@ def is_told(operation):
 def never_told(verdict):
     """Operations whose lock ended, or was another's, while they held it, and that it told nothing. One that was killed
     could not be told."""
-    overtaken = overtaken_operations(verdict.operations)
     return [operation for operation in verdict.operations
             if operation.granted_us is not None and operation.end in ("lost", "released") and not is_told(operation)
-            and (operation.end == "lost" or operation.end_us > operation.deadline_us or id(operation) in overtaken)]
-
-
-def overtaken_operations(operations):
-    """Those in whose window another owner was granted the key."""
-    found, reaching = set(), {}
-    for operation in sorted((o for o in operations if o.granted_us is not None), key=lambda o: o.granted_us):
-        earlier = reaching.get(operation.key)
-        if earlier and operation.granted_us < earlier.window_end_us:
-            found.add(id(earlier))
-        if earlier is None or operation.window_end_us > earlier.window_end_us:
-            reaching[operation.key] = operation
-    return found
+            and (operation.end == "lost" or operation.end_us > operation.deadline_us or operation.overtaken)]
 
 
 def after_healing(events, verdict):

@@ -6,8 +6,8 @@ from html import escape
 import plan
 from drawing import box, patterns
 from judge import KINDS
-from lanes import paint
-from report import STYLE, plural, swatch
+from lanes import faults_of, paint, targets
+from report import document, legend, plural
 from strips import BEFORE_US, Moment, Strips, bins
 
 LISTED_MAX = 8
@@ -77,11 +77,6 @@ MOMENT_SIGNS = [
     (f'{patterns("l")}<rect width="26" height="12" fill="url(#lhatch)"/>', "stopped"),
     (box(0.5, 0.5, 25, 11, "mdead"), "killed"), (box(0, 4, 26, 3, "part"), "cut off from some"),
     (box(0, 0, 26, 12, "violation"), "what broke")]
-
-
-def legend(signs):
-    items = "".join(f"<span>{swatch(sign)}{escape(text)}</span>" for sign, text in signs)
-    return f'<div class="legend">{items}</div>'
 
 
 def told(ms):
@@ -159,25 +154,17 @@ def round_section(index, judged, kind):
 
 def faults_around(events, violation, start_us):
     """Rows of the faults that were under way before the violation, or had just ended."""
-    begun, found = {}, []
-    for event in (event for event in events if event.event == "fault"):
-        if event.fields.get("phase") == "begin":
-            begun[event.number("id")] = event
-        elif event.number("id") in begun:
-            found.append((begun.pop(event.number("id")), event.t_us))
-    found += [(first, violation.t_us + BEFORE_US) for first in begun.values()]
+    found = [(first, last.t_us if last else violation.t_us + BEFORE_US) for first, last in faults_of(events)]
     near = [fault for fault in found if fault[0].t_us <= violation.t_us and fault[1] > violation.t_us - BEFORE_US]
     rows = "".join(fault_row(first, to_us, start_us) for first, to_us in sorted(near, key=lambda fault: fault[0].t_us))
     return f'<table class="faults">{rows}</table>' if rows else ""
 
 
 def fault_row(first, to_us, start_us):
-    fields = first.fields
-    kind = fields.get("kind", "?")
-    where = [f"c{n}" for n in fields.get("clients", [])] + [f"node {n}" for n in fields.get("nodes", [])]
+    kind = first.fields.get("kind", "?")
     text = plan.KINDS[kind].text if kind in plan.KINDS else ""
     when = f"{(first.t_us - start_us) / 1e6:.3f} to {(to_us - start_us) / 1e6:.3f} s"
-    return (f'<tr><td>{when}</td><td>{escape(kind)}</td><td>{escape(", ".join(where))}</td>'
+    return (f'<tr><td>{when}</td><td>{escape(kind)}</td><td>{escape(targets(first))}</td>'
             f'<td class="soft">{escape(text)}</td></tr>')
 
 
@@ -263,10 +250,7 @@ def render(index, judged):
     rounds = "".join(round_section(index, judged, kind) for kind in index["rounds"])
     meta = " · ".join(filter(None, (index["made"], machine["quorlock"], machine["server"],
                                     plural(machine["cores"], "core"), machine["processor"], machine["system"])))
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)} - quorlock chaos</title><style>{STYLE}{MORE_STYLE}</style></head>
-<body><main>
+    return document(title, f"""<main>
 <p class="kicker">quorlock: cluster/chaos compare</p>
 <h1>{escape(title)}</h1>
 <p class="lead">Each lock is used by {index["processes"]} processes that contend for {plural(index["keys"], "key")} on
@@ -280,5 +264,4 @@ believed, and when, is judged afterwards by one program that does not know whose
 {meanings()}
 <footer>Drawn by cluster/chaos compare from the histories that the clients wrote; cluster/check judges the same files,
 and any program that keeps to quorlock-chaos(7) can take part.</footer>
-</main></body></html>
-"""
+</main>""", MORE_STYLE)

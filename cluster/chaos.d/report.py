@@ -153,31 +153,39 @@ def figures(verdict, picture):
         f'<div class="figure {name}"><b>{escape(value)}</b><span>{escape(text)}</span></div>' for name, value, text in tiles) + "</section>"
 
 
-def swatch(inner):
-    return f'<svg width="26" height="12">{inner}</svg>'
+def document(title, body, more_style=""):
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)} - quorlock chaos</title><style>{STYLE}{more_style}</style></head>
+<body>{body}</body></html>
+"""
 
 
-def legend(picture):
-    items = [(swatch(box(0, 0, 26, 12, f"hold k{i % KEY_COLOURS}")), f"holds {key}") for i, key in enumerate(picture.keys[:KEY_COLOURS])]
-    items += [
-        (swatch('<path class="line wait k0" stroke-width="3" d="M0 6h26"/>'), "waits"),
-        (swatch(box(0.5, 0.5, 25, 11, "promise k0")), "promised to a killed client"),
-        (swatch('<path class="mark lost" d="M9 12h8l-4 -9z"/>'), "loss of the lock"),
-        (swatch('<path class="mark stale" d="M9 1h8l-4 9z"/>'), "stale access refused"),
-        (swatch(box(0, 0, 26, 12, "dstopped")), "stopped"),
-        (swatch(box(0.5, 0.5, 25, 11, "ddead")), "client gone"),
-        (swatch(box(0, 4, 26, 4, "up")), "node up"),
-        (swatch(box(0, 0, 26, 12, "down")), "server down"),
-        (swatch(box(0, 0, 26, 12, "quarantine")), "quarantined"),
-        (swatch(box(0, 0, 26, 12, "cut")), "cut, replies lost"),
-        (swatch(box(0, 0, 26, 12, "slow")), "slow, lossy"),
-        (swatch(box(0, 0, 26, 12, "part")), "cut off from some"),
-        (swatch(box(0, 0, 26, 12, "refuse")), "refuses writes"),
-        (swatch('<path class="mark step" d="M13 0l5 6l-5 6l-5 -6z"/>'), "clock stepped back, or FLUSHALL"),
-        (swatch(box(0, 0, 26, 12, "clock")), "clock ahead"),
-        (swatch(box(0, 0, 26, 12, "violation") + box(1, 1, 24, 10, "violation-frame")), "violation"),
+def legend(signs):
+    items = "".join(f'<span><svg width="26" height="12">{sign}</svg>{escape(text)}</span>' for sign, text in signs)
+    return f'<div class="legend">{items}</div>'
+
+
+def signs_of(picture):
+    keys = [(box(0, 0, 26, 12, f"hold k{i % KEY_COLOURS}"), f"holds {key}") for i, key in enumerate(picture.keys[:KEY_COLOURS])]
+    return keys + [
+        ('<path class="line wait k0" stroke-width="3" d="M0 6h26"/>', "waits"),
+        (box(0.5, 0.5, 25, 11, "promise k0"), "promised to a killed client"),
+        ('<path class="mark lost" d="M9 12h8l-4 -9z"/>', "loss of the lock"),
+        ('<path class="mark stale" d="M9 1h8l-4 9z"/>', "stale access refused"),
+        (box(0, 0, 26, 12, "dstopped"), "stopped"),
+        (box(0.5, 0.5, 25, 11, "ddead"), "client gone"),
+        (box(0, 4, 26, 4, "up"), "node up"),
+        (box(0, 0, 26, 12, "down"), "server down"),
+        (box(0, 0, 26, 12, "quarantine"), "quarantined"),
+        (box(0, 0, 26, 12, "cut"), "cut, replies lost"),
+        (box(0, 0, 26, 12, "slow"), "slow, lossy"),
+        (box(0, 0, 26, 12, "part"), "cut off from some"),
+        (box(0, 0, 26, 12, "refuse"), "refuses writes"),
+        ('<path class="mark step" d="M13 0l5 6l-5 6l-5 -6z"/>', "clock stepped back, or FLUSHALL"),
+        (box(0, 0, 26, 12, "clock"), "clock ahead"),
+        (box(0, 0, 26, 12, "violation") + box(1, 1, 24, 10, "violation-frame"), "violation"),
     ]
-    return '<div class="legend">' + "".join(f"<span>{sign}{escape(text)}</span>" for sign, text in items) + "</div>"
 
 
 def told(verdict, picture):
@@ -261,10 +269,7 @@ def render(events, verdict):
     mood, sign, title, explanation = headline(verdict)
     side, strip, scale = Detail(picture, verdict).draw()
     notes = "".join(f"<p class=soft>{escape(note)}</p>" for note in verdict.notes)
-    return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)} - quorlock chaos</title><style>{STYLE}</style></head>
-<body><main>
+    return document(title, f"""<main>
 <header class="{mood}"><div class="seal">{sign}</div><div><h1>{escape(title)}</h1><p>{escape(explanation)}</p>
 <p class="soft">{escape(circumstances(picture.run, verdict, picture))}</p>{notes}</div></header>
 {figures(verdict, picture)}
@@ -273,8 +278,7 @@ def render(events, verdict):
 <div class="card">{Overview(picture, verdict).draw()}</div>
 <h2 id="detail">Every step</h2><p class="soft">Scroll sideways; hover for what happened.</p>
 <div class="card strip">{side}<div class="scroll" data-scale="{scale:.3f}" data-label="64" data-total="{picture.seconds(picture.end_us):.3f}">{strip}</div></div>
-{legend(picture)}
+{legend(signs_of(picture))}
 <div class="columns">{fault_table(picture)}<div>{handover_chart(verdict)}{client_table(verdict, picture)}</div></div>
 <footer>Drawn by cluster/chaos of quorlock from the history that the clients wrote; <code>cluster/check</code> judges the same history.</footer>
-</main><script>{SCRIPT}</script></body></html>
-"""
+</main><script>{SCRIPT}</script>""")

@@ -17,7 +17,7 @@ from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
 from recorder import Recorder
 from sources import check_sources
-from system import Client, ClientTrouble, Filter, Links, Node, Trouble, free_ports, now_us
+from system import Client, ClientTrouble, Filter, Links, Node, Trouble, free_ports, now_us, wait_until
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # beyond max_lease, until when a grant must come after healing
@@ -37,13 +37,20 @@ class System:
         self.commands = options.commands
         self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
         self.bin, self.server = options.bin, options.server
-        self.shims, self.source_shim = options.shims, options.source_shim
+        self.shims = {name: self.preloadable(path) for name, path in options.shims.items()}
+        self.source_shim = self.preloadable(options.source_shim)
         self.recorder = Recorder(folder / "history.jsonl", self.keys, options.max_lease)
         self.survived, self.hits = {}, {}
         self.setup = 0  # how often the set of nodes was changed
         self.nodes, self.clients = [], []
         self.links, self.filter = None, Filter() if private and options.filter else None
         self.begun = self.sources_due = 0.0
+
+    def preloadable(self, path):
+        """The same file by a name without a blank or a colon, which LD_PRELOAD cannot hold."""
+        link = self.folder / path.name
+        link.symlink_to(path)
+        return link
 
     def program(self, name):
         return self.bin / name
@@ -148,13 +155,10 @@ class System:
         """All faults have undone themselves; this makes sure and waits until every node may vote."""
         if self.filter:
             self.filter.clear()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + BACK_TO_NORMAL_SECONDS + self.max_lease_ms / 1000
-        while any(node.state != "up" for node in self.nodes):
-            if loop.time() > until:
-                states = ", ".join(f"{node.number} {node.state}" for node in self.nodes)
-                raise Trouble(f"nodes do not come back to normal: {states}")
-            await asyncio.sleep(0.05)
+        limit = BACK_TO_NORMAL_SECONDS + self.max_lease_ms / 1000
+        if not await wait_until(lambda: all(node.state == "up" for node in self.nodes), limit):
+            states = ", ".join(f"{node.number} {node.state}" for node in self.nodes)
+            raise Trouble(f"nodes do not come back to normal: {states}")
 
     async def end_clients(self):
         await self.greet()
@@ -185,14 +189,14 @@ class System:
                 await asyncio.sleep(0.05)
 
 
-async def progress(system, faults, every=PROGRESS_SECONDS):
+async def progress(system, faults):
     loop = asyncio.get_running_loop()
     last = loop.time()
     while True:
         await asyncio.sleep(0.2)
         system.check_alive()
         check_sources(system)
-        if loop.time() - last >= every:
+        if loop.time() - last >= PROGRESS_SECONDS:
             last = loop.time()
             states = [f"node {n.number} {n.state}" for n in system.nodes if n.state != "up"]
             say(f"{last - system.begun:6.0f} s  {system.recorder.grants} grants, {sum(system.survived.values())} of "

@@ -8,6 +8,7 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,16 +37,22 @@ static int bind_source(int fd, const struct sockaddr *address)
     return bind(fd, (struct sockaddr *)&mapped, sizeof(mapped));
 }
 
+/* A program may bind its sockets itself. */
+static bool is_bound(int fd)
+{
+    struct sockaddr_storage own = {0};
+    socklen_t length = sizeof(own);
+
+    if (getsockname(fd, (struct sockaddr *)&own, &length) != 0) return true;
+    if (own.ss_family == AF_INET) return ((struct sockaddr_in *)&own)->sin_addr.s_addr != INADDR_ANY;
+    return own.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)&own)->sin6_addr) == 0;
+}
+
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
-    struct sockaddr_storage own;
-    socklen_t own_length = sizeof(own);
     int one = 1;
 
-    memset(&own, 0, sizeof(own));
-    /* A program that binds its sockets itself has done so. */
-    if (source_address.s_addr != INADDR_ANY && getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 &&
-        (own.ss_family != AF_INET || ((struct sockaddr_in *)&own)->sin_addr.s_addr == INADDR_ANY)) {
+    if (source_address.s_addr != INADDR_ANY && !is_bound(fd)) {
         /* Else each of our ports would be taken for all nodes at once. */
         (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
         if (bind_source(fd, address.__sockaddr__) != 0) return -1;

@@ -29,6 +29,14 @@ def connections(fronts):
     return found
 
 
+def processes(group):
+    """Of a client: its program, which leads the group, and all that this started."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getpgid(int(folder.name)) == group:
+                yield int(folder.name)
+
+
 def inodes(pid):
     """Of the sockets that a process has open."""
     with contextlib.suppress(OSError):
@@ -46,7 +54,8 @@ def check_sources(system):
     system.sources_due = time.monotonic() + EVERY_SECONDS
     found = connections({(node.front_host, node.front_port) for node in system.nodes})
     for client in system.clients:
-        for local in (found.get(inode, client.address) for inode in inodes(client.process.pid)):
+        for inode in (inode for pid in processes(client.process.pid) for inode in inodes(pid)):
+            local = found.get(inode, client.address)
             if local != client.address:
                 raise ClientTrouble(f"client {client.name} connects from {local}, not from its own address {client.address}, "
                                     "so that faults would pass it by: bind its sockets to QUORLOCK_CHAOS_SOURCE")

@@ -2,7 +2,7 @@
 """Draws a comparison as SVG: the plan and each client's grants on one axis, and the moment at which a lock broke."""
 from html import escape
 
-from drawing import FAMILY, KEY_COLOURS, STATE_CLASS, box, clock, number, patterns, tick_seconds, words
+from drawing import KEY_COLOURS, STATE_CLASS, area, axis, box, fault_colour, number, patterns, words
 from lanes import WORDS, merged
 
 WIDTH, LABEL = 1120, 118
@@ -34,8 +34,8 @@ class Strips:
             for span in merged(states, 1e6 / self.scale):
                 self.block(picture, span, STATE_CLASS[span.state])
             for span in lane.faults:
-                if FAMILY.get(span.state) not in ("down", "paused", None) and span.state not in PARTED:
-                    self.block(picture, span, FAMILY[span.state])
+                if fault_colour(span.state) and span.state not in PARTED:
+                    self.block(picture, span, fault_colour(span.state))
             self.y += LANE + 4
         self.y += 8
 
@@ -49,12 +49,8 @@ class Strips:
         self.parts.append(words(LABEL - 10, self.y + STRIP / 2 + 4, title, "name", "end"))
         counts = bins(verdict, self.seconds)
         step = self.seconds / len(counts)
-        points = [f"{LABEL},{base}"]
-        for i, count in enumerate(counts):
-            top = number(base - count / max(high, 1) * (STRIP - 12))
-            points += [f"{number(self.x(i * step))},{top}", f"{number(self.x((i + 1) * step))},{top}"]
-        self.parts.append(f'<polygon class="area" points="{" ".join(points)} {WIDTH},{base}"/>'
-                          f'<path class="tick" d="M{LABEL} {base}H{WIDTH}"/>')
+        self.parts.append(area(counts, high, base, STRIP - 12, lambda i: self.x(i * step))
+                          + f'<path class="tick" d="M{LABEL} {base}H{WIDTH}"/>')
         for violation in [v for v in verdict.violations if v.kind in ("overlap", "stale-write")][:MARKS_MAX]:
             x = self.x((violation.t_us - verdict.start_us) / 1e6)
             title = f"<title>{escape(violation.text)}</title>"
@@ -67,12 +63,9 @@ class Strips:
         self.y = base + GAP
 
     def draw(self, name):
-        step = tick_seconds(self.seconds, 14)
-        axis = "".join(f'<path class="tick" d="M{number(self.x(s))} {self.y}v4"/>'
-                       + words(self.x(s), self.y + 16, clock(s, self.seconds), "note", "middle")
-                       for s in range(0, int(self.seconds) + 1, step))
+        self.parts.append(axis(self.seconds, 14, self.y, self.x))
         return (f'<svg class="wide" viewBox="0 0 {WIDTH + 24} {self.y + 22}" role="img" aria-label="The plan, and the '
-                f'grants of each client">{patterns(name)}{"".join(self.parts)}{axis}</svg>')
+                f'grants of each client">{patterns(name)}{"".join(self.parts)}</svg>')
 
 
 def bins(verdict, seconds):
@@ -127,8 +120,8 @@ class Moment:
         for span in faults:
             if span.state in PARTED:
                 self.edge(span)
-            elif FAMILY.get(span.state) not in ("down", "paused", None):
-                self.bar(span, FAMILY[span.state], 2, WORDS.get(span.state, span.state))
+            elif fault_colour(span.state):
+                self.bar(span, fault_colour(span.state), 2, WORDS.get(span.state, span.state))
         for span in states:
             if span.state in ("down", "paused"):
                 self.bar(span, span.state, 1, span.state, "light" if span.state == "down" else "dark")

@@ -11,7 +11,6 @@ import socket
 import struct
 import subprocess
 import time
-from pathlib import Path
 
 from history import VERSION
 
@@ -43,21 +42,17 @@ def launch(arguments, **more):
     return subprocess.Popen([str(a) for a in arguments], preexec_fn=die_with_parent, start_new_session=True, **more)
 
 
-async def wait_gone(process, timeout):
-    """True when the process has ended within so many seconds."""
-    until = time.monotonic() + timeout
-    while process.poll() is None:
-        if time.monotonic() > until:
-            return False
+async def wait_until(reached, seconds):
+    """Waits for that, no longer than so many seconds; returns what it was in the end."""
+    end = time.monotonic() + seconds
+    while not reached() and time.monotonic() < end:
         await asyncio.sleep(0.01)
-    return True
+    return reached()
 
 
-def process_state(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (OSError, IndexError):
-        return "X"
+async def wait_gone(process, seconds):
+    """True when the process has ended within so many seconds."""
+    return await wait_until(lambda: process.poll() is not None, seconds)
 
 
 def free_ports(count):
@@ -276,7 +271,7 @@ class Client:
                 "FENCE": int(system.fence), "SOURCE": self.address, "VERBOSE": int(system.verbose),
                 "SEED": (system.seed * 1000003 + self.number * 1009 + self.lives) % 2 ** 53}
         environment = dict(os.environ) | {f"QUORLOCK_CHAOS_{name}": str(value) for name, value in told.items()}
-        if self.address and system.source_shim:
+        if self.address:
             environment["LD_PRELOAD"] = f"{system.source_shim} {environment.get('LD_PRELOAD', '')}".strip()
         return environment
 
@@ -327,11 +322,8 @@ class Client:
 
     async def record_death(self):
         """After the last line that it wrote."""
-        until = time.monotonic() + 5
-        while not self.channel.ended:
-            if time.monotonic() > until:
-                raise Trouble(f"client {self.name} is gone, but a process that it started keeps its standard output open")
-            await asyncio.sleep(0.005)
+        if not await wait_until(lambda: self.channel.ended, 5):
+            raise Trouble(f"client {self.name} is gone, but a process that it started keeps its standard output open")
         self.system.tell("killed", client=self.name)
         self.system.tell("client", client=self.name, state="dead")
 

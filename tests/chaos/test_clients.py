@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -51,9 +52,9 @@ def client(name, body):
     return f"{sys.executable} {path}"
 
 
-def chaos(*words, timeout=LIMIT_S):
+def chaos(*words):
     return subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", BIN, *words], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=timeout, check=False)
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
 
 def run(name, *words):
@@ -92,6 +93,15 @@ def examples():
     return {name: (command, why) for name, (command, why) in found.items()}
 
 
+def copy_of_programs():
+    """In a folder whose name has a blank."""
+    folder = Path(FOLDER, "a b")
+    for name in ("bin/chaos_client", "bin/chaos_proxy", "bin/quorlock", "lib/source_shim.so", "lib/clock_shim.so"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.join(os.path.dirname(BIN), name), folder / name)
+    return str(folder / "bin")
+
+
 def begin_runs():
     """All runs of this file, so that they go side by side."""
     def begin(name, *words):
@@ -112,6 +122,7 @@ def begin_runs():
     begin("mixed", "--clients", "4", "--client", os.path.join(BIN, "chaos_client"), "--client",
           f"{sys.executable} {ROOT}/cluster/examples/example.py")
     begin("plain", "--plain", "--client", f"{sys.executable} {ROOT}/cluster/examples/example.py")
+    begin("blank", "--bin", copy_of_programs(), "--faults", "clock-strobe")
     begin("never", "--max-lease-ms", "1000", "--client", client("never", """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         say("hello", version=1)
@@ -146,11 +157,13 @@ def begin_runs():
         say("invoke", key=KEY)
         say("granted", key=KEY, deadline_us=time.time_ns() // 1000)
         """))
-    begin("source", "--client", client("source", """
+    elsewhere = client("source", """
         say("hello", version=1)
         server = socket.create_connection(NODE, source_address=("127.0.0.1", 0))
         time.sleep(60)
-        """))
+        """)
+    begin("source", "--client", elsewhere)
+    begin("source of a child", "--client", f"sh -c '{elsewhere}; exit 1'")
 
 
 class Examples(unittest.TestCase):
@@ -184,6 +197,10 @@ class Examples(unittest.TestCase):
     def test_several_programs(self):
         programs = self.assert_sound("mixed")[1]
         self.assertEqual({program.split()[0] for program in programs}, {"quorlock", "example.py"})
+
+    def test_a_folder_with_a_blank(self):
+        """What is preloaded must be found there: else no clock moves, and clients are taken for unbound ones."""
+        self.assert_sound("blank")
 
     def test_plain_processes(self):
         self.assert_sound("plain")
@@ -225,12 +242,13 @@ class Bad(unittest.TestCase):
                                  r"\(2000 ms\) away from \d+, now: give microseconds of CLOCK_MONOTONIC")
 
     def test_a_client_that_faults_would_pass_by(self):
-        status, output, _, _ = self.ended("source")
-        if "no packet filter here" in output or "no namespace" in output:
-            self.skipTest("faults do not part clients here")
-        self.assertEqual(status, 65, output)
-        self.assertIn("connects from 127.0.0.1, not from its own address 127.0.3.", output)
-        self.assertIn("bind its sockets to QUORLOCK_CHAOS_SOURCE", output)
+        for name in ("source", "source of a child"):
+            status, output, _, _ = self.ended(name)
+            if "no packet filter here" in output or "no namespace" in output:
+                self.skipTest("faults do not part clients here")
+            self.assertEqual(status, 65, output)
+            self.assertIn("connects from 127.0.0.1, not from its own address 127.0.3.", output)
+            self.assertIn("bind its sockets to QUORLOCK_CHAOS_SOURCE", output)
 
     def test_a_client_that_does_not_begin(self):
         done = chaos(*CALM, "--client", client("dead", "sys.exit('no such lock server')"))
@@ -254,6 +272,40 @@ class Bad(unittest.TestCase):
         self.assertEqual((ours.returncode, theirs.returncode), (0, 0))
         self.assertTrue(ours.stdout)
         self.assertEqual(ours.stdout, theirs.stdout)
+
+
+class Source(unittest.TestCase):
+    """The preloaded connect() alone."""
+    CONNECT = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+family, bound, host = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, sys.argv[1], sys.argv[2]
+with socket.socket(family) as client:
+    if bound:
+        client.bind((bound, 0))
+    client.connect((host, server.getsockname()[1]))
+    print(client.getsockname()[0])
+"""
+
+    def source_of(self, bound, host):
+        shim = os.path.join(os.path.dirname(BIN), "lib", "source_shim.so")
+        done = subprocess.run([sys.executable, "-c", self.CONNECT, bound, host], capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False,
+                              env=os.environ | {"LD_PRELOAD": shim, "QUORLOCK_CHAOS_SOURCE": "127.0.3.1"})
+        self.assertEqual(done.stderr, "")
+        return done.stdout.strip()
+
+    def test_ipv4(self):
+        self.assertEqual(self.source_of("", "127.0.0.1"), "127.0.3.1")
+        self.assertEqual(self.source_of("127.0.3.2", "127.0.0.1"), "127.0.3.2")
+
+    def test_an_ipv6_socket_for_ipv4(self):
+        try:
+            socket.socket(socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("no IPv6 here")
+        self.assertEqual(self.source_of("", "::ffff:127.0.0.1"), "::ffff:127.0.3.1")
+        self.assertEqual(self.source_of("::ffff:127.0.3.2", "::ffff:127.0.0.1"), "::ffff:127.0.3.2")
 
 
 class Lines(unittest.TestCase):
@@ -379,7 +431,7 @@ def main():
         return 64
     BIN = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="quorlock-clients-") as FOLDER:
-        if not any(name.startswith("Lines") for name in sys.argv[2:]):
+        if not any(name.startswith(("Lines", "Source")) for name in sys.argv[2:]):
             begin_runs()
         return not unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2, exit=False).result.wasSuccessful()
 

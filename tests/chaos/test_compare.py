@@ -187,7 +187,11 @@ class Alone(unittest.TestCase):
                             (["--rounds", "third"], "'third' is no round"),
                             (["--seconds", "5"], "too short for 2 rounds"),
                             (["--from", "/nonexistent"], "no compare.json"),
-                            (["--report", "/nonexistent/page.html"], "no file that can be written"),
+                            (["--report", "/nonexistent/page.html"], "no folder that can be written to"),
+                            (["--keep", "/dev/null"], "no folder that can be written to"),
+                            (["--faults", "rain"], "'rain' is no fault"),
+                            (["--lease-ms", "long"], "'long' is not MIN-MAX"),
+                            (["--nodes", "²"], "'²' is not a number from 1 to 9"),
                             (["--client", "x="], "no program"),
                             (["--client", "/nonexistent/program"], "no program that can be run")):
             done = compare(*words)

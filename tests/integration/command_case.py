@@ -22,6 +22,7 @@ LIMIT_S = 20  # for anything that must happen at all
 WHOLE_LIMIT_S = 500  # CTest's own is shorter; this one ends a run by hand
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
+STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
 
 
 def die_with_us():
@@ -55,8 +56,38 @@ def state(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
             return f.read().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return "Z"
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(word) for word in f.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def first_named(name, pids):
+    """The first of these processes that has the name and has not ended, or None."""
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/comm", encoding="latin-1") as f:
+                if f.read() == name + "\n" and state(pid) not in "ZX":
+                    return pid
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return None
+
+
+def warden_of(pid):
+    """Of that quorlock: its warden's process id, or None."""
+    return first_named("quorlock-warden", children(pid))
+
+
+def now_s():
+    """By the clock of leases and wardens."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Server:
@@ -249,18 +280,23 @@ class Bootstrapped(Case):
         self.bootstrap()
 
 
-def main():
-    """Runs the tests of the program that imported this: PROGRAM PATH_TO_quorlock [TEST...]"""
+def begin(prefix, usage):
+    """Reads the first argument and starts the servers."""
     global QUORLOCK, FOLDER
     if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
-        sys.exit("usage: PROGRAM PATH_TO_quorlock [TEST...]")
+        sys.exit(f"usage: PROGRAM PATH_TO_quorlock {usage}")
     QUORLOCK = os.path.abspath(sys.argv[1])
-    FOLDER = tempfile.mkdtemp(prefix="quorlock-command-")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    FOLDER = tempfile.mkdtemp(prefix=prefix)
     signal.alarm(WHOLE_LIMIT_S)
     atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
     atexit.register(stop_all)
     for number in range(3):
         SERVERS.append(Server(FOLDER, number))
+
+
+def main():
+    """Runs the tests of the program that imported this: PROGRAM PATH_TO_quorlock [TEST...]"""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    begin("quorlock-command-", "[TEST...]")
     unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
 

@@ -6,7 +6,6 @@ A row is a state of quorlock and of its command, and whom a signal is for; a col
 what must happen by the manual. Each signal of a class is a cell of its own: real processes, real servers, a key of its
 own. Each worker runs one cell at a time. It adopts orphans, so it sees every process that a cell leaves behind.
 """
-import atexit
 import concurrent.futures
 import faulthandler
 import multiprocessing
@@ -23,7 +22,8 @@ import traceback
 from collections import Counter, namedtuple
 
 import command_case
-from command_case import LIBC, LIMIT_S, SERVERS, Server, die_with_us, state, stop_all, wait_for
+from command_case import (LIBC, LIMIT_S, SERVERS, STOOD_STILL_S, Server, children, die_with_us, now_s, state, stop_all,
+                          warden_of, wait_for)
 
 # The classes of signals, in the order of the columns.
 CLASSES = {
@@ -42,7 +42,6 @@ PING, END = signal.SIGRTMIN + 8, signal.SIGRTMIN + 9  # as supervised.c has them
 UNSEEN = (signal.SIGSTOP, signal.SIGKILL)  # by the process that gets them
 PR_SET_CHILD_SUBREAPER = 36
 TRIES = 8
-STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
 LEASE_S, RELEASE_LIMIT_S = 30, 15  # renewed at every third: no lock ends by itself within the limit
 TURN_S = 0.01
 FAILED_MAX = 12
@@ -58,18 +57,6 @@ class Disturbed(Exception):
 
 def number_of(name):
     return int(getattr(signal, "SIG" + name))
-
-
-def now_s():
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except FileNotFoundError:
-        return []
 
 
 def descendants(pid):
@@ -176,10 +163,7 @@ class World:
         return self.seen.get(name, Counter())[number]
 
     def is_gone(self, pid):
-        try:
-            return pid in self.status or state(pid) in "ZX"
-        except ProcessLookupError:  # in between
-            return True
+        return pid in self.status or state(pid) in "ZX"
 
     def has_ended(self, name):
         return self.is_gone(self.pid[name])
@@ -192,12 +176,12 @@ class World:
 
     # ---- processes ----
 
-    def spawn(self, words, group=None, stdin=None, stdout=None, env=None):
+    def spawn(self, words, group=None, stdin=None, stdout=None):
         """A process in a group of its own (0), in that of another, or in this one's."""
         pid = os.fork()
         if pid == 0:
             try:
-                self.become(words, group, stdin, stdout, env or self.environment())
+                self.become(words, group, stdin, stdout)
             finally:
                 os._exit(98)
         if group is not None:
@@ -207,14 +191,14 @@ class World:
                 pass
         return pid
 
-    def become(self, words, group, stdin, stdout, env):
+    def become(self, words, group, stdin, stdout):
         die_with_us()
         if group is not None:
             os.setpgid(0, group)
         for fd, new in [(stdin, 0), (stdout, 1)]:
             os.dup2(fd if fd is not None else os.open("/dev/null", os.O_RDWR), new)
         os.dup2(os.open(self.path("err"), os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-        self.execute(words, env)
+        self.execute(words, self.environment())
 
     def execute(self, words, env):
         """With the signals of a fresh login: whoever runs the tests may ignore some."""
@@ -241,15 +225,7 @@ class World:
                 "--", *self.supervised("outer", how, *more)]
 
     def warden(self):
-        """The warden's process id, or None."""
-        for pid in children(self.pid["quorlock"]):
-            try:
-                with open(f"/proc/{pid}/comm", encoding="latin-1") as f:
-                    if f.read() == "quorlock-warden\n" and not self.is_gone(pid):
-                        return pid
-            except FileNotFoundError:
-                pass
-        return None
+        return warden_of(self.pid["quorlock"])
 
     def kill(self, name, number):
         """It may have ended."""
@@ -304,6 +280,31 @@ class World:
         for server in self.servers:
             server.ask("ACL", "SETUSER", self.user, "-@scripting", "-pexpire")
         return self.lock_ends_s()
+
+    def lose(self):
+        """Returns when the lock ends, once the command's group has its SIGTERM for that."""
+        over_s = self.refuse_renewals()
+        for name in ("outer", "inner"):
+            self.wait(f"{name} has its SIGTERM", lambda name=name: self.count(name, signal.SIGTERM))
+            # The signal of the cell may be the same: it is counted from here.
+            self.check(self.seen[name][signal.SIGTERM] == 1, "SIGTERM came twice")
+            self.seen[name].clear()
+        return over_s
+
+    def release_unanswered(self):
+        """The command ends, and the nodes do not answer to the release."""
+        self.servers[0].freeze()
+        self.kill("outer", signal.SIGTERM)
+        self.wait("the command and the warden have ended", lambda: not children(self.pid["quorlock"]))
+        self.settle()  # the release is on its way
+        self.seen["outer"].clear()
+
+    def wait_in_grace(self, number, *names):
+        """All of them get the signal, if the grace leaves the time."""
+        for name in names:
+            self.wait(f"{name} gets the signal", lambda name=name: self.count(name, number) or self.has_ended(name))
+            if not self.count(name, number):
+                raise Disturbed("the grace was over before the signal came")
 
     def let_in(self):
         """Whoever waits for the lock, or for the node, has it now."""
@@ -483,17 +484,9 @@ def give_up(number, _):
 
 def prepare():
     """Reads the arguments, and starts the servers that all cells share: the words of the rows that are wanted."""
-    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
-        sys.exit("usage: PROGRAM PATH_TO_quorlock [WORD...]   only rows and columns with all these words")
-    command_case.QUORLOCK = os.path.abspath(sys.argv[1])
-    command_case.FOLDER = tempfile.mkdtemp(prefix="quorlock-supervision-")
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, give_up)
-    signal.alarm(command_case.WHOLE_LIMIT_S)
-    atexit.register(shutil.rmtree, command_case.FOLDER, ignore_errors=True)
-    atexit.register(stop_all)
-    for number in range(3):
-        SERVERS.append(Server(command_case.FOLDER, number))
+    command_case.begin("quorlock-supervision-", "[WORD...]   only rows and columns with all these words")
     return sys.argv[2:]
 
 

@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Bootstrapped, die_with_us, nodes, wait_for
+from command_case import SERVERS, Bootstrapped, die_with_us, wait_for
 
 MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock.1"
 

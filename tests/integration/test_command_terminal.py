@@ -92,13 +92,13 @@ class Terminal(Bootstrapped):
         drain.join(LIMIT_S)
         os.close(master)
 
-    def shell_types(self, line, lease="6s"):
+    def shell_types(self, line):
         """An interactive shell, and a line typed there, where RUN stands for quorlock run with our key."""
         self.on_terminal(*SHELL)
-        self.type(line, lease)
+        self.type(line)
 
-    def type(self, line, lease="6s"):
-        line = line.replace("RUN", f"$Q run --lease {lease} {self.key}")
+    def type(self, line):
+        line = line.replace("RUN", f"$Q run --lease 6s {self.key}")
         os.write(self.master, line.encode() + b"\n")
 
     def make(self, name):

@@ -13,11 +13,10 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from command_case import SERVERS, Bootstrapped, state, wait_for
+from command_case import SERVERS, STOOD_STILL_S, Bootstrapped, children, now_s, state, wait_for, warden_of
 
 TRIES = 8
-STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
-DISTURBED_S = 0.025  # and may be late by that
+DISTURBED_S = 0.025  # a machine that stood still may be late by that
 LEASE_S, GRACE_S, RESERVE_S = 4, 1, 0.1  # a quarter of the lease, and a tenth of that
 ALLOWANCE_S = 0.042  # for the rates of the clocks: a hundredth of the lease, and 2 ms
 
@@ -39,27 +38,6 @@ while True:
     os.write(beats, now())
     time.sleep(0.003)
 """
-
-
-def now_s():
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        return [int(word) for word in f.read().split()]
-
-
-def warden_of(process):
-    """The warden's process id, or None."""
-    for pid in children(process.pid):
-        try:
-            with open(f"/proc/{pid}/comm", encoding="latin-1") as f:
-                if f.read() == "quorlock-warden\n" and state(pid) != "Z":
-                    return pid
-        except FileNotFoundError:
-            pass
-    return None
 
 
 class Watch(threading.Thread):
@@ -117,7 +95,7 @@ class Guarded(Bootstrapped):
         return [float(line) for line in self.read(name).split()]
 
     def command_of(self, process):
-        return next(pid for pid in children(process.pid) if pid != warden_of(process))
+        return next(pid for pid in children(process.pid) if pid != warden_of(process.pid))
 
     def in_time(self, attempt):
         """attempt(): (the last beat, when the lock was over, how long the machine stood still). Where the machine
@@ -172,7 +150,7 @@ class Warden(Guarded):
         process = self.beat(script="exec {beat} beats leave")
         self.limit_descriptors(process, 0)
         command = self.command_of(process)
-        os.kill(warden_of(process), signal.SIGKILL)
+        os.kill(warden_of(process.pid), signal.SIGKILL)
         status, _, err = self.end(process)
         self.assertEqual(status, 71, err)
         self.assertIn("there is no other to be had: Too many open files", err)

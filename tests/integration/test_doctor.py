@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import resource
-import shutil
 import signal
 import socket
 import struct
@@ -13,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import unittest
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case

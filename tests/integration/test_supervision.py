@@ -14,9 +14,8 @@ import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from supervision import (CLASSES, END, JOB, LEASE_S, PING, SERVERS, STOOD_STILL_S, UNSEEN, Disturbed, World, children,
-                         main, now_s, number_of)
-from command_case import LIBC
+from supervision import CLASSES, END, JOB, LEASE_S, PING, UNSEEN, Disturbed, World, main, number_of
+from command_case import LIBC, SERVERS, STOOD_STILL_S, now_s
 
 # QUORLOCK: what it does when the signal comes.
 #   waits, held      another client holds the lock
@@ -157,7 +156,7 @@ class Cell(World):
         self.pid["warden"] = self.wait("a warden", self.warden)
         {"holds": lambda: None, "holds, 2nd warden": self.replace_warden, "late": self.arrange_failure,
          "loses": self.arrange_loss, "stopped": self.arrange_stop, "stopped long": self.arrange_stop,
-         "releases": self.arrange_release}[start]()
+         "releases": self.release_unanswered}[start]()
 
     def start(self, *how):
         """quorlock, alone or between two others in one process group."""
@@ -218,12 +217,7 @@ class Cell(World):
         self.wait("a renewal fails", lambda: "reached 0 of 3 nodes" in self.said())
 
     def arrange_loss(self):
-        self.over_s = self.refuse_renewals()
-        for name in ("outer", "inner"):
-            self.wait(f"{name} has its SIGTERM", lambda name=name: self.count(name, signal.SIGTERM))
-            # The signal of the cell may be the same: it is counted from here.
-            self.check(self.seen[name][signal.SIGTERM] == 1, "SIGTERM came twice")
-            self.seen[name].clear()
+        self.over_s = self.lose()
         if self.how == "left":
             self.wait("the command has ended", lambda: self.is_gone(self.pid["outer"]))
         self.extra.add(signal.SIGCONT)
@@ -232,13 +226,6 @@ class Cell(World):
         self.kill("quorlock", signal.SIGSTOP)
         self.wait("quorlock is stopped", lambda: self.is_stopped("quorlock"))
         self.over_s = self.lock_ends_s()
-
-    def arrange_release(self):
-        self.servers[0].freeze()
-        self.kill("outer", signal.SIGTERM)
-        self.wait("the command and the warden have ended", lambda: not children(self.pid["quorlock"]))
-        self.settle()  # the release is on its way
-        self.seen["outer"].clear()
 
     def replace_warden(self):
         first = self.pid["warden"]
@@ -409,10 +396,7 @@ class Cell(World):
 
     def lost(self):
         if self.word.startswith("got"):
-            for name in self.receivers():
-                self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n) or self.has_ended(name))
-                if not self.count(name, self.n):
-                    raise Disturbed("the grace was over before the signal came")
+            self.wait_in_grace(self.n, *self.receivers())
         if self.quorlock_is == "loses":
             self.wait("the command's group is gone", self.group_is_gone)
             self.kill("quorlock", signal.SIGCONT)

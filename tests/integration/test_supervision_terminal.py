@@ -13,8 +13,8 @@ import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from supervision import END, JOB, LEASE_S, PING, Disturbed, World, children, descendants, is_settled, main, number_of
-from command_case import die_with_us
+from supervision import END, JOB, LEASE_S, PING, Disturbed, World, descendants, is_settled, main, number_of
+from command_case import die_with_us, first_named
 
 # QUORLOCK, besides the states of test_supervision.py:
 #   halted           Ctrl-Z has stopped the command, and quorlock has the foreground; in a script it stops that too, so
@@ -149,14 +149,7 @@ class Cell(World):
             self.type(LINES[self.started])
 
     def find_quorlock(self):
-        for pid in descendants(self.pid["shell"]) + [self.pid["shell"]]:
-            try:
-                with open(f"/proc/{pid}/comm", encoding="latin-1") as f:
-                    if f.read() == "quorlock\n":
-                        return pid
-            except FileNotFoundError:
-                pass
-        return None
+        return first_named("quorlock", descendants(self.pid["shell"]) + [self.pid["shell"]])
 
     def arrange_reading(self):
         # Not before the shell has started the whole pipeline, for then it gives the job the foreground once more.
@@ -167,6 +160,7 @@ class Cell(World):
             self.wait("quorlock says so", lambda: "the command is stopped, for it wants the terminal" in self.said())
         else:
             self.wait("the command has the foreground", lambda: self.foreground() == self.pid["outer"])
+            self.wait("the command reads", lambda: is_settled(self.pid["outer"]))
 
     def arrange_halt(self):
         self.wait_for_front()
@@ -198,18 +192,11 @@ class Cell(World):
         self.wait("the lock has ended", self.is_free)
 
     def arrange_loss(self):
-        self.over_s = self.refuse_renewals()
-        for name in ("outer", "inner"):
-            self.wait(f"{name} has its SIGTERM", lambda name=name: self.count(name, signal.SIGTERM))
-            self.seen[name].clear()
+        self.over_s = self.lose()
 
     def arrange_release(self):
-        self.servers[0].freeze()
-        self.kill("outer", signal.SIGTERM)
-        self.wait("the command and the warden have ended", lambda: not children(self.pid["quorlock"]))
-        self.settle()  # the release is on its way
+        self.release_unanswered()
         self.wait("quorlock has the foreground", lambda: self.foreground() == self.pid["job"])
-        self.seen["outer"].clear()
 
     # ---- the terminal and the shell ----
 
@@ -313,10 +300,7 @@ class Cell(World):
     # ---- what must happen ----
 
     def check_got(self):
-        for name in ("outer", "inner"):
-            self.wait(f"{name} gets the signal", lambda name=name: self.count(name, self.n) or self.has_ended(name))
-            if not self.count(name, self.n):
-                raise Disturbed("the grace was over before the signal came")
+        self.wait_in_grace(self.n, "outer", "inner")
 
     def check_quiet(self):
         """Nobody got anything."""
@@ -523,7 +507,8 @@ class Cell(World):
             self.check(self.values() == [b"another"] * 3, "the other client has lost its lock")
             self.let_in()
         else:
-            self.check(self.group_is_gone(), "the command runs")
+            self.check(self.is_gone(self.pid["outer"]), "the command runs")
+            self.wait("the command's group is gone", self.group_is_gone)
         self.finish("apart")
 
     def lost(self):

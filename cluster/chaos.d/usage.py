@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the programs of cluster/ take their options, and what they say of wrong ones."""
+import argparse
+import os
+import shlex
+import shutil
+import sys
+
+EX_USAGE = 64
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(EX_USAGE)
+
+
+def number(low, high):
+    """A type for argparse."""
+    def read(text):
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+        if value is None or not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
+        return value
+    return read
+
+
+def command(text):
+    """The words of a client's command line, with the program's whole path. Raises ValueError with the remedy."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"--client: '{text}' cannot be read as a command line: {error}") from None
+    path = shutil.which(words[0]) if words else None
+    if not path:
+        raise ValueError(f"--client: '{words[0] if words else ''}' is no program that can be run; give its path, or "
+                         "install it")
+    return [os.path.abspath(path), *words[1:]]
+
+
+def output(option, path, is_folder=False):
+    """Where that option may write, as a whole path. Raises ValueError where it cannot."""
+    path = os.path.abspath(path)
+    folder = path if is_folder else os.path.dirname(path)
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise ValueError(f"{option}: {folder} is no folder that can be written to")
+    if not is_folder and os.path.isdir(path):
+        raise ValueError(f"{option}: {path} is a folder, not a file")
+    return path
