@@ -112,6 +112,12 @@ static void begin_acquire(struct actor *actor)
         return;
     }
     status = user_acquire(actor);
+    /* No attempt, and so no owner token, without random bytes. */
+    if (status == QUORLOCK_STATE && process_lacks_random(actor_process(actor)) && actor->plan->owner == 0) {
+        actor->world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
+        act_in(actor, AGAIN_US);
+        return;
+    }
     /* Other holds of the owner may stand in the way, be lost, or have come to their longest hold. */
     if (status == QUORLOCK_NOMEM || (actor->plan->owner != 0 && (status == QUORLOCK_LOST || status == QUORLOCK_INVAL ||
                                                                  status == QUORLOCK_STATE))) {

@@ -47,6 +47,8 @@ static int draw(struct system *system, void *ret, size_t size, bool wait)
     struct machine *machine = system->arg;
 
     (void)wait;
+    if (!machine->dead && machine->events.draws != NULL && !machine->events.draws(machine->events.arg, machine))
+        return -1;
     rng_bytes(&machine->random_rng, ret, size);
     return 0;
 }

@@ -300,6 +300,10 @@ static void at_machine(struct world *world, struct fault_run *run, const struct 
         process->no_memory_one_in = 1 + fault->nth % 8;
         break;
     case FAULT_NO_DESCRIPTORS: limit(process, fault->nth % 3); break;
+    case FAULT_NO_RANDOM:
+        process->no_random_until_us = run->until_us;
+        process->no_random_one_in = fault->nth % 4 == 0 ? 2 : 1;
+        break;
     case FAULT_BREAK: machine_call(process->machine, break_now, run); break;
     default: break;
     }
@@ -394,7 +398,7 @@ static bool is_at_link(enum plan_fault_kind kind)
 
 static bool is_at_machine(enum plan_fault_kind kind)
 {
-    return (kind >= FAULT_LOOKUP && kind <= FAULT_NO_DESCRIPTORS) || kind == FAULT_BREAK;
+    return (kind >= FAULT_LOOKUP && kind <= FAULT_NO_RANDOM) || kind == FAULT_BREAK;
 }
 
 static void begin(struct fault_run *run)

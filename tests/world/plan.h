@@ -106,6 +106,7 @@ enum plan_feature {
     X(KILL_HOST, "machine vanishes")                                                                                   \
     X(NO_MEMORY, "machine is out of memory")                                                                           \
     X(NO_DESCRIPTORS, "process is out of descriptors")                                                                 \
+    X(NO_RANDOM, "machine has no random bytes")                                                                        \
     X(BREAK, "an operator breaks a lock")                                                                              \
     X(RECONFIGURE, "an operator reconfigures the nodes")
 

@@ -48,6 +48,8 @@
     X(BIRTHS, "processes started again")                                                                               \
     X(MISUSES, "misuses refused")                                                                                      \
     X(CALLS_NOMEM, "calls without memory")                                                                             \
+    X(NO_RANDOM, "no random bytes")                                                                                    \
+    X(CALLS_NO_RANDOM, "calls without random bytes")                                                                   \
     X(INSPECTED, "inspected")                                                                                          \
     X(EXAMINED, "examined")                                                                                            \
     X(BROKEN, "locks broken")                                                                                          \

@@ -149,7 +149,9 @@ static int make_client(struct user_client *client)
 
     name_nodes(world, client->index, &nodes);
     status = client_new_on(&client->client, machine_system(process->machine), &options);
-    if (status != QUORLOCK_OK && status != QUORLOCK_NOMEM && world_now(world) >= process->no_memory_until_us) {
+    if (status == QUORLOCK_STATE && process_lacks_random(process)) {
+        world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
+    } else if (status != QUORLOCK_OK && status != QUORLOCK_NOMEM && world_now(world) >= process->no_memory_until_us) {
         judge_violated(world, UNEXPLAINED, "client %u cannot be made: %s", client->index, error);
     }
     return status;
@@ -402,14 +404,15 @@ int user_acquire(struct actor *actor)
     if (status != QUORLOCK_OK) {
         user_drop(promise);
         world->totals->of[TOTAL_CALLS_NOMEM] += status == QUORLOCK_NOMEM;
-        return status;
     }
-    if (actor->releasing > 0) world->totals->of[TOTAL_REACQUIRED]++;
-    /* An acquire anew gives up what was lost. */
+    /* An acquire anew gives up what was lost, also where it fails. */
     if (actor->lost && actor->plan->owner == 0) {
         judge_given_back(actor);
         actor->holds = 0;
+        actor->state = ACTOR_IDLE;
     }
+    if (status != QUORLOCK_OK) return status;
+    if (actor->releasing > 0) world->totals->of[TOTAL_REACQUIRED]++;
     actor->acquiring = promise;
     actor->acquire_since_us = world_now(world);
     return 0;

@@ -173,6 +173,8 @@ struct process {
     struct machine_events events;
     uint64_t no_memory_until_us;
     uint32_t allocations, no_memory_one_in;
+    uint64_t no_random_until_us;
+    uint32_t draws, no_random_one_in;
     int32_t rate_ppm;
     struct moment birth;
 };
@@ -344,6 +346,8 @@ bool process_at(struct process *, enum opportunity);
 void process_bury_all(struct world *);
 /* process_stood - it stands still, or did a moment ago. */
 bool process_stood(const struct process *);
+/* process_lacks_random - calls may fail for it. */
+bool process_lacks_random(const struct process *);
 uint64_t process_now_us(struct process *);
 /* process_true_us - the first true time at which its clock may show that. */
 uint64_t process_true_us(struct process *, uint64_t shown_us);
