@@ -157,7 +157,7 @@ static void begin_release(struct actor *actor)
 
 static void begin_extend(struct actor *actor)
 {
-    uint32_t most_ms = actor->world->plan->max_lease_ms;
+    uint32_t most_ms = membership_set(actor->world, actor->plan->client)->max_lease_ms;
     uint32_t lease_ms = actor->lease_ms;
     bool longer = rng_one_in(&actor->rng, actor->world->plan->bias == BIAS_LATE_EXECUTION ? 2 : 4);
     uint64_t quarters = rng_between(&actor->rng, 4, 8);

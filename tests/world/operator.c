@@ -76,6 +76,13 @@ static void crash(struct site *site, const struct plan_fault *fault, uint64_t un
     if (!site->gone) queue_set(&world->queue, &site->back, until_us);
 }
 
+void site_stop(struct site *site)
+{
+    if (!site->down) server_crash(site->world->servers[site->index], false);
+    site->down = site->gone = true;
+    queue_set(&site->world->queue, &site->back, NEVER);
+}
+
 static void end_connections(struct site *site)
 {
     (void)site_command(site, "CLIENT", "KILL", "TYPE", "normal");
@@ -345,6 +352,7 @@ static void reconfigure(struct world *world)
 {
     world->bootstraps = world->bootstrap_again = true;
     world->reconfigures++;
+    membership_begin(world);
     queue_set(&world->queue, &world->operator_moment, world_now(world));
 }
 
@@ -472,6 +480,7 @@ static void on_end(void *arg)
 
 bool operator_is_out(const struct world *world, uint32_t server)
 {
+    if (world->sites[server].gone) return true;
     for (uint32_t i = 0; i < world->plan->n_faults; i++) {
         const struct plan_fault *fault = &world->plan->faults[i];
 
@@ -497,11 +506,12 @@ static void write_guard(struct site *site)
     char run_id[64];
     char replid[64];
     char guard[256];
+    const struct plan_set *set = &plan->sets[0];
 
     read_field(site, "server", "run_id:", run_id);
     read_field(site, "replication", "master_replid:", replid);
-    (void)snprintf(guard, sizeof(guard), "1|%u|%s|%u|%s|%s|0", plan->n_servers, site->world->set_name,
-                   plan->max_lease_ms, run_id, replid);
+    (void)snprintf(guard, sizeof(guard), "1|%u|%s|%u|%s|%s|0", set->n, site->world->set_name, set->max_lease_ms, run_id,
+                   replid);
     (void)site_command(site, "SET", "quorlock:guard", guard, NULL);
 }
 
@@ -510,7 +520,7 @@ void operator_begin(struct world *world)
     const struct plan *plan = world->plan;
     bool cold = plan_has(plan, FEATURE_COLD) || plan_has(plan, FEATURE_BOOTSTRAP);
 
-    for (uint32_t i = 0; i < plan->n_servers && !cold; i++) {
+    for (uint32_t i = 0; i < plan->sets[0].n && !cold; i++) {
         if (plan->clients[0].guard != QUORLOCK_GUARD_OFF) write_guard(&world->sites[i]);
     }
     for (uint32_t i = 0; i < plan->n_servers; i++) {
@@ -552,6 +562,7 @@ void operator_heal(struct world *world)
         if (!plan->faults[i].for_ever) end(&world->faults[i]);
         world->faults[i].armed = false;
     }
+    membership_heal(world);
     if (!plan->calm) net_heal(world->net);
     for (uint32_t i = 0; i < plan->n_servers; i++) {
         struct site *site = &world->sites[i];

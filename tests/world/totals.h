@@ -55,6 +55,12 @@
     X(BROKEN, "locks broken")                                                                                          \
     X(BOOTSTRAPPED, "bootstrapped")                                                                                    \
     X(RECONFIGURED, "reconfigured")                                                                                    \
+    X(SET_GREW, "sets of nodes that grew")                                                                             \
+    X(SET_SHRANK, "sets of nodes that shrank")                                                                         \
+    X(SET_REPLACED, "sets with replaced nodes")                                                                        \
+    X(SET_RENAMED, "sets renamed")                                                                                     \
+    X(LEASE_LONGER, "max_lease made longer")                                                                           \
+    X(LEASE_SHORTER, "max_lease made shorter")                                                                         \
     X(FLOODED, "granted in a flood")                                                                                   \
     X(PEER_HELD, "held by a peer")                                                                                     \
     X(TURNS, "had their turn")                                                                                         \

@@ -9,6 +9,7 @@
  *   actor     what users do with their locks, by chance
  *   crowd     a client that wants thousands of locks at once
  *   operator  faults of servers and links, and what operators do about them
+ *   membership  the clients get another set of nodes, one process after the other
  *   judge     what must hold in true time, seen from outside of the library
  *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
@@ -149,6 +150,7 @@ struct user_client {
     quorlock_client *client;
     enum client_state state;
     uint32_t life;
+    bool renewed; /* has the settings of after the change */
     struct rng rng;
     struct moment moment; /* it is made, or made again */
     struct promise *closing;
@@ -176,7 +178,8 @@ struct process {
     uint64_t no_random_until_us;
     uint32_t draws, no_random_one_in;
     int32_t rate_ppm;
-    struct moment birth;
+    struct moment birth, renewal;
+    bool renewed; /* the clients that it makes are */
 };
 
 /* The window of a process that died holding. */
@@ -286,6 +289,7 @@ struct world {
     struct peer peer;
     struct moment boot_moment, phase_moment, operator_moment;
     bool bootstraps, bootstrap_again; /* the operator does; once more */
+    bool changed;                     /* a reconfigure has ended with 0 */
     uint32_t reconfigures;
     enum world_phase phase;
     uint64_t healed_us, phase_until_us;
@@ -420,6 +424,24 @@ bool operator_is_needed(const struct world *);
 struct model *site_model(struct site *);
 const char *site_command(struct site *, const char *a, const char *b, const char *c, const char *d);
 void site_look_again(struct site *);
+/* site_stop - for good. */
+void site_stop(struct site *);
+
+/* ---- membership.c ---- */
+
+/* membership_set - that client's nodes. membership_server: the server behind one of them. membership_quorum: how many
+ * of them must grant. */
+const struct plan_set *membership_set(const struct world *, uint32_t client);
+uint32_t membership_server(const struct world *, uint32_t client, uint32_t node);
+uint32_t membership_quorum(const struct world *, uint32_t client);
+/* membership_is_renewed - it is made with what is new. membership_is_settled: all are, where there is a change. */
+bool membership_is_renewed(const struct world *, const struct user_client *);
+bool membership_is_settled(const struct world *);
+/* membership_begin - before a reconfigure; membership_changed: it has ended with 0; membership_heal: the faults have.
+ */
+void membership_begin(struct world *);
+void membership_changed(struct world *);
+void membership_heal(struct world *);
 
 /* ---- peer.c ---- */
 
