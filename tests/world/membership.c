@@ -3,7 +3,8 @@
  * membership.c - an operator gives the clients another set of nodes, as quorlock.h says: servers that leave are stopped
  * before, and processes are started with what is new when the reconfigure has ended with 0
  *
- * Until its turn comes each process goes on with the old set, also where it is killed and started again.
+ * Until its turn comes each process goes on with the old set, also where it is killed and started again. Some operators
+ * are hasty: the two sets never both have a quorum, so what is new may also come before that.
  */
 #include "world.h"
 
@@ -38,13 +39,6 @@ bool membership_is_settled(const struct world *world)
         if (!world->clients[i].renewed) return false;
     }
     return true;
-}
-
-void membership_begin(struct world *world)
-{
-    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
-        if (plan_leaves(world->plan, i)) site_stop(&world->sites[i]);
-    }
 }
 
 /* ---- one process after the other ---- */
@@ -98,20 +92,35 @@ static void count(struct world *world)
     of[TOTAL_LEASE_SHORTER] += now->max_lease_ms < before->max_lease_ms;
 }
 
+/* Those whose time is not set yet. */
+static void renew_all(struct world *world)
+{
+    uint64_t most_us = world->phase == PHASE_FAULTS ? 4 * MS * world->plan->max_lease_ms : RENEWED_HEALED_US;
+
+    for (uint32_t i = 0; i < world->plan->n_machines; i++) {
+        if (world->processes[i].renewal.happen == NULL) renew_in(&world->processes[i], most_us);
+    }
+}
+
+void membership_begin(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        if (plan_leaves(world->plan, i)) site_stop(&world->sites[i]);
+    }
+    if (world->plan->hasty) renew_all(world);
+}
+
 void membership_changed(struct world *world)
 {
     if (!world->plan->changes) return;
     if (!world->changed) count(world);
     world->changed = true;
-    for (uint32_t i = 0; i < world->plan->n_machines; i++) {
-        uint64_t most_us = world->phase == PHASE_FAULTS ? 4 * MS * world->plan->max_lease_ms : RENEWED_HEALED_US;
-
-        if (world->processes[i].renewal.happen == NULL) renew_in(&world->processes[i], most_us);
-    }
+    renew_all(world);
 }
 
 void membership_heal(struct world *world)
 {
-    for (uint32_t i = 0; i < world->plan->n_machines && world->changed; i++)
-        renew_in(&world->processes[i], RENEWED_HEALED_US);
+    for (uint32_t i = 0; i < world->plan->n_machines; i++) {
+        if (world->processes[i].renewal.happen != NULL) renew_in(&world->processes[i], RENEWED_HEALED_US);
+    }
 }

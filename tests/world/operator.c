@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ODD_AGAIN_US      2000u
-#define OPERATOR_AGAIN_US 300000u
+#define ODD_AGAIN_US 2000u
 
 struct model *site_model(struct site *site)
 {
@@ -335,7 +334,7 @@ static void on_operator(void *arg)
 
     if (world->bootstraps && process->alive) machine_call(process->machine, bootstrap_now, world);
     if (world->phase < PHASE_STOPPED)
-        queue_set(&world->queue, &world->operator_moment, world_now(world) + OPERATOR_AGAIN_US);
+        queue_set(&world->queue, &world->operator_moment, world_now(world) + world->plan->operator_again_us);
 }
 
 bool operator_is_needed(const struct world *world)
@@ -557,6 +556,7 @@ void operator_heal(struct world *world)
 
     /* A guard of a reconfigure that was half done may be there again. */
     world->bootstraps |= world->reconfigures > 0 && plan->loses_memory;
+    if (operator_is_needed(world)) queue_set(&world->queue, &world->operator_moment, world_now(world));
 
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         if (!plan->faults[i].for_ever) end(&world->faults[i]);

@@ -198,6 +198,8 @@ struct plan {
     uint32_t n_flood;                           /* locks of each client, beside those of its actors */
     struct plan_set sets[2];                    /* before a change, and after it */
     bool changes;                               /* they differ */
+    bool hasty;                                 /* processes get what is new before the change has ended */
+    uint64_t operator_again_us;                 /* until what failed is tried again */
     uint32_t lease_ms, max_lease_ms, drift_ppm; /* the longer of both sets' max_lease_ms */
     uint64_t active_us;                         /* faults and contention until here */
     uint64_t late_us;                           /* what outlives its connection may execute so much later */

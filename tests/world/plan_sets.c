@@ -51,6 +51,7 @@ void plan_draw_sets(struct plan *plan, struct rng *rng)
 {
     bool changes = plan->bias == BIAS_MEMBERS;
 
+    plan->operator_again_us = 300000;
     if (changes) plan->n_servers = rng_one_in(rng, 2) ? 3 : 5;
     for (uint32_t i = 0; i < 2; i++) fill(&plan->sets[i], plan->n_servers, plan->max_lease_ms);
     plan->changes = changes;
@@ -59,11 +60,32 @@ void plan_draw_sets(struct plan *plan, struct rng *rng)
     draw_settings(plan, rng);
 }
 
+/* Around that time a quorum of the old nodes takes no writes: what is done is half done. */
+static void draw_half(struct plan *plan, struct rng *rng, uint64_t at_us)
+{
+    uint64_t lease_us = plan->lease_ms * UINT64_C(1000);
+    uint64_t early_us = rng_below(rng, lease_us);
+
+    for (uint32_t i = 0; i <= plan->sets[0].n / 2 && plan->n_faults < PLAN_FAULTS_MAX; i++) {
+        plan->faults[plan->n_faults++] = (struct plan_fault){.kind = rng_one_in(rng, 2) ? FAULT_FULL : FAULT_MISCONF,
+                                                             .at_us = at_us > early_us ? at_us - early_us : 0,
+                                                             .for_us = rng_between(rng, early_us, early_us + lease_us),
+                                                             .server = (uint8_t)i};
+    }
+}
+
 void plan_draw_change(struct plan *plan, struct rng *rng)
 {
+    bool hasty = rng_one_in(rng, 2) && plan->sets[1].max_lease_ms >= plan->sets[0].max_lease_ms;
+    uint64_t at_us = rng_below(rng, plan->active_us / 2);
+    bool half = rng_one_in(rng, 3);
+
     if (!plan->changes || plan->n_faults == PLAN_FAULTS_MAX) return;
-    plan->faults[plan->n_faults++] =
-        (struct plan_fault){.kind = FAULT_RECONFIGURE, .at_us = rng_below(rng, plan->active_us / 2)};
+    /* Old and new never both have a quorum, as long as no guard is lost; but for a shorter max_lease. */
+    plan->hasty = hasty && !plan->loses_memory;
+    plan->faults[plan->n_faults++] = (struct plan_fault){.kind = FAULT_RECONFIGURE, .at_us = at_us};
+    if (rng_one_in(rng, 2)) plan->operator_again_us = 4000 * (uint64_t)plan->max_lease_ms;
+    if (half) draw_half(plan, rng, at_us);
 }
 
 bool plan_leaves(const struct plan *plan, uint32_t server)

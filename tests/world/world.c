@@ -346,7 +346,8 @@ static void look(struct world *world)
         enter(world, PHASE_HEALED,
               2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
                   (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
-                  2 * lease_us * (world->reconfigures + plan->changes));
+                  2 * lease_us * world->reconfigures +
+                  (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0));
     } else if (world->phase == PHASE_HEALED) {
         look_healed(world);
     } else {
