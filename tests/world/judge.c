@@ -209,7 +209,7 @@ static void check_quorum(struct actor *actor)
 
 /* ---- what servers hold ---- */
 
-static bool is_quarantined(struct world *world, uint32_t server)
+bool judge_is_quarantined(struct world *world, uint32_t server)
 {
     struct server *of = world->servers[server];
     static const char name[] = "quorlock:guard";
@@ -276,8 +276,10 @@ void judge_changed(struct site *site, const char *name, size_t length)
     hash_before = before != NULL ? before->token_hash : 0;
     if (hash == hash_before) return;
     if (hash != 0 && find_taking(site, key, hash) != NULL) world->totals->of[TOTAL_REPAIRED]++;
-    site->takings[key][site->n_takings[key]++ % HOLDS_MAX] = (struct taking){
-        .token_hash = hash, .order = ++site->order, .quarantined = hash != 0 && is_quarantined(world, site->index)};
+    site->takings[key][site->n_takings[key]++ % HOLDS_MAX] =
+        (struct taking){.token_hash = hash,
+                        .order = ++site->order,
+                        .quarantined = hash != 0 && judge_is_quarantined(world, site->index)};
     world->totals->of[TOTAL_QUARANTINED] += latest(site, key)->quarantined;
     for (uint32_t i = 0; i < world->plan->n_servers && hash != 0; i++) {
         const struct taking *other = latest(&world->sites[i], key);
@@ -408,6 +410,7 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
     violated_if(actor, I6_TOLD_ONCE, result->valid_ms + 2 < actor->plan->options.min_valid_ms && !stood,
                 "is granted less validity than it asked for");
     handover_granted(actor);
+    rare_granted(actor);
     if (is_nested(actor)) {
         world->totals->of[TOTAL_NESTED]++;
     } else {
@@ -425,6 +428,7 @@ void judge_given_back(struct actor *actor)
         refresh(actor);
         if (actor->window.fresh) check_quorum(actor);
         handover_freed(actor);
+        rare_given_back(actor);
     }
     actor->window.open = false;
     actor->lost = false;
@@ -523,6 +527,7 @@ void judge_killed(struct process *process)
                                .keys = actor->plan->keys};
         }
         actor->window.open = false;
+        rare_abandoned(world, actor->plan->keys);
     }
 }
 

@@ -145,7 +145,10 @@ static void close_socket(struct system *system, int fd)
     if (slot->watch != NULL) panic("machine %u closes descriptor %d, which it watches", machine->index, fd);
     slot->fd = -1;
     machine->descriptors--;
-    if (!machine->dead) net_close(machine->net, fd);
+    if (machine->dead) return;
+    if (machine->events.closes != NULL)
+        machine->events.closes(machine->events.arg, machine, net_is_owed(machine->net, fd));
+    net_close(machine->net, fd);
 }
 
 /* ---- host names ---- */

@@ -597,6 +597,7 @@ static void on_changed(void *arg, const char *key, size_t length)
         for (uint32_t i = 0; i < site->world->plan->n_actors; i++) {
             site->world->totals->of[TOTAL_GUARD_VOTING] += site->world->actors[i].acquiring != NULL;
         }
+        if (judge_is_quarantined(site->world, site->index)) rare_quarantined(site);
         return;
     }
     judge_changed(site, key, length);
@@ -619,7 +620,7 @@ static void on_executed(void *arg, struct session *session, const char *text)
     struct world *world = site->world;
     uint64_t *of = world->totals->of;
 
-    (void)session;
+    rare_executed(site, session);
     world->commands++;
     world->totals->commands++;
     world_mix(world, world_hash(text, strlen(text)));

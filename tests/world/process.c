@@ -69,6 +69,12 @@ static bool on_draws(void *arg, struct machine *machine)
     return false;
 }
 
+static void on_closes(void *arg, struct machine *machine, bool owed)
+{
+    (void)machine;
+    rare_closed(arg, owed);
+}
+
 bool process_at(struct process *process, enum opportunity opportunity)
 {
     if (!process->alive || process->inside || process->world->over) return process->alive;
@@ -100,6 +106,7 @@ void process_boot(struct world *world, uint32_t index)
                                               .sends = on_sends,
                                               .allocates = on_allocates,
                                               .draws = on_draws,
+                                              .closes = on_closes,
                                               .arg = process};
     process->rate_ppm = plan->rate_ppm;
     process->life++;

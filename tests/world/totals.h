@@ -71,6 +71,15 @@
     X(QUARANTINED, "holder's key taken in quarantine")                                                                 \
     X(GUARD_WRITTEN, "guards written")                                                                                 \
     X(GUARD_VOTING, "guard written during a vote")                                                                     \
+    X(QUARANTINE_HOLDING, "quarantines that began while holding")                                                      \
+    X(WOKEN_BY_NOTICE, "granted right after another's release")                                                        \
+    X(WOKEN_BY_NOBODY, "granted what nobody had released")                                                             \
+    X(HANDED_ON, "handed on in a client")                                                                              \
+    X(HANDED_ON_LATE, "handed on in a client, by a late loop")                                                         \
+    X(HALF_TAKEN, "refused with some keys free")                                                                       \
+    X(RELEASED_FULL, "released behind a full connection")                                                              \
+    X(CUT_SHORT, "connections ended with answers due")                                                                 \
+    X(EXECUTED_LATE, "executed after their connection's end")                                                          \
     X(SPLIT, "votes split")                                                                                            \
     X(PEEKS, "holders looked up")                                                                                      \
     X(RAISES, "counters raised")                                                                                       \

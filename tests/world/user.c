@@ -365,6 +365,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     promise->world->rounds += result->rounds;
     TRACE(promise->world, "actor %u  > %s: %s", actor->index, quorlock_status_name(result->status), result->text);
     judge_ended(promise, result->status);
+    if (result->status == QUORLOCK_HELD) rare_refused(actor);
     if (result->status == QUORLOCK_OK) judge_granted(actor, result);
     if (process_at(actor_process(actor), AT_CALLBACK)) actor_acquired(actor, result);
 }

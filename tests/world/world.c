@@ -185,6 +185,7 @@ static void build(struct world *world, const struct plan *plan)
     world->hash = plan->seed;
     world->peer = (struct peer){0};
     world->handover = (struct handover){0};
+    memset(world->freed, 0, sizeof(world->freed));
     memset(world->registers, 0, sizeof(world->registers));
     memset(world->grants_healed, 0, sizeof(world->grants_healed));
     memset(&world->violation, 0, sizeof(world->violation));

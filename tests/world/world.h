@@ -14,6 +14,7 @@
  *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
  *   handover  how long a lock is free while others wait, where nothing fails
+ *   rare      states that must be reached
  *   trace     the story of a run
  *   shrink    the same run with less in it
  *   controls  rules broken on purpose, which the judge must notice
@@ -256,6 +257,13 @@ struct guarded_register {
     uint64_t latest_begun_us; /* of the grants whose writes it took */
 };
 
+/* How a hold of a key ended, as far as the next one has not begun. */
+struct freed {
+    uint64_t at_us;
+    uint32_t client;
+    enum { FREED_NOT, FREED_BY_RELEASE, FREED_BY_NOBODY } by;
+};
+
 /* Since the owner of a hold has called release, while another waits. */
 struct handover {
     bool open;
@@ -307,6 +315,7 @@ struct world {
     uint32_t n_promises;
     struct written writes[WRITES_MAX];
     struct guarded_register registers[PLAN_KEYS_MAX];
+    struct freed freed[PLAN_KEYS_MAX];
     struct handover handover; /* where nothing fails there is one key */
     uint32_t grants_healed[PLAN_KEYS_MAX];
     uint64_t runs;             /* of servers */
@@ -466,6 +475,7 @@ void judge_peer(struct world *);
 /* judge_look - what can be seen at any time: what is overdue, and what was not told. */
 void judge_look(struct world *);
 bool judge_is_open(struct actor *);
+bool judge_is_quarantined(struct world *, uint32_t server);
 
 /* ---- rest.c ---- */
 
@@ -482,6 +492,17 @@ void tokens_write(struct actor *, uint64_t delay_us);
 void handover_freed(struct actor *);
 void handover_asked(struct world *);
 void handover_granted(struct actor *);
+
+/* ---- rare.c ---- */
+
+void rare_given_back(struct actor *);
+void rare_released(struct world *, uint32_t client);
+void rare_abandoned(struct world *, uint32_t keys); /* its holder is gone, and no notice comes */
+void rare_granted(struct actor *);
+void rare_refused(struct actor *);
+void rare_quarantined(struct site *); /* its guard says so now */
+void rare_executed(struct site *, struct session *);
+void rare_closed(struct process *, bool owed);
 
 /* ---- trace.c ---- */
 
