@@ -62,6 +62,8 @@ static void crash(struct site *site, const struct plan_fault *fault, uint64_t un
 {
     struct world *world = site->world;
     bool old = fault->kind == FAULT_CRASH_OLD || fault->kind == FAULT_PROMOTE;
+    /* Another one, empty, under the same name. */
+    bool replaced = fault->kind == FAULT_CRASH_EMPTY && fault->nth % 3 == 0 && plan_has(world->plan, FEATURE_NAMES);
 
     if (site->down) return;
     site->down = true;
@@ -70,7 +72,8 @@ static void crash(struct site *site, const struct plan_fault *fault, uint64_t un
     site->new_replid = fault->kind == FAULT_PROMOTE || (fault->kind == FAULT_CRASH_EMPTY && fault->nth % 2 == 0);
     site->loading_us = fault->kind == FAULT_LOADING ? fault->for_us / 2 : 0;
     server_crash(world->servers[site->index], fault->kind == FAULT_VANISH || (fault->nth % 4 == 0 && old));
-    if (fault->kind == FAULT_MOVE) (void)net_move(world->net, site->index);
+    if (fault->kind == FAULT_MOVE || replaced) (void)net_move(world->net, site->index);
+    world->totals->of[TOTAL_SERVER_REPLACED] += replaced;
     site->back = (struct moment){.happen = on_back, .arg = site};
     if (!site->gone) queue_set(&world->queue, &site->back, until_us);
 }
