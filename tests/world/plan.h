@@ -11,6 +11,7 @@
 #include <quorlock/quorlock.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
     PLAN_MACHINES_MAX = 30,
@@ -245,6 +246,7 @@ static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
 struct rng;
 void plan_draw_sets(struct plan *, struct rng *);
 void plan_draw_change(struct plan *, struct rng *);
+void plan_print_sets(const struct plan *, FILE *); /* nothing where they do not change */
 bool plan_leaves(const struct plan *, uint32_t server);
 /* For people. */
 const char *plan_fault_text(enum plan_fault_kind);

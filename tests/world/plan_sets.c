@@ -88,6 +88,23 @@ void plan_draw_change(struct plan *plan, struct rng *rng)
     if (half) draw_half(plan, rng, at_us);
 }
 
+static void print_set(const struct plan_set *set, FILE *out)
+{
+    (void)fputs(" nodes", out);
+    for (uint32_t i = 0; i < set->n; i++) (void)fprintf(out, " %u", set->servers[i]);
+    (void)fprintf(out, ", max_lease %u ms%s", set->max_lease_ms, set->renamed ? ", another name" : "");
+}
+
+void plan_print_sets(const struct plan *plan, FILE *out)
+{
+    if (!plan->changes) return;
+    (void)fputs("    clients of", out);
+    print_set(&plan->sets[0], out);
+    (void)fputs("; later of", out);
+    print_set(&plan->sets[1], out);
+    (void)fputs(plan->hasty ? ", some too early\n" : "\n", out);
+}
+
 bool plan_leaves(const struct plan *plan, uint32_t server)
 {
     bool before = false, after = false;

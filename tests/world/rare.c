@@ -61,10 +61,22 @@ static void count_wake(struct actor *actor, const struct freed *how)
     }
 }
 
+/* By the new nodes, while others still have the old ones. */
+static bool is_beside_old(const struct actor *actor)
+{
+    const struct world *world = actor->world;
+
+    for (uint32_t i = 0; i < world->plan->n_clients && world->clients[actor->plan->client].renewed; i++) {
+        if (!world->clients[i].renewed && world->clients[i].state == CLIENT_OPEN) return true;
+    }
+    return false;
+}
+
 void rare_granted(struct actor *actor)
 {
     struct world *world = actor->world;
 
+    of(world)[TOTAL_BESIDE_OLD] += is_beside_old(actor);
     for (uint32_t key = 0; key < world->plan->n_keys; key++) {
         struct freed *how = &world->freed[key];
 

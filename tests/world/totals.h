@@ -58,6 +58,7 @@
     X(SET_GREW, "sets of nodes that grew")                                                                             \
     X(SET_SHRANK, "sets of nodes that shrank")                                                                         \
     X(SET_REPLACED, "sets with replaced nodes")                                                                        \
+    X(BESIDE_OLD, "granted by new nodes beside old clients")                                                           \
     X(SERVER_REPLACED, "servers replaced under their names")                                                           \
     X(SET_RENAMED, "sets renamed")                                                                                     \
     X(LEASE_LONGER, "max_lease made longer")                                                                           \
