@@ -305,7 +305,8 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * counts that time, too, but with wait_ms 0 the nodes are asked all the same.
  * Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other clients
  * than this, may evict keys, or two of them are one server: see the votes), CANCELED, CLOSED, NOMEM (memory ran
- * out while it waited). Errors: BUSY, STATE (already held), NOMEM.
+ * out while it waited). Errors: BUSY, STATE (already held, or the system has no random bytes), NOMEM. A hold without
+ * an owner that was lost is given up by an acquire, also by one that fails for want of memory or random bytes.
  *
  * Waiting. Handles of one client that wait for the same keys form a queue in the order of their calls. Only the
  * first of them asks the nodes, so many waiters cost what one costs. When a lock of this client is released,

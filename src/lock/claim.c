@@ -440,16 +440,15 @@ struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quor
     return claim;
 }
 
-int claim_acquire(struct claim *claim, struct quorlock *acquirer, uint64_t begun_us, bool behind, uint32_t seen)
+int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct core_acquire *acquire, bool promised)
 {
     unsigned char random[CORE_RANDOM_SIZE];
-    struct core_event event = {.type = CORE_EV_ACQUIRE,
-                               .random = random,
-                               .wall_us = fence_floor(claim),
-                               .acquire = {.begun_us = begun_us, .behind = behind, .seen = seen}};
+    struct core_event event = {
+        .type = CORE_EV_ACQUIRE, .random = random, .wall_us = fence_floor(claim), .acquire = *acquire};
     int status;
 
-    if (!draw(claim, random)) return QUORLOCK_STATE;
+    if (!draw(claim, random)) event.random = NULL;
+    if (event.random == NULL && !promised) return QUORLOCK_STATE;
     catch_up(claim);
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) result_clear(claim, &claim->results[i]);
     claim->logged_wait_reason = 0;

@@ -97,9 +97,10 @@ void claims_stop(struct claims *);
 /* claim_new - a claim for that handle; NULL: out of memory. */
 struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, const struct core_config *,
                         struct named_owner *, uint64_t fence_ttl_ms);
-/* claim_acquire - begins to ask for that handle, or, where it is behind others, to wait for a notice. seen:
- * bits of enum core_seen of the one before it. 0 or a status. claim_abandon: ends that without a callback. */
-int claim_acquire(struct claim *, struct quorlock *, uint64_t begun_us, bool behind, uint32_t seen);
+/* claim_acquire - begins to ask for that handle, or, where it is behind others, to wait for a notice. promised: its
+ * call has returned, so without random bytes it waits for them; else that is STATE. 0 or a status. claim_abandon: ends
+ * that without a callback. */
+int claim_acquire(struct claim *, struct quorlock *, const struct core_acquire *, bool promised);
 void claim_abandon(struct claim *);
 /* claim_release - begins to release for the last handle that held it. 0 or a status. */
 int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);

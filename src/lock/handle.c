@@ -40,15 +40,17 @@ static void part_from_busy(struct quorlock *lock)
     claim_reap(claim);
 }
 
-int handle_ask(struct quorlock *lock, bool behind, uint32_t seen)
+int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
+    const struct core_acquire acquire = {.begun_us = lock->acquired.begun_us, .behind = behind, .seen = seen};
+
     part_from_busy(lock);
     if (lock->claim == NULL) {
         lock->claim =
             claim_new(&lock->all->claims, lock->keylist, lock, &lock->config, lock->named, lock->fence_ttl_ms);
     }
     if (lock->claim == NULL) return QUORLOCK_NOMEM;
-    return claim_acquire(lock->claim, lock, lock->acquired.begun_us, behind, seen);
+    return claim_acquire(lock->claim, lock, &acquire, promised);
 }
 
 static void complete(struct quorlock *lock)

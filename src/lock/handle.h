@@ -55,7 +55,7 @@ void handle_share(struct quorlock *, struct claim *);
 void handle_unshare(struct quorlock *, uint32_t holds);
 /* handle_ask - its claim, made where it has none, begins to ask; see claim_acquire. 0 or a status. handle_asks:
  * its claim asks the nodes for it. */
-int handle_ask(struct quorlock *, bool behind, uint32_t seen);
+int handle_ask(struct quorlock *, bool behind, bool promised, uint32_t seen);
 bool handle_asks(const struct quorlock *);
 /* handle_complete_acquire - ends an acquire without a core; the callback follows from the loop. why: a literal,
  * or NULL where the votes say it. handle_complete_release: the same for one hold of several; takes a spare. */

@@ -27,14 +27,14 @@ static bool holds_back(struct keylist *keylist)
 }
 
 /* The first in the queue begins to ask. */
-static int begin(struct quorlock *lock, uint32_t seen)
+static int begin(struct quorlock *lock, bool promised, uint32_t seen)
 {
     struct keylist *keylist = lock->keylist;
     struct core_event event = {.type = CORE_EV_WAKE, .wake = {.yield = true}};
     uint64_t since_us = runtime_now_us(keylist->all->runtime) - keylist->gave_back_us;
     bool at_once = keylist->gave_back_us != 0 && since_us < AT_ONCE_US;
     bool back = at_once && keylist->held == 0 && keylist_others_listen(keylist);
-    int status = handle_ask(lock, keylist->held > 0 || back, seen);
+    int status = handle_ask(lock, keylist->held > 0 || back, promised, seen);
 
     if (!at_once) keylist->handed = 0;
     if (status == 0 && back) (void)claim_step(lock->claim, &event);
@@ -47,13 +47,13 @@ int queue_acquire(struct quorlock *lock)
     int status;
 
     /* A lock that tries once does not queue. */
-    if (lock->config.wait_us == 0) return handle_ask(lock, false, 0);
+    if (lock->config.wait_us == 0) return handle_ask(lock, false, false, 0);
     list_add(&keylist->waiting, &lock->turn);
     if (first_of(keylist) != lock) {
         runtime_wake_at(lock->all->runtime, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
         return 0;
     }
-    status = begin(lock, 0);
+    status = begin(lock, false, 0);
     if (status != 0) list_remove(&keylist->waiting, &lock->turn);
     return status;
 }
@@ -70,7 +70,7 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
         return status;
     }
     /* The seen obstacles pass on to the next one. */
-    return begin(lock, asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
+    return begin(lock, true, asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
 }
 
 static void advance(struct keylist *keylist)

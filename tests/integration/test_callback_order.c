@@ -175,6 +175,29 @@ CLIENT_TEST(renewal_and_wait_bounds_need_no_random_bytes)
     await_status(&waiting, QUORLOCK_OK, "the grant of what waited");
 }
 
+/* Its turn comes while there are none: it waits for them, for its call has promised more than an error. */
+CLIENT_TEST(the_next_in_the_queue_waits_for_random_bytes)
+{
+    struct seen first, next;
+    quorlock *asks, *queued;
+
+    server_do(SERVER(0), "SET taken peer PX 1000");
+    server_do(SERVER(1), "SET taken peer PX 1000");
+    asks = fixture_lock(fixture.client, "taken", LEASE(3000, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(asks, &first);
+    /* With a lease of its own it makes a claim of its own. */
+    queued = fixture_lock(fixture.client, "taken", LEASE(2000, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(queued, &next);
+    run_ms(100);
+    random_fails = true;
+    assert_status(quorlock_cancel(asks), QUORLOCK_OK);
+    await_status(&first, QUORLOCK_CANCELED, "the cancel of the first");
+    run_ms(1500);
+    assert_int_equal(next.calls, 0);
+    random_fails = false;
+    await_status(&next, QUORLOCK_OK, "the grant of the next");
+}
+
 /* ---- release and acquire ---- */
 
 struct again {

@@ -112,6 +112,12 @@ static void begin_acquire(struct actor *actor)
         return;
     }
     status = user_acquire(actor);
+    /* No attempt, and so no owner token, without random bytes. */
+    if (status == QUORLOCK_STATE && process_lacks_random(actor_process(actor)) && actor->plan->owner == 0) {
+        actor->world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
+        act_in(actor, AGAIN_US);
+        return;
+    }
     /* Other holds of the owner may stand in the way, be lost, or have come to their longest hold. */
     if (status == QUORLOCK_NOMEM || (actor->plan->owner != 0 && (status == QUORLOCK_LOST || status == QUORLOCK_INVAL ||
                                                                  status == QUORLOCK_STATE))) {
@@ -151,7 +157,7 @@ static void begin_release(struct actor *actor)
 
 static void begin_extend(struct actor *actor)
 {
-    uint32_t most_ms = actor->world->plan->max_lease_ms;
+    uint32_t most_ms = membership_set(actor->world, actor->plan->client)->max_lease_ms;
     uint32_t lease_ms = actor->lease_ms;
     bool longer = rng_one_in(&actor->rng, actor->world->plan->bias == BIAS_LATE_EXECUTION ? 2 : 4);
     uint64_t quarters = rng_between(&actor->rng, 4, 8);

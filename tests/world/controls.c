@@ -46,6 +46,8 @@ static const struct control controls[] = {
     {"queue-forgets-the-next", CONTROL_NONE, "queue-forgets-the-next", BIAS_LIVENESS, I9_LIVENESS, 3, 2000},
     {"cancel-after-close", CONTROL_NONE, "cancel-after-close", BIAS_LIVES, I6_TOLD_ONCE, 1, 2000},
     {"debt-on-a-full-ring", CONTROL_NONE, "release-without-room-forgotten", BIAS_FLOOD, I8_LEFT_BEHIND, 1, 100},
+    {"reconfigure-without-closing", CONTROL_NONE, "reconfigure-without-closing", BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
+    {"reconfigure-at-once", CONTROL_NONE, "script-reconfigure-at-once", BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
     {"believes-for-ever", CONTROL_NONE, "believes-for-ever", BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
 };
 

@@ -40,6 +40,7 @@ static void release(struct user_client *client, uint32_t i)
     if (promise == NULL) return;
     promise->flood = i;
     client->crowd.held[i] = false;
+    rare_released(client->world, client->index);
     if (quorlock_release(client->crowd.locks[i], on_released, promise) == QUORLOCK_OK) return;
     user_drop(promise);
     judge_violated(client->world, I6_TOLD_ONCE, "client %u: lock %u of many cannot be released", client->index, i);

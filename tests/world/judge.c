@@ -168,12 +168,13 @@ static uint64_t all_held_until_us(struct actor *actor, uint32_t server)
 /* The longest that a quorum holds it; and on how many servers it stands. */
 static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
 {
-    const struct plan *plan = actor->world->plan;
+    const struct world *world = actor->world;
+    uint32_t client = actor->plan->client;
     uint64_t ends_us[PLAN_SERVERS_MAX] = {0};
 
     *ret_holders = 0;
-    for (uint32_t i = 0; i < plan->n_servers; i++) {
-        uint64_t end_us = all_held_until_us(actor, plan_server(plan, actor->plan->client, i));
+    for (uint32_t i = 0; i < membership_set(world, client)->n; i++) {
+        uint64_t end_us = all_held_until_us(actor, membership_server(world, client, i));
 
         *ret_holders += end_us != 0;
         for (uint32_t k = 0; k <= i; k++) {
@@ -184,7 +185,7 @@ static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
             end_us = moved_us;
         }
     }
-    return ends_us[plan_quorum(plan, actor->plan->client) - 1];
+    return ends_us[membership_quorum(world, client) - 1];
 }
 
 static void check_quorum(struct actor *actor)
@@ -198,7 +199,7 @@ static void check_quorum(struct actor *actor)
     window->fresh = false;
     if (is_void(actor) || world_now(world) >= until_us) return;
     quorum_us = quorum_until_us(actor, &holders);
-    world->totals->of[TOTAL_DEGRADED] += holders < world->plan->n_servers;
+    world->totals->of[TOTAL_DEGRADED] += holders < membership_set(world, actor->plan->client)->n;
     if (quorum_us >= until_us) return;
     judge_violated(world, I5_QUORUM_HOLDS,
                    "actor %u reports validity until %llu us, but a quorum holds its key until %llu us only (%u nodes "
@@ -208,7 +209,7 @@ static void check_quorum(struct actor *actor)
 
 /* ---- what servers hold ---- */
 
-static bool is_quarantined(struct world *world, uint32_t server)
+bool judge_is_quarantined(struct world *world, uint32_t server)
 {
     struct server *of = world->servers[server];
     static const char name[] = "quorlock:guard";
@@ -275,8 +276,10 @@ void judge_changed(struct site *site, const char *name, size_t length)
     hash_before = before != NULL ? before->token_hash : 0;
     if (hash == hash_before) return;
     if (hash != 0 && find_taking(site, key, hash) != NULL) world->totals->of[TOTAL_REPAIRED]++;
-    site->takings[key][site->n_takings[key]++ % HOLDS_MAX] = (struct taking){
-        .token_hash = hash, .order = ++site->order, .quarantined = hash != 0 && is_quarantined(world, site->index)};
+    site->takings[key][site->n_takings[key]++ % HOLDS_MAX] =
+        (struct taking){.token_hash = hash,
+                        .order = ++site->order,
+                        .quarantined = hash != 0 && judge_is_quarantined(world, site->index)};
     world->totals->of[TOTAL_QUARANTINED] += latest(site, key)->quarantined;
     for (uint32_t i = 0; i < world->plan->n_servers && hash != 0; i++) {
         const struct taking *other = latest(&world->sites[i], key);
@@ -318,7 +321,8 @@ static void check_votes(struct actor *actor)
     uint32_t quarantined = 0;
 
     if (client->twins) return;
-    for (uint32_t server = 0; server < plan->n_servers; server++) {
+    for (uint32_t i = 0; i < membership_set(world, actor->plan->client)->n; i++) {
+        uint32_t server = membership_server(world, actor->plan->client, i);
         bool yes = true;
         bool late = false;
 
@@ -336,7 +340,7 @@ static void check_votes(struct actor *actor)
         quarantined += yes && late;
     }
     if (client->guard == QUORLOCK_GUARD_OFF) votes += quarantined;
-    if (votes >= plan_quorum(plan, actor->plan->client)) return;
+    if (votes >= membership_quorum(world, actor->plan->client)) return;
     judge_violated(world, I7_FOREIGN_VOTE, "actor %u is granted by %u nodes with a vote, and %u in quarantine",
                    actor->index, votes, quarantined);
 }
@@ -378,7 +382,7 @@ static void count_grant(struct actor *actor)
 
     world->totals->of[TOTAL_GRANTS]++;
     actor->granted_us = world_now(world);
-    if (world->phase != PHASE_HEALED) return;
+    if (world->phase != PHASE_HEALED || (world->changed && !actor_client(actor)->renewed)) return;
     for (uint32_t key = 0; key < world->plan->n_keys; key++) world->grants_healed[key] += actor->plan->keys >> key & 1u;
     world->totals->of[TOTAL_TURNS] += !actor->had_turn;
     actor->had_turn = true;
@@ -406,6 +410,7 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
     violated_if(actor, I6_TOLD_ONCE, result->valid_ms + 2 < actor->plan->options.min_valid_ms && !stood,
                 "is granted less validity than it asked for");
     handover_granted(actor);
+    rare_granted(actor);
     if (is_nested(actor)) {
         world->totals->of[TOTAL_NESTED]++;
     } else {
@@ -423,6 +428,7 @@ void judge_given_back(struct actor *actor)
         refresh(actor);
         if (actor->window.fresh) check_quorum(actor);
         handover_freed(actor);
+        rare_given_back(actor);
     }
     actor->window.open = false;
     actor->lost = false;
@@ -453,9 +459,14 @@ static bool is_unrenewed(const struct quorlock_options *options)
     return options->renew_ms == QUORLOCK_RENEW_NEVER;
 }
 
+/* What no holder may notice counts for nothing: a renewal needs no random bytes. */
 static bool nothing_fails(const struct world *world)
 {
-    return world->plan->n_faults == 0 && !plan_has(world->plan, FEATURE_PEERS) && !world->plan->clients[0].twins;
+    const struct plan *plan = world->plan;
+    uint32_t n = plan->n_faults;
+
+    for (uint32_t i = 0; i < plan->n_faults; i++) n -= plan->faults[i].kind == FAULT_NO_RANDOM;
+    return n == 0 && !plan_has(world->plan, FEATURE_PEERS) && !world->plan->clients[0].twins;
 }
 
 static void check_reason(struct actor *actor, int reason)
@@ -516,6 +527,7 @@ void judge_killed(struct process *process)
                                .keys = actor->plan->keys};
         }
         actor->window.open = false;
+        rare_abandoned(world, actor->plan->keys);
     }
 }
 

@@ -27,6 +27,8 @@ struct machine_events {
     void (*reads_clock)(void *arg, struct machine *);
     void (*sends)(void *arg, struct machine *, uint32_t server, size_t size);
     bool (*allocates)(void *arg, struct machine *, size_t size); /* false: there is no memory */
+    void (*closes)(void *arg, struct machine *, bool owed); /* a connection; what it had sent was not all answered */
+    bool (*draws)(void *arg, struct machine *);             /* false: there are no random bytes */
     void *arg;
 };
 

@@ -47,6 +47,8 @@ static int draw(struct system *system, void *ret, size_t size, bool wait)
     struct machine *machine = system->arg;
 
     (void)wait;
+    if (!machine->dead && machine->events.draws != NULL && !machine->events.draws(machine->events.arg, machine))
+        return -1;
     rng_bytes(&machine->random_rng, ret, size);
     return 0;
 }
@@ -143,7 +145,10 @@ static void close_socket(struct system *system, int fd)
     if (slot->watch != NULL) panic("machine %u closes descriptor %d, which it watches", machine->index, fd);
     slot->fd = -1;
     machine->descriptors--;
-    if (!machine->dead) net_close(machine->net, fd);
+    if (machine->dead) return;
+    if (machine->events.closes != NULL)
+        machine->events.closes(machine->events.arg, machine, net_is_owed(machine->net, fd));
+    net_close(machine->net, fd);
 }
 
 /* ---- host names ---- */

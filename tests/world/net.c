@@ -331,6 +331,27 @@ uint32_t net_server_of(const struct net *net, int fd)
     return conn_of(net, fd)->server;
 }
 
+bool net_is_owed(const struct net *net, int fd)
+{
+    const struct conn *conn = conn_of(net, fd);
+    const struct pipe *to = &conn->pipes[NET_TO_SERVER], *from = &conn->pipes[NET_TO_CLIENT];
+
+    return conn->cut_short || to->used != to->read || from->used != from->read;
+}
+
+bool net_is_full(struct net *net, uint32_t machine, uint32_t server)
+{
+    LIST_EACH (struct conn, conn, &net_route(net, machine, server)->conns, at) {
+        if (conn->connected && conn->fd >= 0 && conn->starved && tcp_free_room(conn) == 0) return true;
+    }
+    return false;
+}
+
+bool net_is_deserted(const struct conn *conn)
+{
+    return conn->fd < 0;
+}
+
 void net_close(struct net *net, int fd)
 {
     struct conn *conn = conn_of(net, fd);

@@ -54,6 +54,11 @@ uint32_t net_server_of(const struct net *, int fd);
 /* net_fd_index - descriptors are unique in the world; this counts those of one machine from 0. */
 uint32_t net_fd_index(int fd);
 void net_close(struct net *, int fd);
+/* net_is_owed - something that was sent on it has not been read, or never will be. net_is_full: a connection of that
+ * link takes no more bytes. net_is_deserted: the machine has closed that one. */
+bool net_is_owed(const struct net *, int fd);
+bool net_is_full(struct net *, uint32_t machine, uint32_t server);
+bool net_is_deserted(const struct conn *);
 /* net_die - the process of that machine has ended: its connections are closed, behind what was sent, or, where its
  * whole host vanished, the servers hear nothing for some minutes. */
 void net_die(struct net *, uint32_t machine, bool host);

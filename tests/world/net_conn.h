@@ -77,6 +77,7 @@ struct conn {
     bool connected, broken; /* connecting: neither */
     bool ended;             /* the server's end has arrived */
     bool starved;           /* was told EAGAIN */
+    bool cut_short;         /* something on its way never arrived */
     int error;              /* to be told once */
     struct moment shake;    /* of the handshake */
     uint64_t began_us;

@@ -9,6 +9,7 @@
 
 #define BYTES_FIRST    1024
 #define SEGMENTS_FIRST 16
+#define SPARE_MAX      2048 /* bytes that a connection keeps for the next one */
 #define ROOM_DEFAULT   65536
 #define RETRANSMIT_US  200000 /* at most so long after a cut until TCP tries again */
 #define PIECE_US       200
@@ -82,6 +83,7 @@ static void forget(struct conn *conn, enum net_way way)
 {
     struct pipe *pipe = &conn->pipes[way];
 
+    conn->cut_short |= pipe->used > pipe->arrived;
     pipe->used = pipe->arrived;
     pipe->first = pipe->n = 0;
     queue_set(conn->net->queue, &pipe->arrival, NEVER);
@@ -304,13 +306,31 @@ struct conn *tcp_new(struct net *net, uint32_t machine, uint32_t server)
     return conn;
 }
 
+/* Else each of thousands would once have been the one that carried most, and keep that. */
+static void trim(struct pipe *pipe)
+{
+    if (pipe->room > SPARE_MAX) {
+        free(pipe->bytes);
+        pipe->bytes = NULL;
+        pipe->room = 0;
+    }
+    if (pipe->segments_room * sizeof(pipe->segments[0]) > SPARE_MAX) {
+        free(pipe->segments);
+        pipe->segments = NULL;
+        pipe->segments_room = 0;
+    }
+}
+
 void tcp_drop(struct conn *conn)
 {
     struct net *net = conn->net;
 
     queue_set(net->queue, &conn->shake, NEVER);
     queue_set(net->queue, &conn->patience, NEVER);
-    for (enum net_way way = 0; way < NET_WAYS; way++) queue_set(net->queue, &conn->pipes[way].arrival, NEVER);
+    for (enum net_way way = 0; way < NET_WAYS; way++) {
+        queue_set(net->queue, &conn->pipes[way].arrival, NEVER);
+        trim(&conn->pipes[way]);
+    }
     list_remove(&conn->route->conns, &conn->at);
     conn->next_spare = net->spare;
     net->spare = conn;

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ODD_AGAIN_US      2000u
-#define OPERATOR_AGAIN_US 300000u
+#define ODD_AGAIN_US 2000u
 
 struct model *site_model(struct site *site)
 {
@@ -63,6 +62,8 @@ static void crash(struct site *site, const struct plan_fault *fault, uint64_t un
 {
     struct world *world = site->world;
     bool old = fault->kind == FAULT_CRASH_OLD || fault->kind == FAULT_PROMOTE;
+    /* Another one, empty, under the same name. */
+    bool replaced = fault->kind == FAULT_CRASH_EMPTY && fault->nth % 3 == 0 && plan_has(world->plan, FEATURE_NAMES);
 
     if (site->down) return;
     site->down = true;
@@ -71,9 +72,17 @@ static void crash(struct site *site, const struct plan_fault *fault, uint64_t un
     site->new_replid = fault->kind == FAULT_PROMOTE || (fault->kind == FAULT_CRASH_EMPTY && fault->nth % 2 == 0);
     site->loading_us = fault->kind == FAULT_LOADING ? fault->for_us / 2 : 0;
     server_crash(world->servers[site->index], fault->kind == FAULT_VANISH || (fault->nth % 4 == 0 && old));
-    if (fault->kind == FAULT_MOVE) (void)net_move(world->net, site->index);
+    if (fault->kind == FAULT_MOVE || replaced) (void)net_move(world->net, site->index);
+    world->totals->of[TOTAL_SERVER_REPLACED] += replaced;
     site->back = (struct moment){.happen = on_back, .arg = site};
     if (!site->gone) queue_set(&world->queue, &site->back, until_us);
+}
+
+void site_stop(struct site *site)
+{
+    if (!site->down) server_crash(site->world->servers[site->index], false);
+    site->down = site->gone = true;
+    queue_set(&site->world->queue, &site->back, NEVER);
 }
 
 static void end_connections(struct site *site)
@@ -300,6 +309,10 @@ static void at_machine(struct world *world, struct fault_run *run, const struct 
         process->no_memory_one_in = 1 + fault->nth % 8;
         break;
     case FAULT_NO_DESCRIPTORS: limit(process, fault->nth % 3); break;
+    case FAULT_NO_RANDOM:
+        process->no_random_until_us = run->until_us;
+        process->no_random_one_in = fault->nth % 4 == 0 ? 2 : 1;
+        break;
     case FAULT_BREAK: machine_call(process->machine, break_now, run); break;
     default: break;
     }
@@ -324,7 +337,7 @@ static void on_operator(void *arg)
 
     if (world->bootstraps && process->alive) machine_call(process->machine, bootstrap_now, world);
     if (world->phase < PHASE_STOPPED)
-        queue_set(&world->queue, &world->operator_moment, world_now(world) + OPERATOR_AGAIN_US);
+        queue_set(&world->queue, &world->operator_moment, world_now(world) + world->plan->operator_again_us);
 }
 
 bool operator_is_needed(const struct world *world)
@@ -341,6 +354,7 @@ static void reconfigure(struct world *world)
 {
     world->bootstraps = world->bootstrap_again = true;
     world->reconfigures++;
+    membership_begin(world);
     queue_set(&world->queue, &world->operator_moment, world_now(world));
 }
 
@@ -394,7 +408,7 @@ static bool is_at_link(enum plan_fault_kind kind)
 
 static bool is_at_machine(enum plan_fault_kind kind)
 {
-    return (kind >= FAULT_LOOKUP && kind <= FAULT_NO_DESCRIPTORS) || kind == FAULT_BREAK;
+    return (kind >= FAULT_LOOKUP && kind <= FAULT_NO_RANDOM) || kind == FAULT_BREAK;
 }
 
 static void begin(struct fault_run *run)
@@ -468,6 +482,7 @@ static void on_end(void *arg)
 
 bool operator_is_out(const struct world *world, uint32_t server)
 {
+    if (world->sites[server].gone) return true;
     for (uint32_t i = 0; i < world->plan->n_faults; i++) {
         const struct plan_fault *fault = &world->plan->faults[i];
 
@@ -493,11 +508,12 @@ static void write_guard(struct site *site)
     char run_id[64];
     char replid[64];
     char guard[256];
+    const struct plan_set *set = &plan->sets[0];
 
     read_field(site, "server", "run_id:", run_id);
     read_field(site, "replication", "master_replid:", replid);
-    (void)snprintf(guard, sizeof(guard), "1|%u|%s|%u|%s|%s|0", plan->n_servers, site->world->set_name,
-                   plan->max_lease_ms, run_id, replid);
+    (void)snprintf(guard, sizeof(guard), "1|%u|%s|%u|%s|%s|0", set->n, site->world->set_name, set->max_lease_ms, run_id,
+                   replid);
     (void)site_command(site, "SET", "quorlock:guard", guard, NULL);
 }
 
@@ -506,7 +522,7 @@ void operator_begin(struct world *world)
     const struct plan *plan = world->plan;
     bool cold = plan_has(plan, FEATURE_COLD) || plan_has(plan, FEATURE_BOOTSTRAP);
 
-    for (uint32_t i = 0; i < plan->n_servers && !cold; i++) {
+    for (uint32_t i = 0; i < plan->sets[0].n && !cold; i++) {
         if (plan->clients[0].guard != QUORLOCK_GUARD_OFF) write_guard(&world->sites[i]);
     }
     for (uint32_t i = 0; i < plan->n_servers; i++) {
@@ -543,11 +559,13 @@ void operator_heal(struct world *world)
 
     /* A guard of a reconfigure that was half done may be there again. */
     world->bootstraps |= world->reconfigures > 0 && plan->loses_memory;
+    if (operator_is_needed(world)) queue_set(&world->queue, &world->operator_moment, world_now(world));
 
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         if (!plan->faults[i].for_ever) end(&world->faults[i]);
         world->faults[i].armed = false;
     }
+    membership_heal(world);
     if (!plan->calm) net_heal(world->net);
     for (uint32_t i = 0; i < plan->n_servers; i++) {
         struct site *site = &world->sites[i];
@@ -582,6 +600,7 @@ static void on_changed(void *arg, const char *key, size_t length)
         for (uint32_t i = 0; i < site->world->plan->n_actors; i++) {
             site->world->totals->of[TOTAL_GUARD_VOTING] += site->world->actors[i].acquiring != NULL;
         }
+        if (judge_is_quarantined(site->world, site->index)) rare_quarantined(site);
         return;
     }
     judge_changed(site, key, length);
@@ -604,7 +623,7 @@ static void on_executed(void *arg, struct session *session, const char *text)
     struct world *world = site->world;
     uint64_t *of = world->totals->of;
 
-    (void)session;
+    rare_executed(site, session);
     world->commands++;
     world->totals->commands++;
     world_mix(world, world_hash(text, strlen(text)));

@@ -29,6 +29,7 @@ static void give_back(struct world *world)
     struct peer *peer = &world->peer;
     const char *name = world_full_key(world, peer->key);
 
+    if (peer->held) rare_abandoned(world, 1u << peer->key);
     peer->held = false;
     for (uint32_t i = 0; i < world->plan->n_servers; i++) {
         struct site *site = &world->sites[i];

@@ -70,6 +70,7 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_TOKENS:
     case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
     case BIAS_LOSS: return features & ~rare;
+    case BIAS_MEMBERS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
     case BIAS_TWINS: return (features & ~rare & ~bit(FEATURE_OWNERS)) | bit(FEATURE_NAMES);
     case BIAS_CALM:
     case BIAS_FROZEN:
@@ -162,6 +163,13 @@ static void bend_flood(struct plan *plan, struct rng *rng)
     plan->active_us = plan->lease_ms * MS / 2;
 }
 
+static void bend_members(struct plan *plan, struct rng *rng)
+{
+    if (plan->lease_ms > 1000) plan->lease_ms = 500;
+    plan->max_lease_ms = (uint32_t)(plan->lease_ms * rng_between(rng, 2, 4));
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 12, 24);
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
@@ -200,6 +208,7 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->counters_void = rng_one_in(rng, 2);
         break;
     case BIAS_FLOOD: bend_flood(plan, rng); break;
+    case BIAS_MEMBERS: bend_members(plan, rng); break;
     default: break;
     }
 }
@@ -218,7 +227,7 @@ static int64_t draw_error(struct rng *rng, uint64_t most_us)
  */
 static void draw_walls(struct plan *plan, struct rng *rng)
 {
-    uint64_t max_lease_us = plan->max_lease_ms * MS;
+    uint64_t max_lease_us = plan_shorter_max_lease_ms(plan) * MS;
 
     for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
         struct plan_machine *machine = &plan->machines[i];
@@ -273,7 +282,8 @@ static void draw_clients(struct plan *plan, struct rng *rng, enum plan_bias bias
     uint8_t guard = guards[rng_below(rng, 4)];
     bool mixed = rng_one_in(rng, 4);
 
-    if (guard == QUORLOCK_GUARD_OFF && (bias == BIAS_LOSS || bias == BIAS_TOKENS_LOST || bias == BIAS_TWINS)) {
+    if (guard == QUORLOCK_GUARD_OFF &&
+        (bias == BIAS_LOSS || bias == BIAS_TOKENS_LOST || bias == BIAS_TWINS || bias == BIAS_MEMBERS)) {
         guard = QUORLOCK_GUARD_CONNECTION;
     }
     if (guard == QUORLOCK_GUARD_OFF) plan->features &= ~(bit(FEATURE_COLD) | bit(FEATURE_BOOTSTRAP));
@@ -346,7 +356,7 @@ static void draw_options(const struct plan *plan, const struct plan_client *clie
 
     for (uint32_t i = 0; i < 10; i++) draws[i] = rng_one_in(rng, 4);
     if (draws[0]) lease_ms = (uint32_t)(lease_ms * rng_between(rng, 4, 8) / 4);
-    if (lease_ms > plan->max_lease_ms) lease_ms = plan->max_lease_ms;
+    if (lease_ms > plan_shorter_max_lease_ms(plan)) lease_ms = plan_shorter_max_lease_ms(plan);
     *options = (struct quorlock_options){.size = sizeof(*options), .lease_ms = lease_ms};
     options->wait_ms = QUORLOCK_WAIT_FOREVER;
     if (plan_has(plan, FEATURE_BOUNDS) && draws[1])
@@ -467,6 +477,7 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_OUTSIDE] = OF(FAULT_STEP_FORWARD, FAULT_PAUSE, FAULT_FLUSH, FAULT_BREAK),
     [BIAS_QUEUE] = OF(FAULT_MUTE, FAULT_MUTE, FAULT_PEER_KEY, FAULT_RESET),
     [BIAS_LIVES] = OF(FAULT_KILL, FAULT_KILL_CALLBACK, FAULT_RESET, FAULT_STALL_CALLBACK),
+    [BIAS_MEMBERS] = OF(FAULT_RESET_LATE, FAULT_STALL, FAULT_CUT_TO, FAULT_CRASH_EMPTY, FAULT_KILL),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -515,6 +526,7 @@ static uint32_t draw_number(const struct plan *plan, struct rng *rng, enum plan_
     if (rng_one_in(rng, 16)) n = rng_between(rng, 17, PLAN_FAULTS_MAX - 4);
     if (bias != BIAS_NONE) n = rng_between(rng, 6, 32);
     if (bias == BIAS_CROWD || plan->calm) n = 0;
+    if (bias == BIAS_MEMBERS) n = rng_one_in(rng, 3) ? 0 : rng_between(rng, 1, 10);
     if (bias == BIAS_QUEUE) n = rng_below(rng, 9);
     if (bias == BIAS_FLOOD || bias == BIAS_LIVENESS) n = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1, 4);
     return (uint32_t)n;
@@ -523,7 +535,7 @@ static uint32_t draw_number(const struct plan *plan, struct rng *rng, enum plan_
 /* All together: a clock that is behind by a max_lease is no floor for tokens any more. */
 static void limit_back(struct plan *plan, struct plan_fault *fault)
 {
-    uint64_t most_us = plan->max_lease_ms * MS / 100 * 40;
+    uint64_t most_us = plan_shorter_max_lease_ms(plan) * MS / 100 * 40;
 
     if (fault->kind != FAULT_STEP_BACK) return;
     if (fault->for_us > most_us - plan->back_us) fault->for_us = most_us - plan->back_us;
@@ -558,6 +570,8 @@ static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
         fault->all = rng_one_in(rng, 2) && bias != BIAS_TWINS;
         if (fault->kind == FAULT_BREAK && !plan->outside) fault->key = first_void(plan);
         if (loses_memory(fault->kind)) plan->loses_memory = true;
+        /* A server without a guard is theirs who come first, and there are clients of two sets. */
+        if (loses_memory(fault->kind) && plan->changes) fault->server = 0;
         limit_back(plan, fault);
     }
 }
@@ -587,7 +601,7 @@ static bool reconfigures(const struct plan *plan)
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         if (plan->faults[i].kind == FAULT_RECONFIGURE) return true;
     }
-    return plan_has(plan, FEATURE_BOOTSTRAP);
+    return plan_has(plan, FEATURE_BOOTSTRAP) || plan->changes;
 }
 
 /* Of a minority, and only where a majority decides. */
@@ -635,10 +649,11 @@ static void draw_calm(struct plan *plan, struct rng *rng)
 static enum plan_bias draw_situation(struct rng *rng)
 {
     static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM, BIAS_FROZEN, BIAS_ODD, BIAS_CROWD, BIAS_FLOOD};
-    static const enum plan_bias some[] = {BIAS_LIVENESS, BIAS_LIVES, BIAS_MEMORY, BIAS_LOSS, BIAS_LATE_EXECUTION};
+    static const enum plan_bias some[] = {BIAS_LIVENESS, BIAS_LIVES,          BIAS_MEMORY,
+                                          BIAS_LOSS,     BIAS_LATE_EXECUTION, BIAS_MEMBERS};
 
     if (rng_one_in(rng, 60)) return rare[rng_below(rng, 6)];
-    return rng_one_in(rng, 4) ? some[rng_below(rng, 5)] : BIAS_NONE;
+    return rng_one_in(rng, 4) ? some[rng_below(rng, 6)] : BIAS_NONE;
 }
 
 void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t without)
@@ -653,6 +668,8 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     rng_seed(&rng, seed, 1);
     draw_shape(plan, &rng);
     bend(plan, &rng, bias);
+    rng_seed(&rng, seed, 10);
+    plan_draw_sets(plan, &rng);
     rng_seed(&rng, seed, 8);
     draw_features(plan, &rng, bias);
     plan->features &= ~without;
@@ -667,4 +684,5 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     draw_faults(plan, &rng, bias);
     rng_seed(&rng, seed, 7);
     draw_stays(plan, &rng, bias);
+    plan_draw_change(plan, &rng);
 }

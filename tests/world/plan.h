@@ -11,6 +11,7 @@
 #include <quorlock/quorlock.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
     PLAN_MACHINES_MAX = 30,
@@ -106,6 +107,7 @@ enum plan_feature {
     X(KILL_HOST, "machine vanishes")                                                                                   \
     X(NO_MEMORY, "machine is out of memory")                                                                           \
     X(NO_DESCRIPTORS, "process is out of descriptors")                                                                 \
+    X(NO_RANDOM, "machine has no random bytes")                                                                        \
     X(BREAK, "an operator breaks a lock")                                                                              \
     X(RECONFIGURE, "an operator reconfigures the nodes")
 
@@ -144,7 +146,8 @@ struct plan_fault {
     X(LIVENESS, "faults that stay: a minority dead or cut one way, an odd key")                                        \
     X(FLOOD, "thousands of locks at once")                                                                             \
     X(LIVES, "clients close and handles are freed, anywhere")                                                          \
-    X(MEMORY, "memory runs out again and again")
+    X(MEMORY, "memory runs out again and again")                                                                       \
+    X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -167,6 +170,13 @@ struct plan_client {
     uint32_t reconnect_min_ms, reconnect_max_ms, node_timeout_ms;
 };
 
+/* Whose nodes which servers are; what their guards say of it. */
+struct plan_set {
+    uint32_t n, max_lease_ms;
+    uint8_t servers[PLAN_SERVERS_MAX];
+    bool renamed;
+};
+
 struct plan_server {
     int32_t rate_ppm;
     uint64_t wall_us;
@@ -186,11 +196,15 @@ struct plan {
     enum plan_bias bias;
     uint32_t features; /* bits */
     uint32_t n_machines, n_clients, n_servers, n_actors, n_keys, n_faults;
-    uint32_t n_flood; /* locks of each client, beside those of its actors */
-    uint32_t lease_ms, max_lease_ms, drift_ppm;
-    uint64_t active_us; /* faults and contention until here */
-    uint64_t late_us;   /* what outlives its connection may execute so much later */
-    uint64_t back_us;   /* all steps back of all clocks */
+    uint32_t n_flood;                           /* locks of each client, beside those of its actors */
+    struct plan_set sets[2];                    /* before a change, and after it */
+    bool changes;                               /* they differ */
+    bool hasty;                                 /* processes get what is new before the change has ended */
+    uint64_t operator_again_us;                 /* until what failed is tried again */
+    uint32_t lease_ms, max_lease_ms, drift_ppm; /* the longer of both sets' max_lease_ms */
+    uint64_t active_us;                         /* faults and contention until here */
+    uint64_t late_us;                           /* what outlives its connection may execute so much later */
+    uint64_t back_us;                           /* all steps back of all clocks */
     uint32_t service_us, split_one_in;
     uint8_t keys_void;   /* bits: an operator breaks them, so nothing is promised of them */
     bool outside;        /* faults outside of what is promised: exclusion is not judged */
@@ -218,14 +232,22 @@ static inline uint32_t plan_server(const struct plan *plan, uint32_t client, uin
 
     return of->twins && of->twin_instead == node ? of->twin : node;
 }
-static inline uint32_t plan_quorum(const struct plan *plan, uint32_t client)
+static inline uint32_t plan_shorter_max_lease_ms(const struct plan *plan)
 {
-    return plan->clients[client].policy == QUORLOCK_ALL ? plan->n_servers : plan->n_servers / 2 + 1;
+    uint32_t one_ms = plan->sets[0].max_lease_ms, two_ms = plan->sets[1].max_lease_ms;
+
+    return one_ms < two_ms ? one_ms : two_ms;
 }
 static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
 {
     return (plan->features & 1u << feature) != 0;
 }
+/* plan_draw_sets, plan_draw_change - part of plan_make. plan_leaves: that server is a node before the change only. */
+struct rng;
+void plan_draw_sets(struct plan *, struct rng *);
+void plan_draw_change(struct plan *, struct rng *);
+void plan_print_sets(const struct plan *, FILE *); /* nothing where they do not change */
+bool plan_leaves(const struct plan *, uint32_t server);
 /* For people. */
 const char *plan_fault_text(enum plan_fault_kind);
 const char *plan_feature_text(enum plan_feature);

@@ -51,6 +51,30 @@ static bool on_allocates(void *arg, struct machine *machine, size_t size)
     return rng_mix(world->plan->seed ^ process->life, process->allocations) % process->no_memory_one_in != 0;
 }
 
+bool process_lacks_random(const struct process *process)
+{
+    return world_now(process->world) < process->no_random_until_us;
+}
+
+static bool on_draws(void *arg, struct machine *machine)
+{
+    struct process *process = arg;
+    struct world *world = process->world;
+
+    (void)machine;
+    if (!process->alive || !process_lacks_random(process)) return true;
+    process->draws++;
+    if (rng_mix(world->plan->seed ^ process->life, process->draws) % process->no_random_one_in != 0) return true;
+    world->totals->of[TOTAL_NO_RANDOM]++;
+    return false;
+}
+
+static void on_closes(void *arg, struct machine *machine, bool owed)
+{
+    (void)machine;
+    rare_closed(arg, owed);
+}
+
 bool process_at(struct process *process, enum opportunity opportunity)
 {
     if (!process->alive || process->inside || process->world->over) return process->alive;
@@ -81,12 +105,14 @@ void process_boot(struct world *world, uint32_t index)
                                               .reads_clock = on_reads_clock,
                                               .sends = on_sends,
                                               .allocates = on_allocates,
+                                              .draws = on_draws,
+                                              .closes = on_closes,
                                               .arg = process};
     process->rate_ppm = plan->rate_ppm;
     process->life++;
     process->alive = true;
     process->inside = process->stood_in_turn = false;
-    process->stands_until_us = process->no_memory_until_us = 0;
+    process->stands_until_us = process->no_memory_until_us = process->no_random_until_us = 0;
     machine_boot(process->machine, index, rng_mix(world->plan->seed, 5000 + 100 * process->life + index), skews,
                  &process->events);
     TRACE(world, "machine %u starts", index);

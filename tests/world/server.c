@@ -330,3 +330,10 @@ uint64_t server_executed(const struct server *server)
 {
     return server->executed;
 }
+
+bool server_is_deserted(const struct session *session)
+{
+    const struct seat *seat = model_session_arg(session);
+
+    return seat != NULL && net_is_deserted(seat->conn);
+}

@@ -39,3 +39,5 @@ uint64_t server_wall_us(const struct server *); /* now */
 struct model *server_model(struct server *);
 /* server_executed - commands so far. */
 uint64_t server_executed(const struct server *);
+/* server_is_deserted - the machine has closed the connection of that session. */
+bool server_is_deserted(const struct session *);

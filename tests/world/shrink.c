@@ -155,6 +155,7 @@ static void print_needs(const struct plan *plan, FILE *out)
         (void)fprintf(out, "    a%-2u of client %u, keys %02x, owner %u, lease %u ms, wait %d ms\n", i, actor->client,
                       actor->keys, actor->owner, actor->options.lease_ms, (int)actor->options.wait_ms);
     }
+    plan_print_sets(plan, out);
     for (uint32_t i = 0; i < FEATURES; i++) {
         if (plan_has(plan, (enum plan_feature)i))
             (void)fprintf(out, "    with %s\n", plan_feature_text((enum plan_feature)i));

@@ -48,11 +48,21 @@
     X(BIRTHS, "processes started again")                                                                               \
     X(MISUSES, "misuses refused")                                                                                      \
     X(CALLS_NOMEM, "calls without memory")                                                                             \
+    X(NO_RANDOM, "no random bytes")                                                                                    \
+    X(CALLS_NO_RANDOM, "calls without random bytes")                                                                   \
     X(INSPECTED, "inspected")                                                                                          \
     X(EXAMINED, "examined")                                                                                            \
     X(BROKEN, "locks broken")                                                                                          \
     X(BOOTSTRAPPED, "bootstrapped")                                                                                    \
     X(RECONFIGURED, "reconfigured")                                                                                    \
+    X(SET_GREW, "sets of nodes that grew")                                                                             \
+    X(SET_SHRANK, "sets of nodes that shrank")                                                                         \
+    X(SET_REPLACED, "sets with replaced nodes")                                                                        \
+    X(BESIDE_OLD, "granted by new nodes beside old clients")                                                           \
+    X(SERVER_REPLACED, "servers replaced under their names")                                                           \
+    X(SET_RENAMED, "sets renamed")                                                                                     \
+    X(LEASE_LONGER, "max_lease made longer")                                                                           \
+    X(LEASE_SHORTER, "max_lease made shorter")                                                                         \
     X(FLOODED, "granted in a flood")                                                                                   \
     X(PEER_HELD, "held by a peer")                                                                                     \
     X(TURNS, "had their turn")                                                                                         \
@@ -63,6 +73,15 @@
     X(QUARANTINED, "holder's key taken in quarantine")                                                                 \
     X(GUARD_WRITTEN, "guards written")                                                                                 \
     X(GUARD_VOTING, "guard written during a vote")                                                                     \
+    X(QUARANTINE_HOLDING, "quarantines that began while holding")                                                      \
+    X(WOKEN_BY_NOTICE, "granted right after another's release")                                                        \
+    X(WOKEN_BY_NOBODY, "granted what nobody had released")                                                             \
+    X(HANDED_ON, "handed on in a client")                                                                              \
+    X(HANDED_ON_LATE, "handed on in a client, by a late loop")                                                         \
+    X(HALF_TAKEN, "refused with some keys free")                                                                       \
+    X(RELEASED_FULL, "released behind a full connection")                                                              \
+    X(CUT_SHORT, "connections ended with answers due")                                                                 \
+    X(EXECUTED_LATE, "executed after their connection's end")                                                          \
     X(SPLIT, "votes split")                                                                                            \
     X(PEEKS, "holders looked up")                                                                                      \
     X(RAISES, "counters raised")                                                                                       \

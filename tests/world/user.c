@@ -105,12 +105,12 @@ static void name_nodes(const struct world *world, uint32_t client, struct addres
 {
     const struct plan *plan = world->plan;
 
-    for (uint32_t i = 0; i < plan->n_servers; i++) {
-        uint32_t server = plan_server(plan, client, i);
+    for (uint32_t i = 0; i < membership_set(world, client)->n; i++) {
+        uint32_t server = membership_server(world, client, i);
         bool named = plan_has(plan, FEATURE_NAMES);
 
         /* The second address of a server that is listed twice. */
-        if (server != i) named = !named;
+        if (!plan->changes && server != i) named = !named;
         (void)snprintf(ret->texts[i], sizeof(ret->texts[i]), named ? "node%u" : "10.0.0.%u", server + (named ? 0 : 1));
         ret->list[i] = ret->texts[i];
     }
@@ -125,21 +125,23 @@ static int make_client(struct user_client *client)
     struct process *process = process_of(world, client->index);
     char error[300] = "";
     struct addresses_of nodes;
+    const struct plan_set *set = membership_set(world, client->index);
+    const char *set_name = set->renamed ? "renamed" : world->set_name;
     struct quorlock_client_options options = {.size = sizeof(options),
                                               .nodes = nodes.list,
-                                              .n_nodes = plan->n_servers,
+                                              .n_nodes = set->n,
                                               .policy = operates ? QUORLOCK_MAJORITY : own->policy,
                                               .dialect = plan_has(plan, FEATURE_REDISSON) ? QUORLOCK_DIALECT_REDISSON
                                                                                           : QUORLOCK_DIALECT_PLAIN,
                                               .guard = operates ? QUORLOCK_GUARD_OFF : own->guard,
                                               .node_timeout_ms = operates ? 0 : own->node_timeout_ms,
-                                              .max_lease_ms = plan->max_lease_ms,
+                                              .max_lease_ms = set->max_lease_ms,
                                               .drift_ppm = plan->drift_ppm,
                                               .reconnect_min_ms = operates ? 0 : own->reconnect_min_ms,
                                               .reconnect_max_ms = operates ? 0 : own->reconnect_max_ms,
                                               .key_prefix = world->prefix[0] != '\0' ? world->prefix : NULL,
                                               .owner_label = client->label,
-                                              .set_name = world->set_name[0] != '\0' ? world->set_name : NULL,
+                                              .set_name = set_name[0] != '\0' ? set_name : NULL,
                                               .allocator = machine_allocator(process->machine),
                                               .log = plan_has(plan, FEATURE_LOG) ? on_log : NULL,
                                               .log_arg = client,
@@ -149,7 +151,9 @@ static int make_client(struct user_client *client)
 
     name_nodes(world, client->index, &nodes);
     status = client_new_on(&client->client, machine_system(process->machine), &options);
-    if (status != QUORLOCK_OK && status != QUORLOCK_NOMEM && world_now(world) >= process->no_memory_until_us) {
+    if (status == QUORLOCK_STATE && process_lacks_random(process)) {
+        world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
+    } else if (status != QUORLOCK_OK && status != QUORLOCK_NOMEM && world_now(world) >= process->no_memory_until_us) {
         judge_violated(world, UNEXPLAINED, "client %u cannot be made: %s", client->index, error);
     }
     return status;
@@ -177,6 +181,7 @@ void user_open(struct user_client *client)
     client->moment.happen = on_moment;
     client->moment.arg = client;
     client->life++;
+    client->renewed = membership_is_renewed(world, client);
     (void)snprintf(client->label, sizeof(client->label), "c%u.%u:", client->index, client->life);
     if (make_client(client) != QUORLOCK_OK) {
         queue_set(&world->queue, &client->moment, world_now(world) + OPEN_AGAIN_US);
@@ -360,6 +365,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     promise->world->rounds += result->rounds;
     TRACE(promise->world, "actor %u  > %s: %s", actor->index, quorlock_status_name(result->status), result->text);
     judge_ended(promise, result->status);
+    if (result->status == QUORLOCK_HELD) rare_refused(actor);
     if (result->status == QUORLOCK_OK) judge_granted(actor, result);
     if (process_at(actor_process(actor), AT_CALLBACK)) actor_acquired(actor, result);
 }
@@ -402,14 +408,15 @@ int user_acquire(struct actor *actor)
     if (status != QUORLOCK_OK) {
         user_drop(promise);
         world->totals->of[TOTAL_CALLS_NOMEM] += status == QUORLOCK_NOMEM;
-        return status;
     }
-    if (actor->releasing > 0) world->totals->of[TOTAL_REACQUIRED]++;
-    /* An acquire anew gives up what was lost. */
+    /* An acquire anew gives up what was lost, also where it fails. */
     if (actor->lost && actor->plan->owner == 0) {
         judge_given_back(actor);
         actor->holds = 0;
+        actor->state = ACTOR_IDLE;
     }
+    if (status != QUORLOCK_OK) return status;
+    if (actor->releasing > 0) world->totals->of[TOTAL_REACQUIRED]++;
     actor->acquiring = promise;
     actor->acquire_since_us = world_now(world);
     return 0;
@@ -523,6 +530,7 @@ static void on_report(int status, const struct quorlock_report *report, void *ar
     world->totals->of[TOTAL_BROKEN] += kind == PROMISE_BREAK && status == QUORLOCK_OK;
     if (kind == PROMISE_BOOTSTRAP && status == QUORLOCK_OK) {
         world->bootstraps = false;
+        membership_changed(world);
         world->totals->of[promise->flood == 1 ? TOTAL_RECONFIGURED : TOTAL_BOOTSTRAPPED]++;
     }
 }

@@ -181,10 +181,11 @@ static void build(struct world *world, const struct plan *plan)
     world->n_ghosts = world->n_shadows = world->n_grants = world->n_promises = 0;
     world->runs = world->commands = world->rounds = 0;
     world->reconfigures = 0;
-    world->over = world->judging = world->bootstraps = world->bootstrap_again = false;
+    world->over = world->judging = world->bootstraps = world->bootstrap_again = world->changed = false;
     world->hash = plan->seed;
     world->peer = (struct peer){0};
     world->handover = (struct handover){0};
+    memset(world->freed, 0, sizeof(world->freed));
     memset(world->registers, 0, sizeof(world->registers));
     memset(world->grants_healed, 0, sizeof(world->grants_healed));
     memset(&world->violation, 0, sizeof(world->violation));
@@ -298,7 +299,7 @@ static void look_healed(struct world *world)
 {
     uint64_t lease_us = world->plan->max_lease_ms * MS / 100 * 104;
 
-    if (all_granted(world) && !world->bootstraps) {
+    if (all_granted(world) && !world->bootstraps && membership_is_settled(world)) {
         enter(world, PHASE_STOPPED, 2 * lease_us + world->plan->late_us + LIVENESS_US);
     } else if (world_now(world) >= world->phase_until_us) {
         judge_starved(world);
@@ -346,7 +347,8 @@ static void look(struct world *world)
         enter(world, PHASE_HEALED,
               2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
                   (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
-                  2 * lease_us * world->reconfigures);
+                  2 * lease_us * world->reconfigures +
+                  (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0));
     } else if (world->phase == PHASE_HEALED) {
         look_healed(world);
     } else {

@@ -9,10 +9,12 @@
  *   actor     what users do with their locks, by chance
  *   crowd     a client that wants thousands of locks at once
  *   operator  faults of servers and links, and what operators do about them
+ *   membership  the clients get another set of nodes, one process after the other
  *   judge     what must hold in true time, seen from outside of the library
  *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
  *   handover  how long a lock is free while others wait, where nothing fails
+ *   rare      states that must be reached
  *   trace     the story of a run
  *   shrink    the same run with less in it
  *   controls  rules broken on purpose, which the judge must notice
@@ -149,6 +151,7 @@ struct user_client {
     quorlock_client *client;
     enum client_state state;
     uint32_t life;
+    bool renewed; /* has the settings of after the change */
     struct rng rng;
     struct moment moment; /* it is made, or made again */
     struct promise *closing;
@@ -173,8 +176,11 @@ struct process {
     struct machine_events events;
     uint64_t no_memory_until_us;
     uint32_t allocations, no_memory_one_in;
+    uint64_t no_random_until_us;
+    uint32_t draws, no_random_one_in;
     int32_t rate_ppm;
-    struct moment birth;
+    struct moment birth, renewal;
+    bool renewed; /* the clients that it makes are */
 };
 
 /* The window of a process that died holding. */
@@ -251,6 +257,13 @@ struct guarded_register {
     uint64_t latest_begun_us; /* of the grants whose writes it took */
 };
 
+/* How a hold of a key ended, as far as the next one has not begun. */
+struct freed {
+    uint64_t at_us;
+    uint32_t client;
+    enum { FREED_NOT, FREED_BY_RELEASE, FREED_BY_NOBODY } by;
+};
+
 /* Since the owner of a hold has called release, while another waits. */
 struct handover {
     bool open;
@@ -284,6 +297,7 @@ struct world {
     struct peer peer;
     struct moment boot_moment, phase_moment, operator_moment;
     bool bootstraps, bootstrap_again; /* the operator does; once more */
+    bool changed;                     /* a reconfigure has ended with 0 */
     uint32_t reconfigures;
     enum world_phase phase;
     uint64_t healed_us, phase_until_us;
@@ -301,6 +315,7 @@ struct world {
     uint32_t n_promises;
     struct written writes[WRITES_MAX];
     struct guarded_register registers[PLAN_KEYS_MAX];
+    struct freed freed[PLAN_KEYS_MAX];
     struct handover handover; /* where nothing fails there is one key */
     uint32_t grants_healed[PLAN_KEYS_MAX];
     uint64_t runs;             /* of servers */
@@ -344,6 +359,8 @@ bool process_at(struct process *, enum opportunity);
 void process_bury_all(struct world *);
 /* process_stood - it stands still, or did a moment ago. */
 bool process_stood(const struct process *);
+/* process_lacks_random - calls may fail for it. */
+bool process_lacks_random(const struct process *);
 uint64_t process_now_us(struct process *);
 /* process_true_us - the first true time at which its clock may show that. */
 uint64_t process_true_us(struct process *, uint64_t shown_us);
@@ -416,6 +433,24 @@ bool operator_is_needed(const struct world *);
 struct model *site_model(struct site *);
 const char *site_command(struct site *, const char *a, const char *b, const char *c, const char *d);
 void site_look_again(struct site *);
+/* site_stop - for good. */
+void site_stop(struct site *);
+
+/* ---- membership.c ---- */
+
+/* membership_set - that client's nodes. membership_server: the server behind one of them. membership_quorum: how many
+ * of them must grant. */
+const struct plan_set *membership_set(const struct world *, uint32_t client);
+uint32_t membership_server(const struct world *, uint32_t client, uint32_t node);
+uint32_t membership_quorum(const struct world *, uint32_t client);
+/* membership_is_renewed - it is made with what is new. membership_is_settled: all are, where there is a change. */
+bool membership_is_renewed(const struct world *, const struct user_client *);
+bool membership_is_settled(const struct world *);
+/* membership_begin - before a reconfigure; membership_changed: it has ended with 0; membership_heal: the faults have.
+ */
+void membership_begin(struct world *);
+void membership_changed(struct world *);
+void membership_heal(struct world *);
 
 /* ---- peer.c ---- */
 
@@ -440,6 +475,7 @@ void judge_peer(struct world *);
 /* judge_look - what can be seen at any time: what is overdue, and what was not told. */
 void judge_look(struct world *);
 bool judge_is_open(struct actor *);
+bool judge_is_quarantined(struct world *, uint32_t server);
 
 /* ---- rest.c ---- */
 
@@ -456,6 +492,17 @@ void tokens_write(struct actor *, uint64_t delay_us);
 void handover_freed(struct actor *);
 void handover_asked(struct world *);
 void handover_granted(struct actor *);
+
+/* ---- rare.c ---- */
+
+void rare_given_back(struct actor *);
+void rare_released(struct world *, uint32_t client);
+void rare_abandoned(struct world *, uint32_t keys); /* its holder is gone, and no notice comes */
+void rare_granted(struct actor *);
+void rare_refused(struct actor *);
+void rare_quarantined(struct site *); /* its guard says so now */
+void rare_executed(struct site *, struct session *);
+void rare_closed(struct process *, bool owed);
 
 /* ---- trace.c ---- */
 
