@@ -409,12 +409,24 @@ void actor_released(struct actor *actor, const struct quorlock_result *result)
     }
 }
 
+/* Of its owner, which is told of the same loss next, or was a moment ago. */
+static void free_neighbours(struct actor *actor)
+{
+    for (uint32_t i = 0; i < actor->world->plan->n_actors; i++) {
+        struct actor *other = &actor->world->actors[i];
+
+        if (other == actor || other->plan->client != actor->plan->client || other->lock == NULL) continue;
+        if (other->plan->owner == actor->plan->owner) free_handle(other, true);
+    }
+}
+
 void actor_lost(struct actor *actor, const struct quorlock_loss *loss)
 {
     uint64_t soon_us = draw(actor, lease_us(actor) / 2);
 
     (void)loss;
     actor->state = ACTOR_LOST;
+    if (actor->world->plan->bias == BIAS_LIVES && draw_if(actor, FEATURE_INSIDE, 2)) free_neighbours(actor);
     if (draw_if(actor, FEATURE_INSIDE, 8)) {
         free_handle(actor, true);
     } else {

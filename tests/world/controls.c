@@ -2,18 +2,26 @@
 /*
  * controls.c - a control that never fires proves nothing, so each has a minimum and a bound of runs
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/control.h"
 #include "world.h"
 
 #ifdef QUORLOCK_CONTROLS
 
+#define CPU_S_MAX 20 /* of a run that may crash: what was written over may also make it endless */
+
 /* Of the sources that mutants/run makes. */
 bool mutant_choose(const char *name);
 
-/* A rule of core/control.h, or a fault of mutants/list, or both, is what breaks. */
+/* A rule of core/control.h, or a fault of mutants/list, or both, is what breaks. With CRASH each run has a process of
+ * its own, whose end by a signal, or by a sanitizer, is what must be seen. */
 struct control {
     const char *name;
     enum core_control core;
@@ -49,6 +57,10 @@ static const struct control controls[] = {
     {"reconfigure-without-closing", CONTROL_NONE, "reconfigure-without-closing", BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
     {"reconfigure-at-once", CONTROL_NONE, "script-reconfigure-at-once", BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
     {"believes-for-ever", CONTROL_NONE, "believes-for-ever", BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
+    {"use-after-free", CONTROL_NONE, "handle-freed-in-its-callback", BIAS_LIVES, CRASH, 1, 100},
+    {"walk-on-what-is-gone", CONTROL_NONE, "walk-on-what-is-gone", BIAS_LIVES, CRASH, 1, 1000},
+    {"loss-behind-callbacks", CONTROL_NONE, "loss-behind-other-callbacks", BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 500},
+    {"guard-by-its-front", CONTROL_NONE, "guard-by-its-front", BIAS_NONE, I7_FOREIGN_VOTE, 1, 2000},
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))
@@ -79,6 +91,36 @@ static bool run_seed(struct world *world, uint64_t seed, enum plan_bias bias)
     return world_run(world, &plan, &ignored);
 }
 
+/* The same in a process of its own. False: it did not come to its end. */
+static bool survives(struct world *world, uint64_t seed, enum plan_bias bias)
+{
+    const struct rlimit no_core = {0};
+    const struct rlimit cpu_s = {.rlim_cur = CPU_S_MAX, .rlim_max = CPU_S_MAX};
+    int status = 0;
+    pid_t child;
+
+    (void)fflush(NULL);
+    child = fork();
+    if (child < 0) {
+        (void)fprintf(stderr, "world: cannot fork: %s\n", strerror(errno));
+        exit(2);
+    }
+    if (child == 0) {
+        (void)setrlimit(RLIMIT_CORE, &no_core);
+        (void)setrlimit(RLIMIT_CPU, &cpu_s);
+        if (freopen("/dev/null", "w", stderr) != NULL) (void)run_seed(world, seed, bias);
+        _exit(0);
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    return status == 0;
+}
+
+static bool holds(struct world *world, const struct control *control, uint64_t seed)
+{
+    if (control->invariant == CRASH) return survives(world, seed, control->bias);
+    return run_seed(world, seed, control->bias);
+}
+
 /* The same seed with all rules kept: what was caught was caught because of the rule. */
 static bool is_sound(struct world *world, const struct control *control, uint64_t seed)
 {
@@ -105,7 +147,7 @@ static bool run_control(struct world *world, const struct control *control, uint
 
     break_rule(world, control);
     for (; runs < control->runs_max && hits < control->minimum && sound; runs++) {
-        if (run_seed(world, first_seed + runs, control->bias)) continue;
+        if (holds(world, control, first_seed + runs)) continue;
         hits++;
         hit_seed = first_seed + runs;
         sound = is_sound(world, control, hit_seed);

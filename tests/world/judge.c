@@ -511,6 +511,18 @@ void judge_lost(struct actor *actor, const struct quorlock_loss *loss)
     if (loss->remaining_ms == 0) window->open = false;
 }
 
+/* A loss that is due comes first; only where the process stood still after it looked for one may it be late. */
+void judge_called(struct world *world, uint32_t client)
+{
+    if (process_of(world, client)->stood_at_look || world->clients[client].state != CLIENT_OPEN) return;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (actor->plan->client != client || actor->holds == 0 || actor->lost || actor->no_lost) continue;
+        violated_if(actor, I6_TOLD_ONCE, valid_ms(actor) == 0, "is not told of its loss before another callback");
+    }
+}
+
 void judge_killed(struct process *process)
 {
     struct world *world = process->world;

@@ -67,6 +67,7 @@ void machine_boot(struct machine *machine, uint32_t index, uint64_t seed, const 
         panic("machine %u boots, and has %zu blocks and %u descriptors", index, machine->n_blocks,
               machine->descriptors);
     forget_calls(machine);
+    machine_memory_free(machine);
     queue_set(machine->world_queue, &machine->turn, NEVER);
     queue_set(machine->world_queue, &machine->clocks_changed, NEVER);
     *machine = (struct machine){.queue = machine->world_queue,

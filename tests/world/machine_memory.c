@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine_memory.c - blocks that are counted, known by their machine, and poisoned before and after */
+/*
+ * machine_memory.c - blocks that are counted, known by their machine, and poisoned before and after
+ *
+ * Small ones stay poisoned for a while after they are freed: what reads them reads no address and no sane number, and
+ * what writes to them is found. A sanitizer finds both at once, and has all blocks back for it.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +13,12 @@
 
 #define FRESH 0xa5
 #define FREED 0xdb
+
+#ifdef __SANITIZE_ADDRESS__
+#define KEPT_SIZE 0u
+#else
+#define KEPT_SIZE 4096u
+#endif
 
 /* In front of the block, aligned as malloc does. */
 #define FRONT ((sizeof(struct block) + 15) & ~(size_t)15)
@@ -55,6 +66,24 @@ static void *allocate(void *arg, size_t size)
     return memset((char *)block + FRONT, FRESH, size);
 }
 
+static void forget(struct machine *machine, struct block *block)
+{
+    const char *bytes = (const char *)block + FRONT;
+
+    /* Each byte is as the one before it. */
+    if (block->size > 0 && ((unsigned char)*bytes != FREED || memcmp(bytes, bytes + 1, block->size - 1) != 0))
+        panic("machine %u wrote into %zu bytes that it had freed", machine->index, block->size);
+    free(block);
+}
+
+static void keep_freed(struct machine *machine, struct block *block)
+{
+    struct block **place = &machine->freed[machine->freed_at++ % FREED_KEPT];
+
+    if (*place != NULL) forget(machine, *place);
+    *place = block;
+}
+
 static void release(void *arg, void *bytes)
 {
     struct machine *machine = arg;
@@ -65,7 +94,10 @@ static void release(void *arg, void *bytes)
     take_out(machine, block);
     block->machine = NULL;
     memset(bytes, FREED, block->size);
-    free(block);
+    if (block->size <= KEPT_SIZE)
+        keep_freed(machine, block);
+    else
+        free(block);
 }
 
 /* Always another place, so that an old pointer into it shows. */
@@ -101,6 +133,10 @@ void machine_memory_free(struct machine *machine)
     }
     machine->blocks = NULL;
     machine->n_blocks = 0;
+    for (uint32_t i = 0; i < FREED_KEPT; i++) {
+        if (machine->freed[i] != NULL) forget(machine, machine->freed[i]);
+        machine->freed[i] = NULL;
+    }
 }
 
 const struct quorlock_allocator *machine_allocator(struct machine *machine)

@@ -76,6 +76,8 @@ struct block {
     struct machine *machine; /* NULL: freed */
 };
 
+#define FREED_KEPT 64u
+
 struct machine {
     struct queue *queue; /* the world's; after the end its own */
     struct queue *world_queue;
@@ -113,6 +115,8 @@ struct machine {
 
     struct block *blocks;
     size_t n_blocks;
+    struct block *freed[FREED_KEPT]; /* the latest, so that a write into them shows */
+    uint32_t freed_at;
 };
 
 extern const struct loop_ops machine_loop;
@@ -136,7 +140,7 @@ void machine_timers_set(struct machine *);
 void machine_lookups_set(struct machine *);
 /* machine_slot - of that descriptor. */
 struct slot *machine_slot(struct machine *, int fd);
-/* machine_memory_init - the hooks. machine_memory_free: frees what was left. */
+/* machine_memory_init - the hooks. machine_memory_free: frees what was left, and looks at what was freed. */
 void machine_memory_init(struct machine *);
 void machine_memory_free(struct machine *);
 uint64_t machine_shows_us(const struct machine *, int which);

@@ -79,7 +79,8 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_CROWD:
     case BIAS_QUEUE:
         return features & (bit(FEATURE_FENCING) | bit(FEATURE_PREFIX) | bit(FEATURE_REDISSON) | bit(FEATURE_PEERS));
-    case BIAS_LIVES: return features | bit(FEATURE_FREES) | bit(FEATURE_CLOSES) | bit(FEATURE_INSIDE);
+    case BIAS_LIVES:
+        return features | bit(FEATURE_FREES) | bit(FEATURE_CLOSES) | bit(FEATURE_INSIDE) | bit(FEATURE_OWNERS);
     default: return features;
     }
 }
@@ -209,6 +210,10 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         break;
     case BIAS_FLOOD: bend_flood(plan, rng); break;
     case BIAS_MEMBERS: bend_members(plan, rng); break;
+    case BIAS_LIVES:
+        plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
+        plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
+        break;
     default: break;
     }
 }
@@ -402,7 +407,8 @@ static void draw_actors(struct plan *plan, uint64_t seed, enum plan_bias bias)
         actor->client = (uint8_t)(i < plan->n_clients ? i : rng_below(&rng, plan->n_clients));
         actor->keys = draw_keys(plan, &rng);
         owned = rng_one_in(&rng, 2);
-        if (owned && plan_has(plan, FEATURE_OWNERS)) actor->owner = (uint8_t)rng_between(&rng, 1, 2);
+        if (owned && plan_has(plan, FEATURE_OWNERS))
+            actor->owner = (uint8_t)rng_between(&rng, 1, bias == BIAS_LIVES ? 1 : 2);
         /* One owner nests the same list only. */
         for (uint32_t k = 0; k < i && actor->owner != 0; k++) {
             const struct plan_actor *other = &plan->actors[k];

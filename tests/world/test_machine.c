@@ -458,7 +458,7 @@ static int on_fork(void (*act)(struct fixture *), struct fixture *f)
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
 }
 
 static void free_others(struct fixture *f)
@@ -467,6 +467,25 @@ static void free_others(struct fixture *f)
     void *block = hooks->allocate(hooks->arg, 10);
 
     hooks->release(machine_allocator(f->machines[0])->arg, block);
+}
+
+static void free_twice(struct fixture *f)
+{
+    const struct quorlock_allocator *hooks = machine_allocator(f->machine);
+    void *block = hooks->allocate(hooks->arg, 10);
+
+    hooks->release(hooks->arg, block);
+    hooks->release(hooks->arg, block);
+}
+
+static void write_to_freed(struct fixture *f)
+{
+    const struct quorlock_allocator *hooks = machine_allocator(f->machine);
+    char *volatile block = hooks->allocate(hooks->arg, 10);
+
+    hooks->release(hooks->arg, block);
+    block[9] = 1; /* NOLINT(clang-analyzer-unix.Malloc): that is what must be found */
+    machine_free(f->machine);
 }
 
 static void use_closed(struct fixture *f)
@@ -490,6 +509,9 @@ MACHINE_TEST(memory_is_counted_and_poisoned_and_its_own)
     assert_int_equal(machine_blocks(f->machine), 0);
     assert_int_equal(machine_counted(f->machine)->allocations, 2);
     assert_int_equal(on_fork(free_others, f), SIGABRT);
+    /* A sanitizer exits. */
+    assert_int_not_equal(on_fork(free_twice, f), 0);
+    assert_int_not_equal(on_fork(write_to_freed, f), 0);
 }
 
 MACHINE_TEST(descriptors_are_limited_and_must_be_open)

@@ -23,6 +23,7 @@ const char *trace_invariant(enum invariant invariant)
         [REQUEST_STORM] = "S (too many requests)",
         [UNEXPLAINED] = "R (a result that nothing explains)",
         [LEAK] = "M (memory or descriptors are left)",
+        [CRASH] = "X (the process crashes)",
     };
 
     return names[invariant];

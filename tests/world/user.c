@@ -59,6 +59,7 @@ bool user_kept(struct promise *promise)
     }
     promise->pending = false;
     world->clients[promise->client].pending--;
+    judge_called(world, promise->client);
     return true;
 }
 

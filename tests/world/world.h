@@ -64,6 +64,7 @@ enum invariant {
     REQUEST_STORM,
     UNEXPLAINED,
     LEAK,
+    CRASH, /* found by nobody in the process: of controls, which run it in a process of its own */
     INVARIANTS
 };
 
@@ -172,6 +173,7 @@ struct process {
     uint64_t stands_until_us; /* true time */
     uint64_t stood_us;        /* altogether */
     bool stood_in_turn;
+    bool stood_at_look;            /* in this turn, where the library looked at the clock or sent */
     uint32_t armed[OPPORTUNITIES]; /* faults that wait for one */
     struct machine_events events;
     uint64_t no_memory_until_us;
@@ -467,6 +469,8 @@ void judge_granted(struct actor *, const struct quorlock_result *);
 void judge_given_back(struct actor *);
 void judge_lost(struct actor *, const struct quorlock_loss *);
 void judge_ended(const struct promise *, int status);
+/* judge_called - a callback of that client begins, of whatever but a loss. */
+void judge_called(struct world *, uint32_t client);
 void judge_turned(struct process *);
 void judge_killed(struct process *);
 void judge_changed(struct site *, const char *key, size_t length);
