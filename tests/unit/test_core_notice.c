@@ -266,6 +266,73 @@ CORE_TEST(a_late_notice_of_the_same_release_wakes_nobody)
     assert_int_equal(core_attempt(f->lock), 4);
 }
 
+/* The release reached the arbiter first, and our question the others before it. */
+static void ask_too_early(struct fixture *f)
+{
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+}
+
+static void expect_soon_after_a_notice(struct fixture *f)
+{
+    fixture_answer_releases(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_pass(f, 2 * SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
+    /* Once: no node refused because of that holder since. */
+    fixture_refuse(f, 0, 89, -1);
+    fixture_notice(f, 1, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 4);
+}
+
+CORE_TEST(a_notice_of_a_node_that_refused_because_of_that_holder_wakes_again)
+{
+    ask_too_early(f);
+    fixture_refuse(f, 1, HOLDER, -1);
+    fixture_refuse(f, 2, HOLDER, -1);
+    fixture_notice(f, 1, HOLDER);
+    expect_soon_after_a_notice(f);
+}
+
+CORE_TEST(notices_of_a_quorum_that_refused_because_of_that_holder_wake_at_once)
+{
+    ask_too_early(f);
+    fixture_refuse(f, 1, HOLDER, -1);
+    fixture_refuse(f, 2, HOLDER, -1);
+    fixture_answer_releases(f);
+    fixture_notice(f, 1, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 4);
+}
+
+CORE_TEST(such_a_notice_may_come_during_the_attempt)
+{
+    for (int before_the_refusal = 0; before_the_refusal < 2; before_the_refusal++) {
+        ask_too_early(f);
+        if (before_the_refusal != 0) fixture_notice(f, 1, HOLDER);
+        fixture_refuse(f, 1, HOLDER, -1);
+        if (before_the_refusal == 0) fixture_notice(f, 1, HOLDER);
+        fixture_refuse(f, 2, HOLDER, -1);
+        expect_soon_after_a_notice(f);
+    }
+}
+
+CORE_TEST(a_late_notice_of_a_node_that_refused_for_another_holder_wakes_nobody)
+{
+    ask_too_early(f);
+    fixture_refuse(f, 1, 88, -1);
+    fixture_refuse(f, 2, 88, -1);
+    fixture_answer_releases(f);
+    fixture_notice(f, 1, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 3);
+}
+
 CORE_TEST(notices_without_a_holder_wake)
 {
     open_listening(f, 3, 2);
