@@ -210,7 +210,8 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
         node->notices.own--;
         return WAIT_STAY;
     }
-    node->doubt.odd_id = 0;
+    /* Of another holder it says nothing about the key that is there. */
+    if (holder_id == node->doubt.odd_id) node->doubt.odd_id = 0;
     arbiter = index == arbiter_choose(lock);
     lock->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of the release that woke us already, or for which our turn is drawn. */

@@ -65,6 +65,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
                                    .fence_ttl_ms = claim->fence_ttl_ms,
                                    .explain = command->explain,
                                    .silent = command->silent,
+                                   .if_deleted = command->if_deleted,
                                    .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
     bool release = tag->op == OP_RELEASE;
     bool room = !release || admission_has_release_room(admission, tag->node);

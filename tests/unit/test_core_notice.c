@@ -189,12 +189,14 @@ static void open_split(struct fixture *f)
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-/* One digit a node: 1 where its latest release publishes no notice; . where none was sent. */
+/* One digit a node: 1 where its latest release publishes no notice, 2 where it does so without a key, too; . where none
+ * was sent. */
 static void expect_silent(const struct fixture *f, const char *silent)
 {
     for (uint32_t i = 0; i < 3; i++) {
         if (silent[i] == '.') continue;
         assert_int_equal(fixture_latest(f, i, OP_RELEASE)->command.silent, silent[i] == '1');
+        assert_int_equal(fixture_latest(f, i, OP_RELEASE)->command.if_deleted, silent[i] != '2');
     }
 }
 
@@ -445,7 +447,20 @@ CORE_TEST(the_release_of_a_hold_publishes_on_all_nodes)
     fixture_open(f, 3, 2);
     fixture_grant(f);
     fixture_release(f);
-    expect_silent(f, "000");
+    expect_silent(f, "222");
+}
+
+/* A node that executes it late does so after the others have published it. */
+CORE_TEST(a_release_that_is_sent_again_publishes_only_where_the_key_is)
+{
+    fixture_open(f, 3, 2);
+    fixture_grant(f);
+    fixture_node_state(f, 0, NODE_DOWN);
+    fixture_release(f);
+    fixture_node_state(f, 1, NODE_DOWN);
+    fixture_node_state(f, 0, NODE_READY);
+    fixture_node_state(f, 1, NODE_READY);
+    expect_silent(f, "002");
 }
 
 /* Others were refused because of it. */
@@ -456,7 +471,7 @@ CORE_TEST(a_grant_that_is_too_late_publishes_on_all_nodes)
     fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_sleep(f, 3000 * MS);
     fixture_expect_nothing(f);
-    expect_silent(f, "000");
+    expect_silent(f, "222");
 }
 
 /* Or for a little longer than a notice takes. */
