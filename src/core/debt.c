@@ -46,14 +46,16 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     debt->again_at_us = CORE_NEVER;
     command->fence = debt->fence;
     command->silent = debt->silent;
+    command->if_deleted = debt->if_deleted;
     command->tag.attempt = debt->attempt;
     command->token = debt->token;
     /* No deadline: however late the node answers, we want to know that the key is gone. */
     command->timeout_us = 0;
 }
 
-static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent)
+static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint32_t wakes)
 {
+    bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
     struct core_node *node = &lock->nodes[index];
     struct debt *debt = free_debt(node, step->now_us);
 
@@ -66,6 +68,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
                           .fence = lock->phase == CORE_ASKING ? 0 : lock->fence,
                           .until_us = node->key.until_us,
                           .silent = silent,
+                          .if_deleted = wakes != DEBT_WAKES_ALL,
                           .again_at_us = CORE_NEVER};
     if (!core_can_talk(node)) return;
     /* The notice of this release comes to us, too, and shall not wake. */
@@ -83,7 +86,7 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
         struct core_node *node = &lock->nodes[index];
 
         if (node->key.until_us == 0) continue;
-        owe(lock, step, index, wakes != DEBT_WAKES_ALL && wakes != index);
+        owe(lock, step, index, wakes);
         node->key.until_us = 0;
     }
 }
@@ -97,6 +100,7 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
         if (ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
         /* It is unknown whether a release on an ended connection was executed. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
+        debt->if_deleted = true; /* the other nodes have published it */
         send_release(lock, step, index, debt, false);
     }
 }

@@ -7,7 +7,8 @@
 #define DEBT_WAKES_ALL UINT32_MAX
 
 /* debt_end_attempt - releases the present attempt on every node that may hold its key. wakes: the node whose
- * release is published, DEBT_WAKES_ALL, or n_nodes: none. */
+ * release is published where it deletes the key, or n_nodes: none; DEBT_WAKES_ALL: every node's, also where the key is
+ * not there, for waiters do not listen on all nodes. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
 /* debt_has_room - the node may be asked: there is room for the debt that may follow. */
 bool debt_has_room(struct core_node *, uint64_t now_us);

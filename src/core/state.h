@@ -28,9 +28,9 @@ enum debt_state {
 /* A release that a node has not answered yet. */
 struct debt {
     enum debt_state state;
-    bool silent;  /* publishes nothing */
-    bool unclear; /* an earlier try may have been executed */
-    bool echoed;  /* its notice will come to us, too: counted in own_notices */
+    bool silent, if_deleted; /* as in struct core_command */
+    bool unclear;            /* an earlier try may have been executed */
+    bool echoed;             /* its notice will come to us, too: counted in own_notices */
     struct core_token token;
     uint64_t attempt;
     uint64_t fence;           /* the token to leave in the node's counter; 0: none */

@@ -53,8 +53,9 @@ struct core_command {
     uint64_t timeout_us; /* 0: until reply or disconnection */
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
     bool use_eval;
-    bool explain; /* acquire: a refusal should name the holder and its remaining lease */
-    bool silent;  /* release: publishes nothing */
+    bool explain;    /* acquire: a refusal should name the holder and its remaining lease */
+    bool silent;     /* release: publishes nothing; */
+    bool if_deleted; /* or only where it deletes the key */
 };
 
 struct core_reply {

@@ -8,9 +8,11 @@
  *    that is not quorlock publishes nothing when it releases. Votes that were split are tried again after a pause
  *    that grows.
  * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. A notice that
- *    comes during an attempt may be too late for it, so another attempt follows. Where many clients wait, each draws
- *    its turn: a few ask at once, the others later and later, so that a release costs the nodes as many requests with
- *    thirty waiters as with three. A refusing node reports the number of waiters.
+ *    comes during an attempt may be too late for it, so another attempt follows. The other nodes' notices of the
+ *    release that led to an attempt do not count, but for those of nodes that refused that attempt and that the
+ *    release reached only then. Where many clients wait, each draws its turn: a few ask at once, the others later and
+ *    later, so that a release costs the nodes as many requests with thirty waiters as with three. A refusing node
+ *    reports the number of waiters.
  * 4. Notices come only after the subscription is confirmed. A release before that is found by one more try then (the
  *    lost wake).
  * 5. A failed attempt publishes its release only where it stood in the way (attempt.c).
@@ -188,10 +190,17 @@ static enum wait_verdict wake(struct core_lock *lock, uint64_t now_us)
     return are_two(lock) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
+/* The node refused the latest attempt because of that holder, or may have: the release came too late there. */
+static bool released_late(const struct core_node *node, uint64_t holder_id)
+{
+    return node->vote == CORE_VOTE_PENDING || core_named_by(node) == holder_id;
+}
+
 enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32_t index, uint64_t holder_id)
 {
     struct core_node *node = &lock->nodes[index];
     bool drawn = lock->wait.notice == NOTICE_TURN_DRAWN;
+    bool known = holder_id != 0 && holder_id == lock->wait.woken_id;
     uint32_t noticed = 0;
     bool arbiter;
 
@@ -201,11 +210,12 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
         node->notices.own--;
         return WAIT_STAY;
     }
-    node->doubt.odd_id = 0;
+    /* Of another holder it says nothing about the key that is there. */
+    if (holder_id == node->doubt.odd_id) node->doubt.odd_id = 0;
     arbiter = index == arbiter_choose(lock);
     lock->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of the release that woke us already, or for which our turn is drawn. */
-    if ((!arbiter || drawn) && holder_id != 0 && holder_id == lock->wait.woken_id) return WAIT_STAY;
+    if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
     lock->wait.released_id = holder_id;
     if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;

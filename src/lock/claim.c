@@ -65,6 +65,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
                                    .fence_ttl_ms = claim->fence_ttl_ms,
                                    .explain = command->explain,
                                    .silent = command->silent,
+                                   .if_deleted = command->if_deleted,
                                    .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
     bool release = tag->op == OP_RELEASE;
     bool room = !release || admission_has_release_room(admission, tag->node);
@@ -73,7 +74,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
         if (release) admission_add_unsent(admission, &result->unsent, tag->node);
         return false;
     }
-    if (release && tag->attempt == core_attempt(claim->core)) result->released = QUORLOCK_VOTE_PENDING;
+    if (release && tag->attempt == claim->released_attempt) result->released = QUORLOCK_VOTE_PENDING;
     claim->in_flight++;
     return true;
 }
@@ -343,7 +344,7 @@ static void observe_release(struct claim *claim, const struct core_tag *tag, con
     struct node_result *result = &claim->results[tag->node];
 
     keylist_count_listeners(claim->keylist, tag->node, reply->count);
-    if (result->released != QUORLOCK_VOTE_PENDING || tag->attempt != core_attempt(claim->core)) return;
+    if (result->released != QUORLOCK_VOTE_PENDING || tag->attempt != claim->released_attempt) return;
     release_result_clear(claim, result);
     result->released = QUORLOCK_VOTE_FAILED;
     if (reply->error != NULL) result->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
@@ -478,9 +479,11 @@ static int begin_release(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_RELEASE};
     uint32_t n_nodes = claim->all->runtime->n_nodes;
+    uint64_t attempt_before = claim->released_attempt;
     int before[QUORLOCK_NODES_MAX] = {0};
     int status;
 
+    claim->released_attempt = core_attempt(claim->core);
     for (uint32_t i = 0; i < n_nodes; i++) {
         before[i] = claim->results[i].released;
         claim->results[i].released = QUORLOCK_VOTE_NONE;
@@ -496,7 +499,11 @@ static int begin_release(struct claim *claim)
             result->released = QUORLOCK_VOTE_FAILED;
         }
     }
-    if (status == 0) claim->put_off = false;
+    if (status == 0) {
+        claim->put_off = false;
+    } else {
+        claim->released_attempt = attempt_before;
+    }
     return status;
 }
 

@@ -76,11 +76,12 @@ struct claim {
     struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
     struct lock_callback released;                   /* the releaser's */
 
-    uint32_t pins;            /* callbacks of it on the stack */
-    uint32_t in_flight;       /* requests that name it */
-    uint32_t node_changes;    /* the runtime's count, as far as its core knows */
-    uint64_t results_attempt; /* that the results are of */
-    uint64_t logged_wait_us;  /* when waiting was last logged, and why */
+    uint32_t pins;             /* callbacks of it on the stack */
+    uint32_t in_flight;        /* requests that name it */
+    uint32_t node_changes;     /* the runtime's count, as far as its core knows */
+    uint64_t results_attempt;  /* that the results are of, */
+    uint64_t released_attempt; /* and their parts about the latest release */
+    uint64_t logged_wait_us;   /* when waiting was last logged, and why */
     uint64_t logged_wait_reason;
     char owner[CLAIM_OWNER_SIZE];
     struct core_config config;

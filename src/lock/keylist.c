@@ -136,8 +136,9 @@ void keylist_arbiters(const struct keylist *keylist, struct core_config *config)
 }
 
 /*
- * As many arbiters as it takes to have one alive whenever a quorum is. No more: with many waiters for a key,
- * notices cost the most, and each further node wakes all of them once more.
+ * As many arbiters as it takes to have one alive whenever a quorum is: each publishes the release of a hold, whether it
+ * had the key or not. No more: with many waiters for a key, notices cost the most, and each further node wakes all of
+ * them once more.
  */
 static uint32_t listen_nodes(const struct keylist *keylist)
 {

@@ -226,7 +226,7 @@ static void launch(struct world *world, const struct core_command *command)
         CHECK(command->tag.lease_us >= world->config.lease_us);
         CHECK(memcmp(command->token.bytes, core_token_now(world->lock)->bytes, CORE_TOKEN_SIZE) == 0);
     }
-    if (command->silent) CHECK(command->tag.op == OP_RELEASE);
+    if (command->silent || command->if_deleted) CHECK(command->tag.op == OP_RELEASE);
     if (command->explain) CHECK(command->tag.op == OP_ACQUIRE);
     /* Nothing is ever written for a lock that the owner does not want or have. */
     if (command->tag.op == OP_ACQUIRE) CHECK((world->acquiring || world->held) && node->state == NODE_READY);

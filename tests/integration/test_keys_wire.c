@@ -225,13 +225,22 @@ DIALECTS_TEST(test_notices)
     assert_outcome(ask(OP_RELEASE), OUTCOME_YES);
     hear_all(ear, said, sizeof(said));
     assert_string_equal(said, plain() ? TOLD("a") TOLD("b") TOLD("c") : TOLD2("a") TOLD2("b") TOLD2("c"));
-    /* Only for keys that were deleted. */
-    put_all(US, LEASE_MS);
-    put(0, THEM, LEASE_MS);
-    drop(1);
-    assert_outcome(ask(OP_RELEASE), OUTCOME_OTHER);
-    hear_all(ear, said, sizeof(said));
-    assert_string_equal(said, plain() ? TOLD("c") : TOLD2("c"));
+    /* Also for keys that were not there; or only for those that were deleted. */
+    for (int i = 0; i < 2; i++) {
+        struct node_request release = request_of(OP_RELEASE, US);
+
+        release.if_deleted = i != 0;
+        put_all(US, LEASE_MS);
+        put(0, THEM, LEASE_MS);
+        drop(1);
+        assert_outcome(probe_ask(probe, &release), OUTCOME_OTHER);
+        hear_all(ear, said, sizeof(said));
+        if (release.if_deleted) {
+            assert_string_equal(said, plain() ? TOLD("c") : TOLD2("c"));
+        } else {
+            assert_string_equal(said, plain() ? TOLD("a") TOLD("b") TOLD("c") : TOLD2("a") TOLD2("b") TOLD2("c"));
+        }
+    }
     /* A silent release notifies none of ours; it does notify Redisson's waiters, which would sleep on. */
     silent.silent = true;
     for (silent.n_keys = N; silent.n_keys > 0; silent.n_keys--) {

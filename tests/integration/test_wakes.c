@@ -41,6 +41,36 @@ DIALECTS_TEST(a_notice_wakes)
     expect_woken();
 }
 
+static bool listens_to(uint32_t node)
+{
+    return server_ask_number(SERVER(node), "EVAL %s 0 %s", "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]",
+                             "quorlock:released:key") > 0;
+}
+
+/* The waiter listens to two nodes: the one has lost the holder's key, and the other one freezes. */
+SERVERS_TEST(a_node_that_lacks_the_key_notifies_of_its_release)
+{
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        uint32_t heard[3];
+        uint32_t n = 0;
+
+        open_both();
+        hold_and_wait();
+        run_ms(300); /* until the tries that follow the confirmations are over */
+        for (uint32_t i = 0; i < 3; i++) {
+            if (listens_to(i)) heard[n++] = i;
+        }
+        assert_int_equal(n, 2);
+        server_do(SERVER(heard[turn]), "DEL key");
+        frozen = heard[1 - turn];
+        server_freeze(SERVER(frozen));
+        expect_woken();
+        close_both();
+        server_thaw(SERVER(frozen));
+        cluster_await_free(&fixture.cluster, "key");
+    }
+}
+
 /* The wait has begun, and the subscription is still on its way. */
 DIALECTS_TEST(a_release_before_the_confirmation_is_found)
 {

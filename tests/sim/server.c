@@ -257,18 +257,18 @@ static enum outcome do_extend(struct world *world, struct request *request, stru
 
 static enum outcome do_release(struct world *world, struct request *request, const struct slot *slot, uint32_t key)
 {
+    const struct core_command *command = &request->command;
     uint32_t server = which_server(world, request);
+    bool ours = slot->set && (same(&slot->token, &command->token) || world->server_rule == SERVER_DELETES_ANY);
+    enum outcome absent = slot->set ? OUTCOME_OTHER : OUTCOME_MISSING;
 
-    if (!slot->set) return OUTCOME_MISSING;
-    if (!same(&slot->token, &request->command.token) && world->server_rule != SERVER_DELETES_ANY) {
-        return OUTCOME_OTHER;
+    if (!command->silent && (ours || !command->if_deleted) && !world->plan->locks[request->lock].peer) {
+        request->reply.listeners = ours ? subscriptions_count(world, server, key) : 0;
+        subscriptions_publish(world, server, key, &command->token);
     }
-    carry(&world->nodes[server].counters[key], request->command.fence);
+    if (!ours) return absent;
+    carry(&world->nodes[server].counters[key], command->fence);
     vanish(world, server, key);
-    if (!request->command.silent && !world->plan->locks[request->lock].peer) {
-        request->reply.listeners = subscriptions_count(world, server, key);
-        subscriptions_publish(world, server, key, &request->command.token);
-    }
     return OUTCOME_YES;
 }
 

@@ -134,6 +134,20 @@ CORE_TEST(the_node_after_a_disproved_arbiter_is_asked_first)
     assert_int_equal(alone, 10); /* the others are asked behind its answer, if at all */
 }
 
+/* A node publishes the release of a hold whatever key it has. */
+CORE_TEST(a_notice_of_another_holder_leaves_an_odd_key_odd)
+{
+    struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};
+
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 1000 * MS));
+    fixture_notice(f, 0, HOLDER);
+    answer_all(f, &keys);
+    fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 1);
+}
+
 CORE_TEST(a_node_without_its_odd_key_is_the_arbiter_again)
 {
     for (int way = 0; way < 3; way++) {

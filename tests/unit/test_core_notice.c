@@ -189,12 +189,14 @@ static void open_split(struct fixture *f)
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-/* One digit a node: 1 where its latest release publishes no notice; . where none was sent. */
+/* One digit a node: 1 where its latest release publishes no notice, 2 where it does so without a key, too; . where none
+ * was sent. */
 static void expect_silent(const struct fixture *f, const char *silent)
 {
     for (uint32_t i = 0; i < 3; i++) {
         if (silent[i] == '.') continue;
         assert_int_equal(fixture_latest(f, i, OP_RELEASE)->command.silent, silent[i] == '1');
+        assert_int_equal(fixture_latest(f, i, OP_RELEASE)->command.if_deleted, silent[i] != '2');
     }
 }
 
@@ -264,6 +266,73 @@ CORE_TEST(a_late_notice_of_the_same_release_wakes_nobody)
     fixture_notice(f, 1, 88);
     fixture_pass(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), 4);
+}
+
+/* The release reached the arbiter first, and our question the others before it. */
+static void ask_too_early(struct fixture *f)
+{
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+}
+
+static void expect_soon_after_a_notice(struct fixture *f)
+{
+    fixture_answer_releases(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_pass(f, 2 * SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
+    /* Once: no node refused because of that holder since. */
+    fixture_refuse(f, 0, 89, -1);
+    fixture_notice(f, 1, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 4);
+}
+
+CORE_TEST(a_notice_of_a_node_that_refused_because_of_that_holder_wakes_again)
+{
+    ask_too_early(f);
+    fixture_refuse(f, 1, HOLDER, -1);
+    fixture_refuse(f, 2, HOLDER, -1);
+    fixture_notice(f, 1, HOLDER);
+    expect_soon_after_a_notice(f);
+}
+
+CORE_TEST(notices_of_a_quorum_that_refused_because_of_that_holder_wake_at_once)
+{
+    ask_too_early(f);
+    fixture_refuse(f, 1, HOLDER, -1);
+    fixture_refuse(f, 2, HOLDER, -1);
+    fixture_answer_releases(f);
+    fixture_notice(f, 1, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 4);
+}
+
+CORE_TEST(such_a_notice_may_come_during_the_attempt)
+{
+    for (int before_the_refusal = 0; before_the_refusal < 2; before_the_refusal++) {
+        ask_too_early(f);
+        if (before_the_refusal != 0) fixture_notice(f, 1, HOLDER);
+        fixture_refuse(f, 1, HOLDER, -1);
+        if (before_the_refusal == 0) fixture_notice(f, 1, HOLDER);
+        fixture_refuse(f, 2, HOLDER, -1);
+        expect_soon_after_a_notice(f);
+    }
+}
+
+CORE_TEST(a_late_notice_of_a_node_that_refused_for_another_holder_wakes_nobody)
+{
+    ask_too_early(f);
+    fixture_refuse(f, 1, 88, -1);
+    fixture_refuse(f, 2, 88, -1);
+    fixture_answer_releases(f);
+    fixture_notice(f, 1, HOLDER);
+    fixture_notice(f, 2, HOLDER);
+    fixture_pass(f, 40 * MS);
+    assert_int_equal(core_attempt(f->lock), 3);
 }
 
 CORE_TEST(notices_without_a_holder_wake)
@@ -378,7 +447,20 @@ CORE_TEST(the_release_of_a_hold_publishes_on_all_nodes)
     fixture_open(f, 3, 2);
     fixture_grant(f);
     fixture_release(f);
-    expect_silent(f, "000");
+    expect_silent(f, "222");
+}
+
+/* A node that executes it late does so after the others have published it. */
+CORE_TEST(a_release_that_is_sent_again_publishes_only_where_the_key_is)
+{
+    fixture_open(f, 3, 2);
+    fixture_grant(f);
+    fixture_node_state(f, 0, NODE_DOWN);
+    fixture_release(f);
+    fixture_node_state(f, 1, NODE_DOWN);
+    fixture_node_state(f, 0, NODE_READY);
+    fixture_node_state(f, 1, NODE_READY);
+    expect_silent(f, "002");
 }
 
 /* Others were refused because of it. */
@@ -389,7 +471,7 @@ CORE_TEST(a_grant_that_is_too_late_publishes_on_all_nodes)
     fixture_answers(f, OP_ACQUIRE, "yy.");
     fixture_sleep(f, 3000 * MS);
     fixture_expect_nothing(f);
-    expect_silent(f, "000");
+    expect_silent(f, "222");
 }
 
 /* Or for a little longer than a notice takes. */

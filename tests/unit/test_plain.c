@@ -41,6 +41,8 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_RELEASE, KEY, .fenced = true}, &guard_lax, "EVALSHA b 2 k quorlock:guard 1 me G  604800000"},
     {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &guard_off, "EVALSHA b 2 k quorlock:fence:k 1 me  5 6"},
     {{.op = OP_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me   604800000 silent"},
+    {{.op = OP_RELEASE, KEY, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800000 deleted"},
+    {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800000 silent"},
     {{.op = OP_ACQUIRE, KEYS, .fenced = true, .fence = 5},
      &guard_strict,
      "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G strict 5 604800000 500"},

@@ -10,8 +10,9 @@
 /* The longest hand-over in a calm world: far below a poll. */
 #define CALM_TRIPS   20u
 #define CALM_LATE_US 15000u
-/* And the longest where a server froze, or got a key that is no lock's. */
-#define ODD_FOUND_US 2500000u
+/* So much more where a server froze, and the longest where one got a key that is no lock's. */
+#define PASSED_OVER_US 5000u
+#define ODD_FOUND_US   2500000u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
 #define CALM_REQUESTS      100u
 #define CALM_REQUESTS_EACH 25u
@@ -622,8 +623,8 @@ static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
     if (plan_has(plan, FEATURE_ALL) || bias == BIAS_CROWD || bias == BIAS_CALM || reconfigures(plan)) return;
     if (is_calm(bias)) {
         (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
-        /* Waiters have to find out by their polls; the frozen one may be the only one that would notify them. */
-        plan->handover_most_us = ODD_FOUND_US;
+        /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls. */
+        plan->handover_most_us = bias == BIAS_ODD ? ODD_FOUND_US : plan->handover_most_us + PASSED_OVER_US;
         return;
     }
     if (bias == BIAS_LIVENESS || bias == BIAS_QUEUE) n = spare;

@@ -381,6 +381,43 @@ WORLD_TEST(a_release_that_busy_servers_refuse_is_told_before_the_close)
     assert_nothing_left(f);
 }
 
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct fixture *f = arg;
+
+    on_result(lock, result, f);
+    assert_in_range(result->granted, SERVERS / 2 + 1, SERVERS);
+    assert_string_equal(result->text, result->granted == SERVERS ? "released \"key\" on 3 of 3 nodes"
+                                                                 : "released \"key\" on 2 of 3 nodes");
+}
+
+static void release_and_acquire(void *arg)
+{
+    struct fixture *f = arg;
+
+    assert_int_equal(quorlock_release(f->lock, on_released, f), 0);
+    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+}
+
+/* The answers to the release come during the next attempt, or when that is granted. */
+WORLD_TEST(a_release_counts_its_own_answers_while_the_next_acquire_is_in_flight)
+{
+    for (uint64_t seed = 100; seed < 120; seed++) {
+        begin(f, seed);
+        machine_call(f->machine, start, f);
+        until(f, SECOND);
+        for (unsigned n = 1; n < 10; n += 2) {
+            assert_int_equal(f->n_results, n);
+            machine_call(f->machine, release_and_acquire, f);
+            until(f, f->queue.now_us + SECOND);
+        }
+        assert_int_equal(f->status, QUORLOCK_OK);
+        machine_call(f->machine, close_client, f);
+        until(f, HOUR);
+        assert_nothing_left(f);
+    }
+}
+
 #define LEAST_MS (LEASE_MS / 3 * 2)
 
 static void start_of_owner(void *arg)

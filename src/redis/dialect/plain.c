@@ -72,11 +72,11 @@ static bool write_script(const struct plain_call *call, enum plain_script script
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     bool acquires = script == PLAIN_ACQUIRE, leased = acquires || script == PLAIN_EXTEND;
-    bool silent = script == PLAIN_RELEASE && request->silent;
-    bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || silent;
+    bool notice = script == PLAIN_RELEASE && (request->silent || request->if_deleted);
+    bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || notice;
     uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
     const char *how = is_strict(call) ? "strict" : "";
-    bool by_hash = begin_script(call, script, 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + silent);
+    bool by_hash = begin_script(call, script, 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice);
 
     bytes_number(out, request->n_keys);
     bytes_word(out, request->owner, request->owner_length);
@@ -91,7 +91,7 @@ static bool write_script(const struct plain_call *call, enum plain_script script
         bytes_number(out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
     }
     if (acquires) bytes_number(out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
-    if (silent) bytes_text(out, "silent");
+    if (notice) bytes_text(out, request->silent ? "silent" : "deleted");
     return by_hash;
 }
 

@@ -29,10 +29,11 @@ struct node_key {
 
 struct node_request {
     enum op op;
-    bool use_eval; /* EVAL instead of EVALSHA */
-    bool explain;  /* ACQUIRE: by script even where a native SET would do, so that a refusal names the
-                      holder and its remaining lease */
-    bool silent;   /* RELEASE: our own waiters ignore what it publishes */
+    bool use_eval;   /* EVAL instead of EVALSHA */
+    bool explain;    /* ACQUIRE: by script even where a native SET would do, so that a refusal names the
+                        holder and its remaining lease */
+    bool silent;     /* RELEASE: our own waiters ignore what it publishes */
+    bool if_deleted; /* RELEASE: publishes nothing of a key that it does not delete */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
     size_t n_keys;

@@ -310,6 +310,7 @@ static void request(struct draw *draw, struct bytes *out)
                                 .use_eval = below(draw, 3) == 0,
                                 .explain = below(draw, 2) == 0,
                                 .silent = below(draw, 4) == 0,
+                                .if_deleted = below(draw, 4) == 0,
                                 .keys = keys,
                                 .owner = owner->text,
                                 .owner_length = owner->length,

@@ -14,7 +14,9 @@ for i = 1, n do
 end
 local told = 0
 for i = 1, n do
-  if ours[i] then told = math.max(told, notice_released(KEYS[i], owner, ARGV[6] == 'silent')) end
+  if ours[i] or not (wrong or ARGV[6]) then
+    told = math.max(told, notice_released(KEYS[i], owner, ARGV[6] == 'silent'))
+  end
 end
 if wrong then return wrong end
 if other then return {other[1], other[2], broken} end
