@@ -113,15 +113,27 @@ static uint64_t stand_still(struct machine *machine, uint64_t until_us)
     return queue->now_us - began_us;
 }
 
+/* What it is suspended longer than it was already. */
+static uint64_t further_us(struct machine *machine, uint64_t for_us)
+{
+    uint64_t until_us = machine->queue->now_us + for_us, before_us = machine->suspended_until_us;
+
+    if (until_us > before_us) machine->suspended_until_us = until_us;
+    if (before_us <= machine->queue->now_us) return for_us;
+    return until_us > before_us ? until_us - before_us : 0;
+}
+
 void machine_stall(struct machine *machine, uint64_t for_us, bool suspend)
 {
     uint64_t now_us = machine->queue->now_us;
 
     if (machine->dead) return;
-    if (machine->running)
+    if (machine->running) {
         for_us = stand_still(machine, now_us + for_us);
-    else if (machine->awake_us < now_us + for_us)
-        machine->awake_us = now_us + for_us;
+    } else {
+        if (machine->awake_us < now_us + for_us) machine->awake_us = now_us + for_us;
+        if (suspend) for_us = further_us(machine, for_us);
+    }
     if (!suspend || machine->dead) return;
     skew_step(&machine->clocks[MACHINE_RAW], machine->queue->now_us, -(int64_t)for_us);
     machine->suspended_us += for_us;

@@ -92,6 +92,7 @@ struct machine {
     struct rng turn_rng, random_rng, lookup_rng;
 
     struct skew clocks[MACHINE_CLOCKS];
+    uint64_t suspended_until_us;
     uint64_t suspended_us; /* in all: the clock of the plain timers does not count it */
     uint64_t looked_us;    /* what that clock showed when the loop last looked */
     struct clock clock;

@@ -365,6 +365,23 @@ MACHINE_TEST(a_suspended_machine_wakes_late)
     free_all(f);
 }
 
+/* What two suspends share counts once. */
+MACHINE_TEST(suspends_that_overlap)
+{
+    make_all(f);
+    f->system->loop->timer_set(f->plain, 5 * SECOND);
+    machine_stall(f->machine, 60 * SECOND, true);
+    pass(f, 10 * SECOND);
+    machine_stall(f->machine, 20 * SECOND, true);
+    pass(f, 10 * SECOND);
+    machine_stall(f->machine, 50 * SECOND, true);
+    pass(f, 50 * SECOND);
+    assert_int_equal(f->system->ops->boot_us(f->system) - f->system->ops->raw_us(f->system), 70 * SECOND);
+    pass(f, 5 * SECOND + 10);
+    assert_string_equal(f->noted, "po");
+    free_all(f);
+}
+
 static void stall_ten_seconds(struct fixture *f)
 {
     uint64_t began_us = f->queue.now_us;
