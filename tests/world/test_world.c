@@ -462,3 +462,37 @@ WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)
     until(f, HOUR);
     assert_nothing_left(f);
 }
+
+/* Answered within a tenth of its lease, or not at all. */
+static void try_another(void *arg)
+{
+    static const char *const key = "another";
+    const struct quorlock_options once = {.size = sizeof(once), .lease_ms = 1000};
+    struct fixture *f = arg;
+    quorlock *lock;
+
+    assert_int_equal(quorlock_new(&lock, f->client, &key, 1, &once), 0);
+    assert_int_equal(quorlock_acquire(lock, on_result, f), 0);
+}
+
+/* The timers of connections do not count the time of a suspend: one that was set before it must not hold up what is
+ * asked after it. */
+WORLD_TEST(silence_is_noticed_in_time_after_a_suspend)
+{
+    begin(f, 6);
+    machine_call(f->machine, start, f);
+    until(f, 500 * MS);
+    assert_int_equal(f->n_results, 1);
+    machine_stall(f->machine, 9 * SECOND, true);
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        net_link(f->net, 0, i)->cut_until_us[NET_TO_SERVER] = NEVER;
+        net_changed(f->net, 0, i);
+    }
+    machine_call(f->machine, try_another, f);
+    until(f, 9 * SECOND + 700 * MS);
+    assert_int_equal(f->n_results, 2);
+    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    machine_call(f->machine, close_client, f);
+    until(f, HOUR);
+    assert_nothing_left(f);
+}

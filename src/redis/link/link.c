@@ -82,7 +82,10 @@ bool link_arm(struct redis_link *link, uint64_t wake_us)
 
 void link_arm_by(struct redis_link *link, uint64_t wake_us)
 {
-    if (wake_us < link->timer_us) (void)link_arm(link, wake_us);
+    bool overdue = link->timer_us <= link_now_us(link);
+
+    /* It stood still while the machine was suspended; this clock did not. */
+    if (overdue || wake_us < link->timer_us) (void)link_arm(link, overdue ? link->timer_us : wake_us);
 }
 
 static void begin_step(struct redis_link *link, enum link_step step)
