@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "rng.h"
+#include "runtime/owner.h"
 
 #define MS          UINT64_C(1000)
 #define FOR_GOOD_US (UINT64_C(1) << 40)
 /* The longest hand-over in a calm world: far below a poll. */
-#define CALM_TRIPS   20u
-#define CALM_LATE_US 15000u
-/* So much more where a server froze, and the longest where one got a key that is no lock's. */
-#define PASSED_OVER_US 5000u
-#define ODD_FOUND_US   2500000u
+#define CALM_TRIPS   16u
+#define CALM_LATE_US 12000u
+/* And the longest where a server got a key that is no lock's. */
+#define ODD_FOUND_US 1500000u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
 #define CALM_REQUESTS      100u
 #define CALM_REQUESTS_EACH 25u
@@ -194,8 +194,9 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16);
         break;
     case BIAS_CROWD:
-        bend_many(plan, rng, 16, PLAN_MACHINES_MAX);
-        plan->service_us = 500;
+        bend_many(plan, rng, 20, PLAN_MACHINES_MAX);
+        plan->service_us = 1000;
+        plan->turns = true;
         break;
     case BIAS_QUEUE:
         bend_many(plan, rng, 8, 16);
@@ -611,6 +612,14 @@ static bool reconfigures(const struct plan *plan)
     return plan_has(plan, FEATURE_BOOTSTRAP) || plan->changes;
 }
 
+/* The server that waiters for the first key ask first. */
+static uint8_t first_arbiter(const struct plan *plan)
+{
+    const char *key = plan_has(plan, FEATURE_PREFIX) ? "app:k0" : "k0";
+
+    return (uint8_t)((owner_id(key, strlen(key)) >> 1) % plan->n_servers);
+}
+
 /* Of a minority, and only where a majority decides. */
 static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
@@ -622,9 +631,10 @@ static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
 
     if (plan_has(plan, FEATURE_ALL) || bias == BIAS_CROWD || bias == BIAS_CALM || reconfigures(plan)) return;
     if (is_calm(bias)) {
+        if (!rng_one_in(rng, 8)) first = first_arbiter(plan);
         (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
         /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls. */
-        plan->handover_most_us = bias == BIAS_ODD ? ODD_FOUND_US : plan->handover_most_us + PASSED_OVER_US;
+        if (bias == BIAS_ODD) plan->handover_most_us = ODD_FOUND_US;
         return;
     }
     if (bias == BIAS_LIVENESS || bias == BIAS_QUEUE) n = spare;
@@ -650,6 +660,13 @@ static void draw_calm(struct plan *plan, struct rng *rng)
     plan->round_trip_us = 2 * delay_us + plan->service_us;
     plan->requests_most = CALM_REQUESTS + CALM_REQUESTS_EACH * plan->n_actors;
     plan->handover_most_us = plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
+}
+
+static void draw_lost(struct plan *plan, struct rng *rng)
+{
+    static const uint16_t permille[] = {0, 0, 0, 0, 50, 300, 1000};
+
+    if (!plan->calm) plan->lost_permille = permille[rng_below(rng, 7)];
 }
 
 /* Now and then a situation that takes long. */
@@ -692,4 +709,6 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     rng_seed(&rng, seed, 7);
     draw_stays(plan, &rng, bias);
     plan_draw_change(plan, &rng);
+    rng_seed(&rng, seed, 10);
+    draw_lost(plan, &rng);
 }

@@ -216,6 +216,7 @@ struct plan {
     bool calm;           /* delays hardly vary; no lock cancels */
     uint64_t round_trip_us, handover_most_us, handover_mostly_us; /* calm: each; most of them */
     uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
+    uint32_t lost_permille;                                       /* of notices */
     struct plan_machine machines[PLAN_MACHINES_MAX];
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_server servers[PLAN_SERVERS_MAX];
