@@ -16,9 +16,12 @@ static bool has(const struct actor *actor, enum plan_feature feature)
     return plan_has(actor->world->plan, feature);
 }
 
+/* What holds and rests are measured by. */
 static uint64_t lease_us(const struct actor *actor)
 {
-    return actor->plan->options.lease_ms * MS;
+    uint64_t pace_us = actor->world->plan->pace_us;
+
+    return pace_us != 0 ? pace_us : actor->plan->options.lease_ms * MS;
 }
 
 static uint64_t draw(struct actor *actor, uint64_t below)

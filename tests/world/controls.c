@@ -52,6 +52,8 @@ static const struct control controls[] = {
     {"believes-one", CONTROL_BELIEVES_ONE, NULL, BIAS_ODD, I9_LIVENESS, 3, 400},
     {"wakes-in-vain", CONTROL_WAKES_IN_VAIN, NULL, BIAS_CALM, REQUEST_STORM, 3, 400},
     {"odd-key-believed", CONTROL_NONE, "odd-key-believed", BIAS_ODD, I9_LIVENESS, 3, 100},
+    {"release-paid-once", CONTROL_NONE, "release-paid-once-only", BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
+    {"busy-release", CONTROL_NONE, "release-after-a-passing-error", BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
     {"never-overdue", CONTROL_NEVER_OVERDUE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 100},
     {"waits-for-late", CONTROL_WAITS_FOR_LATE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 100},
     {"no-back-off", CONTROL_NO_BACKOFF, NULL, BIAS_CROWD, I9_LIVENESS, 1, 60},

@@ -71,7 +71,8 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_TOKENS:
     case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
     case BIAS_LOSS: return features & ~rare;
-    case BIAS_MEMBERS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
+    case BIAS_MEMBERS:
+    case BIAS_DEBTS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
     case BIAS_TWINS: return (features & ~rare & ~bit(FEATURE_OWNERS)) | bit(FEATURE_NAMES);
     case BIAS_CALM:
     case BIAS_FROZEN:
@@ -172,6 +173,15 @@ static void bend_members(struct plan *plan, struct rng *rng)
     plan->active_us = plan->lease_ms * MS * rng_between(rng, 12, 24);
 }
 
+/* What was not released is still there in the end. */
+static void bend_debts(struct plan *plan, struct rng *rng)
+{
+    plan->lease_ms = (uint32_t)rng_between(rng, 10, 20) * 1000;
+    plan->max_lease_ms = 30000;
+    plan->pace_us = rng_between(rng, 10, 100) * MS;
+    plan->active_us = plan->pace_us * rng_between(rng, 4, 16);
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
@@ -216,6 +226,7 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
         plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
         break;
+    case BIAS_DEBTS: bend_debts(plan, rng); break;
     default: break;
     }
 }
@@ -486,6 +497,7 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_QUEUE] = OF(FAULT_MUTE, FAULT_MUTE, FAULT_PEER_KEY, FAULT_RESET),
     [BIAS_LIVES] = OF(FAULT_KILL, FAULT_KILL_CALLBACK, FAULT_RESET, FAULT_STALL_CALLBACK),
     [BIAS_MEMBERS] = OF(FAULT_RESET_LATE, FAULT_STALL, FAULT_CUT_TO, FAULT_CRASH_EMPTY, FAULT_KILL),
+    [BIAS_DEBTS] = OF(FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_LOADING, FAULT_BUSY, FAULT_BUSY, FAULT_MISCONF),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -502,7 +514,7 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
     for (;;) {
         enum plan_fault_kind kind = (enum plan_fault_kind)rng_below(rng, FAULT_KINDS);
 
-        if (bent[bias][1] != 0 && !rng_one_in(rng, 3)) {
+        if (bias == BIAS_DEBTS || (bent[bias][1] != 0 && !rng_one_in(rng, 3))) {
             kind = draw_bent(rng, bias);
         } else if ((swarm >> kind & 1u) == 0 && !rng_one_in(rng, 32)) {
             continue;
@@ -515,7 +527,7 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
 /* How long a fault lasts: around a lease is where the protocol is tender. */
 static uint64_t draw_length(const struct plan *plan, struct rng *rng)
 {
-    uint64_t lease_us = plan->lease_ms * MS;
+    uint64_t lease_us = plan->pace_us != 0 ? plan->pace_us : plan->lease_ms * MS;
 
     switch (rng_below(rng, 4)) {
     case 0: return rng_between(rng, 1, lease_us / 10);
@@ -536,6 +548,7 @@ static uint32_t draw_number(const struct plan *plan, struct rng *rng, enum plan_
     if (bias == BIAS_CROWD || plan->calm) n = 0;
     if (bias == BIAS_MEMBERS) n = rng_one_in(rng, 3) ? 0 : rng_between(rng, 1, 10);
     if (bias == BIAS_QUEUE) n = rng_below(rng, 9);
+    if (bias == BIAS_DEBTS) n = rng_between(rng, 1, 8);
     if (bias == BIAS_FLOOD || bias == BIAS_LIVENESS) n = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1, 4);
     return (uint32_t)n;
 }

@@ -147,7 +147,8 @@ struct plan_fault {
     X(FLOOD, "thousands of locks at once")                                                                             \
     X(LIVES, "clients close and handles are freed, anywhere")                                                          \
     X(MEMORY, "memory runs out again and again")                                                                       \
-    X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")
+    X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")                  \
+    X(DEBTS, "releases meet busy servers and ends of connections, under long leases")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -203,6 +204,7 @@ struct plan {
     uint64_t operator_again_us;                 /* until what failed is tried again */
     uint32_t lease_ms, max_lease_ms, drift_ppm; /* the longer of both sets' max_lease_ms */
     uint64_t active_us;                         /* faults and contention until here */
+    uint64_t pace_us;                           /* of holds, rests and faults; 0: that of the leases */
     uint64_t late_us;                           /* what outlives its connection may execute so much later */
     uint64_t back_us;                           /* all steps back of all clocks */
     uint32_t service_us, split_one_in;
