@@ -54,6 +54,7 @@ static const struct control controls[] = {
     {"odd-key-believed", CONTROL_NONE, "odd-key-believed", BIAS_ODD, I9_LIVENESS, 3, 100},
     {"release-paid-once", CONTROL_NONE, "release-paid-once-only", BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
     {"busy-release", CONTROL_NONE, "release-after-a-passing-error", BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
+    {"walk-stops-half-way", CONTROL_NONE, "walk-stops-half-way", BIAS_NESTS, I6_TOLD_ONCE, 3, 300},
     {"never-overdue", CONTROL_NEVER_OVERDUE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 100},
     {"waits-for-late", CONTROL_WAITS_FOR_LATE, NULL, BIAS_FROZEN, I9_LIVENESS, 3, 100},
     {"no-back-off", CONTROL_NO_BACKOFF, NULL, BIAS_CROWD, I9_LIVENESS, 1, 60},

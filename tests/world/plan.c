@@ -71,6 +71,9 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_TOKENS:
     case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
     case BIAS_LOSS: return features & ~rare;
+    case BIAS_NESTS:
+        return (features & ~rare & ~bit(FEATURE_CLOSES)) | bit(FEATURE_OWNERS) | bit(FEATURE_INSIDE) |
+               bit(FEATURE_UNRENEWED) | bit(FEATURE_MAX_HOLD);
     case BIAS_MEMBERS:
     case BIAS_DEBTS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
     case BIAS_TWINS: return (features & ~rare & ~bit(FEATURE_OWNERS)) | bit(FEATURE_NAMES);
@@ -182,6 +185,15 @@ static void bend_debts(struct plan *plan, struct rng *rng)
     plan->active_us = plan->pace_us * rng_between(rng, 4, 16);
 }
 
+static void bend_nests(struct plan *plan, struct rng *rng)
+{
+    plan->n_keys = plan->n_machines = 1;
+    plan->n_actors = (uint32_t)rng_between(rng, 4, 10);
+    plan->lease_ms = (uint32_t)rng_between(rng, 200, 400);
+    plan->max_lease_ms = 4 * plan->lease_ms;
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 3, 8);
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
@@ -227,68 +239,9 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
         break;
     case BIAS_DEBTS: bend_debts(plan, rng); break;
+    case BIAS_NESTS: bend_nests(plan, rng); break;
     default: break;
     }
-}
-
-/* ---- clocks ---- */
-
-static int64_t draw_error(struct rng *rng, uint64_t most_us)
-{
-    return (int64_t)rng_between(rng, 0, 2 * most_us) - (int64_t)most_us;
-}
-
-/*
- * Wall clocks. Tokens of a server that lost its counters rise by them alone: clients are right to within half a
- * max_lease, servers are not behind by a whole one (the floor is clamped by their clocks). Where counters are lost
- * without a quarantine, only clocks that are right can help.
- */
-static void draw_walls(struct plan *plan, struct rng *rng)
-{
-    uint64_t max_lease_us = plan_shorter_max_lease_ms(plan) * MS;
-
-    for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
-        struct plan_machine *machine = &plan->machines[i];
-
-        machine->wall_error_us = draw_error(rng, max_lease_us / 100 * 45);
-        if (!plan->keeps_counters && rng_one_in(rng, 3)) machine->wall_error_us /= 16;
-        if (plan->counters_void) machine->wall_error_us = 0;
-    }
-    for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) {
-        int64_t error_us = draw_error(rng, max_lease_us / 100 * 30);
-
-        if (rng_one_in(rng, 4)) error_us = (int64_t)rng_between(rng, 0, 1u << 31) * 10;
-        plan->servers[i].wall_us = (uint64_t)((int64_t)PLAN_EPOCH_US + error_us);
-    }
-}
-
-/* Client and server together stay within the allowed rate error, at its very edge in half of the runs: slow clients
- * and fast servers are what hurts. */
-static void draw_clocks(struct plan *plan, struct rng *rng)
-{
-    static const uint32_t drifts_ppm[] = {10000, 10000, 10000, 1000, 30000};
-    uint64_t drift_ppm = plan->drift_ppm = drifts_ppm[rng_below(rng, 5)];
-    int32_t for_client = (int32_t)rng_below(rng, drift_ppm - drift_ppm * drift_ppm / 1000000 - 2);
-    /* By a client that is slow by c, a server that is fast by f is fast by (c + f) / (1 - c). */
-    int32_t for_server = (int32_t)(drift_ppm - drift_ppm * (uint64_t)for_client / 1000000) - for_client - 1;
-    bool edge = rng_one_in(rng, 2);
-
-    for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
-        struct plan_machine *machine = &plan->machines[i];
-
-        machine->boot_us = rng_between(rng, 1, 1u << 31) * 100;
-        machine->raw_us = rng_one_in(rng, 2) ? machine->boot_us : rng_between(rng, 1, 1u << 31) * 100;
-        machine->rate_ppm = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_client) - for_client;
-        if (edge && !rng_one_in(rng, 4)) machine->rate_ppm = -for_client;
-    }
-    for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) {
-        struct plan_server *server = &plan->servers[i];
-
-        server->rate_ppm = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_server) - for_server;
-        if (edge && !rng_one_in(rng, 4)) server->rate_ppm = for_server;
-        server->delay_us = (uint32_t)rng_between(rng, 40, 1500);
-    }
-    draw_walls(plan, rng);
 }
 
 /* ---- clients ---- */
@@ -419,9 +372,9 @@ static void draw_actors(struct plan *plan, uint64_t seed, enum plan_bias bias)
         rng_seed(&rng, seed, 1000 + i);
         actor->client = (uint8_t)(i < plan->n_clients ? i : rng_below(&rng, plan->n_clients));
         actor->keys = draw_keys(plan, &rng);
-        owned = rng_one_in(&rng, 2);
+        owned = rng_one_in(&rng, 2) || bias == BIAS_NESTS;
         if (owned && plan_has(plan, FEATURE_OWNERS))
-            actor->owner = (uint8_t)rng_between(&rng, 1, bias == BIAS_LIVES ? 1 : 2);
+            actor->owner = (uint8_t)rng_between(&rng, 1, bias == BIAS_LIVES || bias == BIAS_NESTS ? 1 : 2);
         /* One owner nests the same list only. */
         for (uint32_t k = 0; k < i && actor->owner != 0; k++) {
             const struct plan_actor *other = &plan->actors[k];
@@ -548,7 +501,7 @@ static uint32_t draw_number(const struct plan *plan, struct rng *rng, enum plan_
     if (bias == BIAS_CROWD || plan->calm) n = 0;
     if (bias == BIAS_MEMBERS) n = rng_one_in(rng, 3) ? 0 : rng_between(rng, 1, 10);
     if (bias == BIAS_QUEUE) n = rng_below(rng, 9);
-    if (bias == BIAS_DEBTS) n = rng_between(rng, 1, 8);
+    if (bias == BIAS_DEBTS || bias == BIAS_NESTS) n = rng_between(rng, 1, 8);
     if (bias == BIAS_FLOOD || bias == BIAS_LIVENESS) n = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1, 4);
     return (uint32_t)n;
 }
@@ -712,7 +665,7 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     plan->features &= ~without;
     rng_seed(&rng, seed, 9);
     draw_clients(plan, &rng, bias);
-    draw_clocks(plan, &rng);
+    plan_clocks(plan, &rng);
     draw_twins(plan, &rng, bias);
     draw_actors(plan, seed, bias);
     rng_seed(&rng, seed, 4);

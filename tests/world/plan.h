@@ -148,7 +148,8 @@ struct plan_fault {
     X(LIVES, "clients close and handles are freed, anywhere")                                                          \
     X(MEMORY, "memory runs out again and again")                                                                       \
     X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")                  \
-    X(DEBTS, "releases meet busy servers and ends of connections, under long leases")
+    X(DEBTS, "releases meet busy servers and ends of connections, under long leases")                                  \
+    X(NESTS, "owners with many holds, which are lost at once")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -226,6 +227,10 @@ struct plan {
     struct plan_fault faults[PLAN_FAULTS_MAX];
 };
 
+struct rng;
+
+/* plan_clocks - draws them, for plan_make(). */
+void plan_clocks(struct plan *, struct rng *);
 /* plan_make - the plan of this seed, but for these features; the same for ever for the same arguments. */
 void plan_make(struct plan *, uint64_t seed, enum plan_bias, uint32_t without);
 /* plan_server - which server stands behind this client's entry for a node. */
