@@ -59,6 +59,8 @@ void model_free(struct model *);
  * knows no script; new run_id and replid are in manners. */
 void model_start(struct model *, const struct model_manners *, bool empty, const struct model_events *);
 struct model_manners *model_manners(struct model *);
+/* model_lost_notices - so many since it was started. */
+uint64_t model_lost_notices(const struct model *);
 
 /* model_open - a connection. write() is handed replies and notices; hang_up: the server closes it (CLIENT KILL,
  * max_clients, a protocol error); then model_close() is still to be called. */

@@ -360,8 +360,10 @@ void run_unsubscribe(struct call *call)
 static bool is_lost(struct model *model)
 {
     uint32_t permille = model->manners.lost_permille;
+    bool lost = permille != 0 && rng_mix(model->manners.run, ++model->n_notices) % 1000 < permille;
 
-    return permille != 0 && rng_mix(model->manners.run, ++model->n_notices) % 1000 < permille;
+    model->n_lost_notices += lost;
+    return lost;
 }
 
 void run_publish(struct call *call)

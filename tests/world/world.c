@@ -410,6 +410,8 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     process_bury_all(world);
     world->over = true;
     for (uint32_t i = 0; i < plan->n_clients; i++) crowd_free(&world->clients[i]);
+    for (uint32_t i = 0; i < plan->n_servers; i++)
+        totals->of[TOTAL_NOTICES_LOST] += model_lost_notices(server_model(world->servers[i]));
     totals->moments += n;
     totals->passed_us += world_now(world);
     world->judged = judged;
