@@ -20,7 +20,8 @@ static bool another_waits(struct actor *freed)
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         struct actor *actor = &world->actors[i];
 
-        if (actor != freed && actor->acquiring != NULL && (actor->plan->keys & freed->plan->keys) != 0) return true;
+        if (actor == freed || actor->acquiring == NULL || (actor->plan->keys & freed->plan->keys) == 0) continue;
+        if (world_now(world) >= actor->acquire_since_us + world->plan->listens_us) return true;
     }
     return false;
 }

@@ -13,6 +13,8 @@
 #define CALM_LATE_US 12000u
 /* And the longest where a server got a key that is no lock's. */
 #define ODD_FOUND_US 1500000u
+/* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
+#define LISTENS_TRIPS 12u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
 #define CALM_REQUESTS      100u
 #define CALM_REQUESTS_EACH 25u
@@ -599,8 +601,10 @@ static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
     if (is_calm(bias)) {
         if (!rng_one_in(rng, 8)) first = first_arbiter(plan);
         (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
-        /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls. */
+        /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls, and what was
+         * released before their other servers would tell them. */
         if (bias == BIAS_ODD) plan->handover_most_us = ODD_FOUND_US;
+        if (bias == BIAS_FROZEN) plan->listens_us = LISTENS_TRIPS * plan->round_trip_us;
         return;
     }
     if (bias == BIAS_LIVENESS || bias == BIAS_QUEUE) n = spare;
@@ -628,11 +632,13 @@ static void draw_calm(struct plan *plan, struct rng *rng)
     plan->handover_most_us = plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
 }
 
-static void draw_lost(struct plan *plan, struct rng *rng)
+/* Not where contention matters most: who is not told comes late. */
+static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     static const uint16_t permille[] = {0, 0, 0, 0, 50, 300, 1000};
 
-    if (!plan->calm) plan->lost_permille = permille[rng_below(rng, 7)];
+    if (bias == BIAS_NONE || bias == BIAS_QUEUE || bias == BIAS_LIVENESS)
+        plan->lost_permille = permille[rng_below(rng, 7)];
 }
 
 /* Now and then a situation that takes long. */
@@ -676,5 +682,5 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     draw_stays(plan, &rng, bias);
     plan_draw_change(plan, &rng);
     rng_seed(&rng, seed, 10);
-    draw_lost(plan, &rng);
+    draw_lost(plan, &rng, bias);
 }

@@ -218,6 +218,7 @@ struct plan {
     bool turns;          /* after the faults each lock that waits for ever must be granted once */
     bool calm;           /* delays hardly vary; no lock cancels */
     uint64_t round_trip_us, handover_most_us, handover_mostly_us; /* calm: each; most of them */
+    uint64_t listens_us;                                          /* calm: who waits for so long is told of releases */
     uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
     uint32_t lost_permille;                                       /* of notices */
     struct plan_machine machines[PLAN_MACHINES_MAX];
