@@ -15,7 +15,7 @@ enum core_control {
     CONTROL_RESURRECT,       /* a lost lock is held again after a renewal, and repair needs no quorum */
     CONTROL_HALF_QUORUM,     /* Q = N/2 */
     CONTROL_NO_WRITE_BACK,   /* the largest counter is the token, and no node is asked to raise its counter */
-    CONTROL_NO_BACKOFF,      /* the next attempt follows at once */
+    CONTROL_NO_BACKOFF,      /* the next attempt follows at once where another client is in the way */
     CONTROL_LOST_WAKE,       /* notices during an attempt, and confirmed subscriptions, are ignored */
     CONTROL_NEVER_OVERDUE,   /* an arbiter that does not answer is waited for and asked first again */
     CONTROL_WAITS_FOR_LATE,  /* an attempt holds on to its votes while a node does not answer */

@@ -74,7 +74,7 @@ static uint64_t pause_us(struct core_lock *lock, bool held)
     uint64_t poll_us;
     uint64_t free_us;
 
-    if (BROKEN(CONTROL_NO_BACKOFF)) return 0;
+    if (held && BROKEN(CONTROL_NO_BACKOFF)) return 0;
     if (held && lock->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock)) {
         return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->wait.splits++);
     }

@@ -16,9 +16,12 @@ static bool has(const struct actor *actor, enum plan_feature feature)
     return plan_has(actor->world->plan, feature);
 }
 
+/* What holds and rests are measured by. */
 static uint64_t lease_us(const struct actor *actor)
 {
-    return actor->plan->options.lease_ms * MS;
+    uint64_t pace_us = actor->world->plan->pace_us;
+
+    return pace_us != 0 ? pace_us : actor->plan->options.lease_ms * MS;
 }
 
 static uint64_t draw(struct actor *actor, uint64_t below)
@@ -409,24 +412,25 @@ void actor_released(struct actor *actor, const struct quorlock_result *result)
     }
 }
 
-/* Of its owner, which is told of the same loss next, or was a moment ago. */
+/* Of its owner, which are told of the same loss next, or were a moment ago; not all of them. */
 static void free_neighbours(struct actor *actor)
 {
     for (uint32_t i = 0; i < actor->world->plan->n_actors; i++) {
         struct actor *other = &actor->world->actors[i];
 
         if (other == actor || other->plan->client != actor->plan->client || other->lock == NULL) continue;
-        if (other->plan->owner == actor->plan->owner) free_handle(other, true);
+        if (other->plan->owner == actor->plan->owner && rng_one_in(&actor->rng, 2)) free_handle(other, true);
     }
 }
 
 void actor_lost(struct actor *actor, const struct quorlock_loss *loss)
 {
+    enum plan_bias bias = actor->world->plan->bias;
     uint64_t soon_us = draw(actor, lease_us(actor) / 2);
 
     (void)loss;
     actor->state = ACTOR_LOST;
-    if (actor->world->plan->bias == BIAS_LIVES && draw_if(actor, FEATURE_INSIDE, 2)) free_neighbours(actor);
+    if ((bias == BIAS_LIVES || bias == BIAS_NESTS) && draw_if(actor, FEATURE_INSIDE, 2)) free_neighbours(actor);
     if (draw_if(actor, FEATURE_INSIDE, 8)) {
         free_handle(actor, true);
     } else {

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handover.c - how long a lock is free while others wait, and the requests of all meanwhile
+ * handover.c - how long a lock is free while others wait, in round trips to a server, and the requests of all meanwhile
  *
  * Where nothing fails a hand-over has a bound, far below the pause between polls: a waiter that needs a poll to find
  * out that the key is free was not woken.
  */
+#include <inttypes.h>
+#include <string.h>
+
 #include "world.h"
 
 #define SLOW_MIN 4u
+#define RUNS     12u /* of each line of the table */
 
 static bool another_waits(struct actor *freed)
 {
@@ -16,7 +20,8 @@ static bool another_waits(struct actor *freed)
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         struct actor *actor = &world->actors[i];
 
-        if (actor != freed && actor->acquiring != NULL && (actor->plan->keys & freed->plan->keys) != 0) return true;
+        if (actor == freed || actor->acquiring == NULL || (actor->plan->keys & freed->plan->keys) == 0) continue;
+        if (world_now(world) >= actor->acquire_since_us + world->plan->listens_us) return true;
     }
     return false;
 }
@@ -37,29 +42,153 @@ void handover_asked(struct world *world)
     world->handover.all++;
 }
 
+static void judge_requests(struct world *world)
+{
+    const struct plan *plan = world->plan;
+    uint32_t all = world->handover.all;
+
+    if (plan->requests_most == 0 || all <= plan->requests_most) return;
+    judge_violated(world, REQUEST_STORM, "%u requests from one grant to the next, by %u contenders", all,
+                   plan->n_actors);
+}
+
+static void judge_longest(struct world *world, uint64_t took_us)
+{
+    uint64_t most_us = world->plan->handover_most_us;
+
+    if (most_us == 0 || took_us <= most_us) return;
+    judge_violated(world, I9_LIVENESS, "no lock was granted for %llu us after a release, although some waited",
+                   (unsigned long long)took_us);
+}
+
+static void judge_most(struct world *world, uint64_t took_us)
+{
+    struct handover *handover = &world->handover;
+    uint64_t mostly_us = world->plan->handover_mostly_us;
+
+    handover->n++;
+    handover->n_slow += mostly_us != 0 && took_us > mostly_us;
+    if (handover->n_slow < SLOW_MIN || 2 * handover->n_slow <= handover->n) return;
+    judge_violated(world, I9_LIVENESS, "%u of %u times no lock was granted for more than %llu us after a release",
+                   handover->n_slow, handover->n, (unsigned long long)mostly_us);
+}
+
+static void note(struct handovers *handovers, uint64_t parts, const struct handover *handover)
+{
+    handovers->n++;
+    handovers->requests += handover->requests;
+    handovers->all += handover->all;
+    if (handover->all > handovers->most) handovers->most = handover->all;
+    handovers->of[parts < HANDOVER_BUCKETS ? parts : HANDOVER_BUCKETS - 1]++;
+}
+
 void handover_granted(struct actor *actor)
 {
     struct world *world = actor->world;
     struct handover *handover = &world->handover;
-    const struct plan *plan = world->plan;
     uint64_t took_us = world_now(world) - handover->since_us;
+    uint64_t trip_us = world->plan->round_trip_us;
 
-    if (!plan->calm) return;
-    if (plan->requests_most != 0 && handover->all > plan->requests_most) {
-        judge_violated(world, REQUEST_STORM, "%u requests from one grant to the next, by %u contenders", handover->all,
-                       plan->n_actors);
+    if (!world->plan->calm) return;
+    judge_requests(world);
+    if (handover->open) {
+        judge_longest(world, took_us);
+        judge_most(world, took_us);
+        world->totals->of[TOTAL_HANDOVERS]++;
+        /* Rounded up: what is printed is not less than what it was. */
+        if (world->handovers != NULL)
+            note(world->handovers, (took_us * HANDOVER_PER_TRIP + trip_us - 1) / trip_us, handover);
     }
-    if (handover->open && plan->handover_most_us != 0 && took_us > plan->handover_most_us) {
-        judge_violated(world, I9_LIVENESS, "no lock was granted for %llu us after a release, although some waited",
-                       (unsigned long long)took_us);
-    }
-    handover->n += handover->open;
-    handover->n_slow += handover->open && took_us > plan->handover_mostly_us;
-    if (handover->n_slow >= SLOW_MIN && 2 * handover->n_slow > handover->n) {
-        judge_violated(world, I9_LIVENESS, "%u of %u times no lock was granted for more than %llu us after a release",
-                       handover->n_slow, handover->n, (unsigned long long)plan->handover_mostly_us);
-    }
-    world->totals->of[TOTAL_HANDOVERS] += handover->open;
     handover->open = false;
     handover->all = 0;
+}
+
+void handover_end(struct world *world)
+{
+    if (world->handover.open) judge_longest(world, world_now(world) - world->handover.since_us);
+    world->handover.open = false;
+}
+
+/* ---- the table ---- */
+
+struct kind {
+    const char *name;
+    enum plan_bias bias;
+    uint32_t lost_permille; /* of notices */
+    double median_most;     /* in round trips, with the time of the servers; 0: not judged */
+};
+
+static const struct kind kinds[] = {
+    {"notices", BIAS_CALM, 0, 3.1},
+    {"notices, the first arbiter frozen", BIAS_FROZEN, 0, 3.1},
+    {"notices, an odd key at the first", BIAS_ODD, 0, 3.1},
+    {"one notice of ten lost", BIAS_CALM, 100, 3.1},
+    {"polls alone", BIAS_CALM, 1000, 0},
+};
+
+static double trips(const struct handovers *handovers, uint32_t permille)
+{
+    uint64_t passed = 0;
+    uint32_t at = 0;
+
+    while (at < HANDOVER_BUCKETS - 1) {
+        passed += handovers->of[at];
+        if (passed * 1000 >= handovers->n * permille) break;
+        at++;
+    }
+    return (double)at / HANDOVER_PER_TRIP;
+}
+
+static void shape(struct plan *plan, const struct kind *kind, uint64_t seed)
+{
+    plan_make(plan, seed, kind->bias, 0);
+    if (kind->lost_permille == 0) return;
+    /* Polls have to help: that takes as long as it takes. */
+    plan->handover_most_us = plan->handover_mostly_us = 0;
+    plan->lost_permille = kind->lost_permille;
+}
+
+static bool measure(struct world *world, const struct kind *kind, uint32_t contenders, struct handovers *ret)
+{
+    static struct plan plan;
+    static struct totals ignored;
+    const struct shrunk nothing = {0};
+    bool held = true;
+
+    memset(ret, 0, sizeof(*ret));
+    world->handovers = ret;
+    for (uint64_t seed = 1, runs = 0; runs < RUNS && held; seed++) {
+        shape(&plan, kind, seed);
+        if (plan.n_actors != contenders) continue;
+        runs++;
+        held = world_run(world, &plan, &ignored);
+        if (!held) shrink_report(world, &plan, kind->bias, &nothing, stdout);
+    }
+    world->handovers = NULL;
+    return held;
+}
+
+bool handover_table(struct world *world, FILE *out)
+{
+    static const uint32_t contenders[] = {2, 3, 10, 30};
+    static struct handovers handovers;
+    bool good = true;
+
+    (void)fprintf(out, "%-36s %10s %6s %8s %8s %8s %9s %9s %6s\n", "hand-over, in round trips", "contenders", "n",
+                  "median", "99 %", "longest", "requests", "a grant", "most");
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        for (size_t i = 0; i < sizeof(contenders) / sizeof(contenders[0]); i++) {
+            bool held = measure(world, &kinds[k], contenders[i], &handovers);
+            double median = trips(&handovers, 500);
+            bool slow = kinds[k].median_most > 0 && median > kinds[k].median_most;
+            double n = handovers.n == 0 ? 1 : (double)handovers.n;
+
+            (void)fprintf(out, "%-36s %10u %6" PRIu64 " %8.2f %8.2f %8.2f %9.1f %9.1f %6" PRIu64 "%s\n", kinds[k].name,
+                          contenders[i], handovers.n, median, trips(&handovers, 990), trips(&handovers, 1000),
+                          (double)handovers.requests / n, (double)handovers.all / n, handovers.most,
+                          slow ? "   TOO SLOW" : "");
+            good &= held && !slow && handovers.n != 0;
+        }
+    }
+    return good;
 }

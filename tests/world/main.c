@@ -18,7 +18,7 @@ struct options {
     uint64_t runs, seconds, seed;
     enum plan_bias bias;
     const char *only, *without, *control;
-    bool trace, controls, help, hashes;
+    bool trace, controls, handovers, help, hashes;
 };
 
 static const char usage[] =
@@ -27,6 +27,7 @@ static const char usage[] =
     "       world --seed S --trace [--only LIST] [--without LIST]\n"
     "                                   one run as a trace, with only these faults (f3) and actors (a2), and without\n"
     "                                   these features\n"
+    "       world --handovers           how long hand-overs take; fails where they take too long\n"
     "       world_controls --controls [--control NAME]   breaks rules and sees whether it is noticed\n"
     "       world_controls --seed S --trace --control NAME\n"
     "\n"
@@ -100,6 +101,7 @@ static bool read_options(struct options *options, int argc, char **argv)
     } flags[] = {{"--help", &options->help},
                  {"--trace", &options->trace},
                  {"--controls", &options->controls},
+                 {"--handovers", &options->handovers},
                  {"--hashes", &options->hashes}};
 
     for (int i = 1; i < argc; i++) {
@@ -231,7 +233,9 @@ int main(int argc, char **argv)
         world_close(&world);
         return 64;
     }
-    if (options.controls) {
+    if (options.handovers) {
+        good = handover_table(&world, stdout);
+    } else if (options.controls) {
         good = controls_run(&world, options.seed, options.control);
     } else if (options.trace || options.only != NULL || options.without != NULL) {
         good = run_trace(&world, &options);

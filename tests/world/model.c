@@ -54,7 +54,7 @@ void model_start(struct model *model, const struct model_manners *manners, bool 
     assert(model->sessions.count == 0);
     model->manners = *manners;
     model->events = events != NULL ? *events : (struct model_events){0};
-    model->last_id = 0;
+    model->last_id = model->n_notices = model->n_lost_notices = 0;
     if (model->n_knows != 0) memset(model->knows, 0, model->n_knows);
     if (empty) store_clear(&model->store);
 }
@@ -62,6 +62,11 @@ void model_start(struct model *model, const struct model_manners *manners, bool 
 struct model_manners *model_manners(struct model *model)
 {
     return &model->manners;
+}
+
+uint64_t model_lost_notices(const struct model *model)
+{
+    return model->n_lost_notices;
 }
 
 /* ---- sessions ---- */

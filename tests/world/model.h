@@ -32,6 +32,7 @@ struct model_manners {
     const char *password;    /* NULL: none */
     const char *denied;      /* further commands denied by ACL, "TIME SUBSCRIBE"; NULL: none */
     uint32_t max_clients;    /* 0: any number */
+    uint32_t lost_permille;  /* of notices: they do not come to who listens */
 };
 
 enum model_type { MODEL_NONE, MODEL_STRING, MODEL_HASH, MODEL_OTHER };
@@ -58,6 +59,8 @@ void model_free(struct model *);
  * knows no script; new run_id and replid are in manners. */
 void model_start(struct model *, const struct model_manners *, bool empty, const struct model_events *);
 struct model_manners *model_manners(struct model *);
+/* model_lost_notices - so many since it was started. */
+uint64_t model_lost_notices(const struct model *);
 
 /* model_open - a connection. write() is handed replies and notices; hang_up: the server closes it (CLIENT KILL,
  * max_clients, a protocol error); then model_close() is still to be called. */

@@ -108,6 +108,7 @@ struct model {
     struct model_events events;
     uint64_t wall_us; /* while a command is executed */
     uint64_t last_id;
+    uint64_t n_notices, n_lost_notices;
     bool ending; /* of some session, whose hang_up() is due */
     struct store store;
     struct list sessions;

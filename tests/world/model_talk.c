@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "model_own.h"
+#include "rng.h"
 
 /* ---- connections ---- */
 
@@ -356,6 +357,15 @@ void run_unsubscribe(struct call *call)
     }
 }
 
+static bool is_lost(struct model *model)
+{
+    uint32_t permille = model->manners.lost_permille;
+    bool lost = permille != 0 && rng_mix(model->manners.run, ++model->n_notices) % 1000 < permille;
+
+    model->n_lost_notices += lost;
+    return lost;
+}
+
 void run_publish(struct call *call)
 {
     const struct channel *channel = find_channel(call->model, &call->words[1]);
@@ -370,6 +380,7 @@ void run_publish(struct call *call)
     out_bulk_text(out, "message");
     for (size_t i = 1; i <= 2; i++) out_bulk(out, call->words[i].text, call->words[i].length);
     LIST_EACH (struct subscription, to, &channel->subscriptions, of_channel) {
+        if (is_lost(call->model)) continue;
         /* Of its own notices a client hears between its replies. */
         if (to->session == call->session)
             out_bytes(&call->model->out, out->bytes, out->used);

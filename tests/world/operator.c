@@ -528,6 +528,7 @@ void operator_begin(struct world *world)
     }
     for (uint32_t i = 0; i < plan->n_servers; i++) {
         model_manners(site_model(&world->sites[i]))->no_info_in_scripts = plan->no_info;
+        model_manners(site_model(&world->sites[i]))->lost_permille = plan->lost_permille;
         for (uint32_t machine = 0; machine <= plan->n_machines; machine++) {
             struct net_link *link = net_link(world->net, machine, i);
 

@@ -4,15 +4,17 @@
 #include <string.h>
 
 #include "rng.h"
+#include "runtime/owner.h"
 
 #define MS          UINT64_C(1000)
 #define FOR_GOOD_US (UINT64_C(1) << 40)
 /* The longest hand-over in a calm world: far below a poll. */
-#define CALM_TRIPS   20u
-#define CALM_LATE_US 15000u
-/* So much more where a server froze, and the longest where one got a key that is no lock's. */
-#define PASSED_OVER_US 5000u
-#define ODD_FOUND_US   2500000u
+#define CALM_TRIPS   16u
+#define CALM_LATE_US 12000u
+/* And the longest where a server got a key that is no lock's. */
+#define ODD_FOUND_US 1500000u
+/* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
+#define LISTENS_TRIPS 12u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
 #define CALM_REQUESTS      100u
 #define CALM_REQUESTS_EACH 25u
@@ -71,7 +73,11 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_TOKENS:
     case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
     case BIAS_LOSS: return features & ~rare;
-    case BIAS_MEMBERS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
+    case BIAS_NESTS:
+        return (features & ~rare & ~bit(FEATURE_CLOSES)) | bit(FEATURE_OWNERS) | bit(FEATURE_INSIDE) |
+               bit(FEATURE_UNRENEWED) | bit(FEATURE_MAX_HOLD);
+    case BIAS_MEMBERS:
+    case BIAS_DEBTS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
     case BIAS_TWINS: return (features & ~rare & ~bit(FEATURE_OWNERS)) | bit(FEATURE_NAMES);
     case BIAS_CALM:
     case BIAS_FROZEN:
@@ -172,6 +178,24 @@ static void bend_members(struct plan *plan, struct rng *rng)
     plan->active_us = plan->lease_ms * MS * rng_between(rng, 12, 24);
 }
 
+/* What was not released is still there in the end. */
+static void bend_debts(struct plan *plan, struct rng *rng)
+{
+    plan->lease_ms = (uint32_t)rng_between(rng, 10, 20) * 1000;
+    plan->max_lease_ms = 30000;
+    plan->pace_us = rng_between(rng, 10, 100) * MS;
+    plan->active_us = plan->pace_us * rng_between(rng, 4, 16);
+}
+
+static void bend_nests(struct plan *plan, struct rng *rng)
+{
+    plan->n_keys = plan->n_machines = 1;
+    plan->n_actors = (uint32_t)rng_between(rng, 4, 10);
+    plan->lease_ms = (uint32_t)rng_between(rng, 200, 400);
+    plan->max_lease_ms = 4 * plan->lease_ms;
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 3, 8);
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
@@ -194,8 +218,9 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16);
         break;
     case BIAS_CROWD:
-        bend_many(plan, rng, 16, PLAN_MACHINES_MAX);
-        plan->service_us = 500;
+        bend_many(plan, rng, 20, PLAN_MACHINES_MAX);
+        plan->service_us = 1000;
+        plan->turns = true;
         break;
     case BIAS_QUEUE:
         bend_many(plan, rng, 8, 16);
@@ -215,68 +240,10 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
         plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
         break;
+    case BIAS_DEBTS: bend_debts(plan, rng); break;
+    case BIAS_NESTS: bend_nests(plan, rng); break;
     default: break;
     }
-}
-
-/* ---- clocks ---- */
-
-static int64_t draw_error(struct rng *rng, uint64_t most_us)
-{
-    return (int64_t)rng_between(rng, 0, 2 * most_us) - (int64_t)most_us;
-}
-
-/*
- * Wall clocks. Tokens of a server that lost its counters rise by them alone: clients are right to within half a
- * max_lease, servers are not behind by a whole one (the floor is clamped by their clocks). Where counters are lost
- * without a quarantine, only clocks that are right can help.
- */
-static void draw_walls(struct plan *plan, struct rng *rng)
-{
-    uint64_t max_lease_us = plan_shorter_max_lease_ms(plan) * MS;
-
-    for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
-        struct plan_machine *machine = &plan->machines[i];
-
-        machine->wall_error_us = draw_error(rng, max_lease_us / 100 * 45);
-        if (!plan->keeps_counters && rng_one_in(rng, 3)) machine->wall_error_us /= 16;
-        if (plan->counters_void) machine->wall_error_us = 0;
-    }
-    for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) {
-        int64_t error_us = draw_error(rng, max_lease_us / 100 * 30);
-
-        if (rng_one_in(rng, 4)) error_us = (int64_t)rng_between(rng, 0, 1u << 31) * 10;
-        plan->servers[i].wall_us = (uint64_t)((int64_t)PLAN_EPOCH_US + error_us);
-    }
-}
-
-/* Client and server together stay within the allowed rate error, at its very edge in half of the runs: slow clients
- * and fast servers are what hurts. */
-static void draw_clocks(struct plan *plan, struct rng *rng)
-{
-    static const uint32_t drifts_ppm[] = {10000, 10000, 10000, 1000, 30000};
-    uint64_t drift_ppm = plan->drift_ppm = drifts_ppm[rng_below(rng, 5)];
-    int32_t for_client = (int32_t)rng_below(rng, drift_ppm - drift_ppm * drift_ppm / 1000000 - 2);
-    /* By a client that is slow by c, a server that is fast by f is fast by (c + f) / (1 - c). */
-    int32_t for_server = (int32_t)(drift_ppm - drift_ppm * (uint64_t)for_client / 1000000) - for_client - 1;
-    bool edge = rng_one_in(rng, 2);
-
-    for (uint32_t i = 0; i < PLAN_MACHINES_MAX; i++) {
-        struct plan_machine *machine = &plan->machines[i];
-
-        machine->boot_us = rng_between(rng, 1, 1u << 31) * 100;
-        machine->raw_us = rng_one_in(rng, 2) ? machine->boot_us : rng_between(rng, 1, 1u << 31) * 100;
-        machine->rate_ppm = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_client) - for_client;
-        if (edge && !rng_one_in(rng, 4)) machine->rate_ppm = -for_client;
-    }
-    for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) {
-        struct plan_server *server = &plan->servers[i];
-
-        server->rate_ppm = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_server) - for_server;
-        if (edge && !rng_one_in(rng, 4)) server->rate_ppm = for_server;
-        server->delay_us = (uint32_t)rng_between(rng, 40, 1500);
-    }
-    draw_walls(plan, rng);
 }
 
 /* ---- clients ---- */
@@ -407,9 +374,9 @@ static void draw_actors(struct plan *plan, uint64_t seed, enum plan_bias bias)
         rng_seed(&rng, seed, 1000 + i);
         actor->client = (uint8_t)(i < plan->n_clients ? i : rng_below(&rng, plan->n_clients));
         actor->keys = draw_keys(plan, &rng);
-        owned = rng_one_in(&rng, 2);
+        owned = rng_one_in(&rng, 2) || bias == BIAS_NESTS;
         if (owned && plan_has(plan, FEATURE_OWNERS))
-            actor->owner = (uint8_t)rng_between(&rng, 1, bias == BIAS_LIVES ? 1 : 2);
+            actor->owner = (uint8_t)rng_between(&rng, 1, bias == BIAS_LIVES || bias == BIAS_NESTS ? 1 : 2);
         /* One owner nests the same list only. */
         for (uint32_t k = 0; k < i && actor->owner != 0; k++) {
             const struct plan_actor *other = &plan->actors[k];
@@ -485,6 +452,7 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_QUEUE] = OF(FAULT_MUTE, FAULT_MUTE, FAULT_PEER_KEY, FAULT_RESET),
     [BIAS_LIVES] = OF(FAULT_KILL, FAULT_KILL_CALLBACK, FAULT_RESET, FAULT_STALL_CALLBACK),
     [BIAS_MEMBERS] = OF(FAULT_RESET_LATE, FAULT_STALL, FAULT_CUT_TO, FAULT_CRASH_EMPTY, FAULT_KILL),
+    [BIAS_DEBTS] = OF(FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_LOADING, FAULT_BUSY, FAULT_BUSY, FAULT_MISCONF),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -501,7 +469,7 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
     for (;;) {
         enum plan_fault_kind kind = (enum plan_fault_kind)rng_below(rng, FAULT_KINDS);
 
-        if (bent[bias][1] != 0 && !rng_one_in(rng, 3)) {
+        if (bias == BIAS_DEBTS || (bent[bias][1] != 0 && !rng_one_in(rng, 3))) {
             kind = draw_bent(rng, bias);
         } else if ((swarm >> kind & 1u) == 0 && !rng_one_in(rng, 32)) {
             continue;
@@ -514,7 +482,7 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
 /* How long a fault lasts: around a lease is where the protocol is tender. */
 static uint64_t draw_length(const struct plan *plan, struct rng *rng)
 {
-    uint64_t lease_us = plan->lease_ms * MS;
+    uint64_t lease_us = plan->pace_us != 0 ? plan->pace_us : plan->lease_ms * MS;
 
     switch (rng_below(rng, 4)) {
     case 0: return rng_between(rng, 1, lease_us / 10);
@@ -535,6 +503,7 @@ static uint32_t draw_number(const struct plan *plan, struct rng *rng, enum plan_
     if (bias == BIAS_CROWD || plan->calm) n = 0;
     if (bias == BIAS_MEMBERS) n = rng_one_in(rng, 3) ? 0 : rng_between(rng, 1, 10);
     if (bias == BIAS_QUEUE) n = rng_below(rng, 9);
+    if (bias == BIAS_DEBTS || bias == BIAS_NESTS) n = rng_between(rng, 1, 8);
     if (bias == BIAS_FLOOD || bias == BIAS_LIVENESS) n = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1, 4);
     return (uint32_t)n;
 }
@@ -611,6 +580,14 @@ static bool reconfigures(const struct plan *plan)
     return plan_has(plan, FEATURE_BOOTSTRAP) || plan->changes;
 }
 
+/* The server that waiters for the first key ask first. */
+static uint8_t first_arbiter(const struct plan *plan)
+{
+    const char *key = plan_has(plan, FEATURE_PREFIX) ? "app:k0" : "k0";
+
+    return (uint8_t)((owner_id(key, strlen(key)) >> 1) % plan->n_servers);
+}
+
 /* Of a minority, and only where a majority decides. */
 static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
@@ -622,9 +599,12 @@ static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
 
     if (plan_has(plan, FEATURE_ALL) || bias == BIAS_CROWD || bias == BIAS_CALM || reconfigures(plan)) return;
     if (is_calm(bias)) {
+        if (!rng_one_in(rng, 8)) first = first_arbiter(plan);
         (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
-        /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls. */
-        plan->handover_most_us = bias == BIAS_ODD ? ODD_FOUND_US : plan->handover_most_us + PASSED_OVER_US;
+        /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls, and what was
+         * released before their other servers would tell them. */
+        if (bias == BIAS_ODD) plan->handover_most_us = ODD_FOUND_US;
+        if (bias == BIAS_FROZEN) plan->listens_us = LISTENS_TRIPS * plan->round_trip_us;
         return;
     }
     if (bias == BIAS_LIVENESS || bias == BIAS_QUEUE) n = spare;
@@ -650,6 +630,15 @@ static void draw_calm(struct plan *plan, struct rng *rng)
     plan->round_trip_us = 2 * delay_us + plan->service_us;
     plan->requests_most = CALM_REQUESTS + CALM_REQUESTS_EACH * plan->n_actors;
     plan->handover_most_us = plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
+}
+
+/* Not where contention matters most: who is not told comes late. */
+static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
+{
+    static const uint16_t permille[] = {0, 0, 0, 0, 50, 300, 1000};
+
+    if (bias == BIAS_NONE || bias == BIAS_QUEUE || bias == BIAS_LIVENESS)
+        plan->lost_permille = permille[rng_below(rng, 7)];
 }
 
 /* Now and then a situation that takes long. */
@@ -682,7 +671,7 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     plan->features &= ~without;
     rng_seed(&rng, seed, 9);
     draw_clients(plan, &rng, bias);
-    draw_clocks(plan, &rng);
+    plan_clocks(plan, &rng);
     draw_twins(plan, &rng, bias);
     draw_actors(plan, seed, bias);
     rng_seed(&rng, seed, 4);
@@ -692,4 +681,6 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     rng_seed(&rng, seed, 7);
     draw_stays(plan, &rng, bias);
     plan_draw_change(plan, &rng);
+    rng_seed(&rng, seed, 10);
+    draw_lost(plan, &rng, bias);
 }

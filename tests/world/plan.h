@@ -147,7 +147,9 @@ struct plan_fault {
     X(FLOOD, "thousands of locks at once")                                                                             \
     X(LIVES, "clients close and handles are freed, anywhere")                                                          \
     X(MEMORY, "memory runs out again and again")                                                                       \
-    X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")
+    X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")                  \
+    X(DEBTS, "releases meet busy servers and ends of connections, under long leases")                                  \
+    X(NESTS, "owners with many holds, which are lost at once")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -203,6 +205,7 @@ struct plan {
     uint64_t operator_again_us;                 /* until what failed is tried again */
     uint32_t lease_ms, max_lease_ms, drift_ppm; /* the longer of both sets' max_lease_ms */
     uint64_t active_us;                         /* faults and contention until here */
+    uint64_t pace_us;                           /* of holds, rests and faults; 0: that of the leases */
     uint64_t late_us;                           /* what outlives its connection may execute so much later */
     uint64_t back_us;                           /* all steps back of all clocks */
     uint32_t service_us, split_one_in;
@@ -215,7 +218,9 @@ struct plan {
     bool turns;          /* after the faults each lock that waits for ever must be granted once */
     bool calm;           /* delays hardly vary; no lock cancels */
     uint64_t round_trip_us, handover_most_us, handover_mostly_us; /* calm: each; most of them */
+    uint64_t listens_us;                                          /* calm: who waits for so long is told of releases */
     uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
+    uint32_t lost_permille;                                       /* of notices */
     struct plan_machine machines[PLAN_MACHINES_MAX];
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_server servers[PLAN_SERVERS_MAX];
@@ -223,6 +228,10 @@ struct plan {
     struct plan_fault faults[PLAN_FAULTS_MAX];
 };
 
+struct rng;
+
+/* plan_clocks - draws them, for plan_make(). */
+void plan_clocks(struct plan *, struct rng *);
 /* plan_make - the plan of this seed, but for these features; the same for ever for the same arguments. */
 void plan_make(struct plan *, uint64_t seed, enum plan_bias, uint32_t without);
 /* plan_server - which server stands behind this client's entry for a node. */

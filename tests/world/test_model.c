@@ -365,6 +365,21 @@ MODEL_TEST(rights_that_only_scripts_lack_are_missing_there)
     EXPECT(f, 0, ":0\r\n", "EVAL", script_release, "1", "k", "1", "me");
 }
 
+MODEL_TEST(notices_that_get_lost_are_counted_and_do_not_come)
+{
+    EXPECT(f, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "SUBSCRIBE", "c");
+    f->peers[1].n_heard = 0;
+    f->peers[1].heard[0] = '\0';
+    model_manners(f->model)->lost_permille = 1000;
+    EXPECT(f, 0, ":1\r\n", "PUBLISH", "c", "x");
+    assert_string_equal(f->peers[1].heard, "");
+    assert_int_equal(model_lost_notices(f->model), 1);
+    model_manners(f->model)->lost_permille = 0;
+    EXPECT(f, 0, ":1\r\n", "PUBLISH", "c", "x");
+    assert_contains(f->peers[1].heard, "message");
+    assert_int_equal(model_lost_notices(f->model), 1);
+}
+
 /* What is drawn in one process is drawn again: no answer depends on addresses or on runs before. */
 MODEL_TEST(a_process_answers_as_the_first_did)
 {

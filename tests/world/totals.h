@@ -67,6 +67,7 @@
     X(PEER_HELD, "held by a peer")                                                                                     \
     X(TURNS, "had their turn")                                                                                         \
     X(HANDOVERS, "hand-overs in calm")                                                                                 \
+    X(NOTICES_LOST, "notices lost")                                                                                    \
     X(LATE_GRANT, "granted with a loop that was late")                                                                 \
     X(DEGRADED, "held on fewer nodes than all")                                                                        \
     X(REPAIRED, "taken again by its holder")                                                                           \

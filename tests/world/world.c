@@ -13,6 +13,7 @@
 
 #define LIVENESS_US UINT64_C(10000000) /* beyond the longest lease: polls, reconnecting, stalled connections */
 #define TURN_US     UINT64_C(1500000)  /* where each lock must have a turn: a poll, and a hold */
+#define CROWD_US    UINT64_C(200000)   /* the same in a crowd, where nothing fails: it takes some 30 ms */
 #define FLOOD_US    UINT64_C(60000000)
 #define QUIET_US    UINT64_C(3000000)
 #define BOOTED_US   300000u   /* the others start when the operator has made the guards */
@@ -300,6 +301,7 @@ static void look_healed(struct world *world)
     uint64_t lease_us = world->plan->max_lease_ms * MS / 100 * 104;
 
     if (all_granted(world) && !world->bootstraps && membership_is_settled(world)) {
+        handover_end(world);
         enter(world, PHASE_STOPPED, 2 * lease_us + world->plan->late_us + LIVENESS_US);
     } else if (world_now(world) >= world->phase_until_us) {
         judge_starved(world);
@@ -333,22 +335,29 @@ static void look_rest(struct world *world)
     }
 }
 
-static void look(struct world *world)
+/* So long after the last fault each key must be granted, or each lock. */
+static uint64_t patience_us(const struct world *world)
 {
     const struct plan *plan = world->plan;
     uint64_t lease_us = plan->max_lease_ms * MS / 100 * 104;
+
+    if (plan->bias == BIAS_CROWD) return 2 * lease_us + plan->n_actors * CROWD_US;
+    /* Keys and quarantines that were begun late, by clocks that were set back. */
+    return 2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
+           (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
+           2 * lease_us * world->reconfigures + (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0);
+}
+
+static void look(struct world *world)
+{
+    const struct plan *plan = world->plan;
     uint64_t each_us = plan->lease_ms * MS / 8;
     uint64_t next_us;
 
     judge_look(world);
     if (world->phase == PHASE_FAULTS) {
         operator_heal(world);
-        /* Keys and quarantines that were begun late, by clocks that were set back. */
-        enter(world, PHASE_HEALED,
-              2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
-                  (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
-                  2 * lease_us * world->reconfigures +
-                  (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0));
+        enter(world, PHASE_HEALED, patience_us(world));
     } else if (world->phase == PHASE_HEALED) {
         look_healed(world);
     } else {
@@ -401,6 +410,8 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     process_bury_all(world);
     world->over = true;
     for (uint32_t i = 0; i < plan->n_clients; i++) crowd_free(&world->clients[i]);
+    for (uint32_t i = 0; i < plan->n_servers; i++)
+        totals->of[TOTAL_NOTICES_LOST] += model_lost_notices(server_model(world->servers[i]));
     totals->moments += n;
     totals->passed_us += world_now(world);
     world->judged = judged;

@@ -274,6 +274,17 @@ struct handover {
     uint32_t n, n_slow;
 };
 
+enum { HANDOVER_BUCKETS = 4096, HANDOVER_PER_TRIP = 20 };
+
+/* Of many runs. */
+struct handovers {
+    uint64_t n;
+    uint64_t requests;             /* from release to grant */
+    uint64_t all;                  /* from grant to grant */
+    uint64_t most;                 /* the same, of the grant that cost most */
+    uint32_t of[HANDOVER_BUCKETS]; /* by length, in parts of a round trip */
+};
+
 enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_QUIET, PHASE_CLOSING, PHASE_SILENT };
 
 struct violation {
@@ -318,7 +329,8 @@ struct world {
     struct written writes[WRITES_MAX];
     struct guarded_register registers[PLAN_KEYS_MAX];
     struct freed freed[PLAN_KEYS_MAX];
-    struct handover handover; /* where nothing fails there is one key */
+    struct handover handover;    /* where nothing fails there is one key */
+    struct handovers *handovers; /* measured here; NULL: not */
     uint32_t grants_healed[PLAN_KEYS_MAX];
     uint64_t runs;             /* of servers */
     uint64_t commands, rounds; /* executed; attempts that calls were told of */
@@ -493,9 +505,15 @@ void tokens_write(struct actor *, uint64_t delay_us);
 
 /* ---- handover.c ---- */
 
+/* handover_freed - the owner of a hold calls release. handover_asked: a request for the key is executed.
+ * handover_granted: the owner is told of a grant. handover_end: no hand-over is waited for any more. */
 void handover_freed(struct actor *);
 void handover_asked(struct world *);
 void handover_granted(struct actor *);
+void handover_end(struct world *);
+/* handover_table - hand-overs among 2, 3, 10 and 30 contenders; prints, and returns whether what must hold of them
+ * does: with notices and without faults the median is 3 round trips at most. */
+bool handover_table(struct world *, FILE *);
 
 /* ---- rare.c ---- */
 
