@@ -144,7 +144,8 @@ struct plan_fault {
     X(LIVENESS, "faults that stay: a minority dead or cut one way, an odd key")                                        \
     X(FLOOD, "thousands of locks at once")                                                                             \
     X(LIVES, "clients close and handles are freed, anywhere")                                                          \
-    X(MEMORY, "memory runs out again and again")
+    X(MEMORY, "memory runs out again and again")                                                                       \
+    X(RECONNECTS, "many requests are on their way, and connections end again and again")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
