@@ -425,3 +425,35 @@ WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)
     until(f, HOUR);
     assert_nothing_left(f);
 }
+
+static void try_once(void *arg)
+{
+    static const char *const key = "other";
+    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 0};
+    struct fixture *f = arg;
+    quorlock *other;
+
+    assert_int_equal(quorlock_new(&other, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_acquire(other, on_result, f), 0);
+}
+
+/* The loop's plain timers do not count a suspended machine's time: one that was set before fires late. */
+WORLD_TEST(a_request_after_a_suspension_ends_in_time)
+{
+    begin(f, 6);
+    machine_call(f->machine, start, f);
+    until(f, SECOND);
+    assert_int_equal(f->status, 0);
+    for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+    machine_call(f->machine, release, f);
+    until(f, 2 * SECOND + 100 * MS);
+    assert_int_equal(f->n_results, 2);
+    machine_stall(f->machine, 40 * SECOND, true);
+    machine_call(f->machine, try_once, f);
+    until(f, 43 * SECOND + 500 * MS);
+    assert_int_equal(f->n_results, 3);
+    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    machine_call(f->machine, close_client, f);
+    until(f, HOUR);
+    assert_nothing_left(f);
+}
