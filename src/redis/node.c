@@ -167,7 +167,7 @@ static void on_guard_reply(struct node *node, const struct reply *raw)
     } else if (!link_is_open(&node->link)) {
         open_node(node);
     } else {
-        link_arm_by(&node->link, next_wake_us(node));
+        link_arm_by(&node->link, link_now_us(&node->link), next_wake_us(node));
         set_open_state(node);
     }
 }
@@ -501,7 +501,7 @@ static void push(struct node *node, const struct node_request *request, uint64_t
     conn_wake(&node->link.conn);
     /* When the timer fires, on_due() looks at the whole ring. */
     if (stall_us > 0 && now_us + stall_us < entry.deadline_us) entry.deadline_us = now_us + stall_us;
-    link_arm_by(&node->link, entry.deadline_us);
+    link_arm_by(&node->link, now_us, entry.deadline_us);
 }
 
 int node_send(struct node *node, const struct node_request *request)

@@ -127,7 +127,7 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
     }
     if (subscriber->pending.count == 1) {
         subscriber->heard_us = link_now_us(&subscriber->link);
-        link_arm_by(&subscriber->link, silence_ends_us(subscriber));
+        link_arm_by(&subscriber->link, subscriber->heard_us, silence_ends_us(subscriber));
     }
     conn_wake(&subscriber->link.conn);
     return SUBSCRIBER_ASKED;

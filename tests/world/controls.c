@@ -31,6 +31,11 @@ struct control {
     uint32_t minimum, runs_max;
 };
 
+/*
+ * There is no control of core's rule that a vote of an older connection does not count: the node ends all requests of a
+ * connection when that ends, and what it reports later is of the new one. The rule's own control is
+ * unit.test_core_acquire.
+ */
 static const struct control controls[] = {
     {"same-token", CONTROL_SAME_TOKEN, NULL, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 2000},
     {"no-second-check", CONTROL_NO_SECOND_CHECK, NULL, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
@@ -69,6 +74,9 @@ static const struct control controls[] = {
     {"walk-on-what-is-gone", CONTROL_NONE, "walk-on-what-is-gone", BIAS_LIVES, CRASH, 1, 1000},
     {"loss-behind-callbacks", CONTROL_NONE, "loss-behind-other-callbacks", BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 500},
     {"guard-by-its-front", CONTROL_NONE, "guard-by-its-front", BIAS_NONE, I7_FOREIGN_VOTE, 1, 2000},
+    {"max-lease-invented", CONTROL_NONE, "script-max-lease-invented", BIAS_LOSS, I1_EXCLUSION, 1, 400},
+    {"reply-of-another", CONTROL_NONE, "one-reply-of-the-connection-before", BIAS_RECONNECTS, I5_QUORUM_HOLDS, 1, 100},
+    {"replies-of-others", CONTROL_NONE, "reply-of-the-connection-before", BIAS_LATE_EXECUTION, I9_LIVENESS, 1, 100},
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))

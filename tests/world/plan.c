@@ -196,6 +196,18 @@ static void bend_nests(struct plan *plan, struct rng *rng)
     plan->active_us = plan->lease_ms * MS * rng_between(rng, 3, 8);
 }
 
+static void bend_reconnects(struct plan *plan, struct rng *rng)
+{
+    plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
+    plan->n_actors = (uint32_t)rng_between(rng, 8, 16);
+    plan->n_keys = PLAN_KEYS_MAX;
+    plan->n_flood = (uint32_t)rng_between(rng, 10, 40);
+    plan->lease_ms = 400;
+    plan->max_lease_ms = 2 * plan->lease_ms;
+    plan->active_us = 1500 * MS;
+    plan->service_us = 100;
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
@@ -236,6 +248,7 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         break;
     case BIAS_FLOOD: bend_flood(plan, rng); break;
     case BIAS_MEMBERS: bend_members(plan, rng); break;
+    case BIAS_RECONNECTS: bend_reconnects(plan, rng); break;
     case BIAS_LIVES:
         plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
         plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
@@ -453,6 +466,7 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_LIVES] = OF(FAULT_KILL, FAULT_KILL_CALLBACK, FAULT_RESET, FAULT_STALL_CALLBACK),
     [BIAS_MEMBERS] = OF(FAULT_RESET_LATE, FAULT_STALL, FAULT_CUT_TO, FAULT_CRASH_EMPTY, FAULT_KILL),
     [BIAS_DEBTS] = OF(FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_LOADING, FAULT_BUSY, FAULT_BUSY, FAULT_MISCONF),
+    [BIAS_RECONNECTS] = OF(FAULT_RESET, FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_CRASH),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -644,11 +658,12 @@ static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
 /* Now and then a situation that takes long. */
 static enum plan_bias draw_situation(struct rng *rng)
 {
-    static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM, BIAS_FROZEN, BIAS_ODD, BIAS_CROWD, BIAS_FLOOD};
+    static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM,  BIAS_FROZEN,    BIAS_ODD,
+                                          BIAS_CROWD, BIAS_FLOOD, BIAS_RECONNECTS};
     static const enum plan_bias some[] = {BIAS_LIVENESS, BIAS_LIVES,          BIAS_MEMORY,
                                           BIAS_LOSS,     BIAS_LATE_EXECUTION, BIAS_MEMBERS};
 
-    if (rng_one_in(rng, 60)) return rare[rng_below(rng, 6)];
+    if (rng_one_in(rng, 60)) return rare[rng_below(rng, 7)];
     return rng_one_in(rng, 4) ? some[rng_below(rng, 6)] : BIAS_NONE;
 }
 

@@ -149,7 +149,8 @@ struct plan_fault {
     X(MEMORY, "memory runs out again and again")                                                                       \
     X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")                  \
     X(DEBTS, "releases meet busy servers and ends of connections, under long leases")                                  \
-    X(NESTS, "owners with many holds, which are lost at once")
+    X(NESTS, "owners with many holds, which are lost at once")                                                         \
+    X(RECONNECTS, "many requests are on their way, and connections end again and again")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,

@@ -80,12 +80,16 @@ bool link_arm(struct redis_link *link, uint64_t wake_us)
     return false;
 }
 
-void link_arm_by(struct redis_link *link, uint64_t wake_us)
+void link_arm_by(struct redis_link *link, uint64_t now_us, uint64_t wake_us)
 {
-    bool overdue = link->timer_us <= link_now_us(link);
-
-    /* It stood still while the machine was suspended; this clock did not. */
-    if (overdue || wake_us < link->timer_us) (void)link_arm(link, overdue ? link->timer_us : wake_us);
+    if (wake_us < link->timer_us) {
+        (void)link_arm(link, wake_us);
+    } else if (link->timer_us < now_us && !link->hurried) {
+        /* The loop's timers do not count the time in which a machine is suspended: this one would fire so much late.
+         * Once, so that a busy loop does not put it off for ever. */
+        link->hurried = true;
+        (void)link_arm(link, now_us);
+    }
 }
 
 static void begin_step(struct redis_link *link, enum link_step step)
@@ -323,6 +327,7 @@ static void on_timer(void *arg)
     uint32_t connection = link->connection;
 
     enter(link);
+    link->hurried = false;
     link->timer_us = LINK_NEVER;
     if (link->step == LINK_OPEN || link->step == LINK_HANDSHAKE) on_readable(link);
     /* A connection that ended meanwhile has armed the timer anew. A timer may fire early. */

@@ -78,6 +78,7 @@ struct redis_link {
 
     struct timer *timer;
     uint64_t timer_us; /* what it is armed for; LINK_NEVER: nothing */
+    bool hurried;      /* it was overdue, and fires at once */
     uint64_t step_us;  /* when the present step ends, or the pause */
     uint64_t open_us;  /* since when it is OPEN */
     struct retry retry;
@@ -109,9 +110,10 @@ void link_open(struct redis_link *);
 void link_ask(struct redis_link *);
 /* link_read - reads and handles what has come: as events.readable. */
 void link_read(struct redis_link *);
-/* link_arm - sets the timer, or stops it by LINK_NEVER; link_arm_by moves it nearer where it is later. */
+/* link_arm - sets the timer, or stops it by LINK_NEVER; link_arm_by moves it nearer where it is later, or
+ * overdue. */
 bool link_arm(struct redis_link *, uint64_t wake_us);
-void link_arm_by(struct redis_link *, uint64_t wake_us);
+void link_arm_by(struct redis_link *, uint64_t now_us, uint64_t wake_us);
 /* link_drop - ends the connection, or the try, for that reason. May be called from anywhere; the owner may be
  * gone afterwards. */
 void link_drop(struct redis_link *, enum fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
