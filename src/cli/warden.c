@@ -89,10 +89,12 @@ static void live(int fd, pid_t group, uint64_t deadline_us)
 static int wait_for_answer(const struct warden *warden)
 {
     struct pollfd ready = {.fd = warden->fd, .events = POLLIN};
+    uint64_t now_us, left_ms;
     int error = 0, n = 0;
 
-    while (n == 0 && warden_now_us() < warden->deadline_us) {
-        n = poll(&ready, 1, WARDEN_ANSWER_MS);
+    while (n == 0 && (now_us = warden_now_us()) < warden->deadline_us) {
+        left_ms = (warden->deadline_us - now_us) / 1000;
+        n = poll(&ready, 1, left_ms < WARDEN_ANSWER_MS ? (int)left_ms : WARDEN_ANSWER_MS);
         if (n == 0) kill(warden->pid, SIGCONT); /* somebody may have stopped it */
     }
     if (n != 1) return ETIMEDOUT;

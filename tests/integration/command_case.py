@@ -22,6 +22,8 @@ LIMIT_S = 20  # for anything that must happen at all
 WHOLE_LIMIT_S = 500  # CTest's own is shorter; this one ends a run by hand
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
+PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_GETEVENTMSG, PTRACE_O_TRACEFORK = 7, 17, 0x4206, 0x4201, 2
+WALL = 0x40000000
 STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
 
 
@@ -83,6 +85,25 @@ def first_named(name, pids):
 def warden_of(pid):
     """Of that quorlock: its warden's process id, or None."""
     return first_named("quorlock-warden", children(pid))
+
+
+def trace(request, pid, data=0):
+    if LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(pid), None, ctypes.c_void_p(data)) != 0:
+        raise OSError(f"ptrace {request} of {pid}")
+
+
+def wait_for_fork(pid):
+    """Of a process that is traced: its new process, which has not run yet, as it does not itself."""
+    while True:
+        status = os.waitpid(pid, WALL)[1]
+        if status >> 16 == 1:  # PTRACE_EVENT_FORK
+            message = ctypes.c_ulong()
+            LIBC.ptrace(ctypes.c_long(PTRACE_GETEVENTMSG), ctypes.c_long(pid), None, ctypes.byref(message))
+            os.waitpid(message.value, WALL)
+            return message.value
+        if not os.WIFSTOPPED(status):
+            raise AssertionError(f"it ended: {status}")
+        trace(PTRACE_CONT, pid, os.WSTOPSIG(status))
 
 
 def now_s():

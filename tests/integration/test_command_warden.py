@@ -13,7 +13,8 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from command_case import SERVERS, STOOD_STILL_S, Bootstrapped, children, now_s, state, wait_for, warden_of
+from command_case import (PTRACE_DETACH, PTRACE_O_TRACEFORK, PTRACE_SEIZE, SERVERS, STOOD_STILL_S, WALL, Bootstrapped,
+                          children, now_s, state, trace, wait_for, wait_for_fork, warden_of)
 
 TRIES = 8
 DISTURBED_S = 0.025  # a machine that stood still may be late by that
@@ -145,6 +146,36 @@ class Warden(Guarded):
             self.assertRegex(err, "no process to be had for the (command|warden, without which the command must not "
                                   "run): Too many open files", more)
             self.assert_free()
+
+    def unanswered(self):
+        process = self.beat(lease="1500ms")
+        first = warden_of(process.pid)
+        trace(PTRACE_SEIZE, process.pid, PTRACE_O_TRACEFORK)
+        os.kill(first, signal.SIGKILL)
+        second = wait_for_fork(process.pid)
+        watch = Watch(self.key)
+        ends_s = sorted(now_s() + server.ask("PTTL", self.key) / 1000 for server in SERVERS)[1]
+        # It looks for the answer ten times a second, and shall not do so just before it must send SIGKILL.
+        kill_s = ends_s - 0.017 - 0.037  # less allowance and reserve
+        time.sleep((kill_s - now_s() - 0.015) % 0.1)
+        trace(PTRACE_DETACH, process.pid)
+        # The second one is ours to bury, for it is still traced.
+        wait_for(lambda: os.waitpid(second, os.WNOHANG | WALL)[0])
+        status, _, err = self.end(process)
+        over, stood_s = watch.end()
+        self.assertEqual(status, 75, err)
+        self.assertIn("there is no other to be had: Connection timed out", err)
+        return self.stamps("beats")[-1], over, stood_s
+
+    def test_the_next_warden_never_runs(self):
+        for _ in range(TRIES):
+            last, over, stood_s = self.unanswered()
+            if last < over:
+                return
+            self.assertGreaterEqual(stood_s, STOOD_STILL_S, "the command outlived its lock")
+            for name in ["up", "beats", "terms"]:
+                os.unlink(self.path(name))
+        self.skipTest("the machine stood still each time")
 
     def test_no_other_warden_no_command(self):
         process = self.beat(script="exec {beat} beats leave")

@@ -8,14 +8,14 @@ The command has a child in its process group, and one in a session of its own, w
 whom the signal is for: quorlock, the command alone, the command's group, the warden; or quorlock's job, which is then
 a pipeline of another process, quorlock and a third one in one process group.
 """
-import ctypes
 import os
 import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 from supervision import CLASSES, END, JOB, LEASE_S, PING, UNSEEN, Disturbed, World, main, number_of
-from command_case import LIBC, SERVERS, STOOD_STILL_S, now_s
+from command_case import (PTRACE_CONT, PTRACE_DETACH, PTRACE_O_TRACEFORK, PTRACE_SEIZE, SERVERS, STOOD_STILL_S, now_s,
+                          trace, wait_for_fork)
 
 # QUORLOCK: what it does when the signal comes.
 #   waits, held      another client holds the lock
@@ -106,8 +106,6 @@ releases           left     warden    not possible: command and warden have ende
 """
 WORDS = {"128+n": "ends", "75": "lost", "got75": "lost", "71": "no_warden", "goes on": "goes_on"}
 SLOW = {"late": 9, "loses": 3, "stopped long": 3}  # leases in seconds
-PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_GETEVENTMSG, PTRACE_O_TRACEFORK = 7, 17, 0x4206, 0x4201, 2
-WALL = 0x40000000
 
 
 class Cell(World):
@@ -186,31 +184,15 @@ class Cell(World):
     def arrange_start(self):
         """Holds quorlock and the new warden where the latter has just been made. All of it is undone by send()."""
         quorlock = self.pid["quorlock"]
-        self.trace(PTRACE_SEIZE, quorlock, PTRACE_O_TRACEFORK)
+        trace(PTRACE_SEIZE, quorlock, PTRACE_O_TRACEFORK)
         self.traced = [quorlock]
         self.let_in()
         for name in ("outer", "warden"):
-            self.pid[name] = self.wait_for_fork(quorlock)
-            os.waitpid(self.pid[name], WALL)
+            self.pid[name] = wait_for_fork(quorlock)
             if name == "outer":
-                self.trace(PTRACE_DETACH, self.pid[name], 0)
-                self.trace(PTRACE_CONT, quorlock, 0)
+                trace(PTRACE_DETACH, self.pid[name])
+                trace(PTRACE_CONT, quorlock)
         self.traced.append(self.pid["warden"])
-
-    @staticmethod
-    def trace(request, pid, data):
-        if LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(pid), None, ctypes.c_void_p(data)) != 0:
-            raise OSError(f"ptrace {request} of {pid}")
-
-    def wait_for_fork(self, pid):
-        while True:
-            status = os.waitpid(pid, WALL)[1]
-            if status >> 16 == 1:  # PTRACE_EVENT_FORK
-                message = ctypes.c_ulong()
-                LIBC.ptrace(ctypes.c_long(PTRACE_GETEVENTMSG), ctypes.c_long(pid), None, ctypes.byref(message))
-                return message.value
-            self.check(os.WIFSTOPPED(status), f"quorlock ended: {status}")
-            self.trace(PTRACE_CONT, pid, os.WSTOPSIG(status))
 
     def arrange_failure(self):
         self.refuse_renewals()
@@ -245,7 +227,7 @@ class Cell(World):
             os.kill(pid, self.n)
         for traced in reversed(self.traced):
             try:
-                self.trace(PTRACE_DETACH, traced, 0)
+                trace(PTRACE_DETACH, traced)
             except OSError:  # SIGKILL ended it
                 pass
         self.traced = []
