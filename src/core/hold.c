@@ -347,5 +347,7 @@ void hold_late_vote(struct core_lock *lock, struct step *step)
 
 uint64_t hold_deadline(const struct core_lock *lock)
 {
-    return lock->phase == CORE_HELD ? core_smaller(hold_lost_at(lock), lock->hold.renew_at_us) : CORE_NEVER;
+    if (lock->phase != CORE_HELD) return CORE_NEVER;
+    if (BROKEN(CONTROL_RESURRECT)) return lock->hold.renew_at_us;
+    return core_smaller(hold_lost_at(lock), lock->hold.renew_at_us);
 }

@@ -333,6 +333,7 @@ static uint64_t draw_hold_us(struct actor *actor)
     default: hold_us = draw(actor, one / 2); break;
     }
     if (actor->world->plan->bias == BIAS_LATE_EXECUTION && rng_one_in(&actor->rng, 2)) hold_us = 6 * one;
+    if (actor->world->plan->bias == BIAS_LATE_RENEWAL && !rng_one_in(&actor->rng, 4)) hold_us = 6 * one;
     if (actor->world->phase >= PHASE_HEALED) hold_us = draw(actor, one / 8);
     if (actor->world->plan->calm) hold_us = calm_us(actor);
     return hold_us;

@@ -20,8 +20,14 @@
 /* Of the sources that mutants/run makes. */
 bool mutant_choose(const char *name);
 
-/* A rule of core/control.h, or a fault of mutants/list, or both, is what breaks. With CRASH each run has a process of
- * its own, whose end by a signal, or by a sanitizer, is what must be seen. */
+/*
+ * A rule of core/control.h, or a fault of mutants/list, or both, is what breaks. With CRASH each run has a process of
+ * its own, whose end by a signal, or by a sanitizer, is what must be seen.
+ *
+ * Two rules are not here. Servers hold what a late renewal asked for, so that it breaks I6 and not I5. A raise that
+ * looks at neither owner nor counter was not caught in thousands of runs, for an attempt asks a node on one connection
+ * only, and renewals and releases carry the token to all: the exhaustive search is its control.
+ */
 struct control {
     const char *name;
     enum core_control core;
@@ -37,9 +43,9 @@ struct control {
  * unit.test_core_acquire.
  */
 static const struct control controls[] = {
-    {"same-token", CONTROL_SAME_TOKEN, NULL, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 2000},
+    {"same-token", CONTROL_SAME_TOKEN, NULL, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 6000},
     {"no-second-check", CONTROL_NO_SECOND_CHECK, NULL, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
-    {"late-renewal-i6", CONTROL_LATE_RENEWAL, NULL, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
+    {"late-renewal-i6", CONTROL_LATE_RENEWAL, NULL, BIAS_LATE_RENEWAL, I6_TOLD_ONCE, 1, 2000},
     {"unconditional-delete", CONTROL_NONE, "script-release-of-others", BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"half-quorum", CONTROL_HALF_QUORUM, NULL, BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"no-guard", CONTROL_NONE, "script-guard-same-run", BIAS_LOSS, I1_EXCLUSION, 1, 2000},
@@ -77,6 +83,13 @@ static const struct control controls[] = {
     {"max-lease-invented", CONTROL_NONE, "script-max-lease-invented", BIAS_LOSS, I1_EXCLUSION, 1, 400},
     {"reply-of-another", CONTROL_NONE, "one-reply-of-the-connection-before", BIAS_RECONNECTS, I5_QUORUM_HOLDS, 1, 100},
     {"replies-of-others", CONTROL_NONE, "reply-of-the-connection-before", BIAS_LATE_EXECUTION, I9_LIVENESS, 1, 100},
+    {"resurrect-i1", CONTROL_RESURRECT, NULL, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 6000},
+    {"resurrect-i6", CONTROL_RESURRECT, NULL, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 200},
+    {"shortening-extend", CONTROL_NONE, "script-extend-shortens", BIAS_LATE_EXECUTION, I5_QUORUM_HOLDS, 1, 6000},
+    {"uptime-guard", CONTROL_NONE, "script-guard-by-uptime", BIAS_LOSS, I1_EXCLUSION, 1, 6000},
+    {"twins-forgotten", CONTROL_NONE, "twins-one-after-the-other", BIAS_TWINS, I1_EXCLUSION, 1, 2000},
+    {"stale-round-trips", CONTROL_STALE_TRIPS, NULL, BIAS_FARTHER, I9_LIVENESS, 1, 1000},
+    {"stale-round-trips-storm", CONTROL_STALE_TRIPS, NULL, BIAS_FARTHER, REQUEST_STORM, 1, 200},
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))

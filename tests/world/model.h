@@ -19,6 +19,7 @@ struct session;
 struct model_manners {
     uint64_t run, replid;    /* run_id and master_replid are made of these */
     const char *version;     /* "7.0.15" */
+    uint64_t started_us;     /* by its clock then; 0: when the clock's time began */
     bool replica;            /* answers writes with READONLY; role:slave */
     bool master_down;        /* a replica that serves no stale data: MASTERDOWN */
     bool loading;            /* LOADING */

@@ -46,10 +46,10 @@ static void server(struct out *out, const struct model *model)
         "redis_mode:%s\r\nos:Linux x86_64\r\narch_bits:64\r\nmonotonic_clock:POSIX clock_gettime\r\n"
         "multiplexing_api:epoll\r\natomicvar_api:c11-builtin\r\ngcc_version:12.2.0\r\nprocess_id:1\r\n"
         "process_supervised:no\r\nrun_id:%s\r\ntcp_port:6379\r\nserver_time_usec:%" PRIu64 "\r\n"
-        "uptime_in_seconds:0\r\nuptime_in_days:0\r\nhz:10\r\nconfigured_hz:10\r\nlru_clock:0\r\n"
+        "uptime_in_seconds:%" PRId64 "\r\nuptime_in_days:0\r\nhz:10\r\nconfigured_hz:10\r\nlru_clock:0\r\n"
         "executable:/usr/bin/redis-server\r\nconfig_file:\r\nio_threads_active:0\r\n",
         manners->version != NULL ? manners->version : "7.0.15", manners->cluster ? "cluster" : "standalone", run,
-        model->wall_us);
+        model->wall_us, (int64_t)(model->wall_us / 1000000 - manners->started_us / 1000000));
 }
 
 static void clients(struct out *out, const struct model *model)

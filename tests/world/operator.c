@@ -159,7 +159,8 @@ static void change_link(struct world *world, struct fault_run *run, const struct
     case FAULT_CUT_TO: link->cut_until_us[NET_TO_SERVER] = until_us; break;
     case FAULT_CUT_FROM: link->cut_until_us[NET_TO_CLIENT] = until_us; break;
     case FAULT_SLOW:
-        link->slow_us = fault->nth % 2 == 0 ? until_us - now_us : (until_us - now_us) / 32;
+        link->slow_us = fault->for_ever ? fault->for_us : until_us - now_us;
+        if (fault->nth % 2 != 0) link->slow_us /= 32;
         link->slow_until_us = until_us;
         break;
     case FAULT_REFUSE: link->refuses = true; break;
@@ -487,7 +488,9 @@ bool operator_is_out(const struct world *world, uint32_t server)
     for (uint32_t i = 0; i < world->plan->n_faults; i++) {
         const struct plan_fault *fault = &world->plan->faults[i];
 
-        if (fault->for_ever && !fault->left_out && fault->server == server && fault->kind != FAULT_ODD) return true;
+        if (fault->for_ever && !fault->left_out && fault->server == server && fault->kind != FAULT_ODD &&
+            fault->kind != FAULT_SLOW)
+            return true;
     }
     return false;
 }

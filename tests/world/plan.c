@@ -4,20 +4,8 @@
 #include <string.h>
 
 #include "rng.h"
-#include "runtime/owner.h"
 
-#define MS          UINT64_C(1000)
-#define FOR_GOOD_US (UINT64_C(1) << 40)
-/* The longest hand-over in a calm world: far below a poll. */
-#define CALM_TRIPS   16u
-#define CALM_LATE_US 12000u
-/* And the longest where a server got a key that is no lock's. */
-#define ODD_FOUND_US 1500000u
-/* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
-#define LISTENS_TRIPS 12u
-/* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
-#define CALM_REQUESTS      100u
-#define CALM_REQUESTS_EACH 25u
+#define MS UINT64_C(1000)
 
 static const char *const fault_texts[] = {
 #define TEXT(name, text) text,
@@ -50,11 +38,6 @@ const char *plan_bias_text(enum plan_bias bias)
     return bias_texts[bias];
 }
 
-static bool is_calm(enum plan_bias bias)
-{
-    return bias == BIAS_CALM || bias == BIAS_FROZEN || bias == BIAS_ODD;
-}
-
 /* ---- features ---- */
 
 static uint32_t bit(enum plan_feature feature)
@@ -70,6 +53,8 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     switch (bias) {
     case BIAS_LATE_EXECUTION: return (features & ~rare) | bit(FEATURE_EXTENDS);
     case BIAS_LATE_CLIENT: return features & ~rare;
+    case BIAS_LATE_RENEWAL:
+        return features & ~rare & ~bit(FEATURE_KEYLISTS) & ~bit(FEATURE_UNRENEWED) & ~bit(FEATURE_MAX_HOLD);
     case BIAS_TOKENS:
     case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
     case BIAS_LOSS: return features & ~rare;
@@ -82,6 +67,7 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_CALM:
     case BIAS_FROZEN:
     case BIAS_ODD:
+    case BIAS_FARTHER:
         return features & (bit(FEATURE_FENCING) | bit(FEATURE_PREFIX) | bit(FEATURE_REDISSON) | bit(FEATURE_LOG));
     case BIAS_CROWD:
     case BIAS_QUEUE:
@@ -208,11 +194,29 @@ static void bend_reconnects(struct plan *plan, struct rng *rng)
     plan->service_us = 100;
 }
 
+/* What is to come too late is often on its way: a long one, in a short lease. */
+static void bend_far(struct plan *plan, struct rng *rng)
+{
+    plan->lease_ms = (uint32_t)rng_between(rng, 200, 400);
+    plan->max_lease_ms = plan->lease_ms * (uint32_t)rng_between(rng, 2, 4);
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 4, 8);
+    plan->late_us = plan->lease_ms * MS * rng_between(rng, 1, 8) / 4;
+    plan->far = true;
+}
+
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     if (bias == BIAS_NONE) return;
     plan->outside = plan->counters_void = false;
     switch (bias) {
+    case BIAS_LATE_EXECUTION:
+        if (!rng_one_in(rng, 4)) bend_far(plan, rng);
+        break;
+    case BIAS_LATE_RENEWAL:
+        bend_far(plan, rng);
+        plan->n_keys = (uint32_t)rng_between(rng, 3, PLAN_KEYS_MAX);
+        plan->n_actors = (uint32_t)rng_between(rng, 5, 8);
+        break;
     case BIAS_LOSS:
     case BIAS_TOKENS_LOST: plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16); break;
     case BIAS_TWINS:
@@ -221,6 +225,7 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->n_machines = (uint32_t)rng_between(rng, 2, 4);
         break;
     case BIAS_TOKENS:
+        bend_far(plan, rng);
         plan->keeps_counters = true;
         plan->n_servers = 3;
         plan->n_keys = 1;
@@ -241,6 +246,10 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
     case BIAS_CALM:
     case BIAS_FROZEN:
     case BIAS_ODD: bend_calm(plan, rng); break;
+    case BIAS_FARTHER:
+        bend_calm(plan, rng);
+        plan->n_machines = plan->n_actors = 10;
+        break;
     case BIAS_LIVENESS: plan->turns = true; break;
     case BIAS_OUTSIDE:
         plan->outside = true;
@@ -286,7 +295,8 @@ static void draw_clients(struct plan *plan, struct rng *rng, enum plan_bias bias
         /* In long runs less often: a server that loads for long is asked again and again. */
         client->reconnect_max_ms = client->reconnect_min_ms + (uint32_t)rng_between(rng, 1, 500) + plan->lease_ms / 20;
         client->node_timeout_ms =
-            rng_one_in(rng, 3) ? (uint32_t)rng_between(rng, plan->lease_ms / 12, plan->lease_ms / 10) : 0;
+            rng_one_in(rng, 3) && !plan->far ? (uint32_t)rng_between(rng, plan->lease_ms / 12, plan->lease_ms / 10) : 0;
+        if (bias == BIAS_TWINS) client->reconnect_max_ms = client->reconnect_min_ms + plan->lease_ms / 8;
         if (plan_has(plan, FEATURE_PAIRS) && pair && i < plan->n_machines && plan->n_clients < 2 * plan->n_machines &&
             plan->n_clients < 8) {
             plan->n_clients++;
@@ -457,8 +467,10 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
 static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_LATE_EXECUTION] = OF(FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_SLOW),
     [BIAS_LATE_CLIENT] = OF(FAULT_STALL_CALLBACK, FAULT_STALL, FAULT_STALL_CLOCK, FAULT_STALL_SEND, FAULT_SUSPEND),
+    [BIAS_LATE_RENEWAL] = OF(FAULT_STALL, FAULT_SUSPEND, FAULT_STALL_CLOCK),
     [BIAS_LOSS] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP, FAULT_CRASH_OLD),
-    [BIAS_TOKENS] = OF(FAULT_FREEZE, FAULT_STALL_SEND, FAULT_STALL_SEND, FAULT_CUT_FROM),
+    [BIAS_TOKENS] =
+        OF(FAULT_FREEZE, FAULT_STALL_SEND, FAULT_STALL_SEND, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_RESET_LATE),
     [BIAS_TOKENS_LOST] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP),
     [BIAS_TWINS] = OF(FAULT_CUT_TO, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_FREEZE),
     [BIAS_OUTSIDE] = OF(FAULT_STEP_FORWARD, FAULT_PAUSE, FAULT_FLUSH, FAULT_BREAK),
@@ -540,6 +552,13 @@ static uint8_t first_void(const struct plan *plan)
     return key;
 }
 
+/* A client that lists one server twice cannot reach the one that it lists beside. */
+static void cut_third(const struct plan *plan, struct plan_fault *fault)
+{
+    fault->machine = plan->clients[0].machine;
+    fault->server = (uint8_t)(3 - plan->clients[0].twin - plan->clients[0].twin_instead);
+}
+
 static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     uint64_t swarm = rng_next(rng) | (rng_one_in(rng, 2) ? rng_next(rng) : 0);
@@ -559,6 +578,7 @@ static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
         fault->key = (uint8_t)rng_below(rng, plan->n_keys);
         fault->all = rng_one_in(rng, 2) && bias != BIAS_TWINS;
         if (fault->kind == FAULT_BREAK && !plan->outside) fault->key = first_void(plan);
+        if (bias == BIAS_TWINS && rng_one_in(rng, 2)) cut_third(plan, fault);
         if (loses_memory(fault->kind)) plan->loses_memory = true;
         /* A server without a guard is theirs who come first, and there are clients of two sets. */
         if (loses_memory(fault->kind) && plan->changes) fault->server = 0;
@@ -566,85 +586,7 @@ static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
     }
 }
 
-/* ---- what stays ---- */
-
-static bool stays(const struct plan *plan, uint8_t server)
-{
-    for (uint32_t i = 0; i < plan->n_faults; i++) {
-        if (plan->faults[i].for_ever && plan->faults[i].server == server) return true;
-    }
-    return false;
-}
-
-static struct plan_fault *add_for_good(struct plan *plan, enum plan_fault_kind kind, uint8_t server, uint64_t at_us)
-{
-    struct plan_fault *fault = &plan->faults[plan->n_faults++];
-
-    *fault = (struct plan_fault){
-        .kind = kind, .at_us = at_us, .for_us = FOR_GOOD_US, .server = server, .all = true, .for_ever = true};
-    return fault;
-}
-
-/* That needs all nodes in the end. */
-static bool reconfigures(const struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->n_faults; i++) {
-        if (plan->faults[i].kind == FAULT_RECONFIGURE) return true;
-    }
-    return plan_has(plan, FEATURE_BOOTSTRAP) || plan->changes;
-}
-
-/* The server that waiters for the first key ask first. */
-static uint8_t first_arbiter(const struct plan *plan)
-{
-    const char *key = plan_has(plan, FEATURE_PREFIX) ? "app:k0" : "k0";
-
-    return (uint8_t)((owner_id(key, strlen(key)) >> 1) % plan->n_servers);
-}
-
-/* Of a minority, and only where a majority decides. */
-static void draw_stays(struct plan *plan, struct rng *rng, enum plan_bias bias)
-{
-    static const enum plan_fault_kind kinds[] = {FAULT_CRASH, FAULT_VANISH, FAULT_FREEZE, FAULT_CUT_TO, FAULT_CUT_FROM,
-                                                 FAULT_HANG,  FAULT_REFUSE, FAULT_ODD,    FAULT_ODD,    FAULT_BUSY};
-    uint32_t spare = plan->n_servers - (plan->n_servers / 2 + 1);
-    uint32_t n = 0;
-    uint8_t first = (uint8_t)rng_below(rng, plan->n_servers);
-
-    if (plan_has(plan, FEATURE_ALL) || bias == BIAS_CROWD || bias == BIAS_CALM || reconfigures(plan)) return;
-    if (is_calm(bias)) {
-        if (!rng_one_in(rng, 8)) first = first_arbiter(plan);
-        (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
-        /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls, and what was
-         * released before their other servers would tell them. */
-        if (bias == BIAS_ODD) plan->handover_most_us = ODD_FOUND_US;
-        if (bias == BIAS_FROZEN) plan->listens_us = LISTENS_TRIPS * plan->round_trip_us;
-        return;
-    }
-    if (bias == BIAS_LIVENESS || bias == BIAS_QUEUE) n = spare;
-    if (bias == BIAS_NONE && rng_one_in(rng, 6)) n = (uint32_t)rng_below(rng, spare + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        enum plan_fault_kind kind = bias == BIAS_QUEUE ? FAULT_FREEZE : kinds[rng_below(rng, 10)];
-        uint8_t server = (uint8_t)((first + i) % plan->n_servers);
-        struct plan_fault *fault;
-
-        if (stays(plan, server)) continue;
-        fault = add_for_good(plan, kind, server, rng_below(rng, plan->active_us));
-        fault->key = (uint8_t)rng_below(rng, plan->n_keys);
-        fault->nth = (uint32_t)rng_below(rng, 8);
-    }
-}
-
-static void draw_calm(struct plan *plan, struct rng *rng)
-{
-    uint32_t delay_us = (uint32_t)rng_between(rng, 300, 700);
-
-    if (!plan->calm) return;
-    for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) plan->servers[i].delay_us = delay_us;
-    plan->round_trip_us = 2 * delay_us + plan->service_us;
-    plan->requests_most = CALM_REQUESTS + CALM_REQUESTS_EACH * plan->n_actors;
-    plan->handover_most_us = plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
-}
+/* ---- situations ---- */
 
 /* Not where contention matters most: who is not told comes late. */
 static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
@@ -690,11 +632,11 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     draw_twins(plan, &rng, bias);
     draw_actors(plan, seed, bias);
     rng_seed(&rng, seed, 4);
-    draw_calm(plan, &rng);
+    plan_calm(plan, &rng);
     rng_seed(&rng, seed, 2);
     draw_faults(plan, &rng, bias);
     rng_seed(&rng, seed, 7);
-    draw_stays(plan, &rng, bias);
+    plan_stays(plan, &rng);
     plan_draw_change(plan, &rng);
     rng_seed(&rng, seed, 10);
     draw_lost(plan, &rng, bias);

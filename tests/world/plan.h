@@ -150,7 +150,9 @@ struct plan_fault {
     X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")                  \
     X(DEBTS, "releases meet busy servers and ends of connections, under long leases")                                  \
     X(NESTS, "owners with many holds, which are lost at once")                                                         \
-    X(RECONNECTS, "many requests are on their way, and connections end again and again")
+    X(RECONNECTS, "many requests are on their way, and connections end again and again")                               \
+    X(FARTHER, "contenders, steady links, which become longer for good")                                               \
+    X(LATE_RENEWAL, "machines that hold locks stand still between two answers")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -218,6 +220,7 @@ struct plan {
     bool no_info;        /* scripts may not run INFO */
     bool turns;          /* after the faults each lock that waits for ever must be granted once */
     bool calm;           /* delays hardly vary; no lock cancels */
+    bool far;            /* ways are long */
     uint64_t round_trip_us, handover_most_us, handover_mostly_us; /* calm: each; most of them */
     uint64_t listens_us;                                          /* calm: who waits for so long is told of releases */
     uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
@@ -231,8 +234,10 @@ struct plan {
 
 struct rng;
 
-/* plan_clocks - draws them, for plan_make(). */
+/* plan_clocks, plan_stays, plan_calm - draw them, for plan_make(). */
 void plan_clocks(struct plan *, struct rng *);
+void plan_stays(struct plan *, struct rng *);
+void plan_calm(struct plan *, struct rng *);
 /* plan_make - the plan of this seed, but for these features; the same for ever for the same arguments. */
 void plan_make(struct plan *, uint64_t seed, enum plan_bias, uint32_t without);
 /* plan_server - which server stands behind this client's entry for a node. */

@@ -8,7 +8,8 @@
 #include "plan.h"
 #include "rng.h"
 
-#define MS UINT64_C(1000)
+#define MS     UINT64_C(1000)
+#define FAR_US 8000u /* one way, at most */
 
 static int64_t draw_error(struct rng *rng, uint64_t most_us)
 {
@@ -29,6 +30,8 @@ static void draw_walls(struct plan *plan, struct rng *rng)
 
         machine->wall_error_us = draw_error(rng, max_lease_us / 100 * 45);
         if (!plan->keeps_counters && rng_one_in(rng, 3)) machine->wall_error_us /= 16;
+        /* Counters that are kept need no clocks. */
+        if (plan->keeps_counters && rng_one_in(rng, 2)) machine->wall_error_us *= 1000;
         if (plan->counters_void) machine->wall_error_us = 0;
     }
     for (uint32_t i = 0; i < PLAN_SERVERS_MAX; i++) {
@@ -61,7 +64,10 @@ void plan_clocks(struct plan *plan, struct rng *rng)
 
         server->rate_ppm = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_server) - for_server;
         if (edge && !rng_one_in(rng, 4)) server->rate_ppm = for_server;
-        server->delay_us = (uint32_t)rng_between(rng, 40, 1500);
+        server->delay_us = (uint32_t)rng_between(rng, 40, plan->far ? FAR_US : 1500);
+        /* The last answer that a quorum needs comes long after the others. */
+        if (plan->bias == BIAS_LATE_RENEWAL && i < plan->n_servers / 2) server->delay_us /= 8;
+        if (plan->bias == BIAS_LATE_RENEWAL && i >= plan->n_servers / 2) server->delay_us = FAR_US;
     }
     draw_walls(plan, rng);
 }

@@ -268,6 +268,8 @@ void server_start(struct server *server, enum server_memory memory, bool new_rep
 
     if (server->up) return;
     draw_identity(server, &manners, new_replid);
+    /* A replica that takes its place has run for long. */
+    manners.started_us = memory == SERVER_OLD && new_replid ? 0 : server_wall_us(server);
     manners.busy = false;
     manners.loading = loading_us > 0;
     model_start(server->model, &manners, memory != SERVER_KEEPS, &server->events);
