@@ -275,6 +275,19 @@ NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
     assert_trace(f, "quarantined 1\nconnecting config\nquarantined 2\nconnecting unreachable\nready 3\n");
 }
 
+/* Its run_id and master_replid are those of the handshake, which another client contradicts. */
+NODE_TEST(a_second_look_at_the_guard_of_another_process_connects_anew)
+{
+    static const struct fake_step script[] = {
+        SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nlost", "10")), ASK_GUARD, SEND(REMAINS("4\r\nlost", "10000")), END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    fake_play(f->server, clear);
+    f->config.link.reconnect_min_ms = 2;
+    run_until(f, "ready 2");
+    assert_trace(f, "quarantined 1\nconnecting guard\nready 2\n");
+}
+
 NODE_TEST(a_second_look_without_an_answer_stalls)
 {
     static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10")), END};

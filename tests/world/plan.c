@@ -439,8 +439,8 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
     bool covered = plan->clients[0].guard != QUORLOCK_GUARD_OFF;
 
     switch (kind) {
-    case FAULT_FLUSH:
-    case FAULT_FLIP_LIVE: covered = all_strict(plan); break;
+    case FAULT_FLUSH: covered = all_strict(plan); break;
+    case FAULT_FLIP_LIVE: covered = all_strict(plan) && !plan->no_info; break;
     case FAULT_STEP_FORWARD:
     case FAULT_PAUSE: return plan->outside;
     case FAULT_BREAK: return plan->outside || plan->keys_void != 0;

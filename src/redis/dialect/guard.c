@@ -256,6 +256,16 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     return GUARD_FAILED;
 }
 
+/* The same process cannot lose its guard to another: the server changed its role, and what INFO said on this connection
+ * is from before. Two clients, one of which knows better, would else rewrite the guard in turn for ever. */
+static enum guard_verdict outdated(struct guard *guard)
+{
+    guard->fault = FAULT_GUARD;
+    (void)snprintf(guard->why, sizeof(guard->why),
+                   "its guard names another process of the server than this connection saw");
+    return GUARD_FAILED;
+}
+
 enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, uint64_t now_us)
 {
     const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1], *lease = &reply->elements[2],
@@ -271,6 +281,7 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
         return misfit(guard);
     if (left->integer < 0 || left->integer > UINT32_MAX || lease->integer < 1 || lease->integer > UINT32_MAX)
         return misfit(guard);
+    if (reply_is(why, "lost") && guard->seen[0] != '\0') return outdated(guard);
     if (reply_is(why, "new"))
         guard->reason = GUARD_NEW;
     else if (reply_is(why, "lost"))
