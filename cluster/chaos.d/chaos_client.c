@@ -19,8 +19,9 @@
 #include "history_client.h"
 #include "options_client.h"
 
-#ifdef QUORLOCK_CONTROLS
-#include "core/control.h"
+#ifdef QUORLOCK_MUTANTS
+/* Of the sources that tests/mutants/run makes. */
+bool mutant_choose(const char *name);
 #endif
 
 #define TICK_MS       100
@@ -331,14 +332,8 @@ static void log_line(void *arg, int level, const char *text)
 
 static int break_rule(const char *rule)
 {
-#ifdef QUORLOCK_CONTROLS
-    if (strcmp(rule, "half-quorum") == 0)
-        core_control = CONTROL_HALF_QUORUM;
-    else if (strcmp(rule, "no-second-check") == 0)
-        core_control = CONTROL_NO_SECOND_CHECK;
-    else if (strcmp(rule, "resurrect") == 0)
-        core_control = CONTROL_RESURRECT;
-    if (core_control != CONTROL_NONE) return 0;
+#ifdef QUORLOCK_MUTANTS
+    if (mutant_choose(rule)) return 0;
     (void)fprintf(stderr, "chaos_client: QUORLOCK_CHAOS_BREAK: '%s' is not a rule that can be broken\n", rule);
 #else
     (void)fprintf(stderr, "chaos_client: QUORLOCK_CHAOS_BREAK=%s: only the build for negative controls can do that\n",

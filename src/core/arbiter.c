@@ -37,12 +37,11 @@ uint32_t arbiter_choose(const struct core_lock *lock)
 {
     uint32_t spare = lock->config.n_nodes;
 
-    if (BROKEN(CONTROL_NO_BACKOFF)) return lock->config.n_nodes;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         uint32_t index = lock->config.arbiters[i];
 
         if (lock->nodes[index].state != NODE_READY) continue;
-        if (arbiter_fits(&lock->nodes[index]) || BROKEN(CONTROL_NEVER_OVERDUE)) return index;
+        if (arbiter_fits(&lock->nodes[index])) return index;
         if (spare == lock->config.n_nodes && may_serve(&lock->nodes[index])) spare = index;
     }
     return spare;
@@ -50,7 +49,6 @@ uint32_t arbiter_choose(const struct core_lock *lock)
 
 uint64_t arbiter_timeout(const struct core_node *node, uint64_t asked_us)
 {
-    if (BROKEN(CONTROL_NEVER_OVERDUE)) return CORE_NEVER;
     return validity_add(asked_us, 2 * (uint64_t)node->srtt_us + ARBITER_GRACE_US);
 }
 
@@ -118,7 +116,6 @@ bool arbiter_doubt(struct core_lock *lock)
     bool released = holder_id != 0 && holder_id == lock->belief.released_id;
     bool is_new = holder_id != node->holder.before_id && holder_id != lock->belief.confirmed_id;
 
-    if (BROKEN(CONTROL_BELIEVES_ONE)) return false;
     if (is_new && !released) {
         lock->belief.polls = BELIEF_NEWS;
     } else if (lock->belief.polls > 0 && !released) {

@@ -41,7 +41,7 @@ static uint32_t node_that_wakes(const struct core_lock *lock)
         lock->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config.quorum;
 
     if (lock->phase != CORE_ASKING) return DEBT_WAKES_ALL;
-    if ((outage || arbiter_meets_holder(lock)) && !BROKEN(CONTROL_WAKES_IN_VAIN)) return lock->config.n_nodes;
+    if (outage || arbiter_meets_holder(lock)) return lock->config.n_nodes;
     return arbiter_choose(lock);
 }
 
@@ -86,9 +86,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     uint32_t arbiter = all ? lock->config.n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
-    if (!(BROKEN(CONTROL_SAME_TOKEN) && lock->acquire.attempts > 0)) {
-        memcpy(attempt->token.bytes, step->random, CORE_TOKEN_SIZE);
-    }
+    memcpy(attempt->token.bytes, step->random, CORE_TOKEN_SIZE);
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     lock->phase = CORE_ASKING;
     lock->acquire.attempts++;
@@ -152,9 +150,7 @@ static uint64_t settle_until_us(const struct core_lock *lock)
 
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
-    if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER || BROKEN(CONTROL_NO_BACKOFF)) {
-        return false;
-    }
+    if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
     return !arbiter_meets_holder(lock) && now_us < settle_until_us(lock);
 }
 
@@ -210,7 +206,7 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
     uint32_t pending = 0;
 
     /* An acquire that tries once cannot try again when the late vote was a yes. */
-    if (lock->config.wait_us == 0 || BROKEN(CONTROL_WAITS_FOR_LATE)) return CORE_NEVER;
+    if (lock->config.wait_us == 0) return CORE_NEVER;
     if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         bool comes = node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);

@@ -3,14 +3,11 @@
 
 #include <string.h>
 
-#include "control.h"
-
 #define SRTT_MIN_US     200u /* also where none was measured yet */
 #define SRTT_MAX_US     1000000u
 #define SPLIT_SHIFT_MAX 5u
 #define POLL_MIN_US     100000u
 #define POLL_MAX_US     1000000u
-#define NO_POLL_US      3600000000u
 #define DEBT_MIN_US     10000u
 #define DEBT_MAX_US     1000000u
 
@@ -55,7 +52,6 @@ static uint64_t growing(struct backoff_jitter *jitter, uint64_t least_us, uint64
 
 uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
 {
-    if (BROKEN(CONTROL_NO_POLLS)) return NO_POLL_US;
     return growing(jitter, POLL_MIN_US, POLL_MAX_US, polls);
 }
 

@@ -31,7 +31,6 @@ void core_init(struct core_lock *lock, const struct core_config *config)
         lock->nodes[i].down_fault = FAULT_CLASS_TEMPORARY;
         lock->nodes[i].holder.ttl_us = -2;
     }
-    if (BROKEN(CONTROL_HALF_QUORUM)) lock->config.quorum = config->n_nodes / 2;
     if (config->n_nodes > 1 && config->arbiters[0] == config->arbiters[1]) {
         for (uint32_t i = 0; i < config->n_nodes; i++) lock->config.arbiters[i] = (uint8_t)i;
     }
@@ -120,7 +119,6 @@ static int cancel(struct core_lock *lock, struct step *step, int status)
  */
 static bool still_good(const struct core_lock *lock, uint64_t now_us)
 {
-    if (BROKEN(CONTROL_NO_SECOND_CHECK)) return true;
     return now_us < hold_lost_at(lock) && lock->hold.validity_us - now_us >= lock->config.min_valid_us;
 }
 
@@ -186,7 +184,6 @@ static void update_rtt(struct core_node *node, uint64_t took_us)
 {
     uint64_t srtt_us = node->srtt_us;
 
-    if (BROKEN(CONTROL_STALE_TRIPS)) return;
     if (srtt_us != 0 && took_us > 8 * srtt_us + SRTT_STEP_US) took_us = 8 * srtt_us + SRTT_STEP_US;
     if (took_us > SRTT_MAX_US) took_us = SRTT_MAX_US;
     node->srtt_us = (uint32_t)(srtt_us == 0 ? took_us : (7 * srtt_us + took_us) / 8);
@@ -266,7 +263,7 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     update->completion = (struct core_completion){.kind = CORE_NOTIFY_NOTHING};
     lock->log = 0;
     /* A loss comes before anything else. */
-    if (!(BROKEN(CONTROL_LATE_RENEWAL) && event->type == CORE_EV_REPLY)) hold_check_lost(lock, event->now_us);
+    hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->log = lock->log;
     update->dispatch = lock->pending.kinds != 0 || lock->phase == CORE_GRANTED;

@@ -51,7 +51,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     drop_unreachable(lock, token);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote != CORE_VOTE_YES) continue;
-        if (BROKEN(CONTROL_NO_WRITE_BACK) || node->fence == token) {
+        if (node->fence == token) {
             agreed++;
         } else {
             behind++;

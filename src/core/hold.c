@@ -102,7 +102,6 @@ static void lose(struct core_lock *lock, enum core_loss loss)
 
 void hold_check_lost(struct core_lock *lock, uint64_t now_us)
 {
-    if (BROKEN(CONTROL_RESURRECT)) return;
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
     if (lock->config.renew_us == CORE_NEVER) {
         lose(lock, CORE_LOSS_NOT_RENEWED);
@@ -184,12 +183,12 @@ static void judge(struct core_lock *lock, struct step *step)
      * yes is on its way, may replace it. */
     if (validity_us > lock->hold.validity_us || pending == 0) lock->hold.validity_us = validity_us;
     if (lock->phase != CORE_HELD) return;
-    if (gone > n - quorum && !BROKEN(CONTROL_RESURRECT)) {
+    if (gone > n - quorum) {
         lose(lock, CORE_LOSS_GONE);
         return;
     }
     if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock);
-    if (lock->hold.round > 0 && (yes >= quorum || BROKEN(CONTROL_RESURRECT))) repair_missing(lock, step);
+    if (lock->hold.round > 0 && yes >= quorum) repair_missing(lock, step);
     if (lock->hold.round_state == ROUND_OPEN && pending == 0) round_failed(lock, step->now_us);
     if (lock->hold.round_state != ROUND_SETTLED && pending == 0) round_settled(lock, yes == n);
     hold_check_lost(lock, step->now_us);
@@ -294,7 +293,6 @@ static void on_repaired(struct core_lock *lock, struct step *step, const struct 
     case OUTCOME_YES:
         /* It holds our key again, but counts from the next round's yes on. */
         lock->log |= CORE_LOG_REPAIRED;
-        if (BROKEN(CONTROL_RESURRECT)) on_yes(lock, &reply->tag);
         break;
     case OUTCOME_NOSCRIPT:
         if (reply->tag.round == lock->hold.round) send_repair(lock, step, reply->tag.node, true);
@@ -347,7 +345,5 @@ void hold_late_vote(struct core_lock *lock, struct step *step)
 
 uint64_t hold_deadline(const struct core_lock *lock)
 {
-    if (lock->phase != CORE_HELD) return CORE_NEVER;
-    if (BROKEN(CONTROL_RESURRECT)) return lock->hold.renew_at_us;
-    return core_smaller(hold_lost_at(lock), lock->hold.renew_at_us);
+    return lock->phase == CORE_HELD ? core_smaller(hold_lost_at(lock), lock->hold.renew_at_us) : CORE_NEVER;
 }

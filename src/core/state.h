@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "backoff.h"
-#include "control.h"
 #include "types.h"
 #include "validity.h"
 

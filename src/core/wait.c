@@ -74,7 +74,6 @@ static uint64_t pause_us(struct core_lock *lock, bool held)
     uint64_t poll_us;
     uint64_t free_us;
 
-    if (held && BROKEN(CONTROL_NO_BACKOFF)) return 0;
     if (held && lock->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock)) {
         return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->wait.splits++);
     }
@@ -217,7 +216,7 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
     /* A late notice of the release that woke us already, or for which our turn is drawn. */
     if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
     lock->wait.released_id = holder_id;
-    if (lock->phase == CORE_ASKING && !BROKEN(CONTROL_LOST_WAKE)) lock->wait.notice = NOTICE_DURING_ATTEMPT;
+    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].notices.heard;
@@ -232,7 +231,7 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     uint32_t listening = 0;
 
     assert(index < lock->config.n_nodes);
-    if (!core_is_acquiring(lock) || BROKEN(CONTROL_LOST_WAKE)) return;
+    if (!core_is_acquiring(lock)) return;
     node->notices.listening = true;
     node->notices.own = 0;
     /* Nothing was missed: no node was asked before the confirmation. */

@@ -1,279 +1,440 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * actor.c - acquires, holds for a while, extends, releases; cancels, loses, frees; and misuses now and then
+ * actor.c - acquires, holds for a while, nests, extends, releases; cancels, loses, frees, closes; and misuses now and
+ * then
+ *
+ * All of it runs in the loop of the actor's machine: in its callbacks, or as an event of the user's.
  */
-#include "sim.h"
+#include "world.h"
 
-static struct rng *rng_of(struct world *world, struct lock *lock)
+#include <string.h>
+
+#define AGAIN_US 20000u
+
+static bool has(const struct actor *actor, enum plan_feature feature)
 {
-    return &world->clients[lock->client].rng;
+    return plan_has(actor->world->plan, feature);
 }
 
-static void act_in(struct world *world, struct lock *lock, uint64_t pause_us)
+/* What holds and rests are measured by. */
+static uint64_t lease_us(const struct actor *actor)
 {
-    lock->act_serial++;
-    world_plan(world, world->now_us + pause_us, EVENT_ACT, lock->client, 0, lock->index, lock->act_serial);
+    uint64_t pace_us = actor->world->plan->pace_us;
+
+    return pace_us != 0 ? pace_us : actor->plan->options.lease_ms * MS;
 }
 
-void actor_begin(struct world *world, struct lock *lock)
+static uint64_t draw(struct actor *actor, uint64_t below)
 {
-    lock->state = ACTOR_IDLE;
-    if (world->phase >= PHASE_STOPPED) return;
-    /* Where each lock must have a turn, all come at once. */
-    act_in(world, lock, rng_below(rng_of(world, lock), world->plan->turns ? 200 : lock->config.lease_us));
+    return rng_below(&actor->rng, below > UINT32_MAX ? UINT32_MAX : below);
 }
 
-void actor_hurry(struct world *world, struct lock *lock)
+/* Drawn in any case, so that leaving out a feature changes nothing else. */
+static bool draw_if(struct actor *actor, enum plan_feature feature, uint32_t one_in)
 {
-    if (lock->state == ACTOR_DEAD) return;
-    act_in(world, lock, rng_below(rng_of(world, lock), 1000));
+    bool drawn = rng_one_in(&actor->rng, one_in);
+
+    return drawn && has(actor, feature) && actor->world->phase == PHASE_FAULTS;
 }
 
-static void expect(struct world *world, struct lock *lock, const char *call, int status, int expected)
+/* ---- when it acts ---- */
+
+static void act(struct actor *);
+
+static void on_call(void *arg)
 {
-    if (status == expected) return;
-    judge_violated(world, I6_NOTIFIED_ONCE, "lock %u: %s answered \"%s\", expected \"%s\"", lock->index, call,
-                   trace_status(status), trace_status(expected));
+    struct actor *actor = arg;
+
+    if (!actor_process(actor)->alive || actor->world->over || !actor->called) return;
+    actor->called = false;
+    if (actor_client(actor)->state == CLIENT_OPEN && !actor->plan->left_out) act(actor);
+}
+
+static void on_moment(void *arg)
+{
+    struct actor *actor = arg;
+
+    if (!actor_process(actor)->alive || actor_client(actor)->state != CLIENT_OPEN || actor->called) return;
+    actor->called = true;
+    machine_call(actor_process(actor)->machine, on_call, actor);
+}
+
+static void act_in(struct actor *actor, uint64_t pause_us)
+{
+    actor->moment.happen = on_moment;
+    actor->moment.arg = actor;
+    queue_set(&actor->world->queue, &actor->moment, world_now(actor->world) + pause_us);
+}
+
+void actor_begin(struct actor *actor)
+{
+    uint64_t pause_us = draw(actor, actor->world->plan->turns ? 200 : lease_us(actor));
+
+    actor->state = ACTOR_IDLE;
+    if (actor->world->phase < PHASE_STOPPED && !actor->plan->left_out) act_in(actor, pause_us);
+}
+
+void actor_hurry(struct actor *actor)
+{
+    if (actor_client(actor)->state == CLIENT_OPEN && !actor->plan->left_out) act_in(actor, draw(actor, 1000));
+}
+
+void actor_reset(struct actor *actor)
+{
+    judge_given_back(actor);
+    queue_set(&actor->world->queue, &actor->moment, NEVER);
+    actor->state = ACTOR_IDLE;
+    actor->called = actor->lost = false;
+    actor->lock = NULL;
+    actor->holds = actor->releasing = 0;
+    actor->acquiring = actor->extending = NULL;
+}
+
+/* ---- what it calls ---- */
+
+static void expect(struct actor *actor, const char *call, int status, int expected)
+{
+    if (status == expected || !actor_process(actor)->alive) return;
+    judge_violated(actor->world, I6_TOLD_ONCE, "actor %u: %s answered %s, expected %s", actor->index, call,
+                   quorlock_status_name(status), quorlock_status_name(expected));
 }
 
 /* After the faults one turn of each lock is enough, where each must have one. */
-static bool wants(const struct world *world, const struct lock *lock)
+static bool wants(const struct actor *actor)
 {
-    if (world->phase >= PHASE_STOPPED) return false;
-    return !(world->plan->turns && world->phase == PHASE_HEALED && lock->had_turn);
+    if (actor->world->phase >= PHASE_STOPPED) return false;
+    return !(actor->world->plan->turns && actor->world->phase == PHASE_HEALED && actor->had_turn);
 }
 
-static void begin_acquire(struct world *world, struct lock *lock)
+static void begin_acquire(struct actor *actor)
 {
-    expect(world, lock, "acquire", process_acquire(world, lock), CORE_OK);
-    lock->state = ACTOR_ACQUIRING;
-    if (world->phase == PHASE_FAULTS && !world->plan->calm && rng_one_in(rng_of(world, lock), 6)) {
-        act_in(world, lock, rng_below(rng_of(world, lock), 2 * lock->config.lease_us));
-    }
-}
-
-static void begin_release(struct world *world, struct lock *lock)
-{
-    int status = process_release(world, lock);
-
-    /* The release before this hold may still be in flight, for one node timeout at most. */
-    if (status == CORE_BUSY && lock->verdicts.releasing.pending) {
-        act_in(world, lock, 2000);
-        return;
-    }
-    expect(world, lock, "release", status, CORE_OK);
-    lock->state = ACTOR_RELEASING;
-    if (wants(world, lock) && rng_one_in(rng_of(world, lock), 4)) begin_acquire(world, lock);
-}
-
-static void begin_extend(struct world *world, struct lock *lock)
-{
-    struct rng *rng = rng_of(world, lock);
-    uint64_t lease_us = core_lease_us(lock->core);
     int status;
 
-    if (world->plan->long_extends || rng_one_in(rng, 4)) lease_us = lease_us * rng_between(rng, 4, 8) / 4;
-    if (lease_us > world->plan->max_lease_us) lease_us = world->plan->max_lease_us;
-    lease_us -= lease_us % 1000;
-    status = process_extend(world, lock, lease_us);
-    /* It may have been lost, or come to its longest hold, a moment ago. */
-    if (status == CORE_STATE) {
-        act_in(world, lock, rng_below(rng, lease_us / 4));
+    if (actor->lock == NULL && user_new(actor) != QUORLOCK_OK) {
+        act_in(actor, AGAIN_US);
         return;
     }
-    expect(world, lock, "extend", status, CORE_OK);
-    lock->state = ACTOR_EXTENDING;
-    if (rng_one_in(rng, 4)) act_in(world, lock, rng_below(rng, lock->config.node_timeout_us));
-}
-
-static void cancel(struct world *world, struct lock *lock)
-{
-    expect(world, lock, "cancel", process_cancel(world, lock, CORE_CANCELED), CORE_OK);
-}
-
-static void begin_free(struct world *world, struct lock *lock)
-{
-    world->totals->of[TOTAL_FREED]++;
-    lock->state = ACTOR_FREED;
-    act_in(world, lock, 0);
-}
-
-static void misuse(struct world *world, struct lock *lock)
-{
-    int status = 0;
-
-    switch (rng_below(rng_of(world, lock), 3)) {
-    case 0: status = process_acquire(world, lock); break;
-    case 1: status = process_extend(world, lock, core_lease_us(lock->core) - 1000); break;
-    default: status = process_cancel(world, lock, CORE_CANCELED); break;
+    status = user_acquire(actor);
+    /* No attempt, and so no owner token, without random bytes. */
+    if (status == QUORLOCK_STATE && process_lacks_random(actor_process(actor)) && actor->plan->owner == 0) {
+        actor->world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
+        act_in(actor, AGAIN_US);
+        return;
     }
-    if (status == CORE_OK) judge_violated(world, I6_NOTIFIED_ONCE, "lock %u: a misuse was accepted", lock->index);
-    world->totals->of[TOTAL_MISUSES]++;
+    /* Other holds of the owner may stand in the way, be lost, or have come to their longest hold. */
+    if (status == QUORLOCK_NOMEM || (actor->plan->owner != 0 && (status == QUORLOCK_LOST || status == QUORLOCK_INVAL ||
+                                                                 status == QUORLOCK_STATE))) {
+        actor->world->totals->of[TOTAL_NESTED_FAILED] += status != QUORLOCK_NOMEM;
+        act_in(actor, AGAIN_US);
+        return;
+    }
+    expect(actor, "acquire", status, QUORLOCK_OK);
+    if (actor->holds == 0 || actor->lost) actor->state = ACTOR_ACQUIRING;
+    if (draw_if(actor, FEATURE_CANCELS, 5)) act_in(actor, draw(actor, 2 * lease_us(actor)));
+}
+
+static void free_handle(struct actor *actor, bool inside)
+{
+    actor->world->totals->of[TOTAL_FREED_INSIDE] += inside;
+    user_free(actor);
+    if (wants(actor)) act_in(actor, draw(actor, lease_us(actor) / 2));
+}
+
+static void begin_release(struct actor *actor)
+{
+    bool quietly = draw_if(actor, FEATURE_FREES, 12);
+    int status = user_release(actor, quietly);
+
+    expect(actor, "release", status, QUORLOCK_OK);
+    if (actor->holds > 0) {
+        act_in(actor, draw(actor, lease_us(actor) / 4));
+        return;
+    }
+    actor->state = quietly ? ACTOR_IDLE : ACTOR_RELEASING;
+    if (rng_one_in(&actor->rng, 4) && wants(actor)) {
+        begin_acquire(actor);
+    } else if (quietly) {
+        act_in(actor, draw(actor, lease_us(actor) / 2));
+    }
+}
+
+static void begin_extend(struct actor *actor)
+{
+    uint32_t most_ms = membership_set(actor->world, actor->plan->client)->max_lease_ms;
+    uint32_t lease_ms = actor->lease_ms;
+    bool longer = rng_one_in(&actor->rng, actor->world->plan->bias == BIAS_LATE_EXECUTION ? 2 : 4);
+    uint64_t quarters = rng_between(&actor->rng, 4, 8);
+    int status;
+
+    if (longer) lease_ms = (uint32_t)(lease_ms * quarters / 4);
+    if (lease_ms > most_ms) lease_ms = most_ms;
+    if (!longer && draw_if(actor, FEATURE_MISUSES, 3)) lease_ms = 0;
+    status = user_extend(actor, lease_ms);
+    /* It may have been lost, or come to its longest hold, a moment ago; another handle of its owner may extend it, or
+     * have made it longer. */
+    if (status == QUORLOCK_STATE ||
+        (actor->plan->owner != 0 && (status == QUORLOCK_BUSY || status == QUORLOCK_INVAL))) {
+        act_in(actor, draw(actor, lease_us(actor) / 4));
+        return;
+    }
+    if (status == QUORLOCK_NOMEM) {
+        act_in(actor, AGAIN_US);
+        return;
+    }
+    expect(actor, "extend", status, QUORLOCK_OK);
+    actor->state = ACTOR_EXTENDING;
+    if (draw_if(actor, FEATURE_CANCELS, 4)) act_in(actor, draw(actor, lease_us(actor) / 10));
+}
+
+static void cancel(struct actor *actor)
+{
+    expect(actor, "cancel", user_cancel(actor), QUORLOCK_OK);
+}
+
+static void misuse(struct actor *actor)
+{
+    bool plain = actor->plan->owner == 0;
+    int status = QUORLOCK_STATE;
+    int expected = QUORLOCK_STATE;
+
+    switch (rng_below(&actor->rng, 4)) {
+    case 0:
+        if (plain && judge_is_open(actor)) status = user_acquire(actor);
+        break;
+    case 1:
+        expected = QUORLOCK_INVAL;
+        status = plain ? user_extend(actor, actor->world->plan->max_lease_ms + 1) : expected;
+        break;
+    case 2:
+        expected = QUORLOCK_INVAL;
+        status = quorlock_inspect(actor_client(actor)->client, "", NULL, NULL);
+        break;
+    default: status = user_cancel(actor); break;
+    }
+    expect(actor, "a misuse", status, expected);
+    actor->world->totals->of[TOTAL_MISUSES]++;
 }
 
 /* Somewhere else, under the protection of the lock. It may arrive when nothing of the lease is left. */
-static void write_something(struct world *world, struct lock *lock)
+static void write_something(struct actor *actor)
 {
-    struct rng *rng = rng_of(world, lock);
-    uint64_t lease_us = lock->config.lease_us;
+    bool writes = !rng_one_in(&actor->rng, 3);
+    bool late = rng_one_in(&actor->rng, 4);
+    uint64_t delay_us = draw(actor, late ? 2 * lease_us(actor) : lease_us(actor) / 16);
 
-    if (rng_one_in(rng, 3)) return;
-    tokens_write(world, lock, rng_below(rng, rng_one_in(rng, 4) ? 2 * lease_us : lease_us / 16));
+    if (writes) tokens_write(actor, delay_us);
 }
 
-static void act_holding(struct world *world, struct lock *lock)
+/* Whole clients: asks them things, or ends them. False: the client is closing. */
+static bool trouble(struct actor *actor, bool inside)
 {
-    struct rng *rng = rng_of(world, lock);
+    struct user_client *client = actor_client(actor);
+    uint32_t key = (uint32_t)draw(actor, actor->world->plan->n_keys);
 
-    write_something(world, lock);
-    if (world->now_us >= lock->hold_until_us || world->phase >= PHASE_HEALED) {
-        if (world->phase == PHASE_FAULTS && !world->plan->calm && rng_one_in(rng, 10)) {
-            begin_free(world, lock);
+    if (draw_if(actor, FEATURE_READS, 8)) (void)user_inspect(client, key);
+    if (draw_if(actor, FEATURE_READS, 24)) (void)user_examine(client);
+    if (draw_if(actor, FEATURE_CLOSES, actor->world->plan->bias == BIAS_LIVES ? 8 : 24) &&
+        (!inside || has(actor, FEATURE_INSIDE))) {
+        (void)user_close(client, inside);
+    }
+    return client->state == CLIENT_OPEN && actor_process(actor)->alive;
+}
+
+/* ---- acts ---- */
+
+static void act_holding(struct actor *actor)
+{
+    struct world *world = actor->world;
+
+    write_something(actor);
+    if (!trouble(actor, false)) return;
+    if (world_now(world) >= actor->hold_until_us || world->phase >= PHASE_HEALED) {
+        if (draw_if(actor, FEATURE_FREES, 8)) {
+            free_handle(actor, false);
         } else {
-            begin_release(world, lock);
+            begin_release(actor);
         }
-    } else if (rng_one_in(rng, 12)) {
-        misuse(world, lock);
-        act_in(world, lock, rng_below(rng, lock->config.lease_us));
-    } else if (!lock->verdicts.extending.pending && (world->plan->long_extends || rng_one_in(rng, 3))) {
-        begin_extend(world, lock);
+    } else if (draw_if(actor, FEATURE_MISUSES, 6)) {
+        misuse(actor);
+        act_in(actor, draw(actor, lease_us(actor)));
+    } else if (actor->plan->owner != 0 && actor->holds < 3 && actor->acquiring == NULL &&
+               draw_if(actor, FEATURE_OWNERS, 3)) {
+        begin_acquire(actor);
+    } else if (actor->extending == NULL && actor->acquiring == NULL &&
+               draw_if(actor, FEATURE_EXTENDS, world->plan->bias == BIAS_LATE_EXECUTION ? 1 : 3)) {
+        begin_extend(actor);
     } else {
-        act_in(world, lock, lock->hold_until_us - world->now_us);
+        act_in(actor, actor->hold_until_us - world_now(world));
     }
 }
 
-static void act_lost(struct world *world, struct lock *lock)
+/* An owner's hold has to be released; another handle can be acquired anew. */
+static void act_lost(struct actor *actor)
 {
-    if (lock->verdicts.extending.pending) return; /* its verdict comes next */
-    if (wants(world, lock) && rng_one_in(rng_of(world, lock), 3)) {
-        begin_acquire(world, lock);
+    if (actor->acquiring != NULL || actor->extending != NULL) return; /* their verdicts come next */
+    if (actor->plan->owner == 0 && wants(actor) && rng_one_in(&actor->rng, 3)) {
+        begin_acquire(actor);
+    } else if (draw_if(actor, FEATURE_FREES, 6)) {
+        free_handle(actor, false);
     } else {
-        begin_release(world, lock);
+        begin_release(actor);
     }
 }
 
-/* A handle that was freed: cancels, releases, and is gone when the core is quiet. */
-static void act_freed(struct world *world, struct lock *lock)
+static void act_busy(struct actor *actor, struct promise *promise)
 {
-    enum core_phase phase;
+    if (promise == NULL || !promise->pending) return;
+    /* When all is to come to rest, what waits is canceled. */
+    if (actor->world->phase < PHASE_STOPPED && actor->world->plan->calm) return;
+    if (draw_if(actor, FEATURE_FREES, 3)) {
+        free_handle(actor, false);
+    } else {
+        cancel(actor);
+    }
+}
 
-    if (lock->verdicts.acquiring.pending || lock->verdicts.extending.pending) cancel(world, lock);
-    phase = core_phase_now(lock->core);
-    if (phase == CORE_HELD || phase == CORE_LOST) (void)process_release(world, lock);
-    if (core_quiet(lock->core)) {
-        process_new_lock(world, lock);
+static void act(struct actor *actor)
+{
+    if (actor->acquiring != NULL && actor->holds > 0) {
+        act_busy(actor, actor->acquiring);
         return;
     }
-    act_in(world, lock, lock->config.lease_us / 8);
-}
-
-void actor_act(struct world *world, const struct event *event)
-{
-    struct lock *lock = &world->locks[event->index];
-
-    if (lock->act_serial != event->serial || lock->state == ACTOR_DEAD) return;
-    if (process_postponed(world, event)) return;
-    judge_in_time(world, lock);
-    switch (lock->state) {
+    switch (actor->state) {
     case ACTOR_IDLE:
-        if (wants(world, lock)) begin_acquire(world, lock);
+        if (wants(actor) && trouble(actor, false)) begin_acquire(actor);
         break;
-    case ACTOR_ACQUIRING:
-        if (lock->verdicts.acquiring.pending && !(world->plan->calm && world->phase < PHASE_STOPPED))
-            cancel(world, lock);
-        break;
-    case ACTOR_HOLDING: act_holding(world, lock); break;
-    case ACTOR_EXTENDING:
-        if (lock->verdicts.extending.pending) cancel(world, lock);
-        break;
-    case ACTOR_LOST: act_lost(world, lock); break;
-    case ACTOR_FREED: act_freed(world, lock); break;
-    case ACTOR_RELEASING:
-    case ACTOR_DEAD: break;
+    case ACTOR_ACQUIRING: act_busy(actor, actor->acquiring); break;
+    case ACTOR_HOLDING: act_holding(actor); break;
+    case ACTOR_EXTENDING: act_busy(actor, actor->extending); break;
+    case ACTOR_LOST: act_lost(actor); break;
+    case ACTOR_RELEASING: break;
     }
 }
+
+/* ---- callbacks ---- */
 
 /* Holds and rests of some round trips, now and then of many. */
-static uint64_t calm_us(const struct world *world, struct rng *rng)
+static uint64_t calm_us(struct actor *actor)
 {
-    return rng_below(rng, (rng_one_in(rng, 8) ? 160u : 20u) * world->plan->round_trip_us);
+    return draw(actor, (rng_one_in(&actor->rng, 8) ? 160u : 20u) * actor->world->plan->round_trip_us);
 }
 
-static void on_granted(struct world *world, struct lock *lock)
+static uint64_t draw_hold_us(struct actor *actor)
 {
-    struct rng *rng = rng_of(world, lock);
-    uint64_t lease_us = lock->config.lease_us;
+    uint64_t one = lease_us(actor);
     uint64_t hold_us;
 
-    switch (rng_below(rng, 8)) {
+    switch (rng_below(&actor->rng, 8)) {
     case 0: hold_us = 0; break;
-    case 1: hold_us = rng_between(rng, lease_us, 6 * lease_us); break;
-    case 2: hold_us = 100 * lease_us; break; /* until it is lost */
+    case 1: hold_us = one + draw(actor, 5 * one); break;
+    case 2: hold_us = 100 * one; break; /* until it is lost */
     case 3:
-    case 4: hold_us = rng_below(rng, 2 * lease_us); break;
-    default: hold_us = rng_below(rng, lease_us / 2); break;
+    case 4: hold_us = draw(actor, 2 * one); break;
+    default: hold_us = draw(actor, one / 2); break;
     }
-    if (world->plan->long_extends && rng_one_in(rng, 2)) hold_us = 6 * lease_us;
-    if (world->phase >= PHASE_HEALED) hold_us = rng_below(rng, lease_us / 8);
-    if (world->plan->calm) hold_us = calm_us(world, rng);
-    lock->state = ACTOR_HOLDING;
-    lock->hold_until_us = world->now_us + hold_us;
-    write_something(world, lock);
-    if (hold_us == 0) {
-        begin_release(world, lock);
+    if (actor->world->plan->bias == BIAS_LATE_EXECUTION && rng_one_in(&actor->rng, 2)) hold_us = 6 * one;
+    if (actor->world->plan->bias == BIAS_LATE_RENEWAL && !rng_one_in(&actor->rng, 4)) hold_us = 6 * one;
+    if (actor->world->phase >= PHASE_HEALED) hold_us = draw(actor, one / 8);
+    if (actor->world->plan->calm) hold_us = calm_us(actor);
+    return hold_us;
+}
+
+static void on_granted(struct actor *actor)
+{
+    struct world *world = actor->world;
+    uint64_t hold_us;
+
+    actor->state = ACTOR_HOLDING;
+    write_something(actor);
+    if (draw_if(actor, FEATURE_LATE_LOOP, 4)) {
+        process_stall(actor_process(actor), draw(actor, 30000), false);
+        if (!actor_process(actor)->alive || actor->world->over) return;
+    }
+    /* Only now: the faults may have ended while it stood still. */
+    hold_us = draw_hold_us(actor);
+    actor->hold_until_us = world_now(world) + hold_us;
+    if (!trouble(actor, true)) return;
+    if (draw_if(actor, FEATURE_INSIDE, 16)) {
+        free_handle(actor, true);
+        if (rng_one_in(&actor->rng, 2)) begin_acquire(actor);
+    } else if (hold_us == 0) {
+        begin_release(actor);
     } else {
-        act_in(world, lock, world->plan->calm || rng_one_in(rng, 2) ? hold_us : rng_below(rng, hold_us));
+        act_in(actor, world->plan->calm || rng_one_in(&actor->rng, 2) ? hold_us : draw(actor, hold_us));
     }
 }
 
-static void on_acquired(struct world *world, struct lock *lock, int status)
+void actor_acquired(struct actor *actor, const struct quorlock_result *result)
 {
-    struct rng *rng = rng_of(world, lock);
-    uint64_t rest_us = lock->config.lease_us / 4;
+    uint64_t rest_us = lease_us(actor) / 4;
 
-    if (status == CORE_OK) {
-        on_granted(world, lock);
+    if (result->status == QUORLOCK_OK) {
+        on_granted(actor);
         return;
     }
-    lock->state = ACTOR_IDLE;
-    if (world->phase == PHASE_FAULTS && rng_one_in(rng, 16)) {
-        begin_free(world, lock);
+    if (actor->state == ACTOR_LOST || actor->holds > 0) {
+        act_in(actor, draw(actor, rest_us));
+        return;
+    }
+    actor->state = ACTOR_IDLE;
+    if (draw_if(actor, FEATURE_INSIDE, 8)) {
+        free_handle(actor, true);
     } else {
-        act_in(world, lock, rng_below(rng, world->phase == PHASE_FAULTS ? 3 * rest_us : rest_us));
+        act_in(actor, draw(actor, actor->world->phase == PHASE_FAULTS ? 3 * rest_us : rest_us));
     }
 }
 
-void actor_notify(struct world *world, struct lock *lock, const struct core_completion *completion)
+void actor_extended(struct actor *actor, const struct quorlock_result *result)
 {
-    struct rng *rng = rng_of(world, lock);
-    uint64_t soon_us = rng_below(rng, lock->config.lease_us / 2);
+    uint64_t soon_us = draw(actor, lease_us(actor) / 2);
 
-    if (lock->state == ACTOR_FREED) {
-        act_in(world, lock, 0);
-        return;
+    if (actor->state == ACTOR_EXTENDING) actor->state = actor->lost ? ACTOR_LOST : ACTOR_HOLDING;
+    /* Now and then the longer lease is all that is wanted. */
+    if (actor->world->plan->bias == BIAS_LATE_EXECUTION && result->status == QUORLOCK_OK &&
+        rng_one_in(&actor->rng, 2) && actor->world->phase == PHASE_FAULTS) {
+        actor->hold_until_us = world_now(actor->world) + 5 * MS * actor->lease_ms;
+        soon_us = 5 * MS * actor->lease_ms;
     }
-    switch (completion->kind) {
-    case CORE_NOTIFY_ACQUIRED: on_acquired(world, lock, completion->status); break;
-    case CORE_NOTIFY_LOST:
-        lock->state = ACTOR_LOST;
-        act_in(world, lock, rng_one_in(rng, 2) ? 0 : soon_us);
-        break;
-    case CORE_NOTIFY_EXTENDED:
-        if (lock->state == ACTOR_EXTENDING) lock->state = ACTOR_HOLDING;
-        /* Now and then the longer lease is all that is wanted. */
-        if (world->phase == PHASE_FAULTS && world->plan->long_extends && completion->status == CORE_OK &&
-            rng_one_in(rng, 2)) {
-            lock->hold_until_us = world->now_us + 5 * core_lease_us(lock->core);
-            soon_us = 5 * core_lease_us(lock->core);
-        }
-        act_in(world, lock, soon_us);
-        break;
-    case CORE_NOTIFY_RELEASED:
-        if (lock->state != ACTOR_RELEASING) break;
-        lock->state = ACTOR_IDLE;
-        if (world->plan->calm) soon_us = calm_us(world, rng);
-        act_in(world, lock, soon_us);
-        break;
-    case CORE_NOTIFY_NOTHING: break;
+    act_in(actor, soon_us);
+}
+
+void actor_released(struct actor *actor, const struct quorlock_result *result)
+{
+    uint64_t soon_us = draw(actor, lease_us(actor) / 2);
+
+    (void)result;
+    if (actor->state != ACTOR_RELEASING || actor->releasing > 0) return;
+    actor->state = ACTOR_IDLE;
+    if (actor->world->plan->calm) soon_us = calm_us(actor);
+    if (draw_if(actor, FEATURE_INSIDE, 8)) {
+        free_handle(actor, true);
+    } else {
+        act_in(actor, soon_us);
+    }
+}
+
+/* Of its owner, which are told of the same loss next, or were a moment ago; not all of them. */
+static void free_neighbours(struct actor *actor)
+{
+    for (uint32_t i = 0; i < actor->world->plan->n_actors; i++) {
+        struct actor *other = &actor->world->actors[i];
+
+        if (other == actor || other->plan->client != actor->plan->client || other->lock == NULL) continue;
+        if (other->plan->owner == actor->plan->owner && rng_one_in(&actor->rng, 2)) free_handle(other, true);
+    }
+}
+
+void actor_lost(struct actor *actor, const struct quorlock_loss *loss)
+{
+    enum plan_bias bias = actor->world->plan->bias;
+    uint64_t soon_us = draw(actor, lease_us(actor) / 2);
+
+    (void)loss;
+    actor->state = ACTOR_LOST;
+    if ((bias == BIAS_LIVES || bias == BIAS_NESTS) && draw_if(actor, FEATURE_INSIDE, 2)) free_neighbours(actor);
+    if (draw_if(actor, FEATURE_INSIDE, 8)) {
+        free_handle(actor, true);
+    } else {
+        act_in(actor, rng_one_in(&actor->rng, 2) ? 0 : soon_us);
     }
 }

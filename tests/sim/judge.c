@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * judge.c - what must hold, seen from outside
+ * judge.c - what must hold, seen from outside: by what users were told, and by what servers hold
  *
- * A reported validity window of a lock opens in the callback that says granted, and ends when release is
- * called, when the loss of the key was reported as a fact (gone), or when the validity that was reported ends
- * by its owner's clock: whichever comes first. A loss reported in good time does not end it, for its owner may
- * use what remains.
+ * A validity window opens in the callback that says granted. It ends when release, free or close is called, when a
+ * loss that was told says so, or when what quorlock_valid_ms() said last ends by its machine's clock: whichever comes
+ * first.
  */
-#include "sim.h"
+#include "world.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#define LATE_US 30000u /* what a loop's lateness may add to any bound */
+#define GREW_US 1000u
 
 void judge_violated(struct world *world, enum invariant invariant, const char *format, ...)
 {
@@ -26,7 +24,7 @@ void judge_violated(struct world *world, enum invariant invariant, const char *f
     }
     world->over = true;
     world->violation.invariant = invariant;
-    world->violation.at_us = world->now_us;
+    world->violation.at_us = world_now(world);
     va_start(arguments, format);
     /* A file of two programs is looked at twice in one run; the second time va_start is overlooked.
      * NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
@@ -35,453 +33,642 @@ void judge_violated(struct world *world, enum invariant invariant, const char *f
     TRACE(world, "VIOLATION of %s: %s", trace_invariant(invariant), world->violation.text);
 }
 
-static void violated_if(struct world *world, struct lock *lock, enum invariant invariant, bool violated,
-                        const char *what)
+static void violated_if(struct actor *actor, enum invariant invariant, bool violated, const char *what)
 {
-    if (violated) judge_violated(world, invariant, "lock %u %s", lock->index, what);
+    if (violated) judge_violated(actor->world, invariant, "actor %u %s", actor->index, what);
 }
 
-static uint64_t clock_of(const struct world *world, const struct lock *lock)
+/* ---- reading ---- */
+
+static uint32_t valid_ms(struct actor *actor)
 {
-    return world_client_clock(world, lock->client, world->now_us);
+    uint32_t ms;
+
+    actor->world->judging = true;
+    ms = quorlock_valid_ms(actor->lock);
+    actor->world->judging = false;
+    return ms;
 }
 
-static bool is_open(const struct world *world, const struct lock *lock)
+static bool is_void(const struct actor *actor)
 {
-    return lock->verdicts.open && clock_of(world, lock) < lock->verdicts.until_us;
+    return (actor->plan->keys & actor->world->plan->keys_void) != 0;
 }
 
-/* I1, when a window opens or moves on. A grant that is reported is a window, if of no length. */
-static void check_exclusion(struct world *world, struct lock *lock, bool at_grant)
+/* What the users of its process may rely on, as far as they can know it. */
+static void refresh(struct actor *actor)
 {
-    if (!at_grant && !is_open(world, lock)) return;
-    for (uint32_t i = 0; i < world->plan->n_locks; i++) {
-        const struct lock *other = &world->locks[i];
+    struct window *window = &actor->window;
+    uint64_t until_us;
 
-        if (i == lock->index || other->key != lock->key || !is_open(world, other)) continue;
-        judge_violated(world, I1_EXCLUSION, "lock %u and lock %u both hold key %u", lock->index, i, lock->key);
+    if (!window->open || actor->lost || !actor_process(actor)->alive) return;
+    until_us = valid_ms(actor) * MS;
+    if (until_us == 0) {
+        window->ended = true;
+        return;
     }
+    violated_if(actor, I6_TOLD_ONCE, window->ended, "has validity, but had none a moment ago");
+    until_us += process_now_us(actor_process(actor));
+    if (until_us <= window->until_us) return;
+    if (until_us > window->until_us + GREW_US) {
+        window->fresh = true;
+        actor->world->totals->of[TOTAL_RENEWED]++;
+    }
+    window->until_us = until_us;
+}
+
+bool judge_is_open(struct actor *actor)
+{
+    refresh(actor);
+    return actor->window.open && process_now_us(actor_process(actor)) < actor->window.until_us;
+}
+
+/* ---- I1 ---- */
+
+static void check_ghosts(struct actor *actor)
+{
+    struct world *world = actor->world;
+
     for (uint32_t i = 0; i < world->n_ghosts; i++) {
         const struct ghost *ghost = &world->ghosts[i];
 
-        if (ghost->key != lock->key) continue;
-        if (world_client_clock(world, ghost->client, world->now_us) >= ghost->until_us) continue;
-        judge_violated(world, I1_EXCLUSION, "lock %u holds key %u within the validity of dead client %u", lock->index,
-                       lock->key, ghost->client);
+        if ((ghost->keys & actor->plan->keys) == 0 || world_now(world) >= ghost->until_us) continue;
+        judge_violated(world, I1_EXCLUSION, "actor %u holds a key within the validity of dead actor %u", actor->index,
+                       ghost->actor);
     }
 }
 
-/* A node that holds the key, or would if no fault had made it forget: it does not vote against it. */
-static bool holds(const struct world *world, uint32_t server, const struct lock *lock, const struct core_token *token)
+static void check_peers(struct actor *actor)
 {
-    const struct shadow *shadow = &world->shadows[server][lock->index];
+    struct world *world = actor->world;
+    const struct peer *peer = &world->peer;
 
-    if (server_holds(world, server, lock->key, token)) return true;
-    return shadow->expires_ms > world_node_ms(world, server) && memcmp(&shadow->token, token, sizeof(*token)) == 0;
+    if (!peer->held || (actor->plan->keys >> peer->key & 1u) == 0 || world_now(world) >= peer->until_us) return;
+    judge_violated(world, I1_EXCLUSION, "actor %u and a peer both hold key %u", actor->index, peer->key);
 }
 
-/* I5, when a window opens or moves on, and whenever a key of it goes. */
-static void check_quorum(struct world *world, struct lock *lock)
+/* When a window opens or grows. A grant that is told is a window, if of no length, unless its machine stood still
+ * between its look at the clock and its callback. */
+static void check_exclusion(struct actor *actor, bool at_grant)
 {
-    const struct core_token *token = core_token_now(lock->core);
-    uint32_t holding = 0;
+    struct world *world = actor->world;
 
-    if (!is_open(world, lock)) return;
-    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        holding += holds(world, plan_server(world->plan, lock->client, i), lock, token);
+    if (is_void(actor) || (!at_grant && !judge_is_open(actor))) return;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *other = &world->actors[i];
+
+        if (other == actor || (other->plan->keys & actor->plan->keys) == 0 || !other->window.open) continue;
+        if (other->window.token_hash == actor->window.token_hash || !judge_is_open(other)) continue;
+        judge_violated(world, I1_EXCLUSION, "actor %u and actor %u both hold a key", actor->index, i);
     }
-    if (holding >= world->plan->quorum) return;
-    judge_violated(world, I5_QUORUM_HOLDS, "lock %u reports %llu us more, but only %u nodes hold its key", lock->index,
-                   (unsigned long long)(lock->verdicts.until_us - clock_of(world, lock)), holding);
+    check_ghosts(actor);
+    check_peers(actor);
 }
 
-void judge_key_gone(struct world *world, struct lock *lock, uint32_t life)
+/* ---- I5 ---- */
+
+/* The true time until which the server holds that key for that token, or would, if no fault had made it forget: it
+ * does not vote against it. 0: it does not. */
+static uint64_t held_until_us(struct world *world, uint32_t server, uint32_t key, uint64_t token_hash)
 {
-    if (lock->life == life && lock->state != ACTOR_DEAD) check_quorum(world, lock);
-}
+    const char *name = world_full_key(world, key);
+    struct server *of = world->servers[server];
+    uint64_t wall_us = server_wall_us(of);
+    struct model_value value;
+    uint64_t expires_ms = 0;
 
-void judge_key_forgotten(struct world *world, uint32_t server, struct lock *lock, const struct core_token *token,
-                         uint64_t expires_ms)
-{
-    struct shadow *shadow = &world->shadows[server][lock->index];
-
-    /* What came back with older memory may be of an older attempt, or end sooner, and is forgotten again. */
-    if (lock->state == ACTOR_DEAD || memcmp(core_token_now(lock->core), token, sizeof(*token)) != 0) return;
-    if (shadow->expires_ms >= expires_ms && memcmp(&shadow->token, token, sizeof(*token)) == 0) return;
-    *shadow = (struct shadow){.token = *token, .expires_ms = expires_ms};
-}
-
-void judge_asked(struct world *world, struct lock *lock, const struct core_command *command)
-{
-    uint32_t node = command->tag.node;
-    enum node_state state = world->clients[lock->client].links[node].state;
-
-    if (command->tag.op != OP_ACQUIRE || state != NODE_QUARANTINED) return;
-    judge_violated(world, I7_FOREIGN_VOTE, "lock %u asks node %u for a vote, which is quarantined", lock->index, node);
-}
-
-void judge_stepped(struct world *world, uint32_t client, uint32_t node)
-{
-    TRACE(world, "client %u   finds that the clock of node %u has stepped forward", client, node);
-    world->totals->of[TOTAL_CLOCK_STEPS]++;
-    if (world->plan->outside) return;
-    judge_violated(world, I7_FOREIGN_VOTE, "client %u drops votes for a step of node %u that never was", client, node);
-}
-
-static uint64_t allowance(const struct core_config *config, uint64_t lease_us)
-{
-    return (lease_us * config->drift_ppm + 999999) / 1000000 + config->drift_fixed_us;
-}
-
-/* A yes that may count: of this attempt, on the connection that is there now, before the loss. */
-static void see_yes(struct world *world, struct lock *lock, const struct core_reply *reply, uint64_t now_us)
-{
-    const struct link *link = &world->clients[lock->client].links[reply->tag.node];
-    struct seen_vote *vote = &lock->verdicts.votes[reply->tag.node];
-    uint64_t end_us = reply->tag.sent_us + reply->tag.lease_us - allowance(&lock->config, reply->tag.lease_us);
-
-    if (reply->tag.attempt != core_attempt(lock->core)) return;
-    if (!world_talks(link->state) || link->generation != reply->generation) return;
-    if (lock->verdicts.lost || (lock->verdicts.notified_held && now_us >= core_lost_at(lock->core))) return;
-    if (vote->attempt == reply->tag.attempt && vote->end_us > end_us) return;
-    *vote = (struct seen_vote){.attempt = reply->tag.attempt, .end_us = end_us};
-}
-
-static void see_absence(struct lock *lock, const struct core_reply *reply, bool absent)
-{
-    struct verdicts *verdicts = &lock->verdicts;
-
-    if (verdicts->absent_attempt != reply->tag.attempt) verdicts->absent_nodes = 0;
-    verdicts->absent_attempt = reply->tag.attempt;
-    if (absent) {
-        verdicts->absent_nodes |= 1u << reply->tag.node;
-    } else {
-        verdicts->absent_nodes &= ~(1u << reply->tag.node);
+    if (model_look(server_model(of), name, strlen(name), wall_us, &value) && value.owner != NULL &&
+        world_hash(value.owner, value.owner_length) == token_hash) {
+        if (value.expires_ms == 0) return NEVER;
+        expires_ms = value.expires_ms;
     }
-}
+    for (uint32_t i = 0; i < world->n_shadows; i++) {
+        const struct shadow *shadow = &world->shadows[i];
 
-void judge_before(struct world *world, struct lock *lock, const struct core_event *event)
-{
-    const struct core_reply *reply = &event->reply;
-    const struct link *link;
-    enum op op;
-
-    if (lock->verdicts.notified_held && event->now_us >= core_lost_at(lock->core)) lock->verdicts.past_lost_at = true;
-    if (event->type != CORE_EV_REPLY) return;
-    link = &world->clients[lock->client].links[reply->tag.node];
-    op = (enum op)reply->tag.op;
-    trace_mix(world, ((uint64_t)reply->outcome << 8) | reply->tag.op);
-    if (op == OP_RELEASE) return;
-    if (op == OP_PEEK || reply->outcome == OUTCOME_OTHER) lock->verdicts.other_seen = true;
-    if (op == OP_PEEK || reply->tag.attempt != core_attempt(lock->core)) return;
-    /* What comes on a connection that has ended proves nothing. */
-    if (!world_talks(link->state) || reply->generation != link->generation) return;
-    if (reply->outcome == OUTCOME_YES) {
-        if (op == OP_ACQUIRE || op == OP_RAISE) tokens_see(lock, reply);
-        if (op == OP_ACQUIRE || op == OP_EXTEND) see_yes(world, lock, reply, event->now_us);
-        see_absence(lock, reply, false);
-    } else if (op != OP_REPAIR && (reply->outcome == OUTCOME_OTHER || reply->outcome == OUTCOME_MISSING)) {
-        see_absence(lock, reply, true);
+        if (shadow->server != server || shadow->key != key || shadow->token_hash != token_hash) continue;
+        if (shadow->expires_ms > expires_ms) expires_ms = shadow->expires_ms;
     }
+    return expires_ms * MS > wall_us ? skew_when(server_clock(of), expires_ms * MS) : 0;
 }
 
-/* The Qth largest end of the votes that were seen: nothing reported may go beyond. */
-static uint64_t seen_validity(const struct world *world, const struct lock *lock, uint32_t *ret_votes)
+static uint64_t all_held_until_us(struct actor *actor, uint32_t server)
 {
-    uint64_t ends_us[PLAN_NODES_MAX] = {0};
-    uint32_t votes = 0;
+    uint64_t until_us = NEVER;
 
-    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        const struct seen_vote *vote = &lock->verdicts.votes[i];
-        uint64_t end_us = vote->end_us;
+    for (uint32_t key = 0; key < actor->world->plan->n_keys; key++) {
+        uint64_t one_us;
 
-        if (vote->attempt != core_attempt(lock->core)) continue;
-        for (uint32_t k = 0; k < votes; k++) {
-            if (ends_us[k] >= end_us) continue;
+        if ((actor->plan->keys >> key & 1u) == 0) continue;
+        one_us = held_until_us(actor->world, server, key, actor->window.token_hash);
+        if (one_us < until_us) until_us = one_us;
+    }
+    return until_us;
+}
+
+/* The longest that a quorum holds it; and on how many servers it stands. */
+static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
+{
+    const struct world *world = actor->world;
+    uint32_t client = actor->plan->client;
+    uint64_t ends_us[PLAN_SERVERS_MAX] = {0};
+
+    *ret_holders = 0;
+    for (uint32_t i = 0; i < membership_set(world, client)->n; i++) {
+        uint64_t end_us = all_held_until_us(actor, membership_server(world, client, i));
+
+        *ret_holders += end_us != 0;
+        for (uint32_t k = 0; k <= i; k++) {
             uint64_t moved_us = ends_us[k];
 
+            if (moved_us >= end_us) continue;
             ends_us[k] = end_us;
             end_us = moved_us;
         }
-        ends_us[votes++] = end_us;
     }
-    *ret_votes = votes;
-    return votes >= world->plan->quorum ? ends_us[world->plan->quorum - 1] : 0;
+    return ends_us[membership_quorum(world, client) - 1];
 }
 
-static void check_votes(struct world *world, struct lock *lock)
+static void check_quorum(struct actor *actor)
 {
-    enum core_phase phase = core_phase_now(lock->core);
-    uint32_t seen;
-    uint64_t validity_us;
+    struct world *world = actor->world;
+    struct window *window = &actor->window;
+    uint64_t until_us = process_true_us(actor_process(actor), window->until_us);
+    uint32_t holders;
+    uint64_t quorum_us;
 
-    if (phase != CORE_GRANTED && phase != CORE_HELD) return;
-    validity_us = seen_validity(world, lock, &seen);
-    if (core_counted(lock->core) > seen) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts %u votes, only %u were given", lock->index,
-                       core_counted(lock->core), seen);
-    }
-    if (core_valid_until(lock->core) > validity_us) {
-        judge_violated(world, I5_QUORUM_HOLDS, "lock %u reckons %llu us more than its votes give", lock->index,
-                       (unsigned long long)(core_valid_until(lock->core) - validity_us));
-    }
-    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        if (core_vote(lock->core, i) != CORE_VOTE_YES) continue;
-        if (lock->verdicts.votes[i].attempt == core_attempt(lock->core)) continue;
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u counts a yes of node %u that it did not give", lock->index, i);
-    }
+    window->fresh = false;
+    if (is_void(actor) || world_now(world) >= until_us) return;
+    quorum_us = quorum_until_us(actor, &holders);
+    world->totals->of[TOTAL_DEGRADED] += holders < membership_set(world, actor->plan->client)->n;
+    if (quorum_us >= until_us) return;
+    judge_violated(world, I5_QUORUM_HOLDS,
+                   "actor %u reports validity until %llu us, but a quorum holds its key until %llu us only (%u nodes "
+                   "hold it)",
+                   actor->index, (unsigned long long)until_us, (unsigned long long)quorum_us, holders);
 }
 
-/* Did the client have more time than that to act on it? */
-static bool is_overdue(const struct world *world, const struct lock *lock, const struct operation *operation,
-                       uint64_t bound_us)
+/* ---- what servers hold ---- */
+
+bool judge_is_quarantined(struct world *world, uint32_t server)
 {
-    uint64_t paused_us = world->clients[lock->client].paused_total_us - operation->pauses_us;
+    struct server *of = world->servers[server];
+    static const char name[] = "quorlock:guard";
+    struct model_value value;
+    uint64_t till_ms = 0;
+    size_t bars = 0;
 
-    return operation->pending && world->now_us > operation->since_us + paused_us + bound_us + LATE_US;
-}
-
-static bool slept_just_now(const struct world *world, const struct lock *lock)
-{
-    uint64_t until_us = world->clients[lock->client].paused_until_us;
-
-    return until_us != 0 && world->now_us < until_us + LATE_US;
-}
-
-void judge_in_time(struct world *world, struct lock *lock)
-{
-    const struct verdicts *verdicts = &lock->verdicts;
-    const struct core_config *config = &lock->config;
-    uint64_t bound_us = config->wait_us == 0 ? 3 * config->node_timeout_us : config->wait_us / 100 * 104;
-    struct operation releasing = verdicts->releasing;
-
-    if (lock->state == ACTOR_DEAD || slept_just_now(world, lock)) return;
-    violated_if(world, lock, I10_FORGOTTEN,
-                config->wait_us != CORE_NEVER && is_overdue(world, lock, &verdicts->acquiring, bound_us),
-                "has an acquire that is overdue");
-    violated_if(world, lock, I10_FORGOTTEN, is_overdue(world, lock, &verdicts->extending, 2 * config->node_timeout_us),
-                "has an extend that is overdue");
-    /* From when it could be sent; and an answer may lie there unread. */
-    if (releasing.since_us < world->clients[lock->client].unsent_until_us) {
-        releasing.since_us = world->clients[lock->client].unsent_until_us;
+    if (!model_look(server_model(of), name, sizeof(name) - 1, server_wall_us(of), &value)) return false;
+    for (size_t i = 0; i < value.owner_length && bars < 7; i++) {
+        if (value.owner[i] == '|') {
+            bars++;
+        } else if (bars == 6 && value.owner[i] >= '0' && value.owner[i] <= '9') {
+            till_ms = 10 * till_ms + (uint64_t)(value.owner[i] - '0');
+        }
     }
-    violated_if(world, lock, I10_FORGOTTEN, is_overdue(world, lock, &releasing, config->node_timeout_us / 4 * 5),
-                "has a release that is overdue");
-    violated_if(world, lock, I6_NOTIFIED_ONCE, verdicts->notified_held && clock_of(world, lock) >= verdicts->until_us,
-                "did not report its loss before its validity ended");
+    return till_ms * MS > server_wall_us(of);
 }
 
-static void begin(struct world *world, struct lock *lock, const struct core_event *event)
+static struct taking *latest(struct site *site, uint32_t key)
 {
-    struct verdicts *verdicts = &lock->verdicts;
-    struct operation begun = {
-        .pending = true, .since_us = world->now_us, .pauses_us = world->clients[lock->client].paused_total_us};
+    uint32_t n = site->n_takings[key];
 
-    switch (event->type) {
-    case CORE_EV_ACQUIRE:
-        verdicts->acquiring = begun;
-        verdicts->other_seen = event->acquire.behind;
-        verdicts->open = verdicts->lost = verdicts->past_lost_at = false;
-        break;
-    case CORE_EV_EXTEND: verdicts->extending = begun; break;
-    case CORE_EV_RELEASE:
-        verdicts->releasing = begun;
-        verdicts->open = verdicts->notified_held = verdicts->lost = verdicts->past_lost_at = false;
-        break;
-    default: break;
+    return n == 0 ? NULL : &site->takings[key][(n - 1) % HOLDS_MAX];
+}
+
+/* The first: later ones are repairs. */
+static struct taking *find_taking(struct site *site, uint32_t key, uint64_t token_hash)
+{
+    uint32_t n = site->n_takings[key];
+
+    for (uint32_t i = n > HOLDS_MAX ? n - HOLDS_MAX : 0; i < n; i++) {
+        struct taking *taking = &site->takings[key][i % HOLDS_MAX];
+
+        if (taking->token_hash == token_hash) return taking;
+    }
+    return NULL;
+}
+
+static void check_windows(struct world *world, uint32_t key, uint64_t token_hash)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (!actor->window.open || actor->window.token_hash != token_hash) continue;
+        if ((actor->plan->keys >> key & 1u) != 0 && judge_is_open(actor)) check_quorum(actor);
     }
 }
 
-static void on_lost(struct world *world, struct lock *lock, const struct core_completion *completion)
+void judge_changed(struct site *site, const char *name, size_t length)
 {
-    static const enum total of[] = {[CORE_LOSS_EXPIRED] = TOTAL_LOST_EXPIRED,
-                                    [CORE_LOSS_GONE] = TOTAL_LOST_GONE,
-                                    [CORE_LOSS_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
-                                    [CORE_LOSS_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
-                                    [CORE_LOSS_CLOCK] = TOTAL_LOST_CLOCK};
-    struct verdicts *verdicts = &lock->verdicts;
-    uint32_t spare = world->plan->n_nodes - world->plan->quorum;
+    struct world *world = site->world;
+    uint32_t key = world_key_index(world, name, length);
+    struct server *of = world->servers[site->index];
+    const struct taking *before;
+    struct model_value value;
+    uint64_t hash = 0;
+    uint64_t hash_before;
 
-    violated_if(world, lock, I6_NOTIFIED_ONCE, !verdicts->notified_held, "reports a loss, but it holds nothing");
-    violated_if(world, lock, I6_NOTIFIED_ONCE,
-                clock_of(world, lock) >= verdicts->until_us && !slept_just_now(world, lock),
-                "reports its loss after its validity");
-    violated_if(world, lock, I7_FOREIGN_VOTE,
-                completion->loss == CORE_LOSS_GONE && (uint32_t)__builtin_popcount(verdicts->absent_nodes) <= spare,
-                "reports that its key is gone, but a quorum may have it");
-    if (completion->loss == CORE_LOSS_NONE) {
-        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports a loss without a reason", lock->index);
+    if (key == NOBODY || world->over) return;
+    if (model_look(server_model(of), name, length, server_wall_us(of), &value) && value.owner != NULL) {
+        hash = world_hash(value.owner, value.owner_length);
+    }
+    before = latest(site, key);
+    hash_before = before != NULL ? before->token_hash : 0;
+    if (hash == hash_before) return;
+    if (hash != 0 && find_taking(site, key, hash) != NULL) world->totals->of[TOTAL_REPAIRED]++;
+    site->takings[key][site->n_takings[key]++ % HOLDS_MAX] =
+        (struct taking){.token_hash = hash,
+                        .order = ++site->order,
+                        .quarantined = hash != 0 && judge_is_quarantined(world, site->index)};
+    world->totals->of[TOTAL_QUARANTINED] += latest(site, key)->quarantined;
+    for (uint32_t i = 0; i < world->plan->n_servers && hash != 0; i++) {
+        const struct taking *other = latest(&world->sites[i], key);
+
+        world->totals->of[TOTAL_SPLIT] += other != NULL && other->token_hash != 0 && other->token_hash != hash;
+    }
+    if (hash_before != 0) check_windows(world, key, hash_before);
+}
+
+static void forget_key(void *arg, const char *name, size_t length, const struct model_value *value)
+{
+    struct site *site = arg;
+    struct world *world = site->world;
+    uint32_t key = world_key_index(world, name, length);
+
+    if (key == NOBODY || value->owner == NULL || world->n_shadows == SHADOWS_MAX) return;
+    world->shadows[world->n_shadows++] = (struct shadow){.token_hash = world_hash(value->owner, value->owner_length),
+                                                         .expires_ms = value->expires_ms,
+                                                         .server = (uint8_t)site->index,
+                                                         .key = (uint8_t)key};
+}
+
+void judge_forgets(struct site *site)
+{
+    struct server *of = site->world->servers[site->index];
+
+    model_each(server_model(of), server_wall_us(of), forget_key, site);
+}
+
+/* ---- grants ---- */
+
+/* I7: a fresh grant stands on a quorum of servers that had a vote when they said yes. */
+static void check_votes(struct actor *actor)
+{
+    struct world *world = actor->world;
+    const struct plan *plan = world->plan;
+    const struct plan_client *client = &plan->clients[actor->plan->client];
+    uint32_t votes = 0;
+    uint32_t quarantined = 0;
+
+    if (client->twins) return;
+    for (uint32_t i = 0; i < membership_set(world, actor->plan->client)->n; i++) {
+        uint32_t server = membership_server(world, actor->plan->client, i);
+        bool yes = true;
+        bool late = false;
+
+        for (uint32_t key = 0; key < plan->n_keys; key++) {
+            const struct taking *taking;
+
+            if ((actor->plan->keys >> key & 1u) == 0) continue;
+            taking = find_taking(&world->sites[server], key, actor->window.token_hash);
+            yes &= taking != NULL;
+            late |= taking != NULL && taking->quarantined;
+        }
+        /* The client measures what is left of a quarantine by its own clock. */
+        late &= !world->sites[server].stepped_back;
+        votes += yes && !late;
+        quarantined += yes && late;
+    }
+    if (client->guard == QUORLOCK_GUARD_OFF) votes += quarantined;
+    if (votes >= membership_quorum(world, actor->plan->client)) return;
+    judge_violated(world, I7_FOREIGN_VOTE, "actor %u is granted by %u nodes with a vote, and %u in quarantine",
+                   actor->index, votes, quarantined);
+}
+
+/* Another handle of its owner holds it. */
+static bool is_nested(struct actor *actor)
+{
+    struct world *world = actor->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct actor *other = &world->actors[i];
+
+        if (other == actor || !other->window.open || other->plan->owner == 0) continue;
+        if (other->window.token_hash == actor->window.token_hash) return true;
+    }
+    return false;
+}
+
+static void open_window(struct actor *actor, const struct quorlock_result *result)
+{
+    const char *token = quorlock_token(actor->lock);
+    struct window *window = &actor->window;
+
+    if (token == NULL || result->token == NULL || strcmp(token, result->token) != 0) {
+        violated_if(actor, I6_TOLD_ONCE, !actor_process(actor)->stood_in_turn, "is granted a lock without its token");
         return;
     }
-    if (completion->loss == CORE_LOSS_GONE) verdicts->open = false;
-    verdicts->notified_held = false;
-    verdicts->lost = true;
-    world->totals->of[of[completion->loss]]++;
-    violated_if(world, lock, I6_NOTIFIED_ONCE, completion->loss == CORE_LOSS_CLOCK && !world->plan->outside,
-                "reports that clocks stepped that never did");
+    *window = (struct window){.open = true,
+                              .token_hash = world_hash(token, strlen(token)),
+                              .fence = quorlock_fence(actor->lock),
+                              .until_us = process_now_us(actor_process(actor)) + valid_ms(actor) * MS};
+    (void)snprintf(window->token, sizeof(window->token), "%s", token);
+    world_mix(actor->world, window->token_hash ^ window->until_us);
 }
 
-static void on_granted(struct world *world, struct lock *lock, uint64_t now_us)
+static void count_grant(struct actor *actor)
 {
-    struct verdicts *verdicts = &lock->verdicts;
-    uint32_t seen;
+    struct world *world = actor->world;
 
-    verdicts->notified_held = verdicts->open = true;
-    verdicts->lost = verdicts->past_lost_at = false;
-    verdicts->until_us = core_valid_until(lock->core);
-    (void)seen_validity(world, lock, &seen);
-    if (seen < world->plan->quorum) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u is granted with %u votes", lock->index, seen);
-    }
-    violated_if(world, lock, I6_NOTIFIED_ONCE,
-                core_lost_at(lock->core) <= now_us || verdicts->until_us < now_us + lock->config.min_valid_us,
-                "is granted too late");
     world->totals->of[TOTAL_GRANTS]++;
-    if (world->phase == PHASE_HEALED) {
-        world->grants_healed[lock->key]++;
-        world->totals->of[TOTAL_TURNS] += !lock->had_turn;
-        lock->had_turn = true;
-    }
-    handover_granted(world, lock);
-    tokens_granted(world, lock);
-    check_exclusion(world, lock, true);
-    check_quorum(world, lock);
+    actor->granted_us = world_now(world);
+    if (world->phase != PHASE_HEALED || (world->changed && !actor_client(actor)->renewed)) return;
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) world->grants_healed[key] += actor->plan->keys >> key & 1u;
+    world->totals->of[TOTAL_TURNS] += !actor->had_turn;
+    actor->had_turn = true;
 }
 
-static void on_refused(struct world *world, struct lock *lock, int status)
+void judge_granted(struct actor *actor, const struct quorlock_result *result)
 {
+    struct world *world = actor->world;
+    bool stood = actor_process(actor)->stood_in_turn;
+    bool again = actor->holds > 0;
+
+    actor->holds++;
+    count_grant(actor);
+    world->totals->of[TOTAL_LATE_GRANT] += process_stood(actor_process(actor));
+    world->totals->of[TOTAL_ROUNDS] += result->rounds > 1 ? result->rounds - 1 : 0;
+    if (again) {
+        world->totals->of[TOTAL_NESTED]++;
+        world->totals->of[TOTAL_NESTED_RENEWED] += world_now(world) > actor->acquire_since_us + MS / 2;
+        violated_if(actor, I6_TOLD_ONCE, actor->lost, "is granted one more hold of what it has lost");
+        return;
+    }
+    actor->lost = false;
+    open_window(actor, result);
+    violated_if(actor, I6_TOLD_ONCE, result->valid_ms == 0 && !stood, "is granted a lock that is not valid");
+    violated_if(actor, I6_TOLD_ONCE, result->valid_ms + 2 < actor->plan->options.min_valid_ms && !stood,
+                "is granted less validity than it asked for");
+    handover_granted(actor);
+    rare_granted(actor);
+    if (is_nested(actor)) {
+        world->totals->of[TOTAL_NESTED]++;
+    } else {
+        check_votes(actor);
+        tokens_granted(actor);
+    }
+    check_exclusion(actor, !stood);
+    check_quorum(actor);
+}
+
+void judge_given_back(struct actor *actor)
+{
+    if (actor->window.open) {
+        /* What it relied on up to now. */
+        refresh(actor);
+        if (actor->window.fresh) check_quorum(actor);
+        handover_freed(actor);
+        rare_given_back(actor);
+    }
+    actor->window.open = false;
+    actor->lost = false;
+}
+
+/* ---- losses ---- */
+
+static bool somebody(const struct actor *actor, bool (*is_so)(const struct quorlock_options *))
+{
+    const struct world *world = actor->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct plan_actor *other = &world->plan->actors[i];
+        bool same = other->client == actor->plan->client && other->owner != 0 && other->owner == actor->plan->owner;
+
+        if ((same || other == actor->plan) && is_so(&other->options)) return true;
+    }
+    return false;
+}
+
+static bool is_bounded(const struct quorlock_options *options)
+{
+    return options->max_hold_ms != 0;
+}
+
+static bool is_unrenewed(const struct quorlock_options *options)
+{
+    return options->renew_ms == QUORLOCK_RENEW_NEVER;
+}
+
+/* What no holder may notice counts for nothing: a renewal needs no random bytes. */
+static bool nothing_fails(const struct world *world)
+{
+    const struct plan *plan = world->plan;
+    uint32_t n = plan->n_faults;
+
+    for (uint32_t i = 0; i < plan->n_faults; i++) n -= plan->faults[i].kind == FAULT_NO_RANDOM;
+    return n == 0 && !plan_has(world->plan, FEATURE_PEERS) && !world->plan->clients[0].twins;
+}
+
+static void check_reason(struct actor *actor, int reason)
+{
+    static const enum total of[] = {[QUORLOCK_LOST_EXPIRED] = TOTAL_LOST_EXPIRED,
+                                    [QUORLOCK_LOST_GONE] = TOTAL_LOST_GONE,
+                                    [QUORLOCK_LOST_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
+                                    [QUORLOCK_LOST_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
+                                    [QUORLOCK_LOST_CLOCK] = TOTAL_LOST_CLOCK};
+    struct world *world = actor->world;
+
+    if (reason < QUORLOCK_LOST_EXPIRED || reason > QUORLOCK_LOST_CLOCK) {
+        judge_violated(world, UNEXPLAINED, "actor %u loses its lock for reason %d", actor->index, reason);
+        return;
+    }
+    world->totals->of[of[reason]]++;
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_MAX_HOLD && !somebody(actor, is_bounded),
+                "comes to the end of a hold that has none");
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_NOT_RENEWED && !somebody(actor, is_unrenewed),
+                "is not renewed, but it asked for renewals");
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_CLOCK && !world->plan->outside,
+                "is told that clocks stepped that never did");
+    violated_if(actor, I11_OWN_LOAD,
+                (reason == QUORLOCK_LOST_EXPIRED || reason == QUORLOCK_LOST_GONE) && nothing_fails(world) &&
+                    !process_stood(actor_process(actor)),
+                "loses its lock, and nothing failed");
+}
+
+void judge_lost(struct actor *actor, const struct quorlock_loss *loss)
+{
+    struct window *window = &actor->window;
+    uint64_t now_us = process_now_us(actor_process(actor));
+
+    violated_if(actor, I6_TOLD_ONCE, actor->holds == 0, "is told of a loss, but it holds nothing");
+    violated_if(actor, I6_TOLD_ONCE, actor->lost, "is told of its loss twice");
+    violated_if(actor, I6_TOLD_ONCE, now_us >= window->until_us && !process_stood(actor_process(actor)),
+                "is told of its loss after its validity");
+    check_reason(actor, loss->reason);
+    violated_if(actor, I6_TOLD_ONCE, valid_ms(actor) != 0, "has validity left after its loss");
+    actor->lost = true;
+    if (now_us + loss->remaining_ms * MS < window->until_us) window->until_us = now_us + loss->remaining_ms * MS;
+    if (loss->remaining_ms == 0) window->open = false;
+}
+
+/* A loss that is due comes first; only where the process stood still after it looked for one may it be late. */
+void judge_called(struct world *world, uint32_t client)
+{
+    if (process_of(world, client)->stood_at_look || world->clients[client].state != CLIENT_OPEN) return;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (actor->plan->client != client || actor->holds == 0 || actor->lost || actor->no_lost) continue;
+        violated_if(actor, I6_TOLD_ONCE, valid_ms(actor) == 0, "is not told of its loss before another callback");
+    }
+}
+
+void judge_killed(struct process *process)
+{
+    struct world *world = process->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (actor_process(actor) != process || !actor->window.open) continue;
+        if (judge_is_open(actor) && !is_void(actor) && world->n_ghosts < GHOSTS_MAX) {
+            world->ghosts[world->n_ghosts++] =
+                (struct ghost){.until_us = process_true_us(process, actor->window.until_us),
+                               .token_hash = actor->window.token_hash,
+                               .actor = i,
+                               .keys = actor->plan->keys};
+        }
+        actor->window.open = false;
+        rare_abandoned(world, actor->plan->keys);
+    }
+}
+
+void judge_peer(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *actor = &world->actors[i];
+
+        if (actor->window.open && !is_void(actor) && judge_is_open(actor)) check_peers(actor);
+    }
+}
+
+/* ---- at any time ---- */
+
+static void look_at(struct actor *actor)
+{
+    struct process *process = actor_process(actor);
+
+    if (actor->lock == NULL || actor_client(actor)->state != CLIENT_OPEN) return;
+    if (actor->holds == 0 || actor->lost) {
+        /* A hold beside others of its owner begins before its callback. */
+        if (actor->acquiring != NULL && actor->plan->owner != 0) return;
+        violated_if(actor, I6_TOLD_ONCE, valid_ms(actor) != 0, "has validity, but was told otherwise");
+        return;
+    }
+    if (!actor->window.open) return;
+    refresh(actor);
+    if (actor->window.fresh) {
+        check_exclusion(actor, false);
+        check_quorum(actor);
+    }
+    if (actor->no_lost || process_stood(process) || actor->world->plan->n_flood > 0) return;
+    violated_if(actor, I6_TOLD_ONCE, process_now_us(process) >= actor->window.until_us + LATE_US,
+                "was not told of its loss before its validity ended");
+}
+
+void judge_turned(struct process *process)
+{
+    struct world *world = process->world;
+
+    if (world->over) return;
+    world->totals->turns++;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        if (actor_process(&world->actors[i]) == process) look_at(&world->actors[i]);
+    }
+}
+
+static void check_in_time(const struct promise *promise)
+{
+    struct world *world = promise->world;
+    const struct process *process = process_of(world, promise->client);
+    uint64_t stood_us = process->stood_us - promise->stood_us;
+
+    if (promise->bound_us == NEVER || !process->alive || process_stood(process)) return;
+    if (world_now(world) <= promise->since_us + stood_us + promise->bound_us + LATE_US) return;
+    judge_violated(world, I10_FORGOTTEN, "client %u%s: %s takes %llu us, %llu are the bound", promise->client,
+                   promise->pending ? "" : ", at last", trace_promise((enum promise_kind)promise->kind),
+                   (unsigned long long)(world_now(world) - promise->since_us), (unsigned long long)promise->bound_us);
+}
+
+void judge_look(struct world *world)
+{
+    for (uint32_t i = 0; i < world->n_promises && !world->over; i++) {
+        if (world->promises[i].pending) check_in_time(&world->promises[i]);
+    }
+    /* Also those whose machine stands still. */
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) refresh(&world->actors[i]);
+}
+
+static bool has_fault(const struct world *world, enum plan_fault_kind kind)
+{
+    for (uint32_t i = 0; i < world->plan->n_faults; i++) {
+        if (world->plan->faults[i].kind == kind) return true;
+    }
+    return false;
+}
+
+static bool is_explained(const struct promise *promise, int status)
+{
+    const struct world *world = promise->world;
+    const struct plan *plan = world->plan;
+    bool owned = promise->actor != NULL && promise->actor->plan->owner != 0;
+    bool acquires = promise->kind == PROMISE_ACQUIRE;
+
     switch (status) {
-    case CORE_HELD_BY_OTHER:
-        world->totals->of[TOTAL_HELD_BY_OTHER]++;
-        violated_if(world, lock, I7_FOREIGN_VOTE, !lock->verdicts.other_seen, "is refused, but no holder was seen");
-        break;
-    case CORE_NOQUORUM: world->totals->of[TOTAL_NOQUORUM]++; break;
-    case CORE_TIMEDOUT: world->totals->of[TOTAL_TIMEDOUT]++; break;
-    case CORE_CANCELED: world->totals->of[TOTAL_CANCELED]++; break;
-    case CORE_INVAL:
-        world->totals->of[TOTAL_CONFIG]++;
-        if (world->plan->clients[lock->client].twins) break;
-        judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports that nodes refuse its configuration", lock->index);
-        break;
-    default: judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports status %d", lock->index, status); break;
+    case QUORLOCK_OK:
+    case QUORLOCK_NOQUORUM: return true;
+    case QUORLOCK_CANCELED: return promise->kind <= PROMISE_EXTEND;
+    case QUORLOCK_HELD:
+    case QUORLOCK_TIMEDOUT: return acquires;
+    case QUORLOCK_LOST: return promise->kind == PROMISE_EXTEND || (acquires && owned);
+    case QUORLOCK_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
+    case QUORLOCK_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
+    case QUORLOCK_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
+    case QUORLOCK_STATE: return promise->kind == PROMISE_BOOTSTRAP;
+    case QUORLOCK_INVAL:
+        if (promise->kind == PROMISE_BOOTSTRAP) return true;
+        return acquires && (owned || plan->clients[promise->client].twins || plan_has(plan, FEATURE_BOOTSTRAP) ||
+                            has_fault(world, FAULT_RECONFIGURE) || has_fault(world, FAULT_FLIP) ||
+                            has_fault(world, FAULT_FLIP_LIVE));
+    default: return false;
     }
 }
 
-static void on_completion(struct world *world, struct lock *lock, const struct core_completion *completion,
-                          uint64_t now_us)
+static void count_ended(struct totals *totals, const struct promise *promise, int status)
 {
-    struct verdicts *verdicts = &lock->verdicts;
-    uint64_t *of = world->totals->of;
-    bool expected = true;
+    static const enum total of[] = {[-QUORLOCK_HELD] = TOTAL_HELD,         [-QUORLOCK_NOQUORUM] = TOTAL_NOQUORUM,
+                                    [-QUORLOCK_TIMEDOUT] = TOTAL_TIMEDOUT, [-QUORLOCK_CANCELED] = TOTAL_CANCELED,
+                                    [-QUORLOCK_CLOSED] = TOTAL_CLOSED,     [-QUORLOCK_FOREIGN] = TOTAL_FOREIGN,
+                                    [-QUORLOCK_INVAL] = TOTAL_CONFIG,      [-QUORLOCK_NOMEM] = TOTAL_NOMEM,
+                                    [-QUORLOCK_LOST] = TOTAL_NESTED_FAILED};
 
-    trace_mix(world, ((uint64_t)completion->kind << 16) | (uint32_t)completion->status);
-    switch (completion->kind) {
-    case CORE_NOTIFY_NOTHING: return;
-    case CORE_NOTIFY_LOST: on_lost(world, lock, completion); return;
-    case CORE_NOTIFY_ACQUIRED:
-        expected = verdicts->acquiring.pending;
-        verdicts->acquiring.pending = false;
-        if (completion->status == CORE_OK) {
-            on_granted(world, lock, now_us);
-        } else {
-            on_refused(world, lock, completion->status);
-        }
-        break;
-    case CORE_NOTIFY_EXTENDED:
-        expected = verdicts->extending.pending;
-        verdicts->extending.pending = false;
-        of[completion->status == CORE_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
-        violated_if(world, lock, I6_NOTIFIED_ONCE, completion->status == CORE_OK && !verdicts->notified_held,
-                    "reports an extend after its loss");
-        break;
-    case CORE_NOTIFY_RELEASED:
-        expected = verdicts->releasing.pending;
-        verdicts->releasing.pending = false;
-        of[completion->expired ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
-        if (completion->status == CORE_NOQUORUM) of[TOTAL_RELEASE_NOQUORUM]++;
-        break;
+    if (promise->kind == PROMISE_EXTEND) {
+        totals->of[status == QUORLOCK_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
+    } else if (promise->kind == PROMISE_RELEASE) {
+        totals->of[TOTAL_RELEASE_NOQUORUM] += status == QUORLOCK_NOQUORUM;
+    } else if (promise->kind == PROMISE_ACQUIRE && status < 0 && (size_t)-status < sizeof(of) / sizeof(of[0])) {
+        totals->of[of[-status]]++;
     }
-    if (!expected) judge_violated(world, I6_NOTIFIED_ONCE, "lock %u reports twice, or what was not asked", lock->index);
 }
 
-/* I8: what an idle lock that owes nothing left on a node. Excused is what was executed late: after its
- * connection had ended, or after the debt of it was rightly forgotten. */
-static void check_clean(struct world *world, struct lock *lock)
+void judge_ended(const struct promise *promise, int status)
 {
-    /* A client that lists a server twice may extend by one entry the key that it acquired by the other. */
-    if (world->plan->clients[lock->client].twins) return;
-    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        const struct slot *slot = &world->nodes[i].slots[lock->key];
-        uint64_t ends_us;
+    struct world *world = promise->world;
 
-        if (!slot->set || slot->lock != lock->index || slot->life != lock->life || slot->late) continue;
-        /* A clock that was set back keeps keys for longer. */
-        if (!world->nodes[i].up || world->nodes[i].stepped_back) continue;
-        ends_us = world_client_clock(world, lock->client, server_expires_at(world, i, lock->key));
-        if (ends_us > slot->last_sent_us + slot->last_lease_us / 100 * 101) continue;
-        if (ends_us <= clock_of(world, lock)) continue;
-        judge_violated(world, I8_LEFT_BEHIND, "lock %u owes nothing more, but left its key on node %u", lock->index, i);
+    check_in_time(promise);
+    if (!is_explained(promise, status)) {
+        judge_violated(world, UNEXPLAINED, "client %u: %s ends with %s", promise->client,
+                       trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));
     }
-    world->totals->of[TOTAL_QUIET]++;
-}
-
-static void check_notified_state(struct world *world, struct lock *lock, uint64_t now_us)
-{
-    uint64_t left_us = core_valid_us(lock->core, now_us);
-    bool holds = core_notified_held(lock->core) || left_us != 0;
-
-    violated_if(world, lock, I6_NOTIFIED_ONCE, !lock->verdicts.notified_held && holds,
-                "says held after it reported otherwise");
-    violated_if(world, lock, I6_NOTIFIED_ONCE, lock->verdicts.past_lost_at && holds,
-                "is held on although lost_at had passed");
-    violated_if(world, lock, I6_NOTIFIED_ONCE, left_us != 0 && now_us >= core_lost_at(lock->core),
-                "has validity left after lost_at");
-}
-
-void judge_after(struct world *world, struct lock *lock, const struct core_event *event,
-                 const struct core_update *update, int status)
-{
-    struct verdicts *verdicts = &lock->verdicts;
-
-    if (verdicts->attempt != core_attempt(lock->core)) {
-        verdicts->attempt = core_attempt(lock->core);
-        verdicts->attempt_begun_us = world->now_us;
-    }
-    if (status == 0) begin(world, lock, event);
-    violated_if(world, lock, I6_NOTIFIED_ONCE, status != 0 && update->n_commands != 0,
-                "refused a call, but sends commands");
-    on_completion(world, lock, &update->completion, event->now_us);
-    check_votes(world, lock);
-    check_notified_state(world, lock, event->now_us);
-    if (verdicts->notified_held && core_notified_held(lock->core) &&
-        core_valid_until(lock->core) > verdicts->until_us) {
-        verdicts->until_us = core_valid_until(lock->core);
-        check_exclusion(world, lock, false);
-        check_quorum(world, lock);
-    }
-    if (lock->active && core_quiet(lock->core)) check_clean(world, lock);
-}
-
-void judge_death(struct world *world, struct lock *lock)
-{
-    if (is_open(world, lock) && world->n_ghosts < PLAN_CLIENTS_MAX) {
-        world->ghosts[world->n_ghosts++] =
-            (struct ghost){.until_us = lock->verdicts.until_us, .client = lock->client, .key = lock->key};
-    }
-    lock->verdicts.open = lock->verdicts.notified_held = false;
-    lock->verdicts.acquiring.pending = lock->verdicts.extending.pending = false;
-    lock->verdicts.releasing.pending = false;
-}
-
-void judge_silent(struct world *world)
-{
-    for (uint32_t node = 0; node < world->plan->n_nodes; node++) {
-        for (uint32_t key = 0; key < world->plan->n_keys; key++) {
-            const struct slot *slot = &world->nodes[node].slots[key];
-
-            if (!slot->set || world_node_ms(world, node) >= slot->expires_ms) continue;
-            if (world->nodes[node].stepped_back || slot->life == SERVER_ODD_LIFE) continue;
-            judge_violated(world, I8_LEFT_BEHIND, "the key of lock %u is still on node %u at rest", slot->lock, node);
-        }
-    }
+    count_ended(world->totals, promise, status);
 }

@@ -3,24 +3,23 @@
 
 #include <string.h>
 
-#include "../../src/core/validity.h"
-#include "rng.h"
+#include "parts/rng.h"
 
-#define MS           UINT64_C(1000)
-#define QUEUE_ONE_IN 300u
-#define CALM_ONE_IN  300u
-/* The longest hand-over in a calm world: far below a poll. */
-#define CALM_TRIPS   16u
-#define CALM_LATE_US 12000u
-/* And the longest where a key that is no lock's came to the arbiter. */
-#define ODD_FOUND_US 1500000u
-/* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
-#define CALM_REQUESTS      100u
-#define CALM_REQUESTS_EACH 25u
+#define MS UINT64_C(1000)
 
 static const char *const fault_texts[] = {
 #define TEXT(name, text) text,
     PLAN_FAULT_MAP(TEXT)
+#undef TEXT
+};
+static const char *const feature_texts[] = {
+#define TEXT(name, text) text,
+    PLAN_FEATURE_MAP(TEXT)
+#undef TEXT
+};
+static const char *const bias_texts[] = {
+#define TEXT(name, text) text,
+    PLAN_BIAS_MAP(TEXT)
 #undef TEXT
 };
 
@@ -29,74 +28,180 @@ const char *plan_fault_text(enum plan_fault_kind kind)
     return fault_texts[kind];
 }
 
-static void draw_shape(struct plan *plan, struct rng *rng)
+const char *plan_feature_text(enum plan_feature feature)
 {
-    static const uint8_t nodes[] = {3, 3, 3, 4, 5, 5, 7};
-    static const uint32_t leases_ms[] = {100, 150, 200, 300, 500};
-    bool all = rng_one_in(rng, 6);
-
-    plan->n_nodes = nodes[rng_below(rng, sizeof(nodes))];
-    plan->quorum = all ? plan->n_nodes : plan->n_nodes / 2 + 1;
-    plan->n_keys = rng_one_in(rng, 8) ? 2 : 1;
-    plan->n_clients = (uint32_t)rng_between(rng, 2, 4);
-    if (rng_one_in(rng, 8)) plan->n_clients = (uint32_t)rng_between(rng, 5, 8);
-    if (rng_one_in(rng, 150)) plan->n_clients = (uint32_t)rng_between(rng, 9, PLAN_CLIENTS_MAX);
-    plan->n_locks = plan->n_clients;
-    if (rng_one_in(rng, 6)) plan->n_locks++;
-    plan->base_lease_us = leases_ms[rng_below(rng, 5)] * MS;
-    plan->max_lease_us = plan->base_lease_us * rng_between(rng, 2, 4);
-    plan->active_us = plan->base_lease_us * rng_between(rng, 4, 9);
-    plan->stall_us = plan->base_lease_us * rng_between(rng, 2, 12) / 4;
-    plan->connect_timeout_us = rng_between(rng, 10, 60) * MS;
-    plan->reconnect_min_us = rng_between(rng, 1, 20) * MS;
-    plan->reconnect_max_us = rng_between(rng, 20, 200) * MS;
-    plan->late_us = plan->base_lease_us * rng_between(rng, 1, 8) / 4;
-    if (rng_one_in(rng, 8)) plan->near_us = (uint32_t)rng_between(rng, 20, 100);
-    if (rng_one_in(rng, 8)) plan->service_us = (uint32_t)rng_between(rng, 5, 50);
-    plan->strays = rng_one_in(rng, 8);
-    plan->long_extends = rng_one_in(rng, 3);
+    return feature_texts[feature];
 }
 
-static void draw_rules(struct plan *plan, struct rng *rng)
+const char *plan_bias_text(enum plan_bias bias)
 {
-    static const enum plan_guard guards[] = {PLAN_GUARD_OFF, PLAN_GUARD_CONNECTION, PLAN_GUARD_CONNECTION,
-                                             PLAN_GUARD_STRICT};
+    return bias_texts[bias];
+}
 
-    plan->guard = guards[rng_below(rng, 4)];
-    plan->cold = plan->guard != PLAN_GUARD_OFF && rng_one_in(rng, 12);
-    plan->fencing = rng_one_in(rng, 2);
-    plan->mixed = plan->fencing && rng_one_in(rng, 6);
-    plan->outside = rng_one_in(rng, 6);
+/* ---- features ---- */
+
+static uint32_t bit(enum plan_feature feature)
+{
+    return 1u << feature;
+}
+
+/* Features that the bias needs, and those that it cannot have. */
+static uint32_t bend_features(uint32_t features, enum plan_bias bias)
+{
+    uint32_t rare = bit(FEATURE_COLD) | bit(FEATURE_PEERS) | bit(FEATURE_ALL);
+
+    switch (bias) {
+    case BIAS_LATE_EXECUTION: return (features & ~rare) | bit(FEATURE_EXTENDS);
+    case BIAS_LATE_CLIENT: return features & ~rare;
+    case BIAS_LATE_RENEWAL:
+        return features & ~rare & ~bit(FEATURE_KEYLISTS) & ~bit(FEATURE_UNRENEWED) & ~bit(FEATURE_MAX_HOLD);
+    case BIAS_TOKENS:
+    case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
+    case BIAS_LOSS: return features & ~rare;
+    case BIAS_NESTS:
+        return (features & ~rare & ~bit(FEATURE_CLOSES)) | bit(FEATURE_OWNERS) | bit(FEATURE_INSIDE) |
+               bit(FEATURE_UNRENEWED) | bit(FEATURE_MAX_HOLD);
+    case BIAS_MEMBERS:
+    case BIAS_DEBTS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
+    case BIAS_TWINS: return (features & ~rare & ~bit(FEATURE_OWNERS)) | bit(FEATURE_NAMES);
+    case BIAS_CALM:
+    case BIAS_FROZEN:
+    case BIAS_ODD:
+    case BIAS_FARTHER:
+        return features & (bit(FEATURE_FENCING) | bit(FEATURE_PREFIX) | bit(FEATURE_REDISSON) | bit(FEATURE_LOG));
+    case BIAS_CROWD:
+    case BIAS_QUEUE:
+        return features & (bit(FEATURE_FENCING) | bit(FEATURE_PREFIX) | bit(FEATURE_REDISSON) | bit(FEATURE_PEERS));
+    case BIAS_LIVES:
+        return features | bit(FEATURE_FREES) | bit(FEATURE_CLOSES) | bit(FEATURE_INSIDE) | bit(FEATURE_OWNERS);
+    default: return features;
+    }
+}
+
+/* Some runs have few features, some have most. */
+static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bias)
+{
+    static const uint8_t rare[] = {
+        [FEATURE_REDISSON] = 4,  [FEATURE_ALL] = 6,    [FEATURE_PEERS] = 6,    [FEATURE_COLD] = 12,
+        [FEATURE_BOOTSTRAP] = 8, [FEATURE_CLOSES] = 3, [FEATURE_LATE_LOOP] = 4};
+    uint32_t one_in = (uint32_t)rng_between(rng, 1, 4);
+
+    for (uint32_t i = 0; i < FEATURES; i++) {
+        uint32_t of = i < sizeof(rare) && rare[i] != 0 ? rare[i] : one_in;
+
+        if (rng_one_in(rng, of)) plan->features |= 1u << i;
+    }
+    plan->features = bend_features(plan->features, bias);
+    /* A peer writes strings. */
+    if (plan_has(plan, FEATURE_REDISSON)) plan->features &= ~bit(FEATURE_PEERS);
+    if (plan_has(plan, FEATURE_COLD)) plan->features &= ~bit(FEATURE_BOOTSTRAP);
+}
+
+/* ---- the shape ---- */
+
+static void draw_shape(struct plan *plan, struct rng *rng)
+{
+    static const uint8_t servers[] = {3, 3, 3, 3, 4, 5, 5, 5, 7};
+    static const uint32_t leases_ms[] = {200, 200, 250, 300, 400, 500, 800, 1000, 3000, 10000};
+
+    plan->n_servers = servers[rng_below(rng, sizeof(servers))];
+    if (rng_one_in(rng, 24)) plan->n_servers = (uint32_t)rng_between(rng, 1, 2);
+    plan->n_keys = (uint32_t)(rng_one_in(rng, 2) ? 1 : rng_between(rng, 1, PLAN_KEYS_MAX));
+    plan->n_machines = (uint32_t)rng_between(rng, 1, 4);
+    if (rng_one_in(rng, 8)) plan->n_machines = 5;
+    plan->lease_ms = leases_ms[rng_below(rng, 10)];
+    plan->max_lease_ms = (uint32_t)(plan->lease_ms * rng_between(rng, 2, 4));
+    if (plan->max_lease_ms > 30000) plan->max_lease_ms = 30000;
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 3, 8);
+    if (plan->active_us > 40000 * MS) plan->active_us = 40000 * MS;
+    plan->late_us = plan->lease_ms * MS * rng_between(rng, 1, 8) / 4;
+    plan->service_us = rng_one_in(rng, 4) ? (uint32_t)rng_between(rng, 5, 50) : 2;
+    plan->split_one_in = rng_one_in(rng, 6) ? (uint32_t)rng_between(rng, 1, 8) : 0;
+    plan->outside = rng_one_in(rng, 8);
     plan->counters_void = plan->outside && rng_one_in(rng, 2);
+    plan->no_info = rng_one_in(rng, 12);
+    plan->n_actors = (uint32_t)rng_between(rng, 2, 6);
+    if (rng_one_in(rng, 6)) plan->n_actors = (uint32_t)rng_between(rng, 6, 16);
 }
 
 static void bend_calm(struct plan *plan, struct rng *rng)
 {
     static const uint8_t contenders[] = {2, 3, 10, 30};
 
-    plan->n_nodes = rng_one_in(rng, 2) ? 3 : 5;
-    plan->quorum = plan->n_nodes / 2 + 1;
+    plan->n_servers = rng_one_in(rng, 2) ? 3 : 5;
     plan->n_keys = 1;
-    plan->n_clients = plan->n_locks = contenders[plan->seed % 4];
-    plan->base_lease_us = 500 * MS;
-    plan->max_lease_us = 2 * plan->base_lease_us;
-    plan->active_us = 3 * plan->base_lease_us;
-    plan->stall_us = 2 * plan->active_us;
-    plan->near_us = 0;
+    plan->n_machines = plan->n_actors = contenders[rng_below(rng, rng_one_in(rng, 8) ? 4 : 3)];
+    plan->lease_ms = 500;
+    plan->max_lease_ms = 2 * plan->lease_ms;
+    plan->active_us = 3 * MS * plan->lease_ms;
     plan->service_us = 2;
-    plan->cold = plan->long_extends = false;
+    plan->split_one_in = 0;
     plan->turns = plan->calm = true;
 }
 
-static void bend_many(struct plan *plan, struct rng *rng, uint32_t least, uint32_t leases)
+static void bend_many(struct plan *plan, struct rng *rng, uint32_t least, uint32_t most)
 {
     plan->n_keys = 1;
-    plan->n_clients = plan->n_locks = (uint32_t)rng_between(rng, least, PLAN_CLIENTS_MAX);
-    plan->base_lease_us = rng_between(rng, 100, 200) * MS;
-    plan->max_lease_us = 2 * plan->base_lease_us;
-    plan->active_us = leases * plan->base_lease_us;
-    plan->near_us = 0;
-    plan->cold = false;
+    plan->n_machines = plan->n_actors = (uint32_t)rng_between(rng, least, most);
+    plan->lease_ms = (uint32_t)rng_between(rng, 200, 300);
+    plan->max_lease_ms = 2 * plan->lease_ms;
+    plan->active_us = plan->lease_ms * MS;
+}
+
+static void bend_flood(struct plan *plan, struct rng *rng)
+{
+    plan->n_flood = (uint32_t)rng_between(rng, 100, 3000);
+    plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
+    plan->lease_ms = (uint32_t)rng_between(rng, 5, 30) * 1000;
+    plan->max_lease_ms = 30000;
+    plan->active_us = plan->lease_ms * MS / 2;
+}
+
+static void bend_members(struct plan *plan, struct rng *rng)
+{
+    if (plan->lease_ms > 1000) plan->lease_ms = 500;
+    plan->max_lease_ms = (uint32_t)(plan->lease_ms * rng_between(rng, 2, 4));
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 12, 24);
+}
+
+/* What was not released is still there in the end. */
+static void bend_debts(struct plan *plan, struct rng *rng)
+{
+    plan->lease_ms = (uint32_t)rng_between(rng, 10, 20) * 1000;
+    plan->max_lease_ms = 30000;
+    plan->pace_us = rng_between(rng, 10, 100) * MS;
+    plan->active_us = plan->pace_us * rng_between(rng, 4, 16);
+}
+
+static void bend_nests(struct plan *plan, struct rng *rng)
+{
+    plan->n_keys = plan->n_machines = 1;
+    plan->n_actors = (uint32_t)rng_between(rng, 4, 10);
+    plan->lease_ms = (uint32_t)rng_between(rng, 200, 400);
+    plan->max_lease_ms = 4 * plan->lease_ms;
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 3, 8);
+}
+
+static void bend_reconnects(struct plan *plan, struct rng *rng)
+{
+    plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
+    plan->n_actors = (uint32_t)rng_between(rng, 8, 16);
+    plan->n_keys = PLAN_KEYS_MAX;
+    plan->n_flood = (uint32_t)rng_between(rng, 10, 40);
+    plan->lease_ms = 400;
+    plan->max_lease_ms = 2 * plan->lease_ms;
+    plan->active_us = 1500 * MS;
+    plan->service_us = 100;
+}
+
+/* What is to come too late is often on its way: a long one, in a short lease. */
+static void bend_far(struct plan *plan, struct rng *rng)
+{
+    plan->lease_ms = (uint32_t)rng_between(rng, 200, 400);
+    plan->max_lease_ms = plan->lease_ms * (uint32_t)rng_between(rng, 2, 4);
+    plan->active_us = plan->lease_ms * MS * rng_between(rng, 4, 8);
+    plan->late_us = plan->lease_ms * MS * rng_between(rng, 1, 8) / 4;
+    plan->far = true;
 }
 
 static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
@@ -104,252 +209,298 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
     if (bias == BIAS_NONE) return;
     plan->outside = plan->counters_void = false;
     switch (bias) {
-    case BIAS_LATE_EXECUTION: plan->long_extends = true; break;
-    case BIAS_LOSS:
-    case BIAS_TOKENS_LOST:
-        if (plan->guard == PLAN_GUARD_OFF) plan->guard = PLAN_GUARD_CONNECTION;
-        plan->active_us = plan->base_lease_us * rng_between(rng, 8, 16);
+    case BIAS_LATE_EXECUTION:
+        if (!rng_one_in(rng, 4)) bend_far(plan, rng);
         break;
+    case BIAS_LATE_RENEWAL:
+        bend_far(plan, rng);
+        plan->n_keys = (uint32_t)rng_between(rng, 3, PLAN_KEYS_MAX);
+        plan->n_actors = (uint32_t)rng_between(rng, 5, 8);
+        break;
+    case BIAS_LOSS:
+    case BIAS_TOKENS_LOST: plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16); break;
     case BIAS_TWINS:
-        plan->guard = PLAN_GUARD_CONNECTION;
-        plan->n_nodes = 3;
-        plan->quorum = 2;
+        plan->n_servers = 3;
+        plan->n_keys = 1;
+        plan->n_machines = (uint32_t)rng_between(rng, 2, 4);
         break;
     case BIAS_TOKENS:
+        bend_far(plan, rng);
         plan->keeps_counters = true;
-        plan->n_nodes = 3;
-        plan->quorum = 2;
+        plan->n_servers = 3;
         plan->n_keys = 1;
-        plan->n_clients = plan->n_locks = (uint32_t)rng_between(rng, 3, 4);
-        plan->max_lease_us = 4 * plan->base_lease_us;
-        plan->active_us = plan->base_lease_us * rng_between(rng, 8, 16);
+        plan->n_machines = (uint32_t)rng_between(rng, 3, 4);
+        plan->n_actors = plan->n_machines;
+        plan->max_lease_ms = 4 * plan->lease_ms;
+        plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16);
         break;
     case BIAS_CROWD:
-        bend_many(plan, rng, 20, 1);
+        bend_many(plan, rng, 20, PLAN_MACHINES_MAX);
         plan->service_us = 1000;
+        plan->turns = true;
         break;
     case BIAS_QUEUE:
-        bend_many(plan, rng, 10, 4);
+        bend_many(plan, rng, 8, 16);
         plan->turns = true;
         break;
     case BIAS_CALM:
     case BIAS_FROZEN:
     case BIAS_ODD: bend_calm(plan, rng); break;
+    case BIAS_FARTHER:
+        bend_calm(plan, rng);
+        plan->n_machines = plan->n_actors = 10;
+        break;
+    case BIAS_LIVENESS: plan->turns = true; break;
     case BIAS_OUTSIDE:
         plan->outside = true;
         plan->counters_void = rng_one_in(rng, 2);
         break;
+    case BIAS_FLOOD: bend_flood(plan, rng); break;
+    case BIAS_MEMBERS: bend_members(plan, rng); break;
+    case BIAS_RECONNECTS: bend_reconnects(plan, rng); break;
+    case BIAS_LIVES:
+        plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
+        plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
+        break;
+    case BIAS_DEBTS: bend_debts(plan, rng); break;
+    case BIAS_NESTS: bend_nests(plan, rng); break;
     default: break;
     }
-    if (bias == BIAS_TOKENS || bias == BIAS_TOKENS_LOST) {
-        plan->fencing = true;
-        plan->mixed = false;
+}
+
+/* ---- clients ---- */
+
+static void draw_clients(struct plan *plan, struct rng *rng, enum plan_bias bias)
+{
+    static const uint8_t guards[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_CONNECTION,
+                                     QUORLOCK_GUARD_STRICT};
+    uint8_t guard = guards[rng_below(rng, 4)];
+    bool mixed = rng_one_in(rng, 4);
+
+    if (guard == QUORLOCK_GUARD_OFF &&
+        (bias == BIAS_LOSS || bias == BIAS_TOKENS_LOST || bias == BIAS_TWINS || bias == BIAS_MEMBERS)) {
+        guard = QUORLOCK_GUARD_CONNECTION;
     }
-}
-
-static int64_t draw_error(struct rng *rng, uint64_t most_us)
-{
-    return (int64_t)rng_between(rng, 0, 2 * most_us) - (int64_t)most_us;
-}
-
-/*
- * Wall clocks. Tokens of a node that lost its counter rise by them alone: clients are right to within half a
- * max_lease, nodes are not behind by a whole one (the floor is clamped by their clocks). Where counters are
- * lost without a quarantine, only clocks that are right can help.
- */
-static void draw_walls(struct plan *plan, struct rng *rng)
-{
-    for (uint32_t i = 0; i < plan->n_clients; i++) {
+    if (guard == QUORLOCK_GUARD_OFF) plan->features &= ~(bit(FEATURE_COLD) | bit(FEATURE_BOOTSTRAP));
+    if (guard == QUORLOCK_GUARD_OFF) plan->no_info = false;
+    plan->n_clients = plan->n_machines;
+    for (uint32_t i = 0; i < PLAN_CLIENTS_MAX; i++) {
         struct plan_client *client = &plan->clients[i];
+        bool pair = rng_one_in(rng, 2);
 
-        client->wall_error_us = draw_error(rng, plan->max_lease_us / 100 * 45);
-        if (!plan->keeps_counters && rng_one_in(rng, 3)) client->wall_error_us /= 16;
-        if (plan->counters_void) client->wall_error_us = 0;
-    }
-    for (uint32_t i = 0; i < plan->n_nodes; i++) {
-        int64_t error_us = draw_error(rng, plan->max_lease_us / 100 * 30);
-
-        if (rng_one_in(rng, 4)) error_us = (int64_t)rng_between(rng, 0, 1u << 31) * 10;
-        plan->node_offset_us[i] = (uint64_t)((int64_t)PLAN_EPOCH_US + error_us);
-    }
-}
-
-/* Client and node together stay within the allowed rate error, at its very edge in half of the runs: slow
- * clients and fast nodes are what hurts. */
-static void draw_clocks(struct plan *plan, struct rng *rng)
-{
-    uint64_t drift_ppm = plan->drift_ppm;
-    int32_t for_client = (int32_t)rng_below(rng, drift_ppm - drift_ppm * drift_ppm / 1000000 - 2);
-    /* By a client that is slow by c, a node that is fast by f is fast by (c + f) / (1 - c). */
-    int32_t for_node = (int32_t)(drift_ppm - drift_ppm * (uint64_t)for_client / 1000000) - for_client - 1;
-    bool edge = rng_one_in(rng, 2);
-
-    for (uint32_t i = 0; i < plan->n_clients; i++) {
-        struct plan_client *client = &plan->clients[i];
-
-        client->offset_us = rng_between(rng, 1, 1u << 31) * 100;
-        client->rate_ppm = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_client) - for_client;
-        if (edge && !rng_one_in(rng, 4)) client->rate_ppm = -for_client;
-    }
-    for (uint32_t i = 0; i < plan->n_nodes; i++) {
-        plan->node_rate_ppm[i] = (int32_t)rng_between(rng, 0, 2 * (uint64_t)for_node) - for_node;
-        if (edge && !rng_one_in(rng, 4)) plan->node_rate_ppm[i] = for_node;
-        plan->delay_us[i] = (uint32_t)rng_between(rng, 40, 1500);
-        /* A round trip takes a quarter of a node timeout: split votes are found out late. */
-        if (plan->near_us != 0) plan->delay_us[i] = (uint32_t)plan->base_lease_us / 80;
-    }
-    if (plan->near_us != 0) plan->connect_timeout_us += plan->base_lease_us / 4;
-    draw_walls(plan, rng);
-}
-
-static void draw_lock(struct plan *plan, struct plan_lock *lock, struct rng *rng)
-{
-    struct core_config *config = &lock->config;
-    uint64_t lease_us = plan->base_lease_us;
-    uint64_t allowance_us;
-
-    if (rng_one_in(rng, 4)) lease_us = lease_us * rng_between(rng, 4, 8) / 4;
-    lease_us -= lease_us % MS;
-    allowance_us = validity_allowance_us(lease_us, plan->drift_ppm, PLAN_DRIFT_FIXED_US);
-    *config = (struct core_config){
-        .n_nodes = plan->n_nodes,
-        .quorum = plan->quorum,
-        .lease_us = lease_us,
-        .renew_us = lease_us / 3,
-        .wait_us = CORE_NEVER,
-        .max_hold_us = CORE_NEVER,
-        .node_timeout_us = lease_us / 10,
-        .drift_ppm = plan->drift_ppm,
-        .drift_fixed_us = PLAN_DRIFT_FIXED_US,
-        .fencing = plan->fencing && !(plan->mixed && rng_one_in(rng, 3)),
-    };
-    if (rng_one_in(rng, 3)) config->wait_us = rng_between(rng, PLAN_WAIT_MIN_US, 4 * lease_us);
-    if (rng_one_in(rng, 40)) config->wait_us = rng_between(rng, 1, PLAN_WAIT_MIN_US);
-    if (rng_one_in(rng, 5)) config->wait_us = 0;
-    if (rng_one_in(rng, 6)) config->renew_us = CORE_NEVER;
-    if (rng_one_in(rng, 8)) config->min_valid_us = lease_us / rng_between(rng, 2, 8);
-    if (rng_one_in(rng, 8)) config->max_hold_us = rng_between(rng, lease_us / 4, 4 * lease_us);
-    if (rng_one_in(rng, 8)) config->lost_margin_us = rng_between(rng, 2 * allowance_us, lease_us / 3);
-    /* What the options of the library allow: a renewal must be able to come in time. */
-    if (config->renew_us != CORE_NEVER) {
-        uint64_t margin_us = config->lost_margin_us != 0
-                                 ? config->lost_margin_us
-                                 : validity_lost_margin_us(lease_us, plan->drift_ppm, config->drift_fixed_us);
-
-        while (config->renew_us + 2 * config->node_timeout_us + margin_us > lease_us - allowance_us)
-            config->renew_us -= config->renew_us / 4;
-    }
-}
-
-static void draw_locks(struct plan *plan, struct rng *rng, enum plan_bias bias)
-{
-    static const uint32_t drifts_ppm[] = {10000, 10000, 1000, 30000};
-
-    plan->drift_ppm = drifts_ppm[rng_below(rng, 4)];
-    draw_clocks(plan, rng);
-    for (uint32_t i = 0; i < plan->n_locks; i++) {
-        struct plan_lock *lock = &plan->locks[i];
-
-        lock->client = (uint8_t)(i < plan->n_clients ? i : rng_below(rng, plan->n_clients));
-        lock->key = (uint8_t)rng_below(rng, plan->n_keys);
-        draw_lock(plan, lock, rng);
-        /* Nothing but extends by hand: a lease that one of them lost is not mended by the next renewal. */
-        if (bias == BIAS_LATE_EXECUTION && !rng_one_in(rng, 3)) lock->config.renew_us = CORE_NEVER;
-        if (bias == BIAS_CROWD || plan->turns) {
-            lock->config.wait_us = CORE_NEVER;
-            lock->config.min_valid_us = 0;
+        client->machine = (uint8_t)(i < plan->n_machines ? i : i - plan->n_machines);
+        client->policy = plan_has(plan, FEATURE_ALL) && !(mixed && pair) ? QUORLOCK_ALL : QUORLOCK_MAJORITY;
+        client->guard = guard == QUORLOCK_GUARD_CONNECTION && mixed && pair ? QUORLOCK_GUARD_STRICT : guard;
+        client->reconnect_min_ms = (uint32_t)rng_between(rng, 1, 50);
+        /* In long runs less often: a server that loads for long is asked again and again. */
+        client->reconnect_max_ms = client->reconnect_min_ms + (uint32_t)rng_between(rng, 1, 500) + plan->lease_ms / 20;
+        client->node_timeout_ms =
+            rng_one_in(rng, 3) && !plan->far ? (uint32_t)rng_between(rng, plan->lease_ms / 12, plan->lease_ms / 10) : 0;
+        if (bias == BIAS_TWINS) client->reconnect_max_ms = client->reconnect_min_ms + plan->lease_ms / 8;
+        if (plan_has(plan, FEATURE_PAIRS) && pair && i < plan->n_machines && plan->n_clients < 2 * plan->n_machines &&
+            plan->n_clients < 8) {
+            plan->n_clients++;
         }
-        if (plan->calm) lock->config.max_hold_us = CORE_NEVER;
-        /* A lock that waits asks the arbiter first, and grants are orderly: here they must not be. */
-        if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(rng, 3)) lock->config.wait_us = 0;
     }
 }
 
 /* Clients that all list one server twice do no harm together; some beside others do. */
 static void draw_twins(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
-    uint8_t instead = (uint8_t)rng_below(rng, plan->n_nodes);
-    uint8_t twin = (uint8_t)((instead + rng_between(rng, 1, plan->n_nodes - 1)) % plan->n_nodes);
+    uint8_t instead = (uint8_t)rng_below(rng, plan->n_servers);
+    uint8_t twin =
+        (uint8_t)((instead + (plan->n_servers > 1 ? rng_between(rng, 1, plan->n_servers - 1) : 0)) % plan->n_servers);
 
-    if (bias != BIAS_TWINS && (bias != BIAS_NONE || !rng_one_in(rng, 16))) return;
-    /* The one thing that it is found out by comes with the guard. */
-    if (plan->guard == PLAN_GUARD_OFF) return;
+    if (bias != BIAS_TWINS && (bias != BIAS_NONE || !rng_one_in(rng, 24))) return;
+    /* The one thing that it is found out by comes with the guard, and the second address is a name. */
+    if (plan->clients[0].guard == QUORLOCK_GUARD_OFF || plan->n_servers < 3) return;
     for (uint32_t i = 0; i < plan->n_clients; i++) {
         plan->clients[i].twins = i == 0 || (i > 1 && rng_one_in(rng, 2));
         plan->clients[i].twin = twin;
         plan->clients[i].twin_instead = instead;
+        /* Its second connection to that server ends each time. */
+        if (bias == BIAS_NONE) plan->clients[i].reconnect_max_ms += 500;
     }
+}
+
+/* ---- actors ---- */
+
+static uint32_t allowance_ms(const struct plan *plan, uint32_t lease_ms)
+{
+    return (lease_ms * (plan->drift_ppm / 100) + 9999) / 10000 + 2;
+}
+
+/* What the options of the library allow: a renewal must be able to come in time. */
+static void fit_schedule(const struct plan *plan, const struct plan_client *client, struct quorlock_options *options)
+{
+    uint32_t allowance = allowance_ms(plan, options->lease_ms);
+    uint32_t useful = options->lease_ms - allowance;
+    uint32_t margin = options->lost_margin_ms;
+
+    if (margin == 0) margin = 2 * allowance > 10 ? 2 * allowance : 10;
+    if (options->renew_ms == QUORLOCK_RENEW_NEVER) return;
+    if (options->renew_ms == 0) options->renew_ms = options->lease_ms / 3;
+    while (options->renew_ms > 1 && options->renew_ms + 2 * (client->node_timeout_ms + 1) + margin + 2 > useful)
+        options->renew_ms -= options->renew_ms / 4 + 1;
+}
+
+static void draw_options(const struct plan *plan, const struct plan_client *client, struct quorlock_options *options,
+                         struct rng *rng)
+{
+    uint32_t lease_ms = plan->lease_ms;
+    bool draws[10];
+
+    for (uint32_t i = 0; i < 10; i++) draws[i] = rng_one_in(rng, 4);
+    if (draws[0]) lease_ms = (uint32_t)(lease_ms * rng_between(rng, 4, 8) / 4);
+    if (lease_ms > plan_shorter_max_lease_ms(plan)) lease_ms = plan_shorter_max_lease_ms(plan);
+    *options = (struct quorlock_options){.size = sizeof(*options), .lease_ms = lease_ms};
+    options->wait_ms = QUORLOCK_WAIT_FOREVER;
+    if (plan_has(plan, FEATURE_BOUNDS) && draws[1])
+        options->wait_ms = (uint32_t)rng_between(rng, PLAN_WAIT_MIN_MS, 4ull * lease_ms);
+    if (plan_has(plan, FEATURE_BOUNDS) && draws[2] && draws[3])
+        options->wait_ms = (uint32_t)rng_between(rng, 1, PLAN_WAIT_MIN_MS);
+    if (plan_has(plan, FEATURE_TRIES) && draws[4]) options->wait_ms = 0;
+    if (plan_has(plan, FEATURE_UNRENEWED) && draws[5]) options->renew_ms = QUORLOCK_RENEW_NEVER;
+    if (plan_has(plan, FEATURE_MIN_VALID) && draws[6])
+        options->min_valid_ms = lease_ms / (uint32_t)rng_between(rng, 2, 8);
+    if (plan_has(plan, FEATURE_MAX_HOLD) && draws[7])
+        options->max_hold_ms = (uint32_t)rng_between(rng, lease_ms / 4, 4ull * lease_ms);
+    if (plan_has(plan, FEATURE_MARGINS) && draws[8])
+        options->lost_margin_ms = (uint32_t)rng_between(rng, 2ull * allowance_ms(plan, lease_ms), lease_ms / 4);
+    options->fencing = plan_has(plan, FEATURE_FENCING);
+    if (plan_has(plan, FEATURE_FENCING) && plan->bias == BIAS_NONE && draws[9]) options->fencing = 0;
+    fit_schedule(plan, client, options);
+}
+
+static uint8_t draw_keys(const struct plan *plan, struct rng *rng)
+{
+    uint32_t n = (uint32_t)rng_between(rng, 1, 4);
+    bool several = rng_one_in(rng, 2);
+    uint8_t keys = (uint8_t)(1u << rng_below(rng, plan->n_keys));
+
+    for (uint32_t i = 1; i < n; i++) {
+        uint8_t more = (uint8_t)(1u << rng_below(rng, plan->n_keys));
+
+        if (several && plan_has(plan, FEATURE_KEYLISTS)) keys |= more;
+    }
+    return keys;
+}
+
+static void draw_actors(struct plan *plan, uint64_t seed, enum plan_bias bias)
+{
+    if (plan->n_actors < plan->n_clients) plan->n_actors = plan->n_clients;
+    for (uint32_t i = 0; i < plan->n_actors; i++) {
+        struct plan_actor *actor = &plan->actors[i];
+        struct rng rng;
+        bool owned;
+
+        rng_seed(&rng, seed, 1000 + i);
+        actor->client = (uint8_t)(i < plan->n_clients ? i : rng_below(&rng, plan->n_clients));
+        actor->keys = draw_keys(plan, &rng);
+        owned = rng_one_in(&rng, 2) || bias == BIAS_NESTS;
+        if (owned && plan_has(plan, FEATURE_OWNERS))
+            actor->owner = (uint8_t)rng_between(&rng, 1, bias == BIAS_LIVES || bias == BIAS_NESTS ? 1 : 2);
+        /* One owner nests the same list only. */
+        for (uint32_t k = 0; k < i && actor->owner != 0; k++) {
+            const struct plan_actor *other = &plan->actors[k];
+
+            if (other->client == actor->client && other->owner == actor->owner) actor->keys = other->keys;
+        }
+        draw_options(plan, &plan->clients[actor->client], &actor->options, &rng);
+        if (bias == BIAS_LATE_EXECUTION && !rng_one_in(&rng, 3)) actor->options.renew_ms = QUORLOCK_RENEW_NEVER;
+        if (bias == BIAS_CROWD || plan->turns) {
+            actor->options.wait_ms = QUORLOCK_WAIT_FOREVER;
+            actor->options.min_valid_ms = actor->options.max_hold_ms = 0;
+        }
+        /* A lock that waits asks the arbiter first, and grants are orderly: here they must not be. */
+        if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(&rng, 3)) actor->options.wait_ms = 0;
+    }
+}
+
+/* ---- faults ---- */
+
+static bool all_strict(const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_clients; i++) {
+        if (plan->clients[i].guard != QUORLOCK_GUARD_STRICT) return false;
+    }
+    return true;
+}
+
+static bool loses_memory(enum plan_fault_kind kind)
+{
+    return kind == FAULT_CRASH_EMPTY || kind == FAULT_CRASH_OLD || kind == FAULT_PROMOTE || kind == FAULT_FLIP ||
+           kind == FAULT_FLIP_LIVE || kind == FAULT_FLUSH;
 }
 
 /* May this plan have a fault of that kind? */
 static bool allows(const struct plan *plan, enum plan_fault_kind kind)
 {
-    bool guarded = plan->guard != PLAN_GUARD_OFF;
-    bool covered = false;
+    bool covered = plan->clients[0].guard != QUORLOCK_GUARD_OFF;
 
     switch (kind) {
-    case FAULT_CRASH_EMPTY:
-    case FAULT_PROMOTE:
-    case FAULT_FLIP: covered = guarded; break;
-    /* Fenced acquires look at the guard as strict ones do. */
-    case FAULT_FLUSH: covered = plan->guard == PLAN_GUARD_STRICT || (guarded && plan->fencing && !plan->mixed); break;
-    case FAULT_FLIP_LIVE: covered = plan->guard == PLAN_GUARD_STRICT; break;
-    case FAULT_BREAK:
+    case FAULT_FLUSH: covered = all_strict(plan); break;
+    case FAULT_FLIP_LIVE: covered = all_strict(plan) && !plan->no_info; break;
     case FAULT_STEP_FORWARD:
-    case FAULT_SUSPEND: return plan->outside;
+    case FAULT_PAUSE: return plan->outside;
+    case FAULT_BREAK: return plan->outside || plan->keys_void != 0;
     case FAULT_STEP_BACK: return !plan->counters_void;
-    default: return true;
+    case FAULT_LOOKUP:
+    case FAULT_MOVE: return plan_has(plan, FEATURE_NAMES);
+    case FAULT_RECONFIGURE: return covered && !plan->outside;
+    case FAULT_PEER_KEY: return plan_has(plan, FEATURE_PEERS);
+    case FAULT_ODD: return false; /* not among many: draw_odd */
+    default: break;
     }
-    /* Counters are lost: either the quarantine makes up for it, and no clock that steps can end that early, or
-     * nothing does. */
-    if (plan->keeps_counters) return false;
+    if (!loses_memory(kind)) return true;
+    /* Peers take the vote of a server that lost its memory. */
+    if (plan->keeps_counters || plan_has(plan, FEATURE_PEERS)) return false;
     return plan->outside ? plan->counters_void : covered;
 }
 
+#define OF(...)                                                                                                        \
+    {                                                                                                                  \
+        __VA_ARGS__, FAULT_KINDS                                                                                       \
+    }
+
+/* What the bias has most of. */
+static const enum plan_fault_kind bent[BIASES][8] = {
+    [BIAS_LATE_EXECUTION] = OF(FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_SLOW),
+    [BIAS_LATE_CLIENT] = OF(FAULT_STALL_CALLBACK, FAULT_STALL, FAULT_STALL_CLOCK, FAULT_STALL_SEND, FAULT_SUSPEND),
+    [BIAS_LATE_RENEWAL] = OF(FAULT_STALL, FAULT_SUSPEND, FAULT_STALL_CLOCK),
+    [BIAS_LOSS] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP, FAULT_CRASH_OLD),
+    [BIAS_TOKENS] =
+        OF(FAULT_FREEZE, FAULT_STALL_SEND, FAULT_STALL_SEND, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_RESET_LATE),
+    [BIAS_TOKENS_LOST] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP),
+    [BIAS_TWINS] = OF(FAULT_CUT_TO, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_FREEZE),
+    [BIAS_OUTSIDE] = OF(FAULT_STEP_FORWARD, FAULT_PAUSE, FAULT_FLUSH, FAULT_BREAK),
+    [BIAS_QUEUE] = OF(FAULT_MUTE, FAULT_MUTE, FAULT_PEER_KEY, FAULT_RESET),
+    [BIAS_LIVES] = OF(FAULT_KILL, FAULT_KILL_CALLBACK, FAULT_RESET, FAULT_STALL_CALLBACK),
+    [BIAS_MEMBERS] = OF(FAULT_RESET_LATE, FAULT_STALL, FAULT_CUT_TO, FAULT_CRASH_EMPTY, FAULT_KILL),
+    [BIAS_DEBTS] = OF(FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_LOADING, FAULT_BUSY, FAULT_BUSY, FAULT_MISCONF),
+    [BIAS_RECONNECTS] = OF(FAULT_RESET, FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_CRASH),
+    [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
+};
+
 static enum plan_fault_kind draw_bent(struct rng *rng, enum plan_bias bias)
 {
-    static const enum plan_fault_kind losses[] = {FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP};
-    static const enum plan_fault_kind cuts[] = {FAULT_CUT_TO, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_FREEZE};
-    static const enum plan_fault_kind outside[] = {FAULT_STEP_FORWARD, FAULT_SUSPEND, FAULT_FLUSH, FAULT_FLIP_LIVE};
+    uint64_t n = 0;
 
-    switch (bias) {
-    case BIAS_LATE_EXECUTION:
-        if (rng_one_in(rng, 2)) return FAULT_RESET_LATE;
-        if (rng_one_in(rng, 3)) return FAULT_SLOW;
-        break;
-    case BIAS_LATE_CLIENT:
-        if (rng_one_in(rng, 3)) return FAULT_PAUSE_CALLBACK;
-        if (rng_one_in(rng, 2)) return FAULT_PAUSE;
-        break;
-    case BIAS_LOSS:
-    case BIAS_TOKENS_LOST:
-        if (!rng_one_in(rng, 3)) return losses[rng_below(rng, 4)];
-        break;
-    case BIAS_TOKENS:
-        if (rng_one_in(rng, 3)) return FAULT_FREEZE;
-        if (!rng_one_in(rng, 4)) return FAULT_PAUSE_SEND;
-        break;
-    case BIAS_TWINS:
-        if (!rng_one_in(rng, 3)) return cuts[rng_below(rng, 4)];
-        break;
-    case BIAS_OUTSIDE:
-        if (rng_one_in(rng, 2)) return outside[rng_below(rng, 4)];
-        break;
-    default: break;
-    }
-    return FAULT_KINDS;
+    while (bent[bias][n] != FAULT_KINDS && bent[bias][n] != 0) n++;
+    return bent[bias][rng_below(rng, n)];
 }
 
-static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, enum plan_bias bias)
+static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, enum plan_bias bias, uint64_t swarm)
 {
     for (;;) {
-        enum plan_fault_kind kind = draw_bent(rng, bias);
+        enum plan_fault_kind kind = (enum plan_fault_kind)rng_below(rng, FAULT_KINDS);
 
-        /* That one is not among many: draw_odd. */
-        if (kind == FAULT_KINDS) kind = (enum plan_fault_kind)rng_below(rng, FAULT_ODD);
+        if (bias == BIAS_DEBTS || (bent[bias][1] != 0 && !rng_one_in(rng, 3))) {
+            kind = draw_bent(rng, bias);
+        } else if ((swarm >> kind & 1u) == 0 && !rng_one_in(rng, 32)) {
+            continue;
+        }
         if (!allows(plan, kind)) continue;
-        if (kind == FAULT_DEATH && !rng_one_in(rng, 3)) continue;
-        if ((kind == FAULT_DEATH_CALLBACK || kind == FAULT_DEATH_SEND) && !rng_one_in(rng, 3)) continue;
         return kind;
     }
 }
@@ -357,7 +508,7 @@ static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, 
 /* How long a fault lasts: around a lease is where the protocol is tender. */
 static uint64_t draw_length(const struct plan *plan, struct rng *rng)
 {
-    uint64_t lease_us = plan->base_lease_us;
+    uint64_t lease_us = plan->pace_us != 0 ? plan->pace_us : plan->lease_ms * MS;
 
     switch (rng_below(rng, 4)) {
     case 0: return rng_between(rng, 1, lease_us / 10);
@@ -367,135 +518,98 @@ static uint64_t draw_length(const struct plan *plan, struct rng *rng)
     }
 }
 
-static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
+static uint32_t draw_number(const struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     uint64_t n = 0;
 
-    if (plan->calm) return;
-    if (!rng_one_in(rng, 10)) n = rng_between(rng, 1, 6);
-    if (rng_one_in(rng, 3)) n = rng_between(rng, 7, 20);
-    if (rng_one_in(rng, 12)) n = rng_between(rng, 21, PLAN_FAULTS_MAX);
-    if (bias != BIAS_NONE) n = rng_between(rng, 8, PLAN_FAULTS_MAX);
-    if (bias == BIAS_CROWD) n = 0;
+    if (!rng_one_in(rng, 8)) n = rng_between(rng, 1, 6);
+    if (rng_one_in(rng, 3)) n = rng_between(rng, 7, 16);
+    if (rng_one_in(rng, 16)) n = rng_between(rng, 17, PLAN_FAULTS_MAX - 4);
+    if (bias != BIAS_NONE) n = rng_between(rng, 6, 32);
+    if (bias == BIAS_CROWD || plan->calm) n = 0;
+    if (bias == BIAS_MEMBERS) n = rng_one_in(rng, 3) ? 0 : rng_between(rng, 1, 10);
     if (bias == BIAS_QUEUE) n = rng_below(rng, 9);
-    plan->n_faults = (uint32_t)n;
+    if (bias == BIAS_DEBTS || bias == BIAS_NESTS) n = rng_between(rng, 1, 8);
+    if (bias == BIAS_FLOOD || bias == BIAS_LIVENESS) n = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1, 4);
+    return (uint32_t)n;
+}
+
+/* All together: a clock that is behind by a max_lease is no floor for tokens any more. */
+static void limit_back(struct plan *plan, struct plan_fault *fault)
+{
+    uint64_t most_us = plan_shorter_max_lease_ms(plan) * MS / 100 * 40;
+
+    if (fault->kind != FAULT_STEP_BACK) return;
+    if (fault->for_us > most_us - plan->back_us) fault->for_us = most_us - plan->back_us;
+    plan->back_us += fault->for_us;
+}
+
+static uint8_t first_void(const struct plan *plan)
+{
+    uint8_t key = 0;
+
+    while ((plan->keys_void >> key & 1u) == 0) key++;
+    return key;
+}
+
+/* A client that lists one server twice cannot reach the one that it lists beside. */
+static void cut_third(const struct plan *plan, struct plan_fault *fault)
+{
+    fault->machine = plan->clients[0].machine;
+    fault->server = (uint8_t)(3 - plan->clients[0].twin - plan->clients[0].twin_instead);
+}
+
+static void draw_faults(struct plan *plan, struct rng *rng, enum plan_bias bias)
+{
+    uint64_t swarm = rng_next(rng) | (rng_one_in(rng, 2) ? rng_next(rng) : 0);
+
+    if (rng_one_in(rng, 8)) plan->keys_void = (uint8_t)(1u << rng_below(rng, plan->n_keys));
+    if (bias != BIAS_NONE && bias != BIAS_LIVES) plan->keys_void = 0;
+    plan->n_faults = draw_number(plan, rng, bias);
     for (uint32_t i = 0; i < plan->n_faults; i++) {
         struct plan_fault *fault = &plan->faults[i];
 
-        fault->kind = draw_kind(plan, rng, bias);
+        fault->kind = draw_kind(plan, rng, bias, swarm);
         fault->at_us = rng_below(rng, plan->active_us);
         fault->for_us = draw_length(plan, rng);
-        fault->nth = (uint32_t)rng_between(rng, 1, 12);
-        if (fault->kind == FAULT_PAUSE_SEND || fault->kind == FAULT_DEATH_SEND) {
-            fault->nth = (uint32_t)rng_between(rng, 1, 48);
-        }
-        fault->client = (uint8_t)rng_below(rng, plan->n_clients);
-        fault->node = (uint8_t)rng_below(rng, plan->n_nodes);
-        fault->all = rng_one_in(rng, 2);
-        if (bias == BIAS_TWINS) fault->all = false;
-        if (fault->kind == FAULT_STEP_BACK) {
-            uint64_t most_us = plan->max_lease_us / 100 * 40;
-
-            /* All together: a clock that is behind by a max_lease is no floor for tokens any more. */
-            if (fault->for_us > most_us - plan->back_us) fault->for_us = most_us - plan->back_us;
-            plan->back_us += fault->for_us;
-        }
-    }
-    for (uint32_t i = 0; i < plan->n_nodes - plan->quorum && bias != BIAS_CROWD && bias != BIAS_QUEUE; i++) {
-        if (rng_one_in(rng, 8)) plan->node_gone[rng_below(rng, plan->n_nodes)] = true;
+        fault->nth = (uint32_t)rng_between(rng, 1, rng_one_in(rng, 2) ? 4 : 48);
+        fault->machine = (uint8_t)rng_below(rng, plan->n_machines);
+        fault->server = (uint8_t)rng_below(rng, plan->n_servers);
+        fault->key = (uint8_t)rng_below(rng, plan->n_keys);
+        fault->all = rng_one_in(rng, 2) && bias != BIAS_TWINS;
+        if (fault->kind == FAULT_BREAK && !plan->outside) fault->key = first_void(plan);
+        if (bias == BIAS_TWINS && rng_one_in(rng, 2)) cut_third(plan, fault);
+        if (loses_memory(fault->kind)) plan->loses_memory = true;
+        /* A server without a guard is theirs who come first, and there are clients of two sets. */
+        if (loses_memory(fault->kind) && plan->changes) fault->server = 0;
+        limit_back(plan, fault);
     }
 }
 
-/* The order of arbiters, the same for all locks of a key. */
-static void draw_arbiters(struct plan *plan, struct rng *rng)
+/* ---- situations ---- */
+
+/* Not where contention matters most: who is not told comes late. */
+static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
-    uint8_t order[PLAN_KEYS_MAX][PLAN_NODES_MAX];
+    static const uint16_t permille[] = {0, 0, 0, 0, 50, 300, 1000};
 
-    for (uint32_t key = 0; key < PLAN_KEYS_MAX; key++) {
-        uint32_t first = (uint32_t)rng_below(rng, plan->n_nodes);
-
-        for (uint32_t i = 0; i < plan->n_nodes; i++) order[key][i] = (uint8_t)((first + i) % plan->n_nodes);
-    }
-    for (uint32_t i = 0; i < plan->n_locks; i++) {
-        memcpy(plan->locks[i].config.arbiters, order[plan->locks[i].key], plan->n_nodes);
-    }
+    if (bias == BIAS_NONE || bias == BIAS_QUEUE || bias == BIAS_LIVENESS)
+        plan->lost_permille = permille[rng_below(rng, 7)];
 }
 
-/* One node of those that a quorum can do without. */
-static void freeze_for_good(struct plan *plan, uint8_t node, uint64_t at_us)
-{
-    plan->faults[plan->n_faults++] =
-        (struct plan_fault){.kind = FAULT_FREEZE, .at_us = at_us, .for_us = 1u << 31, .node = node, .for_ever = true};
-}
-
-static void draw_waiting(struct plan *plan, struct rng *rng, enum plan_bias bias)
-{
-    static const uint32_t lost_permille[] = {0, 0, 0, 0, 50, 300, 1000};
-
-    draw_arbiters(plan, rng);
-    if (plan->calm) {
-        uint32_t delay_us = (uint32_t)rng_between(rng, 300, 700);
-
-        for (uint32_t i = 0; i < plan->n_nodes; i++) plan->delay_us[i] = delay_us;
-        plan->round_trip_us = 2 * delay_us + plan->service_us;
-        plan->requests_most = CALM_REQUESTS + CALM_REQUESTS_EACH * plan->n_locks;
-        plan->handover_most_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
-        if (bias == BIAS_FROZEN) {
-            freeze_for_good(plan, plan->locks[0].config.arbiters[0], plan->active_us / 8);
-        }
-        return;
-    }
-    plan->lost_permille = lost_permille[rng_below(rng, 7)];
-    if (rng_one_in(rng, bias == BIAS_QUEUE ? 2 : 8)) {
-        for (uint32_t i = 0; i < plan->n_locks; i++) plan->locks[i].peer = rng_one_in(rng, 2);
-    }
-    if (bias == BIAS_QUEUE && plan->quorum < plan->n_nodes && rng_one_in(rng, 2)) {
-        freeze_for_good(plan, (uint8_t)rng_below(rng, plan->n_nodes), rng_below(rng, plan->active_us));
-    }
-}
-
-static uint32_t nodes_out_for_good(const struct plan *plan)
-{
-    bool out[PLAN_NODES_MAX] = {false};
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < plan->n_faults; i++) {
-        if (plan->faults[i].for_ever) out[plan->faults[i].node] = true;
-    }
-    for (uint32_t i = 0; i < plan->n_nodes; i++) n += out[i] || plan->node_gone[i];
-    return n;
-}
-
-/* On a node that a quorum can do without, beside those that are out for good. */
-static void draw_odd(struct plan *plan, struct rng *rng, enum plan_bias bias)
-{
-    struct plan_fault *fault = &plan->faults[plan->n_faults];
-    bool wanted = bias == BIAS_ODD || ((bias == BIAS_NONE || bias == BIAS_QUEUE) && rng_one_in(rng, 8));
-
-    if (!wanted || plan->n_faults == PLAN_FAULTS_MAX) return;
-    if (nodes_out_for_good(plan) >= plan->n_nodes - plan->quorum) return;
-    *fault = (struct plan_fault){.kind = FAULT_ODD,
-                                 .at_us = rng_below(rng, plan->active_us),
-                                 .for_us = 1u << 31,
-                                 .node = (uint8_t)rng_below(rng, plan->n_nodes),
-                                 .nth = (uint32_t)rng_below(rng, plan->n_keys),
-                                 .for_ever = true};
-    plan->n_faults++;
-    if (bias != BIAS_ODD) return;
-    fault->node = plan->locks[0].config.arbiters[0];
-    fault->at_us = plan->active_us / 8;
-    /* Waiters have to find out by their polls. */
-    plan->handover_most_us = ODD_FOUND_US;
-}
-
-/* Now and then a situation of waiting. */
+/* Now and then a situation that takes long. */
 static enum plan_bias draw_situation(struct rng *rng)
 {
-    if (rng_one_in(rng, QUEUE_ONE_IN)) return BIAS_QUEUE;
-    return rng_one_in(rng, CALM_ONE_IN) ? BIAS_CALM : BIAS_NONE;
+    static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM,  BIAS_FROZEN,    BIAS_ODD,
+                                          BIAS_CROWD, BIAS_FLOOD, BIAS_RECONNECTS};
+    static const enum plan_bias some[] = {BIAS_LIVENESS, BIAS_LIVES,          BIAS_MEMORY,
+                                          BIAS_LOSS,     BIAS_LATE_EXECUTION, BIAS_MEMBERS};
+
+    if (rng_one_in(rng, 60)) return rare[rng_below(rng, 7)];
+    return rng_one_in(rng, 4) ? some[rng_below(rng, 6)] : BIAS_NONE;
 }
 
-void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias)
+void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t without)
 {
     struct rng rng;
 
@@ -503,16 +617,27 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias)
     if (bias == BIAS_NONE) bias = draw_situation(&rng);
     memset(plan, 0, sizeof(*plan));
     plan->seed = seed;
+    plan->bias = bias;
     rng_seed(&rng, seed, 1);
     draw_shape(plan, &rng);
-    draw_rules(plan, &rng);
     bend(plan, &rng, bias);
-    draw_locks(plan, &rng, bias);
+    rng_seed(&rng, seed, 10);
+    plan_draw_sets(plan, &rng);
+    rng_seed(&rng, seed, 8);
+    draw_features(plan, &rng, bias);
+    plan->features &= ~without;
+    rng_seed(&rng, seed, 9);
+    draw_clients(plan, &rng, bias);
+    plan_clocks(plan, &rng);
     draw_twins(plan, &rng, bias);
+    draw_actors(plan, seed, bias);
+    rng_seed(&rng, seed, 4);
+    plan_calm(plan, &rng);
     rng_seed(&rng, seed, 2);
     draw_faults(plan, &rng, bias);
-    rng_seed(&rng, seed, 4);
-    draw_waiting(plan, &rng, bias);
     rng_seed(&rng, seed, 7);
-    draw_odd(plan, &rng, bias);
+    plan_stays(plan, &rng);
+    plan_draw_change(plan, &rng);
+    rng_seed(&rng, seed, 10);
+    draw_lost(plan, &rng, bias);
 }

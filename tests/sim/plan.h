@@ -1,62 +1,115 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plan.h - what one run is made of: the world's shape and the faults, all drawn from one seed beforehand
+ * plan.h - what one run is made of: the world's shape, its users and its faults, drawn from one seed beforehand
  *
- * Faults are a list, so that a failing run can be tried again with some of them left out. Those inside of what
- * is promised may be in every plan; those outside only in plans that say so, where exclusion is not judged.
+ * Users and faults are lists and features are bits, so that a failing run can be tried again without some of them.
+ * Faults inside of what is promised may be in every plan; those outside only in plans that say so, where exclusion
+ * is not judged.
  */
-#ifndef QUORLOCK_SIM_PLAN_H
-#define QUORLOCK_SIM_PLAN_H
+#pragma once
 
+#include <quorlock/quorlock.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "../../src/core/core.h"
+#include <stdio.h>
 
 enum {
-    PLAN_NODES_MAX = 7,
+    PLAN_MACHINES_MAX = 30,
     PLAN_CLIENTS_MAX = 30,
-    PLAN_LOCKS_MAX = 32,
-    PLAN_KEYS_MAX = 2,
+    PLAN_SERVERS_MAX = 7,
+    PLAN_ACTORS_MAX = 48,
+    PLAN_KEYS_MAX = 6,
     PLAN_FAULTS_MAX = 48,
-    PLAN_WAIT_MIN_US = 40000, /* a lock that waits less may never be granted */
+    PLAN_WAIT_MIN_MS = 60, /* a lock that waits less may never be granted */
 };
 
-#define PLAN_DRIFT_FIXED_US UINT64_C(2000)
 /* What the wall clocks show when true time is 0, but for their errors. */
 #define PLAN_EPOCH_US UINT64_C(1700000000000000)
 
-/* Name in the trace and the totals. */
+/* What users do, and how; a run has some of it. Name and text for reports. */
+#define PLAN_FEATURE_MAP(X)                                                                                            \
+    X(FENCING, "fencing tokens")                                                                                       \
+    X(KEYLISTS, "locks of several keys")                                                                               \
+    X(OWNERS, "owners, whose holds nest")                                                                              \
+    X(EXTENDS, "extends")                                                                                              \
+    X(CANCELS, "cancels")                                                                                              \
+    X(FREES, "handles are freed in any state")                                                                         \
+    X(CLOSES, "clients are closed in any state")                                                                       \
+    X(INSIDE, "callbacks free, close and acquire")                                                                     \
+    X(MISUSES, "calls that must be refused")                                                                           \
+    X(READS, "inspect and examine")                                                                                    \
+    X(TRIES, "locks that try once")                                                                                    \
+    X(BOUNDS, "waits with a bound")                                                                                    \
+    X(UNRENEWED, "leases that are not renewed")                                                                        \
+    X(MIN_VALID, "grants that need a least validity")                                                                  \
+    X(MAX_HOLD, "holds with a bound")                                                                                  \
+    X(MARGINS, "losses that are told early")                                                                           \
+    X(NAMES, "servers have host names")                                                                                \
+    X(PREFIX, "a prefix of all keys")                                                                                  \
+    X(REDISSON, "locks are hashes")                                                                                    \
+    X(ALL, "all nodes must grant")                                                                                     \
+    X(PEERS, "plain peers")                                                                                            \
+    X(PAIRS, "two clients in a process")                                                                               \
+    X(LATE_LOOP, "the user's own callbacks take long")                                                                 \
+    X(BOOTSTRAP, "guards are made by a client")                                                                        \
+    X(COLD, "no node has a guard yet")                                                                                 \
+    X(LOG, "lines of the log are passed on")
+
+enum plan_feature {
+#define PLAN_FEATURE_ENUM(name, text) FEATURE_##name,
+    PLAN_FEATURE_MAP(PLAN_FEATURE_ENUM)
+#undef PLAN_FEATURE_ENUM
+        FEATURES
+};
+
 #define PLAN_FAULT_MAP(X)                                                                                              \
-    X(CRASH, "node crashes, keeps its memory")                                                                         \
-    X(CRASH_EMPTY, "node crashes, comes back empty")                                                                   \
-    X(PROMOTE, "a replica that fell behind takes the node's place")                                                    \
-    X(FLIP, "node turns replica and back, with older memory")                                                          \
+    X(CRASH, "server is killed, and comes back with its memory")                                                       \
+    X(CRASH_EMPTY, "server is killed, and comes back empty")                                                           \
+    X(CRASH_OLD, "server is killed, and comes back with older memory")                                                 \
+    X(VANISH, "server's host vanishes for a while")                                                                    \
+    X(PROMOTE, "a replica that fell behind takes the server's place")                                                  \
+    X(FLIP, "server turns replica and back, with older memory")                                                        \
     X(FLIP_LIVE, "the same, and no connection ends")                                                                   \
-    X(FLUSH, "FLUSHALL on a node")                                                                                     \
-    X(STEP_BACK, "node's clock steps back")                                                                            \
-    X(STEP_FORWARD, "node's clock steps forward")                                                                      \
-    X(FREEZE, "node stands still")                                                                                     \
-    X(CUT_TO, "one-way cut towards the node")                                                                          \
-    X(CUT_FROM, "one-way cut from the node")                                                                           \
-    X(RESET, "connection ends")                                                                                        \
-    X(RESET_LATE, "connection ends, what was sent executes later")                                                     \
+    X(FLUSH, "FLUSHALL on a server")                                                                                   \
+    X(STEP_BACK, "server's clock steps back")                                                                          \
+    X(STEP_FORWARD, "server's clock steps forward")                                                                    \
+    X(FREEZE, "server stands still")                                                                                   \
+    X(BUSY, "server runs a long script")                                                                               \
+    X(LOADING, "server is killed, and loads for long")                                                                 \
+    X(FULL, "server is out of memory")                                                                                 \
+    X(MISCONF, "server cannot save")                                                                                   \
+    X(MUTE, "server forbids PUBLISH")                                                                                  \
+    X(KILL_CLIENTS, "server ends all its connections")                                                                 \
+    X(FORGET_SCRIPTS, "server forgets its scripts")                                                                    \
+    X(ODD, "a key that is no lock's stays on a server for good")                                                       \
+    X(PEER_KEY, "a peer's key stands on a server")                                                                     \
+    X(MOVE, "server moves to another address")                                                                         \
+    X(CUT_TO, "one-way cut towards the server")                                                                        \
+    X(CUT_FROM, "one-way cut from the server")                                                                         \
+    X(RESET, "connections end")                                                                                        \
+    X(RESET_LATE, "connections end, what was sent executes later")                                                     \
     X(SLOW, "link is slow")                                                                                            \
-    X(PAUSE, "client stands still")                                                                                    \
-    X(PAUSE_CALLBACK, "client stands still before a callback")                                                         \
-    X(PAUSE_SEND, "client stands still before its bytes leave")                                                        \
-    X(SUSPEND, "client stands still, and its clock with it")                                                           \
-    X(DEATH, "client dies")                                                                                            \
-    X(DEATH_CALLBACK, "client dies before a callback")                                                                 \
-    X(DEATH_SEND, "client dies while its bytes leave")                                                                 \
-    X(REFUSE_WRITES, "node refuses to set keys")                                                                       \
-    X(REFUSE_ALL, "node refuses everything")                                                                           \
-    X(FORGET_SCRIPTS, "node forgets its scripts")                                                                      \
-    X(UNSENT, "client cannot queue a request")                                                                         \
-    X(UNSUBSCRIBE, "subscriber connections end")                                                                       \
-    X(LOSE_NOTICES, "notices of a node get lost")                                                                      \
-    X(BREAK, "an operator breaks the lock")                                                                            \
-    X(ODD, "a key that is no lock's stays on a node for good")
+    X(REFUSE, "connecting is refused")                                                                                 \
+    X(HANG, "connecting hangs")                                                                                        \
+    X(SPLIT, "bytes come in pieces")                                                                                   \
+    X(NARROW, "little is sent at a time")                                                                              \
+    X(LOOKUP, "host names do not resolve")                                                                             \
+    X(STALL, "machine stands still")                                                                                   \
+    X(STALL_CALLBACK, "machine stands still in a callback")                                                            \
+    X(STALL_CLOCK, "machine stands still at a look at the clock")                                                      \
+    X(STALL_SEND, "machine stands still before its bytes leave")                                                       \
+    X(SUSPEND, "machine is suspended")                                                                                 \
+    X(PAUSE, "machine stands still, and all its clocks with it")                                                       \
+    X(KILL, "process is killed")                                                                                       \
+    X(KILL_CALLBACK, "process is killed in a callback")                                                                \
+    X(KILL_CLOCK, "process is killed at a look at the clock")                                                          \
+    X(KILL_SEND, "process is killed while its bytes leave")                                                            \
+    X(KILL_HOST, "machine vanishes")                                                                                   \
+    X(NO_MEMORY, "machine is out of memory")                                                                           \
+    X(NO_DESCRIPTORS, "process is out of descriptors")                                                                 \
+    X(NO_RANDOM, "machine has no random bytes")                                                                        \
+    X(BREAK, "an operator breaks a lock")                                                                              \
+    X(RECONFIGURE, "an operator reconfigures the nodes")
 
 enum plan_fault_kind {
 #define PLAN_FAULT_ENUM(name, text) FAULT_##name,
@@ -67,92 +120,126 @@ enum plan_fault_kind {
 
 struct plan_fault {
     enum plan_fault_kind kind;
-    uint64_t at_us;
-    uint64_t for_us;
-    uint32_t nth; /* PAUSE_, DEATH_ of CALLBACK and SEND: at the nth opportunity of that client */
-    uint8_t client;
-    uint8_t node;
-    bool all;      /* CUT: every client's link to that node; RESET: all of that client's connections */
-    bool for_ever; /* FREEZE, ODD: beyond the time of faults */
+    uint64_t at_us, for_us;
+    uint32_t nth; /* of CALLBACK, CLOCK, SEND: at the nth opportunity of that machine after at_us */
+    uint8_t machine, server, key;
+    bool all;      /* of links: every machine's to that server, or that machine's to all servers */
+    bool for_ever; /* beyond the time of faults */
     bool left_out; /* by shrinking */
 };
 
 /* What the run is bent towards. A negative control needs the situation in which its rule matters. */
+#define PLAN_BIAS_MAP(X)                                                                                               \
+    X(NONE, "mixed")                                                                                                   \
+    X(LATE_EXECUTION, "connections end, what was sent executes late")                                                  \
+    X(LATE_CLIENT, "machines stand still where it hurts")                                                              \
+    X(LOSS, "servers lose their memory, under the guard")                                                              \
+    X(TOKENS, "fencing, by clients whose clocks differ")                                                               \
+    X(TOKENS_LOST, "fencing, and servers lose their counters")                                                         \
+    X(TWINS, "clients list one server twice")                                                                          \
+    X(CROWD, "many contenders, slow servers, no faults")                                                               \
+    X(OUTSIDE, "faults that nothing is promised under")                                                                \
+    X(QUEUE, "many contenders, lost notices, peers, one server frozen for good")                                       \
+    X(CALM, "contenders, steady links, no faults: how long does a hand-over take")                                     \
+    X(FROZEN, "the same, and one server freezes for good")                                                             \
+    X(ODD, "the same, and one server gets a key that is no lock's")                                                    \
+    X(LIVENESS, "faults that stay: a minority dead or cut one way, an odd key")                                        \
+    X(FLOOD, "thousands of locks at once")                                                                             \
+    X(LIVES, "clients close and handles are freed, anywhere")                                                          \
+    X(MEMORY, "memory runs out again and again")                                                                       \
+    X(MEMBERS, "an operator gives the clients other nodes and settings, one process after the other")                  \
+    X(DEBTS, "releases meet busy servers and ends of connections, under long leases")                                  \
+    X(NESTS, "owners with many holds, which are lost at once")                                                         \
+    X(RECONNECTS, "many requests are on their way, and connections end again and again")                               \
+    X(FARTHER, "contenders, steady links, which become longer for good")                                               \
+    X(LATE_RENEWAL, "machines that hold locks stand still between two answers")
+
 enum plan_bias {
-    BIAS_NONE,
-    BIAS_LATE_EXECUTION, /* connections end, what was sent executes late, leases are extended to longer ones */
-    BIAS_LATE_CLIENT,    /* clients stand still where it hurts, links are slow */
-    BIAS_LOSS,           /* nodes lose their memory again and again, under the guard */
-    BIAS_TOKENS,         /* fencing, by clients whose wall clocks differ */
-    BIAS_TOKENS_LOST,    /* fencing, and nodes lose their counters, under the guard */
-    BIAS_TWINS,          /* clients list one server twice and leave out another */
-    BIAS_CROWD,          /* many contenders, slow servers, no faults */
-    BIAS_OUTSIDE,        /* faults that nothing is promised under */
-    BIAS_QUEUE,          /* many contenders; notices that get lost, peers without any, one node frozen for good */
-    BIAS_CALM,           /* 2, 3, 10 or 30 contenders, steady links, no faults: how long does a hand-over take? */
-    BIAS_FROZEN,         /* the same, and the first arbiter freezes for good */
-    BIAS_ODD,            /* the same, and the first arbiter gets a key that is no lock's */
-    BIASES
+#define PLAN_BIAS_ENUM(name, text) BIAS_##name,
+    PLAN_BIAS_MAP(PLAN_BIAS_ENUM)
+#undef PLAN_BIAS_ENUM
+        BIASES
 };
 
-enum plan_guard { PLAN_GUARD_OFF, PLAN_GUARD_CONNECTION, PLAN_GUARD_STRICT };
+struct plan_machine {
+    int32_t rate_ppm;
+    uint64_t boot_us, raw_us;
+    int64_t wall_error_us;
+};
 
 struct plan_client {
-    int32_t rate_ppm;
-    uint64_t offset_us;
-    int64_t wall_error_us;
+    uint8_t machine;
+    uint8_t policy, guard;
     bool twins;                 /* lists one server twice: */
     uint8_t twin, twin_instead; /* the server of that entry stands in this entry too */
+    uint32_t reconnect_min_ms, reconnect_max_ms, node_timeout_ms;
 };
 
-struct plan_lock {
-    struct core_config config;
+/* Whose nodes which servers are; what their guards say of it. */
+struct plan_set {
+    uint32_t n, max_lease_ms;
+    uint8_t servers[PLAN_SERVERS_MAX];
+    bool renamed;
+};
+
+struct plan_server {
+    int32_t rate_ppm;
+    uint64_t wall_us;
+    uint32_t delay_us;
+};
+
+struct plan_actor {
     uint8_t client;
-    uint8_t key;
-    bool peer; /* a client of another kind: publishes no releases, and gets no notices */
+    uint8_t keys;                    /* bits */
+    uint8_t owner;                   /* 0: none; those of one client with one number nest */
+    bool left_out;                   /* by shrinking */
+    struct quorlock_options options; /* but for the owner's name */
 };
 
 struct plan {
     uint64_t seed;
-    uint32_t n_nodes, n_clients, n_locks, n_keys, n_faults;
-    uint32_t quorum;
-    uint64_t max_lease_us;
-    uint64_t base_lease_us;
-    uint64_t active_us; /* faults and contention until here */
-    uint64_t stall_us;  /* connections whose oldest request is unanswered for so long are dropped */
-    uint64_t connect_timeout_us;
-    uint64_t reconnect_min_us, reconnect_max_us;
-    uint64_t late_us; /* what outlives its connection may execute so much later */
-    uint32_t delay_us[PLAN_NODES_MAX];
-    uint32_t near_us;    /* 0, or: every client has a node of its own that is so near, and delays hardly vary */
-    uint32_t service_us; /* a server takes so long for each request, one after the other */
-    int32_t node_rate_ppm[PLAN_NODES_MAX];
-    uint64_t node_offset_us[PLAN_NODES_MAX];
-    bool node_gone[PLAN_NODES_MAX]; /* does not come back when the faults end; never a quorum of them */
-    uint64_t back_us;               /* all steps back of all clocks */
-    uint32_t drift_ppm;
-    enum plan_guard guard;
-    bool cold;           /* no node has a guard yet */
-    bool fencing;        /* tokens are asked for: by all locks, or */
-    bool mixed;          /* by some of them */
+    enum plan_bias bias;
+    uint32_t features; /* bits */
+    uint32_t n_machines, n_clients, n_servers, n_actors, n_keys, n_faults;
+    uint32_t n_flood;                           /* locks of each client, beside those of its actors */
+    struct plan_set sets[2];                    /* before a change, and after it */
+    bool changes;                               /* they differ */
+    bool hasty;                                 /* processes get what is new before the change has ended */
+    uint64_t operator_again_us;                 /* until what failed is tried again */
+    uint32_t lease_ms, max_lease_ms, drift_ppm; /* the longer of both sets' max_lease_ms */
+    uint64_t active_us;                         /* faults and contention until here */
+    uint64_t pace_us;                           /* of holds, rests and faults; 0: that of the leases */
+    uint64_t late_us;                           /* what outlives its connection may execute so much later */
+    uint64_t back_us;                           /* all steps back of all clocks */
+    uint32_t service_us, split_one_in;
+    uint8_t keys_void;   /* bits: an operator breaks them, so nothing is promised of them */
     bool outside;        /* faults outside of what is promised: exclusion is not judged */
     bool counters_void;  /* among them such that lose counters without a quarantine */
-    bool keeps_counters; /* no fault makes a node forget */
-    bool strays;         /* answers on a dead connection reach the core all the same */
-    bool long_extends;
-    bool turns;                /* after the faults each lock that waits for ever must be granted once */
-    bool calm;                 /* delays hardly vary; no lock cancels */
-    uint32_t lost_permille;    /* of notices */
-    uint64_t round_trip_us;    /* calm: on average */
-    uint32_t requests_most;    /* calm: from grant to grant; 0: not judged */
-    uint64_t handover_most_us; /* calm: longer means that a waiter was not woken; 0: not judged */
+    bool keeps_counters; /* no fault makes a server forget */
+    bool loses_memory;   /* some fault does */
+    bool no_info;        /* scripts may not run INFO */
+    bool turns;          /* after the faults each lock that waits for ever must be granted once */
+    bool calm;           /* delays hardly vary; no lock cancels */
+    bool far;            /* ways are long */
+    uint64_t round_trip_us, handover_most_us, handover_mostly_us; /* calm: each; most of them */
+    uint64_t listens_us;                                          /* calm: who waits for so long is told of releases */
+    uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
+    uint32_t lost_permille;                                       /* of notices */
+    struct plan_machine machines[PLAN_MACHINES_MAX];
     struct plan_client clients[PLAN_CLIENTS_MAX];
-    struct plan_lock locks[PLAN_LOCKS_MAX];
+    struct plan_server servers[PLAN_SERVERS_MAX];
+    struct plan_actor actors[PLAN_ACTORS_MAX];
     struct plan_fault faults[PLAN_FAULTS_MAX];
 };
 
-/* plan_make - the plan of this seed; the same for ever for the same seed and bias. */
-void plan_make(struct plan *, uint64_t seed, enum plan_bias);
+struct rng;
+
+/* plan_clocks, plan_stays, plan_calm - draw them, for plan_make(). */
+void plan_clocks(struct plan *, struct rng *);
+void plan_stays(struct plan *, struct rng *);
+void plan_calm(struct plan *, struct rng *);
+/* plan_make - the plan of this seed, but for these features; the same for ever for the same arguments. */
+void plan_make(struct plan *, uint64_t seed, enum plan_bias, uint32_t without);
 /* plan_server - which server stands behind this client's entry for a node. */
 static inline uint32_t plan_server(const struct plan *plan, uint32_t client, uint32_t node)
 {
@@ -160,7 +247,23 @@ static inline uint32_t plan_server(const struct plan *plan, uint32_t client, uin
 
     return of->twins && of->twin_instead == node ? of->twin : node;
 }
-/* plan_fault_text - what this kind of fault is, for people. */
-const char *plan_fault_text(enum plan_fault_kind);
+static inline uint32_t plan_shorter_max_lease_ms(const struct plan *plan)
+{
+    uint32_t one_ms = plan->sets[0].max_lease_ms, two_ms = plan->sets[1].max_lease_ms;
 
-#endif
+    return one_ms < two_ms ? one_ms : two_ms;
+}
+static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
+{
+    return (plan->features & 1u << feature) != 0;
+}
+/* plan_draw_sets, plan_draw_change - part of plan_make. plan_leaves: that server is a node before the change only. */
+struct rng;
+void plan_draw_sets(struct plan *, struct rng *);
+void plan_draw_change(struct plan *, struct rng *);
+void plan_print_sets(const struct plan *, FILE *); /* nothing where they do not change */
+bool plan_leaves(const struct plan *, uint32_t server);
+/* For people. */
+const char *plan_fault_text(enum plan_fault_kind);
+const char *plan_feature_text(enum plan_feature);
+const char *plan_bias_text(enum plan_bias);

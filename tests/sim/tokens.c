@@ -2,105 +2,148 @@
 /*
  * tokens.c - fencing tokens, and a register that takes a write only with a token not older than it has seen
  *
- * Writes travel for long, and clients that only believe to hold the lock write too. Whatever happened to
- * exclusion, a write is never taken after one of a grant that began when ours had been reported already.
+ * Writes travel for long, and users that only believe to hold the lock write too. Whatever happened to exclusion, a
+ * write is never taken after one of a grant that began when ours had been reported already.
  */
-#include "sim.h"
+#include "world.h"
 
 #include <inttypes.h>
 
-void tokens_see(struct lock *lock, const struct core_reply *reply)
+/* When its token took the key on that server; 0: it does not hold it. */
+static uint32_t order_on(struct world *world, uint32_t server, const struct actor *actor)
 {
-    struct shown *shown = &lock->verdicts.shown[reply->tag.node];
+    const struct site *site = &world->sites[server];
 
-    /* Two answers may have changed places only where the core does not count the older one any more. */
-    *shown = (struct shown){.attempt = reply->tag.attempt, .fence = reply->fence};
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+        uint32_t n = site->n_takings[key];
+        const struct taking *taking = n > 0 ? &site->takings[key][(n - 1) % HOLDS_MAX] : NULL;
+
+        if ((actor->plan->keys >> key & 1u) == 0) continue;
+        return taking != NULL && taking->token_hash == actor->window.token_hash ? taking->order : 0;
+    }
+    return 0;
 }
 
-/* I4: where both took a node, the later one has the larger token. */
+/* I4: where both took a server, the later one has the larger token. */
 static void check_order(struct world *world, const struct grant *grant, const struct grant *before)
 {
-    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
+    /* The order is that of the first key. */
+    if (grant->keys != before->keys) return;
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
         if (grant->order[i] == 0 || before->order[i] == 0) continue;
         if ((grant->order[i] > before->order[i]) == (grant->token > before->token)) continue;
         judge_violated(world, I4_ORDER,
-                       "on node %u lock %u came %s lock %u, but their tokens are %" PRIu64 " and %" PRIu64, i,
-                       grant->lock, grant->order[i] > before->order[i] ? "after" : "before", before->lock, grant->token,
-                       before->token);
+                       "on server %u actor %u came %s actor %u, but their tokens are %" PRIu64 " and %" PRIu64, i,
+                       grant->actor, grant->order[i] > before->order[i] ? "after" : "before", before->actor,
+                       grant->token, before->token);
     }
 }
 
-static void check_tokens(struct world *world, const struct grant *grant)
+/* Inside of the claim windows do not overlap: what was granted before was held before. But where a machine stood still
+ * between its look at the clock and its callback the window may have no length. */
+static void check_tokens(struct world *world, const struct grant *grant, bool late)
 {
+    bool by_begin = late || world->plan->outside;
+
     for (const struct grant *before = world->grants; before != grant; before++) {
-        if (before->key != grant->key) continue;
-        if (before->reported_us <= grant->begun_us && before->token >= grant->token) {
+        if ((before->keys & grant->keys) == 0) continue;
+        if ((!by_begin || before->reported_us <= grant->begun_us) && before->token > grant->token) {
             judge_violated(world, I3_RISES,
-                           "lock %u has the token %" PRIu64 ", but lock %u had reported %" PRIu64 " before it began",
-                           grant->lock, grant->token, before->lock, before->token);
+                           "actor %u has the token %" PRIu64 ", but actor %u had been told %" PRIu64 " before",
+                           grant->actor, grant->token, before->actor, before->token);
         }
         if (before->token == grant->token) {
-            judge_violated(world, I2_UNIQUE, "lock %u and lock %u both have the token %" PRIu64, grant->lock,
-                           before->lock, grant->token);
+            judge_violated(world, I2_UNIQUE, "actor %u and actor %u both have the token %" PRIu64, grant->actor,
+                           before->actor, grant->token);
         }
         check_order(world, grant, before);
     }
 }
 
-void tokens_granted(struct world *world, struct lock *lock)
+/* A further hold of an owner, in which another was before. */
+static bool is_known(struct actor *actor)
 {
-    uint64_t token = core_fence(lock->core);
-    struct grant *grant;
-    uint32_t shown = 0;
+    struct world *world = actor->world;
 
-    if ((token != 0) != lock->config.fencing) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has %s token", lock->index, token != 0 ? "a" : "no");
+    for (uint32_t i = world->n_grants; i > 0; i--) {
+        if (world->grants[i - 1].token_hash != actor->window.token_hash) continue;
+        actor->grant = i - 1;
+        return true;
     }
-    if (!lock->config.fencing) return;
+    return false;
+}
+
+void tokens_granted(struct actor *actor)
+{
+    struct world *world = actor->world;
+    uint64_t token = actor->window.fence;
+    bool wanted = actor->plan->options.fencing != 0;
+    struct grant *grant;
+
+    actor->grant = NOBODY;
+    if ((wanted && token == 0 && actor->window.open) || (!wanted && token != 0 && actor->plan->owner == 0)) {
+        judge_violated(world, I7_FOREIGN_VOTE, "actor %u has %s token", actor->index, token != 0 ? "a" : "no");
+    }
+    if (token == 0 || world->n_grants == GRANTS_MAX || is_known(actor)) return;
     world->totals->of[TOTAL_TOKENS]++;
-    world->grants = world_room(world->grants, world->n_grants, &world->grants_capacity, sizeof(*grant));
+    actor->grant = world->n_grants;
     grant = &world->grants[world->n_grants++];
     *grant = (struct grant){.token = token,
-                            .begun_us = lock->verdicts.attempt_begun_us,
-                            .reported_us = world->now_us,
-                            .lock = lock->index,
-                            .key = lock->key};
-    for (uint32_t i = 0; i < world->plan->n_nodes; i++) {
-        const struct shown *of = &lock->verdicts.shown[i];
-        uint32_t server = plan_server(world->plan, lock->client, i);
-
-        if (of->attempt != core_attempt(lock->core) || of->fence != token) continue;
-        shown++;
-        if (lock->taken_attempt[server] == of->attempt) grant->order[server] = lock->taken_order[server];
-    }
-    lock->verdicts.grant = world->n_grants - 1;
-    if (shown < world->plan->quorum) {
-        judge_violated(world, I7_FOREIGN_VOTE, "lock %u has a token that %u nodes have shown", lock->index, shown);
-    }
-    check_tokens(world, grant);
+                            .begun_us = actor->acquire_since_us,
+                            .reported_us = world_now(world),
+                            .token_hash = actor->window.token_hash,
+                            .actor = actor->index,
+                            .keys = actor->plan->keys};
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) grant->order[i] = order_on(world, i, actor);
+    if ((actor->plan->keys & world->plan->keys_void) == 0)
+        check_tokens(world, grant, actor_process(actor)->stood_in_turn);
 }
 
-void tokens_write(struct world *world, struct lock *lock, uint64_t delay_us)
+static void write_arrives(struct world *world, const struct grant *grant, uint32_t key)
 {
-    if (!lock->config.fencing) return;
-    world_plan(world, world->now_us + delay_us, EVENT_WRITE, lock->client, 0, lock->verdicts.grant, 0);
-}
+    struct guarded_register *at = &world->registers[key];
 
-void tokens_write_arrives(struct world *world, uint32_t index)
-{
-    const struct grant *grant = &world->grants[index];
-    struct guarded_register *at = &world->registers[grant->key];
-
-    if (grant->token < at->newest && world->server_rule != SERVER_TAKES_ANY) {
+    if (grant->token < at->newest && world->register_checks) {
         world->totals->of[world->plan->outside ? TOTAL_REFUSED_OUTSIDE : TOTAL_WRITES_REFUSED]++;
-        TRACE(world, "register  refuses lock %u, token %" PRIu64, grant->lock, grant->token);
+        TRACE(world, "register  refuses actor %u, token %" PRIu64, grant->actor, grant->token);
         return;
     }
     world->totals->of[TOTAL_WRITES]++;
-    TRACE(world, "register  takes a write of lock %u, token %" PRIu64, grant->lock, grant->token);
+    TRACE(world, "register  takes a write of actor %u, token %" PRIu64, grant->actor, grant->token);
     if (grant->reported_us <= at->latest_begun_us) {
-        judge_violated(world, STALE_WRITE, "lock %u overwrote what a later grant had written", grant->lock);
+        judge_violated(world, STALE_WRITE, "actor %u overwrote what a later grant had written", grant->actor);
     }
     at->newest = grant->token;
     if (grant->begun_us > at->latest_begun_us) at->latest_begun_us = grant->begun_us;
+}
+
+static void on_arrival(void *arg)
+{
+    const struct written *written = arg;
+    struct world *world = written->world;
+    const struct grant *grant = &world->grants[written->grant];
+
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+        if ((grant->keys >> key & 1u) == 0 || (world->plan->keys_void >> key & 1u) != 0) continue;
+        write_arrives(world, grant, key);
+        return;
+    }
+}
+
+void tokens_write(struct actor *actor, uint64_t delay_us)
+{
+    struct world *world = actor->world;
+
+    if (actor->grant == NOBODY) return;
+    for (uint32_t i = 0; i < WRITES_MAX; i++) {
+        struct written *written = &world->writes[i];
+
+        if (written->moment.index != 0) continue;
+        written->world = world;
+        written->grant = actor->grant;
+        written->moment.happen = on_arrival;
+        written->moment.arg = written;
+        queue_set(&world->queue, &written->moment, world_now(world) + delay_us);
+        return;
+    }
 }

@@ -2,11 +2,10 @@
 /*
  * totals.h - how often things happened over all runs
  *
- * A fault or an outcome that never happens proves nothing, so the figures are printed, and a long run of the
- * simulator fails where one that must happen did not.
+ * A fault, an outcome or a rare state that never happens proves nothing, so the figures are printed, and a run of the
+ * simulator over many seeds fails where one that must happen did not.
  */
-#ifndef QUORLOCK_SIM_TOTALS_H
-#define QUORLOCK_SIM_TOTALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,64 +15,86 @@
 
 #define TOTALS_MAP(X)                                                                                                  \
     X(GRANTS, "granted")                                                                                               \
-    X(HELD_BY_OTHER, "refused, held")                                                                                  \
+    X(HELD, "refused, held")                                                                                           \
     X(NOQUORUM, "refused, no quorum")                                                                                  \
     X(TIMEDOUT, "timed out")                                                                                           \
     X(CANCELED, "canceled")                                                                                            \
-    X(NOTICES, "notices")                                                                                              \
-    X(NOTICES_LOST, "notices lost")                                                                                    \
-    X(LISTENING, "subscriptions confirmed")                                                                            \
-    X(BEHIND, "begun behind an own lock")                                                                              \
-    X(WAKES, "woken by an own lock")                                                                                   \
-    X(TURNS, "had their turn")                                                                                         \
-    X(TOO_LATE, "grant too late to be reported")                                                                       \
-    X(ATTEMPTS_FAILED, "attempts failed")                                                                              \
-    X(RENEWED, "renewals")                                                                                             \
-    X(RENEW_FAILED, "renewals failed")                                                                                 \
-    X(DEGRADED, "degraded")                                                                                            \
-    X(WHOLE, "whole again")                                                                                            \
-    X(REPAIRED, "repaired")                                                                                            \
+    X(CLOSED, "ended by a close")                                                                                      \
+    X(FOREIGN, "refused, a key that is no lock's")                                                                     \
+    X(CONFIG, "refused, configuration")                                                                                \
+    X(NOMEM, "refused, no memory")                                                                                     \
+    X(ROUNDS, "attempts beyond the first")                                                                             \
+    X(NESTED, "holds beside others of an owner")                                                                       \
+    X(NESTED_RENEWED, "acquires that renewed first")                                                                   \
+    X(NESTED_FAILED, "holds that could not be added")                                                                  \
     X(EXTENDED, "extended")                                                                                            \
     X(EXTEND_FAILED, "extend failed")                                                                                  \
+    X(RENEWED, "windows grew")                                                                                         \
     X(LOST_EXPIRED, "lost, expired")                                                                                   \
     X(LOST_GONE, "lost, gone")                                                                                         \
     X(LOST_MAX_HOLD, "lost, max hold")                                                                                 \
-    X(LOST_CLOCK, "lost, clocks stepped")                                                                              \
     X(LOST_NOT_RENEWED, "lost, not renewed")                                                                           \
+    X(LOST_CLOCK, "lost, clocks stepped")                                                                              \
     X(RELEASED, "released")                                                                                            \
     X(RELEASED_EXPIRED, "released, had expired")                                                                       \
     X(RELEASE_NOQUORUM, "released, no quorum answered")                                                                \
-    X(FREED, "freed")                                                                                                  \
-    X(QUIET, "quiet and clean")                                                                                        \
-    X(NOSCRIPT, "script was forgotten")                                                                                \
-    X(REFUSED, "error replies")                                                                                        \
-    X(UNSENT, "not queued")                                                                                            \
-    X(TIMEOUTS, "requests timed out")                                                                                  \
-    X(SWALLOWED, "late answers swallowed")                                                                             \
-    X(STRAYS, "stray answers")                                                                                         \
-    X(LATE_EXECUTED, "executed after the connection")                                                                  \
-    X(STALLS, "connections stalled")                                                                                   \
-    X(READY, "connections ready")                                                                                      \
-    X(CONNECT_FAILED, "connections failed")                                                                            \
-    X(UNKNOWN, "outcomes unknown")                                                                                     \
-    X(PEEKS, "holders looked up")                                                                                      \
+    X(REACQUIRED, "acquired with a release in flight")                                                                 \
+    X(FREED, "handles freed")                                                                                          \
+    X(FREED_BUSY, "handles freed with an operation in flight")                                                         \
+    X(FREED_INSIDE, "handles freed in a callback")                                                                     \
+    X(CLOSES, "clients closed")                                                                                        \
+    X(CLOSED_INSIDE, "clients closed in a callback")                                                                   \
+    X(BURIED, "processes killed, memory given back")                                                                   \
+    X(BIRTHS, "processes started again")                                                                               \
     X(MISUSES, "misuses refused")                                                                                      \
-    X(BIRTHS, "clients born again")                                                                                    \
-    X(GUARD_WRITTEN, "guards written anew")                                                                            \
-    X(QUARANTINED, "connections quarantined")                                                                          \
-    X(QUARANTINE_ENDED, "quarantines ended")                                                                           \
-    X(GUARD_BROKEN, "requests found the guard changed")                                                                \
-    X(PROMOTED, "replicas promoted")                                                                                   \
-    X(TWINS, "servers found listed twice")                                                                             \
-    X(CONFIG, "refused, configuration")                                                                                \
-    X(CLOCK_STEPS, "steps of node clocks found")                                                                       \
-    X(TOKENS, "granted with a token")                                                                                  \
+    X(CALLS_NOMEM, "calls without memory")                                                                             \
+    X(NO_RANDOM, "no random bytes")                                                                                    \
+    X(CALLS_NO_RANDOM, "calls without random bytes")                                                                   \
+    X(INSPECTED, "inspected")                                                                                          \
+    X(EXAMINED, "examined")                                                                                            \
+    X(BROKEN, "locks broken")                                                                                          \
+    X(BOOTSTRAPPED, "bootstrapped")                                                                                    \
+    X(RECONFIGURED, "reconfigured")                                                                                    \
+    X(SET_GREW, "sets of nodes that grew")                                                                             \
+    X(SET_SHRANK, "sets of nodes that shrank")                                                                         \
+    X(SET_REPLACED, "sets with replaced nodes")                                                                        \
+    X(BESIDE_OLD, "granted by new nodes beside old clients")                                                           \
+    X(SERVER_REPLACED, "servers replaced under their names")                                                           \
+    X(SET_RENAMED, "sets renamed")                                                                                     \
+    X(LEASE_LONGER, "max_lease made longer")                                                                           \
+    X(LEASE_SHORTER, "max_lease made shorter")                                                                         \
+    X(FLOODED, "granted in a flood")                                                                                   \
+    X(PEER_HELD, "held by a peer")                                                                                     \
+    X(TURNS, "had their turn")                                                                                         \
+    X(HANDOVERS, "hand-overs in calm")                                                                                 \
+    X(NOTICES_LOST, "notices lost")                                                                                    \
+    X(LATE_GRANT, "granted with a loop that was late")                                                                 \
+    X(DEGRADED, "held on fewer nodes than all")                                                                        \
+    X(REPAIRED, "taken again by its holder")                                                                           \
+    X(QUARANTINED, "holder's key taken in quarantine")                                                                 \
+    X(GUARD_WRITTEN, "guards written")                                                                                 \
+    X(GUARD_VOTING, "guard written during a vote")                                                                     \
+    X(QUARANTINE_HOLDING, "quarantines that began while holding")                                                      \
+    X(WOKEN_BY_NOTICE, "granted right after another's release")                                                        \
+    X(WOKEN_BY_NOBODY, "granted what nobody had released")                                                             \
+    X(HANDED_ON, "handed on in a client")                                                                              \
+    X(HANDED_ON_LATE, "handed on in a client, by a late loop")                                                         \
+    X(HALF_TAKEN, "refused with some keys free")                                                                       \
+    X(RELEASED_FULL, "released behind a full connection")                                                              \
+    X(CUT_SHORT, "connections ended with answers due")                                                                 \
+    X(EXECUTED_LATE, "executed after their connection's end")                                                          \
+    X(SPLIT, "votes split")                                                                                            \
+    X(PEEKS, "holders looked up")                                                                                      \
     X(RAISES, "counters raised")                                                                                       \
+    X(SUBSCRIBES, "subscriptions")                                                                                     \
+    X(RELOADS, "scripts sent again")                                                                                   \
+    X(STALL_TURN, "stood still within a turn")                                                                         \
+    X(TOKENS, "granted with a token")                                                                                  \
     X(WRITES, "writes taken")                                                                                          \
     X(WRITES_REFUSED, "stale writes refused")                                                                          \
     X(OUTSIDE, "runs outside the claim")                                                                               \
     X(OVERLAPS_OUTSIDE, "overlaps, outside")                                                                           \
-    X(OTHERS_OUTSIDE, "quorums gone early, outside")                                                                   \
+    X(OTHERS_OUTSIDE, "others, outside")                                                                               \
     X(REFUSED_OUTSIDE, "stale writes refused, outside")
 
 enum total {
@@ -84,17 +105,17 @@ enum total {
 };
 
 struct totals {
-    uint64_t runs, steps, events;
+    uint64_t runs, moments, commands, turns, calls;
+    uint64_t passed_us; /* of true time, in all runs */
     uint64_t of[TOTALS];
     uint64_t faults[FAULT_KINDS];
+    uint64_t features[FEATURES];
+    uint64_t most_spins;    /* turns of a loop in a row without a pause */
+    uint64_t most_requests; /* of a run, in hundredths of what it may have */
 };
 
 /* totals_outside - an invariant was violated where it is not promised. */
 void totals_outside(struct totals *, bool overlap);
 void totals_print(const struct totals *, FILE *);
-/* totals_print_outside - what happened where nothing was promised, in words. */
-void totals_print_outside(const struct totals *, FILE *);
 /* totals_complete - did everything happen that must? Names what did not. */
 bool totals_complete(const struct totals *, FILE *);
-
-#endif

@@ -1,25 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world.h - everything that exists in one simulated run
+ * world.h - everything that exists in one simulated run of the whole library
  *
- * True time is microseconds from 0, which no client or node knows; each has a clock of its own.
- *
- * sim.h says which file does what.
+ *   plan      what the run is made of, drawn from the seed
+ *   world     builds it, and leads it through its phases
+ *   process   a process on a machine: its clients, its deaths, and the faults that strike inside of it
+ *   user      the calls of the library's public API, and its callbacks, as promises
+ *   actor     what users do with their locks, by chance
+ *   crowd     a client that wants thousands of locks at once
+ *   operator  faults of servers and links, and what operators do about them
+ *   membership  the clients get another set of nodes, one process after the other
+ *   judge     what must hold in true time, seen from outside of the library
+ *   rest      what is left on the servers in the end
+ *   tokens    fencing tokens, and a register that they guard
+ *   handover  how long a lock is free while others wait, where nothing fails
+ *   rare      states that must be reached
+ *   trace     the story of a run
+ *   shrink    the same run with less in it
+ *   controls  rules broken on purpose, which the judge must notice
  */
-#ifndef QUORLOCK_SIM_WORLD_H
-#define QUORLOCK_SIM_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "../../src/core/core.h"
-#include "../../src/core/nodeclock.h"
-#include "events.h"
+#include "parts/machine.h"
+#include "parts/net.h"
+#include "parts/queue.h"
+#include "parts/rng.h"
+#include "parts/server.h"
 #include "plan.h"
-#include "rng.h"
 #include "totals.h"
 
-#define WORLD_NOBODY UINT32_MAX
+#define MS             UINT64_C(1000)
+#define LATE_US        40000u /* what a loop's lateness may add to any bound */
+#define NOBODY         UINT32_MAX
+#define KEY_SIZE       32u
+#define TOKEN_SIZE     160u
+#define PROMISES_MAX   131072u
+#define GRANTS_MAX     16384u
+#define SHADOWS_MAX    4096u
+#define GHOSTS_MAX     256u
+#define HOLDS_MAX      64u                     /* takings of a key on a server whose order is remembered */
+#define MACHINES_ALL   (PLAN_MACHINES_MAX + 1) /* with the operator's */
+#define OWNER_CLIENTS  (PLAN_CLIENTS_MAX + 1)
+#define OPERATOR_INDEX PLAN_MACHINES_MAX
 
 enum invariant {
     INVARIANT_NONE,
@@ -28,191 +54,203 @@ enum invariant {
     I3_RISES,
     I4_ORDER,
     I5_QUORUM_HOLDS,
-    I6_NOTIFIED_ONCE,
+    I6_TOLD_ONCE,
     I7_FOREIGN_VOTE,
     I8_LEFT_BEHIND,
     I9_LIVENESS,
     I10_FORGOTTEN,
+    I11_OWN_LOAD,
     STALE_WRITE,
     REQUEST_STORM,
+    UNEXPLAINED,
+    LEAK,
+    CRASH, /* found by nobody in the process: of controls, which run it in a process of its own */
     INVARIANTS
 };
 
-/* Rules of the server's scripts, and of the guard, that a control breaks. */
-enum server_rule {
-    SERVER_SOUND,
-    SERVER_SHORTENS,        /* an extend sets the expiry although it is earlier */
-    SERVER_RESURRECTS,      /* an extend sets a missing key */
-    SERVER_DELETES_ANY,     /* a release deletes the key of any owner */
-    SERVER_NO_GUARD,        /* the guard is not looked at */
-    SERVER_UPTIME_GUARD,    /* the guard is the server's uptime, as INFO reports it */
-    SERVER_TWINS_UNSEEN,    /* run_ids are not compared */
-    SERVER_TWINS_FORGOTTEN, /* run_ids of nodes that are connected right now are, and no others */
-    SERVER_NO_FLOOR,        /* a token is the counter's successor, whatever the time */
-    SERVER_TAKES_ANY,       /* the register takes every write, whatever its token */
-    SERVER_RAISES_ANY,      /* no floor; a raise sets the counter of any owner's lock to any value */
+enum promise_kind {
+    PROMISE_ACQUIRE,
+    PROMISE_EXTEND,
+    PROMISE_RELEASE,
+    PROMISE_INSPECT,
+    PROMISE_BREAK,
+    PROMISE_EXAMINE,
+    PROMISE_BOOTSTRAP,
+    PROMISE_CLOSE,
+    PROMISES
 };
 
-/* The value of the guard key. */
-struct guard {
-    bool there;
-    uint32_t run, replid;
-    uint64_t until_ms; /* node's clock */
+struct world;
+
+/* A callback that a call promised by returning 0. */
+struct promise {
+    struct world *world;
+    struct actor *actor; /* NULL: nobody's */
+    quorlock *lock;
+    uint8_t kind, client;
+    bool pending, freed;
+    uint32_t handle; /* the actor's, when it was made */
+    uint32_t flood;  /* of a crowd's lock; else NOBODY */
+    uint64_t since_us, stood_us, bound_us;
 };
 
-struct slot {
-    bool set;
-    struct core_token token;
-    uint64_t expires_ms;   /* node's clock; expired from then on */
-    uint64_t last_sent_us; /* of the command that wrote it last, owner's clock */
-    uint64_t last_lease_us;
-    uint32_t generation; /* of the connection that wrote it last */
-    uint32_t lock, life;
-    bool late;           /* written after its connection had ended for the client */
-    uint64_t watched_us; /* the expiry that is planned for, 0: none */
-};
-
-/* The memory of an earlier moment. */
-struct replica {
-    bool there;
-    struct slot slots[PLAN_KEYS_MAX];
-    uint64_t counters[PLAN_KEYS_MAX];
-    struct guard guard;
-};
-
-struct node {
-    bool up;
-    uint32_t life;        /* connections do not outlive it */
-    uint32_t run, replid; /* run_id and master_replid */
-    uint64_t started_us;
-    uint64_t offset_us; /* its clock's, steps included */
-    bool stepped_back;
-    uint64_t frozen_until_us, busy_until_us;
-    uint64_t refuse_writes_until_us, refuse_all_until_us;
-    uint64_t notices_lost_until_us; /* its notices get lost until then */
-    uint32_t scripts;               /* a bit for each enum op it knows the script of */
-    struct slot slots[PLAN_KEYS_MAX];
-    uint64_t counters[PLAN_KEYS_MAX]; /* of fencing tokens */
-    struct guard guard;
-    struct replica replica;
-    uint32_t acquires; /* counts up: the order in which attempts took it */
-};
-
-struct request {
-    struct core_command command;
-    struct core_reply reply;
-    uint64_t sent_us; /* true time */
-    uint64_t late_us; /* arrives so much later */
-    uint32_t serial;
-    uint32_t next; /* in its connection's order, or in the free list */
-    uint32_t generation;
-    uint32_t lock, life;
-    struct guard seen;    /* the guard as its connection knew it */
-    uint64_t node_us;     /* the node's clock, where the reply reports it; 0: not */
-    uint8_t client, node; /* the client's entry; plan_server() answers */
-    bool guard_broken;    /* the reply says so */
-    bool queued;          /* still in its connection's order */
-    bool landed;          /* nothing more will happen to it on the wire */
-    bool reported;        /* the core knows of its end */
-    bool served;          /* its turn at the server is planned */
-    bool executed;
-    bool dropped;
-};
-
-struct link {
-    uint32_t client, node;
-    enum node_state state;
-    enum fault_class fault;
-    uint32_t generation;  /* of the connection that is READY, or was last */
-    uint32_t server_gone; /* the server's end of connections up to this generation is gone */
-    uint32_t tries, failures;
-    uint32_t node_life; /* of the server that the present try talks to */
-    uint64_t try_until_us;
-    uint64_t to_last_us, from_last_us; /* order on the wire */
-    uint64_t to_cut_until_us, from_cut_until_us, slow_until_us;
-    uint64_t slow_us;
-    uint32_t srtt_us;
-    uint32_t first, last; /* requests in order */
-    bool watched;         /* a STALL is planned */
-
-    struct guard seen;            /* the node's guard as reported last */
-    struct guard answer;          /* on its way to us: */
-    uint64_t answer_left_ms;      /* what is left of the quarantine */
-    bool greeted;                 /* the present handshake has got its answer */
-    uint64_t quarantine_until_us; /* own clock; 0: none */
-    uint32_t run;                 /* run_id of the server behind the connection, now or last */
-    bool expelled;                /* a server listed twice: leave it alone for long */
-    struct nodeclock clock;
-};
-
-struct client {
-    bool alive;
-    uint64_t last_now_us; /* own clock never runs backwards */
-    uint64_t paused_until_us;
-    uint64_t paused_total_us;
-    uint64_t unsent_until_us; /* cannot queue until then */
-    /* Its clock stood still from .. until, and altogether. */
-    uint64_t suspended_from_us, suspended_until_us, suspended_us;
-    uint32_t callbacks, sends; /* opportunities for PAUSE_ and DEATH_ of CALLBACK and SEND so far */
-    struct rng rng;
-    struct link links[PLAN_NODES_MAX];
-};
-
-/* What a node said yes to, as seen from outside of the core. */
-struct seen_vote {
-    uint64_t attempt;
-    uint64_t end_us; /* send time + lease - allowance */
-};
-
-/* The counter a node showed, and its place in the order of the attempts that took this node. */
-struct shown {
-    uint64_t attempt;
+/* What a handle reports to hold, and until when. */
+struct window {
+    bool open;
+    bool fresh;          /* not checked since it was opened or grew */
+    bool ended;          /* quorlock_valid_ms() has said 0 */
+    uint64_t until_us;   /* machine's clock */
+    uint64_t token_hash; /* of its owner token */
     uint64_t fence;
+    char token[TOKEN_SIZE];
 };
 
-/* Begun, and its end is not reported yet. */
-struct operation {
-    bool pending;
-    uint64_t since_us, pauses_us; /* of the client, until then */
+enum actor_state { ACTOR_IDLE, ACTOR_ACQUIRING, ACTOR_HOLDING, ACTOR_EXTENDING, ACTOR_LOST, ACTOR_RELEASING };
+
+/* A user of one lock. */
+struct actor {
+    struct world *world;
+    const struct plan_actor *plan;
+    uint32_t index;
+    struct rng rng;
+    struct moment moment;
+    enum actor_state state;
+    bool called; /* machine_call() has it */
+    bool had_turn;
+    uint64_t hold_until_us;
+    uint64_t quiet_until_us; /* its user's code is busy until then */
+
+    quorlock *lock;    /* NULL: none */
+    uint32_t handle;   /* counts up with each */
+    uint32_t lease_ms; /* of the handle, as extended */
+    uint32_t holds;    /* granted, and not released */
+    bool lost;         /* told so since the grant */
+    bool no_lost;      /* its owner does not listen */
+    uint32_t releasing;
+    struct promise *acquiring, *extending;
+    uint64_t acquire_since_us;
+    uint64_t round_begun_us; /* its token cannot be older */
+    uint64_t granted_us;
+    struct window window;
+    uint32_t grant; /* of world->grants; NOBODY: none */
 };
 
-struct verdicts {
-    struct operation acquiring, extending, releasing;
-    bool notified_held; /* granted, and neither lost nor released since */
-    bool lost;          /* loss of this grant was reported */
-    bool past_lost_at;  /* a step came at lost_at or later */
-    bool open;          /* the reported validity window is open, as far as was reported */
-    bool other_seen;    /* since the acquire began a node refused us */
-    uint64_t until_us;  /* its end, client's clock */
-    uint64_t absent_attempt;
-    uint32_t absent_nodes; /* bits: nodes that said "not there" in that attempt */
-    struct seen_vote votes[PLAN_NODES_MAX];
-    struct shown shown[PLAN_NODES_MAX];
-    uint64_t attempt; /* whose begin is */
-    uint64_t attempt_begun_us;
-    uint32_t grant; /* of world->grants: the present one, with a token */
+struct crowd {
+    quorlock **locks;
+    bool *held;
+    uint64_t *hold_until_us;
+    uint32_t n, next, granted, done;
+    bool begun;
+    struct moment moment;
 };
 
-/* One lock's subscription at one node. */
-struct subscription {
-    uint32_t serial;  /* what belongs to another one is dropped */
-    bool subscribed;  /* at the server */
-    uint64_t last_us; /* order on the wire */
+enum client_state { CLIENT_NONE, CLIENT_OPEN, CLIENT_CLOSING };
+
+struct user_client {
+    struct world *world;
+    uint32_t index, machine;
+    quorlock_client *client;
+    enum client_state state;
+    uint32_t life;
+    bool renewed; /* has the settings of after the change */
+    struct rng rng;
+    struct moment moment; /* it is made, or made again */
+    struct promise *closing;
+    uint32_t pending; /* promises of it */
+    char label[16];
+    struct crowd crowd;
 };
 
-/* A key that a node lost by a fault: until then the node would have held it. */
+/* Opportunities of a kind, counted for faults that strike at the nth. */
+enum opportunity { AT_CALLBACK, AT_CLOCK, AT_SEND, OPPORTUNITIES };
+
+struct process {
+    struct world *world;
+    uint32_t index;
+    struct machine *machine;
+    bool alive, inside; /* a callback or an event of it is on the stack */
+    uint32_t life;
+    uint64_t stands_until_us; /* true time */
+    uint64_t stood_us;        /* altogether */
+    bool stood_in_turn;
+    bool stood_at_look;            /* in this turn, where the library looked at the clock or sent */
+    uint32_t armed[OPPORTUNITIES]; /* faults that wait for one */
+    struct machine_events events;
+    uint64_t no_memory_until_us;
+    uint32_t allocations, no_memory_one_in;
+    uint64_t no_random_until_us;
+    uint32_t draws, no_random_one_in;
+    int32_t rate_ppm;
+    struct moment birth, renewal;
+    bool renewed; /* the clients that it makes are */
+};
+
+/* The window of a process that died holding. */
+struct ghost {
+    uint64_t until_us; /* true time */
+    uint64_t token_hash;
+    uint32_t actor;
+    uint8_t keys;
+};
+
+/* A key that a server lost by a fault: until then it would have held it. */
 struct shadow {
-    struct core_token token;
-    uint64_t expires_ms;
+    uint64_t token_hash;
+    uint64_t expires_ms; /* server's clock */
+    uint8_t server, key;
 };
 
-/* One that was reported, with a token. */
-struct grant {
-    uint64_t token;
-    uint64_t begun_us, reported_us;
-    uint32_t order[PLAN_NODES_MAX]; /* when it took the nodes that it counts; 0: does not count */
-    uint32_t lock;
+/* An owner took a key on a server. */
+struct taking {
+    uint64_t token_hash;
+    uint32_t order;
+    bool quarantined; /* the server had no vote then */
+};
+
+struct site {
+    struct world *world;
+    uint32_t index;
+    struct taking takings[PLAN_KEYS_MAX][HOLDS_MAX];
+    uint32_t n_takings[PLAN_KEYS_MAX];
+    uint32_t order;
+    uint64_t frozen_until_us;
+    struct moment back; /* of a crash */
+    enum server_memory memory;
+    uint64_t loading_us;
+    bool new_replid, down, gone, stepped_back, late;
+    struct model_memory *snapshot;
+    struct model_events events;
+};
+
+/* A client of another kind: it holds a key on all servers, and gives it back. */
+struct peer {
+    struct moment moment;
+    uint64_t until_us;
     uint8_t key;
+    bool held;
+    char token[24];
+};
+
+struct fault_run {
+    struct world *world;
+    uint32_t index;
+    struct moment begin, end;
+    uint64_t until_us;
+    uint32_t count;
+    bool begun, ended, armed;
+};
+
+struct grant {
+    uint64_t token, begun_us, reported_us, token_hash;
+    uint32_t order[PLAN_SERVERS_MAX]; /* when it took the servers that hold it; 0: does not hold it */
+    uint32_t actor;
+    uint8_t keys;
+};
+
+struct written {
+    struct moment moment;
+    struct world *world;
+    uint32_t grant;
 };
 
 /* A resource that refuses tokens older than it has seen. */
@@ -221,91 +259,86 @@ struct guarded_register {
     uint64_t latest_begun_us; /* of the grants whose writes it took */
 };
 
-enum actor_state {
-    ACTOR_IDLE,
-    ACTOR_ACQUIRING,
-    ACTOR_HOLDING,
-    ACTOR_EXTENDING,
-    ACTOR_LOST,
-    ACTOR_RELEASING,
-    ACTOR_FREED,
-    ACTOR_DEAD
+/* How a hold of a key ended, as far as the next one has not begun. */
+struct freed {
+    uint64_t at_us;
+    uint32_t client;
+    enum { FREED_NOT, FREED_BY_RELEASE, FREED_BY_NOBODY } by;
 };
 
-struct lock {
-    uint32_t index;
-    struct core_lock *core;
-    struct core_config config;
-    uint8_t client, key;
-    uint32_t life;     /* counts core_init */
-    uint64_t timer_us; /* true time a TIMER is planned for, 0: none */
-    bool dispatch_planned;
-    bool listens; /* to notices: */
-    struct subscription subscriptions[PLAN_NODES_MAX];
-    bool had_turn; /* was granted after the faults had ended */
-    bool active;   /* gets node states and replies: not quiet */
-    uint64_t taken_attempt[PLAN_NODES_MAX];
-    uint32_t taken_order[PLAN_NODES_MAX]; /* of servers, by that attempt */
-
-    enum actor_state state;
-    uint32_t act_serial;
-    uint64_t hold_until_us; /* true time the actor means to release at */
-
-    struct verdicts verdicts;
-};
-
-/* The window of a client that died holding. */
-struct ghost {
-    uint64_t until_us; /* owner's clock */
-    uint8_t client, key;
-};
-
-/* Since the owner of a hold has called release, while another lock waits. */
+/* Since the owner of a hold has called release, while another waits. */
 struct handover {
     bool open;
     uint64_t since_us;
-    uint32_t requests; /* since then */
-    uint32_t all;      /* since the grant before */
+    uint32_t requests, all; /* since then; since the grant before */
+    uint32_t n, n_slow;
 };
 
-enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_SILENT };
+enum { HANDOVER_BUCKETS = 4096, HANDOVER_PER_TRIP = 20 };
+
+/* Of many runs. */
+struct handovers {
+    uint64_t n;
+    uint64_t requests;             /* from release to grant */
+    uint64_t all;                  /* from grant to grant */
+    uint64_t most;                 /* the same, of the grant that cost most */
+    uint32_t of[HANDOVER_BUCKETS]; /* by length, in parts of a round trip */
+};
+
+enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_QUIET, PHASE_CLOSING, PHASE_SILENT };
 
 struct violation {
     enum invariant invariant;
     uint64_t at_us;
-    char text[240];
+    char text[300];
 };
 
+#define WRITES_MAX 64u
+
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what belongs together stands together. */
 struct world {
     const struct plan *plan;
     struct totals *totals;
-    uint64_t now_us;
+    struct queue queue;
+    struct net *net;
+    struct process processes[MACHINES_ALL];
+    struct server *servers[PLAN_SERVERS_MAX];
+    struct site sites[PLAN_SERVERS_MAX];
+    struct user_client clients[OWNER_CLIENTS];
+    struct actor actors[PLAN_ACTORS_MAX];
+    struct fault_run faults[PLAN_FAULTS_MAX];
+    struct peer peer;
+    struct moment boot_moment, phase_moment, operator_moment;
+    bool bootstraps, bootstrap_again; /* the operator does; once more */
+    bool changed;                     /* a reconfigure has ended with 0 */
+    uint32_t reconfigures;
     enum world_phase phase;
-    uint64_t phase_until_us;
-    struct events events;
-    struct rng chance;            /* of links and servers */
-    struct rng subscriptions_rng; /* of notices */
-    struct node nodes[PLAN_NODES_MAX];
-    struct client clients[PLAN_CLIENTS_MAX];
-    struct lock locks[PLAN_LOCKS_MAX];
-    struct ghost ghosts[PLAN_CLIENTS_MAX];
-    uint32_t n_ghosts;
-    struct shadow shadows[PLAN_NODES_MAX][PLAN_LOCKS_MAX];
-    struct guarded_register registers[PLAN_KEYS_MAX];
-    struct grant *grants;
-    uint32_t n_grants, grants_capacity;
-    uint32_t runs; /* of servers, so far: run_ids and replids are made of it */
-    uint32_t grants_healed[PLAN_KEYS_MAX];
-    struct handover handover[PLAN_KEYS_MAX];
-    struct handovers *handovers; /* measured here; NULL: not */
-    struct request *requests;
-    uint32_t n_requests, requests_capacity, free_request;
-    unsigned char *memory; /* of all core_locks */
+    uint64_t healed_us, phase_until_us;
+    char prefix[8];
+    char keys[PLAN_KEYS_MAX][KEY_SIZE], full_keys[PLAN_KEYS_MAX][KEY_SIZE];
+    char set_name[16];
 
-    enum server_rule server_rule;
+    struct ghost ghosts[GHOSTS_MAX];
+    uint32_t n_ghosts;
+    struct shadow *shadows;
+    uint32_t n_shadows;
+    struct grant *grants;
+    uint32_t n_grants;
+    struct promise *promises;
+    uint32_t n_promises;
+    struct written writes[WRITES_MAX];
+    struct guarded_register registers[PLAN_KEYS_MAX];
+    struct freed freed[PLAN_KEYS_MAX];
+    struct handover handover;    /* where nothing fails there is one key */
+    struct handovers *handovers; /* measured here; NULL: not */
+    uint32_t grants_healed[PLAN_KEYS_MAX];
+    uint64_t runs;             /* of servers */
+    uint64_t commands, rounds; /* executed; attempts that calls were told of */
+
     uint32_t judged; /* a bit for each enum invariant that ends the run */
     struct violation violation;
-    bool over;
+    bool over, judging;
+    bool register_checks; /* a control takes every write */
     uint64_t hash;
     bool trace;
 };
@@ -313,72 +346,211 @@ struct world {
 /* world_open, world_close - memory that serves many runs. */
 void world_open(struct world *);
 void world_close(struct world *);
-/* world_room - room for one more item behind n; ends the program when memory is out. */
-void *world_room(void *items, uint32_t n, uint32_t *capacity, size_t size);
-/* world_lock_size - of a core_lock in world->memory. */
-static inline size_t world_lock_size(void)
-{
-    return (core_size(PLAN_NODES_MAX) + 63) / 64 * 64;
-}
 /* world_run - one whole run; true where nothing was violated. Totals are added to. */
 bool world_run(struct world *, const struct plan *, struct totals *);
-
-/* fault.c */
-void fault_plan_all(struct world *);
-/* fault_event - its begin, or a later part of it. */
-void fault_event(struct world *, uint32_t index, uint32_t part);
-void fault_restart(struct world *, uint32_t node, uint32_t life);
-/* fault_heal - ends every fault; nodes that are planned to be gone stay or go down. */
-void fault_heal(struct world *);
-
-/* clocks: what a clock shows, and the first true time at which it shows at least that */
-uint64_t clock_read(uint64_t offset_us, int32_t rate_ppm, uint64_t true_us);
-uint64_t clock_when(uint64_t offset_us, int32_t rate_ppm, uint64_t shown_us);
-uint64_t world_client_clock(const struct world *, uint32_t client, uint64_t true_us);
-uint64_t world_client_when(const struct world *, uint32_t client, uint64_t shown_us);
-/* world_node_us, world_node_ms - of the server, now. */
-uint64_t world_node_us(const struct world *, uint32_t server);
-uint64_t world_node_ms(const struct world *, uint32_t server);
-/* world_wall_us - a client's wall clock, now. */
-uint64_t world_wall_us(const struct world *, uint32_t client);
-
-static inline bool world_talks(enum node_state state)
+/* world_full_key - as it stands on the servers. */
+const char *world_full_key(const struct world *, uint32_t key);
+/* world_key_index - of the name of a key on a server; NOBODY: it is none of the plan's. */
+uint32_t world_key_index(const struct world *, const char *key, size_t length);
+/* world_mix - this happened now: the same seed must give the same hash. */
+void world_mix(struct world *, uint64_t what);
+uint64_t world_hash(const void *bytes, size_t length);
+static inline uint64_t world_now(const struct world *world)
 {
-    return state == NODE_READY || state == NODE_QUARANTINED;
+    return world->queue.now_us;
 }
 
-/* world_in_order - not before what went before on the same way. */
-static inline uint64_t world_in_order(uint64_t *last_us, uint64_t at_us)
+/* ---- process.c ---- */
+
+void process_boot(struct world *, uint32_t index);
+/* process_kill - its process ends here and now. again_us: is started again then; NEVER: not. */
+void process_kill(struct process *, bool host, uint64_t again_us);
+/* process_stall - stands still, from inside one of its own callbacks or not. */
+void process_stall(struct process *, uint64_t for_us, bool suspend);
+/* process_at - an opportunity for a fault; false: the process has ended in it. */
+bool process_at(struct process *, enum opportunity);
+/* process_bury_all - the end of the run: kills what lives, closes all clients, frees all memory. */
+void process_bury_all(struct world *);
+/* process_stood - it stands still, or did a moment ago. */
+bool process_stood(const struct process *);
+/* process_lacks_random - calls may fail for it. */
+bool process_lacks_random(const struct process *);
+uint64_t process_now_us(struct process *);
+/* process_true_us - the first true time at which its clock may show that. */
+uint64_t process_true_us(struct process *, uint64_t shown_us);
+static inline struct process *process_of(struct world *world, uint32_t client)
 {
-    if (at_us > *last_us) *last_us = at_us;
-    return *last_us;
+    return &world->processes[world->clients[client].machine];
 }
 
-static inline void world_plan(struct world *world, uint64_t at_us, enum event_type type, uint32_t client, uint32_t node,
-                              uint32_t index, uint32_t serial)
+/* ---- user.c ---- */
+
+/* user_open - makes the client of that index; tried again where memory is out. */
+void user_open(struct user_client *);
+/* user_close - false: it was closed already. */
+bool user_close(struct user_client *, bool inside);
+void user_forget(struct user_client *); /* its process has ended */
+/* user_wait_ms - a node timeout of the client's that is not a lock's. */
+uint32_t user_timeout_ms(const struct world *, uint32_t client);
+/* What actors call: the library's status, promises kept in mind. */
+int user_new(struct actor *);
+int user_acquire(struct actor *);
+int user_extend(struct actor *, uint32_t lease_ms);
+int user_release(struct actor *, bool quietly);
+int user_cancel(struct actor *);
+void user_free(struct actor *);
+int user_inspect(struct user_client *, uint32_t key);
+int user_break(struct user_client *, uint32_t key);
+int user_examine(struct user_client *);
+int user_bootstrap(struct user_client *, bool reconfigure);
+/* user_promise - a new one; NULL: there are too many. user_kept: its callback has come; false: the process has
+ * ended, nothing counts. user_drop: the call failed. */
+struct promise *user_promise(struct world *, uint32_t client, struct actor *, enum promise_kind, uint64_t bound_us);
+bool user_kept(struct promise *);
+void user_drop(struct promise *);
+uint32_t user_node_timeout_ms(const struct world *, const struct actor *);
+
+/* ---- actor.c ---- */
+
+void actor_begin(struct actor *);
+void actor_hurry(struct actor *);
+void actor_reset(struct actor *); /* its handle is gone */
+void actor_acquired(struct actor *, const struct quorlock_result *);
+void actor_extended(struct actor *, const struct quorlock_result *);
+void actor_released(struct actor *, const struct quorlock_result *);
+void actor_lost(struct actor *, const struct quorlock_loss *);
+static inline struct user_client *actor_client(struct actor *actor)
 {
-    events_plan(&world->events, &(struct event){.at_us = at_us,
-                                                .type = (uint8_t)type,
-                                                .client = (uint8_t)client,
-                                                .node = (uint8_t)node,
-                                                .index = index,
-                                                .serial = serial});
+    return &actor->world->clients[actor->plan->client];
+}
+static inline struct process *actor_process(struct actor *actor)
+{
+    return process_of(actor->world, actor->plan->client);
 }
 
-/* world_postpone - the same event again, at that time. */
-static inline void world_postpone(struct world *world, const struct event *event, uint64_t at_us)
-{
-    struct event again = *event;
+/* ---- crowd.c ---- */
 
-    again.at_us = at_us;
-    events_plan(&world->events, &again);
-}
+void crowd_begin(struct user_client *);
+void crowd_forget(struct user_client *);
+bool crowd_is_done(const struct user_client *);
+void crowd_free(struct user_client *);
 
-/* world_apart - a small pause, the same for all that is on one connection after one standstill: what waited on
- * different connections goes on in any order, on one connection in its own. */
-static inline uint64_t world_apart(const struct world *world, uint64_t until_us, uint32_t a, uint32_t b)
-{
-    return rng_mix(world->plan->seed ^ until_us, ((uint64_t)a << 32) | b) % 400;
-}
+/* ---- operator.c ---- */
 
-#endif
+void operator_begin(struct world *);
+void operator_heal(struct world *);
+/* operator_is_out - that server cannot be reached, or cannot vote, for good. */
+bool operator_is_out(const struct world *, uint32_t server);
+bool operator_is_needed(const struct world *);
+/* site_model - the memory of that server. site_command: redis-cli there, words up to the first NULL; the reply.
+ * site_look_again: keys came or went there without a command of a client. */
+struct model *site_model(struct site *);
+const char *site_command(struct site *, const char *a, const char *b, const char *c, const char *d);
+void site_look_again(struct site *);
+/* site_stop - for good. */
+void site_stop(struct site *);
+
+/* ---- membership.c ---- */
+
+/* membership_set - that client's nodes. membership_server: the server behind one of them. membership_quorum: how many
+ * of them must grant. */
+const struct plan_set *membership_set(const struct world *, uint32_t client);
+uint32_t membership_server(const struct world *, uint32_t client, uint32_t node);
+uint32_t membership_quorum(const struct world *, uint32_t client);
+/* membership_is_renewed - it is made with what is new. membership_is_settled: all are, where there is a change. */
+bool membership_is_renewed(const struct world *, const struct user_client *);
+bool membership_is_settled(const struct world *);
+/* membership_begin - before a reconfigure; membership_changed: it has ended with 0; membership_heal: the faults have.
+ */
+void membership_begin(struct world *);
+void membership_changed(struct world *);
+void membership_heal(struct world *);
+
+/* ---- peer.c ---- */
+
+/* peer_takes - a plain peer asks for the fault's key, and gives it back later. */
+void peer_takes(struct world *, const struct plan_fault *);
+const struct model_events *operator_events(struct world *, uint32_t server);
+void operator_strike(struct process *, enum opportunity);
+
+/* ---- judge.c ---- */
+
+void judge_violated(struct world *, enum invariant, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* judge_granted - the callback says so. judge_given_back: the holder may not act on it any more. */
+void judge_granted(struct actor *, const struct quorlock_result *);
+void judge_given_back(struct actor *);
+void judge_lost(struct actor *, const struct quorlock_loss *);
+void judge_ended(const struct promise *, int status);
+/* judge_called - a callback of that client begins, of whatever but a loss. */
+void judge_called(struct world *, uint32_t client);
+void judge_turned(struct process *);
+void judge_killed(struct process *);
+void judge_changed(struct site *, const char *key, size_t length);
+void judge_forgets(struct site *); /* its memory is about to go */
+void judge_peer(struct world *);
+/* judge_look - what can be seen at any time: what is overdue, and what was not told. */
+void judge_look(struct world *);
+bool judge_is_open(struct actor *);
+bool judge_is_quarantined(struct world *, uint32_t server);
+
+/* ---- rest.c ---- */
+
+void rest_quiet(struct world *);  /* all is released, nothing fails */
+void rest_silent(struct world *); /* and every lease has ended */
+
+/* ---- tokens.c ---- */
+
+void tokens_granted(struct actor *);
+void tokens_write(struct actor *, uint64_t delay_us);
+
+/* ---- handover.c ---- */
+
+/* handover_freed - the owner of a hold calls release. handover_asked: a request for the key is executed.
+ * handover_granted: the owner is told of a grant. handover_end: no hand-over is waited for any more. */
+void handover_freed(struct actor *);
+void handover_asked(struct world *);
+void handover_granted(struct actor *);
+void handover_end(struct world *);
+/* handover_table - hand-overs among 2, 3, 10 and 30 contenders; prints, and returns whether what must hold of them
+ * does: with notices and without faults the median is 3 round trips at most. */
+bool handover_table(struct world *, FILE *);
+
+/* ---- rare.c ---- */
+
+void rare_given_back(struct actor *);
+void rare_released(struct world *, uint32_t client);
+void rare_abandoned(struct world *, uint32_t keys); /* its holder is gone, and no notice comes */
+void rare_granted(struct actor *);
+void rare_refused(struct actor *);
+void rare_quarantined(struct site *); /* its guard says so now */
+void rare_executed(struct site *, struct session *);
+void rare_closed(struct process *, bool owed);
+
+/* ---- trace.c ---- */
+
+void trace_line(const struct world *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *trace_invariant(enum invariant);
+const char *trace_promise(enum promise_kind);
+#define TRACE(world, ...)                                                                                              \
+    do {                                                                                                               \
+        if ((world)->trace) trace_line(world, __VA_ARGS__);                                                            \
+    } while (0)
+
+/* ---- shrink.c ---- */
+
+struct shrunk {
+    uint32_t without; /* features */
+};
+
+/* shrink_plan - leaves out faults, users and features while the same invariant is violated. */
+void shrink_plan(struct world *, struct plan *, enum plan_bias, struct shrunk *ret);
+/* shrink_only - leaves out what the list "f3,f17,a2" does not name: of f and a, where one of the kind is named;
+ * shrink_without - features by number. False: no such list. */
+bool shrink_only(struct plan *, const char *list);
+bool shrink_without(const char *list, uint32_t *ret);
+void shrink_report(const struct world *, const struct plan *, enum plan_bias, const struct shrunk *, FILE *);
+
+/* ---- controls.c ---- */
+
+bool controls_run(struct world *, uint64_t first_seed, const char *name);
+bool controls_set(struct world *, const char *name, enum plan_bias *ret_bias);

@@ -2,8 +2,8 @@
 /* plan_sets.c - which servers are whose nodes, before an operator changes that and afterwards */
 #include <string.h>
 
+#include "parts/rng.h"
 #include "plan.h"
-#include "rng.h"
 
 static void fill(struct plan_set *set, uint32_t n, uint32_t max_lease_ms)
 {

@@ -2,8 +2,8 @@
 /* plan_stays.c - faults that stay for good, and what a calm world is held to */
 #include <string.h>
 
+#include "parts/rng.h"
 #include "plan.h"
-#include "rng.h"
 #include "runtime/owner.h"
 
 #define MS          UINT64_C(1000)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "integration/cluster.h"
-#include "world/model.h"
+#include "sim/parts/model.h"
 
 #define PAIR_CONNS    4
 #define PAIR_IDS_MAX  32

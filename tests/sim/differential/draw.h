@@ -4,8 +4,8 @@
 
 #include "redis/dialect/dialect.h"
 #include "redis/wire/bytes.h"
-#include "world/model.h"
-#include "world/rng.h"
+#include "sim/parts/model.h"
+#include "sim/parts/rng.h"
 
 #define DRAW_KEYS 5
 

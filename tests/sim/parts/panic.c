@@ -10,7 +10,7 @@ void panic(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    fputs("world: ", stderr);
+    fputs("sim: ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);

@@ -15,7 +15,7 @@
 #include "draw.h"
 #include "pair.h"
 #include "redis/wire/info.h"
-#include "world/model_own.h"
+#include "sim/parts/model_own.h"
 
 #define OUT_MAX 1048576
 

@@ -2,7 +2,7 @@
 /*
  * model.h - a Redis server's memory and manners: RESP in and out, keys that expire, our Lua scripts, notices
  *
- * It has no clock and no socket: the time by the server's own clock is an argument. tests/world/differential shows
+ * It has no clock and no socket: the time by the server's own clock is an argument. tests/sim/differential shows
  * that it answers as real servers do. A command that it does not know it refuses with a panic of the test, not with
  * a reply, so that nothing is proven by an answer that no server gives.
  */

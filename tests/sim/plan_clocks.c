@@ -5,8 +5,8 @@
  * Client and server together stay within the allowed rate error, at its very edge in half of the runs: slow clients
  * and fast servers are what hurts.
  */
+#include "parts/rng.h"
 #include "plan.h"
-#include "rng.h"
 
 #define MS     UINT64_C(1000)
 #define FAR_US 8000u /* one way, at most */

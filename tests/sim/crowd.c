@@ -142,7 +142,7 @@ static void *room(size_t n, size_t size)
     void *memory = calloc(n, size);
 
     if (memory != NULL) return memory;
-    (void)fputs("world: out of memory\n", stderr);
+    (void)fputs("sim: out of memory\n", stderr);
     exit(2);
 }
 
