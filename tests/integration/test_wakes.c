@@ -53,7 +53,7 @@ static bool listens_to(uint32_t node)
 SERVERS_TEST(a_node_that_lacks_the_key_notifies_of_its_release)
 {
     for (uint32_t turn = 0; turn < 2; turn++) {
-        uint32_t heard[3];
+        uint32_t heard[3] = {0};
         uint32_t n = 0;
 
         open_both();
