@@ -17,6 +17,11 @@ static bool has(const struct actor *actor, enum plan_feature feature)
 }
 
 /* What holds and rests are measured by. */
+static bool extends_much(const struct actor *actor)
+{
+    return actor->world->plan->bias == BIAS_LATE_EXECUTION || actor->world->plan->bias == BIAS_LATE_EXTEND;
+}
+
 static uint64_t lease_us(const struct actor *actor)
 {
     uint64_t pace_us = actor->world->plan->pace_us;
@@ -162,7 +167,7 @@ static void begin_extend(struct actor *actor)
 {
     uint32_t most_ms = membership_set(actor->world, actor->plan->client)->max_lease_ms;
     uint32_t lease_ms = actor->lease_ms;
-    bool longer = rng_one_in(&actor->rng, actor->world->plan->bias == BIAS_LATE_EXECUTION ? 2 : 4);
+    bool longer = rng_one_in(&actor->rng, extends_much(actor) ? 2 : 4);
     uint64_t quarters = rng_between(&actor->rng, 4, 8);
     int status;
 
@@ -261,7 +266,7 @@ static void act_holding(struct actor *actor)
                draw_if(actor, FEATURE_OWNERS, 3)) {
         begin_acquire(actor);
     } else if (actor->extending == NULL && actor->acquiring == NULL &&
-               draw_if(actor, FEATURE_EXTENDS, world->plan->bias == BIAS_LATE_EXECUTION ? 1 : 3)) {
+               draw_if(actor, FEATURE_EXTENDS, extends_much(actor) ? 1 : 3)) {
         begin_extend(actor);
     } else {
         act_in(actor, actor->hold_until_us - world_now(world));
@@ -332,7 +337,7 @@ static uint64_t draw_hold_us(struct actor *actor)
     case 4: hold_us = draw(actor, 2 * one); break;
     default: hold_us = draw(actor, one / 2); break;
     }
-    if (actor->world->plan->bias == BIAS_LATE_EXECUTION && rng_one_in(&actor->rng, 2)) hold_us = 6 * one;
+    if (extends_much(actor) && rng_one_in(&actor->rng, 2)) hold_us = 6 * one;
     if (actor->world->plan->bias == BIAS_LATE_RENEWAL && !rng_one_in(&actor->rng, 4)) hold_us = 6 * one;
     if (actor->world->phase >= PHASE_HEALED) hold_us = draw(actor, one / 8);
     if (actor->world->plan->calm) hold_us = calm_us(actor);
@@ -390,8 +395,8 @@ void actor_extended(struct actor *actor, const struct quorlock_result *result)
 
     if (actor->state == ACTOR_EXTENDING) actor->state = actor->lost ? ACTOR_LOST : ACTOR_HOLDING;
     /* Now and then the longer lease is all that is wanted. */
-    if (actor->world->plan->bias == BIAS_LATE_EXECUTION && result->status == QUORLOCK_OK &&
-        rng_one_in(&actor->rng, 2) && actor->world->phase == PHASE_FAULTS) {
+    if (extends_much(actor) && result->status == QUORLOCK_OK && rng_one_in(&actor->rng, 2) &&
+        actor->world->phase == PHASE_FAULTS) {
         actor->hold_until_us = world_now(actor->world) + 5 * MS * actor->lease_ms;
         soon_us = 5 * MS * actor->lease_ms;
     }

@@ -51,7 +51,8 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     uint32_t rare = bit(FEATURE_COLD) | bit(FEATURE_PEERS) | bit(FEATURE_ALL);
 
     switch (bias) {
-    case BIAS_LATE_EXECUTION: return (features & ~rare) | bit(FEATURE_EXTENDS);
+    case BIAS_LATE_EXECUTION:
+    case BIAS_LATE_EXTEND: return (features & ~rare) | bit(FEATURE_EXTENDS);
     case BIAS_LATE_CLIENT: return features & ~rare;
     case BIAS_LATE_RENEWAL:
         return features & ~rare & ~bit(FEATURE_KEYLISTS) & ~bit(FEATURE_UNRENEWED) & ~bit(FEATURE_MAX_HOLD);
@@ -209,9 +210,7 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
     if (bias == BIAS_NONE) return;
     plan->outside = plan->counters_void = false;
     switch (bias) {
-    case BIAS_LATE_EXECUTION:
-        if (!rng_one_in(rng, 4)) bend_far(plan, rng);
-        break;
+    case BIAS_LATE_EXTEND: bend_far(plan, rng); break;
     case BIAS_LATE_RENEWAL:
         bend_far(plan, rng);
         plan->n_keys = (uint32_t)rng_between(rng, 3, PLAN_KEYS_MAX);
@@ -294,8 +293,9 @@ static void draw_clients(struct plan *plan, struct rng *rng, enum plan_bias bias
         client->reconnect_min_ms = (uint32_t)rng_between(rng, 1, 50);
         /* In long runs less often: a server that loads for long is asked again and again. */
         client->reconnect_max_ms = client->reconnect_min_ms + (uint32_t)rng_between(rng, 1, 500) + plan->lease_ms / 20;
-        client->node_timeout_ms =
-            rng_one_in(rng, 3) && !plan->far ? (uint32_t)rng_between(rng, plan->lease_ms / 12, plan->lease_ms / 10) : 0;
+        client->node_timeout_ms = rng_one_in(rng, 3) && (!plan->far || bias == BIAS_LATE_EXTEND)
+                                      ? (uint32_t)rng_between(rng, plan->lease_ms / 12, plan->lease_ms / 10)
+                                      : 0;
         if (bias == BIAS_TWINS) client->reconnect_max_ms = client->reconnect_min_ms + plan->lease_ms / 8;
         if (plan_has(plan, FEATURE_PAIRS) && pair && i < plan->n_machines && plan->n_clients < 2 * plan->n_machines &&
             plan->n_clients < 8) {
@@ -407,7 +407,8 @@ static void draw_actors(struct plan *plan, uint64_t seed, enum plan_bias bias)
             if (other->client == actor->client && other->owner == actor->owner) actor->keys = other->keys;
         }
         draw_options(plan, &plan->clients[actor->client], &actor->options, &rng);
-        if (bias == BIAS_LATE_EXECUTION && !rng_one_in(&rng, 3)) actor->options.renew_ms = QUORLOCK_RENEW_NEVER;
+        if ((bias == BIAS_LATE_EXECUTION || bias == BIAS_LATE_EXTEND) && !rng_one_in(&rng, 3))
+            actor->options.renew_ms = QUORLOCK_RENEW_NEVER;
         if (bias == BIAS_CROWD || plan->turns) {
             actor->options.wait_ms = QUORLOCK_WAIT_FOREVER;
             actor->options.min_valid_ms = actor->options.max_hold_ms = 0;
@@ -467,6 +468,7 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
 static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_LATE_EXECUTION] = OF(FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_SLOW),
     [BIAS_LATE_CLIENT] = OF(FAULT_STALL_CALLBACK, FAULT_STALL, FAULT_STALL_CLOCK, FAULT_STALL_SEND, FAULT_SUSPEND),
+    [BIAS_LATE_EXTEND] = OF(FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_SLOW),
     [BIAS_LATE_RENEWAL] = OF(FAULT_STALL, FAULT_SUSPEND, FAULT_STALL_CLOCK),
     [BIAS_LOSS] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP, FAULT_CRASH_OLD),
     [BIAS_TOKENS] =

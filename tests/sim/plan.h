@@ -152,7 +152,8 @@ struct plan_fault {
     X(NESTS, "owners with many holds, which are lost at once")                                                         \
     X(RECONNECTS, "many requests are on their way, and connections end again and again")                               \
     X(FARTHER, "contenders, steady links, which become longer for good")                                               \
-    X(LATE_RENEWAL, "machines that hold locks stand still between two answers")
+    X(LATE_RENEWAL, "machines that hold locks stand still between two answers")                                        \
+    X(LATE_EXTEND, "extends are on their way for long, and are executed late")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
