@@ -8,7 +8,7 @@
 
 #define MS          UINT64_C(1000)
 #define FOR_GOOD_US (UINT64_C(1) << 40)
-#define AWAY_US     5000u
+#define AWAY_US     UINT64_C(5000)
 /* The longest hand-over in a calm world: far below a poll. */
 #define CALM_TRIPS   16u
 #define CALM_LATE_US 12000u
