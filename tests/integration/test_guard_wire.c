@@ -435,6 +435,18 @@ SERVER_TEST(test_bootstrap)
     assert_true(node_quarantined_until_us(again->node) > clock_us() + 590000000);
 }
 
+/* The connection that bootstraps may be from before a change of role: the guard is of the server as it is. */
+SERVER_TEST(test_bootstrap_after_a_role_flip)
+{
+    struct node_request request = {.op = OP_BOOTSTRAP, .lease_ms = SHORT_MS};
+    struct probe *admin = probe_ready(SERVER(0)->address, QUORLOCK_GUARD_OFF);
+
+    server_do(SERVER(0), "REPLICAOF 127.0.0.1 1");
+    server_do(SERVER(0), "REPLICAOF NO ONE");
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
+    assert_int_equal(begin(SHORT_MS, NODE_READY)->levels, 1); /* no quarantine before */
+}
+
 /* ---- calls of the layer above ---- */
 
 SERVER_TEST(test_expel)

@@ -225,7 +225,8 @@ bool judge_is_quarantined(struct world *world, uint32_t server)
             till_ms = 10 * till_ms + (uint64_t)(value.owner[i] - '0');
         }
     }
-    return till_ms * MS > server_wall_us(of);
+    /* A quarantine for a client with a longer max_lease says nothing to connections that were there before. */
+    return bars < 7 && till_ms * MS > server_wall_us(of);
 }
 
 static struct taking *latest(struct site *site, uint32_t key)

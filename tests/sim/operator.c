@@ -562,8 +562,9 @@ void operator_heal(struct world *world)
 {
     const struct plan *plan = world->plan;
 
-    /* A guard of a reconfigure that was half done may be there again. */
+    /* A guard of a reconfigure that was half done may be there again, also of the one that goes on now. */
     world->bootstraps |= world->reconfigures > 0 && plan->loses_memory;
+    world->bootstraps_after_heal = world->bootstraps && world->clients[plan->n_clients].pending > 0;
     if (operator_is_needed(world)) queue_set(&world->queue, &world->operator_moment, world_now(world));
 
     for (uint32_t i = 0; i < plan->n_faults; i++) {

@@ -530,7 +530,8 @@ static void on_report(int status, const struct quorlock_report *report, void *ar
     world->totals->of[TOTAL_INSPECTED] += kind == PROMISE_INSPECT && status == QUORLOCK_OK;
     world->totals->of[TOTAL_BROKEN] += kind == PROMISE_BREAK && status == QUORLOCK_OK;
     if (kind == PROMISE_BOOTSTRAP && status == QUORLOCK_OK) {
-        world->bootstraps = false;
+        world->bootstraps = world->bootstraps_after_heal;
+        world->bootstraps_after_heal = false;
         membership_changed(world);
         world->totals->of[promise->flood == 1 ? TOTAL_RECONFIGURED : TOTAL_BOOTSTRAPPED]++;
     }

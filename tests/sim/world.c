@@ -182,6 +182,7 @@ static void build(struct world *world, const struct plan *plan)
     world->n_ghosts = world->n_shadows = world->n_grants = world->n_promises = 0;
     world->runs = world->commands = world->rounds = 0;
     world->reconfigures = 0;
+    world->bootstraps_after_heal = false;
     world->over = world->judging = world->bootstraps = world->bootstrap_again = world->changed = false;
     world->hash = plan->seed;
     world->peer = (struct peer){0};

@@ -310,6 +310,7 @@ struct world {
     struct peer peer;
     struct moment boot_moment, phase_moment, operator_moment;
     bool bootstraps, bootstrap_again; /* the operator does; once more */
+    bool bootstraps_after_heal;       /* also when what it does now went well */
     bool changed;                     /* a reconfigure has ended with 0 */
     uint32_t reconfigures;
     enum world_phase phase;
