@@ -204,7 +204,8 @@ static void misuse(struct actor *actor)
 
     switch (rng_below(&actor->rng, 4)) {
     case 0:
-        if (plain && judge_is_open(actor)) status = user_acquire(actor);
+        /* One that does not listen to losses may have lost it. */
+        if (plain && !actor->no_lost && judge_is_open(actor)) status = user_acquire(actor);
         break;
     case 1:
         expected = QUORLOCK_INVAL;
