@@ -20,8 +20,7 @@
 #include "options_client.h"
 
 #ifdef QUORLOCK_MUTANTS
-/* Of the sources that tests/mutants/run makes. */
-bool mutant_choose(const char *name);
+#include "mutants/mutant.h"
 #endif
 
 #define TICK_MS       100

@@ -4,10 +4,8 @@
  *
  * The lease is two minutes. A waiter that is granted within the limit of a wait was woken.
  */
+#include "mutants/mutant.h"
 #include "wait_fixture.h"
-
-/* Of the sources that mutants/run makes. */
-bool mutant_choose(const char *name);
 
 __attribute__((constructor)) static void turn_polls_off(void)
 {

@@ -14,10 +14,9 @@
 
 #ifdef QUORLOCK_MUTANTS
 
-#define CPU_S_MAX 20 /* of a run that may crash: what was written over may also make it endless */
+#include "mutants/mutant.h"
 
-/* Of the sources that mutants/run makes. */
-bool mutant_choose(const char *name);
+#define CPU_S_MAX 20 /* of a run that may crash: what was written over may also make it endless */
 
 /*
  * What breaks is one or two faults of mutants/list; where there is none, the register takes every write. With CRASH
