@@ -27,14 +27,14 @@ static const char usage[] =
     "       sim --seed S --trace [--only LIST] [--without LIST]\n"
     "                                   one run as a trace, with only these faults (f3) and actors (a2), and without\n"
     "                                   these features\n"
-    "       sim --handovers           how long hand-overs take; fails where they take too long\n"
+    "       sim --handovers             how long hand-overs take; fails where they take too long\n"
     "       sim_controls --controls [--control NAME]   breaks rules and sees whether it is noticed\n"
     "       sim_controls --seed S --trace --control NAME\n"
     "\n"
     "  --runs-default N   as --runs, where neither that nor QUORLOCK_SIM_RUNS is given\n"
     "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED stand for --runs and --seed.\n"
-    "  --hashes   prints the hash of each run\n"
-    "  --bias B   what the runs are bent towards:\n";
+    "  --hashes           prints the hash of each run\n"
+    "  --bias B           what the runs are bent towards:\n";
 
 static const char more_usage[] =
     "\n"
