@@ -203,10 +203,15 @@ class Ends(Guarded):
         self.assertEqual(status, 75, err)
         self.assertIn("its own exit status would have been 137", err)
         left_ms = int(re.search(r"; (\d+) ms of validity left", err).group(1))
-        kill_ms = int(re.search(r"SIGTERM now, SIGKILL in (\d+) ms", err).group(1))
-        self.assertEqual(kill_ms, left_ms - RESERVE_S * 1000)
+        told = re.search(r"SIGTERM now, SIGKILL in (\d+) ms", err)
+        last = self.stamps("beats")[-1]
+        if not told:  # the machine stood still until there was no time for SIGTERM
+            self.measured.append((0, over - ALLOWANCE_S - last, stood_s))
+            return last, over - ALLOWANCE_S, stood_s
+        # The validity is read again for the command, so it may be less than the library's message says.
+        self.assertLessEqual(int(told.group(1)), left_ms - RESERVE_S * 1000)
         self.assertLessEqual(left_ms, GRACE_S * 1000)
-        term, last = self.stamps("terms")[0], self.stamps("beats")[-1]
+        term = self.stamps("terms")[0]
         # Nor too early, on any machine: validity ends before the key by the allowance, and by the time that the renewal
         # took to the nodes.
         self.measured.append((over - ALLOWANCE_S - term, over - ALLOWANCE_S - last, stood_s))
