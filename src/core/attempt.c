@@ -148,6 +148,17 @@ static uint64_t settle_until_us(const struct core_lock *lock)
     return validity_add(lock->acquire.until_us, lock->config.node_timeout_us / 2);
 }
 
+/*
+ * Until when an acquire goes on. One that tries once makes its first attempt whenever its turn comes; a later
+ * attempt, which settles split votes, is not waited for in the queue much longer than it would have taken.
+ */
+static uint64_t goes_on_until_us(const struct core_lock *lock)
+{
+    if (lock->config.wait_us != 0) return lock->acquire.until_us;
+    if (lock->wait.queued == WAIT_STAY || lock->acquire.attempts == 0) return CORE_NEVER;
+    return validity_add(settle_until_us(lock), lock->config.node_timeout_us / 2);
+}
+
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
     if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
@@ -339,7 +350,7 @@ static void give_up_connecting(struct core_lock *lock, uint64_t now_us)
 void attempt_on_timer(struct core_lock *lock, struct step *step)
 {
     if (lock->phase != CORE_ASKING && lock->phase != CORE_WAITING) return;
-    if (lock->config.wait_us != 0 && step->now_us >= lock->acquire.until_us) {
+    if (step->now_us >= goes_on_until_us(lock)) {
         int status = attempt_wait_status(lock);
 
         if (status == CORE_HELD_BY_OTHER) lock->acquire.seen |= CORE_SEEN_HELD;
@@ -436,5 +447,5 @@ uint64_t attempt_deadline(const struct core_lock *lock)
     if (lock->phase == CORE_ASKING) {
         deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.rest_at_us : timeouts_end_us(lock);
     }
-    return lock->config.wait_us != 0 ? core_smaller(deadline_us, lock->acquire.until_us) : deadline_us;
+    return core_smaller(deadline_us, goes_on_until_us(lock));
 }

@@ -53,6 +53,33 @@ CORE_TEST(votes_that_stay_split_are_given_up)
     assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }
 
+/* The first attempt is made whenever its turn comes; the later ones wait a node timeout at most. */
+CORE_TEST(a_later_attempt_that_gets_no_turn_is_given_up)
+{
+    fixture_open_waiting(f, 3, 2, 0);
+    split(f);
+    f->no_attempt = true;
+    fixture_pass(f, 99 * MS);
+    assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
+    fixture_expect_nothing(f);
+    fixture_pass(f, 1 * MS);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
+    assert_int_equal(core_deadline(f->lock), CORE_NEVER);
+}
+
+CORE_TEST(a_later_attempt_takes_its_turn)
+{
+    fixture_open_waiting(f, 3, 2, 0);
+    split(f);
+    f->no_attempt = true;
+    fixture_pass(f, 99 * MS);
+    fixture_begin(f);
+    fixture_pass(f, 10 * MS);
+    fixture_answers(f, OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+}
+
 CORE_TEST(one_holder_on_a_quorum_is_reported_at_once)
 {
     fixture_open_waiting(f, 3, 2, 0);
