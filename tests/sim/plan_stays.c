@@ -9,9 +9,11 @@
 #define MS          UINT64_C(1000)
 #define FOR_GOOD_US (UINT64_C(1) << 40)
 #define AWAY_US     UINT64_C(5000)
-/* The longest hand-over in a calm world: far below a poll. */
+/* Most hand-overs in a calm world are shorter: far below a poll. The longest may wait for a late turn as well, which a
+ * waiter draws where many listen and few ask. */
 #define CALM_TRIPS   16u
 #define CALM_LATE_US 12000u
+#define CALM_TURN_US 30000u
 /* And the longest where a server got a key that is no lock's. */
 #define ODD_FOUND_US 1500000u
 /* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
@@ -44,7 +46,8 @@ static struct plan_fault *add_for_good(struct plan *plan, enum plan_fault_kind k
 
 static void bound_handovers(struct plan *plan)
 {
-    plan->handover_most_us = plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
+    plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
+    plan->handover_most_us = plan->handover_mostly_us + CALM_TURN_US;
 }
 
 /* All servers: round trips take many times of what they took when the connections were made. */

@@ -63,9 +63,15 @@ bool user_kept(struct promise *promise)
     return true;
 }
 
+/* The last one's options are the defaults. */
+static bool is_operators(const struct world *world, uint32_t client)
+{
+    return client == world->plan->n_clients;
+}
+
 uint32_t user_timeout_ms(const struct world *world, uint32_t client)
 {
-    uint32_t given_ms = world->plan->clients[client % PLAN_CLIENTS_MAX].node_timeout_ms;
+    uint32_t given_ms = is_operators(world, client) ? 0 : world->plan->clients[client].node_timeout_ms;
 
     return given_ms != 0 ? given_ms : 1000;
 }
@@ -121,7 +127,7 @@ static int make_client(struct user_client *client)
 {
     struct world *world = client->world;
     const struct plan *plan = world->plan;
-    bool operates = client->index == plan->n_clients;
+    bool operates = is_operators(world, client->index);
     const struct plan_client *own = &plan->clients[client->index % PLAN_CLIENTS_MAX];
     struct process *process = process_of(world, client->index);
     char error[300] = "";
