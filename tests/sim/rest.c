@@ -10,14 +10,24 @@ struct rest {
     bool silent;
 };
 
-/* Of a client that is there, by its label: others' debts nobody pays. */
-static bool is_living(const struct world *world, const struct model_value *value)
+/* It talks to neither entry of a server that it lists twice, so it cannot release there. */
+static bool is_expelled(const struct rest *rest, uint32_t client)
 {
+    const struct plan_client *plan = &rest->world->plan->clients[client];
+
+    return plan->twins && plan->twin == rest->server;
+}
+
+/* Of a client that is there, by its label: others' debts nobody pays. */
+static bool has_to_release(const struct rest *rest, const struct model_value *value)
+{
+    const struct world *world = rest->world;
+
     for (uint32_t i = 0; i < world->plan->n_clients; i++) {
         size_t length = strlen(world->clients[i].label);
 
         if (value->owner_length <= length || memcmp(value->owner, world->clients[i].label, length) != 0) continue;
-        return world->clients[i].state == CLIENT_OPEN;
+        return world->clients[i].state == CLIENT_OPEN && !is_expelled(rest, i);
     }
     return false;
 }
@@ -29,7 +39,7 @@ static void look_at_rest(void *arg, const char *name, size_t length, const struc
     bool ours = length > 9 && memcmp(name, "quorlock:", 9) == 0;
 
     if (ours || value->type == MODEL_OTHER || value->expires_ms == 0) return;
-    if (!rest->silent && !is_living(world, value)) return;
+    if (!rest->silent && !has_to_release(rest, value)) return;
     judge_violated(world, I8_LEFT_BEHIND, "the key %.*s of %.*s is left on server %u %s", (int)length, name,
                    (int)(value->owner != NULL ? value->owner_length : 0), value->owner != NULL ? value->owner : "",
                    rest->server, rest->silent ? "at rest" : "although all was released");
