@@ -53,6 +53,12 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     command->timeout_us = 0;
 }
 
+/* Where this machine stood still behind a send time, the node executed the request long after it: up to now. */
+static uint64_t may_be_there_until(const struct core_node *node, uint64_t now_us, uint64_t lease_us)
+{
+    return core_larger(node->key.until_us, validity_debt_until(now_us, lease_us));
+}
+
 static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint32_t wakes)
 {
     bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
@@ -66,7 +72,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
                           .attempt = lock->attempt.number,
                           /* An attempt that was never granted has no token to leave behind. */
                           .fence = lock->phase == CORE_ASKING ? 0 : lock->fence,
-                          .until_us = node->key.until_us,
+                          .until_us = may_be_there_until(node, step->now_us, lock->lease_us),
                           .silent = silent,
                           .if_deleted = wakes != DEBT_WAKES_ALL,
                           .again_at_us = CORE_NEVER};

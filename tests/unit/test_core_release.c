@@ -174,6 +174,27 @@ CORE_TEST(a_release_is_repeated_until_the_lease_has_ended)
     assert_int_equal(f->n_sent, sent);
 }
 
+/* This machine stood still between the sending of a request and its bytes' leaving. */
+CORE_TEST(a_key_that_was_set_late_is_released_as_long_as_it_may_be_there)
+{
+    static const char *const answers[] = {"...", "y.."};
+
+    for (size_t i = 0; i < LENGTH(answers); i++) {
+        fixture_open(f, 3, 2);
+        fixture_acquire(f);
+        fixture_sleep(f, 4000 * MS); /* longer than the lease */
+        fixture_answers(f, OP_ACQUIRE, answers[i]);
+        fixture_cancel(f);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
+        fixture_expect_pending(f, OP_RELEASE, "111");
+        answer(f, 0, OUTCOME_NOSCRIPT);
+        fixture_expect_pending(f, OP_RELEASE, "111");
+        answer(f, 0, OUTCOME_YES);
+        fixture_pass(f, 2900 * MS);
+        assert_int_equal(core_debts(f->lock, 1), 1);
+    }
+}
+
 CORE_TEST(room_at_the_node_does_not_end_a_pause)
 {
     fixture_open_held(f, 3, 2);
