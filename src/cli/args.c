@@ -149,18 +149,34 @@ static int set_wait(const struct given *given)
     return 0;
 }
 
-static int set_status(const struct given *given)
+/* set_number - `what` says what it is not, where it is none. */
+static int set_number(const struct given *given, uint32_t min, uint32_t max, const char *what)
 {
     size_t length = strlen(given->value);
-    bool digits = length >= 1 && length <= 3 && strspn(given->value, "0123456789") == length;
+    bool digits = length >= 1 && length <= 9 && strspn(given->value, "0123456789") == length;
     long number = digits ? strtol(given->value, NULL, 10) : -1;
 
-    if (number < 0 || number > 255) {
-        say("%s: \"%s\" is no exit status: give a number from 0 to 255", given->name, shown(given->value));
+    if (number < (long)min || number > (long)max) {
+        say("%s: \"%s\" is no %s: give a number from %u to %u", given->name, shown(given->value), what, min, max);
         return EXIT_USAGE;
     }
-    *(int *)given->setting = (int)number;
+    *(uint32_t *)given->setting = (uint32_t)number;
     return 0;
+}
+
+static int set_status(const struct given *given)
+{
+    return set_number(given, 0, 255, "exit status");
+}
+
+static int set_in_flight(const struct given *given)
+{
+    return set_number(given, 1, BENCH_IN_FLIGHT_MAX, "number of locks");
+}
+
+static int set_seconds(const struct given *given)
+{
+    return set_number(given, 1, BENCH_SECONDS_MAX, "number of seconds");
 }
 
 static int set_flag(const struct given *given)
@@ -252,8 +268,9 @@ static int set_nodes(const struct given *given)
 
 enum {
     REPORTS = ARGS_INSPECT | ARGS_BREAK,
-    GUARDED = ARGS_RUN | ARGS_BOOTSTRAP | ARGS_DOCTOR,
-    VERBS = ARGS_RUN | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
+    LOCKS = ARGS_RUN | ARGS_BENCH,
+    GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
+    VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
 };
 
@@ -264,9 +281,9 @@ static const struct entry entries[] = {
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
      "unix:///path or host:port; else QUORLOCK_NODES; else\n"
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
-    {ARGS_RUN | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
+    {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
-    {ARGS_RUN, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
+    {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
      "lease of the lock, renewed at every third (default 30s)"},
     {GUARDED, 0, "max-lease", "DURATION", set_lease, SETTING(max_lease_ms),
      "longest lease that any client of these nodes uses, the same for\n"
@@ -284,23 +301,27 @@ static const struct entry entries[] = {
     {ARGS_RUN, 0, "label", "TEXT", set_string, SETTING(label),
      "readable front of our owner token, at most 64 printable\n"
      "characters without space (default HOST:PID:)"},
-    {ARGS_RUN | REPORTS, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
+    {LOCKS | REPORTS, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
-    {ARGS_RUN, 0, "guard", "connection|strict|off", set_guard, SETTING(guard),
+    {LOCKS, 0, "guard", "connection|strict|off", set_guard, SETTING(guard),
      "how a node that lost its memory is kept from voting too\n"
      "early (default connection)"},
     {GUARDED, 0, "set-name", "NAME", set_string, SETTING(set_name),
      "name of this set of nodes in their guards, where clients\n"
      "address the nodes differently (default: from the addresses)"},
-    {ARGS_RUN | ARGS_DOCTOR, 0, "allow-eviction", NULL, set_flag, SETTING(allow_eviction),
+    {LOCKS | ARGS_DOCTOR, 0, "allow-eviction", NULL, set_flag, SETTING(allow_eviction),
      "only warn of nodes that may evict keys"},
     {ARGS_BOOTSTRAP, 0, "reconfigure", NULL, set_flag, SETTING(reconfigure),
      "the nodes have a guard, and their number, names or max lease\n"
      "changes; no node votes for the longer of both leases. Given\n"
      "again it finishes what was half done"},
-    {ARGS_RUN, 0, "fence", NULL, set_flag, SETTING(fence),
-     "take a fencing token, and pass it to CMD in QUORLOCK_FENCE"},
-    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR, 0, "json", NULL, set_flag, SETTING(json), "print the report as JSON"},
+    {LOCKS, 0, "fence", NULL, set_flag, SETTING(fence), "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
+    {ARGS_BENCH, 0, "in-flight", "N", set_in_flight, SETTING(in_flight),
+     "how many locks are under way at a time, each with a key of its\n"
+     "own, 1 to 100000 (default 16)"},
+    {ARGS_BENCH, 0, "seconds", "N", set_seconds, SETTING(seconds), "how long to measure, 1 to 3600 (default 5)"},
+    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH, 0, "json", NULL, set_flag, SETTING(json),
+     "print the report as JSON"},
     {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; twice: everything"},
     {EVERYWHERE, 'h', "help", NULL, set_flag, SETTING(help), "print this help"},
     {ARGS_GLOBAL, 'V', "version", NULL, set_flag, SETTING(version), "print the version"},

@@ -13,6 +13,7 @@ enum args_place {
     ARGS_BREAK = 8,
     ARGS_BOOTSTRAP = 16,
     ARGS_DOCTOR = 32,
+    ARGS_BENCH = 64,
 };
 
 /*

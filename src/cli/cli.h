@@ -22,6 +22,10 @@ enum exit_status {
     EXIT_SIGNAL = 128, /* plus the signal */
 };
 
+/* The most that bench takes. */
+#define BENCH_IN_FLIGHT_MAX 100000
+#define BENCH_SECONDS_MAX   3600
+
 /* What the command line and the environment ask for. Strings belong to main's copy of the arguments. */
 struct settings {
     bool help, version, json, fence, reconfigure, allow_eviction;
@@ -32,7 +36,8 @@ struct settings {
     const char *set_name; /* NULL: from the addresses */
     int policy, dialect, guard;
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
-    int held_status;
+    uint32_t in_flight, seconds;                               /* of bench */
+    uint32_t held_status;
     const char *const *words; /* what is no option: keys */
     size_t n_words;
     char *const *command; /* behind "--", ends with NULL; NULL where there was no "--" */
@@ -77,3 +82,4 @@ int verb_inspect(const struct settings *settings);
 int verb_break(const struct settings *settings);
 int verb_bootstrap(const struct settings *settings);
 int verb_doctor(const struct settings *settings);
+int verb_bench(const struct settings *settings);

@@ -522,7 +522,7 @@ static void refused(struct run *run, const struct quorlock_result *result)
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
         report_held(run->name, result, quorum);
-        status = run->settings->held_status;
+        status = (int)run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
             result->granted + result->refused, result->n_votes, quorum);

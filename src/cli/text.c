@@ -259,7 +259,8 @@ static int collect(const char *bytes, size_t length, void *text)
 /* A buffer of ours that stays failed: jansson's own forgets that it had no memory for the name of a member. */
 void document_write(struct text *text, json_t *document)
 {
-    if (document == NULL || json_dump_callback(document, collect, text, 0) != 0) text->failed = true;
+    if (document == NULL || json_dump_callback(document, collect, text, JSON_REAL_PRECISION(12)) != 0)
+        text->failed = true;
     text_format(text, "\n");
     json_decref(document);
 }

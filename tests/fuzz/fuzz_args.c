@@ -70,6 +70,8 @@ static void make_word(struct feed *feed, char *word)
         "-",
         "key",
         "--reconfigure",
+        "--in-flight",
+        "--seconds=9",
         "--allow-eviction",
         "--node-timeout",
         "99999999999999999999s",
@@ -196,8 +198,8 @@ static void check_texts(struct feed *feed)
 
 static void parse(struct feed *feed)
 {
-    static const enum args_place places[] = {ARGS_GLOBAL, ARGS_RUN,       ARGS_INSPECT,
-                                             ARGS_BREAK,  ARGS_BOOTSTRAP, ARGS_DOCTOR};
+    static const enum args_place places[] = {ARGS_GLOBAL,    ARGS_RUN,    ARGS_INSPECT, ARGS_BREAK,
+                                             ARGS_BOOTSTRAP, ARGS_DOCTOR, ARGS_BENCH};
     enum args_place place = places[feed_byte(feed) % (sizeof(places) / sizeof(places[0]))];
     struct settings settings = {.wait_ms = 1};
     struct text help = {0};
@@ -208,7 +210,7 @@ static void parse(struct feed *feed)
     check_said(status, secret);
     if (status == 0) {
         CHECK(next >= 0 && next <= fuzz.n + 1 && settings.n_words <= (size_t)fuzz.n);
-        CHECK(settings.held_status >= 0 && settings.held_status <= 255);
+        CHECK(settings.held_status <= 255);
         fuzz.said = 0;
         fuzz.text[0] = '\0';
         check_said(args_environment(&settings), secret);

@@ -21,7 +21,7 @@ MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock
 class Usage(Bootstrapped):
     def test_help_and_manual_list_every_option(self):
         manual = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
-        for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("break",), ("doctor",)]:
+        for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("break",), ("doctor",), ("bench",)]:
             status, out, err = self.quorlock(*verb, "--help")
             self.assertEqual((status, err), (0, ""), verb)
             self.assertIn("usage: quorlock", out)
@@ -85,7 +85,14 @@ class Usage(Bootstrapped):
                 (("bootstrap", "--max-lease", "9ms"), '"9ms" is out of range'),
                 (("bootstrap", "--set-name", "a|b"), '"a|b": 1 to 64 characters'),
                 (("run", "--set-name", "", *run[1:]), "1 to 64 characters"),
-                (("run", "--reconfigure", *run[1:]), "does not belong")]:
+                (("run", "--reconfigure", *run[1:]), "does not belong"),
+                (("bench", "k"), "takes no key"), (("bench", "--wait", "1s"), "--wait does not belong"),
+                (("bench", "--seconds", "0"), '"0" is no number of seconds: give a number from 1 to 3600'),
+                (("bench", "--seconds", "5s"), '"5s" is no number of seconds'),
+                (("bench", "--in-flight", "100001"), '"100001" is no number of locks: give a number from 1 to 100000'),
+                (("bench", "--in-flight", ""), '"" is no number of locks'),
+                (("bench", "--lease", "40s", "--guard", "off"), "it must be 10 to 30000"),
+                (("run", "--seconds", "3", *run[1:]), "--seconds does not belong")]:
             status, out, err = self.quorlock(*args)
             self.assertEqual((status, out), (64, ""), (args, err))
             self.assertIn(said, err, args)

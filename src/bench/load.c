@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/load.h"
+
+#include <event2/event.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_SIZE 128
+#define WHY_SIZE 1024
+
+/* An acquire that is not granted by then has failed. So many at a time may take long. */
+#define WARM_WAIT_MS 5000
+#define WAIT_MS      60000
+
+struct slot {
+    struct load *load;
+    quorlock *lock;
+    uint64_t since_ns; /* the call of acquire, then of release */
+    bool acquiring;
+};
+
+struct load {
+    struct event_base *base;
+    struct slice *slice; /* while load_run */
+    uint64_t until_ns;
+    uint32_t busy; /* slots in a cycle */
+    uint32_t n_slots;
+    int failed;  /* why a call was refused: a status of the library */
+    int refused; /* the result of the last failed acquire */
+    bool stopped;
+    char why[WHY_SIZE];  /* the same in words */
+    struct slot slots[]; /* the first is for load_warm */
+};
+
+static void next(struct slot *slot);
+
+static void end_turn(struct load *load)
+{
+    if (--load->busy == 0) event_base_loopbreak(load->base);
+}
+
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct slot *slot = arg;
+    struct load *load = slot->load;
+    uint64_t now_ns = slice_now_ns();
+
+    (void)lock;
+    if (result->status == QUORLOCK_OK) {
+        load->slice->cycles++;
+        latencies_add(&load->slice->release, now_ns - slot->since_ns);
+    } else {
+        load->slice->failed++;
+    }
+    slot->since_ns = now_ns;
+    next(slot);
+}
+
+static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct slot *slot = arg;
+    struct load *load = slot->load;
+    uint64_t now_ns = slice_now_ns();
+
+    slot->acquiring = false;
+    if (result->status == QUORLOCK_OK) {
+        latencies_add(&load->slice->acquire, now_ns - slot->since_ns);
+        slot->since_ns = now_ns;
+        load->failed = quorlock_release(lock, on_released, slot);
+        if (load->failed != 0) end_turn(load);
+        return;
+    }
+    load->slice->failed++;
+    load->refused = result->status;
+    snprintf(load->why, sizeof(load->why), "%s", result->text);
+    slot->since_ns = now_ns;
+    next(slot);
+}
+
+/* begin - a new cycle, whose acquire is called at since_ns; true where it was. */
+static bool begin(struct slot *slot)
+{
+    struct load *load = slot->load;
+
+    if (!load->stopped && load->failed == 0) load->failed = quorlock_acquire(slot->lock, on_acquired, slot);
+    slot->acquiring = !load->stopped && load->failed == 0;
+    return slot->acquiring;
+}
+
+static void next(struct slot *slot)
+{
+    if (slot->since_ns >= slot->load->until_ns || !begin(slot)) end_turn(slot->load);
+}
+
+/* add_slot - the next one, with the key of that number. */
+static int add_slot(struct load *load, quorlock_client *client, const struct load_options *options, uint32_t number)
+{
+    struct quorlock_options lock = options->lock;
+    struct slot *slot = &load->slots[load->n_slots];
+    char name[KEY_SIZE];
+    const char *key = name;
+    int status;
+
+    snprintf(name, sizeof(name), "%s%u", options->prefix, number);
+    lock.wait_ms = load->n_slots == 0 ? WARM_WAIT_MS : WAIT_MS;
+    slot->load = load;
+    status = quorlock_new(&slot->lock, client, &key, 1, &lock);
+    if (status == 0) load->n_slots++;
+    return status;
+}
+
+int load_new(struct load **ret, struct event_base *base, quorlock_client *client, const struct load_options *options)
+{
+    struct load *load = calloc(1, sizeof(*load) + (options->in_flight + 1) * sizeof(load->slots[0]));
+    int status = load != NULL ? add_slot(load, client, options, 0) : QUORLOCK_NOMEM;
+
+    for (uint32_t i = 0; i < options->in_flight && status == 0; i++) status = add_slot(load, client, options, i);
+    if (status != 0) {
+        load_free(load, false);
+        return status;
+    }
+    load->base = base;
+    *ret = load;
+    return 0;
+}
+
+void load_free(struct load *load, bool locks_gone)
+{
+    if (load == NULL) return;
+    for (uint32_t i = 0; i < load->n_slots && !locks_gone; i++) quorlock_free(load->slots[i].lock);
+    free(load);
+}
+
+static int run(struct load *load, struct slot *slots, uint32_t n_slots, uint64_t span_ns, struct slice *slice)
+{
+    load->slice = slice;
+    load->busy = n_slots;
+    slice_begin(slice);
+    load->until_ns = slice->begun_ns + span_ns;
+    for (uint32_t i = 0; i < n_slots; i++) {
+        slots[i].since_ns = slice_now_ns();
+        if (!begin(&slots[i])) load->busy--;
+    }
+    if (load->busy > 0 && event_base_dispatch(load->base) != 0) load->failed = QUORLOCK_STATE;
+    slice_end(slice);
+    load->slice = NULL;
+    return load->failed;
+}
+
+int load_warm(struct load *load)
+{
+    struct slice slice;
+    int status = run(load, load->slots, 1, 1, &slice);
+
+    if (load->stopped) return QUORLOCK_CANCELED;
+    return status == 0 && slice.failed > 0 ? load->refused : status;
+}
+
+int load_run(struct load *load, uint64_t span_ns, struct slice *slice)
+{
+    return run(load, load->slots + 1, load->n_slots - 1, span_ns, slice);
+}
+
+const char *load_why(const struct load *load)
+{
+    return load->why;
+}
+
+void load_stop(struct load *load)
+{
+    load->stopped = true;
+    for (uint32_t i = 0; i < load->n_slots; i++)
+        if (load->slots[i].acquiring) (void)quorlock_cancel(load->slots[i].lock);
+}

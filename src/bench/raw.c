@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/raw.h"
+
+#include <event2/event.h>
+#include <hiredis/adapters/libevent.h>
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "redis/link/uri.h"
+
+#define KEY_SIZE   128
+#define LEASE_SIZE 16
+#define TOKEN_SIZE 41 /* as long as one of quorlock's */
+#define ERROR_SIZE 128
+#define SHA_SIZE   41
+#define TICK_US    50000
+#define QUIET_MAX  20 /* ticks without an answer, then a node is left out */
+#define HEX_DIGITS 16
+#define BATCH      256 /* keys in one DEL */
+#define INFO_BYTES 64  /* of the two requests that ask for the statistics */
+
+static const char script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end "
+                             "return 0";
+
+struct node {
+    struct raw *raw;
+    struct uri uri;
+    redisAsyncContext *context; /* NULL: not connected */
+    bool ready;                 /* it has the script */
+    uint64_t answers, answers_seen;
+    unsigned quiet;           /* ticks since the last answer, while one is owed */
+    char error[ERROR_SIZE];   /* why it is not ready */
+    struct usage before, now; /* by its INFO */
+    bool cleaned;
+};
+
+struct slot {
+    struct raw *raw;
+    size_t waits; /* for answers */
+    uint64_t since_ns;
+    bool releasing, failed;
+    size_t n_key;
+    char key[KEY_SIZE];
+    char token[TOKEN_SIZE];
+};
+
+struct raw {
+    struct event_base *base;
+    struct event *tick;
+    struct alloc alloc;
+    struct node *nodes;
+    size_t n_nodes;
+    struct slot *slots;
+    uint32_t n_slots, busy; /* slots in a cycle */
+    size_t waiting;         /* for answers that belong to no cycle */
+    uint64_t until_ns;
+    uint64_t tokens;
+    struct slice *slice;
+    char lease[LEASE_SIZE];
+    char sha[SHA_SIZE];
+    bool stopped;
+};
+
+/* ---- connections ---- */
+
+static void lose(struct node *node, const char *why)
+{
+    node->ready = false;
+    if (why != NULL) snprintf(node->error, sizeof(node->error), "%s", why);
+}
+
+static void on_connected(const redisAsyncContext *context, int status)
+{
+    struct node *node = context->data;
+
+    if (status == REDIS_OK) return;
+    lose(node, context->errstr);
+    node->context = NULL;
+}
+
+static void on_disconnected(const redisAsyncContext *context, int status)
+{
+    struct node *node = context->data;
+
+    lose(node, status != REDIS_OK ? context->errstr : "it did not answer in time");
+    node->context = NULL;
+}
+
+/* check - whether the node did as it was told. Its words may repeat a password, so they are not shown. */
+static bool check(struct node *node, const redisReply *reply)
+{
+    if (reply != NULL && reply->type != REDIS_REPLY_ERROR) return true;
+    if (reply != NULL) lose(node, "it refuses our password, our database or SCRIPT LOAD");
+    return false;
+}
+
+static void on_greeted(redisAsyncContext *context, void *reply, void *arg)
+{
+    (void)arg;
+    (void)check(context->data, reply);
+}
+
+/* settle - an answer came that belongs to no cycle, or never will. */
+static void settle(struct node *node)
+{
+    struct raw *raw = node->raw;
+
+    node->answers++;
+    if (--raw->waiting == 0 && raw->busy == 0) event_base_loopbreak(raw->base);
+}
+
+static void on_loaded(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct node *node = context->data;
+    const redisReply *reply = answer;
+
+    (void)arg;
+    if (check(node, reply) && reply->type == REDIS_REPLY_STRING && node->error[0] == '\0') {
+        snprintf(node->raw->sha, sizeof(node->raw->sha), "%s", reply->str);
+        node->ready = true;
+    }
+    settle(node);
+}
+
+static void greet(struct node *node)
+{
+    const struct uri *uri = &node->uri;
+    redisAsyncContext *context = node->context;
+
+    if (uri->password != NULL && uri->user != NULL) {
+        redisAsyncCommand(context, on_greeted, NULL, "AUTH %s %s", uri->user, uri->password);
+    } else if (uri->password != NULL) {
+        redisAsyncCommand(context, on_greeted, NULL, "AUTH %s", uri->password);
+    }
+    if (uri->db != 0) redisAsyncCommand(context, on_greeted, NULL, "SELECT %u", uri->db);
+    if (redisAsyncCommand(context, on_loaded, NULL, "SCRIPT LOAD %s", script) == REDIS_OK) node->raw->waiting++;
+}
+
+static void dial(struct node *node)
+{
+    const struct uri *uri = &node->uri;
+
+    node->error[0] = '\0';
+    node->quiet = 0;
+    node->context = uri->kind == URI_UNIX ? redisAsyncConnectUnix(uri->host) : redisAsyncConnect(uri->host, uri->port);
+    if (node->context == NULL || node->context->err != 0) {
+        lose(node, node->context != NULL ? node->context->errstr : "out of memory");
+        if (node->context != NULL) redisAsyncFree(node->context);
+        node->context = NULL;
+        return;
+    }
+    node->context->data = node;
+    redisLibeventAttach(node->context, node->raw->base);
+    redisAsyncSetConnectCallback(node->context, on_connected);
+    redisAsyncSetDisconnectCallback(node->context, on_disconnected);
+    greet(node);
+}
+
+/* hang_up - nothing comes of what was asked: its callbacks run now, without a reply. */
+static void hang_up(struct node *node)
+{
+    redisAsyncContext *context = node->context;
+
+    lose(node, node->error[0] == '\0' ? "it did not answer in time" : NULL);
+    node->context = NULL;
+    redisAsyncFree(context);
+}
+
+/* on_tick - a loop that waits for a silent node ends all the same. */
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct raw *raw = arg;
+
+    (void)fd;
+    (void)what;
+    for (size_t i = 0; i < raw->n_nodes; i++) {
+        struct node *node = &raw->nodes[i];
+        bool is_owed = node->context != NULL && node->context->replies.head != NULL;
+
+        node->quiet = is_owed && node->answers == node->answers_seen ? node->quiet + 1 : 0;
+        node->answers_seen = node->answers;
+        if (node->quiet > QUIET_MAX) hang_up(node);
+    }
+}
+
+static void wait_for_answers(struct raw *raw)
+{
+    if (raw->busy > 0 || raw->waiting > 0) event_base_dispatch(raw->base);
+}
+
+static void dial_all(struct raw *raw)
+{
+    for (size_t i = 0; i < raw->n_nodes; i++)
+        if (raw->nodes[i].context == NULL) dial(&raw->nodes[i]);
+}
+
+/* ---- the life of it ---- */
+
+static bool add_node(struct raw *raw, const char *address)
+{
+    struct node *nodes = realloc(raw->nodes, (raw->n_nodes + 1) * sizeof(*nodes));
+    char error[ERROR_SIZE];
+
+    if (nodes == NULL) return false;
+    raw->nodes = nodes;
+    nodes[raw->n_nodes] = (struct node){.raw = raw};
+    if (uri_parse(&nodes[raw->n_nodes].uri, &raw->alloc, address, error, sizeof(error)) != 0) return false;
+    raw->n_nodes++;
+    return true;
+}
+
+static bool add_nodes(struct raw *raw, const char *addresses)
+{
+    char *list = strdup(addresses), *rest = list;
+    bool added = list != NULL;
+
+    for (const char *address; added && (address = strsep(&rest, ",")) != NULL;) added = add_node(raw, address);
+    if (list != NULL) explicit_bzero(list, strlen(addresses)); /* may hold passwords */
+    free(list);
+    return added;
+}
+
+static bool add_slots(struct raw *raw, const struct raw_options *options)
+{
+    raw->slots = calloc(options->in_flight, sizeof(*raw->slots));
+    if (raw->slots == NULL) return false;
+    raw->n_slots = options->in_flight;
+    for (uint32_t i = 0; i < raw->n_slots; i++) {
+        struct slot *slot = &raw->slots[i];
+
+        slot->raw = raw;
+        slot->n_key = (size_t)snprintf(slot->key, sizeof(slot->key), "%s%u", options->prefix, i);
+        memset(slot->token, '0', sizeof(slot->token) - 1);
+    }
+    return true;
+}
+
+static bool add_loop(struct raw *raw)
+{
+    struct event_config *config = event_config_new();
+    struct timeval tick = {.tv_usec = TICK_US};
+
+    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+        raw->base = event_base_new_with_config(config);
+    if (config != NULL) event_config_free(config);
+    if (raw->base != NULL) raw->tick = event_new(raw->base, -1, EV_PERSIST, on_tick, raw);
+    return raw->tick != NULL && event_add(raw->tick, &tick) == 0;
+}
+
+struct raw *raw_new(const struct raw_options *options)
+{
+    struct raw *raw = calloc(1, sizeof(*raw));
+
+    if (raw == NULL) return NULL;
+    alloc_init(&raw->alloc, NULL);
+    snprintf(raw->lease, sizeof(raw->lease), "%u", options->lease_ms);
+    if (!add_loop(raw) || !add_nodes(raw, options->nodes) || !add_slots(raw, options)) {
+        raw_free(raw);
+        return NULL;
+    }
+    dial_all(raw);
+    wait_for_answers(raw);
+    return raw;
+}
+
+void raw_free(struct raw *raw)
+{
+    if (raw == NULL) return;
+    raw->stopped = true;
+    for (size_t i = 0; i < raw->n_nodes; i++) {
+        if (raw->nodes[i].context != NULL) hang_up(&raw->nodes[i]);
+        uri_clear(&raw->nodes[i].uri, &raw->alloc);
+    }
+    if (raw->tick != NULL) event_free(raw->tick);
+    if (raw->base != NULL) event_base_free(raw->base);
+    free(raw->nodes);
+    free(raw->slots);
+    free(raw);
+}
+
+struct event_base *raw_base(const struct raw *raw)
+{
+    return raw->base;
+}
+
+size_t raw_ready(const struct raw *raw)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < raw->n_nodes; i++) n += raw->nodes[i].ready;
+    return n;
+}
+
+const char *raw_node(const struct raw *raw, size_t i, const char **ret_error)
+{
+    if (i >= raw->n_nodes) return NULL;
+    *ret_error = raw->nodes[i].ready ? NULL : raw->nodes[i].error;
+    return raw->nodes[i].uri.name;
+}
+
+/* ---- cycles ---- */
+
+static void ask(struct slot *slot);
+
+static void end_turn(struct raw *raw)
+{
+    if (--raw->busy == 0) event_base_loopbreak(raw->base);
+}
+
+/* renew_token - every cycle has another one. */
+static void renew_token(struct slot *slot)
+{
+    uint64_t number = ++slot->raw->tokens;
+
+    for (size_t i = 0; i < HEX_DIGITS; i++, number >>= 4) slot->token[i] = "0123456789abcdef"[number & 15];
+}
+
+/* step - all answers are there: the release follows the acquire, and a new cycle the release. */
+static void step(struct slot *slot)
+{
+    struct raw *raw = slot->raw;
+    uint64_t now_ns = slice_now_ns();
+
+    if (!slot->failed)
+        latencies_add(slot->releasing ? &raw->slice->release : &raw->slice->acquire, now_ns - slot->since_ns);
+    slot->since_ns = now_ns;
+    slot->releasing = !slot->releasing;
+    if (!slot->releasing) {
+        raw->slice->cycles += !slot->failed;
+        raw->slice->failed += slot->failed;
+        if (now_ns >= raw->until_ns || raw->stopped) {
+            end_turn(raw);
+            return;
+        }
+        slot->failed = false;
+    }
+    ask(slot);
+}
+
+static void on_answer(redisAsyncContext *context, void *answer, void *arg)
+{
+    const redisReply *reply = answer;
+    struct slot *slot = arg;
+
+    ((struct node *)context->data)->answers++;
+    if (reply == NULL || reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_NIL) slot->failed = true;
+    if (--slot->waits == 0) step(slot);
+}
+
+/* send_all - one request to all nodes that are ready, formatted once. */
+static void send_all(struct slot *slot, int n_words, const char **words, const size_t *lengths)
+{
+    struct raw *raw = slot->raw;
+    char *request = NULL;
+    size_t length = 0;
+
+    for (size_t i = 0; i < raw->n_nodes; i++) {
+        struct node *node = &raw->nodes[i];
+
+        if (!node->ready) continue;
+        if (request == NULL) length = (size_t)redisFormatCommandArgv(&request, n_words, words, lengths);
+        if (redisAsyncFormattedCommand(node->context, on_answer, slot, request, length) == REDIS_OK)
+            slot->waits++;
+        else
+            slot->failed = true;
+    }
+    redisFreeCommand(request);
+}
+
+static void ask(struct slot *slot)
+{
+    struct raw *raw = slot->raw;
+
+    if (slot->releasing) {
+        const char *words[] = {"EVALSHA", raw->sha, "1", slot->key, slot->token};
+        size_t lengths[] = {7, SHA_SIZE - 1, 1, slot->n_key, TOKEN_SIZE - 1};
+
+        send_all(slot, 5, words, lengths);
+    } else {
+        const char *words[] = {"SET", slot->key, slot->token, "NX", "PX", raw->lease};
+        size_t lengths[] = {3, slot->n_key, TOKEN_SIZE - 1, 2, 2, strlen(raw->lease)};
+
+        renew_token(slot);
+        send_all(slot, 6, words, lengths);
+    }
+    if (slot->waits == 0) end_turn(raw);
+}
+
+void raw_run(struct raw *raw, uint64_t span_ns, struct slice *slice)
+{
+    dial_all(raw);
+    slice_begin(slice);
+    raw->slice = slice;
+    raw->until_ns = slice->begun_ns + span_ns;
+    raw->busy = raw->n_slots;
+    for (uint32_t i = 0; i < raw->n_slots; i++) {
+        struct slot *slot = &raw->slots[i];
+
+        slot->releasing = slot->failed = false;
+        slot->since_ns = slice_now_ns();
+        ask(slot);
+    }
+    if (raw->busy > 0) event_base_dispatch(raw->base);
+    slice_end(slice);
+    raw->slice = NULL;
+}
+
+void raw_stop(struct raw *raw)
+{
+    raw->stopped = true;
+}
+
+/* ---- the nodes' statistics ---- */
+
+/* field - the number behind "NAME:" in an INFO; 0 where there is none. */
+static double field(const char *info, const char *name)
+{
+    const char *at = strstr(info, name);
+
+    return at != NULL ? strtod(at + strlen(name), NULL) : 0;
+}
+
+static void on_info(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct node *node = context->data;
+    const redisReply *reply = answer;
+
+    (void)arg;
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
+        node->now.cpu_us += 1e6 * (field(reply->str, "used_cpu_sys:") + field(reply->str, "used_cpu_user:"));
+        node->now.commands += (uint64_t)field(reply->str, "total_commands_processed:");
+        node->now.bytes += (uint64_t)field(reply->str, "total_net_input_bytes:");
+        node->now.bytes += (uint64_t)field(reply->str, "total_net_output_bytes:");
+        /* What the question itself adds until the next one. */
+        node->before.commands++;
+        node->before.bytes += reply->len + INFO_BYTES / 2;
+    }
+    settle(node);
+}
+
+/* add_usage - what the node did between two questions; nothing where its counters began anew. */
+static void add_usage(struct usage *usage, const struct node *node)
+{
+    const struct usage *since = &node->before;
+
+    if (node->now.commands < since->commands || node->now.bytes < since->bytes) return;
+    usage->cpu_us += node->now.cpu_us - since->cpu_us;
+    usage->commands += node->now.commands - since->commands;
+    usage->bytes += node->now.bytes - since->bytes;
+}
+
+void raw_usage(struct raw *raw, struct usage *usage)
+{
+    for (size_t i = 0; i < raw->n_nodes; i++) {
+        struct node *node = &raw->nodes[i];
+
+        node->before = node->now;
+        node->now = (struct usage){0};
+        if (!node->ready) continue;
+        raw->waiting += redisAsyncCommand(node->context, on_info, NULL, "INFO cpu") == REDIS_OK;
+        raw->waiting += redisAsyncCommand(node->context, on_info, NULL, "INFO stats") == REDIS_OK;
+    }
+    wait_for_answers(raw);
+    for (size_t i = 0; i < raw->n_nodes && usage != NULL; i++)
+        if (raw->nodes[i].ready) add_usage(usage, &raw->nodes[i]);
+}
+
+/* ---- cleaning up ---- */
+
+static void on_deleted(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct node *node = context->data;
+    const redisReply *reply = answer;
+
+    (void)arg;
+    if (reply == NULL || reply->type != REDIS_REPLY_INTEGER) node->cleaned = false;
+    settle(node);
+}
+
+/* delete_some - the keys of so many slots. */
+static void delete_some(struct raw *raw, const char *prefix, uint32_t first, uint32_t n)
+{
+    char keys[BATCH][KEY_SIZE];
+    const char *words[BATCH + 1] = {"DEL"};
+    size_t lengths[BATCH + 1] = {3};
+    char *request = NULL;
+    int length;
+
+    for (uint32_t i = 0; i < n; i++) {
+        lengths[i + 1] = (size_t)snprintf(keys[i], KEY_SIZE, "%s%u", prefix, first + i);
+        words[i + 1] = keys[i];
+    }
+    length = redisFormatCommandArgv(&request, (int)n + 1, words, lengths);
+    for (size_t i = 0; i < raw->n_nodes && length > 0; i++) {
+        struct node *node = &raw->nodes[i];
+
+        if (!node->cleaned) continue;
+        node->cleaned =
+            redisAsyncFormattedCommand(node->context, on_deleted, NULL, request, (size_t)length) == REDIS_OK;
+        raw->waiting += node->cleaned;
+    }
+    redisFreeCommand(request);
+}
+
+size_t raw_clean(struct raw *raw, const char *const *prefixes, size_t n_prefixes)
+{
+    size_t cleaned = 0;
+
+    dial_all(raw);
+    wait_for_answers(raw);
+    for (size_t i = 0; i < raw->n_nodes; i++) raw->nodes[i].cleaned = raw->nodes[i].ready;
+    for (size_t k = 0; k < n_prefixes; k++)
+        for (uint32_t i = 0; i < raw->n_slots; i += BATCH)
+            delete_some(raw, prefixes[k], i, raw->n_slots - i < BATCH ? raw->n_slots - i : BATCH);
+    wait_for_answers(raw);
+    for (size_t i = 0; i < raw->n_nodes; i++) cleaned += raw->nodes[i].cleaned;
+    return cleaned;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench.c - quorlock bench: what locks cost on these nodes, beside the same requests without a lock's logic
+ *
+ * Short slices of both alternate in one process, so that whatever else the machine and the nodes do meets both. A
+ * figure of quorlock is divided by that of the raw slice beside it; of all these ratios the median counts.
+ */
+#include <event2/event.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "bench/load.h"
+#include "bench/raw.h"
+#include "bench_report.h"
+#include "cli.h"
+#include "say.h"
+#include "signals.h"
+
+enum { PAIRS_A_SECOND = 2, LEASE_MS = 30000, PREFIX_SIZE = 48, FENCE_PREFIX_SIZE = PREFIX_SIZE + 16 };
+#define NS_PER_S 1000000000u
+
+struct bench {
+    struct session session;
+    struct load *load;
+    struct raw *raw;
+    struct signals signals;
+    struct event *on_locks, *on_raw; /* the signals, on either loop */
+    struct bench_report report;
+    char prefix[PREFIX_SIZE];
+    int signal; /* that ended it, or 0 */
+    bool typed;
+};
+
+/* ---- signals ---- */
+
+static void handle_signals(evutil_socket_t fd, short what, void *arg)
+{
+    struct bench *bench = arg;
+    bool typed = false;
+
+    (void)fd;
+    (void)what;
+    for (int number; (number = signals_next(&bench->signals, &typed)) != 0;) {
+        if (number == SIGTSTP) signals_stop();
+        if (bench->signal != 0 || !signals_end_wait(number)) continue;
+        bench->signal = number;
+        bench->typed = typed;
+        if (bench->load != NULL) load_stop(bench->load);
+        if (bench->raw != NULL) raw_stop(bench->raw);
+    }
+}
+
+static struct event *watch(struct bench *bench, struct event_base *base)
+{
+    struct event *event = event_new(base, bench->signals.fd, EV_READ | EV_PERSIST, handle_signals, bench);
+
+    if (event == NULL || event_add(event, NULL) == 0) return event;
+    event_free(event);
+    return NULL;
+}
+
+static int no_memory(void)
+{
+    say("out of memory");
+    return EXIT_SYSTEM;
+}
+
+/* ---- the locks, and the baseline ---- */
+
+static int make_prefix(struct bench *bench)
+{
+    uint64_t number;
+
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number)) {
+        say("the system has no random bytes: %s", strerror(errno));
+        return EXIT_SYSTEM;
+    }
+    snprintf(bench->prefix, sizeof(bench->prefix), "quorlock-bench:%016llx:", (unsigned long long)number);
+    return 0;
+}
+
+static uint32_t choose_lease_ms(const struct settings *settings)
+{
+    if (settings->lease_ms > 0) return settings->lease_ms;
+    return settings->max_lease_ms > 0 && settings->max_lease_ms < LEASE_MS ? settings->max_lease_ms : LEASE_MS;
+}
+
+/* open_locks - 0, or the exit status after saying why. */
+static int open_locks(struct bench *bench, const struct settings *settings)
+{
+    struct load_options options = {
+        .prefix = bench->prefix,
+        .in_flight = settings->in_flight,
+        .lock = {.size = sizeof(options.lock), .lease_ms = choose_lease_ms(settings), .fencing = settings->fence},
+    };
+    int status = load_new(&bench->load, bench->session.base, bench->session.client, &options);
+
+    if (status == QUORLOCK_NOMEM) return no_memory();
+    if (status != 0) return session_check(&bench->session, status);
+    bench->on_locks = watch(bench, bench->session.base);
+    if (bench->on_locks == NULL) return no_memory();
+    status = load_warm(bench->load);
+    if (status == 0 || bench->signal != 0) return 0;
+    say("%s", load_why(bench->load)[0] != '\0' ? load_why(bench->load) : quorlock_client_error(bench->session.client));
+    return session_exit(status);
+}
+
+static int open_raw(struct bench *bench, const struct settings *settings)
+{
+    struct raw_options options = {
+        .nodes = settings->nodes,
+        .prefix = bench->prefix,
+        .in_flight = settings->in_flight,
+        .lease_ms = choose_lease_ms(settings),
+    };
+    const char *error = NULL;
+
+    bench->raw = raw_new(&options);
+    if (bench->raw != NULL) bench->on_raw = watch(bench, raw_base(bench->raw));
+    if (bench->on_raw == NULL) return no_memory();
+    for (size_t i = 0; raw_node(bench->raw, i, &error) != NULL; i++)
+        if (error != NULL) say("the baseline does without %s: %s", raw_node(bench->raw, i, &error), error);
+    if (raw_ready(bench->raw) > 0) return 0;
+    say("no node answers the baseline");
+    return EXIT_NO_QUORUM;
+}
+
+/* ---- measuring ---- */
+
+/* measure - one slice of either kind, with what the nodes did meanwhile. */
+static int measure(struct bench *bench, enum bench_kind kind, uint64_t span_ns)
+{
+    static struct slice slice;
+    int status = 0;
+
+    raw_usage(bench->raw, NULL);
+    if (kind == BENCH_RAW) {
+        raw_run(bench->raw, span_ns, &slice);
+    } else {
+        status = session_check(&bench->session, load_run(bench->load, span_ns, &slice));
+    }
+    raw_usage(bench->raw, &slice.usage);
+    if (status == 0 && bench->signal == 0 && !bench_report_add(&bench->report, kind, &slice)) status = no_memory();
+    return status;
+}
+
+static int measure_pairs(struct bench *bench, const struct settings *settings)
+{
+    uint32_t n_pairs = settings->seconds * PAIRS_A_SECOND;
+    int status = 0;
+
+    for (uint32_t i = 0; i < 2 * n_pairs && status == 0 && bench->signal == 0; i++) {
+        /* Now the one is first, now the other. */
+        enum bench_kind kind = (i + 1) / 2 % 2 == 0 ? BENCH_LOCKS : BENCH_RAW;
+
+        status = measure(bench, kind, NS_PER_S / 2 / PAIRS_A_SECOND);
+    }
+    return status;
+}
+
+/* clean - nothing of ours stays on nodes that answer. */
+static void clean(struct bench *bench, const struct settings *settings)
+{
+    char fences[FENCE_PREFIX_SIZE];
+    const char *prefixes[] = {bench->prefix, fences};
+    const char *error = NULL;
+    size_t n_nodes = 0;
+
+    snprintf(fences, sizeof(fences), "quorlock:fence:%s", bench->prefix);
+    while (raw_node(bench->raw, n_nodes, &error) != NULL) n_nodes++;
+    if (raw_clean(bench->raw, prefixes, settings->fence ? 2 : 1) < n_nodes)
+        say("not every node answers: there, keys that begin with %s may last as long as their leases", bench->prefix);
+}
+
+static int run(struct bench *bench, const struct settings *settings)
+{
+    int status = session_open(&bench->session, settings);
+
+    if (status != 0) return status;
+    if (!signals_open(&bench->signals)) {
+        say("cannot watch signals: %s", strerror(errno));
+        status = EXIT_SYSTEM;
+    }
+    if (status == 0) status = make_prefix(bench);
+    if (status == 0) status = open_locks(bench, settings);
+    if (status == 0 && bench->signal == 0) status = open_raw(bench, settings);
+    if (status == 0 && bench->signal == 0) status = measure_pairs(bench, settings);
+    if (bench->on_locks != NULL) event_free(bench->on_locks);
+    session_close(&bench->session);
+    if (bench->raw != NULL && bench->on_raw != NULL) clean(bench, settings);
+    return status;
+}
+
+/* finish - the figures, where it came to its end. */
+static int finish(struct bench *bench, const struct settings *settings, int status)
+{
+    struct text text = {0};
+
+    if (status == 0 && bench->signal != 0) status = EXIT_SIGNAL + bench->signal;
+    if (status == 0) {
+        if (bench->report.all[BENCH_LOCKS].failed > 0) say("some acquires failed, the last: %s", load_why(bench->load));
+        if (settings->json) {
+            bench_report_json(&text, &bench->report, settings, bench->raw);
+        } else {
+            bench_report_text(&text, &bench->report, settings, bench->raw);
+        }
+        status = put(&text);
+    }
+    return status;
+}
+
+int verb_bench(const struct settings *settings)
+{
+    /* Static: a frozen node may refer to it until the process ends. */
+    static struct bench bench;
+    int status;
+
+    bench = (struct bench){.signals.fd = -1};
+    status = run(&bench, settings);
+    status = finish(&bench, settings, status);
+    if (bench.on_raw != NULL) event_free(bench.on_raw);
+    raw_free(bench.raw);
+    /* A handle ends with its client, where that was closed. */
+    if (bench.session.closed) load_free(bench.load, true);
+    bench_report_clear(&bench.report);
+    if (bench.signals.fd >= 0) close(bench.signals.fd);
+    if (bench.typed && status == EXIT_SIGNAL + bench.signal) signals_die(bench.signal, false);
+    return status;
+}
