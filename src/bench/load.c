@@ -18,6 +18,7 @@ struct slot {
     struct load *load;
     quorlock *lock;
     uint64_t since_ns; /* the call of acquire, then of release */
+    uint32_t rounds;   /* cycles left; 0: until the time is over */
     bool acquiring;
 };
 
@@ -28,7 +29,7 @@ struct load {
     uint32_t busy; /* slots in a cycle */
     uint32_t n_slots;
     int failed;  /* why a call was refused: a status of the library */
-    int refused; /* the result of the last failed acquire */
+    int refused; /* the result of the last acquire or release that failed */
     bool stopped;
     char why[WHY_SIZE];  /* the same in words */
     struct slot slots[]; /* the first is for load_warm */
@@ -39,6 +40,13 @@ static void next(struct slot *slot);
 static void end_turn(struct load *load)
 {
     if (--load->busy == 0) event_base_loopbreak(load->base);
+}
+
+static void note_failure(struct load *load, const struct quorlock_result *result)
+{
+    load->slice->failed++;
+    load->refused = result->status;
+    snprintf(load->why, sizeof(load->why), "%s", result->text);
 }
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
@@ -52,7 +60,7 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
         load->slice->cycles++;
         latencies_add(&load->slice->release, now_ns - slot->since_ns);
     } else {
-        load->slice->failed++;
+        note_failure(load, result);
     }
     slot->since_ns = now_ns;
     next(slot);
@@ -72,9 +80,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
         if (load->failed != 0) end_turn(load);
         return;
     }
-    load->slice->failed++;
-    load->refused = result->status;
-    snprintf(load->why, sizeof(load->why), "%s", result->text);
+    note_failure(load, result);
     slot->since_ns = now_ns;
     next(slot);
 }
@@ -91,7 +97,9 @@ static bool begin(struct slot *slot)
 
 static void next(struct slot *slot)
 {
-    if (slot->since_ns >= slot->load->until_ns || !begin(slot)) end_turn(slot->load);
+    bool done = slot->rounds > 0 ? --slot->rounds == 0 : slot->since_ns >= slot->load->until_ns;
+
+    if (done || !begin(slot)) end_turn(slot->load);
 }
 
 /* add_slot - the next one, with the key of that number. */
@@ -161,6 +169,12 @@ int load_warm(struct load *load)
 int load_run(struct load *load, uint64_t span_ns, struct slice *slice)
 {
     return run(load, load->slots + 1, load->n_slots - 1, span_ns, slice);
+}
+
+int load_rounds(struct load *load, uint32_t rounds, struct slice *slice)
+{
+    for (uint32_t i = 1; i < load->n_slots; i++) load->slots[i].rounds = rounds;
+    return load_run(load, 0, slice);
 }
 
 const char *load_why(const struct load *load)

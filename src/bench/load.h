@@ -30,7 +30,9 @@ int load_warm(struct load *load);
 /* load_run - keeps all locks busy for that time, then ends the cycles that are under way. Returns 0, or a library
  * status: a start was refused, the text is in the client. */
 int load_run(struct load *load, uint64_t span_ns, struct slice *slice);
-/* load_why - the last acquire that failed in words, or "". */
+/* load_rounds - the same, but every lock is taken and given back so many times, whatever the time. */
+int load_rounds(struct load *load, uint32_t rounds, struct slice *slice);
+/* load_why - the last acquire or release that failed in words, or "". */
 const char *load_why(const struct load *load);
 /* load_stop - ends load_run early, from the loop, now and in future: acquires under way are canceled. */
 void load_stop(struct load *load);

@@ -203,7 +203,7 @@ static int finish(struct bench *bench, const struct settings *settings, int stat
 
     if (status == 0 && bench->signal != 0) status = EXIT_SIGNAL + bench->signal;
     if (status == 0) {
-        if (bench->report.all[BENCH_LOCKS].failed > 0) say("some acquires failed, the last: %s", load_why(bench->load));
+        if (bench->report.all[BENCH_LOCKS].failed > 0) say("some locks failed, the last: %s", load_why(bench->load));
         if (settings->json) {
             bench_report_json(&text, &bench->report, settings, bench->raw);
         } else {

@@ -15,7 +15,7 @@ from command_case import SERVERS, Bootstrapped, wait_for
 
 KEYS = "quorlock-bench:*"
 # What a machine that is too busy for the limits of the command makes it say.
-BUSY = r"down:|slow|did not answer in time|waiting for|some acquires failed|not every node answers"
+BUSY = r"down:|slow|did not answer in time|waiting for|some locks failed|not every node answers"
 RATIOS = {"throughput": "locks_per_s", "latency_p50": "p50_us", "latency_p99": "p99_us",
           "client_cpu": "client_cpu_us_per_lock", "server_cpu": "server_cpu_us_per_lock"}
 

@@ -94,6 +94,10 @@ class Redsync(Peer):
         """The program that talks to cluster/chaos."""
         return [os.path.join(self.out, "peer"), "chaos"]
 
+    def bench(self, _, nodes):
+        """The program that scripts/bench measures, for a client's name."""
+        return [os.path.join(self.out, "peer"), "bench", *nodes]
+
 
 class NodeRedlock(Peer):
     name = "node-redlock"
@@ -101,7 +105,7 @@ class NodeRedlock(Peer):
     tools = [("node", ("node", "--version"), (16, 0)), ("npm", ("npm", "--version"), (7, 0))]
 
     def prepare(self):
-        for name in ("package.json", "package-lock.json", "peer.js", "chaos.js"):
+        for name in ("package.json", "package-lock.json", "peer.js", "chaos.js", "bench.js"):
             shutil.copy(os.path.join(self.source, name), self.out)
         self.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], self.out)
 
@@ -110,6 +114,9 @@ class NodeRedlock(Peer):
 
     def client(self, _):
         return ["node", os.path.join(self.out, "chaos.js")]
+
+    def bench(self, _, nodes):
+        return ["node", os.path.join(self.out, "bench.js"), *nodes]
 
 
 class Redisson(Peer):
@@ -134,6 +141,12 @@ class Redisson(Peer):
         words = self.program("Chaos", name.removeprefix("redisson-"))
         # In a process namespace, beside another one, it would warn of a file that both use, on standard output.
         return [words[0], "-XX:-UsePerfData", *words[1:]]
+
+    def bench(self, name, nodes):
+        """With all that the compiler can do, and memory for many threads."""
+        words = [word for word in self.program("Bench", name.removeprefix("redisson-"), *nodes)
+                 if not word.startswith("-X")]
+        return [words[0], "-Xmx1g", "-Xss512k", *words[1:]]
 
 
 PEERS = {peer.name: peer for peer in (Redsync, NodeRedlock, Redisson)}

@@ -22,7 +22,7 @@ NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", 
 LIMIT_S = 280
 OWN_FOLDER = ("From C", "Waiting")
 # They take minutes, or would run this test again; what they do is what the other tests do.
-NOT_RUN = re.compile(r"^(QUORLOCK_INTEROP_SECONDS=60 )?\./scripts/(demo|test|lint)\b")
+NOT_RUN = re.compile(r"^(QUORLOCK_INTEROP_SECONDS=60 \./|\./)?scripts/(demo|test|lint|bench)\b")
 JOBS = {
     "make-report": 'test -n "$QUORLOCK_OWNER"',
     "store": 'test "$QUORLOCK_FENCE" -gt 0',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // A peer of the interoperation tests: locks of redsync, by orders on stdin. The orders and events are those of
-// ours.c; usage: peer NODE... (or, for chaos.go: peer chaos)
+// ours.c; usage: peer NODE... (or, for chaos.go: peer chaos; for bench.go: peer bench NODE...)
 //
 //	SLOT extend    extended | failed TEXT
 package main
@@ -194,7 +194,7 @@ func (s *slot) run() {
 
 func connect(address string) pools.Pool {
 	return redigo.NewPool(&redis.Pool{
-		MaxIdle: 64,
+		MaxIdle: 4096,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
 			return redis.DialContext(ctx, "tcp", address)
 		},
@@ -215,6 +215,10 @@ func version() string {
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "chaos" {
 		chaos()
+		return
+	}
+	if len(os.Args) > 2 && os.Args[1] == "bench" {
+		bench(os.Args[2:])
 		return
 	}
 	var nodes []pools.Pool

@@ -1,12 +1,8 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Many processes contend for one key: how fast it is handed over, at what cost, and how fairly.
 
-usage: contention [--build FOLDER] [--seconds N] [--clients 2,3,10,30] [--hold-us N] [--think-us N]
-                  [--only PATTERN] [--peers FOLDER] [--json FILE]
-
-Starts three real redis-servers of its own. Each case runs on them in turn: bench_contention in so many processes,
-and beside them, with --peers, node-redlock on the same work (FOLDER holds node_modules with redlock and ioredis).
+Each case runs in turn: bench_contention in so many processes, and beside them, where node is here, node-redlock on the
+same work (contention.js).
 
 A hand-over counts from the call of release in one process to the callback of the grant in another one. It is given in
 microseconds and in round trips: the median of a PING and its answer, measured by one more process all the time;
@@ -14,95 +10,25 @@ and, as hand-overs are when all processes wake at once, in the releases of the s
 Requests are what clients sent to all three servers, seen by MONITOR in a span of their own behind the measured
 one; commands are what the servers' own statistics count in the measured span, with those inside of scripts.
 """
-import argparse
 import collections
-import ctypes
-import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-sys.dont_write_bytecode = True
+from servers import QUIET_USER, Wire, launch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 LEASE_MS = 5000
 LEAD_IN_NS = 300_000_000
 COUNTED_NS = 1_000_000_000  # seen by MONITOR
-READY_S = 60
-QUIET_USER = ("quiet", "quiet-password")
-PR_SET_PDEATHSIG = 1
+HOLD_US, THINK_US = 2000, 0
 PEERS = {"node-redlock": "patient", "node-redlock anew": "anew"}  # see contention.js
-LIBC = ctypes.CDLL(None)
 NOT_OURS = ("ping", "info", "monitor", "config", "hello", "client", "auth")
-
-
-def die_with_us():
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-class Wire:
-    """A connection to a server, as simple as it gets."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, *words):
-        words = [str(word).encode() for word in words]
-        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-        line = self.file.readline()
-        if line[:1] == b"$":
-            return self.file.read(int(line[1:]) + 2)[:-2].decode()
-        if line[:1] == b"-":
-            raise RuntimeError(line.decode())
-        return line[1:-2].decode()
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
-
-
-class Server:
-    def __init__(self, folder, number):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        path = os.path.join(folder, str(number))
-        os.mkdir(path)
-        self.process = subprocess.Popen(
-            [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", str(self.port),
-             "--dir", path, "--save", "", "--appendonly", "no", "--logfile", os.path.join(path, "log")],
-            stdin=subprocess.DEVNULL, preexec_fn=die_with_us)
-        end = time.monotonic() + READY_S
-        while True:
-            try:
-                wire = Wire(self.port)
-                break
-            except OSError:
-                if time.monotonic() > end or self.process.poll() is not None:
-                    sys.exit("contention: a redis-server does not start")
-                time.sleep(0.01)
-        name, password = QUIET_USER
-        wire.ask("ACL", "SETUSER", name, "on", ">" + password, "~*", "+@all", "resetchannels")
-        wire.close()
-
-    def commands(self):
-        """How often each command ran, by the server's own account."""
-        wire = Wire(self.port)
-        found = re.findall(r"cmdstat_([^:]+):calls=(\d+)", wire.ask("INFO", "commandstats"))
-        wire.close()
-        return collections.Counter({name.replace("|", " "): int(calls) for name, calls in found})
-
-    def signal(self, number):
-        self.process.send_signal(number)
 
 
 class Watcher(threading.Thread):
@@ -138,8 +64,7 @@ class Watcher(threading.Thread):
 
 class Worker:
     def __init__(self, words, env=None):
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
-                                        preexec_fn=die_with_us)
+        self.process = launch(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
     def await_ready(self):
         if self.process.stdout.readline() != "ready\n":
@@ -188,16 +113,16 @@ def per_turn(counter, turns):
             if name.split()[0] not in NOT_OURS}
 
 
-class Bench:
-    def __init__(self, options, folder):
-        self.options = options
-        self.servers = [Server(folder, i) for i in range(3)]
-        self.nodes = [f"127.0.0.1:{server.port}" for server in self.servers]
-        self.program = os.path.join(options.build, "bin", "bench_contention")
-        self.n_keys = 0
+class Contention:
+    """The cases on some servers, which clients reach at `nodes`. peers: a folder whose node_modules has redlock and
+    ioredis, or None."""
+    count = 0
+
+    def __init__(self, program, servers, nodes, peers, seconds):
+        self.program, self.servers, self.nodes, self.peers, self.seconds = program, servers, nodes, peers, seconds
 
     def words(self, kind, handles):
-        work = [str(self.options.hold_us), str(self.options.think_us), str(handles), str(LEASE_MS)]
+        work = [str(HOLD_US), str(THINK_US), str(handles), str(LEASE_MS)]
         if kind in PEERS:
             return ["node", os.path.join(HERE, "contention.js"), PEERS[kind], *work, *self.nodes]
         nodes = self.nodes
@@ -210,25 +135,25 @@ class Bench:
     def start(self, kind, processes, handles):
         env = None
         if kind in PEERS:
-            env = dict(os.environ, NODE_PATH=os.path.join(self.options.peers, "node_modules"))
+            env = dict(os.environ, NODE_PATH=os.path.join(self.peers, "node_modules"))
         workers = [Worker(self.words(kind, handles), env) for _ in range(processes)]
         for worker in workers:
             worker.await_ready()
         return workers
 
     def run(self, name, kind, processes, handles=1, frozen=None):
-        """One case. frozen: the number of a server that stands still meanwhile."""
+        """One case: its figures. frozen: the number of a server that stands still meanwhile."""
         # Every case has a key of its own, but all the same arbiter.
-        self.n_keys += 1
+        Contention.count += 1
         workers = self.start(kind, processes, handles)
         live = [server for i, server in enumerate(self.servers) if i != frozen]
         raw = Worker([self.program, "--raw", *(node for i, node in enumerate(self.nodes) if i != frozen)])
         raw.await_ready()
         begin = time.monotonic_ns() + LEAD_IN_NS
         first = begin + LEAD_IN_NS
-        last = first + int(self.options.seconds * 1e9)
+        last = first + int(self.seconds * 1e9)
         for worker in workers + [raw]:
-            worker.order(f"contend:{self.n_keys} {begin} {last + LEAD_IN_NS + COUNTED_NS}\n")
+            worker.order(f"contend:{Contention.count} {begin} {last + LEAD_IN_NS + COUNTED_NS}\n")
         if frozen is not None:
             self.servers[frozen].signal(signal.SIGSTOP)
         try:
@@ -279,7 +204,7 @@ class Bench:
         gaps = [after[0][0] - before[0][0] for before, after in zip(inside, inside[1:])]
         return {
             "raw_us": round(raw_us, 1), "raw_p99_us": round(quantile(raw.raw, 0.99) / 1e3, 1),
-            "grants_a_second": round(len(inside) / self.options.seconds, 1), "overlaps": overlaps,
+            "grants_a_second": round(len(inside) / self.seconds, 1), "overlaps": overlaps,
             "hand_overs": len(handed), "hand_over": figures(handed, raw_us),
             "release_median_us": round(quantile(released, 0.5) / 1e3, 1),
             "in_releases": round(quantile(handed, 0.5) / max(1, quantile(released, 0.5)), 2),
@@ -291,67 +216,21 @@ class Bench:
         }
 
 
-HEAD = (f"{'case':38}{'raw':>6}{'release':>8}{'grants/s':>9}{'hand-over':>10}{'= raw':>7}{'= rel.':>7}{'p90':>8}"
-        f"{'= raw':>7}{'p99':>8}{'= raw':>7}{'requests':>9}{'a waiter':>9}{'turns':>12}{'longest':>9}{'kept':>7}")
-
-
-def show(result):
-    over = result["hand_over"] if result["hand_overs"] else result["kept_over"]
-    turns = f"{result['turns_min']}..{result['turns_max']}"
-    print(f"{result['case']:38}{result['raw_us']:6.0f}{result['release_median_us']:8.0f}"
-          f"{result['grants_a_second']:9.1f}{over['median_us']:10.0f}{over['median_round_trips']:7.1f}"
-          f"{result['in_releases']:7.1f}{over['p90_us']:8.0f}{over['p90_round_trips']:7.1f}{over['p99_us']:8.0f}"
-          f"{over['p99_round_trips']:7.1f}{result['requests']:9.1f}{result['requests_a_waiter']:9.2f}{turns:>12}"
-          f"{result['longest_pause_ms']:7.0f}ms{result['kept']:7}", flush=True)
-    if result["overlaps"]:
-        print(f"{'':4}{result['overlaps']} GRANTS BEFORE THE RELEASE BEFORE THEM")
-
-
-def cases(options):
-    for n in options.clients:
+def cases(clients, peers, whole):
+    """name, kind, processes, handles in each, frozen node; `whole`: not only more and more processes."""
+    for n in clients:
         yield f"{n} processes", "quorlock", n, 1, None
-        if options.peers:
+        if peers and n <= 30:
             for peer in PEERS:
                 yield f"{n} processes, {peer}", peer, n, 1, None
-    most = max(options.clients)
-    for n in sorted({min(10, most), most}):
-        yield f"{n} processes, redisson dialect", "redisson", n, 1, None
-        yield f"{n} processes, no notices", "deaf", n, 1, None
-        for frozen in range(3):
-            yield f"{n} processes, node {frozen + 1} frozen", "quorlock", n, 1, frozen
-        yield f"1 process, {n} handles", "quorlock", 1, n, None
-        if options.peers:
-            yield f"1 process, {n} tasks, node-redlock", "node-redlock anew", 1, n, None
-    if options.peers:
-        yield f"{min(10, most)} processes, node 3 frozen, node-redlock", "node-redlock anew", min(10, most), 1, 2
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="with bin/bench_contention in it")
-    parser.add_argument("--seconds", type=float, default=4, help="measured span of each case")
-    parser.add_argument("--clients", default="2,3,10,30", type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--hold-us", type=int, default=2000)
-    parser.add_argument("--think-us", type=int, default=0, help="from a release's answer to the next acquire")
-    parser.add_argument("--only", default="", help="cases whose name this pattern matches")
-    parser.add_argument("--peers", help="a folder whose node_modules has redlock and ioredis")
-    parser.add_argument("--json", help="a file for all figures")
-    options = parser.parse_args()
-    results = []
-    folder = tempfile.mkdtemp(prefix="quorlock-bench-")
-    try:
-        bench = Bench(options, folder)
-        print(HEAD)
-        for case in cases(options):
-            if re.search(options.only, case[0]):
-                results.append(bench.run(*case))
-                show(results[-1])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as f:
-            json.dump({"seconds": options.seconds, "hold_us": options.hold_us, "think_us": options.think_us,
-                       "cases": results}, f, indent=1)
-
-
-main()
+    if not whole:
+        return
+    n = min(10, max(clients))
+    yield f"{n} processes, redisson dialect", "redisson", n, 1, None
+    yield f"{n} processes, no notices", "deaf", n, 1, None
+    for frozen in range(3):
+        yield f"{n} processes, node {frozen + 1} frozen", "quorlock", n, 1, frozen
+    yield f"1 process, {n} handles", "quorlock", 1, n, None
+    if peers:
+        yield f"1 process, {n} tasks, node-redlock", "node-redlock anew", 1, n, None
+        yield f"{n} processes, node 3 frozen, node-redlock", "node-redlock anew", n, 1, 2

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench_held.c - what many locks cost that are held and renewed
+ *
+ * usage: bench_held LOCKS SECONDS LEASE_MS NODE,NODE,...
+ *
+ * Takes so many locks at once, holds them, and prints as JSON how long the taking took, the memory of this process for
+ * each, and while they are held: the CPU of client and nodes, what the nodes were asked, the validity that was left at
+ * least, and how many locks were lost. Beside it what the baseline's CPU is for one request to all nodes, 256 of them
+ * at a time, before and after.
+ */
+#include <event2/event.h>
+#include <inttypes.h>
+#include <quorlock/quorlock.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "bench/raw.h"
+#include "bench/slice.h"
+
+#define RAW_IN_FLIGHT 256
+#define RAW_SPAN_NS   250000000u
+#define LOOK_MS       100
+#define LOOKS         100000u /* locks that are looked at each time */
+#define LOCKS_MAX     10000000u
+
+struct held {
+    struct event_base *base;
+    quorlock_client *client;
+    struct raw *raw;
+    quorlock **locks;
+    uint32_t n_locks, seconds, lease_ms;
+    const char *nodes;
+    char prefix[64];
+    uint32_t answers, granted;
+    uint32_t lost;
+    uint32_t least_valid_ms, next_look;
+    double raw_request_us;
+    struct slice taking, holding;
+    size_t rss_before, rss_after;
+};
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "bench_held: %s\n", what);
+    exit(69);
+}
+
+/* resident - bytes of memory that this process has. */
+static size_t resident(void)
+{
+    unsigned long whole = 0, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    if (file == NULL || fscanf(file, "%lu %lu", &whole, &pages) != 2) fail("/proc/self/statm cannot be read");
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct held *held = arg;
+
+    held->lost++;
+}
+
+static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct held *held = arg;
+
+    held->granted += result->status == QUORLOCK_OK;
+    if (++held->answers == held->n_locks) event_base_loopbreak(held->base);
+}
+
+static void open_client(struct held *held)
+{
+    struct event_config *config = event_config_new();
+    const char *nodes[QUORLOCK_NODES_MAX];
+    char *list = strdup(held->nodes), *rest = list;
+    char error[256] = "";
+    struct quorlock_client_options options = {.size = sizeof(options),
+                                              .nodes = nodes,
+                                              .guard = QUORLOCK_GUARD_OFF,
+                                              .error = error,
+                                              .error_size = sizeof(error)};
+
+    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+    held->base = event_base_new_with_config(config);
+    event_config_free(config);
+    for (const char *node; options.n_nodes < QUORLOCK_NODES_MAX && (node = strsep(&rest, ",")) != NULL;)
+        nodes[options.n_nodes++] = node;
+    if (quorlock_client_new(&held->client, held->base, &options) != 0) fail(error);
+    free(list);
+}
+
+static void take(struct held *held)
+{
+    struct quorlock_options options = {
+        .size = sizeof(options), .lease_ms = held->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
+
+    held->locks = calloc(held->n_locks, sizeof(*held->locks));
+    if (held->locks == NULL) fail("no memory");
+    held->rss_before = resident();
+    slice_begin(&held->taking);
+    for (uint32_t i = 0; i < held->n_locks; i++) {
+        char name[96];
+        const char *key = name;
+
+        snprintf(name, sizeof(name), "%s%u", held->prefix, i);
+        if (quorlock_new(&held->locks[i], held->client, &key, 1, &options) != 0 ||
+            quorlock_acquire(held->locks[i], on_acquired, held) != 0)
+            fail(quorlock_client_error(held->client));
+        quorlock_on_lost(held->locks[i], on_lost, held);
+    }
+    event_base_dispatch(held->base);
+    slice_end(&held->taking);
+    if (held->granted < held->n_locks) fail("not every lock was granted");
+    held->rss_after = resident();
+}
+
+/* on_look - the locks in turn, so many at a time. */
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    struct held *held = arg;
+    uint32_t n = held->n_locks / 10 + 1 < LOOKS ? held->n_locks / 10 + 1 : LOOKS;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t valid_ms = quorlock_valid_ms(held->locks[held->next_look]);
+
+        if (valid_ms < held->least_valid_ms) held->least_valid_ms = valid_ms;
+        held->next_look = (held->next_look + 1) % held->n_locks;
+    }
+}
+
+static void hold(struct held *held)
+{
+    struct timeval span = {.tv_sec = held->seconds}, look = {.tv_usec = LOOK_MS * 1000};
+    struct event *timer = event_new(held->base, -1, EV_PERSIST, on_look, held);
+
+    held->least_valid_ms = held->lease_ms;
+    if (timer == NULL || event_add(timer, &look) != 0) fail("no timer");
+    raw_usage(held->raw, NULL);
+    slice_begin(&held->holding);
+    event_base_loopexit(held->base, &span);
+    event_base_dispatch(held->base);
+    slice_end(&held->holding);
+    raw_usage(held->raw, &held->holding.usage);
+    event_free(timer);
+}
+
+/* measure_raw - the CPU of this process for one request to all nodes: half of a raw cycle. */
+static void measure_raw(struct held *held)
+{
+    static struct slice slice;
+
+    raw_run(held->raw, RAW_SPAN_NS, &slice);
+    if (slice.cycles > 0) held->raw_request_us += (double)slice.cpu_ns / 1000 / (double)slice.cycles / 2 / 2;
+}
+
+static double seconds_of(const struct slice *slice)
+{
+    return (double)(slice->ended_ns - slice->begun_ns) / 1e9;
+}
+
+static void tell(const struct held *held)
+{
+    const struct slice *holding = &held->holding;
+    double seconds = seconds_of(holding), n_locks = held->n_locks;
+    double renewals = n_locks * seconds / ((double)held->lease_ms / 3000);
+
+    printf("{\"locks\": %u, \"lease_ms\": %u, \"take_s\": %.3f, \"rss_bytes_per_lock\": %.0f, \"held_s\": %.3f, "
+           "\"client_cpu_share\": %.5f, \"client_cpu_us_per_renewal\": %.3f, \"raw_cpu_us_per_request\": %.3f, "
+           "\"server_cpu_us_per_renewal\": %.3f, \"server_commands_per_renewal\": %.3f, "
+           "\"server_bytes_per_renewal\": %.1f, \"least_valid_ms\": %u, \"lost\": %u}\n",
+           held->n_locks, held->lease_ms, seconds_of(&held->taking),
+           ((double)held->rss_after - (double)held->rss_before) / n_locks, seconds,
+           (double)holding->cpu_ns / 1e9 / seconds, (double)holding->cpu_ns / 1000 / renewals, held->raw_request_us,
+           holding->usage.cpu_us / renewals, (double)holding->usage.commands / renewals,
+           (double)holding->usage.bytes / renewals, held->least_valid_ms, held->lost);
+}
+
+static uint32_t number(const char *word, uint32_t most)
+{
+    char *end;
+    unsigned long value = strtoul(word, &end, 10);
+
+    if (*word == '\0' || *end != '\0' || value == 0 || value > most) fail("a number is wrong or too large");
+    return (uint32_t)value;
+}
+
+int main(int argc, char **argv)
+{
+    static struct held held;
+    struct raw_options options = {.in_flight = RAW_IN_FLIGHT, .lease_ms = 30000};
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc != 5) {
+        fprintf(stderr, "usage: bench_held LOCKS SECONDS LEASE_MS NODE,NODE,...\n");
+        return 64;
+    }
+    held.n_locks = number(argv[1], LOCKS_MAX);
+    held.seconds = number(argv[2], 3600);
+    held.lease_ms = number(argv[3], 30000);
+    held.nodes = options.nodes = argv[4];
+    snprintf(held.prefix, sizeof(held.prefix), "quorlock-bench:%08ld:", (long)getpid());
+    options.prefix = "quorlock-bench:raw:";
+    held.raw = raw_new(&options);
+    if (held.raw == NULL || raw_ready(held.raw) == 0) fail("no node answers");
+    measure_raw(&held);
+    open_client(&held);
+    take(&held);
+    hold(&held);
+    quorlock_client_close(held.client, NULL, NULL);
+    event_base_dispatch(held.base);
+    measure_raw(&held);
+    tell(&held);
+    event_base_free(held.base);
+    free(held.locks);
+    raw_free(held.raw);
+    return 0;
+}

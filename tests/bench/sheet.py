@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report: one HTML file that needs nothing else."""
+import math
+import os
+import sys
+from html import escape
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "..", "cluster", "chaos.d"))
+from drawing import box, number, words  # of the harness, as the style is
+from programs import TITLES
+from report import STYLE, plural, swatch
+
+WIDTH, LABEL, RIGHT = 1180, 300, 70
+LINE, GAP, TOP, FOOT = 15, 9, 14, 26
+SERIES = {"quorlock": "k0", "raw": "k3", "sequential": "k2", "redsync": "k1", "node-redlock": "k5",
+          "redisson-redlock": "k4", "redisson-multilock": "k4"}
+MORE_STYLE = """
+h2 { font-size: 21px; margin-top: 50px } h3 { font-size: 15px; margin: 22px 0 6px; font-weight: 640 }
+.card { margin-top: 12px; overflow-x: auto } svg.wide { width: 100%; min-width: 760px; height: auto; display: block }
+.dot { fill: var(--k) } .whisker { stroke: var(--k); stroke-width: 2; opacity: .55 } .one { stroke: var(--ink); stroke-width: 1 }
+.goal { fill: none; stroke: var(--good); stroke-width: 1.6 } .swatch { fill: var(--k) }
+td.yes { color: var(--good); font-weight: 640 } td.no { color: var(--bad); font-weight: 640 }
+.meta { margin-top: 10px; font-size: 13px; color: var(--soft) } pre { overflow-x: auto; font-size: 12.5px }
+"""
+RATIO_WORDS = {"throughput": "locks/s", "latency_p50": "p50", "latency_p99": "p99", "client_cpu": "client CPU",
+               "server_cpu": "server CPU"}
+
+
+def shown(value, digits=3):
+    """A figure with so many digits that count."""
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{places}f}"
+
+
+def title(name):
+    return TITLES.get(name, name)
+
+
+# ---- plots ----
+
+class Dots:
+    """Rows of dots on one logarithmic axis; a line through a dot spans the quartiles."""
+
+    def __init__(self, unit, reference=None):
+        self.unit, self.reference, self.rows, self.goals = unit, reference, [], {}
+
+    def row(self, label, points, goal=None):
+        """points: (series, class, value or spread) each."""
+        points = [(name, colour, value if isinstance(value, dict) else {"median": value, "low": value, "high": value})
+                  for name, colour, value in points if value]
+        points = [point for point in points if point[2]["low"] > 0]
+        if points:
+            self.rows.append((label, points))
+            if goal:
+                self.goals[len(self.rows) - 1] = goal
+
+    def range(self):
+        ends = [value for _, points in self.rows for _, _, point in points for value in (point["low"], point["high"])]
+        ends += list(self.goals.values()) + ([self.reference] if self.reference else [])
+        low, high = min(ends), max(ends)
+        return low / 1.3, high * 1.3
+
+    def x(self, value):
+        low, high = self.ends
+        return LABEL + math.log(value / low) / math.log(high / low) * (WIDTH - LABEL - RIGHT)
+
+    def ticks(self):
+        low, high = self.ends
+        steps = (1, 2, 5) if high / low < 2000 else (1,)
+        for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
+            for step in steps:
+                if low <= step * 10 ** power <= high:
+                    yield step * 10 ** power
+
+    def draw(self):
+        if not self.rows:
+            return ""
+        self.ends = self.range()
+        parts, y = [], TOP
+        for i, (label, points) in enumerate(self.rows):
+            height = LINE * len(points)
+            parts.append(words(LABEL - 14, y + height / 2 + 4, label, "name", "end"))
+            if i in self.goals:
+                x = self.x(self.goals[i])
+                parts.append(f'<path class="goal" d="M{number(x)} {y - 2}v{height + 3}"><title>the goal</title></path>')
+            for name, colour, value in points:
+                parts.append(self.point(y + LINE / 2, name, colour, value))
+                y += LINE
+            y += GAP
+        return (f'<svg class="wide" viewBox="0 0 {WIDTH} {y + FOOT}" role="img" aria-label="{escape(self.unit)}">'
+                f'{self.axis(y)}{"".join(parts)}</svg>')
+
+    def point(self, y, name, colour, value):
+        x, text = self.x(value["median"]), f'{title(name)}: {shown(value["median"])}'
+        line = ""
+        if value["high"] > value["low"]:
+            line = f'<path class="whisker" d="M{number(self.x(value["low"]))} {number(y)}H{number(self.x(value["high"]))}"/>'
+        return (f'<g class="{colour}">{line}<circle class="dot" cx="{number(x)}" cy="{number(y)}" r="4.4"><title>{escape(text)}'
+                f'</title></circle></g>' + words(self.x(value["high"]) + 9, y + 4, shown(value["median"]), "note"))
+
+    def axis(self, bottom):
+        parts = [f'<path class="grid" d="M{number(self.x(tick))} {TOP - 8}V{bottom}"/>'
+                 + words(self.x(tick), bottom + 15, shown(tick, 1), "note", "middle") for tick in self.ticks()]
+        if self.reference:
+            parts.append(f'<path class="one" d="M{number(self.x(self.reference))} {TOP - 8}V{bottom}"/>')
+        parts.append(words(LABEL - 14, bottom + 15, self.unit, "note", "end"))
+        return "".join(parts)
+
+
+def legend(names):
+    items = "".join(f'<span>{swatch(f"<g class={colour}>" + box(4, 2, 9, 9, "swatch") + "</g>")}{escape(title(name))}</span>'
+                    for name, colour in names)
+    return f'<div class="legend">{items}</div>'
+
+
+def plot(heading, dots, names=()):
+    drawn = dots.draw()
+    if not drawn:
+        return ""
+    return f'<h3>{escape(heading)}</h3><div class="card">{drawn}{legend(names) if names else ""}</div>'
+
+
+def table(heads, rows):
+    """The first column is a name; cells are text."""
+    head = "".join(f'<th{" class=n" if i else ""}>{escape(text)}</th>' for i, text in enumerate(heads))
+    body = "".join("<tr>" + "".join(f'<td{" class=n" if i else ""}>{escape(cell)}</td>' for i, cell in enumerate(row)) + "</tr>"
+                   for row in rows)
+    return f'<div class="card"><table><tr>{head}</tr>{body}</table></div>'
+
+
+# ---- figures ----
+
+def spread_text(value):
+    if not value:
+        return "-"
+    if value["low"] == value["high"]:
+        return f'{value["median"]:.2f}'
+    return f'{value["median"]:.2f} ({value["low"]:.2f} to {value["high"]:.2f})'
+
+
+def side_cells(figures):
+    return [shown(figures.get(name)) for name in ("locks_per_s", "p50_us", "p99_us", "p999_us", "client_cpu_us_per_lock",
+                                                  "server_cpu_us_per_lock", "server_commands_per_lock", "server_bytes_per_lock")]
+
+
+def absolute_table(rows):
+    heads = ["", "locks/s", "p50 us", "p99 us", "p99.9 us", "client CPU us", "server CPU us", "commands", "bytes", "failed"]
+    cells = []
+    for row in rows:
+        sides = {"quorlock": row["quorlock"], "raw": row["raw"], **row.get("peers", {})}
+        cells += [[f"{row['name']}: {title(name)}", *side_cells(side), shown(side["failed"])] for name, side in sides.items()]
+    return table(heads, cells)
+
+
+def ratio_table(rows):
+    return table(["quorlock / raw", *RATIO_WORDS.values()],
+                 [[row["name"], *(spread_text(row["ratio_to_raw"][name]) for name in RATIO_WORDS)] for row in rows])
+
+
+def count_table(rows):
+    names = ("allocations", "system_calls", "reads", "writes", "waits", "other_calls", "clock_readings", "requests",
+             "bytes_out", "bytes_in")
+    cells = [[f"{row['name']}: {title(side)}", *(shown(each[name]) for name in names)]
+             for row in rows for side, each in row.get("counts", {}).items()]
+    return table(["counted, a lock", *(name.replace("_", " ") for name in names)], cells) if cells else ""
+
+
+def rates(rows, field="locks_per_s", unit="locks/s"):
+    dots, names = Dots(unit), {}
+    for row in rows:
+        sides = {"quorlock": row["quorlock"], "raw": row["raw"], **row.get("peers", {})}
+        points = [(name, SERIES[name], side.get(field)) for name, side in sides.items()]
+        names.update((name, colour) for name, colour, value in points if value)
+        dots.row(row["name"], points)
+    return dots, names.items()
+
+
+def ratios(rows, names=("throughput", "latency_p50", "client_cpu"), goals=None):
+    dots = Dots("quorlock / raw", 1)
+    for row in rows:
+        for i, name in enumerate(names):
+            goal = (goals or {}).get(row.get("in_flight")) if name == "throughput" else None
+            dots.row(f"{row['name']}: {RATIO_WORDS[name]}", [(row["name"], f"k{i}", row["ratio_to_raw"][name])], goal)
+    return dots
+
+
+# ---- the sections ----
+
+def cycles_section(rows):
+    """Workloads 1, 2, 6 and 8: reports of quorlock bench."""
+    rate, names = rates(rows)
+    latency, _ = rates(rows, "p50_us", "p50 us")
+    goals = {256: 2.0, 16: 1.5} if any("peers" in row for row in rows) else None
+    return (plot("How many locks a second", rate, names) + plot("How long an acquire takes, half of them at most", latency, names)
+            + plot("Against the raw baseline beside it (left is less; a green line is a goal)", ratios(rows, goals=goals))
+            + ratio_table(rows) + absolute_table(rows) + count_table(rows))
+
+
+def hurt_section(rows):
+    dots = Dots("hurt / healthy", 1)
+    cells = []
+    for row in rows:
+        for i, name in enumerate(("p50_us", "p99_us", "locks_per_s")):
+            dots.row(f"{row['name']}: {name.split('_us')[0].replace('_per_s', '/s')}", [(row["name"], f"k{i}", row[name]["ratio"])],
+                     1.2 if i < 2 and "frozen" in row["name"] else None)
+        cells.append([row["name"], *(spread_text(row[name]["ratio"]) for name in ("locks_per_s", "p50_us", "p99_us")),
+                      *(shown(row[name][kind] and row[name][kind]["median"]) for name in ("p50_us", "p99_us")
+                        for kind in ("healthy", "hurt")), f"{row['slices_healthy']}, {row['slices_hurt']}", shown(row["failed"])])
+    return (plot("Against healthy nodes in the same run", dots)
+            + table(["hurt / healthy", "locks/s", "p50", "p99", "p50 us healthy", "hurt", "p99 us healthy", "hurt", "slices",
+                     "failed"], cells))
+
+
+def contention_section(rows):
+    parts = []
+    for delay_ms in sorted({row["delay_ms"] for row in rows}):
+        some = [row for row in rows if row["delay_ms"] == delay_ms]
+        dots = Dots("round trips")
+        for row in some:
+            over = row["hand_over"] if row["hand_overs"] else row["kept_over"]
+            dots.row(row["name"], [("median", "k0" if row["kind"] not in ("node-redlock", "node-redlock anew") else "k5",
+                                    {"median": over["median_round_trips"], "low": over["median_round_trips"],
+                                     "high": over["p90_round_trips"]})])
+        heads = [f"{delay_ms} ms each way", "grants/s", "raw us", "hand-over us", "= round trips", "p99 us", "requests a turn",
+                 "a waiter", "turns", "longest pause ms", "overlaps"]
+        cells = []
+        for row in some:
+            over = row["hand_over"] if row["hand_overs"] else row["kept_over"]
+            cells.append([row["name"], shown(row["grants_a_second"]), shown(row["raw_us"]), shown(over["median_us"]),
+                          shown(over["median_round_trips"]), shown(over["p99_us"]), shown(row["requests"]),
+                          shown(row["requests_a_waiter"]), f"{row['turns_min']}..{row['turns_max']}",
+                          shown(row["longest_pause_ms"]), str(row["overlaps"])])
+        where = "over loopback" if delay_ms == 0 else f"{delay_ms} ms each way"
+        parts.append(plot(f"From a release to the next grant, {where}: the median, and the line to the p90", dots)
+                     + table(heads, cells))
+    return "".join(parts)
+
+
+def held_section(rows):
+    share, memory = Dots("% of a core"), Dots("bytes a lock")
+    for row in rows:
+        share.row(row["name"], [("quorlock", "k0", 100 * row["client_cpu_share"])], 2 if row["locks"] == 100_000 else None)
+        memory.row(row["name"], [("quorlock", "k0", row["rss_bytes_per_lock"])], 300 if row["locks"] >= 100_000 else None)
+    names = ("take_s", "rss_bytes_per_lock", "client_cpu_us_per_renewal", "raw_cpu_us_per_request", "server_cpu_us_per_renewal",
+             "server_commands_per_renewal", "server_bytes_per_renewal", "least_valid_ms", "lost")
+    return (plot("The client's CPU while they are held", share) + plot("Memory of the client", memory)
+            + table(["", "lease ms", "% of a core", "client CPU, of raw", *(name.replace("_", " ") for name in names)],
+                    [[row["name"], shown(row["lease_ms"]), shown(100 * row["client_cpu_share"]), shown(row["ratio_to_raw"]),
+                      *(shown(row[name]) for name in names)] for row in rows]))
+
+
+def shell_section(rows):
+    dots = Dots("us")
+    for row in rows:
+        dots.row(row["name"], [(row["name"], "k0" if "quorlock" in row["name"] else "k3", row["us"])])
+    return (plot("From start to end", dots)
+            + table(["", "median us", "p99 us", "of flock", "runs"],
+                    [[row["name"], shown(row["us"]["median"]), shown(row["p99_us"]), spread_text(row["ratio"]), str(row["runs"])]
+                     for row in rows]))
+
+
+SECTIONS = {3: hurt_section, 4: contention_section, 5: held_section, 7: shell_section}
+
+
+def section(key, workload):
+    rows = workload["rows"]
+    drawn = SECTIONS.get(int(key), cycles_section)(rows) if rows else ""
+    failed = f'<p class="soft">Not finished: {escape(workload["failed"])}</p>' if workload["failed"] else ""
+    return (f'<section><h2>{key}. {escape(workload["title"])}</h2><p class="soft">{escape(workload["text"])}</p>'
+            f"{failed}{drawn}</section>")
+
+
+def goals_table(goals):
+    rows = ""
+    for goal in (goal for goal in goals if goal["met"] is not None):
+        unit = f" {goal['unit']}" if goal["unit"] else ""
+        verdict = '<td class="yes">met</td>' if goal["met"] else '<td class="no">not met</td>'
+        rows += (f'<tr><td>{escape(goal["goal"])}</td><td class="n">{"at least" if goal["at_least"] else "at most"} '
+                 f'{goal["limit"]:g}{escape(unit)}</td><td class="n">{shown(goal["measured"])}{escape(unit)}</td>{verdict}</tr>')
+    if not rows:
+        return ""
+    return ('<section><h2>Goals</h2><p class="soft">Of what was measured this time, the worst of several values.</p>'
+            f'<div class="card"><table><tr><th></th><th class="n">wanted</th><th class="n">measured</th><th></th></tr>{rows}'
+            "</table></div></section>")
+
+
+def absent(results):
+    items = "".join(f"<li>{escape(title(name))}: {escape(why)}</li>" for name, why in results["absent"].items())
+    return f'<section><h2>Left out</h2><ul class="soft">{items}</ul></section>' if items else ""
+
+
+def render(results):
+    machine = results["machine"]
+    meta = " · ".join([results["made"], results["quorlock"], f"Redis {machine['server']}", plural(machine["cores"], "core"),
+                       machine["processor"], machine["system"], *results["versions"].values()])
+    sections = "".join(section(key, workload) for key, workload in results["workloads"].items())
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>quorlock: what a lock costs</title><style>{STYLE}{MORE_STYLE}</style></head>
+<body><main>
+<h1>What a lock costs</h1>
+<p>Real servers on this machine, and everything that is compared runs in turn with what it is compared to, in short pieces
+of one run. <b>Raw</b> is the baseline: SET NX PX and a compare-and-delete sent to all nodes at once over pipelined
+connections of a plain client library, without a quorum, without renewal. A dot is a median, the line through it spans the
+middle half of all pieces. Figures of another machine, or of another run, compare badly; ratios do better.</p>
+<p class="meta">{escape(meta)}</p>
+<pre class="soft">{escape(results["command"])}</pre>
+{goals_table(results["goals"])}
+{sections}
+{absent(results)}
+<footer>Drawn by scripts/bench. All figures are in the JSON file beside this one.</footer>
+</main></body></html>
+"""

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a lock costs, in things that can be counted: test_counts.py PATH_TO_quorlock PATH_TO_bench_counts [TEST...]
+
+A time says little on a busy machine; a count says the same everywhere, or nearly: how much comes together in one read
+depends on who runs when. So a count that is too high is taken again, and the least of some counts.
+
+Where a change makes one of these figures smaller, put the new figure into the table, with a little room.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+import command_case
+from command_case import Bootstrapped, nodes
+
+TRIES = 6
+LIMIT_S = 200
+NO_QUORUM = 69
+PROGRAM = ""
+MEANINGS = {
+    "allocations": "calls of malloc, calloc and realloc by all libraries: a lock that is used again needs none",
+    "system_calls": "reads, writes, epoll_wait, timers and random bytes: what many locks do in one turn of the loop goes "
+                    "out in one write a node",
+    "clock_readings": "clock_gettime: one takes as long as much of what else an event does",
+    "requests": "requests to all nodes: an acquire and a release are one each to each of three nodes",
+    "bytes_out": "bytes that are sent to all nodes; keys and tokens have the same length in every run",
+    "bytes_in": "bytes of the nodes' answers",
+}
+# What a lock may cost at most: options, then the figures in the order of MEANINGS.
+LIMITS = [
+    ("one at a time", ["--rounds", "500"], (0.1, 21, 128, 6.02, 820, 28)),
+    ("16 at a time", ["--in-flight", "16", "--rounds", "60"], (0.1, 4, 105, 6.02, 832, 28)),
+    ("256 at a time", ["--in-flight", "256", "--rounds", "12"], (0.1, 1.4, 101, 6.02, 838, 28)),
+    ("a fencing token", ["--in-flight", "16", "--rounds", "60", "--fence"], (0.1, 4, 115, 6.02, 1600, 156)),
+    ("guard connection", ["--in-flight", "16", "--rounds", "60", "--guard", "connection"],
+     (0.1, 4, 110, 6.02, 1335, 28)),
+    ("guard strict", ["--in-flight", "16", "--rounds", "60", "--guard", "strict"], (0.1, 4, 112, 6.02, 2030, 107)),
+    ("the redisson dialect", ["--in-flight", "16", "--rounds", "60", "--redisson"], (0.1, 4, 112, 6.02, 1222, 107)),
+]
+INSTRUCTIONS_MAX = 48000  # a lock, 16 at a time
+
+
+def run(*words):
+    """What it prints. Where the machine is too busy for the limits of a lock, it runs again."""
+    for _ in range(TRIES):
+        done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        if done.returncode != NO_QUORUM:
+            break
+    raise AssertionError(f"{' '.join(words)}: status {done.returncode}: {done.stderr}")
+
+
+def count(*options):
+    return run(PROGRAM, *options, nodes())
+
+
+class Counts(Bootstrapped):
+    def test_a_lock_costs_no_more_than_it_did(self):
+        for name, options, limits in LIMITS:
+            with self.subTest(name):
+                least = {}
+                for _ in range(TRIES):
+                    for what, figure in count(*options).items():
+                        least[what] = min(figure, least.get(what, figure))
+                    if all(least[what] <= limit for what, limit in zip(MEANINGS, limits)):
+                        break
+                print(f"{name}: " + ", ".join(f"{what} {least[what]:g}" for what in MEANINGS), flush=True)
+                for what, limit in zip(MEANINGS, limits):
+                    self.assertLessEqual(least[what], limit, f"{name}: {least[what]:g} {what} a lock, at most {limit} "
+                                                             f"were enough before ({MEANINGS[what]})")
+
+    def test_the_baseline_is_what_is_said(self):
+        """Two requests to each of three nodes, and nothing else."""
+        self.assertAlmostEqual(count("--raw", "--in-flight", "16", "--rounds", "2")["requests"], 6, delta=0.02)
+
+    def test_a_lock_needs_no_more_instructions_than_it_did(self):
+        valgrind = shutil.which("valgrind")
+        if valgrind is None:
+            self.skipTest("no valgrind here")
+        out = self.path("callgrind.out")
+        done = run(valgrind, "--tool=callgrind", f"--callgrind-out-file={out}", "--toggle-collect=measured*", PROGRAM,
+                   "--uncounted", "--in-flight", "16", "--rounds", "60", nodes())
+        with open(out, encoding="utf-8") as file:
+            instructions = int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M)[1])
+        a_lock = instructions / done["locks"]
+        print(f"instructions {a_lock:.0f}", flush=True)
+        self.assertGreater(a_lock, 0)
+        self.assertLessEqual(a_lock, INSTRUCTIONS_MAX, "instructions of this process a lock, by callgrind, in the "
+                                                       "library and those below it; fewer were enough before")
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else sys.exit(__doc__)
+    command_case.main()
