@@ -187,7 +187,7 @@ class Contention:
         result["requests"] = round(sum(result["requests_a_turn"].values()), 1)
         waiters = len(workers) * handles - 1
         result["requests_a_waiter"] = round(result["requests"] / waiters, 2) if waiters else 0
-        result.update(case=name, kind=kind, processes=len(workers), handles=handles)
+        result.update(name=name, kind=kind, processes=len(workers), handles=handles)
         return result
 
     def judge(self, workers, raw, first, last):

@@ -32,7 +32,8 @@ def uncontended(results):
     return [
         goal("256 in flight: locks/s, of raw", 2.0, ratio(256, "throughput"), True),
         goal("16 in flight: locks/s, of raw", 1.5, ratio(16, "throughput"), True),
-        goal("256 in flight: client CPU a lock", 1.2, [row["quorlock"]["client_cpu_us_per_lock"] for row in many], unit="us"),
+        goal("256 in flight: client CPU a lock", 1.2,
+             [row["quorlock"]["client_cpu_us_per_lock"] for row in many], unit="us"),
         goal("256 in flight: server CPU a lock and node", 1.7,
              [row["quorlock"]["server_cpu_us_per_lock"] / 3 for row in many], unit="us"),
         goal("256 in flight: locks/s, of node-redlock", 8, peer("node-redlock"), True),
@@ -49,14 +50,15 @@ def others(results):
         goal("a node frozen: p50, of healthy", 1.2, [median_of(row["p50_us"]["ratio"]) for row in frozen]),
         goal("a node frozen: p99, of healthy", 1.2, [median_of(row["p99_us"]["ratio"]) for row in frozen]),
         goal("hand-over at 5 ms each way, in network round trips", 2.5, far),
-        goal("memory a held lock", 300, [row["rss_bytes_per_lock"] for row in find(results, 5) if row["locks"] >= 100_000],
-             unit="B"),
+        goal("memory a held lock", 300,
+             [row["rss_bytes_per_lock"] for row in find(results, 5) if row["locks"] >= 100_000], unit="B"),
         goal("100,000 held at 30 s: client CPU", 2,
-             [100 * row["client_cpu_share"] for row in find(results, 5, locks=100_000, lease_ms=30_000)], unit="% of a core"),
+             [100 * row["client_cpu_share"] for row in find(results, 5, locks=100_000, lease_ms=30_000)],
+             unit="% of a core"),
         goal("1,000,000 held: locks lost", 0, [row["lost"] for row in most]),
         # Renewed at every third: what is left never falls far below two thirds.
-        goal("1,000,000 held: least validity, of the lease", 0.6, [row["least_valid_ms"] / row["lease_ms"] for row in most],
-             True)]
+        goal("1,000,000 held: least validity, of the lease", 0.6,
+             [row["least_valid_ms"] / row["lease_ms"] for row in most], True)]
 
 
 def judge(results):

@@ -14,11 +14,12 @@ from report import STYLE, plural, swatch
 WIDTH, LABEL, RIGHT = 1180, 300, 70
 LINE, GAP, TOP, FOOT = 15, 9, 14, 26
 SERIES = {"quorlock": "k0", "raw": "k3", "sequential": "k2", "redsync": "k1", "node-redlock": "k5",
-          "redisson-redlock": "k4", "redisson-multilock": "k4"}
+          "redisson-redlock": "k4", "redisson-multilock": "k6"}
 MORE_STYLE = """
 h2 { font-size: 21px; margin-top: 50px } h3 { font-size: 15px; margin: 22px 0 6px; font-weight: 640 }
 .card { margin-top: 12px; overflow-x: auto } svg.wide { width: 100%; min-width: 760px; height: auto; display: block }
-.dot { fill: var(--k) } .whisker { stroke: var(--k); stroke-width: 2; opacity: .55 } .one { stroke: var(--ink); stroke-width: 1 }
+.dot { fill: var(--k) } .whisker { stroke: var(--k); stroke-width: 2; opacity: .55 }
+.one { stroke: var(--ink); stroke-width: 1 } .k6 { --k: var(--part) }
 .goal { fill: none; stroke: var(--good); stroke-width: 1.6 } .swatch { fill: var(--k) }
 td.yes { color: var(--good); font-weight: 640 } td.no { color: var(--bad); font-weight: 640 }
 .meta { margin-top: 10px; font-size: 13px; color: var(--soft) } pre { overflow-x: auto; font-size: 12.5px }
@@ -96,12 +97,11 @@ class Dots:
                 f'{self.axis(y)}{"".join(parts)}</svg>')
 
     def point(self, y, name, colour, value):
-        x, text = self.x(value["median"]), f'{title(name)}: {shown(value["median"])}'
-        line = ""
-        if value["high"] > value["low"]:
-            line = f'<path class="whisker" d="M{number(self.x(value["low"]))} {number(y)}H{number(self.x(value["high"]))}"/>'
-        return (f'<g class="{colour}">{line}<circle class="dot" cx="{number(x)}" cy="{number(y)}" r="4.4"><title>{escape(text)}'
-                f'</title></circle></g>' + words(self.x(value["high"]) + 9, y + 4, shown(value["median"]), "note"))
+        x, low, high = (self.x(value[name]) for name in ("median", "low", "high"))
+        text = shown(value["median"])
+        line = f'<path class="whisker" d="M{number(low)} {number(y)}H{number(high)}"/>' if high > low else ""
+        return (f'<g class="{colour}">{line}<circle class="dot" cx="{number(x)}" cy="{number(y)}" r="4.4">'
+                f'<title>{escape(title(name))}: {text}</title></circle></g>' + words(high + 9, y + 4, text, "note"))
 
     def axis(self, bottom):
         parts = [f'<path class="grid" d="M{number(self.x(tick))} {TOP - 8}V{bottom}"/>'
@@ -113,7 +113,7 @@ class Dots:
 
 
 def legend(names):
-    items = "".join(f'<span>{swatch(f"<g class={colour}>" + box(4, 2, 9, 9, "swatch") + "</g>")}{escape(title(name))}</span>'
+    items = "".join(f'<span>{swatch(box(4, 2, 9, 9, f"swatch {colour}"))}{escape(title(name))}</span>'
                     for name, colour in names)
     return f'<div class="legend">{items}</div>'
 
@@ -127,10 +127,11 @@ def plot(heading, dots, names=()):
 
 def table(heads, rows):
     """The first column is a name; cells are text."""
-    head = "".join(f'<th{" class=n" if i else ""}>{escape(text)}</th>' for i, text in enumerate(heads))
-    body = "".join("<tr>" + "".join(f'<td{" class=n" if i else ""}>{escape(cell)}</td>' for i, cell in enumerate(row)) + "</tr>"
-                   for row in rows)
-    return f'<div class="card"><table><tr>{head}</tr>{body}</table></div>'
+    def line(kind, cells):
+        marked = (f'<{kind}{" class=n" if i else ""}>{escape(cell)}</{kind}>' for i, cell in enumerate(cells))
+        return f'<tr>{"".join(marked)}</tr>'
+    body = "".join(line("td", row) for row in rows)
+    return f'<div class="card"><table>{line("th", heads)}{body}</table></div>'
 
 
 # ---- figures ----
@@ -144,16 +145,18 @@ def spread_text(value):
 
 
 def side_cells(figures):
-    return [shown(figures.get(name)) for name in ("locks_per_s", "p50_us", "p99_us", "p999_us", "client_cpu_us_per_lock",
-                                                  "server_cpu_us_per_lock", "server_commands_per_lock", "server_bytes_per_lock")]
+    names = ("locks_per_s", "p50_us", "p99_us", "p999_us", "client_cpu_us_per_lock", "server_cpu_us_per_lock",
+             "server_commands_per_lock", "server_bytes_per_lock", "failed")
+    return [shown(figures.get(name)) for name in names]
 
 
 def absolute_table(rows):
-    heads = ["", "locks/s", "p50 us", "p99 us", "p99.9 us", "client CPU us", "server CPU us", "commands", "bytes", "failed"]
+    heads = ["", "locks/s", "p50 us", "p99 us", "p99.9 us", "client CPU us", "server CPU us", "commands", "bytes",
+             "failed"]
     cells = []
     for row in rows:
         sides = {"quorlock": row["quorlock"], "raw": row["raw"], **row.get("peers", {})}
-        cells += [[f"{row['name']}: {title(name)}", *side_cells(side), shown(side["failed"])] for name, side in sides.items()]
+        cells += [[f"{row['name']}: {title(name)}", *side_cells(side)] for name, side in sides.items()]
     return table(heads, cells)
 
 
@@ -196,8 +199,9 @@ def cycles_section(rows):
     rate, names = rates(rows)
     latency, _ = rates(rows, "p50_us", "p50 us")
     goals = {256: 2.0, 16: 1.5} if any("peers" in row for row in rows) else None
-    return (plot("How many locks a second", rate, names) + plot("How long an acquire takes, half of them at most", latency, names)
-            + plot("Against the raw baseline beside it (left is less; a green line is a goal)", ratios(rows, goals=goals))
+    return (plot("How many locks a second", rate, names)
+            + plot("How long an acquire takes, half of them at most", latency, names)
+            + plot("Against the raw baseline beside it (a green line is a goal)", ratios(rows, goals=goals))
             + ratio_table(rows) + absolute_table(rows) + count_table(rows))
 
 
@@ -205,15 +209,29 @@ def hurt_section(rows):
     dots = Dots("hurt / healthy", 1)
     cells = []
     for row in rows:
-        for i, name in enumerate(("p50_us", "p99_us", "locks_per_s")):
-            dots.row(f"{row['name']}: {name.split('_us')[0].replace('_per_s', '/s')}", [(row["name"], f"k{i}", row[name]["ratio"])],
+        for i, (name, text) in enumerate((("p50_us", "p50"), ("p99_us", "p99"), ("locks_per_s", "locks/s"))):
+            dots.row(f"{row['name']}: {text}", [(row["name"], f"k{i}", row[name]["ratio"])],
                      1.2 if i < 2 and "frozen" in row["name"] else None)
+        absolute = (row[name][kind] for name in ("p50_us", "p99_us") for kind in ("healthy", "hurt"))
         cells.append([row["name"], *(spread_text(row[name]["ratio"]) for name in ("locks_per_s", "p50_us", "p99_us")),
-                      *(shown(row[name][kind] and row[name][kind]["median"]) for name in ("p50_us", "p99_us")
-                        for kind in ("healthy", "hurt")), f"{row['slices_healthy']}, {row['slices_hurt']}", shown(row["failed"])])
-    return (plot("Against healthy nodes in the same run", dots)
-            + table(["hurt / healthy", "locks/s", "p50", "p99", "p50 us healthy", "hurt", "p99 us healthy", "hurt", "slices",
-                     "failed"], cells))
+                      *(shown(each and each["median"]) for each in absolute),
+                      f"{row['slices_healthy']}, {row['slices_hurt']}", shown(row["failed"])])
+    heads = ["hurt / healthy", "locks/s", "p50", "p99", "p50 us healthy", "hurt", "p99 us healthy", "hurt", "slices",
+             "failed"]
+    return plot("Against healthy nodes in the same run", dots) + table(heads, cells)
+
+
+def over_of(row):
+    """Its hand-overs, or in one process alone what it kept."""
+    return row["hand_over"] if row["hand_overs"] else row["kept_over"]
+
+
+def contention_cells(row):
+    over = over_of(row)
+    figures = (row["grants_a_second"], row["raw_us"], over["median_us"], over["median_round_trips"], over["p99_us"],
+               row["requests"], row["requests_a_waiter"])
+    return [row["name"], *map(shown, figures), f"{row['turns_min']}..{row['turns_max']}",
+            shown(row["longest_pause_ms"]), str(row["overlaps"])]
 
 
 def contention_section(rows):
@@ -222,46 +240,40 @@ def contention_section(rows):
         some = [row for row in rows if row["delay_ms"] == delay_ms]
         dots = Dots("round trips")
         for row in some:
-            over = row["hand_over"] if row["hand_overs"] else row["kept_over"]
-            dots.row(row["name"], [("median", "k0" if row["kind"] not in ("node-redlock", "node-redlock anew") else "k5",
-                                    {"median": over["median_round_trips"], "low": over["median_round_trips"],
-                                     "high": over["p90_round_trips"]})])
-        heads = [f"{delay_ms} ms each way", "grants/s", "raw us", "hand-over us", "= round trips", "p99 us", "requests a turn",
-                 "a waiter", "turns", "longest pause ms", "overlaps"]
-        cells = []
-        for row in some:
-            over = row["hand_over"] if row["hand_overs"] else row["kept_over"]
-            cells.append([row["name"], shown(row["grants_a_second"]), shown(row["raw_us"]), shown(over["median_us"]),
-                          shown(over["median_round_trips"]), shown(over["p99_us"]), shown(row["requests"]),
-                          shown(row["requests_a_waiter"]), f"{row['turns_min']}..{row['turns_max']}",
-                          shown(row["longest_pause_ms"]), str(row["overlaps"])])
+            trips = {"median": over_of(row)["median_round_trips"], "low": over_of(row)["median_round_trips"],
+                     "high": over_of(row)["p90_round_trips"]}
+            dots.row(row["name"], [("median", "k5" if "redlock" in row["kind"] else "k0", trips)])
+        heads = [f"{delay_ms} ms each way", "grants/s", "raw us", "hand-over us", "= round trips", "p99 us",
+                 "requests a turn", "a waiter", "turns", "longest pause ms", "overlaps"]
         where = "over loopback" if delay_ms == 0 else f"{delay_ms} ms each way"
         parts.append(plot(f"From a release to the next grant, {where}: the median, and the line to the p90", dots)
-                     + table(heads, cells))
+                     + table(heads, map(contention_cells, some)))
     return "".join(parts)
 
 
 def held_section(rows):
     share, memory = Dots("% of a core"), Dots("bytes a lock")
     for row in rows:
-        share.row(row["name"], [("quorlock", "k0", 100 * row["client_cpu_share"])], 2 if row["locks"] == 100_000 else None)
-        memory.row(row["name"], [("quorlock", "k0", row["rss_bytes_per_lock"])], 300 if row["locks"] >= 100_000 else None)
-    names = ("take_s", "rss_bytes_per_lock", "client_cpu_us_per_renewal", "raw_cpu_us_per_request", "server_cpu_us_per_renewal",
-             "server_commands_per_renewal", "server_bytes_per_renewal", "least_valid_ms", "lost")
+        share.row(row["name"], [("quorlock", "k0", 100 * row["client_cpu_share"])],
+                  2 if row["locks"] == 100_000 else None)
+        memory.row(row["name"], [("quorlock", "k0", row["rss_bytes_per_lock"])],
+                   300 if row["locks"] >= 100_000 else None)
+    names = ("lease_ms", "take_s", "rss_bytes_per_lock", "client_cpu_us_per_renewal", "raw_cpu_us_per_request",
+             "ratio_to_raw", "server_cpu_us_per_renewal", "server_commands_per_renewal", "server_bytes_per_renewal",
+             "least_valid_ms", "lost")
     return (plot("The client's CPU while they are held", share) + plot("Memory of the client", memory)
-            + table(["", "lease ms", "% of a core", "client CPU, of raw", *(name.replace("_", " ") for name in names)],
-                    [[row["name"], shown(row["lease_ms"]), shown(100 * row["client_cpu_share"]), shown(row["ratio_to_raw"]),
-                      *(shown(row[name]) for name in names)] for row in rows]))
+            + table(["", "% of a core", *(name.replace("_", " ") for name in names)],
+                    [[row["name"], shown(100 * row["client_cpu_share"]), *(shown(row[name]) for name in names)]
+                     for row in rows]))
 
 
 def shell_section(rows):
     dots = Dots("us")
     for row in rows:
         dots.row(row["name"], [(row["name"], "k0" if "quorlock" in row["name"] else "k3", row["us"])])
-    return (plot("From start to end", dots)
-            + table(["", "median us", "p99 us", "of flock", "runs"],
-                    [[row["name"], shown(row["us"]["median"]), shown(row["p99_us"]), spread_text(row["ratio"]), str(row["runs"])]
-                     for row in rows]))
+    cells = [[row["name"], shown(row["us"]["median"]), shown(row["p99_us"]), spread_text(row["ratio"]),
+              str(row["runs"])] for row in rows]
+    return plot("From start to end", dots) + table(["", "median us", "p99 us", "of flock", "runs"], cells)
 
 
 SECTIONS = {3: hurt_section, 4: contention_section, 5: held_section, 7: shell_section}
@@ -280,13 +292,14 @@ def goals_table(goals):
     for goal in (goal for goal in goals if goal["met"] is not None):
         unit = f" {goal['unit']}" if goal["unit"] else ""
         verdict = '<td class="yes">met</td>' if goal["met"] else '<td class="no">not met</td>'
-        rows += (f'<tr><td>{escape(goal["goal"])}</td><td class="n">{"at least" if goal["at_least"] else "at most"} '
-                 f'{goal["limit"]:g}{escape(unit)}</td><td class="n">{shown(goal["measured"])}{escape(unit)}</td>{verdict}</tr>')
+        rows += (f'<tr><td>{escape(goal["goal"])}</td>'
+                 f'<td class="n">{"at least" if goal["at_least"] else "at most"} {goal["limit"]:g}{escape(unit)}</td>'
+                 f'<td class="n">{shown(goal["measured"])}{escape(unit)}</td>{verdict}</tr>')
     if not rows:
         return ""
     return ('<section><h2>Goals</h2><p class="soft">Of what was measured this time, the worst of several values.</p>'
-            f'<div class="card"><table><tr><th></th><th class="n">wanted</th><th class="n">measured</th><th></th></tr>{rows}'
-            "</table></div></section>")
+            '<div class="card"><table><tr><th></th><th class="n">wanted</th><th class="n">measured</th><th></th></tr>'
+            f"{rows}</table></div></section>")
 
 
 def absent(results):
@@ -296,18 +309,20 @@ def absent(results):
 
 def render(results):
     machine = results["machine"]
-    meta = " · ".join([results["made"], results["quorlock"], f"Redis {machine['server']}", plural(machine["cores"], "core"),
-                       machine["processor"], machine["system"], *results["versions"].values()])
+    meta = " · ".join([results["made"], results["quorlock"], f"Redis {machine['server']}",
+                       plural(machine["cores"], "core"), machine["processor"], machine["system"],
+                       *results["versions"].values()])
     sections = "".join(section(key, workload) for key, workload in results["workloads"].items())
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>quorlock: what a lock costs</title><style>{STYLE}{MORE_STYLE}</style></head>
 <body><main>
 <h1>What a lock costs</h1>
-<p>Real servers on this machine, and everything that is compared runs in turn with what it is compared to, in short pieces
-of one run. <b>Raw</b> is the baseline: SET NX PX and a compare-and-delete sent to all nodes at once over pipelined
-connections of a plain client library, without a quorum, without renewal. A dot is a median, the line through it spans the
-middle half of all pieces. Figures of another machine, or of another run, compare badly; ratios do better.</p>
+<p>Real servers on this machine, and everything that is compared runs in turn with what it is compared to, in short
+pieces of one run. <b>Raw</b> is the baseline: SET NX PX and a compare-and-delete sent to all nodes at once over
+pipelined connections of a plain client library, without a quorum, without renewal. A dot is a median, the line through
+it spans the middle half of all pieces. Figures of another machine, or of another run, compare badly; ratios do
+better.</p>
 <p class="meta">{escape(meta)}</p>
 <pre class="soft">{escape(results["command"])}</pre>
 {goals_table(results["goals"])}

@@ -28,8 +28,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 # What --quick has instead of the defaults: everything once, and too little of it to trust.
 QUICK = {"seconds": 1, "rounds": 1, "phase": 2, "clients": [2, 10], "held": [1000, 10000], "hold": 2, "lease_ms": 3000,
          "flood": [10000]}
-FULL = {"seconds": 6, "rounds": 4, "phase": 4, "clients": [2, 3, 10, 30, 100], "held": [1000, 100000, 1000000], "hold": 40,
-        "lease_ms": 30000, "flood": [100000]}
+FULL = {"seconds": 6, "rounds": 4, "phase": 4, "clients": [2, 3, 10, 30, 100], "held": [1000, 100000, 1000000],
+        "hold": 40, "lease_ms": 30000, "flood": [100000]}
 
 
 def numbers(least, most):
@@ -39,7 +39,8 @@ def numbers(least, most):
         except ValueError:
             found = []
         if not found or not all(least <= n <= most for n in found):
-            raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers from {least} to {most}, such as {least},{least + 2}")
+            raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers from {least} to {most}, such as "
+                                             f"{least},{least + 2}")
         return found
     return read
 
@@ -56,10 +57,16 @@ def amount(least, most):
     return read
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.print_usage(sys.stderr)
+        self.exit(64, f"scripts/bench: {message}; --help says more\n")
+
+
 def read_options(words):
     listed = "\n".join(f"  {number}  {title}" for number, (title, _, _) in WORKLOADS.items())
-    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__, epilog=f"workloads:\n{listed}",
-                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = Parser(prog="scripts/bench", description=__doc__, epilog=f"workloads:\n{listed}", allow_abbrev=False,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=numbers(1, len(WORKLOADS)), default=list(WORKLOADS), metavar="N,N,...",
                         help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="all of it in a few minutes, to see that it works")
@@ -67,11 +74,14 @@ def read_options(words):
     parser.add_argument("--clients", type=numbers(2, 1000), metavar="N,N,...",
                         help="processes of the contention workload (default 2,3,10,30,100; quick 2,10)")
     parser.add_argument("--held", type=numbers(1, 10_000_000), metavar="N,N,...",
-                        help="locks that are held (default 1000,100000,1000000: the last takes gigabytes; quick 1000,10000)")
+                        help="locks that are held (default 1000,100000,1000000: the last takes gigabytes; quick "
+                             "1000,10000)")
     parser.add_argument("--hold", type=amount(1, 3600), help="seconds for which they are held (default 40; quick 2)")
-    parser.add_argument("--flood", type=numbers(1, 100_000), metavar="N,N,...", help="acquires at once (default 100000; quick 10000)")
+    parser.add_argument("--flood", type=numbers(1, 100_000), metavar="N,N,...",
+                        help="acquires at once (default 100000; quick 10000)")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="without the locks of other projects")
-    parser.add_argument("--out", default=os.path.join(ROOT, "build", "bench"), help="folder of the results (default build/bench)")
+    parser.add_argument("--out", default=os.path.join(ROOT, "build", "bench"),
+                        help="folder of the results (default build/bench)")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     for name, value in (QUICK if options.quick else FULL).items():
@@ -84,13 +94,15 @@ def read_options(words):
 
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), platform.machine())
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def describe(setting):
     with setting.servers(1) as servers:
         server = servers.all[0].version()
-    quorlock = subprocess.run([setting.programs.path("quorlock"), "--version"], check=True, capture_output=True, text=True)
+    quorlock = subprocess.run([setting.programs.path("quorlock"), "--version"], check=True, capture_output=True,
+                              text=True)
     return {"made": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
             "command": "scripts/bench " + " ".join(sys.argv[1:]), "quorlock": quorlock.stdout.strip(),
             "machine": {"cores": os.cpu_count(), "processor": processor(), "server": server,

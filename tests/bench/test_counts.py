@@ -25,8 +25,8 @@ NO_QUORUM = 69
 PROGRAM = ""
 MEANINGS = {
     "allocations": "calls of malloc, calloc and realloc by all libraries: a lock that is used again needs none",
-    "system_calls": "reads, writes, epoll_wait, timers and random bytes: what many locks do in one turn of the loop goes "
-                    "out in one write a node",
+    "system_calls": "reads, writes, epoll_wait, timers and random bytes: what many locks do in one turn of the loop "
+                    "goes out in one write a node",
     "clock_readings": "clock_gettime: one takes as long as much of what else an event does",
     "requests": "requests to all nodes: an acquire and a release are one each to each of three nodes",
     "bytes_out": "bytes that are sent to all nodes; keys and tokens have the same length in every run",

@@ -112,8 +112,9 @@ def tell(setting, row):
 def peer_figures(runs, reports):
     """Of one peer: its figures, and how many times as many locks quorlock made beside it."""
     cycles = [run for run in runs if run["locks"]]
-    result = {"failed": sum(run["failed"] for run in runs), "speedup": spread(
-        ratio(report["locks_per_s"], run["locks"] / run["seconds"]) for run, report in zip(runs, reports) if run["locks"])}
+    times = [ratio(report["locks_per_s"], run["locks"] / run["seconds"]) for run, report in zip(runs, reports)
+             if run["locks"]]
+    result = {"failed": sum(run["failed"] for run in runs), "speedup": spread(times)}
     if cycles:
         result.update(
             locks_per_s=statistics.median(run["locks"] / run["seconds"] for run in cycles),
@@ -202,12 +203,15 @@ class Hurter(threading.Thread):
 
     def slices(self, report, hurt):
         """Those of quorlock that lie within such phases."""
-        return [each for each in report["slices"] if each["of"] == "quorlock" and each["locks"] and any(
-            was == hurt and begun <= each["begun_us"] and each["ended_us"] <= ended for was, begun, ended in self.phases)]
+        def within(each):
+            return any(was == hurt and begun <= each["begun_us"] and each["ended_us"] <= ended
+                       for was, begun, ended in self.phases)
+        return [each for each in report["slices"] if each["of"] == "quorlock" and each["locks"] and within(each)]
 
 
 def hurt_row(setting, nodes, name, in_flight, hurt, heal):
-    words = setting.programs.bench_words(nodes, in_flight, 4 * setting.seconds, *OFF)
+    seconds = 4 * max(setting.seconds, setting.options.phase)
+    words = setting.programs.bench_words(nodes, in_flight, seconds, *OFF)
     process = launch(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     hurter = Hurter(process, setting.options.phase, hurt, heal)
     hurter.start()
@@ -243,10 +247,20 @@ def hurt_nodes(setting):
             servers.link(setting.programs.path("chaos_proxy"), servers.all[-hurt:])
             for in_flight in (1, 256):
                 yield hurt_row(setting, servers.nodes(), f"{hurt} of {n} slower by 50 ms", in_flight,
-                               lambda links=servers.links: links.delay_all(25), lambda links=servers.links: links.delay_all(0))
+                               lambda links=servers.links: links.delay_all(25),
+                               lambda links=servers.links: links.delay_all(0))
 
 
 # ---- 4: contention ----
+
+def tell_contended(setting, row):
+    over = row["hand_over"] if row["hand_overs"] else row["kept_over"]
+    setting.say(f"{row['delay_ms']} ms each way, {row['name']}: {row['grants_a_second']:,.0f} grants/s, hand-over "
+                f"{over['median_us']:,.0f} us = {over['median_round_trips']:.1f} round trips, {row['requests']:.1f} "
+                "requests a turn")
+    if row["overlaps"]:
+        setting.say(f"{row['overlaps']} GRANTS BEFORE THE RELEASE BEFORE THEM")
+
 
 def contended(setting):
     peers = setting.programs.node_modules() if setting.options.peers else None
@@ -255,18 +269,13 @@ def contended(setting):
             if delay_ms:
                 servers.link(setting.programs.path("chaos_proxy"), servers.all)
                 servers.links.delay_all(delay_ms)
-            bench = contention.Contention(setting.programs.path("bench_contention"), servers.all, servers.nodes(), peers,
-                                          setting.seconds)
+            bench = contention.Contention(setting.programs.path("bench_contention"), servers.all, servers.nodes(),
+                                          peers, setting.seconds)
             # What else there is to know is known on loopback.
-            for name, kind, processes, handles, frozen in contention.cases(setting.options.clients, peers, not delay_ms):
-                row = bench.run(name, kind, processes, handles, frozen)
-                row.update(name=name, delay_ms=delay_ms)
-                over = row["hand_over"] if row["hand_overs"] else row["kept_over"]
-                setting.say(f"{delay_ms} ms each way, {name}: {row['grants_a_second']:,.0f} grants/s, hand-over "
-                            f"{over['median_us']:,.0f} us = {over['median_round_trips']:.1f} round trips, "
-                            f"{row['requests']:.1f} requests a turn")
-                if row["overlaps"]:
-                    setting.say(f"{row['overlaps']} GRANTS BEFORE THE RELEASE BEFORE THEM")
+            for case in contention.cases(setting.options.clients, peers, whole=not delay_ms):
+                row = bench.run(*case)
+                row["delay_ms"] = delay_ms
+                tell_contended(setting, row)
                 yield row
 
 
@@ -274,8 +283,10 @@ def contended(setting):
 
 def held(setting):
     for locks in setting.options.held:
+        # So many must not end before all of them are there.
+        lease_ms = setting.options.lease_ms if locks < 100_000 else 30_000
         with setting.servers() as servers:
-            row = setting.programs.held(servers.nodes(), locks, setting.options.hold, setting.options.lease_ms)
+            row = setting.programs.held(servers.nodes(), locks, setting.options.hold, lease_ms)
             row["name"] = f"{locks:,} held"
             row["ratio_to_raw"] = ratio(row["client_cpu_us_per_renewal"], row["raw_cpu_us_per_request"])
             setting.say(f"{row['name']}: {row['rss_bytes_per_lock']:,.0f} bytes a lock, "
@@ -349,7 +360,8 @@ def shell(setting):
                 etcd.end()
         base = times["flock FILE true"]
         for name, each in times.items():
-            row = {"name": name, "runs": len(each), "us": spread(each), "p99_us": sorted(each)[int(0.99 * (len(each) - 1))],
+            row = {"name": name, "runs": len(each), "us": spread(each),
+                   "p99_us": sorted(each)[int(0.99 * (len(each) - 1))],
                    "ratio": spread(ratio(one, other) for one, other in zip(each, base))}
             setting.say(f"{name}: {row['us']['median']:,.0f} us, {row['ratio']['median']:.2f} of flock")
             yield row
@@ -360,23 +372,23 @@ def shell(setting):
 def flood(setting):
     with setting.servers() as servers:
         for in_flight in setting.options.flood:
-            row = row_of(f"{in_flight:,} acquires in one turn",
-                         [setting.programs.bench(servers.nodes(), in_flight, setting.seconds, *OFF)], in_flight=in_flight)
+            report = setting.programs.bench(servers.nodes(), in_flight, setting.seconds, *OFF)
+            row = row_of(f"{in_flight:,} acquires in one turn", [report], in_flight=in_flight)
             tell(setting, row)
             yield row
 
 
 # number: (title, what it is, the function that gives its rows)
 WORKLOADS = {
-    1: ("Uncontended locks", "Each lock has a key of its own, and is taken and given back again and again, so many at a "
-        "time in one process. Guard off, three nodes.", uncontended),
+    1: ("Uncontended locks", "Each lock has a key of its own, and is taken and given back again and again, so many at "
+        "a time in one process. Guard off, three nodes.", uncontended),
     2: ("Guard, fencing, dialect", "The same with what makes a lock safer, or others understand it.", variants),
     3: ("Nodes that fail", "Healthy and hurt phases alternate in one run, under load; the ratio is of quorlock to "
         "quorlock. A frozen server is stopped by SIGSTOP, a slow one answers 50 ms late.", hurt_nodes),
-    4: ("Contention", "Processes that all want one key, hold it for 2 ms, and want it again. Round trips are those of a "
-        "PING at the same time; with a proxy in front of each server, that is the network.", contended),
-    5: ("Held and renewed", "So many locks are taken at once and held. The baseline is what one request to all nodes costs "
-        "it.", held),
+    4: ("Contention", "Processes that all want one key, hold it for 2 ms, and want it again. Round trips are those of "
+        "a PING at the same time; with a proxy in front of each server, that is the network.", contended),
+    5: ("Held and renewed", "So many locks are taken at once and held. The baseline is what one request to all nodes "
+        "costs it.", held),
     6: ("More nodes", "Uncontended locks on so many servers of this machine.", more_nodes),
     7: ("From a shell", "One process after the other, with its start and its end.", shell),
     8: ("A flood", "So many acquires in one turn of the loop, then their releases; latency is how long the last of so "

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/bench: it runs to its end, writes what it promises, and leaves nothing behind: test_suite.py BUILD [TEST...]
+
+Small amounts of a few workloads: what they say of the machine is not looked at.
+"""
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+HERE = os.path.dirname(os.path.abspath(__file__))
+SUITE = os.path.join(HERE, "suite.py")
+LIMIT_S = 200
+BUILD = ""
+
+
+def children(pid):
+    """The processes of this parent, and theirs."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], check=True, capture_output=True, text=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    found, wanted = [], {pid}
+    while wanted:
+        wanted = {child for child, parent in pairs if parent in wanted}
+        found += wanted
+    return found
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+class Suite(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="quorlock-suite-")
+        self.out = os.path.join(self.folder.name, "out")
+        # Its own scratch folders are made here too, so that what it leaves is seen.
+        self.scratch = os.path.join(self.folder.name, "tmp")
+        os.mkdir(self.scratch)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def start(self, *options):
+        return subprocess.Popen([SUITE, "--build", BUILD, "--out", self.out, "--quick", "--no-peers", *options],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=dict(os.environ, TMPDIR=self.scratch))
+
+    def wait_for(self, what):
+        end = time.monotonic() + LIMIT_S
+        while not what():
+            self.assertLess(time.monotonic(), end, "did not happen in time")
+            time.sleep(0.02)
+
+    def test_results_and_report(self):
+        suite = self.start("--workloads", "5,7,8", "--seconds", "0.5", "--held", "50", "--hold", "1", "--flood", "64")
+        out, err = suite.communicate(timeout=LIMIT_S)
+        self.assertEqual((suite.returncode, err), (0, ""), out)
+        with open(os.path.join(self.out, "bench.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        workloads = results["workloads"]
+        self.assertEqual([(key, each["failed"]) for key, each in workloads.items()], [("5", ""), ("7", ""), ("8", "")])
+        held, = workloads["5"]["rows"]
+        self.assertEqual(held["locks"], 50)
+        self.assertGreater(held["rss_bytes_per_lock"], 0)
+        names = [row["name"] for row in workloads["7"]["rows"]]
+        self.assertEqual(names[:3], ["flock FILE true", "quorlock run KEY -- true", "true"])
+        flood, = workloads["8"]["rows"]
+        self.assertGreaterEqual(flood["quorlock"]["locks"], 64)
+        self.assertGreater(flood["ratio_to_raw"]["throughput"]["median"], 0)
+        with open(os.path.join(self.out, "bench.html"), encoding="utf-8") as file:
+            page = file.read()
+        for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "50 held", "quorlock run KEY -- true"):
+            self.assertIn(text, page)
+        self.assertGreaterEqual(page.count("<svg"), 5)
+        # It needs nothing else.
+        self.assertEqual(re.findall(r'(?:src|href)="|https?://|@import', page), [])
+        self.assertEqual(glob.glob(os.path.join(self.scratch, "*")), [])
+
+    def test_a_signal_ends_all_of_it(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(number):
+                suite = self.start("--workloads", "1", "--seconds", "600")
+                # Three servers and a program that measures.
+                self.wait_for(lambda suite=suite: len(children(suite.pid)) >= 4)
+                started = children(suite.pid)
+                suite.send_signal(number)
+                _, err = suite.communicate(timeout=LIMIT_S)
+                self.assertEqual(suite.returncode, status, err)
+                self.wait_for(lambda started=started: not any(map(is_alive, started)))
+                self.assertEqual(glob.glob(os.path.join(self.scratch, "*")), [])
+
+    def test_bad_options_are_named(self):
+        for options, said in ((("--workloads", "9"), "'9' is no list of numbers from 1 to 8"),
+                              (("--workloads", ""), "'' is no list of numbers"),
+                              (("--seconds", "0"), "'0' is no number from 0.5 to 3600"),
+                              (("--clients", "1"), "'1' is no list of numbers from 2"), (("contention",), "contention")):
+            suite = self.start(*options)
+            out, err = suite.communicate(timeout=LIMIT_S)
+            self.assertEqual((suite.returncode, out), (64, ""), err)
+            self.assertIn(said, err)
+
+
+if __name__ == "__main__":
+    BUILD = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else sys.exit(__doc__)
+    unittest.main(verbosity=2)
