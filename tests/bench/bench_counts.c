@@ -206,13 +206,13 @@ static bool read_options(struct counts *counts, int argc, char **argv)
         default: good = false;
         }
     }
-    counts->nodes = argv[optind];
-    return good && optind == argc - 1;
+    if (good && optind == argc - 1) counts->nodes = argv[optind];
+    return counts->nodes[0] != '\0';
 }
 
 int main(int argc, char **argv)
 {
-    static struct counts counts = {.in_flight = 1, .rounds = 1000, .guard = QUORLOCK_GUARD_OFF};
+    static struct counts counts = {.nodes = "", .in_flight = 1, .rounds = 1000, .guard = QUORLOCK_GUARD_OFF};
 
     if (!read_options(&counts, argc, argv)) {
         fprintf(

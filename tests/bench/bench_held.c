@@ -24,7 +24,7 @@
 
 #define RAW_IN_FLIGHT 256
 #define RAW_SPAN_NS   250000000u
-#define LOOK_MS       100
+#define LOOK_US       100000
 #define LOOKS         100000u /* locks that are looked at each time */
 #define LOCKS_MAX     10000000u
 
@@ -32,7 +32,9 @@ struct held {
     struct event_base *base;
     quorlock_client *client;
     struct raw *raw;
-    quorlock **locks;
+    struct one {
+        quorlock *lock;
+    } * locks;
     uint32_t n_locks, seconds, lease_ms;
     const char *nodes;
     char prefix[64];
@@ -53,12 +55,15 @@ static void fail(const char *what)
 /* resident - bytes of memory that this process has. */
 static size_t resident(void)
 {
-    unsigned long whole = 0, pages = 0;
+    char line[256];
     FILE *file = fopen("/proc/self/statm", "re");
+    char *second;
 
-    if (file == NULL || fscanf(file, "%lu %lu", &whole, &pages) != 2) fail("/proc/self/statm cannot be read");
+    /* In pages: all of it, then what is resident. */
+    if (file == NULL || fgets(line, sizeof(line), file) == NULL) fail("/proc/self/statm cannot be read");
     fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
+    second = strchr(line, ' ');
+    return second != NULL ? strtoul(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
@@ -111,10 +116,10 @@ static void take(struct held *held)
         const char *key = name;
 
         snprintf(name, sizeof(name), "%s%u", held->prefix, i);
-        if (quorlock_new(&held->locks[i], held->client, &key, 1, &options) != 0 ||
-            quorlock_acquire(held->locks[i], on_acquired, held) != 0)
+        if (quorlock_new(&held->locks[i].lock, held->client, &key, 1, &options) != 0 ||
+            quorlock_acquire(held->locks[i].lock, on_acquired, held) != 0)
             fail(quorlock_client_error(held->client));
-        quorlock_on_lost(held->locks[i], on_lost, held);
+        quorlock_on_lost(held->locks[i].lock, on_lost, held);
     }
     event_base_dispatch(held->base);
     slice_end(&held->taking);
@@ -129,7 +134,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     uint32_t n = held->n_locks / 10 + 1 < LOOKS ? held->n_locks / 10 + 1 : LOOKS;
 
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t valid_ms = quorlock_valid_ms(held->locks[held->next_look]);
+        uint32_t valid_ms = quorlock_valid_ms(held->locks[held->next_look].lock);
 
         if (valid_ms < held->least_valid_ms) held->least_valid_ms = valid_ms;
         held->next_look = (held->next_look + 1) % held->n_locks;
@@ -138,7 +143,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 
 static void hold(struct held *held)
 {
-    struct timeval span = {.tv_sec = held->seconds}, look = {.tv_usec = LOOK_MS * 1000};
+    struct timeval span = {.tv_sec = held->seconds}, look = {.tv_usec = LOOK_US};
     struct event *timer = event_new(held->base, -1, EV_PERSIST, on_look, held);
 
     held->least_valid_ms = held->lease_ms;

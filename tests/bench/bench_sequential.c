@@ -130,12 +130,24 @@ static void run(struct worker **workers, size_t n_workers, uint64_t span_ns, con
     tell(&all);
 }
 
-int main(int argc, char **argv)
+/* obey - "IN_FLIGHT MS PREFIX" */
+static void obey(char *order)
 {
     static struct worker *workers[WORKERS_MAX];
-    size_t n_workers = 0, n_wanted = 0;
-    char prefix[65];
-    unsigned ms = 0;
+    static size_t n_workers;
+    char *end;
+    size_t n_wanted = strtoul(order, &end, 10);
+    uint64_t ms = strtoull(end, &end, 10);
+
+    if (n_wanted == 0 || n_wanted > WORKERS_MAX || *end != ' ') fail("an order is IN_FLIGHT MS PREFIX, 4096 at most");
+    end[strcspn(end, "\n")] = '\0';
+    while (n_workers < n_wanted) workers[n_workers++] = connect_worker();
+    run(workers, n_wanted, ms * NS_PER_MS, end + 1);
+}
+
+int main(int argc, char **argv)
+{
+    char order[256];
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     nodes = argv + 1;
@@ -146,10 +158,6 @@ int main(int argc, char **argv)
     }
     printf("ready sequential, blocking hiredis %d.%d\n", HIREDIS_MAJOR, HIREDIS_MINOR);
     fflush(stdout);
-    while (scanf("%zu %u %64s", &n_wanted, &ms, prefix) == 3) {
-        if (n_wanted == 0 || n_wanted > WORKERS_MAX) fail("1 to 4096 locks at a time");
-        while (n_workers < n_wanted) workers[n_workers++] = connect_worker();
-        run(workers, n_wanted, (uint64_t)ms * NS_PER_MS, prefix);
-    }
+    while (fgets(order, sizeof(order), stdin) != NULL) obey(order);
     return 0;
 }

@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "cluster", "chaos.d"))
 from drawing import box, number, words  # of the harness, as the style is
 from programs import TITLES
-from report import STYLE, plural, swatch
+from report import STYLE, legend, plural
 
 WIDTH, LABEL, RIGHT = 1180, 300, 70
 LINE, GAP, TOP, FOOT = 15, 9, 14, 26
@@ -112,17 +112,12 @@ class Dots:
         return "".join(parts)
 
 
-def legend(names):
-    items = "".join(f'<span>{swatch(box(4, 2, 9, 9, f"swatch {colour}"))}{escape(title(name))}</span>'
-                    for name, colour in names)
-    return f'<div class="legend">{items}</div>'
-
-
 def plot(heading, dots, names=()):
     drawn = dots.draw()
     if not drawn:
         return ""
-    return f'<h3>{escape(heading)}</h3><div class="card">{drawn}{legend(names) if names else ""}</div>'
+    key = legend((box(4, 2, 9, 9, f"swatch {colour}"), title(name)) for name, colour in names) if names else ""
+    return f'<h3>{escape(heading)}</h3><div class="card">{drawn}{key}</div>'
 
 
 def table(heads, rows):
