@@ -56,8 +56,9 @@ struct raw {
     struct node *nodes;
     size_t n_nodes;
     struct slot *slots;
-    uint32_t n_slots, busy; /* slots in a cycle */
-    size_t waiting;         /* for answers that belong to no cycle */
+    uint32_t n_slots;
+    /* What the loop runs for: slots in a cycle, nodes that are to be ready, answers that belong to neither. */
+    size_t busy, greetings, calls;
     uint64_t until_ns;
     uint64_t tokens;
     struct slice *slice;
@@ -105,13 +106,17 @@ static void on_greeted(redisAsyncContext *context, void *reply, void *arg)
     (void)check(context->data, reply);
 }
 
-/* settle - an answer came that belongs to no cycle, or never will. */
-static void settle(struct node *node)
+/* count_down - one less of what the loop runs for. */
+static void count_down(struct raw *raw, size_t *left)
 {
-    struct raw *raw = node->raw;
+    if (--*left == 0) event_base_loopbreak(raw->base);
+}
 
-    node->answers++;
-    if (--raw->waiting == 0 && raw->busy == 0) event_base_loopbreak(raw->base);
+/* run_until_none - the loop, until there is none left; it may also end because there is none of something else. */
+static void run_until_none(struct raw *raw, const size_t *left)
+{
+    while (*left > 0)
+        if (event_base_dispatch(raw->base) != 0) return;
 }
 
 static void on_loaded(redisAsyncContext *context, void *answer, void *arg)
@@ -124,7 +129,8 @@ static void on_loaded(redisAsyncContext *context, void *answer, void *arg)
         snprintf(node->raw->sha, sizeof(node->raw->sha), "%s", reply->str);
         node->ready = true;
     }
-    settle(node);
+    node->answers++;
+    count_down(node->raw, &node->raw->greetings);
 }
 
 static void greet(struct node *node)
@@ -138,7 +144,7 @@ static void greet(struct node *node)
         redisAsyncCommand(context, on_greeted, NULL, "AUTH %s", uri->password);
     }
     if (uri->db != 0) redisAsyncCommand(context, on_greeted, NULL, "SELECT %u", uri->db);
-    if (redisAsyncCommand(context, on_loaded, NULL, "SCRIPT LOAD %s", script) == REDIS_OK) node->raw->waiting++;
+    if (redisAsyncCommand(context, on_loaded, NULL, "SCRIPT LOAD %s", script) == REDIS_OK) node->raw->greetings++;
 }
 
 static void dial(struct node *node)
@@ -186,11 +192,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         node->answers_seen = node->answers;
         if (node->quiet > QUIET_MAX) hang_up(node);
     }
-}
-
-static void wait_for_answers(struct raw *raw)
-{
-    if (raw->busy > 0 || raw->waiting > 0) event_base_dispatch(raw->base);
 }
 
 static void dial_all(struct raw *raw)
@@ -264,7 +265,7 @@ struct raw *raw_new(const struct raw_options *options)
         return NULL;
     }
     dial_all(raw);
-    wait_for_answers(raw);
+    run_until_none(raw, &raw->greetings);
     return raw;
 }
 
@@ -307,11 +308,6 @@ const char *raw_node(const struct raw *raw, size_t i, const char **ret_error)
 
 static void ask(struct slot *slot);
 
-static void end_turn(struct raw *raw)
-{
-    if (--raw->busy == 0) event_base_loopbreak(raw->base);
-}
-
 /* renew_token - every cycle has another one. */
 static void renew_token(struct slot *slot)
 {
@@ -334,7 +330,7 @@ static void step(struct slot *slot)
         raw->slice->cycles += !slot->failed;
         raw->slice->failed += slot->failed;
         if (now_ns >= raw->until_ns || raw->stopped) {
-            end_turn(raw);
+            count_down(raw, &raw->busy);
             return;
         }
         slot->failed = false;
@@ -388,7 +384,7 @@ static void ask(struct slot *slot)
         renew_token(slot);
         send_all(slot, 6, words, lengths);
     }
-    if (slot->waits == 0) end_turn(raw);
+    if (slot->waits == 0) count_down(raw, &raw->busy);
 }
 
 void raw_run(struct raw *raw, uint64_t span_ns, struct slice *slice)
@@ -405,7 +401,7 @@ void raw_run(struct raw *raw, uint64_t span_ns, struct slice *slice)
         slot->since_ns = slice_now_ns();
         ask(slot);
     }
-    if (raw->busy > 0) event_base_dispatch(raw->base);
+    run_until_none(raw, &raw->busy);
     slice_end(slice);
     raw->slice = NULL;
 }
@@ -440,7 +436,8 @@ static void on_info(redisAsyncContext *context, void *answer, void *arg)
         node->before.commands++;
         node->before.bytes += reply->len + INFO_BYTES / 2;
     }
-    settle(node);
+    node->answers++;
+    count_down(node->raw, &node->raw->calls);
 }
 
 /* add_usage - what the node did between two questions; nothing where its counters began anew. */
@@ -462,10 +459,10 @@ void raw_usage(struct raw *raw, struct usage *usage)
         node->before = node->now;
         node->now = (struct usage){0};
         if (!node->ready) continue;
-        raw->waiting += redisAsyncCommand(node->context, on_info, NULL, "INFO cpu") == REDIS_OK;
-        raw->waiting += redisAsyncCommand(node->context, on_info, NULL, "INFO stats") == REDIS_OK;
+        raw->calls += redisAsyncCommand(node->context, on_info, NULL, "INFO cpu") == REDIS_OK;
+        raw->calls += redisAsyncCommand(node->context, on_info, NULL, "INFO stats") == REDIS_OK;
     }
-    wait_for_answers(raw);
+    run_until_none(raw, &raw->calls);
     for (size_t i = 0; i < raw->n_nodes && usage != NULL; i++)
         if (raw->nodes[i].ready) add_usage(usage, &raw->nodes[i]);
 }
@@ -479,7 +476,8 @@ static void on_deleted(redisAsyncContext *context, void *answer, void *arg)
 
     (void)arg;
     if (reply == NULL || reply->type != REDIS_REPLY_INTEGER) node->cleaned = false;
-    settle(node);
+    node->answers++;
+    count_down(node->raw, &node->raw->calls);
 }
 
 /* delete_some - the keys of so many slots. */
@@ -502,7 +500,7 @@ static void delete_some(struct raw *raw, const char *prefix, uint32_t first, uin
         if (!node->cleaned) continue;
         node->cleaned =
             redisAsyncFormattedCommand(node->context, on_deleted, NULL, request, (size_t)length) == REDIS_OK;
-        raw->waiting += node->cleaned;
+        raw->calls += node->cleaned;
     }
     redisFreeCommand(request);
 }
@@ -512,12 +510,12 @@ size_t raw_clean(struct raw *raw, const char *const *prefixes, size_t n_prefixes
     size_t cleaned = 0;
 
     dial_all(raw);
-    wait_for_answers(raw);
+    run_until_none(raw, &raw->greetings);
     for (size_t i = 0; i < raw->n_nodes; i++) raw->nodes[i].cleaned = raw->nodes[i].ready;
     for (size_t k = 0; k < n_prefixes; k++)
         for (uint32_t i = 0; i < raw->n_slots; i += BATCH)
             delete_some(raw, prefixes[k], i, raw->n_slots - i < BATCH ? raw->n_slots - i : BATCH);
-    wait_for_answers(raw);
+    run_until_none(raw, &raw->calls);
     for (size_t i = 0; i < raw->n_nodes; i++) cleaned += raw->nodes[i].cleaned;
     return cleaned;
 }

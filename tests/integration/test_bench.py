@@ -105,7 +105,7 @@ class Bench(Bootstrapped):
                 self.assert_clean()
 
     def test_a_node_that_freezes_meanwhile(self):
-        bench = self.start("bench", "--json", "--seconds", "4", "--guard", "off")
+        bench = self.start("bench", "--json", "--seconds", "2", "--guard", "off")
         wait_for(lambda: names(SERVERS[2], KEYS))
         SERVERS[2].freeze()
         status, out, _ = self.end(bench)
