@@ -148,6 +148,7 @@ static void notify(struct report *base)
         report.n_findings = examination->diagnosis.n_findings;
         report.severity = diagnose_severity(&examination->diagnosis);
     }
+    runtime_batch(examination->report.all->runtime, false);
     examination->call(examination->status, &report, examination->arg);
 }
 

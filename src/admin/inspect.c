@@ -269,6 +269,7 @@ static void notify(struct report *base)
     }
     if (inspect->kind == NULL) find_holder(&report);
     if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
+    runtime_batch(inspect->report.all->runtime, false);
     inspect->call(status, &report, inspect->arg);
 }
 

@@ -1,24 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 
+#include <stdbool.h>
+
 #include "base/system.h"
 
 /* Two readings are never taken at once. A gain of raw below this is taken for that, and stays uncounted: it is
  * covered by the fixed part of the drift allowance. */
 #define TOLERANCE_US 200
-/* Readings that took longer were interrupted; better ones are tried for. */
-#define READING_US 50
-#define READINGS   3
+/* A gain may only mean that the two readings of it were interrupted in between: better ones are tried for. */
+#define READINGS 3
+
+static int64_t skew_of(uint64_t boot_us, uint64_t raw_us)
+{
+    return (int64_t)(raw_us - boot_us);
+}
+
+static bool gains(const struct clock *clock, int64_t skew_us)
+{
+    return clock->started != 0 && skew_us > clock->skew_low_us + TOLERANCE_US;
+}
 
 uint64_t clock_advance(struct clock *clock, uint64_t boot_us, uint64_t raw_us)
 {
-    int64_t skew_us = (int64_t)(raw_us - boot_us);
+    int64_t skew_us = skew_of(boot_us, raw_us);
     uint64_t now_us;
 
     if (clock->started == 0) {
         clock->started = 1;
         clock->skew_low_us = skew_us;
-    } else if (skew_us > clock->skew_low_us + TOLERANCE_US) {
+    } else if (gains(clock, skew_us)) {
         clock->extra_us += (uint64_t)(skew_us - clock->skew_low_us);
         clock->skew_low_us = skew_us;
     } else if (skew_us < clock->skew_low_us) {
@@ -38,7 +49,7 @@ uint64_t clock_now_us(struct clock *clock, struct system *system)
     for (int i = 0; i < READINGS; i++) {
         boot_us = system->ops->boot_us(system);
         raw_us = system->ops->raw_us(system);
-        if (system->ops->boot_us(system) - boot_us <= READING_US) break;
+        if (!gains(clock, skew_of(boot_us, raw_us))) break;
     }
     return clock_advance(clock, boot_us, raw_us);
 }

@@ -53,6 +53,11 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
     return claim_acquire(lock->claim, lock, &acquire, promised);
 }
 
+uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
+{
+    return lock->held == NULL ? 0 : (uint32_t)(core_valid_us(lock->held->core, now_us) / MS);
+}
+
 static void complete(struct quorlock *lock)
 {
     list_add(&lock->all->completed, &lock->in_completed);
@@ -130,10 +135,10 @@ void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
     lock->lost_arg = arg;
 }
 
+/* Never by the time of a batch. */
 uint32_t quorlock_valid_ms(const quorlock *lock)
 {
-    if (lock->held == NULL) return 0;
-    return (uint32_t)(core_valid_us(lock->held->core, runtime_now_us(lock->all->runtime)) / MS);
+    return handle_valid_ms(lock, runtime_read_us(lock->all->runtime));
 }
 
 const char *quorlock_token(const quorlock *lock)

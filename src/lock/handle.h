@@ -57,6 +57,8 @@ void handle_unshare(struct quorlock *, uint32_t holds);
  * its claim asks the nodes for it. */
 int handle_ask(struct quorlock *, bool behind, bool promised, uint32_t seen);
 bool handle_asks(const struct quorlock *);
+/* handle_valid_ms - validity left then. */
+uint32_t handle_valid_ms(const struct quorlock *, uint64_t now_us);
 /* handle_complete_acquire - ends an acquire without a core; the callback follows from the loop. why: a literal,
  * or NULL where the votes say it. handle_complete_release: the same for one hold of several; takes a spare. */
 void handle_complete_acquire(struct quorlock *, int status, const char *why);

@@ -184,11 +184,14 @@ static int begin_acquire(struct quorlock *lock)
 
 int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 {
+    struct runtime *runtime = lock->all->runtime;
     int status = check_free(lock);
 
     if (status != 0) return status;
-    lock->acquired = (struct lock_callback){cb, arg, runtime_now_us(lock->all->runtime), true};
+    runtime_batch(runtime, true);
+    lock->acquired = (struct lock_callback){cb, arg, runtime_now_us(runtime), true};
     status = begin_acquire(lock);
+    runtime_batch(runtime, false);
     if (status != 0) lock->acquired.owed = false;
     return status;
 }
@@ -217,27 +220,38 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     return 0;
 }
 
-int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
+static int begin_release(struct quorlock *lock, const struct lock_callback *callback)
 {
     struct claim *claim = lock->held;
-    struct lock_callback callback = {cb, arg, runtime_now_us(lock->all->runtime), true};
+    int status;
+
+    if (claim->holds > 1 || claim->pending_holds.count > 0) {
+        /* Nothing happens on the nodes. */
+        handle_complete_release(lock, callback);
+        return 0;
+    }
+    status = claim_release(claim, lock, callback);
+    if (status != 0) return handle_fail(lock, status, "");
+    lock->releases++;
+    lock->all->releases++;
+    handle_unshare(lock, 1);
+    return 0;
+}
+
+int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
+{
+    struct runtime *runtime = lock->all->runtime;
+    struct lock_callback callback = {.call = cb, .arg = arg, .owed = true};
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (claim == NULL && lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
-    if (claim == NULL) return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
-    if (claim->holds > 1 || claim->pending_holds.count > 0) {
-        /* Nothing happens on the nodes. */
-        handle_complete_release(lock, &callback);
-    } else {
-        status = claim_release(claim, lock, &callback);
-        if (status == 0) {
-            lock->releases++;
-            lock->all->releases++;
-            handle_unshare(lock, 1);
-        }
-    }
-    return status == 0 ? 0 : handle_fail(lock, status, "");
+    if (lock->held == NULL && lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
+    if (lock->held == NULL) return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
+    runtime_batch(runtime, true);
+    callback.begun_us = runtime_now_us(runtime);
+    status = begin_release(lock, &callback);
+    runtime_batch(runtime, false);
+    return status;
 }
 
 int quorlock_cancel(quorlock *lock)
@@ -257,7 +271,9 @@ int quorlock_cancel(quorlock *lock)
 void quorlock_free(quorlock *lock)
 {
     if (lock == NULL || lock->freed) return;
+    runtime_batch(lock->all->runtime, true);
     give_up(lock, CORE_CANCELED);
+    runtime_batch(lock->all->runtime, false);
     handle_reap(lock);
 }
 
@@ -338,7 +354,9 @@ int locks_start(struct locks *all, struct runtime *runtime)
 
 void locks_close(struct locks *all)
 {
+    runtime_batch(all->runtime, true);
     LIST_WALK (struct quorlock, lock, &all->handles, in_all) give_up(lock, QUORLOCK_CLOSED);
+    runtime_batch(all->runtime, false);
 }
 
 void locks_stop(struct locks *all)

@@ -20,6 +20,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     *callback = (struct lock_callback){0};
     result->elapsed_ms = (uint32_t)(validity_sub(runtime_now_us(lock->all->runtime), now.begun_us) / MS);
     lock->pins++;
+    runtime_batch(lock->all->runtime, false);
     if (now.call != NULL) now.call(lock, result, now.arg);
     lock->pins--;
     handle_reap(lock);
@@ -32,7 +33,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
     char text[MESSAGE_SIZE];
     struct quorlock_result result = {.status = completion->status,
                                      .rounds = core_rounds(claim->core),
-                                     .valid_ms = quorlock_valid_ms(lock),
+                                     .valid_ms = handle_valid_ms(lock, runtime_now_us(lock->all->runtime)),
                                      .expired = completion->expired,
                                      .text = text,
                                      .fence = core_fence(claim->core),
@@ -61,7 +62,7 @@ static void report_completed_acquire(struct quorlock *lock)
     if (reentry_renews_again(lock)) return;
     claim = lock->held != NULL ? lock->held : lock->keylist->asked;
     result.status = lock->acquired_status;
-    result.valid_ms = quorlock_valid_ms(lock);
+    result.valid_ms = handle_valid_ms(lock, runtime_now_us(lock->all->runtime));
     result.fence = quorlock_fence(lock);
     result.token = quorlock_token(lock);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
@@ -118,6 +119,7 @@ static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_l
         if (lock->held == NULL) return;
     }
     lock->pins++;
+    runtime_batch(lock->all->runtime, false);
     if (lock->lost != NULL) lock->lost(lock, loss, lock->lost_arg);
     lock->pins--;
     handle_reap(lock);

@@ -196,6 +196,7 @@ struct link_config nodes_link(struct runtime *runtime, uint32_t node)
                                 .reconnect_min_ms = runtime->options.reconnect_min_ms,
                                 .reconnect_max_ms = runtime->options.reconnect_max_ms,
                                 .now_us = runtime_clock,
+                                .batch = runtime_batch,
                                 .log = on_log,
                                 .arg = runtime};
 }

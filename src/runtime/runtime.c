@@ -9,14 +9,26 @@
 #define LOG_LINE_SIZE   1400
 #define LOG_LINES_MAX   1000
 
-uint64_t runtime_now_us(struct runtime *runtime)
+uint64_t runtime_read_us(struct runtime *runtime)
 {
     return clock_now_us(&runtime->clock, &runtime->system);
+}
+
+uint64_t runtime_now_us(struct runtime *runtime)
+{
+    return runtime->batch_us != 0 ? runtime->batch_us : runtime_read_us(runtime);
 }
 
 uint64_t runtime_clock(void *runtime)
 {
     return runtime_now_us(runtime);
+}
+
+void runtime_batch(void *arg, bool begins)
+{
+    struct runtime *runtime = arg;
+
+    runtime->batch_us = begins ? runtime_read_us(runtime) : 0;
 }
 
 uint32_t runtime_timeout_ms(const struct runtime *runtime)
@@ -82,6 +94,7 @@ static bool pass_on_line(struct runtime *runtime)
     if (runtime->log_budget == 0 || runtime->log_lines.count == 0) return false;
     runtime->log_budget--;
     line = take_line(runtime);
+    runtime_batch(runtime, false);
     runtime->options.log(runtime->options.log_arg, line->level, line->text);
     alloc_free(&runtime->alloc, line);
     if (dropped == 0 || runtime->log_lines.count > 0) return true;
@@ -116,7 +129,7 @@ static void arm(struct runtime *runtime)
     if (at_us >= runtime->armed_us) return;
     runtime->armed_us = at_us;
     if (at_us > 0) {
-        now_us = runtime_now_us(runtime);
+        now_us = runtime_read_us(runtime);
         left_us = at_us > now_us ? at_us - now_us : 0;
     }
     (void)runtime->system.loop->timer_set(runtime->timer, left_us);
@@ -149,18 +162,22 @@ void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_u
     if (first != NULL && first->at_us < before_us && runtime->running == 0) arm(runtime);
 }
 
+/* A batch begins, and stays: the last reading is behind all that was due. */
 static void wake_due(struct runtime *runtime)
 {
-    uint64_t now_us = runtime_now_us(runtime);
     struct heap_entry *first;
+    bool woke = false;
 
-    while ((first = heap_first(&runtime->deadlines)) != NULL && first->at_us <= now_us) {
+    runtime_batch(runtime, true);
+    while ((first = heap_first(&runtime->deadlines)) != NULL && first->at_us <= runtime->batch_us) {
         struct waker *waker = CONTAINER_OF(first, struct waker, entry);
 
         /* Out first: it puts itself in again with its next deadline. */
         heap_set(&runtime->deadlines, first, UINT64_MAX);
         waker->wake(waker);
+        woke = true;
     }
+    if (woke) runtime_batch(runtime, true);
 }
 
 /* ---- turns ---- */
@@ -181,7 +198,8 @@ static bool may_end(struct runtime *runtime)
     return runtime->in_flight == 0 || runtime_now_us(runtime) >= runtime->close_until_us;
 }
 
-/* One callback; false: none is left in this turn. Log lines come before the callbacks that they explain. */
+/* One callback, which ends the batch; false: none is left in this turn. Log lines come before the callbacks that they
+ * explain. */
 static bool run_next(struct runtime *runtime)
 {
     if (pass_on_line(runtime)) return true;
@@ -201,8 +219,11 @@ static void run(void *arg)
     wake_due(runtime);
     runtime->log_budget = LOG_LINES_MAX;
     LIST_EACH (struct turn, turn, &runtime->turns, link) turn->begin(turn);
-    while (run_next(runtime)) wake_due(runtime);
+    do {
+        wake_due(runtime);
+    } while (run_next(runtime));
     LIST_EACH (struct turn, turn, &runtime->turns, link) turn->end(turn);
+    runtime_batch(runtime, false);
     runtime->running--;
     if (runtime->running > 0) return;
     if (may_end(runtime)) {

@@ -51,6 +51,7 @@ struct runtime {
     char set[OPTIONS_SET_SIZE]; /* name of the nodes in their guards */
     char uuid[OWNER_UUID_SIZE]; /* front of our owners in the redisson dialect; else empty */
     struct clock clock;
+    uint64_t batch_us; /* the time of the present batch; 0: none */
     struct caller_error error;
 
     struct heap deadlines;
@@ -83,9 +84,25 @@ struct runtime {
  * of file descriptors. runtime_stop: frees them, also where they were made in part. */
 int runtime_start(struct runtime *);
 void runtime_stop(struct runtime *);
-/* runtime_now_us - the client's clock. runtime_clock: the same for the layers below. */
+/*
+ * runtime_read_us - the client's clock. runtime_now_us: in a batch, what it showed when that began. runtime_clock: the
+ * same for the layers below. runtime_batch: begins a batch, or ends it
+ *
+ * Reading the clock costs more than most of what one reply brings about, so a batch of events shares one reading: the
+ * replies that came with one read, the deadlines that passed, one call of the user's. No user code runs inside a
+ * batch. Its time may be too early by what the batch took so far, and that is safe:
+ *
+ * - A command's send time is too early: its vote counts for less long.
+ * - A reply's time is not before the reply came, for the batch begins behind the read: so no clock of a node seems to
+ *   have stepped that did not. A loss may be noticed a batch later, but not told later, for before each user callback
+ *   the clock is read again. A renewal that the nodes answered meanwhile is one: its yes says that the key was ours.
+ * - Whether a grant is still good, and whether a loss comes first, is decided by a reading right before the callback,
+ *   behind which nothing runs but that decision.
+ */
+uint64_t runtime_read_us(struct runtime *);
 uint64_t runtime_now_us(struct runtime *);
 uint64_t runtime_clock(void *runtime);
+void runtime_batch(void *runtime, bool begins);
 /* runtime_fail - notes the text for quorlock_client_error and returns the status. runtime_fail_plainly: with
  * the status' own text. */
 #define runtime_fail(runtime, ...) caller_fail(&(runtime)->error, __VA_ARGS__)

@@ -42,6 +42,7 @@ struct control {
 static const struct control controls[] = {
     {"same-token", {"same-token"}, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 6000},
     {"no-second-check", {"no-second-check"}, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
+    {"old-time-at-dispatch", {"dispatch-by-an-old-time"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
     {"late-renewal-i6", {"late-renewal"}, BIAS_LATE_RENEWAL, I6_TOLD_ONCE, 1, 2000},
     {"unconditional-delete", {"script-release-of-others"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"half-quorum", {"half-quorum"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},

@@ -407,7 +407,8 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
     }
     actor->lost = false;
     open_window(actor, result);
-    violated_if(actor, I6_TOLD_ONCE, result->valid_ms == 0 && !stood, "is granted a lock that is not valid");
+    violated_if(actor, I6_TOLD_ONCE, (result->valid_ms == 0 || valid_ms(actor) == 0) && !stood,
+                "is granted a lock that is not valid");
     violated_if(actor, I6_TOLD_ONCE, result->valid_ms + 2 < actor->plan->options.min_valid_ms && !stood,
                 "is granted less validity than it asked for");
     handover_granted(actor);

@@ -79,6 +79,8 @@ bool process_at(struct process *process, enum opportunity opportunity)
 {
     if (!process->alive || process->inside || process->world->over) return process->alive;
     operator_strike(process, opportunity);
+    /* The library looks at the clock before the next callback. */
+    if (opportunity == AT_CALLBACK) process->stood_in_turn = false;
     return process->alive;
 }
 

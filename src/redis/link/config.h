@@ -2,6 +2,7 @@
 /* config.h - how to connect to a server, and how long that may take */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "redis/link/uri.h"
@@ -11,9 +12,11 @@ struct link_config {
     const char *client_name; /* for CLIENT SETNAME, or NULL */
     uint32_t timeout_ms;     /* of each step up to OPEN */
     uint32_t reconnect_min_ms, reconnect_max_ms;
-    uint64_t (*now_us)(void *arg);                       /* the client's clock */
+    uint64_t (*now_us)(void *arg); /* the client's clock */
+    /* Bytes have come: until it ends, now_us may stay what it is now. Or NULL. */
+    void (*batch)(void *arg, bool begins);
     void (*log)(void *arg, int level, const char *text); /* or NULL */
-    void *arg;                                           /* of these two */
+    void *arg;                                           /* of these three */
     /* Set by node, subscriber and examine: */
     uint32_t user_timeout_ms; /* see conn_open() */
     uint64_t steps_end_us;    /* no step lasts longer; 0: without bound */

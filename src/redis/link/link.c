@@ -247,7 +247,7 @@ static void on_reply(struct redis_link *link, const struct reply *reply)
 }
 
 /* All whole replies in these bytes. Afterwards the connection, or the owner, may be gone. */
-static void feed(struct redis_link *link, const char *data, size_t length)
+static void handle_replies(struct redis_link *link, const char *data, size_t length)
 {
     uint32_t connection = link->connection;
 
@@ -266,6 +266,17 @@ static void feed(struct redis_link *link, const char *data, size_t length)
         }
         on_reply(link, reply);
     } while (link_is_on(link, connection));
+}
+
+/* One reading of the clock for all of them: taken now, it is not before any of them came. */
+static void feed(struct redis_link *link, const char *data, size_t length)
+{
+    void (*batch)(void *, bool) = link->config.batch;
+    void *arg = link->config.arg;
+
+    if (batch != NULL) batch(arg, true);
+    handle_replies(link, data, length);
+    if (batch != NULL) batch(arg, false);
 }
 
 void link_read(struct redis_link *link)
