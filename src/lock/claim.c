@@ -31,34 +31,52 @@ _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as ou
 
 /* ---- commands to the nodes ---- */
 
+static size_t hex_text(const unsigned char *bytes, size_t n, char *ret)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < n; i++) {
+        ret[2 * i] = digits[bytes[i] >> 4];
+        ret[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    ret[2 * n] = '\0';
+    return 2 * n;
+}
+
 /* What the nodes see: the label, and the attempt's 20 bytes in hex; or as Redisson writes it. */
 static size_t owner_text(const struct claim *claim, const struct core_token *token, char *ret)
 {
-    static const char digits[] = "0123456789abcdef";
-    size_t n = strlen(claim->all->runtime->owner_label);
+    const struct runtime *runtime = claim->all->runtime;
 
-    if (claim->all->runtime->uuid[0] != '\0') return owner_redisson(ret, claim->all->runtime->uuid, token);
-    memcpy(ret, claim->all->runtime->owner_label, n);
-    for (size_t i = 0; i < CORE_TOKEN_SIZE; i++) {
-        ret[n++] = digits[token->bytes[i] >> 4];
-        ret[n++] = digits[token->bytes[i] & 15];
-    }
-    ret[n] = '\0';
-    return n;
+    if (runtime->uuid[0] != '\0') return owner_redisson(ret, runtime->uuid, token);
+    memcpy(ret, runtime->owner_label, runtime->owner_label_length);
+    return runtime->owner_label_length + hex_text(token->bytes, CORE_TOKEN_SIZE, ret + runtime->owner_label_length);
 }
 
-static bool send_command(struct claim *claim, const struct core_command *command)
+/* The owner of the commands of one step, which mostly is one. */
+struct step_owner {
+    struct core_token token;
+    char text[CLAIM_OWNER_SIZE];
+    size_t length; /* 0: none yet */
+};
+
+static void own(struct step_owner *owner, const struct claim *claim, const struct core_token *token)
+{
+    if (owner->length != 0 && memcmp(&owner->token, token, sizeof(*token)) == 0) return;
+    owner->token = *token;
+    owner->length = owner_text(claim, token, owner->text);
+}
+
+static bool send_command(struct claim *claim, const struct core_command *command, struct step_owner *owner)
 {
     const struct core_tag *tag = &command->tag;
     struct node_result *result = &claim->results[tag->node];
     struct admission *admission = &claim->all->admission;
-    char owner[CLAIM_OWNER_SIZE];
     struct node_request request = {.op = (enum op)tag->op,
                                    .use_eval = command->use_eval,
                                    .keys = claim->keylist->keys,
                                    .n_keys = claim->keylist->n_keys,
-                                   .owner = owner,
-                                   .owner_length = owner_text(claim, &command->token, owner),
+                                   .owner = owner->text,
                                    .lease_ms = (uint32_t)(tag->lease_us / MS),
                                    .fenced = claim->config.fencing,
                                    .fence = command->fence,
@@ -70,6 +88,8 @@ static bool send_command(struct claim *claim, const struct core_command *command
     bool release = tag->op == OP_RELEASE;
     bool room = !release || admission_has_release_room(admission, tag->node);
 
+    own(owner, claim, &command->token);
+    request.owner_length = owner->length;
     if (!room || nodes_send(claim->all->runtime, tag->node, &request, &claim->requester, tag) != NODE_SENT) {
         if (release) admission_add_unsent(admission, &result->unsent, tag->node);
         return false;
@@ -156,6 +176,7 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
 {
     struct core_update update;
     struct core_tag unsent[CORE_COMMANDS_MAX];
+    struct step_owner owner;
     uint32_t n_unsent = 0;
     int status;
 
@@ -163,8 +184,9 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     admission_limit(&claim->all->admission, event);
     status = core_step(claim->core, event, &update);
     begin_results(claim, &update);
+    owner.length = 0;
     for (uint32_t i = 0; i < update.n_commands; i++) {
-        if (!send_command(claim, &update.commands[i])) unsent[n_unsent++] = update.commands[i].tag;
+        if (!send_command(claim, &update.commands[i], &owner)) unsent[n_unsent++] = update.commands[i].tag;
     }
     if (update.log != 0) claim->all->events->logs(claim, update.log);
     settle(claim, &update);

@@ -103,12 +103,10 @@ static bool acquire(const struct plain_call *call)
     bool more = is_strict(call) || call->fenced || request->explain || request->op == OP_REPAIR;
 
     if (!call->native || more || request->n_keys > 1) return write_script(call, PLAIN_ACQUIRE);
-    bytes_command(out, 6);
-    bytes_text(out, "SET");
+    BYTES_LITERAL(out, "*6\r\n$3\r\nSET\r\n");
     bytes_word(out, request->keys[0].text, request->keys[0].length);
     bytes_word(out, request->owner, request->owner_length);
-    bytes_text(out, "NX");
-    bytes_text(out, "PX");
+    BYTES_LITERAL(out, "$2\r\nNX\r\n$2\r\nPX\r\n");
     bytes_number(out, request->lease_ms);
     return false;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define BYTES_FIRST_CAPACITY 1024
-#define BYTES_DECIMAL_SIZE   24
 
 void bytes_init(struct bytes *bytes, const struct alloc *alloc, size_t limit)
 {
@@ -49,16 +48,27 @@ static bool grow(struct bytes *bytes, size_t needed)
     return true;
 }
 
-void bytes_append(struct bytes *bytes, const void *data, size_t length)
+/* Room for so many more bytes, which are counted in; NULL: there is none. */
+static char *take(struct bytes *bytes, size_t length)
 {
-    if (bytes->fault != 0) return;
+    char *at;
+
+    if (bytes->fault != BYTES_FINE) return NULL;
     if (length > bytes->limit - bytes->used) {
         bytes->fault = BYTES_FULL;
-        return;
+        return NULL;
     }
-    if (bytes->used + length > bytes->capacity && !grow(bytes, bytes->used + length)) return;
-    if (length != 0) memcpy(bytes->data + bytes->used, data, length);
+    if (bytes->used + length > bytes->capacity && !grow(bytes, bytes->used + length)) return NULL;
+    at = bytes->data + bytes->used;
     bytes->used += length;
+    return at;
+}
+
+void bytes_append(struct bytes *bytes, const void *data, size_t length)
+{
+    char *at = take(bytes, length);
+
+    if (at != NULL && length != 0) memcpy(at, data, length);
 }
 
 void bytes_cut(struct bytes *bytes, size_t used)
@@ -75,63 +85,78 @@ void bytes_shift(struct bytes *bytes, size_t length)
     if (bytes->used != 0) memmove(bytes->data, bytes->data + length, bytes->used);
 }
 
-/* Digits of the number, ended by CR LF; returns where they begin in the buffer. */
-static char *decimal(char buffer[BYTES_DECIMAL_SIZE], uint64_t number, size_t *ret_length)
+static size_t digits_of(uint64_t number)
 {
-    size_t at = BYTES_DECIMAL_SIZE;
+    size_t n = 1;
 
-    buffer[--at] = '\n';
-    buffer[--at] = '\r';
-    do {
-        buffer[--at] = (char)('0' + (int)(number % 10));
+    while (number >= 10) {
         number /= 10;
-    } while (number != 0);
-    *ret_length = BYTES_DECIMAL_SIZE - at;
-    return buffer + at;
+        n++;
+    }
+    return n;
 }
 
-static void header(struct bytes *bytes, char kind, size_t count)
+/* That many digits and CR LF; returns what is behind them. */
+static char *put_line(char *at, uint64_t number, size_t digits)
 {
-    char buffer[1 + BYTES_DECIMAL_SIZE];
-    size_t length;
-    char *digits = decimal(buffer + 1, count, &length);
+    char *end = at + digits;
 
-    digits[-1] = kind;
-    bytes_append(bytes, digits - 1, length + 1);
+    end[0] = '\r';
+    end[1] = '\n';
+    for (char *digit = end - 1; digit >= at; digit--) {
+        *digit = (char)('0' + (int)(number % 10));
+        number /= 10;
+    }
+    return end + 2;
+}
+
+/* One reservation a word: most of a request's cost is that of its words. */
+static char *take_word(struct bytes *bytes, size_t length)
+{
+    size_t digits = digits_of(length);
+    char *at = take(bytes, 1 + digits + 2 + length + 2);
+
+    if (at == NULL) return NULL;
+    *at = '$';
+    at = put_line(at + 1, length, digits);
+    at[length] = '\r';
+    at[length + 1] = '\n';
+    return at;
 }
 
 void bytes_command(struct bytes *bytes, size_t n_args)
 {
-    header(bytes, '*', n_args);
+    size_t digits = digits_of(n_args);
+    char *at = take(bytes, 1 + digits + 2);
+
+    if (at == NULL) return;
+    *at = '*';
+    put_line(at + 1, n_args, digits);
 }
 
 void bytes_word(struct bytes *bytes, const void *word, size_t length)
 {
-    header(bytes, '$', length);
-    bytes_append(bytes, word, length);
-    bytes_append(bytes, "\r\n", 2);
+    char *at = take_word(bytes, length);
+
+    if (at != NULL && length != 0) memcpy(at, word, length);
 }
 
 void bytes_joined(struct bytes *bytes, const void *front, size_t front_length, const void *back, size_t back_length)
 {
-    header(bytes, '$', front_length + back_length);
-    bytes_append(bytes, front, front_length);
-    bytes_append(bytes, back, back_length);
-    bytes_append(bytes, "\r\n", 2);
-}
+    char *at = take_word(bytes, front_length + back_length);
 
-void bytes_text(struct bytes *bytes, const char *word)
-{
-    bytes_word(bytes, word, strlen(word));
+    if (at == NULL) return;
+    memcpy(at, front, front_length);
+    memcpy(at + front_length, back, back_length);
 }
 
 void bytes_number(struct bytes *bytes, uint64_t number)
 {
-    char buffer[BYTES_DECIMAL_SIZE];
-    size_t length;
-    const char *digits = decimal(buffer, number, &length);
+    size_t digits = digits_of(number);
+    char *at = take_word(bytes, digits);
 
-    bytes_word(bytes, digits, length - 2);
+    /* The end of the line is there already, and is the same. */
+    if (at != NULL) put_line(at, number, digits);
 }
 
 void bytes_texts(struct bytes *bytes, const char *const *words)

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/alloc.h"
 
@@ -38,7 +39,12 @@ void bytes_command(struct bytes *, size_t n_args);
 void bytes_word(struct bytes *, const void *word, size_t length);
 /* bytes_joined - one word of two parts. */
 void bytes_joined(struct bytes *, const void *front, size_t front_length, const void *back, size_t back_length);
-void bytes_text(struct bytes *, const char *word);
+/* bytes_text - inline, for then the length of a literal costs nothing. BYTES_LITERAL: appends one as it is. */
+static inline void bytes_text(struct bytes *bytes, const char *word)
+{
+    bytes_word(bytes, word, strlen(word));
+}
+#define BYTES_LITERAL(bytes, literal) bytes_append((bytes), (literal), sizeof(literal) - 1)
 void bytes_number(struct bytes *, uint64_t number);
 /* bytes_texts - a whole command of strings; the array ends with NULL. */
 void bytes_texts(struct bytes *, const char *const *words);
