@@ -65,6 +65,9 @@ struct system_ops {
     /* Fresh bytes that no other process gets, not even after a fork. 0, or -1: there are none. A machine that
      * has just booted may have none for a while: `wait` waits for them. */
     int (*random)(struct system *, void *ret, size_t size, bool wait);
+    /* Zeroed memory that a child of fork() finds zeroed again. NULL: the system has none. */
+    void *(*wiped_new)(struct system *, size_t size);
+    void (*wiped_free)(struct system *, void *, size_t size);
 
     /* Nonblocking stream sockets. connect: a descriptor, or -1 with errno; it becomes writable when finish can
      * tell the outcome, 0 or an errno. user_timeout_ms: how long sent bytes may go unacknowledged; 0: as long

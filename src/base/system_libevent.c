@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -213,16 +214,38 @@ static uint64_t wall_us(struct system *system)
     return reading_us(CLOCK_REALTIME);
 }
 
-/* From the kernel: no generator of our own, for a fork must not repeat one. */
+/* From the kernel: no generator of our own. */
 static int draw(struct system *system, void *ret, size_t size, bool wait)
 {
+    char *at = ret;
     ssize_t n;
 
     (void)system;
-    do {
-        n = getrandom(ret, size, wait ? 0 : GRND_NONBLOCK);
-    } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)size ? 0 : -1;
+    /* A signal may cut short what is longer than 256 bytes. */
+    for (; size > 0; at += n, size -= (size_t)n) {
+        n = getrandom(at, size, wait ? 0 : GRND_NONBLOCK);
+        if (n < 0 && errno != EINTR) return -1;
+        if (n < 0) n = 0;
+    }
+    return 0;
+}
+
+static void *wiped_new(struct system *system, size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)system;
+    if (memory == MAP_FAILED) return NULL;
+    /* A kernel before 4.14 does not know how: then there is no such memory. */
+    if (madvise(memory, size, MADV_WIPEONFORK) == 0) return memory;
+    munmap(memory, size);
+    return NULL;
+}
+
+static void wiped_free(struct system *system, void *memory, size_t size)
+{
+    (void)system;
+    munmap(memory, size);
 }
 
 /* ---- sockets ---- */
@@ -316,6 +339,8 @@ struct system system_libevent(struct event_base *base, const struct alloc *alloc
                                           .raw_us = raw_us,
                                           .wall_us = wall_us,
                                           .random = draw,
+                                          .wiped_new = wiped_new,
+                                          .wiped_free = wiped_free,
                                           .connect = begin_connect,
                                           .finish = finish_connect,
                                           .send = send_bytes,

@@ -213,9 +213,9 @@ int claim_step(struct claim *claim, struct core_event *event)
 
 static bool draw(const struct claim *claim, unsigned char random[CORE_RANDOM_SIZE])
 {
-    struct system *system = &claim->all->runtime->system;
+    struct runtime *runtime = claim->all->runtime;
 
-    return system->ops->random(system, random, CORE_RANDOM_SIZE, true) == 0;
+    return random_draw(&runtime->random, &runtime->system, random, CORE_RANDOM_SIZE) == 0;
 }
 
 /* The least fencing token of the next attempt; 0 without fencing. The wall clock is used for nothing else, and

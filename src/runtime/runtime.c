@@ -258,6 +258,7 @@ void runtime_stop(struct runtime *runtime)
 
     while ((line = take_line(runtime)) != NULL) alloc_free(&runtime->alloc, line);
     heap_clear(&runtime->deadlines, &runtime->alloc);
+    random_clear(&runtime->random, &runtime->system);
     if (runtime->timer != NULL) runtime->system.loop->timer_free(runtime->timer);
     if (runtime->at_top != NULL) runtime->system.loop->task_free(runtime->at_top);
 }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/random.h"
 #include "base/system.h"
 #include "core/limits.h"
 #include "runtime/options.h"
@@ -52,6 +53,7 @@ struct runtime {
     char set[OPTIONS_SET_SIZE]; /* name of the nodes in their guards */
     char uuid[OWNER_UUID_SIZE]; /* front of our owners in the redisson dialect; else empty */
     struct clock clock;
+    struct random random;
     uint64_t batch_us; /* the time of the present batch; 0: none */
     struct caller_error error;
 

@@ -2,7 +2,9 @@
 /*
  * What happens within one turn of the loop, in which order, and what a callback or a step may do to the others.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +21,15 @@ ssize_t getrandom(void *buffer, size_t length, unsigned flags)
 {
     if (random_fails) return -1;
     return syscall(SYS_getrandom, buffer, length, flags);
+}
+
+/* Without memory that a fork wipes nothing is drawn ahead, so that the test has its say for each attempt. */
+int madvise(void *start, size_t length, int advice);
+int madvise(void *start, size_t length, int advice)
+{
+    if (advice != MADV_WIPEONFORK) return (int)syscall(SYS_madvise, start, length, advice);
+    errno = EINVAL;
+    return -1;
 }
 
 static void sleep_ms(uint32_t ms)

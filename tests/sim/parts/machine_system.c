@@ -53,6 +53,21 @@ static int draw(struct system *system, void *ret, size_t size, bool wait)
     return 0;
 }
 
+/* None: each draw is looked at as it comes. */
+static void *wiped_new(struct system *system, size_t size)
+{
+    (void)system;
+    (void)size;
+    return NULL;
+}
+
+static void wiped_free(struct system *system, void *memory, size_t size)
+{
+    (void)system;
+    (void)memory;
+    (void)size;
+}
+
 /* ---- sockets ---- */
 
 struct slot *machine_slot(struct machine *machine, int fd)
@@ -240,6 +255,8 @@ const struct system_ops machine_ops = {.boot_us = boot_us,
                                        .raw_us = raw_us,
                                        .wall_us = wall_us,
                                        .random = draw,
+                                       .wiped_new = wiped_new,
+                                       .wiped_free = wiped_free,
                                        .connect = begin_connect,
                                        .finish = finish_connect,
                                        .send = send_bytes,
