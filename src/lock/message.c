@@ -32,6 +32,43 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
     text->left -= (size_t)written;
 }
 
+/* What most results say is put together without a format, for it is made for every operation. */
+static void put(struct text *text, const char *piece, size_t length)
+{
+    if (length >= text->left) length = text->left > 0 ? text->left - 1 : 0;
+    memcpy(text->at, piece, length);
+    text->at += length;
+    text->left -= length;
+    if (text->left > 0) *text->at = '\0';
+}
+
+#define PUT(text, literal) put((text), (literal), sizeof(literal) - 1)
+
+/* Of nodes: two digits at most. */
+static void put_count(struct text *text, size_t count)
+{
+    const char digits[] = {(char)('0' + (int)(count / 10 % 10)), (char)('0' + (int)(count % 10))};
+    bool tens = count >= 10;
+
+    put(text, tens ? digits : digits + 1, tens ? 2 : 1);
+}
+
+/* front "name" middle 2 of 3 nodes */
+static void put_on_nodes(struct text *text, const char *front, const char *name, const char *middle,
+                         const struct quorlock_result *result)
+{
+    put(text, front, strlen(front));
+    PUT(text, " \"");
+    put(text, name, strlen(name));
+    PUT(text, "\" ");
+    put(text, middle, strlen(middle));
+    PUT(text, " ");
+    put_count(text, result->granted);
+    PUT(text, " of ");
+    put_count(text, result->n_votes);
+    PUT(text, " nodes");
+}
+
 const char *message_owner(char *ret, size_t size, const char *owner)
 {
     const char *colon = strrchr(owner, ':');
@@ -256,7 +293,7 @@ void message_released(const struct claim *claim, const struct core_completion *c
     const char *holder = main_holder(result, &on, &ttl_ms);
 
     ret[0] = '\0';
-    add(&text, "released \"%s\" on %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
+    put_on_nodes(&text, "released", claim->keylist->name, "on", result);
     if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
     if (completion->expired) add(&text, "; it had expired or was lost before");
@@ -277,9 +314,7 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
 
     ret[0] = '\0';
     switch (status) {
-    case QUORLOCK_OK:
-        add(&text, "granted \"%s\" by %u of %zu nodes", claim->keylist->name, result->granted, result->n_votes);
-        break;
+    case QUORLOCK_OK: put_on_nodes(&text, "granted", claim->keylist->name, "by", result); break;
     case QUORLOCK_HELD: add_held(&text, claim, result); break;
     case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
     case QUORLOCK_TIMEDOUT:
