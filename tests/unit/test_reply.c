@@ -50,6 +50,50 @@ DIALECT_TEST(malformed_replies_are_refused_for_good)
     }
 }
 
+/* Some replies are read without hiredis, and all others with it. */
+static const char mixed[] = ":7\r\n+OK\r\n$-1\r\n+OKAY\r\n:123456789012345678\r\n:1234567890123456789\r\n:-5\r\n"
+                            "$2\r\nhi\r\n:8\r\n*2\r\n:1\r\n$-1\r\n+OK\r\n";
+
+static size_t expect_mixed(struct dialect_fixture *f, size_t n)
+{
+    static const struct reply_item items[] = {{.type = REPLY_INTEGER, .integer = 7},
+                                              {.type = REPLY_STATUS, .text = "OK"},
+                                              {.type = REPLY_NIL},
+                                              {.type = REPLY_STATUS, .text = "OKAY"},
+                                              {.type = REPLY_INTEGER, .integer = 123456789012345678},
+                                              {.type = REPLY_INTEGER, .integer = 1234567890123456789},
+                                              {.type = REPLY_INTEGER, .integer = -5},
+                                              {.type = REPLY_STRING, .text = "hi"},
+                                              {.type = REPLY_INTEGER, .integer = 8},
+                                              {.type = REPLY_ARRAY},
+                                              {.type = REPLY_STATUS, .text = "OK"}};
+
+    for (; dialect_next(f) == REPLY_READY; n++) {
+        const struct reply_item *item = &items[n];
+
+        assert_true(n < LENGTH(items));
+        assert_int_equal(f->reply->self.type, item->type);
+        assert_int_equal(f->reply->n_elements, item->type == REPLY_ARRAY ? 2 : 0);
+        if (item->type == REPLY_INTEGER) assert_int_equal(f->reply->self.integer, item->integer);
+        if (item->text == NULL) continue;
+        assert_string_equal(f->reply->self.text, item->text);
+        assert_int_equal(f->reply->self.length, strlen(item->text));
+    }
+    return n;
+}
+
+DIALECT_TEST(replies_are_read_wherever_the_bytes_are_cut)
+{
+    for (size_t cut = 0; cut < sizeof(mixed); cut++) {
+        size_t n;
+
+        reply_feed(&f->parser, mixed, cut);
+        n = expect_mixed(f, 0);
+        reply_feed(&f->parser, mixed + cut, sizeof(mixed) - 1 - cut);
+        assert_int_equal(expect_mixed(f, n), 11);
+    }
+}
+
 DIALECT_TEST(a_line_without_end_costs_no_more_than_the_limit)
 {
     static char chunk[16384];
@@ -109,7 +153,7 @@ TEST(the_parser_reports_that_memory_is_out)
     alloc.hooks.allocate = memory.hooks.allocate;
     reply_init(&parser, &alloc);
     assert_true(reply_open(&parser));
-    reply_feed(&parser, "+OK\r\n", 5);
+    reply_feed(&parser, "$2\r\nhi\r\n", 8);
     assert_int_equal(reply_next(&parser, &reply, &why), REPLY_NOMEM);
     assert_int_equal(reply_next(&parser, &reply, &why), REPLY_NOMEM);
     reply_clear(&parser);

@@ -8,6 +8,7 @@
 #include "redis/wire/errors.h"
 
 #define REPLY_TEXT_FIRST 512
+#define DIGITS_MAX       18
 
 /* hiredis 0.14 counts in int, and 1.x has types of RESP3, which are never asked for and refused. */
 #if defined(HIREDIS_MAJOR) && HIREDIS_MAJOR >= 1
@@ -179,6 +180,7 @@ bool reply_open(struct reply_parser *parser)
 {
     if (parser->reader != NULL) redisReaderFree(parser->reader);
     parser->reader = redisReaderCreateWithFunctions(&reply_functions);
+    parser->n_ahead = 0;
     parser->pending = 0;
     parser->nomem = false;
     parser->fault = NULL;
@@ -194,12 +196,58 @@ void reply_clear(struct reply_parser *parser)
     reply_init(parser, parser->alloc);
 }
 
+static void pass_on(struct reply_parser *parser)
+{
+    if (parser->n_ahead == 0) return;
+    parser->pending += parser->n_ahead;
+    if (redisReaderFeed(parser->reader, parser->ahead, parser->n_ahead) != REDIS_OK) parser->nomem = true;
+    parser->n_ahead = 0;
+}
+
 void reply_feed(struct reply_parser *parser, const char *data, size_t length)
 {
     assert(parser->reader != NULL);
     assert(length <= REPLY_BYTES_MAX);
-    parser->pending += length;
-    if (redisReaderFeed(parser->reader, data, length) != REDIS_OK) parser->nomem = true;
+    pass_on(parser);
+    parser->ahead = data;
+    parser->n_ahead = length;
+}
+
+/* ":1\r\n" and the like, of so few digits that nothing can overflow; its length, 0: it is none, or not whole. */
+static size_t read_integer(const char *at, size_t n, int64_t *ret)
+{
+    int64_t number = 0;
+    size_t i = 1;
+
+    for (; i < n && i <= DIGITS_MAX && at[i] >= '0' && at[i] <= '9'; i++) number = number * 10 + (at[i] - '0');
+    if (i == 1 || i + 1 >= n || at[i] != '\r' || at[i + 1] != '\n') return 0;
+    *ret = number;
+    return i + 2;
+}
+
+/* What a SET and a release answer, where it is next and whole. */
+static bool next_is_plain(struct reply_parser *parser)
+{
+    static const char ok[] = "+OK\r\n", nil[] = "$-1\r\n";
+    const char *at = parser->ahead;
+    size_t n = parser->n_ahead, length = 0;
+    struct reply *reply = &parser->reply;
+
+    if (n == 0 || parser->pending != 0) return false;
+    if (n >= sizeof(ok) - 1 && memcmp(at, ok, sizeof(ok) - 1) == 0) {
+        length = sizeof(ok) - 1;
+        reply->self = (struct reply_item){.type = REPLY_STATUS, .text = "OK", .length = 2};
+    } else if (n >= sizeof(nil) - 1 && memcmp(at, nil, sizeof(nil) - 1) == 0) {
+        length = sizeof(nil) - 1;
+        reply->self = (struct reply_item){.type = REPLY_NIL};
+    } else if (*at == ':') {
+        reply->self = (struct reply_item){.type = REPLY_INTEGER};
+        length = read_integer(at, n, &reply->self.integer);
+    }
+    reply->n_elements = 0;
+    parser->ahead += length;
+    parser->n_ahead -= length;
+    return length > 0;
 }
 
 /*
@@ -240,6 +288,12 @@ enum reply_result reply_next(struct reply_parser *parser, const struct reply **r
     int result;
 
     *ret_why = "out of memory";
+    if (parser->nomem) return REPLY_NOMEM;
+    if (next_is_plain(parser)) {
+        *ret = &parser->reply;
+        return REPLY_READY;
+    }
+    pass_on(parser);
     if (parser->nomem) return REPLY_NOMEM;
     result = redisReaderGetReply(parser->reader, &object);
     if (parser->nomem) return REPLY_NOMEM;

@@ -2,7 +2,8 @@
 /*
  * reply.h - bytes from a server in, typed replies out
  *
- * hiredis parses into one reply that is used again and again, so a reply costs no allocation. Every command of
+ * The few replies that a lock mostly gets are read right here; hiredis parses all others into one reply that is used
+ * again and again, so a reply costs no allocation. Every command of
  * ours is answered with one value or a flat array of a few; anything larger or deeper is refused before it
  * costs memory, whatever the server claims in its length headers.
  */
@@ -39,7 +40,9 @@ struct reply_parser {
     struct reply reply;
     char *text;
     size_t text_used, text_capacity;
-    size_t pending; /* bytes fed since the last whole reply */
+    const char *ahead; /* bytes that were fed, and that hiredis does not have yet */
+    size_t n_ahead;
+    size_t pending; /* bytes that hiredis was fed since the last whole reply */
     bool nomem;
     const char *fault; /* why it was refused, where hiredis did not */
     char why[160];
@@ -57,8 +60,8 @@ void reply_init(struct reply_parser *, const struct alloc *);
 /* reply_open - ready for the bytes of a new connection. False: out of memory. */
 bool reply_open(struct reply_parser *);
 void reply_clear(struct reply_parser *);
-/* reply_feed - more bytes of this connection; at most REPLY_BYTES_MAX at once. A failure comes out of
- * reply_next. */
+/* reply_feed - more bytes of this connection; at most REPLY_BYTES_MAX at once. They must stay until reply_next says
+ * NONE, or more are fed. A failure comes out of reply_next. */
 void reply_feed(struct reply_parser *, const char *data, size_t length);
 /* reply_next - the next whole reply, if there is one. READY: *ret is valid until the next call on this parser.
  * BAD, NOMEM: the connection is of no use any more; *ret_why says why. */
