@@ -20,6 +20,22 @@ static bool ended(const struct debt *debt, uint64_t now_us)
     return debt->state == DEBT_NONE || debt->until_us <= now_us;
 }
 
+/* Most of the time no node owes anything: its debts need not be looked at then. */
+static bool may_owe(const struct core_lock *lock, uint32_t index)
+{
+    return (lock->owing & 1u << index) != 0;
+}
+
+static void forget_paid(struct core_lock *lock, uint32_t index)
+{
+    const struct core_node *node = &lock->nodes[index];
+
+    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
+        if (node->debts[k].state != DEBT_NONE) return;
+    }
+    lock->owing &= ~(1u << index);
+}
+
 static struct debt *free_debt(struct core_node *node, uint64_t now_us)
 {
     for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
@@ -76,6 +92,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
                           .silent = silent,
                           .if_deleted = wakes != DEBT_WAKES_ALL,
                           .again_at_us = CORE_NEVER};
+    lock->owing |= 1u << index;
     if (!core_can_talk(node)) return;
     /* The notice of this release comes to us, too, and shall not wake. */
     debt->echoed = lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES && node->notices.listening &&
@@ -101,7 +118,7 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    if (!core_can_talk(node)) return;
+    if (!core_can_talk(node) || !may_owe(lock, index)) return;
     for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
         if (ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
         /* It is unknown whether a release on an ended connection was executed. */
@@ -179,6 +196,7 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
         if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
         answered(lock, step, reply, debt);
     }
+    forget_paid(lock, reply->tag.node);
     debt_judge_release(lock, step->now_us);
 }
 
@@ -193,6 +211,7 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
+        if (!may_owe(lock, i)) continue;
         for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
             if (ended(debt, step->now_us)) {
                 drop_echo(node, debt);
@@ -201,6 +220,7 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
                 send_release(lock, step, i, debt, false);
             }
         }
+        forget_paid(lock, i);
     }
 }
 
@@ -208,7 +228,8 @@ uint64_t debt_deadline(const struct core_lock *lock)
 {
     uint64_t first_us = CORE_NEVER;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config.n_nodes && lock->owing >> i != 0; i++) {
+        if (!may_owe(lock, i)) continue;
         for (const struct debt *debt = lock->nodes[i].debts; debt < lock->nodes[i].debts + CORE_DEBTS_MAX; debt++) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
             if (is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
@@ -246,7 +267,7 @@ static struct release_tally count_release(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
-        const struct debt *debt = owes(node, lock->release.attempt);
+        const struct debt *debt = may_owe(lock, i) ? owes(node, lock->release.attempt) : NULL;
 
         if (debt == NULL) {
             tally.clear++;

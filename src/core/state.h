@@ -201,6 +201,7 @@ struct core_lock {
         int status[CORE_NOTIFY_RELEASED + 1];
     } pending;
 
+    uint32_t owing; /* nodes that may owe a release, a bit each */
     struct acquire acquire;
     struct attempt attempt;
     struct wait wait;
