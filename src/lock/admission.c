@@ -62,18 +62,12 @@ static bool has_attempt_room(const struct admission *admission)
 
 void admission_limit(const struct admission *admission, struct core_event *event)
 {
-    switch (event->type) {
-    case CORE_EV_ACQUIRE:
-    case CORE_EV_EXTEND:
-    case CORE_EV_TIMER:
-    case CORE_EV_NODE:
-    case CORE_EV_NOTICE:
-    case CORE_EV_WAKE:
-        event->no_attempt = admission->attempts.count > 0 || !has_attempt_room(admission);
-        event->no_round = admission->rounds.count > 0 || !has_round_room(admission);
-        break;
-    default: break;
-    }
+    bool attempt = event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_NOTICE || event->type == CORE_EV_WAKE;
+    bool round = event->type == CORE_EV_EXTEND;
+    bool either = event->type == CORE_EV_TIMER || event->type == CORE_EV_NODE;
+
+    if (attempt || either) event->no_attempt = admission->attempts.count > 0 || !has_attempt_room(admission);
+    if (round || either) event->no_round = admission->rounds.count > 0 || !has_round_room(admission);
 }
 
 /* ---- waiting ---- */
@@ -82,7 +76,7 @@ static void look_again(struct admission *admission)
 {
     struct runtime *runtime = admission->runtime;
 
-    if (admission->look.entry.index != HEAP_OUT) return;
+    if (admission->look.at_us != UINT64_MAX) return;
     runtime_wake_at(runtime, &admission->look, runtime_now_us(runtime) + LOOK_AGAIN_US);
 }
 

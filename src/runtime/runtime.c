@@ -138,6 +138,7 @@ static void arm(struct runtime *runtime)
 int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
 {
     waker->entry.index = HEAP_OUT;
+    waker->at_us = UINT64_MAX;
     waker->wake = wake;
     if (heap_reserve(&runtime->deadlines, &runtime->alloc, runtime->n_wakers + 1) != 0) return -1;
     runtime->n_wakers++;
@@ -146,7 +147,7 @@ int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*w
 
 void runtime_return_waker(struct runtime *runtime, struct waker *waker)
 {
-    runtime_wake_at(runtime, waker, UINT64_MAX);
+    heap_set(&runtime->deadlines, &waker->entry, UINT64_MAX);
     runtime->n_wakers--;
 }
 
@@ -155,7 +156,8 @@ void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_u
     const struct heap_entry *first = heap_first(&runtime->deadlines);
     uint64_t before_us = first != NULL ? first->at_us : UINT64_MAX;
 
-    if (waker->entry.at_us == at_us && waker->entry.index != HEAP_OUT) return;
+    waker->at_us = at_us;
+    if (at_us == UINT64_MAX || (waker->entry.index != HEAP_OUT && waker->entry.at_us <= at_us)) return;
     heap_set(&runtime->deadlines, &waker->entry, at_us);
     first = heap_first(&runtime->deadlines);
     /* A timer that fires too early is armed again: only a nearer deadline needs it now. */
@@ -172,8 +174,12 @@ static void wake_due(struct runtime *runtime)
     while ((first = heap_first(&runtime->deadlines)) != NULL && first->at_us <= runtime->batch_us) {
         struct waker *waker = CONTAINER_OF(first, struct waker, entry);
 
+        bool due = waker->at_us <= runtime->batch_us;
+
         /* Out first: it puts itself in again with its next deadline. */
-        heap_set(&runtime->deadlines, first, UINT64_MAX);
+        heap_set(&runtime->deadlines, first, due ? UINT64_MAX : waker->at_us);
+        if (!due) continue;
+        waker->at_us = UINT64_MAX;
         waker->wake(waker);
         woke = true;
     }

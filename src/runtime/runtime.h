@@ -25,9 +25,15 @@
 struct runtime;
 struct runtime_node;
 
-/* Something with a deadline, in the client's one heap. */
+/*
+ * Something with a deadline, in the client's one heap
+ *
+ * A deadline that only moves later, as those of a lock mostly do, stays in the heap where it is: when that time has
+ * come, it moves.
+ */
 struct waker {
-    struct heap_entry entry;
+    struct heap_entry entry; /* at_us there, or before it */
+    uint64_t at_us;          /* UINT64_MAX: none */
     void (*wake)(struct waker *);
 };
 
