@@ -15,7 +15,7 @@
 #define TURN_US     UINT64_C(1500000)  /* where each lock must have a turn: a poll, and a hold */
 #define CROWD_US    UINT64_C(200000)   /* the same in a crowd, where nothing fails: it takes some 30 ms */
 #define FLOOD_US    UINT64_C(60000000)
-#define QUIET_US    UINT64_C(3000000)
+#define QUIET_US    UINT64_C(3000000) /* to release what failed, beyond the time to connect */
 #define BOOTED_US   300000u   /* the others start when the operator has made the guards */
 #define MOMENTS_MAX 20000000u /* a world that never comes to its end */
 
@@ -310,13 +310,26 @@ static void look_healed(struct world *world)
     }
 }
 
+/* A node that answers again may be met by a connect that hangs, and then by a pause. */
+static uint64_t quiet_us(const struct world *world)
+{
+    uint64_t longest_ms = 0;
+
+    for (uint32_t i = 0; i < world->plan->n_clients; i++) {
+        uint64_t connects_ms = (uint64_t)user_timeout_ms(world, i) + world->plan->clients[i].reconnect_max_ms;
+
+        if (connects_ms > longest_ms) longest_ms = connects_ms;
+    }
+    return QUIET_US + longest_ms * MS;
+}
+
 static void look_rest(struct world *world)
 {
     const struct plan *plan = world->plan;
     uint64_t lease_us = plan->max_lease_ms * MS / 100 * 104;
 
     if (world->phase == PHASE_STOPPED && all_idle(world)) {
-        enter(world, PHASE_QUIET, QUIET_US);
+        enter(world, PHASE_QUIET, quiet_us(world));
     } else if (world->phase == PHASE_CLOSING && all_closed(world)) {
         /* The dead have no rest: their last bytes may still be on slow ways. */
         enter(world, PHASE_SILENT, lease_us + plan->late_us + 4 * MS * plan->lease_ms);
