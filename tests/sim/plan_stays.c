@@ -9,11 +9,12 @@
 #define MS          UINT64_C(1000)
 #define FOR_GOOD_US (UINT64_C(1) << 40)
 #define AWAY_US     UINT64_C(5000)
-/* Most hand-overs in a calm world are shorter: far below a poll. The longest may wait for a late turn as well, which a
- * waiter draws where many listen and few ask. */
+/* A hand-over in a calm world mostly takes less: far below a poll. */
 #define CALM_TRIPS   16u
 #define CALM_LATE_US 12000u
-#define CALM_TURN_US 30000u
+/* Where few of those who listen still ask, it may wait for a late turn as well: each draws from spans that grow. */
+#define TURNS_US     10000u
+#define TURNS_GROWTH 4u
 /* And the longest where a server got a key that is no lock's. */
 #define ODD_FOUND_US 1500000u
 /* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
@@ -44,10 +45,19 @@ static struct plan_fault *add_for_good(struct plan *plan, enum plan_fault_kind k
     return fault;
 }
 
+/* The end of the first span that ends behind TURNS_US. */
+static uint64_t latest_turn_us(uint64_t span_us)
+{
+    uint64_t end_us = 0;
+
+    for (; end_us < TURNS_US; span_us *= TURNS_GROWTH) end_us += span_us;
+    return end_us;
+}
+
 static void bound_handovers(struct plan *plan)
 {
     plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
-    plan->handover_most_us = plan->handover_mostly_us + CALM_TURN_US;
+    plan->handover_most_us = plan->handover_mostly_us + latest_turn_us(plan->round_trip_us);
 }
 
 /* All servers: round trips take many times of what they took when the connections were made. */
