@@ -589,6 +589,14 @@ void judge_turned(struct process *process)
     }
 }
 
+/* The time of a release counts from when it is sent, for which there may be no memory. */
+static uint64_t counts_from_us(const struct promise *promise, const struct process *process)
+{
+    bool unsent = promise->kind == PROMISE_RELEASE && process->no_memory_until_us > promise->since_us;
+
+    return unsent ? process->no_memory_until_us : promise->since_us;
+}
+
 static void check_in_time(const struct promise *promise)
 {
     struct world *world = promise->world;
@@ -596,7 +604,7 @@ static void check_in_time(const struct promise *promise)
     uint64_t stood_us = process->stood_us - promise->stood_us;
 
     if (promise->bound_us == NEVER || !process->alive || process_stood(process)) return;
-    if (world_now(world) <= promise->since_us + stood_us + promise->bound_us + LATE_US) return;
+    if (world_now(world) <= counts_from_us(promise, process) + stood_us + promise->bound_us + LATE_US) return;
     judge_violated(world, I10_FORGOTTEN, "client %u%s: %s takes %llu us, %llu are the bound", promise->client,
                    promise->pending ? "" : ", at last", trace_promise((enum promise_kind)promise->kind),
                    (unsigned long long)(world_now(world) - promise->since_us), (unsigned long long)promise->bound_us);
