@@ -60,7 +60,8 @@ static void script(const struct guard *guard, struct bytes *out, const char *tex
 
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
-    script(guard, out, script_guard, sizeof(script_guard) - 1, guard->n_nodes, guard->max_lease_ms, 0);
+    script(guard, out, script_guard, sizeof(script_guard) - 1, guard->n_nodes, guard->max_lease_ms, 1);
+    bytes_text(out, guard->seen[0] != '\0' ? "1" : "0");
 }
 
 /* ---- bootstrap ---- */
@@ -256,8 +257,8 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     return GUARD_FAILED;
 }
 
-/* The same process cannot lose its guard to another: the server changed its role, and what INFO said on this connection
- * is from before. Two clients, one of which knows better, would else rewrite the guard in turn for ever. */
+/* The server changed its role, and what INFO said on this connection is from before. Two clients, one of which knows
+ * better, would else rewrite the guard in turn for ever: guard.lua wrote nothing. */
 static enum guard_verdict outdated(struct guard *guard)
 {
     guard->fault = FAULT_GUARD;

@@ -155,6 +155,18 @@ MODEL_TEST(our_scripts_lock_and_release)
     assert_contains(guarded, "*4\r\n$3\r\nnew\r\n:30001\r\n:30000\r\n");
 }
 
+/* It would undo what a client wrote that connected since. */
+MODEL_TEST(a_client_that_knows_an_older_process_writes_no_guard)
+{
+#define OLDER "1|3|set|30000|older|older|0"
+    EXPECT(f, 0, "+OK\r\n", "SET", "quorlock:guard", OLDER);
+    EXPECT(f, 0, "*4\r\n$4\r\nlost\r\n:0\r\n:30000\r\n$27\r\n" OLDER "\r\n", "EVAL", script_guard, "1",
+           "quorlock:guard", "3", "set", "30000", "a", "b", "1");
+    EXPECT(f, 0, "$27\r\n" OLDER "\r\n", "GET", "quorlock:guard");
+    assert_contains(ASK(f, 0, "EVAL", script_guard, "1", "quorlock:guard", "3", "set", "30000", "a", "b", "0"),
+                    "*4\r\n$4\r\nlost\r\n:30001\r\n:30000\r\n");
+}
+
 MODEL_TEST(a_key_comes_back_with_the_clock_unless_it_was_seen_expired)
 {
     struct model_value value;

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the guard
--- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO
+-- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO, '1' where it asked before on this
+-- connection
 -- The guard: 1|N|set|max_lease|run_id|master_replid|end of the quarantine in ms[|longest max_lease that a
 -- quarantine was for in this process of the server]
 -- {why, rest of the quarantine in ms, max_lease, guard}: why is 'kept', 'new' (there was none) or 'lost' (another
@@ -44,6 +45,9 @@ if n and (n ~= ARGV[1] or set ~= ARGV[2] or wanted ~= lease) then
   end
   return {'conflict', n, string.sub(set, 1, 200), string.format('%.0f', lease)}
 end
+-- No process of a server loses its guard to another: what this client knows is from before a change of role, and it
+-- connects anew. Were it to write, it would undo what a client wrote that knows better.
+if why == 'lost' and ARGV[6] == '1' then return {why, 0, lease, stored} end
 -- Longer than any lease: the server's clock was set back.
 if till <= now then most = lease end
 if why ~= 'kept' or till > now + most + 1 then
