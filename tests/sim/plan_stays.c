@@ -107,7 +107,10 @@ void plan_stays(struct plan *plan, struct rng *rng)
         (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
         /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls, and what was
          * released before their other servers would tell them. */
-        if (bias == BIAS_ODD) plan->handover_most_us = ODD_FOUND_US;
+        if (bias == BIAS_ODD) {
+            plan->handover_most_us = ODD_FOUND_US;
+            plan->requests_most += plan->requests_most / 4;
+        }
         if (bias == BIAS_FROZEN) plan->listens_us = LISTENS_TRIPS * plan->round_trip_us;
         return;
     }
