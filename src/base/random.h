@@ -8,13 +8,14 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct system;
 
 struct random {
     struct random_page *page; /* NULL: none is needed yet, or there is none */
-    int without;              /* there is none */
+    bool without;             /* there is none */
 };
 
 /* random_draw - fresh bytes. 0, or -1: the system has none. Waits where it has none yet. */

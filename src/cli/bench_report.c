@@ -2,6 +2,7 @@
 #include "bench_report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- slices ---- */
 
@@ -69,6 +70,14 @@ static double quantile(const double *sorted, size_t n, double share)
     return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
+static double figure_at(const struct bench_figures *figures, size_t offset)
+{
+    double figure;
+
+    memcpy(&figure, (const char *)figures + offset, sizeof(figure));
+    return figure;
+}
+
 /* ratio_of - of one figure, which stands at that offset: quorlock's by the raw one, pair by pair. */
 static struct ratio ratio_of(const struct bench_report *report, size_t offset)
 {
@@ -80,8 +89,7 @@ static struct ratio ratio_of(const struct bench_report *report, size_t offset)
         const struct bench_figures *one = &report->slices[i], *other = &report->slices[i + 1];
         const struct bench_figures *locks = one->kind == BENCH_LOCKS ? one : other;
         const struct bench_figures *raw = one->kind == BENCH_LOCKS ? other : one;
-        double above = *(const double *)((const char *)locks + offset);
-        double below = *(const double *)((const char *)raw + offset);
+        double above = figure_at(locks, offset), below = figure_at(raw, offset);
 
         if (locks->locks > 0 && raw->locks > 0 && below > 0) ratios[n++] = above / below;
     }

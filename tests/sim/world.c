@@ -16,8 +16,8 @@
 #define CROWD_US    UINT64_C(200000)   /* the same in a crowd, where nothing fails: it takes some 30 ms */
 #define FLOOD_US    UINT64_C(60000000)
 #define QUIET_US    UINT64_C(3000000) /* to release what failed, beyond the time to connect */
-#define BOOTED_US   300000u   /* the others start when the operator has made the guards */
-#define MOMENTS_MAX 20000000u /* a world that never comes to its end */
+#define BOOTED_US   300000u           /* the others start when the operator has made the guards */
+#define MOMENTS_MAX 20000000u         /* a world that never comes to its end */
 
 uint64_t world_hash(const void *bytes, size_t length)
 {

@@ -170,9 +170,9 @@ struct process {
     struct machine *machine;
     bool alive, inside; /* a callback or an event of it is on the stack */
     uint32_t life;
-    uint64_t stands_until_us; /* true time */
-    uint64_t stood_us;        /* altogether */
-    bool stood_in_turn; /* behind the last callback, so perhaps behind the last look at the clock */
+    uint64_t stands_until_us;      /* true time */
+    uint64_t stood_us;             /* altogether */
+    bool stood_in_turn;            /* behind the last callback, so perhaps behind the last look at the clock */
     bool stood_at_look;            /* in this turn, where the library looked at the clock or sent */
     uint32_t armed[OPPORTUNITIES]; /* faults that wait for one */
     struct machine_events events;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stddef.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@ struct random_fixture {
     struct system_ops ops;
     unsigned drawn; /* calls to the system */
     bool none;      /* the system has no random bytes */
-    unsigned char memory[PAGE];
+    _Alignas(max_align_t) unsigned char memory[PAGE];
 };
 
 static struct random_fixture fixture;
