@@ -589,12 +589,14 @@ void judge_turned(struct process *process)
     }
 }
 
-/* The time of a release counts from when it is sent, for which there may be no memory. */
+/* The time of a release, and of the one attempt of a lock that tries once, counts from when it is sent, for which there
+ * may be no memory. */
 static uint64_t counts_from_us(const struct promise *promise, const struct process *process)
 {
-    bool unsent = promise->kind == PROMISE_RELEASE && process->no_memory_until_us > promise->since_us;
+    bool once = promise->kind == PROMISE_ACQUIRE && promise->actor->plan->options.wait_ms == 0;
+    bool unsent = process->no_memory_until_us > promise->since_us;
 
-    return unsent ? process->no_memory_until_us : promise->since_us;
+    return unsent && (once || promise->kind == PROMISE_RELEASE) ? process->no_memory_until_us : promise->since_us;
 }
 
 static void check_in_time(const struct promise *promise)
