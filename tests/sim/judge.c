@@ -589,14 +589,17 @@ void judge_turned(struct process *process)
     }
 }
 
-/* The time of a release, and of the one attempt of a lock that tries once, counts from when it is sent, for which there
- * may be no memory. */
+/* The time of a release, and of a lock that tries once, counts from when it can be sent: there may be no memory, or no
+ * random bytes for an attempt. */
 static uint64_t counts_from_us(const struct promise *promise, const struct process *process)
 {
     bool once = promise->kind == PROMISE_ACQUIRE && promise->actor->plan->options.wait_ms == 0;
-    bool unsent = process->no_memory_until_us > promise->since_us;
+    uint64_t from_us = promise->since_us;
 
-    return unsent && (once || promise->kind == PROMISE_RELEASE) ? process->no_memory_until_us : promise->since_us;
+    if (once && process->no_random_until_us > from_us) from_us = process->no_random_until_us;
+    if ((once || promise->kind == PROMISE_RELEASE) && process->no_memory_until_us > from_us)
+        from_us = process->no_memory_until_us;
+    return from_us;
 }
 
 static void check_in_time(const struct promise *promise)
