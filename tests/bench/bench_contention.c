@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "program.h"
+
 #define KEY_SIZE     128
 #define HANDLES_MAX  1024
 #define RAW_PAUSE_US 3000
@@ -237,7 +239,6 @@ static void on_first(quorlock *lock, const struct quorlock_result *result, void 
 
 static void connect_client(struct bench *bench, const char *const *nodes, size_t n_nodes)
 {
-    struct event_config *config = event_config_new();
     char error[256] = "";
     char key[KEY_SIZE];
     struct quorlock_client_options options = {.size = sizeof(options),
@@ -248,9 +249,7 @@ static void connect_client(struct bench *bench, const char *const *nodes, size_t
                                               .error = error,
                                               .error_size = sizeof(error)};
 
-    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    bench->base = event_base_new_with_config(config);
-    event_config_free(config);
+    bench->base = program_loop();
     if (quorlock_client_new(&bench->client, bench->base, &options) != 0) fail(error);
     snprintf(key, sizeof(key), "warm:%ld", (long)getpid());
     if (quorlock_acquire(lock_on(bench, key), on_first, bench->base) != 0) fail("first acquire");

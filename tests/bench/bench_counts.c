@@ -21,6 +21,7 @@
 #include "bench/load.h"
 #include "bench/raw.h"
 #include "counted.h"
+#include "program.h"
 
 #define WARM_UP_ROUNDS 8
 #define RAW_ROUND_NS   100000000u
@@ -38,17 +39,11 @@ struct counts {
     struct counted counted;
 };
 
-static void fail(const char *what)
-{
-    fprintf(stderr, "bench_counts: %s\n", what);
-    exit(69);
-}
-
 /* measured - a function of its own, for callgrind. */
 __attribute__((noinline)) static void measured(struct counts *counts, struct load *load)
 {
     if (!counts->uncounted) counted_begin();
-    if (load_rounds(load, counts->rounds, &counts->slice) != 0) fail("a call was refused");
+    if (load_rounds(load, counts->rounds, &counts->slice) != 0) program_fail("a call was refused");
     counts->counted = counted_end();
 }
 
@@ -58,32 +53,12 @@ static void measure_raw(struct counts *counts)
         .nodes = counts->nodes, .prefix = counts->prefix, .in_flight = counts->in_flight, .lease_ms = 30000};
     struct raw *raw = raw_new(&options);
 
-    if (raw == NULL || raw_ready(raw) == 0) fail("no node answers");
+    if (raw == NULL || raw_ready(raw) == 0) program_fail("no node answers");
     raw_run(raw, 1, &counts->slice);
     counted_begin();
     raw_run(raw, (uint64_t)RAW_ROUND_NS * counts->rounds, &counts->slice);
     counts->counted = counted_end();
     raw_free(raw);
-}
-
-static quorlock_client *open_client(struct counts *counts, struct event_base *base)
-{
-    const char *nodes[QUORLOCK_NODES_MAX];
-    char *list = strdup(counts->nodes), *rest = list;
-    char error[256] = "";
-    struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = nodes,
-                                              .guard = counts->guard,
-                                              .dialect = counts->dialect,
-                                              .error = error,
-                                              .error_size = sizeof(error)};
-    quorlock_client *client = NULL;
-
-    for (const char *node; list != NULL && options.n_nodes < QUORLOCK_NODES_MAX && (node = strsep(&rest, ",")) != NULL;)
-        nodes[options.n_nodes++] = node;
-    if (quorlock_client_new(&client, base, &options) != 0) fail(error);
-    free(list);
-    return client;
 }
 
 /* ---- all nodes answer ---- */
@@ -109,35 +84,31 @@ static void await_nodes(quorlock_client *client, struct event_base *base)
 
     while (!waiting.done) {
         if (quorlock_inspect(client, "quorlock-bench", on_inspected, &waiting) != 0)
-            fail(quorlock_client_error(client));
+            program_fail(quorlock_client_error(client));
         event_base_dispatch(base);
-        if (slice_now_ns() - begun_ns > NODES_LIMIT_NS) fail("not every node answers");
+        if (slice_now_ns() - begun_ns > NODES_LIMIT_NS) program_fail("not every node answers");
     }
 }
 
 static void measure_locks(struct counts *counts)
 {
-    struct event_config *config = event_config_new();
+    struct quorlock_client_options wanted = {.guard = counts->guard, .dialect = counts->dialect};
+    struct event_base *base = program_loop();
+    quorlock_client *client = program_client(base, counts->nodes, wanted);
     struct load_options options = {.prefix = counts->prefix,
                                    .in_flight = counts->in_flight,
                                    .lock = {.size = sizeof(options.lock), .fencing = counts->fencing}};
     struct load *load = NULL;
-    quorlock_client *client;
-    struct event_base *base;
 
-    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    base = event_base_new_with_config(config);
-    client = open_client(counts, base);
-    if (load_new(&load, base, client, &options) != 0) fail(quorlock_client_error(client));
+    if (load_new(&load, base, client, &options) != 0) program_fail(quorlock_client_error(client));
     await_nodes(client, base);
-    if (load_rounds(load, WARM_UP_ROUNDS, &counts->slice) != 0) fail(load_why(load));
+    if (load_rounds(load, WARM_UP_ROUNDS, &counts->slice) != 0) program_fail(load_why(load));
     measured(counts, load);
-    if (counts->slice.cycles == 0) fail(load_why(load));
+    if (counts->slice.cycles == 0) program_fail(load_why(load));
     load_free(load, false);
     quorlock_client_close(client, NULL, NULL);
     event_base_dispatch(base);
     event_base_free(base);
-    event_config_free(config);
 }
 
 static void tell(const struct counts *counts)
@@ -166,16 +137,6 @@ static void tell(const struct counts *counts)
     printf("}\n");
 }
 
-static bool set_number(uint32_t *ret, const char *word)
-{
-    char *end;
-    unsigned long value = strtoul(word, &end, 10);
-
-    if (*word == '\0' || *end != '\0' || value == 0 || value > NUMBER_MAX) return false;
-    *ret = (uint32_t)value;
-    return true;
-}
-
 static bool set_guard(int *guard, const char *word)
 {
     static const char *const names[] = {"", "off", "connection", "strict"};
@@ -200,8 +161,8 @@ static bool read_options(struct counts *counts, int argc, char **argv)
         case 'u': counts->uncounted = true; break;
         case 'f': counts->fencing = 1; break;
         case 'd': counts->dialect = QUORLOCK_DIALECT_REDISSON; break;
-        case 'i': good = set_number(&counts->in_flight, optarg); break;
-        case 'n': good = set_number(&counts->rounds, optarg); break;
+        case 'i': good = program_number(&counts->in_flight, optarg, NUMBER_MAX); break;
+        case 'n': good = program_number(&counts->rounds, optarg, NUMBER_MAX); break;
         case 'g': good = set_guard(&counts->guard, optarg); break;
         default: good = false;
         }

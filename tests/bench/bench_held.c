@@ -21,6 +21,7 @@
 
 #include "bench/raw.h"
 #include "bench/slice.h"
+#include "program.h"
 
 #define RAW_IN_FLIGHT 256
 #define RAW_SPAN_NS   250000000u
@@ -36,7 +37,6 @@ struct held {
         quorlock *lock;
     } * locks;
     uint32_t n_locks, seconds, lease_ms;
-    const char *nodes;
     char prefix[64];
     uint32_t answers, granted;
     uint32_t lost;
@@ -46,12 +46,6 @@ struct held {
     size_t rss_before, rss_after;
 };
 
-static void fail(const char *what)
-{
-    fprintf(stderr, "bench_held: %s\n", what);
-    exit(69);
-}
-
 /* resident - bytes of memory that this process has. */
 static size_t resident(void)
 {
@@ -60,7 +54,7 @@ static size_t resident(void)
     char *second;
 
     /* In pages: all of it, then what is resident. */
-    if (file == NULL || fgets(line, sizeof(line), file) == NULL) fail("/proc/self/statm cannot be read");
+    if (file == NULL || fgets(line, sizeof(line), file) == NULL) program_fail("/proc/self/statm cannot be read");
     fclose(file);
     second = strchr(line, ' ');
     return second != NULL ? strtoul(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
@@ -81,34 +75,13 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     if (++held->answers == held->n_locks) event_base_loopbreak(held->base);
 }
 
-static void open_client(struct held *held)
-{
-    struct event_config *config = event_config_new();
-    const char *nodes[QUORLOCK_NODES_MAX];
-    char *list = strdup(held->nodes), *rest = list;
-    char error[256] = "";
-    struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = nodes,
-                                              .guard = QUORLOCK_GUARD_OFF,
-                                              .error = error,
-                                              .error_size = sizeof(error)};
-
-    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    held->base = event_base_new_with_config(config);
-    event_config_free(config);
-    for (const char *node; options.n_nodes < QUORLOCK_NODES_MAX && (node = strsep(&rest, ",")) != NULL;)
-        nodes[options.n_nodes++] = node;
-    if (quorlock_client_new(&held->client, held->base, &options) != 0) fail(error);
-    free(list);
-}
-
 static void take(struct held *held)
 {
     struct quorlock_options options = {
         .size = sizeof(options), .lease_ms = held->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
 
     held->locks = calloc(held->n_locks, sizeof(*held->locks));
-    if (held->locks == NULL) fail("no memory");
+    if (held->locks == NULL) program_fail("no memory");
     held->rss_before = resident();
     slice_begin(&held->taking);
     for (uint32_t i = 0; i < held->n_locks; i++) {
@@ -118,12 +91,12 @@ static void take(struct held *held)
         snprintf(name, sizeof(name), "%s%u", held->prefix, i);
         if (quorlock_new(&held->locks[i].lock, held->client, &key, 1, &options) != 0 ||
             quorlock_acquire(held->locks[i].lock, on_acquired, held) != 0)
-            fail(quorlock_client_error(held->client));
+            program_fail(quorlock_client_error(held->client));
         quorlock_on_lost(held->locks[i].lock, on_lost, held);
     }
     event_base_dispatch(held->base);
     slice_end(&held->taking);
-    if (held->granted < held->n_locks) fail("not every lock was granted");
+    if (held->granted < held->n_locks) program_fail("not every lock was granted");
     held->rss_after = resident();
 }
 
@@ -147,7 +120,7 @@ static void hold(struct held *held)
     struct event *timer = event_new(held->base, -1, EV_PERSIST, on_look, held);
 
     held->least_valid_ms = held->lease_ms;
-    if (timer == NULL || event_add(timer, &look) != 0) fail("no timer");
+    if (timer == NULL || event_add(timer, &look) != 0) program_fail("no timer");
     raw_usage(held->raw, NULL);
     slice_begin(&held->holding);
     event_base_loopexit(held->base, &span);
@@ -188,15 +161,6 @@ static void tell(const struct held *held)
            (double)holding->usage.bytes / renewals, held->least_valid_ms, held->lost);
 }
 
-static uint32_t number(const char *word, uint32_t most)
-{
-    char *end;
-    unsigned long value = strtoul(word, &end, 10);
-
-    if (*word == '\0' || *end != '\0' || value == 0 || value > most) fail("a number is wrong or too large");
-    return (uint32_t)value;
-}
-
 int main(int argc, char **argv)
 {
     static struct held held;
@@ -207,16 +171,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_held LOCKS SECONDS LEASE_MS NODE,NODE,...\n");
         return 64;
     }
-    held.n_locks = number(argv[1], LOCKS_MAX);
-    held.seconds = number(argv[2], 3600);
-    held.lease_ms = number(argv[3], 30000);
-    held.nodes = options.nodes = argv[4];
+    if (!program_number(&held.n_locks, argv[1], LOCKS_MAX) || !program_number(&held.seconds, argv[2], 3600) ||
+        !program_number(&held.lease_ms, argv[3], 30000))
+        program_fail("a number is wrong or too large");
+    options.nodes = argv[4];
     snprintf(held.prefix, sizeof(held.prefix), "quorlock-bench:%08ld:", (long)getpid());
     options.prefix = "quorlock-bench:raw:";
     held.raw = raw_new(&options);
-    if (held.raw == NULL || raw_ready(held.raw) == 0) fail("no node answers");
+    if (held.raw == NULL || raw_ready(held.raw) == 0) program_fail("no node answers");
     measure_raw(&held);
-    open_client(&held);
+    held.base = program_loop();
+    held.client = program_client(held.base, argv[4], (struct quorlock_client_options){.guard = QUORLOCK_GUARD_OFF});
     take(&held);
     hold(&held);
     quorlock_client_close(held.client, NULL, NULL);

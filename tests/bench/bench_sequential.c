@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 
 #include "bench/slice.h"
+#include "program.h"
 
 #define NODES_MAX   31
 #define WORKERS_MAX 4096
@@ -38,28 +39,22 @@ struct worker {
     struct slice slice;
 };
 
-static void fail(const char *what)
-{
-    fprintf(stderr, "bench_sequential: %s\n", what);
-    exit(69);
-}
-
 static struct worker *connect_worker(void)
 {
     struct worker *worker = calloc(1, sizeof(*worker));
 
-    if (worker == NULL) fail("no memory");
+    if (worker == NULL) program_fail("no memory");
     for (size_t i = 0; i < n_nodes; i++) {
         const char *colon = strrchr(nodes[i], ':');
         char host[256];
         redisReply *reply;
 
-        if (colon == NULL) fail("a node is host:port");
+        if (colon == NULL) program_fail("a node is host:port");
         snprintf(host, sizeof(host), "%.*s", (int)(colon - nodes[i]), nodes[i]);
         worker->contexts[i] = redisConnect(host, (int)strtol(colon + 1, NULL, 10));
-        if (worker->contexts[i] == NULL || worker->contexts[i]->err != 0) fail("a node does not answer");
+        if (worker->contexts[i] == NULL || worker->contexts[i]->err != 0) program_fail("a node does not answer");
         reply = redisCommand(worker->contexts[i], "SCRIPT LOAD %s", script);
-        if (reply == NULL || reply->type != REDIS_REPLY_STRING) fail("a node takes no script");
+        if (reply == NULL || reply->type != REDIS_REPLY_STRING) program_fail("a node takes no script");
         snprintf(worker->sha, sizeof(worker->sha), "%s", reply->str);
         freeReplyObject(reply);
     }
@@ -76,7 +71,7 @@ static bool cycle(struct worker *worker, uint64_t number)
         redisReply *reply =
             redisCommand(worker->contexts[i], "SET %s %032" PRIx64 " NX PX %d", worker->key, number, LEASE_MS);
 
-        if (reply == NULL) fail("a node does not answer any more");
+        if (reply == NULL) program_fail("a node does not answer any more");
         granted += reply->type == REDIS_REPLY_STATUS;
         freeReplyObject(reply);
     }
@@ -122,7 +117,7 @@ static void run(struct worker **workers, size_t n_workers, uint64_t span_ns, con
         snprintf(worker->key, sizeof(worker->key), "%s%zu", prefix, i);
         memset(&worker->slice, 0, sizeof(worker->slice));
         worker->until_ns = all.begun_ns + span_ns;
-        if (pthread_create(&worker->thread, NULL, work, worker) != 0) fail("no thread");
+        if (pthread_create(&worker->thread, NULL, work, worker) != 0) program_fail("no thread");
     }
     for (size_t i = 0; i < n_workers; i++) (void)pthread_join(workers[i]->thread, NULL);
     slice_end(&all);
@@ -139,7 +134,8 @@ static void obey(char *order)
     size_t n_wanted = strtoul(order, &end, 10);
     uint64_t ms = strtoull(end, &end, 10);
 
-    if (n_wanted == 0 || n_wanted > WORKERS_MAX || *end != ' ') fail("an order is IN_FLIGHT MS PREFIX, 4096 at most");
+    if (n_wanted == 0 || n_wanted > WORKERS_MAX || *end != ' ')
+        program_fail("an order is IN_FLIGHT MS PREFIX, 4096 at most");
     end[strcspn(end, "\n")] = '\0';
     while (n_workers < n_wanted) workers[n_workers++] = connect_worker();
     run(workers, n_wanted, ms * NS_PER_MS, end + 1);

@@ -25,6 +25,11 @@ class Failed(Exception):
     """A program did not do its work."""
 
 
+def check_status(words, status, errors):
+    if status:
+        raise Failed(f"{' '.join(map(str, words))}: status {status}: {errors.strip()[-400:]}")
+
+
 def read_json(words, text):
     try:
         return json.loads(text)
@@ -74,11 +79,8 @@ class Programs:
     def run(self, words, **more):
         done = subprocess.run([str(word) for word in words], check=False, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, **more)
-        if done.returncode:
-            raise Failed(f"{' '.join(map(str, words))}: status {done.returncode}: {done.stderr.strip()[-400:]}")
+        check_status(words, done.returncode, done.stderr)
         return read_json(words, done.stdout)
-
-    parse = staticmethod(read_json)
 
     def bench_words(self, nodes, in_flight, seconds, *options):
         return [self.path("quorlock"), "--nodes", ",".join(nodes), "bench", "--json", "--in-flight", str(in_flight),

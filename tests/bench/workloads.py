@@ -14,7 +14,7 @@ import threading
 import time
 
 import contention
-from programs import TITLES, Failed
+from programs import TITLES, Failed, check_status, read_json
 from servers import Servers, free_port, launch
 
 OFF = ("--guard", "off")
@@ -217,9 +217,8 @@ def hurt_row(setting, nodes, name, in_flight, hurt, heal):
     hurter.start()
     out, err = process.communicate()
     hurter.join()
-    if process.returncode:
-        raise Failed(f"{' '.join(words)}: status {process.returncode}: {err.strip()[-400:]}")
-    report = setting.programs.parse(words, out)
+    check_status(words, process.returncode, err)
+    report = read_json(words, out)
     healthy, hurt_ones = hurter.slices(report, False), hurter.slices(report, True)
     row = {"name": f"{name}, {in_flight} in flight", "in_flight": in_flight, "failed": report["failed"],
            "slices_healthy": len(healthy), "slices_hurt": len(hurt_ones)}

@@ -53,13 +53,19 @@ CORE_TEST(votes_that_stay_split_are_given_up)
     assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }
 
-/* The first attempt is made whenever its turn comes; the later ones wait a node timeout at most. */
-CORE_TEST(a_later_attempt_that_gets_no_turn_is_given_up)
+/* The later attempt waits for its turn, for nearly a node timeout. */
+static void await_turn(struct fixture *f)
 {
     fixture_open_waiting(f, 3, 2, 0);
     split(f);
     f->no_attempt = true;
     fixture_pass(f, 99 * MS);
+}
+
+/* The first attempt is made whenever its turn comes; the later ones wait a node timeout at most. */
+CORE_TEST(a_later_attempt_that_gets_no_turn_is_given_up)
+{
+    await_turn(f);
     assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
     fixture_expect_nothing(f);
     fixture_pass(f, 1 * MS);
@@ -70,10 +76,7 @@ CORE_TEST(a_later_attempt_that_gets_no_turn_is_given_up)
 
 CORE_TEST(a_later_attempt_takes_its_turn)
 {
-    fixture_open_waiting(f, 3, 2, 0);
-    split(f);
-    f->no_attempt = true;
-    fixture_pass(f, 99 * MS);
+    await_turn(f);
     fixture_begin(f);
     fixture_pass(f, 10 * MS);
     fixture_answers(f, OP_ACQUIRE, "yyy");
