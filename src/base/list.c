@@ -5,10 +5,9 @@
 
 void list_add(struct list *list, struct link *link)
 {
-    if (link->in) return;
+    if (list_has(link)) return;
     if (list->count == 0) TAILQ_INIT(&list->links);
     TAILQ_INSERT_TAIL(&list->links, link, at);
-    link->in = true;
     list->count++;
 }
 
@@ -26,10 +25,10 @@ static void pass_over(struct list_walk *walk, struct link *link)
 
 void list_remove(struct list *list, struct link *link)
 {
-    if (!link->in) return;
+    if (!list_has(link)) return;
     for (struct list_walk *walk = list->walks; walk != NULL; walk = walk->outer) pass_over(walk, link);
     TAILQ_REMOVE(&list->links, link, at);
-    link->in = false;
+    *link = (struct link){0};
     list->count--;
 }
 

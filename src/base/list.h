@@ -11,8 +11,7 @@
 #include <sys/queue.h>
 
 struct link {
-    TAILQ_ENTRY(link) at;
-    bool in;
+    TAILQ_ENTRY(link) at; /* outside of a list zeroed; inside, something points to it */
 };
 
 struct list_walk;
@@ -54,7 +53,7 @@ static inline void *container_of(void *member, size_t offset)
     return member == NULL ? NULL : (char *)member - offset;
 }
 
-/* list_first, list_next - NULL: no more. */
+/* list_first, list_next - NULL: no more. list_has: the link is in a list. */
 static inline struct link *list_first(const struct list *list)
 {
     return TAILQ_FIRST(&list->links);
@@ -63,6 +62,11 @@ static inline struct link *list_first(const struct list *list)
 static inline struct link *list_next(const struct link *link)
 {
     return TAILQ_NEXT(link, at);
+}
+
+static inline bool list_has(const struct link *link)
+{
+    return link->at.tqe_prev != NULL;
 }
 
 /* list_add - at the end, where it is in no list yet. list_remove: where it is in the list. */

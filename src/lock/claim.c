@@ -147,7 +147,7 @@ static void settle(struct claim *claim, const struct core_update *update)
     runtime_wake_at(all->runtime, &claim->waker, deadline_us);
     set_in(&all->active, &claim->in_active, active);
     if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
-    if (core_loss_pending(claim->core) && !claim->in_lost.in) all->events->lost(claim);
+    if (core_loss_pending(claim->core) && !list_has(&claim->in_lost)) all->events->lost(claim);
     set_in(&all->lost, &claim->in_lost, core_loss_pending(claim->core));
     set_in(&all->ready, &claim->in_ready, update->dispatch);
     if (update->dispatch) runtime_run_soon(all->runtime);
@@ -326,7 +326,7 @@ static void catch_up(struct claim *claim)
 {
     const struct runtime *runtime = claim->all->runtime;
 
-    if (claim->in_active.in || claim->node_changes == runtime->node_changes) return;
+    if (list_has(&claim->in_active) || claim->node_changes == runtime->node_changes) return;
     claim->pins++;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) claim_on_node_state(claim, i);
     claim->pins--;

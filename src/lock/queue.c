@@ -112,7 +112,8 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 
 bool queue_hand_off(struct quorlock *lock, int status)
 {
-    struct quorlock *successor = lock->turn.in ? CONTAINER_OF(list_next(&lock->turn), struct quorlock, turn) : NULL;
+    struct quorlock *successor =
+        list_has(&lock->turn) ? CONTAINER_OF(list_next(&lock->turn), struct quorlock, turn) : NULL;
     struct core_event event = {.type = CORE_EV_HAND_OFF};
     struct claim *claim = lock->claim;
 
