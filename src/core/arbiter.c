@@ -35,14 +35,14 @@ static bool may_serve(const struct core_node *node)
 
 uint32_t arbiter_choose(const struct core_lock *lock)
 {
-    uint32_t spare = lock->config.n_nodes;
+    uint32_t spare = lock->config->n_nodes;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint32_t index = lock->config.arbiters[i];
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        uint32_t index = core_arbiter(lock, i);
 
         if (lock->nodes[index].state != NODE_READY) continue;
         if (arbiter_fits(&lock->nodes[index])) return index;
-        if (spare == lock->config.n_nodes && may_serve(&lock->nodes[index])) spare = index;
+        if (spare == lock->config->n_nodes && may_serve(&lock->nodes[index])) spare = index;
     }
     return spare;
 }
@@ -77,7 +77,7 @@ static uint32_t count_without(const struct core_lock *lock, uint64_t holder_id)
 /* No quorum can have this holder's key. */
 static bool disproved(const struct core_lock *lock, uint64_t holder_id)
 {
-    return count_without(lock, holder_id) > lock->config.n_nodes - lock->config.quorum;
+    return count_without(lock, holder_id) > lock->config->n_nodes - lock->config->quorum;
 }
 
 /* It may hold the lock: a quorum named it, or all nodes had time to answer and none contradicts. */
@@ -88,7 +88,7 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         named += core_named_by(node) == holder_id;
     }
-    if (holder_id != 0 && named >= lock->config.quorum) return true;
+    if (holder_id != 0 && named >= lock->config->quorum) return true;
     return lock->attempt.doubt != DOUBT_NONE && count_without(lock, holder_id) == 0;
 }
 
@@ -96,8 +96,8 @@ void arbiter_learn(struct core_lock *lock)
 {
     lock->belief.confirmed_id = 0;
     lock->belief.polls = 0;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        struct core_node *node = &lock->nodes[lock->config.arbiters[i]];
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        struct core_node *node = &lock->nodes[core_arbiter(lock, i)];
 
         if (node->vote != CORE_VOTE_OTHER) continue;
         if (disproved(lock, node->holder.id)) {
@@ -158,8 +158,8 @@ bool arbiter_meets_holder(const struct core_lock *lock)
         odd += node->doubt.odd_id != 0 && node->vote == CORE_VOTE_OTHER;
         if (holder_id == 0 || node->doubt.odd_id != 0) continue;
         if (holder_id == node->holder.before_id) return true;
-        for (uint32_t k = 0; k < lock->config.n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
-        if (same >= lock->config.quorum) return true;
+        for (uint32_t k = 0; k < lock->config->n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
+        if (same >= lock->config->quorum) return true;
     }
-    return odd > lock->config.n_nodes - lock->config.quorum;
+    return odd > lock->config->n_nodes - lock->config->quorum;
 }

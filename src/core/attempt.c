@@ -26,7 +26,7 @@
 
 static uint64_t connect_until_us(const struct core_lock *lock)
 {
-    return validity_add(lock->attempt.begun_us, lock->config.node_timeout_us);
+    return validity_add(lock->attempt.begun_us, lock->config->node_timeout_us);
 }
 
 /*
@@ -38,10 +38,10 @@ static uint32_t node_that_wakes(const struct core_lock *lock)
 {
     struct vote_tally tally = vote_count(lock);
     bool outage =
-        lock->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config.quorum;
+        lock->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config->quorum;
 
     if (lock->phase != CORE_ASKING) return DEBT_WAKES_ALL;
-    if (outage || arbiter_meets_holder(lock)) return lock->config.n_nodes;
+    if (outage || arbiter_meets_holder(lock)) return lock->config->n_nodes;
     return arbiter_choose(lock);
 }
 
@@ -67,8 +67,8 @@ static void ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->attempt.stage = ATTEMPT_ASKS_ALL;
     lock->belief.released_id = 0;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint32_t index = lock->config.arbiters[i];
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        uint32_t index = core_arbiter(lock, i);
         struct core_node *node = &lock->nodes[index];
 
         if (node->vote != CORE_VOTE_NONE) continue;
@@ -83,7 +83,7 @@ static void ask_rest(struct core_lock *lock, struct step *step)
 static void begin(struct core_lock *lock, struct step *step, bool all)
 {
     struct attempt *attempt = &lock->attempt;
-    uint32_t arbiter = all ? lock->config.n_nodes : arbiter_choose(lock);
+    uint32_t arbiter = all ? lock->config->n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
     memcpy(attempt->token.bytes, step->random, CORE_TOKEN_SIZE);
@@ -94,13 +94,13 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     attempt->begun_us = step->now_us;
     attempt->doubt = DOUBT_NONE;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
-    attempt->floor = lock->config.fencing ? core_larger(step->wall_us, lock->fence + 1) : 0;
+    attempt->floor = lock->config->fencing ? core_larger(step->wall_us, lock->fence + 1) : 0;
     lock->wait.queued = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
     lock->wait.woken_id = lock->wait.released_id;
     lock->hold.round = 0;
     vote_clear(lock);
-    if (arbiter < lock->config.n_nodes) {
+    if (arbiter < lock->config->n_nodes) {
         attempt->stage = ATTEMPT_ASKS_ARBITER;
         attempt->arbiter = arbiter;
         attempt->rest_at_us = arbiter_timeout(&lock->nodes[arbiter], step->now_us);
@@ -114,7 +114,7 @@ static void doom(struct core_lock *lock, struct step *step)
 {
     lock->attempt.stage = ATTEMPT_DOOMED;
     attempt_release(lock, step);
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (lock->nodes[i].vote == CORE_VOTE_OTHER) vote_peek(lock, step, i);
     }
 }
@@ -128,7 +128,7 @@ int attempt_wait_status(const struct core_lock *lock)
         struct vote_tally tally = vote_count(lock);
 
         /* It is also neither where Q nodes granted, and only their token is not agreed yet. */
-        if (tally.yes + tally.other < lock->config.quorum) {
+        if (tally.yes + tally.other < lock->config->quorum) {
             seen = CORE_SEEN_NOQUORUM;
         } else if (tally.other > 0) {
             seen = CORE_SEEN_HELD;
@@ -145,7 +145,7 @@ int attempt_wait_status(const struct core_lock *lock)
  */
 static uint64_t settle_until_us(const struct core_lock *lock)
 {
-    return validity_add(lock->acquire.until_us, lock->config.node_timeout_us / 2);
+    return validity_add(lock->acquire.until_us, lock->config->node_timeout_us / 2);
 }
 
 /*
@@ -154,9 +154,9 @@ static uint64_t settle_until_us(const struct core_lock *lock)
  */
 static uint64_t goes_on_until_us(const struct core_lock *lock)
 {
-    if (lock->config.wait_us != 0) return lock->acquire.until_us;
+    if (lock->config->wait_us != 0) return lock->acquire.until_us;
     if (lock->wait.queued == WAIT_STAY || lock->acquire.attempts == 0) return CORE_NEVER;
-    return validity_add(settle_until_us(lock), lock->config.node_timeout_us / 2);
+    return validity_add(settle_until_us(lock), lock->config->node_timeout_us / 2);
 }
 
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
@@ -168,12 +168,12 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
     lock->log |= CORE_LOG_ATTEMPT_FAILED;
-    if (lock->config.wait_us == 0 && !may_settle(lock, step->now_us, status)) {
+    if (lock->config->wait_us == 0 && !may_settle(lock, step->now_us, status)) {
         fail(lock, status);
         return;
     }
     wait_begin(lock, step->now_us, held);
-    if (lock->config.wait_us == 0) {
+    if (lock->config->wait_us == 0) {
         lock->wait.retry_at_us = core_smaller(lock->wait.retry_at_us, settle_until_us(lock));
     }
 }
@@ -187,8 +187,8 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
                      {FAULT_CLASS_AUTH, CORE_NO_AUTH},
                      {FAULT_CLASS_PROTO, CORE_NO_PROTO},
                      {FAULT_CLASS_CONFIG, CORE_INVAL}};
-    uint32_t spare = lock->config.n_nodes - lock->config.quorum;
-    bool held = tally->yes + tally->other >= lock->config.quorum;
+    uint32_t spare = lock->config->n_nodes - lock->config->quorum;
+    bool held = tally->yes + tally->other >= lock->config->quorum;
 
     /* Permanent errors fail immediately. */
     for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
@@ -212,12 +212,12 @@ static uint64_t late_at(const struct core_lock *lock, const struct core_node *no
 /* From when on a quorum is out of reach without votes that are late; never where no client is in the way. */
 static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tally *tally)
 {
-    uint32_t quorum = lock->config.quorum;
+    uint32_t quorum = lock->config->quorum;
     uint64_t late_us[CORE_NODES_MAX];
     uint32_t pending = 0;
 
     /* An acquire that tries once cannot try again when the late vote was a yes. */
-    if (lock->config.wait_us == 0) return CORE_NEVER;
+    if (lock->config->wait_us == 0) return CORE_NEVER;
     if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         bool comes = node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);
@@ -229,7 +229,7 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
 
 static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
 {
-    switch (lock->config.fencing ? fence_judge(lock, step, pending) : FENCE_AGREED) {
+    switch (lock->config->fencing ? fence_judge(lock, step, pending) : FENCE_AGREED) {
     case FENCE_AGREED: hold_grant(lock, step->now_us); break;
     case FENCE_HOPELESS: doom(lock, step); break;
     case FENCE_WAIT: break;
@@ -252,8 +252,8 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         if (!arbiter_doubt(lock)) {
             /* Its refusal is the answer of this attempt; the states of the nodes tell contention from outage.
              */
-            for (uint32_t i = 0; i < lock->config.n_nodes; i++) ready += lock->nodes[i].state == NODE_READY;
-            lock->acquire.seen |= ready >= lock->config.quorum ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
+            for (uint32_t i = 0; i < lock->config->n_nodes; i++) ready += lock->nodes[i].state == NODE_READY;
+            lock->acquire.seen |= ready >= lock->config->quorum ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
             wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
             return false;
         }
@@ -269,7 +269,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
 static void judge(struct core_lock *lock, struct step *step)
 {
     struct attempt *attempt = &lock->attempt;
-    uint32_t quorum = lock->config.quorum;
+    uint32_t quorum = lock->config->quorum;
     struct vote_tally tally;
     bool voted;
     bool explained;
@@ -321,8 +321,8 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
 {
     uint64_t begun_us = acquire->begun_us != 0 ? acquire->begun_us : step->now_us;
 
-    lock->acquire = (struct acquire){.until_us = validity_add(begun_us, lock->config.wait_us), .seen = acquire->seen};
-    lock->lease_us = lock->config.lease_us;
+    lock->acquire = (struct acquire){.until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
+    lock->lease_us = lock->config->lease_us;
     lock->wait.queued = WAIT_STAY;
     lock->wait.polls = lock->wait.splits = 0;
     lock->wait.released_id = lock->wait.polled_id = 0;
@@ -332,7 +332,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
         node->vote = node->last_vote = CORE_VOTE_NONE;
         memset(&node->notices, 0, sizeof(node->notices));
     }
-    if (acquire->behind && lock->config.wait_us != 0) {
+    if (acquire->behind && lock->config->wait_us != 0) {
         wait_behind(lock, step->now_us);
     } else {
         attempt_try(lock, step, WAIT_TRY_ALL);

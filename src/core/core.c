@@ -17,22 +17,20 @@ size_t core_size(uint32_t n_nodes)
     return sizeof(struct core_lock) + n_nodes * sizeof(struct core_node);
 }
 
-void core_init(struct core_lock *lock, const struct core_config *config)
+void core_init(struct core_lock *lock, const struct core_config *config, uint32_t first_arbiter)
 {
     assert(config->n_nodes >= 1 && config->n_nodes <= CORE_NODES_MAX);
     assert(config->quorum >= 1 && config->quorum <= config->n_nodes);
     assert(config->lease_us > 0 && config->lease_us < CORE_TIME_MAX_US);
     memset(lock, 0, core_size(config->n_nodes));
-    lock->config = *config;
+    lock->config = config;
+    lock->first_arbiter = first_arbiter;
     lock->lease_us = config->lease_us;
     lock->wait.retry_at_us = lock->hold.renew_at_us = CORE_NEVER;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         lock->nodes[i].state = NODE_DOWN;
         lock->nodes[i].down_fault = FAULT_CLASS_TEMPORARY;
         lock->nodes[i].holder.ttl_us = -2;
-    }
-    if (config->n_nodes > 1 && config->arbiters[0] == config->arbiters[1]) {
-        for (uint32_t i = 0; i < config->n_nodes; i++) lock->config.arbiters[i] = (uint8_t)i;
     }
 }
 
@@ -62,12 +60,12 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
 }
 
 /* Only the wait bound is the new owner's own: votes and notices count as before. */
-static int hand_off(struct core_lock *lock, uint64_t begun_us, uint64_t wait_us)
+static int hand_off(struct core_lock *lock, uint64_t begun_us, const struct core_config *config)
 {
-    assert(wait_us != 0);
+    assert(config->wait_us != 0);
     if (!core_is_acquiring(lock)) return CORE_STATE;
-    lock->config.wait_us = wait_us;
-    lock->acquire.until_us = validity_add(begun_us, wait_us);
+    lock->config = config;
+    lock->acquire.until_us = validity_add(begun_us, config->wait_us);
     return 0;
 }
 
@@ -75,7 +73,7 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
 {
     if (is_busy(lock)) return CORE_BUSY;
     if (lock->phase != CORE_HELD) return CORE_STATE;
-    if (step->now_us >= validity_add(lock->hold.granted_us, lock->config.max_hold_us)) return CORE_STATE;
+    if (step->now_us >= validity_add(lock->hold.granted_us, lock->config->max_hold_us)) return CORE_STATE;
     if (lease_us == 0) lease_us = lock->lease_us;
     /* Never shorten: a renewal on its way counts on the lease it asked for. */
     if (lease_us < lock->lease_us) return CORE_INVAL;
@@ -90,7 +88,7 @@ static int start_release(struct core_lock *lock, struct step *step)
     if (lock->release.attempt != 0 || core_is_pending(lock, CORE_NOTIFY_RELEASED)) return CORE_BUSY;
     if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return CORE_STATE;
     lock->release = (struct release){.attempt = lock->attempt.number,
-                                     .until_us = validity_add(step->now_us, lock->config.node_timeout_us),
+                                     .until_us = validity_add(step->now_us, lock->config->node_timeout_us),
                                      .expired = lock->phase == CORE_LOST};
     lock->phase = CORE_IDLE;
     lock->hold.round_waits = false;
@@ -119,7 +117,7 @@ static int cancel(struct core_lock *lock, struct step *step, int status)
  */
 static bool still_good(const struct core_lock *lock, uint64_t now_us)
 {
-    return now_us < hold_lost_at(lock) && lock->hold.validity_us - now_us >= lock->config.min_valid_us;
+    return now_us < hold_lost_at(lock) && lock->hold.validity_us - now_us >= lock->config->min_valid_us;
 }
 
 static bool take(struct core_lock *lock, enum core_notify kind, struct core_completion *ret)
@@ -152,7 +150,7 @@ static void on_node_state(struct core_lock *lock, struct step *step, const struc
 {
     struct core_node *node = &lock->nodes[change->index];
 
-    assert(change->index < lock->config.n_nodes);
+    assert(change->index < lock->config->n_nodes);
     node->state = change->state;
     node->generation = core_can_talk(node) ? change->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
@@ -193,7 +191,7 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    assert(reply->tag.node < lock->config.n_nodes);
+    assert(reply->tag.node < lock->config->n_nodes);
     if (reply->outcome == OUTCOME_UNKNOWN) node->doubt.overdue = true;
     if (reply->outcome < OUTCOME_UNKNOWN) {
         node->doubt.overdue = false;
@@ -216,7 +214,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
 {
     switch (event->type) {
     case CORE_EV_ACQUIRE: return start_acquire(lock, step, &event->acquire);
-    case CORE_EV_HAND_OFF: return hand_off(lock, event->hand_off.begun_us, event->hand_off.wait_us);
+    case CORE_EV_HAND_OFF: return hand_off(lock, event->hand_off.begun_us, event->hand_off.config);
     case CORE_EV_EXTEND: return start_extend(lock, step, event->extend.lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
     case CORE_EV_CANCEL: return cancel(lock, step, event->cancel.status);
@@ -302,7 +300,7 @@ bool core_listens(const struct core_lock *lock)
     if (lock->wait.queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }
-    if (lock->config.wait_us == 0) return false;
+    if (lock->config->wait_us == 0) return false;
     return core_is_acquiring(lock) && (lock->phase == CORE_WAITING || lock->acquire.attempts > 1);
 }
 
@@ -408,7 +406,7 @@ bool core_quiet(const struct core_lock *lock)
 {
     uint32_t owed = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) owed += core_debts(lock, i);
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) owed += core_debts(lock, i);
     return lock->phase == CORE_IDLE && lock->release.attempt == 0 && lock->pending.kinds == 0 && owed == 0;
 }
 

@@ -32,8 +32,9 @@ struct core_lock;
 
 /* core_size - bytes that a lock on n_nodes needs; memory is the caller's, aligned as by malloc. */
 size_t core_size(uint32_t n_nodes);
-/* core_init - a lock in IDLE; all nodes DOWN until events say otherwise. The config is copied. */
-void core_init(struct core_lock *, const struct core_config *);
+/* core_init - a lock in IDLE; all nodes DOWN until events say otherwise. The config lives as long as the lock, or until
+ * another takes its place (CORE_EV_HAND_OFF). first_arbiter: which of config->arbiters is the first of this lock. */
+void core_init(struct core_lock *, const struct core_config *, uint32_t first_arbiter);
 /*
  * core_step - one event in, one update out
  *

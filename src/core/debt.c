@@ -55,7 +55,7 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
 
     debt->sent_generation = lock->nodes[node].generation;
     if (debt->state == DEBT_UNSENT && debt->attempt == lock->release.attempt) {
-        lock->release.until_us = validity_add(step->now_us, lock->config.node_timeout_us);
+        lock->release.until_us = validity_add(step->now_us, lock->config->node_timeout_us);
         lock->release.looked_us = 0;
     }
     debt->state = DEBT_OWED;
@@ -104,8 +104,8 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
 /* The arbiter first: the waiters ask it as soon as its notice reaches them. */
 void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
 {
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
-        uint32_t index = lock->config.arbiters[i];
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        uint32_t index = core_arbiter(lock, i);
         struct core_node *node = &lock->nodes[index];
 
         if (node->key.until_us == 0) continue;
@@ -132,7 +132,7 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    assert(index < lock->config.n_nodes);
+    assert(index < lock->config->n_nodes);
     for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX && core_can_talk(node); debt++) {
         if (debt->state == DEBT_UNSENT && !ended(debt, step->now_us)) send_release(lock, step, index, debt, false);
     }
@@ -208,7 +208,7 @@ static bool is_due(const struct core_node *node, const struct debt *debt, uint64
 /* One step has room for n_nodes, beside an attempt that ends and one that begins; the rest stays due. */
 void debt_on_timer(struct core_lock *lock, struct step *step)
 {
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
         if (!may_owe(lock, i)) continue;
@@ -216,7 +216,7 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
             if (ended(debt, step->now_us)) {
                 drop_echo(node, debt);
                 debt->state = DEBT_NONE;
-            } else if (is_due(node, debt, step->now_us) && step->update->n_commands < lock->config.n_nodes) {
+            } else if (is_due(node, debt, step->now_us) && step->update->n_commands < lock->config->n_nodes) {
                 send_release(lock, step, i, debt, false);
             }
         }
@@ -228,7 +228,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
 {
     uint64_t first_us = CORE_NEVER;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes && lock->owing >> i != 0; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes && lock->owing >> i != 0; i++) {
         if (!may_owe(lock, i)) continue;
         for (const struct debt *debt = lock->nodes[i].debts; debt < lock->nodes[i].debts + CORE_DEBTS_MAX; debt++) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
@@ -265,7 +265,7 @@ static struct release_tally count_release(const struct core_lock *lock)
 {
     struct release_tally tally = {0};
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
         const struct debt *debt = may_owe(lock, i) ? owes(node, lock->release.attempt) : NULL;
 
@@ -289,13 +289,13 @@ static void end_release(struct core_lock *lock, bool clear)
 
 void debt_end_release(struct core_lock *lock)
 {
-    if (lock->release.attempt != 0) end_release(lock, count_release(lock).clear >= lock->config.quorum);
+    if (lock->release.attempt != 0) end_release(lock, count_release(lock).clear >= lock->config->quorum);
 }
 
 /* So long before the end, and so long after that was noticed, an answer may still be read. */
 static uint64_t last_wait_us(const struct core_lock *lock)
 {
-    return lock->config.node_timeout_us / 4;
+    return lock->config->node_timeout_us / 4;
 }
 
 /* Where the process stood still over the time to answer, the answers are there unread, or the releases have not
@@ -314,8 +314,8 @@ static bool answers_are_late(struct core_lock *lock, uint64_t now_us)
  * for, for one node timeout. */
 void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 {
-    uint32_t quorum = lock->config.quorum;
-    uint32_t spare = lock->config.n_nodes - quorum;
+    uint32_t quorum = lock->config->quorum;
+    uint32_t spare = lock->config->n_nodes - quorum;
     struct release_tally tally;
     bool late;
 
@@ -341,7 +341,7 @@ uint64_t debt_release_deadline(const struct core_lock *lock)
     tally = count_release(lock);
     /* The time to answer does not run while a release waits for room; but where a quorum answered, the others
      * are not waited for any longer. */
-    if (tally.queued > 0 && tally.clear < lock->config.quorum) return CORE_NEVER;
+    if (tally.queued > 0 && tally.clear < lock->config->quorum) return CORE_NEVER;
     if (looked_us == 0) return validity_sub(lock->release.until_us, last_wait_us(lock));
     return core_larger(lock->release.until_us, looked_us + last_wait_us(lock));
 }

@@ -57,12 +57,12 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
             behind++;
         }
     }
-    if (agreed >= lock->config.quorum) {
+    if (agreed >= lock->config->quorum) {
         lock->fence = token;
         return FENCE_AGREED;
     }
-    if (agreed + behind + pending < lock->config.quorum) return FENCE_HOPELESS;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    if (agreed + behind + pending < lock->config->quorum) return FENCE_HOPELESS;
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
 
         if (node->vote == CORE_VOTE_YES && node->fence != token && node->follow_up != FOLLOW_UP_RAISE) {

@@ -20,7 +20,7 @@
 
 static uint64_t margin_us(const struct core_lock *lock)
 {
-    const struct core_config *config = &lock->config;
+    const struct core_config *config = lock->config;
 
     if (config->lost_margin_us != 0) return config->lost_margin_us;
     return validity_lost_margin_us(lock->lease_us, config->drift_ppm, config->drift_fixed_us);
@@ -42,7 +42,7 @@ static bool stood_still(const struct core_lock *lock, uint64_t now_us)
 
         stepped += at_us != 0 && validity_add(at_us, lock->lease_us) > now_us;
     }
-    return stepped >= lock->config.quorum;
+    return stepped >= lock->config->quorum;
 }
 
 static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_us)
@@ -50,21 +50,21 @@ static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_u
     uint64_t ends_us[CORE_NODES_MAX];
 
     if (stood_still(lock, now_us)) return 0;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         ends_us[i] = lock->nodes[i].key.gone ? 0 : lock->nodes[i].key.valid_until_us;
     }
-    return validity_of_quorum(ends_us, lock->config.n_nodes, lock->config.quorum);
+    return validity_of_quorum(ends_us, lock->config->n_nodes, lock->config->quorum);
 }
 
 static uint64_t held_until_us(const struct core_lock *lock)
 {
-    return validity_add(lock->hold.granted_us, lock->config.max_hold_us);
+    return validity_add(lock->hold.granted_us, lock->config->max_hold_us);
 }
 
 /* When the next renewal is due after a round begun then; never where renewal is off or has ended. */
 static uint64_t renewal_after(const struct core_lock *lock, uint64_t begun_us)
 {
-    uint64_t due_us = validity_add(begun_us, lock->config.renew_us);
+    uint64_t due_us = validity_add(begun_us, lock->config->renew_us);
 
     return due_us < held_until_us(lock) ? due_us : CORE_NEVER;
 }
@@ -103,7 +103,7 @@ static void lose(struct core_lock *lock, enum core_loss loss)
 void hold_check_lost(struct core_lock *lock, uint64_t now_us)
 {
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
-    if (lock->config.renew_us == CORE_NEVER) {
+    if (lock->config->renew_us == CORE_NEVER) {
         lose(lock, CORE_LOSS_NOT_RENEWED);
     } else if (now_us >= held_until_us(lock)) {
         lose(lock, CORE_LOSS_MAX_HOLD);
@@ -126,7 +126,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
 
 static void repair_missing(struct core_lock *lock, struct step *step)
 {
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
         if (node->vote != CORE_VOTE_MISSING || node->key.repair_round == lock->hold.round) continue;
@@ -148,10 +148,10 @@ static void round_renewed(struct core_lock *lock)
 
 static void round_failed(struct core_lock *lock, uint64_t now_us)
 {
-    uint64_t pause_us = backoff_renew_us(&lock->jitter, lock->config.node_timeout_us, ++lock->hold.renew_failures);
+    uint64_t pause_us = backoff_renew_us(&lock->jitter, lock->config->node_timeout_us, ++lock->hold.renew_failures);
 
     lock->hold.renew_at_us = CORE_NEVER;
-    if (lock->config.renew_us != CORE_NEVER && now_us < held_until_us(lock)) {
+    if (lock->config->renew_us != CORE_NEVER && now_us < held_until_us(lock)) {
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
     }
     lock->log |= CORE_LOG_RENEW_FAILED;
@@ -167,8 +167,8 @@ static void round_settled(struct core_lock *lock, bool whole)
 
 static void judge(struct core_lock *lock, struct step *step)
 {
-    uint32_t n = lock->config.n_nodes;
-    uint32_t quorum = lock->config.quorum;
+    uint32_t n = lock->config->n_nodes;
+    uint32_t quorum = lock->config->quorum;
     uint32_t yes = 0;
     uint32_t pending = 0;
     uint32_t gone = 0;
@@ -214,7 +214,7 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
     lock->hold.round++;
     lock->hold.round_state = ROUND_OPEN;
     lock->hold.round_begun_us = step->now_us;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
         if (!core_can_talk(node)) {

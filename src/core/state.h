@@ -188,7 +188,8 @@ struct release {
 };
 
 struct core_lock {
-    struct core_config config;
+    const struct core_config *config;
+    uint32_t first_arbiter; /* where its order of arbiters begins in the config's */
     enum core_phase phase;
     struct backoff_jitter jitter;
     uint32_t log;      /* of the present step */
@@ -212,7 +213,13 @@ struct core_lock {
 };
 
 /* The end of the lock's nodes. */
-#define CORE_END(lock) ((lock)->nodes + (lock)->config.n_nodes)
+#define CORE_END(lock) ((lock)->nodes + (lock)->config->n_nodes)
+
+/* core_arbiter - the node that is asked first where so many before it do not serve. */
+static inline uint32_t core_arbiter(const struct core_lock *lock, uint32_t place)
+{
+    return lock->config->arbiters[(lock->first_arbiter + place) % lock->config->n_nodes];
+}
 
 static inline bool core_is_acquiring(const struct core_lock *lock)
 {
@@ -247,7 +254,7 @@ static inline void core_vote_failed(struct core_node *node, enum fault_class fau
 /* core_vote_until - until when a yes to the command with this tag counts. */
 static inline uint64_t core_vote_until(const struct core_lock *lock, const struct core_tag *tag)
 {
-    return validity_of_vote(tag->sent_us, tag->lease_us, lock->config.drift_ppm, lock->config.drift_fixed_us);
+    return validity_of_vote(tag->sent_us, tag->lease_us, lock->config->drift_ppm, lock->config->drift_fixed_us);
 }
 
 /* core_named_by - the holder that this node named when it refused its vote; 0: none. */
@@ -270,7 +277,7 @@ static inline struct core_command *core_send(struct core_lock *lock, struct step
                                              .op = (uint8_t)op,
                                              .node = (uint8_t)node},
                                      .token = lock->attempt.token,
-                                     .timeout_us = lock->config.node_timeout_us,
+                                     .timeout_us = lock->config->node_timeout_us,
                                      .fence = lock->fence,
                                      .use_eval = use_eval};
     return command;

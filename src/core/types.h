@@ -16,7 +16,7 @@ struct core_token {
     unsigned char bytes[CORE_TOKEN_SIZE];
 };
 
-/* Checked by options.c. All times in microseconds. */
+/* Shared by all locks with the same options. Checked by options.c. All times in microseconds. */
 struct core_config {
     uint32_t n_nodes;
     uint32_t quorum;
@@ -27,11 +27,11 @@ struct core_config {
     uint64_t lost_margin_us; /* 0: 2 x allowance, at least 10 ms, of the lease in use */
     uint64_t max_hold_us;    /* CORE_NEVER: no bound */
     uint64_t node_timeout_us;
-    uint32_t drift_ppm;
     uint64_t drift_fixed_us;
+    uint32_t drift_ppm;
     bool fencing; /* every grant carries a token that rises over the quorum */
-    /* The nodes in the order in which waiters choose their arbiter, the same for all clients of the nodes; all
-     * zero: as they are numbered. */
+    /* The nodes in an order that is the same for all clients of the nodes. From one of them on, and round, a lock's
+     * waiters choose their arbiter in it. */
     uint8_t arbiters[CORE_NODES_MAX];
 };
 
@@ -105,8 +105,8 @@ struct core_event {
                                   a sign of a release */
         } acquire;
         struct {
-            uint64_t begun_us; /* the new owner's wait bound: it counts from then, and is not 0 */
-            uint64_t wait_us;
+            uint64_t begun_us;                /* the new owner's wait bound counts from then */
+            const struct core_config *config; /* as before, but for the wait bound, which is not 0 */
         } hand_off;
         struct {
             uint64_t lease_us; /* 0: as it is */

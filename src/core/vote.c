@@ -17,7 +17,7 @@ struct vote_tally vote_count(const struct core_lock *lock)
 {
     struct vote_tally tally = {0};
 
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
         bool peeking = node->follow_up == FOLLOW_UP_PEEK;
 

@@ -49,23 +49,23 @@ static uint64_t free_in_us(const struct core_node *node)
 static uint64_t quorum_free_in_us(const struct core_lock *lock)
 {
     uint64_t left[CORE_NODES_MAX];
-    uint32_t n = lock->config.n_nodes;
+    uint32_t n = lock->config->n_nodes;
 
     if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) {
         return validity_add(free_in_us(&lock->nodes[lock->attempt.arbiter]), AFTER_EXPIRY_US);
     }
     for (uint32_t i = 0; i < n; i++) left[i] = free_in_us(&lock->nodes[i]);
     /* The Qth smallest of n is the (n - Q + 1)th largest. */
-    return validity_add(validity_of_quorum(left, n, n - lock->config.quorum + 1), AFTER_EXPIRY_US);
+    return validity_add(validity_of_quorum(left, n, n - lock->config->quorum + 1), AFTER_EXPIRY_US);
 }
 
 static uint64_t quorum_srtt_us(const struct core_lock *lock)
 {
     uint64_t srtt_us[CORE_NODES_MAX];
-    uint32_t n = lock->config.n_nodes;
+    uint32_t n = lock->config->n_nodes;
 
     for (uint32_t i = 0; i < n; i++) srtt_us[i] = lock->nodes[i].srtt_us;
-    return validity_of_quorum(srtt_us, n, n - lock->config.quorum + 1);
+    return validity_of_quorum(srtt_us, n, n - lock->config->quorum + 1);
 }
 
 /* A client that only the arbiter named is waited for like a holder: if it fails, its release is published. */
@@ -123,8 +123,8 @@ static void watch_holder(struct core_lock *lock)
 {
     uint64_t holder_id = 0;
 
-    for (uint32_t i = 0; i < lock->config.n_nodes && holder_id == 0; i++) {
-        const struct core_node *node = &lock->nodes[lock->config.arbiters[i]];
+    for (uint32_t i = 0; i < lock->config->n_nodes && holder_id == 0; i++) {
+        const struct core_node *node = &lock->nodes[core_arbiter(lock, i)];
 
         if (node->doubt.odd_id == 0) holder_id = core_named_by(node);
     }
@@ -144,7 +144,7 @@ void wait_begin(struct core_lock *lock, uint64_t now_us, bool held)
         lock->wait.notice = NOTICE_TURN_DRAWN;
         lock->wait.woken_id = lock->wait.released_id;
     }
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) lock->nodes[i].notices.heard = false;
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].notices.heard = false;
 }
 
 void wait_behind(struct core_lock *lock, uint64_t now_us)
@@ -167,9 +167,9 @@ void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
  * trip. */
 static bool are_two(const struct core_lock *lock)
 {
-    if (lock->wait.waiters == 0 || lock->wait.waiters > 2 || 2 * lock->config.quorum != lock->config.n_nodes + 1)
+    if (lock->wait.waiters == 0 || lock->wait.waiters > 2 || 2 * lock->config->quorum != lock->config->n_nodes + 1)
         return false;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (lock->nodes[i].state != NODE_READY || !arbiter_fits(&lock->nodes[i])) return false;
     }
     return true;
@@ -203,7 +203,7 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
     uint32_t noticed = 0;
     bool arbiter;
 
-    assert(index < lock->config.n_nodes);
+    assert(index < lock->config->n_nodes);
     if (!core_is_acquiring(lock)) return WAIT_STAY;
     if (node->notices.own > 0) {
         node->notices.own--;
@@ -219,8 +219,8 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
     if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) noticed += lock->nodes[i].notices.heard;
-    if (arbiter || (noticed >= lock->config.quorum && !drawn)) return wake(lock, now_us);
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
+    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wake(lock, now_us);
     if (!drawn) take_turn(lock, validity_add(now_us, node->srtt_us + turn_us(lock)));
     return WAIT_STAY;
 }
@@ -230,17 +230,17 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     struct core_node *node = &lock->nodes[index];
     uint32_t listening = 0;
 
-    assert(index < lock->config.n_nodes);
+    assert(index < lock->config->n_nodes);
     if (!core_is_acquiring(lock)) return;
     node->notices.listening = true;
     node->notices.own = 0;
     /* Nothing was missed: no node was asked before the confirmation. */
     if (before_acquire || lock->acquire.attempts == 0) return;
     if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
-    for (uint32_t i = 0; i < lock->config.n_nodes; i++) listening += lock->nodes[i].notices.listening;
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) listening += lock->nodes[i].notices.listening;
     if (lock->phase != CORE_WAITING) return;
     /* The next holder releases on at least one of these nodes. */
-    if (index == arbiter_choose(lock) || listening == lock->config.n_nodes - lock->config.quorum + 1) {
+    if (index == arbiter_choose(lock) || listening == lock->config->n_nodes - lock->config->quorum + 1) {
         sooner(lock, validity_add(now_us, node->srtt_us));
     }
 }

@@ -78,9 +78,9 @@ static bool send_command(struct claim *claim, const struct core_command *command
                                    .n_keys = claim->keylist->n_keys,
                                    .owner = owner->text,
                                    .lease_ms = (uint32_t)(tag->lease_us / MS),
-                                   .fenced = claim->config.fencing,
+                                   .fenced = claim->terms->config.fencing,
                                    .fence = command->fence,
-                                   .fence_ttl_ms = claim->fence_ttl_ms,
+                                   .fence_ttl_ms = claim->terms->fence_ttl_ms,
                                    .explain = command->explain,
                                    .silent = command->silent,
                                    .if_deleted = command->if_deleted,
@@ -226,7 +226,7 @@ static uint64_t fence_floor(const struct claim *claim)
     uint64_t last = claim->all->last_fence;
     uint64_t wall_us;
 
-    if (!claim->config.fencing) return 0;
+    if (!claim->terms->config.fencing) return 0;
     wall_us = system->ops->wall_us(system);
     return wall_us > last ? wall_us : last + 1;
 }
@@ -288,7 +288,9 @@ int claims_start(struct claims *all, struct runtime *runtime)
 
 void claims_stop(struct claims *all)
 {
-    if (all->runtime != NULL) hashtable_clear(&all->owners, &all->runtime->alloc);
+    if (all->runtime == NULL) return;
+    hashtable_clear(&all->owners, &all->runtime->alloc);
+    hashtable_clear(&all->terms, &all->runtime->alloc);
 }
 
 /* ---- nodes ---- */
@@ -348,7 +350,7 @@ static void forget_other_holders(struct claim *claim, uint32_t index)
     const struct node_result *news = &claim->results[index];
 
     /* A lock that tries once asked all a moment ago. */
-    if (claim->config.wait_us == 0) return;
+    if (claim->terms->config.wait_us == 0) return;
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes && news->holder != NULL; i++) {
         struct node_result *result = &claim->results[i];
 
@@ -420,7 +422,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     (void)index;
     claim->in_flight--;
     if (!peeks && reply->outcome != OUTCOME_UNKNOWN) {
-        admission_update_rtt(&claim->all->admission, reply->latency_us, claim->config.node_timeout_us);
+        admission_update_rtt(&claim->all->admission, reply->latency_us, claim->terms->config.node_timeout_us);
     }
     if (tag->op == OP_RELEASE) {
         observe_release(claim, tag, reply);
@@ -433,8 +435,8 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
 
 /* ---- life ---- */
 
-struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock *handle,
-                        const struct core_config *config, struct named_owner *named, uint64_t fence_ttl_ms)
+struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
+                        struct named_owner *named)
 {
     struct runtime *runtime = all->runtime;
     uint32_t n_nodes = runtime->n_nodes;
@@ -454,9 +456,8 @@ struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quor
     claim->named = named;
     if (named != NULL) named->users++;
     claim->requester.reply = on_reply;
-    claim->config = *config;
-    core_init(claim->core, config);
-    claim->fence_ttl_ms = fence_ttl_ms;
+    claim->terms = terms_share(terms);
+    core_init(claim->core, &terms->config, keylist_first_arbiter(keylist));
     claim->node_changes = runtime->node_changes - 1;
     for (uint32_t i = 0; i < n_nodes; i++) claim->results[i].ttl_ms = -2;
     list_add(&all->all, &claim->in_all);
@@ -480,7 +481,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     status = step(claim, &event, NULL);
     if (status != 0) return status;
     claim->acquirer = acquirer;
-    if (claim->config.wait_us != 0) claim->keylist->asked = claim;
+    if (claim->terms->config.wait_us != 0) claim->keylist->asked = claim;
     claim_notify_subscribed(claim, true);
     return 0;
 }
@@ -552,6 +553,14 @@ void claim_abandon(struct claim *claim)
     (void)step(claim, &event, NULL);
 }
 
+void claim_agree(struct claim *claim, struct terms *terms)
+{
+    struct terms *before = claim->terms;
+
+    claim->terms = terms_share(terms);
+    terms_leave(&claim->all->terms, &claim->all->runtime->alloc, before);
+}
+
 void claim_let_go(struct claim *claim)
 {
     enum core_phase phase = core_phase_now(claim->core);
@@ -582,6 +591,7 @@ void claim_destroy(struct claim *claim)
     list_remove(&all->ready, &claim->in_ready);
     if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
     named_owner_leave(&all->owners, alloc, claim->named);
+    terms_leave(&all->terms, alloc, claim->terms);
     runtime_return_waker(all->runtime, &claim->waker);
     keylist_leave(claim->keylist);
     alloc_free(alloc, claim->core);

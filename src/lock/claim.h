@@ -11,6 +11,7 @@
 #include "core/core.h"
 #include "lock/admission.h"
 #include "lock/keylist.h"
+#include "lock/terms.h"
 
 #define CLAIM_OWNER_SIZE (OPTIONS_LABEL_MAX + 2 * CORE_TOKEN_SIZE + 1)
 
@@ -35,6 +36,7 @@ struct claims {
     struct list active;      /* want every change of a node */
     struct list lost, ready; /* callbacks are due: for a loss; for something else */
     struct hashtable owners;
+    struct hashtable terms;
     uint64_t last_fence; /* the latest token of any grant */
 };
 
@@ -84,8 +86,7 @@ struct claim {
     uint64_t logged_wait_us;   /* when waiting was last logged, and why */
     uint64_t logged_wait_reason;
     char owner[CLAIM_OWNER_SIZE];
-    struct core_config config;
-    uint64_t fence_ttl_ms;
+    struct terms *terms;
 
     struct core_lock *core;
     struct node_result results[];
@@ -96,13 +97,14 @@ struct claim {
 int claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
 /* claim_new - a claim for that handle; NULL: out of memory. */
-struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, const struct core_config *,
-                        struct named_owner *, uint64_t fence_ttl_ms);
+struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, struct terms *, struct named_owner *);
 /* claim_acquire - begins to ask for that handle, or, where it is behind others, to wait for a notice. promised: its
  * call has returned, so without random bytes it waits for them; else that is STATE. 0 or a status. claim_abandon: ends
  * that without a callback. */
 int claim_acquire(struct claim *, struct quorlock *, const struct core_acquire *, bool promised);
 void claim_abandon(struct claim *);
+/* claim_agree - its acquire goes on by the terms of another handle, to which it was handed off. */
+void claim_agree(struct claim *, struct terms *);
 /* claim_release - begins to release for the last handle that held it. 0 or a status. */
 int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);
 /* claim_remaining_ms - until another owner may hold the keys after a loss. */

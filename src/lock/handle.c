@@ -46,8 +46,7 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 
     part_from_busy(lock);
     if (lock->claim == NULL) {
-        lock->claim =
-            claim_new(&lock->all->claims, lock->keylist, lock, &lock->config, lock->named, lock->fence_ttl_ms);
+        lock->claim = claim_new(&lock->all->claims, lock->keylist, lock, lock->terms, lock->named);
     }
     if (lock->claim == NULL) return QUORLOCK_NOMEM;
     return claim_acquire(lock->claim, lock, &acquire, promised);
@@ -116,6 +115,7 @@ void handle_destroy(struct quorlock *lock)
     runtime_return_waker(all->runtime, &lock->waker);
     keylist_leave(lock->keylist);
     named_owner_leave(&all->claims.owners, alloc, lock->named);
+    terms_leave(&all->claims.terms, alloc, lock->terms);
     alloc_free(alloc, lock);
 }
 

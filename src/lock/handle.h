@@ -46,8 +46,7 @@ struct quorlock {
     const char *why; /* the reason, where it is not in the votes; else NULL */
     bool freed;      /* the handle is dead; its memory goes when nothing is owed to it */
     uint32_t pins;   /* callbacks of it on the stack */
-    uint64_t fence_ttl_ms;
-    struct core_config config;
+    struct terms *terms;
 };
 
 /* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */

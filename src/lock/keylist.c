@@ -117,22 +117,11 @@ void keylist_leave(struct keylist *keylist)
 
 /* The order differs from key to key, so that not all waiters ask the same node. By the first key alone: longer
  * lists that begin with it should meet there. */
-static uint64_t first_arbiter(const struct keylist *keylist)
+uint32_t keylist_first_arbiter(const struct keylist *keylist)
 {
-    return owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
-}
+    uint64_t hash = owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
 
-static uint8_t arbiter_at(const struct runtime *runtime, uint64_t place)
-{
-    return runtime->order[place % runtime->n_nodes];
-}
-
-void keylist_arbiters(const struct keylist *keylist, struct core_config *config)
-{
-    const struct runtime *runtime = keylist->all->runtime;
-    uint64_t first = first_arbiter(keylist);
-
-    for (uint32_t i = 0; i < runtime->n_nodes; i++) config->arbiters[i] = arbiter_at(runtime, first + i);
+    return (uint32_t)(hash % keylist->all->runtime->n_nodes);
 }
 
 /*
@@ -144,10 +133,10 @@ static uint32_t listen_nodes(const struct keylist *keylist)
 {
     const struct runtime *runtime = keylist->all->runtime;
     uint32_t n = runtime->n_nodes - runtime_quorum(runtime) + 1;
-    uint64_t first = first_arbiter(keylist);
+    uint32_t first = keylist_first_arbiter(keylist);
     uint32_t nodes = 0;
 
-    for (uint32_t i = 0; i < n; i++) nodes |= 1u << arbiter_at(runtime, first + i);
+    for (uint32_t i = 0; i < n; i++) nodes |= 1u << runtime->order[(first + i) % runtime->n_nodes];
     return nodes;
 }
 

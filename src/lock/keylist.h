@@ -47,8 +47,8 @@ struct named_owner {
  * it up. */
 struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys);
 void keylist_leave(struct keylist *);
-/* keylist_arbiters - fills in the order in which waiters for these keys ask the nodes. */
-void keylist_arbiters(const struct keylist *, struct core_config *);
+/* keylist_first_arbiter - the place, in the client's order of nodes, of the first that waiters for these keys ask. */
+uint32_t keylist_first_arbiter(const struct keylist *);
 /* keylist_listen - one more claim wants notices, or one less. */
 void keylist_listen(struct keylist *, bool wanted);
 /* keylist_count_listeners - a node reports the number of listeners to a release of ours. keylist_others_listen:

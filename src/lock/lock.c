@@ -90,7 +90,6 @@ static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, 
     }
     lock->keylist = join_keylist(all, keys, n_keys);
     if (lock->keylist == NULL) return -1;
-    keylist_arbiters(lock->keylist, &lock->config);
     if (runtime_reserve_waker(all->runtime, &lock->waker, queue_wait_expired) == 0) return 0;
     keylist_leave(lock->keylist);
     return -1;
@@ -111,9 +110,10 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     lock = alloc_zero(&runtime->alloc, sizeof(*lock));
     if (lock == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     lock->all = all;
-    lock->config = config;
-    lock->fence_ttl_ms = checked.fence_ttl_ms;
-    if (build(lock, keys, n_keys, checked.owner) != 0) {
+    memcpy(config.arbiters, runtime->order, sizeof(config.arbiters));
+    lock->terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms);
+    if (lock->terms == NULL || build(lock, keys, n_keys, checked.owner) != 0) {
+        terms_leave(&all->claims.terms, &runtime->alloc, lock->terms);
         named_owner_leave(&all->claims.owners, &runtime->alloc, lock->named);
         alloc_free(&runtime->alloc, lock);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);

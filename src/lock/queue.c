@@ -47,10 +47,11 @@ int queue_acquire(struct quorlock *lock)
     int status;
 
     /* A lock that tries once does not queue. */
-    if (lock->config.wait_us == 0) return handle_ask(lock, false, false, 0);
+    if (lock->terms->config.wait_us == 0) return handle_ask(lock, false, false, 0);
     list_add(&keylist->waiting, &lock->turn);
     if (first_of(keylist) != lock) {
-        runtime_wake_at(lock->all->runtime, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
+        runtime_wake_at(lock->all->runtime, &lock->waker,
+                        validity_add(lock->acquired.begun_us, lock->terms->config.wait_us));
         return 0;
     }
     status = begin(lock, false, 0);
@@ -101,10 +102,10 @@ void queue_leave(struct quorlock *lock)
 /* The nodes would be asked the same for both; only the wait bounds may differ. */
 static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 {
-    const struct core_config *one = &a->config;
-    const struct core_config *two = &b->config;
+    const struct core_config *one = &a->terms->config;
+    const struct core_config *two = &b->terms->config;
 
-    if (a->named != NULL || b->named != NULL || a->fence_ttl_ms != b->fence_ttl_ms) return false;
+    if (a->named != NULL || b->named != NULL || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
     return one->lease_us == two->lease_us && one->renew_us == two->renew_us && one->min_valid_us == two->min_valid_us &&
            one->lost_margin_us == two->lost_margin_us && one->max_hold_us == two->max_hold_us &&
            one->node_timeout_us == two->node_timeout_us && one->fencing == two->fencing;
@@ -122,8 +123,9 @@ bool queue_hand_off(struct quorlock *lock, int status)
         return false;
     }
     event.hand_off.begun_us = successor->acquired.begun_us;
-    event.hand_off.wait_us = successor->config.wait_us;
+    event.hand_off.config = &successor->terms->config;
     if (claim_step(claim, &event) != 0) return false;
+    claim_agree(claim, successor->terms);
     runtime_wake_at(successor->all->runtime, &successor->waker, UINT64_MAX);
     list_remove(&lock->keylist->waiting, &lock->turn);
     lock->claim = NULL;
@@ -138,7 +140,7 @@ uint64_t queue_due(struct claim *claim)
     struct quorlock *lock;
 
     while ((lock = claim->acquirer) != NULL && core_phase_now(claim->core) != CORE_GRANTED) {
-        uint64_t until_us = validity_add(lock->acquired.begun_us, lock->config.wait_us);
+        uint64_t until_us = validity_add(lock->acquired.begun_us, lock->terms->config.wait_us);
         uint64_t now_us = runtime_now_us(claim->all->runtime);
 
         if (now_us < until_us) return now_us;

@@ -41,7 +41,7 @@ static int check_terms(const struct quorlock *lock, const struct claim *claim, c
         *ret_why = "its owner has not released all that was lost";
         return QUORLOCK_LOST;
     }
-    if (lock->config.fencing && !claim->config.fencing) {
+    if (lock->terms->config.fencing && !claim->terms->config.fencing) {
         *ret_why = "its owner holds it without a fencing token: ask for one in the outermost acquire";
         return QUORLOCK_INVAL;
     }
@@ -52,8 +52,8 @@ static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64
 {
     uint64_t left_us = core_valid_us(claim->core, runtime_now_us(lock->all->runtime));
 
-    return left_us > 0 && left_us >= least_us && left_us >= lock->config.min_valid_us &&
-           lock->config.lease_us <= core_lease_us(claim->core);
+    return left_us > 0 && left_us >= least_us && left_us >= lock->terms->config.min_valid_us &&
+           lock->terms->config.lease_us <= core_lease_us(claim->core);
 }
 
 /* For all pending holds. A renewal that is under way may serve; else reentry_renewed begins another. */
@@ -63,7 +63,7 @@ static int renew(struct claim *claim)
     int status;
 
     LIST_EACH (struct quorlock, lock, &claim->pending_holds, turn) {
-        if (lock->config.lease_us > event.extend.lease_us) event.extend.lease_us = lock->config.lease_us;
+        if (lock->terms->config.lease_us > event.extend.lease_us) event.extend.lease_us = lock->terms->config.lease_us;
     }
     status = claim_step(claim, &event);
     if (status == QUORLOCK_STATE && core_phase_now(claim->core) == CORE_LOST) return QUORLOCK_LOST;
@@ -92,8 +92,9 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
     status = renew(claim);
     if (status != 0) {
         leave_pending(lock);
-    } else if (lock->config.wait_us != 0) {
-        runtime_wake_at(lock->all->runtime, &lock->waker, validity_add(lock->acquired.begun_us, lock->config.wait_us));
+    } else if (lock->terms->config.wait_us != 0) {
+        runtime_wake_at(lock->all->runtime, &lock->waker,
+                        validity_add(lock->acquired.begun_us, lock->terms->config.wait_us));
     }
     return status;
 }
@@ -125,7 +126,7 @@ static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 void reentry_renewed(struct claim *claim, int status)
 {
     LIST_WALK (struct quorlock, lock, &claim->pending_holds, turn) {
-        bool as_asked = lock->config.lease_us <= core_lease_us(claim->core);
+        bool as_asked = lock->terms->config.lease_us <= core_lease_us(claim->core);
 
         if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
             end_pending(lock, claim, QUORLOCK_OK);

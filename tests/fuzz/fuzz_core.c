@@ -46,6 +46,8 @@ struct world {
     size_t left;
     uint64_t now_us;
     struct core_config config;
+    struct core_config successors[2]; /* of the owners that it was handed to: the lock has one of them */
+    uint32_t handed, first_arbiter;
     struct core_lock *lock;
     struct model_node nodes[NODES_MAX];
     struct flying flying[FLYING_MAX];
@@ -113,10 +115,8 @@ static void choose_config(struct world *world)
     room_us = config->lease_us - allowance_us(config, config->lease_us);
     config->min_valid_us = (bits & 64) != 0 ? 0 : room_us / 2;
     config->renew_us = (bits & 128) != 0 ? config->lease_us / 3 : CORE_NEVER;
-    /* Rotated, as by the key's hash; or none named. */
-    for (uint32_t i = 0; bits % 16 != 9 && i < config->n_nodes; i++) {
-        config->arbiters[i] = (uint8_t)((i + bits % config->n_nodes) % config->n_nodes);
-    }
+    for (uint32_t i = 0; i < config->n_nodes; i++) config->arbiters[i] = (uint8_t)i;
+    world->first_arbiter = bits % config->n_nodes; /* by the key's hash */
 }
 
 static uint64_t quorum_end_us(const struct world *world)
@@ -281,9 +281,10 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     }
     if (status == 0 && event.type == CORE_EV_HAND_OFF) {
         CHECK(world->acquiring);
-        world->config.wait_us = event.hand_off.wait_us;
+        world->handed++;
+        world->config.wait_us = event.hand_off.config->wait_us;
         world->wait_until_us =
-            event.hand_off.wait_us == CORE_NEVER ? CORE_NEVER : event.hand_off.begun_us + event.hand_off.wait_us;
+            world->config.wait_us == CORE_NEVER ? CORE_NEVER : event.hand_off.begun_us + world->config.wait_us;
     }
     if (status == 0 && event.type == CORE_EV_EXTEND) world->extending = true;
     if (status == 0 && event.type == CORE_EV_RELEASE) {
@@ -500,11 +501,14 @@ static void hear_of_release(struct world *world, uint8_t what)
 /* The acquire goes on for a successor, which has a bound of its own. */
 static void inherit(struct world *world)
 {
-    struct core_event event = {.type = CORE_EV_HAND_OFF,
-                               .hand_off = {.begun_us = world->now_us - next_span_us(world) % START_US}};
+    struct core_config *successor = &world->successors[world->handed % 2];
+    struct core_event event = {
+        .type = CORE_EV_HAND_OFF,
+        .hand_off = {.begun_us = world->now_us - next_span_us(world) % START_US, .config = successor}};
     uint8_t byte = next_byte(world);
 
-    event.hand_off.wait_us = byte == 0 ? CORE_NEVER : byte * UINT64_C(5000);
+    *successor = world->config;
+    successor->wait_us = byte == 0 ? CORE_NEVER : byte * UINT64_C(5000);
     happen(world, event, NULL);
 }
 
@@ -642,7 +646,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     choose_config(world);
     world->lock = malloc(core_size(world->config.n_nodes));
     CHECK(world->lock != NULL);
-    core_init(world->lock, &world->config);
+    core_init(world->lock, &world->config, world->first_arbiter);
     for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].state = NODE_DOWN;
     while (world->left > 0) something_happens(world);
     settle(world);

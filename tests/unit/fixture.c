@@ -6,7 +6,7 @@
 
 struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
 {
-    return (struct core_config){
+    struct core_config config = {
         .n_nodes = n_nodes,
         .quorum = quorum,
         .lease_us = 3000 * MS,
@@ -17,6 +17,9 @@ struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
         .drift_ppm = 10000,
         .drift_fixed_us = 2 * MS,
     };
+
+    for (uint32_t i = 0; i < n_nodes; i++) config.arbiters[i] = (uint8_t)i;
+    return config;
 }
 
 static int step(struct fixture *f, struct core_event *event)
@@ -61,7 +64,7 @@ void fixture_open_config(struct fixture *f, const struct core_config *config)
     f->srtt_us = 500;
     f->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(f->lock);
-    core_init(f->lock, config);
+    core_init(f->lock, &f->config, 0);
     for (uint32_t i = 0; i < config->n_nodes; i++) fixture_node_state(f, i, NODE_READY);
 }
 
@@ -116,8 +119,10 @@ int fixture_acquire_since(struct fixture *f, uint64_t begun_us)
 
 int fixture_hand_off(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
 {
-    return step(f,
-                &(struct core_event){.type = CORE_EV_HAND_OFF, .hand_off = {.begun_us = begun_us, .wait_us = wait_us}});
+    f->successor = f->config;
+    f->successor.wait_us = wait_us;
+    return step(
+        f, &(struct core_event){.type = CORE_EV_HAND_OFF, .hand_off = {.begun_us = begun_us, .config = &f->successor}});
 }
 
 int fixture_acquire_after(struct fixture *f, uint32_t seen)

@@ -24,7 +24,7 @@ struct fixture_sent {
 
 struct fixture {
     struct core_lock *lock;
-    struct core_config config;
+    struct core_config config, successor;
     uint64_t now_us;
     uint64_t wall_us; /* what the wall clock shows with the next attempt */
     uint32_t generations[CORE_NODES_MAX];

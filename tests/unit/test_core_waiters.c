@@ -105,7 +105,7 @@ CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
 
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
-        core_init(f->lock, &f->config);
+        core_init(f->lock, &f->config, 0);
         f->srtt_us = 0;
         fixture_node_states(f, "rrr");
         f->randoms = (uint8_t)seed;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/terms.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+
+/* What is compared: all of it, but for the padding at the end. */
+#define CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
+
+_Static_assert(CONFIG_SIZE == 3 * sizeof(uint32_t) + 8 * sizeof(uint64_t) + sizeof(bool) + CORE_NODES_MAX,
+               "there is no padding between the members, which are compared byte by byte");
+
+struct terms *terms_join(struct hashtable *table, const struct alloc *alloc, const struct core_config *config,
+                         uint32_t fence_ttl_ms)
+{
+    uint64_t hash = hash_bytes(hash_bytes(HASH_START, config, CONFIG_SIZE), &fence_ttl_ms, sizeof(fence_ttl_ms));
+    struct terms *terms;
+
+    HASHTABLE_EACH_OF (struct terms, known, table, hash, entry) {
+        if (memcmp(&known->config, config, CONFIG_SIZE) != 0 || known->fence_ttl_ms != fence_ttl_ms) continue;
+        return terms_share(known);
+    }
+    if (hashtable_reserve(table, alloc) != 0) return NULL;
+    terms = alloc_zero(alloc, sizeof(*terms));
+    if (terms == NULL) return NULL;
+    terms->config = *config;
+    terms->fence_ttl_ms = fence_ttl_ms;
+    terms->entry.hash = hash;
+    terms->users = 1;
+    hashtable_add(table, &terms->entry);
+    return terms;
+}
+
+struct terms *terms_share(struct terms *terms)
+{
+    terms->users++;
+    return terms;
+}
+
+void terms_leave(struct hashtable *table, const struct alloc *alloc, struct terms *terms)
+{
+    if (terms == NULL || --terms->users > 0) return;
+    hashtable_remove(table, &terms->entry);
+    alloc_free(alloc, terms);
+}

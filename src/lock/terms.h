@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* terms.h - what a caller asks of a lock, but for its keys and owner: one struct for all locks with the same options */
+#pragma once
+
+#include "base/hashtable.h"
+#include "core/core.h"
+
+struct terms {
+    struct hashtable_entry entry;
+    uint32_t users; /* handles and claims */
+    uint32_t fence_ttl_ms;
+    struct core_config config;
+};
+
+/* terms_join - the struct of these terms, made if there is none; NULL: out of memory. terms_share: one more user.
+ * terms_leave: one less; NULL is fine. */
+struct terms *terms_join(struct hashtable *, const struct alloc *, const struct core_config *, uint32_t fence_ttl_ms);
+struct terms *terms_share(struct terms *);
+void terms_leave(struct hashtable *, const struct alloc *, struct terms *);
