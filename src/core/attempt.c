@@ -23,10 +23,11 @@
 #include "fence.h"
 #include "hold.h"
 #include "vote.h"
+#include "work.h"
 
 static uint64_t connect_until_us(const struct core_lock *lock)
 {
-    return validity_add(lock->attempt.begun_us, lock->config->node_timeout_us);
+    return validity_add(lock->work->attempt.begun_us, lock->config->node_timeout_us);
 }
 
 /*
@@ -36,11 +37,13 @@ static uint64_t connect_until_us(const struct core_lock *lock)
  */
 static uint32_t node_that_wakes(const struct core_lock *lock)
 {
-    struct vote_tally tally = vote_count(lock);
-    bool outage =
-        lock->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config->quorum;
+    struct vote_tally tally;
+    bool outage;
 
     if (lock->phase != CORE_ASKING) return DEBT_WAKES_ALL;
+    tally = vote_count(lock);
+    outage =
+        lock->work->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config->quorum;
     if (outage || arbiter_meets_holder(lock)) return lock->config->n_nodes;
     return arbiter_choose(lock);
 }
@@ -53,7 +56,7 @@ void attempt_release(struct core_lock *lock, struct step *step)
 static void fail(struct core_lock *lock, int status)
 {
     lock->phase = CORE_IDLE;
-    lock->wait.queued = WAIT_STAY;
+    lock->queued = WAIT_STAY;
     core_notify(lock, CORE_NOTIFY_ACQUIRED, status);
 }
 
@@ -65,8 +68,8 @@ void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 
 static void ask_rest(struct core_lock *lock, struct step *step)
 {
-    lock->attempt.stage = ATTEMPT_ASKS_ALL;
-    lock->belief.released_id = 0;
+    lock->work->attempt.stage = ATTEMPT_ASKS_ALL;
+    lock->work->belief.released_id = 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         uint32_t index = core_arbiter(lock, i);
         struct core_node *node = &lock->nodes[index];
@@ -82,22 +85,22 @@ static void ask_rest(struct core_lock *lock, struct step *step)
 
 static void begin(struct core_lock *lock, struct step *step, bool all)
 {
-    struct attempt *attempt = &lock->attempt;
+    struct attempt *attempt = &lock->work->attempt;
     uint32_t arbiter = all ? lock->config->n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
-    memcpy(attempt->token.bytes, step->random, CORE_TOKEN_SIZE);
+    memcpy(lock->id.token.bytes, step->random, CORE_TOKEN_SIZE);
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     lock->phase = CORE_ASKING;
     lock->acquire.attempts++;
-    attempt->number++;
+    lock->id.number++;
     attempt->begun_us = step->now_us;
     attempt->doubt = DOUBT_NONE;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
-    attempt->floor = lock->config->fencing ? core_larger(step->wall_us, lock->fence + 1) : 0;
-    lock->wait.queued = WAIT_STAY;
-    lock->wait.notice = NOTICE_NONE;
-    lock->wait.woken_id = lock->wait.released_id;
+    attempt->floor = lock->config->fencing ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
+    lock->queued = WAIT_STAY;
+    lock->work->wait.notice = NOTICE_NONE;
+    lock->work->wait.woken_id = lock->work->wait.released_id;
     lock->hold.round = 0;
     vote_clear(lock);
     if (arbiter < lock->config->n_nodes) {
@@ -112,7 +115,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
 
 static void doom(struct core_lock *lock, struct step *step)
 {
-    lock->attempt.stage = ATTEMPT_DOOMED;
+    lock->work->attempt.stage = ATTEMPT_DOOMED;
     attempt_release(lock, step);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (lock->nodes[i].vote == CORE_VOTE_OTHER) vote_peek(lock, step, i);
@@ -155,13 +158,13 @@ static uint64_t settle_until_us(const struct core_lock *lock)
 static uint64_t goes_on_until_us(const struct core_lock *lock)
 {
     if (lock->config->wait_us != 0) return lock->acquire.until_us;
-    if (lock->wait.queued == WAIT_STAY || lock->acquire.attempts == 0) return CORE_NEVER;
+    if (lock->queued == WAIT_STAY || lock->acquire.attempts == 0) return CORE_NEVER;
     return validity_add(settle_until_us(lock), lock->config->node_timeout_us / 2);
 }
 
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
-    if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
+    if (status != CORE_HELD_BY_OTHER || lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
     return !arbiter_meets_holder(lock) && now_us < settle_until_us(lock);
 }
 
@@ -174,7 +177,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
     }
     wait_begin(lock, step->now_us, held);
     if (lock->config->wait_us == 0) {
-        lock->wait.retry_at_us = core_smaller(lock->wait.retry_at_us, settle_until_us(lock));
+        lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, settle_until_us(lock));
     }
 }
 
@@ -205,8 +208,8 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
 /* Until when a vote that is to come is waited for, where another client is in the way. */
 static uint64_t late_at(const struct core_lock *lock, const struct core_node *node)
 {
-    if (vote_may_still_connect(node)) return arbiter_timeout(node, lock->attempt.begun_us);
-    return node->doubt.overdue ? 0 : arbiter_timeout(node, node->asked_us);
+    if (vote_may_still_connect(node)) return arbiter_timeout(node, lock->work->attempt.begun_us);
+    return node->doubt.overdue ? 0 : arbiter_timeout(node, node->asked->at_us);
 }
 
 /* From when on a quorum is out of reach without votes that are late; never where no client is in the way. */
@@ -244,7 +247,7 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
  */
 static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
-    struct core_node *node = &lock->nodes[lock->attempt.arbiter];
+    struct core_node *node = &lock->nodes[lock->work->attempt.arbiter];
     uint32_t ready = 0;
 
     if (node->vote == CORE_VOTE_OTHER) {
@@ -259,7 +262,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         }
     }
     if (node->vote == CORE_VOTE_PENDING) {
-        if (step->now_us < lock->attempt.rest_at_us) return false;
+        if (step->now_us < lock->work->attempt.rest_at_us) return false;
         node->doubt.overdue = true;
     }
     ask_rest(lock, step);
@@ -268,7 +271,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
 
 static void judge(struct core_lock *lock, struct step *step)
 {
-    struct attempt *attempt = &lock->attempt;
+    struct attempt *attempt = &lock->work->attempt;
     uint32_t quorum = lock->config->quorum;
     struct vote_tally tally;
     bool voted;
@@ -297,23 +300,23 @@ static void judge(struct core_lock *lock, struct step *step)
 void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
 {
     if (verdict == WAIT_STAY) return;
-    if (!step->no_attempt && step->random != NULL && lock->wait.queued == WAIT_STAY) {
+    if (!step->no_attempt && step->random != NULL && lock->queued == WAIT_STAY && work_begin(lock, step)) {
         begin(lock, step, verdict == WAIT_TRY_ALL);
         judge(lock, step);
     } else {
         /* Its turn comes in the order in which the attempts of all locks were wanted. */
-        if (lock->wait.queued != WAIT_TRY_ALL) lock->wait.queued = verdict;
+        if (lock->queued != WAIT_TRY_ALL) lock->queued = verdict;
         lock->phase = CORE_WAITING;
-        lock->wait.retry_at_us = CORE_NEVER;
+        if (lock->work != NULL) lock->work->wait.retry_at_us = CORE_NEVER;
     }
 }
 
 void attempt_on_room(struct core_lock *lock, struct step *step)
 {
-    enum wait_verdict queued = lock->wait.queued;
+    enum wait_verdict queued = lock->queued;
 
-    if (step->random == NULL) return;
-    lock->wait.queued = WAIT_STAY;
+    if (step->random == NULL || (lock->queued != WAIT_STAY && !work_begin(lock, step))) return;
+    lock->queued = WAIT_STAY;
     attempt_try(lock, step, queued);
 }
 
@@ -323,16 +326,18 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
 
     lock->acquire = (struct acquire){.until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
     lock->lease_us = lock->config->lease_us;
-    lock->wait.queued = WAIT_STAY;
-    lock->wait.polls = lock->wait.splits = 0;
-    lock->wait.released_id = lock->wait.polled_id = 0;
+    lock->queued = WAIT_STAY;
+    if (lock->work != NULL) {
+        lock->work->wait.polls = lock->work->wait.splits = 0;
+        lock->work->wait.released_id = lock->work->wait.polled_id = 0;
+    }
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        node->holder.id = 0;
+        if (node->asked != NULL) node->asked->holder.id = 0;
         node->vote = node->last_vote = CORE_VOTE_NONE;
         memset(&node->notices, 0, sizeof(node->notices));
     }
-    if (acquire->behind && lock->config->wait_us != 0) {
+    if (acquire->behind && lock->config->wait_us != 0 && work_begin(lock, step)) {
         wait_behind(lock, step->now_us);
     } else {
         attempt_try(lock, step, WAIT_TRY_ALL);
@@ -358,9 +363,10 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         attempt_give_up(lock, step, status);
         return;
     }
-    if (lock->phase == CORE_WAITING && step->now_us >= lock->wait.retry_at_us)
+    if (lock->work == NULL) return;
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->work->wait.retry_at_us)
         attempt_try(lock, step, WAIT_TRY_ARBITER);
-    if (lock->attempt.stage != ATTEMPT_ASKS_ARBITER) give_up_connecting(lock, step->now_us);
+    if (lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER) give_up_connecting(lock, step->now_us);
     judge(lock, step);
 }
 
@@ -368,8 +374,9 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
  * that is held can do without the vote: many of them at once would fill the node's queue. */
 static bool still_asks(const struct core_lock *lock, const struct step *step)
 {
-    if (lock->phase == CORE_ASKING) return lock->attempt.stage == ATTEMPT_ASKS_ALL;
-    return (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) && lock->hold.round == 0 && !step->no_attempt;
+    if (lock->phase == CORE_ASKING) return lock->work->attempt.stage == ATTEMPT_ASKS_ALL;
+    if (lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) return false;
+    return lock->hold.round == 0 && lock->work != NULL && !step->no_attempt;
 }
 
 void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
@@ -380,14 +387,14 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     if (node->state == NODE_READY && node->vote == CORE_VOTE_NONE) {
         if (still_asks(lock, step)) {
             vote_ask(lock, step, index);
-        } else if (asking && lock->attempt.stage == ATTEMPT_DOOMED) {
+        } else if (asking && lock->work->attempt.stage == ATTEMPT_DOOMED) {
             vote_ask_holder(lock, step, index);
         }
     }
     if (asking) {
         /* A node that the arbiter's answer keeps from being asked has not failed to vote: it may come back. */
         if (node->state != NODE_READY && node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
-            lock->attempt.stage != ATTEMPT_ASKS_ARBITER) {
+            lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER) {
             core_vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) vote_connection_ended(node);
@@ -413,7 +420,7 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
 
     if (lock->phase != CORE_ASKING || node->vote != CORE_VOTE_YES || node->key.sent_us >= before_us) return;
     core_vote_failed(node, FAULT_CLASS_TEMPORARY);
-    node->follow_up = FOLLOW_UP_NONE;
+    node->asked->follow_up = FOLLOW_UP_NONE;
     judge(lock, step);
 }
 
@@ -427,7 +434,7 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
 {
     uint64_t ends_us = CORE_NEVER;
 
-    if (lock->attempt.stage != ATTEMPT_DOOMED) {
+    if (lock->work->attempt.stage != ATTEMPT_DOOMED) {
         struct vote_tally tally = vote_count(lock);
 
         ends_us = hopeless_at(lock, &tally);
@@ -442,10 +449,13 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
 
 uint64_t attempt_deadline(const struct core_lock *lock)
 {
-    uint64_t deadline_us = lock->wait.retry_at_us;
+    uint64_t deadline_us;
 
+    if (lock->work == NULL) return goes_on_until_us(lock);
+    deadline_us = lock->work->wait.retry_at_us;
     if (lock->phase == CORE_ASKING) {
-        deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.rest_at_us : timeouts_end_us(lock);
+        deadline_us =
+            lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->work->attempt.rest_at_us : timeouts_end_us(lock);
     }
     return core_smaller(deadline_us, goes_on_until_us(lock));
 }

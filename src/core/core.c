@@ -8,6 +8,7 @@
 #include "attempt.h"
 #include "debt.h"
 #include "hold.h"
+#include "work.h"
 
 #define SRTT_MAX_US  1000000u
 #define SRTT_STEP_US 1000u
@@ -17,6 +18,11 @@ size_t core_size(uint32_t n_nodes)
     return sizeof(struct core_lock) + n_nodes * sizeof(struct core_node);
 }
 
+size_t core_work_size(uint32_t n_nodes)
+{
+    return sizeof(struct core_work) + n_nodes * sizeof(struct core_asked);
+}
+
 void core_init(struct core_lock *lock, const struct core_config *config, uint32_t first_arbiter)
 {
     assert(config->n_nodes >= 1 && config->n_nodes <= CORE_NODES_MAX);
@@ -24,14 +30,23 @@ void core_init(struct core_lock *lock, const struct core_config *config, uint32_
     assert(config->lease_us > 0 && config->lease_us < CORE_TIME_MAX_US);
     memset(lock, 0, core_size(config->n_nodes));
     lock->config = config;
-    lock->first_arbiter = first_arbiter;
+    lock->first_arbiter = (uint8_t)first_arbiter;
     lock->lease_us = config->lease_us;
-    lock->wait.retry_at_us = lock->hold.renew_at_us = CORE_NEVER;
+    lock->hold.renew_at_us = CORE_NEVER;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         lock->nodes[i].state = NODE_DOWN;
         lock->nodes[i].down_fault = FAULT_CLASS_TEMPORARY;
-        lock->nodes[i].holder.ttl_us = -2;
     }
+}
+
+bool core_has_work(const struct core_lock *lock)
+{
+    return lock->work != NULL;
+}
+
+void *core_end_work(struct core_lock *lock, bool always)
+{
+    return lock->work == NULL || (!always && work_is_needed(lock)) ? NULL : work_end(lock);
 }
 
 /* An acquire or an extend is in flight, or its completion is pending. */
@@ -87,12 +102,12 @@ static int start_release(struct core_lock *lock, struct step *step)
     if (is_busy(lock)) return CORE_BUSY;
     if (lock->release.attempt != 0 || core_is_pending(lock, CORE_NOTIFY_RELEASED)) return CORE_BUSY;
     if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return CORE_STATE;
-    lock->release = (struct release){.attempt = lock->attempt.number,
+    lock->release = (struct release){.attempt = lock->id.number,
                                      .until_us = validity_add(step->now_us, lock->config->node_timeout_us),
                                      .expired = lock->phase == CORE_LOST};
     lock->phase = CORE_IDLE;
     lock->hold.round_waits = false;
-    lock->pending.kinds &= ~(1u << CORE_NOTIFY_LOST);
+    core_forget(lock, CORE_NOTIFY_LOST);
     attempt_release(lock, step);
     debt_judge_release(lock, step->now_us);
     return 0;
@@ -123,7 +138,7 @@ static bool still_good(const struct core_lock *lock, uint64_t now_us)
 static bool take(struct core_lock *lock, enum core_notify kind, struct core_completion *ret)
 {
     if (!core_is_pending(lock, kind)) return false;
-    lock->pending.kinds &= ~(1u << kind);
+    core_forget(lock, kind);
     *ret = (struct core_completion){.kind = kind, .status = lock->pending.status[kind]};
     if (kind == CORE_NOTIFY_LOST) ret->loss = lock->hold.loss;
     if (kind == CORE_NOTIFY_RELEASED) ret->expired = lock->release.expired;
@@ -154,7 +169,8 @@ static void on_node_state(struct core_lock *lock, struct step *step, const struc
     node->state = change->state;
     node->generation = core_can_talk(node) ? change->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
-    node->down_fault = change->fault == FAULT_CLASS_NONE ? FAULT_CLASS_TEMPORARY : change->fault;
+    node->down_fault = change->fault;
+    if (change->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
     if (change->srtt_us != 0) node->srtt_us = change->srtt_us;
     node->doubt.overdue = node->doubt.unfit = false;
     debt_pay(lock, step, change->index);
@@ -168,7 +184,7 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
 {
     const struct core_node *node = &lock->nodes[reply->tag.node];
 
-    if (reply->tag.attempt != lock->attempt.number) return false;
+    if (reply->tag.attempt != lock->id.number) return false;
     return reply->outcome == OUTCOME_UNKNOWN || reply->outcome == OUTCOME_UNSENT ||
            (core_can_talk(node) && reply->generation == node->generation);
 }
@@ -254,6 +270,7 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
                         .wall_us = event->wall_us,
                         .no_attempt = event->no_attempt,
                         .no_round = event->no_round,
+                        .work = event->work,
                         .update = update};
     int status;
 
@@ -290,14 +307,14 @@ bool core_may_acquire(const struct core_lock *lock)
 
 enum core_wants core_wants(const struct core_lock *lock)
 {
-    if (lock->wait.queued != WAIT_STAY) return CORE_WANTS_ATTEMPT;
+    if (lock->queued != WAIT_STAY) return CORE_WANTS_ATTEMPT;
     return lock->hold.round_waits ? CORE_WANTS_ROUND : CORE_WANTS_NOTHING;
 }
 
 bool core_listens(const struct core_lock *lock)
 {
     /* The first attempt waits for room: there is no holder yet whose release could be waited for. */
-    if (lock->wait.queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
+    if (lock->queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }
     if (lock->config->wait_us == 0) return false;
@@ -360,7 +377,7 @@ uint64_t core_lost_at(const struct core_lock *lock)
 
 uint64_t core_fence(const struct core_lock *lock)
 {
-    return is_granted(lock) ? lock->fence : 0;
+    return is_granted(lock) ? lock->id.fence : 0;
 }
 
 uint64_t core_lease_us(const struct core_lock *lock)
@@ -381,15 +398,15 @@ uint32_t core_counted(const struct core_lock *lock)
     uint32_t counted = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        counted +=
-            !node->key.gone && node->key.valid_until_us != 0 && node->key.valid_until_us >= lock->hold.validity_us;
+        counted += !node->owes && !node->key.gone && node->key.valid_until_us != 0 &&
+                   node->key.valid_until_us >= lock->hold.validity_us;
     }
     return counted;
 }
 
 uint64_t core_attempt(const struct core_lock *lock)
 {
-    return lock->attempt.number;
+    return lock->id.number;
 }
 
 uint32_t core_rounds(const struct core_lock *lock)
@@ -399,7 +416,7 @@ uint32_t core_rounds(const struct core_lock *lock)
 
 const struct core_token *core_token_now(const struct core_lock *lock)
 {
-    return &lock->attempt.token;
+    return &lock->id.token;
 }
 
 bool core_quiet(const struct core_lock *lock)
@@ -412,8 +429,5 @@ bool core_quiet(const struct core_lock *lock)
 
 uint32_t core_debts(const struct core_lock *lock, uint32_t node)
 {
-    uint32_t owed = 0;
-
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) owed += lock->nodes[node].debts[k].state != DEBT_NONE;
-    return owed;
+    return debt_count(&lock->nodes[node]);
 }

@@ -20,26 +20,66 @@ static bool ended(const struct debt *debt, uint64_t now_us)
     return debt->state == DEBT_NONE || debt->until_us <= now_us;
 }
 
+/* Debts are in the lock's core_work; without, the node has room for the debt of the latest attempt. */
+static uint32_t places_of(const struct core_node *node)
+{
+    return node->asked != NULL ? CORE_DEBTS_MAX : node->owes;
+}
+
+static const struct debt *look(const struct core_node *node)
+{
+    return node->asked != NULL ? node->asked->debts : &node->debt;
+}
+
+static struct debt *debts_of(struct core_node *node)
+{
+    return node->asked != NULL ? node->asked->debts : &node->debt;
+}
+
+static const struct attempt_id *id_of(const struct core_lock *lock, const struct core_node *node,
+                                      const struct debt *debt)
+{
+    return node->asked != NULL ? &node->asked->debt_ids[debt - node->asked->debts] : &lock->id;
+}
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none */
+#define EACH_DEBT(debt, node)                                                                                          \
+    for (struct debt *debt = debts_of(node), *debt##_end = (debt) + places_of(node); (debt) < debt##_end; (debt)++)
+#define LOOK_AT_EACH_DEBT(debt, node)                                                                                  \
+    for (const struct debt *debt = look(node), *debt##_end = (debt) + places_of(node); (debt) < debt##_end; (debt)++)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
 /* Most of the time no node owes anything: its debts need not be looked at then. */
 static bool may_owe(const struct core_lock *lock, uint32_t index)
 {
     return (lock->owing & 1u << index) != 0;
 }
 
-static void forget_paid(struct core_lock *lock, uint32_t index)
+uint32_t debt_count(const struct core_node *node)
 {
-    const struct core_node *node = &lock->nodes[index];
+    uint32_t owed = 0;
 
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        if (node->debts[k].state != DEBT_NONE) return;
-    }
-    lock->owing &= ~(1u << index);
+    LOOK_AT_EACH_DEBT(debt, node) owed += debt->state != DEBT_NONE;
+    return owed;
 }
 
+static void forget_paid(struct core_lock *lock, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (debt_count(node) > 0) return;
+    lock->owing &= ~(1u << index);
+    if (node->owes) node->key = (struct core_key){0};
+    node->owes = false;
+}
+
+/* Without core_work the key's place is free for the debt as soon as there is one. */
 static struct debt *free_debt(struct core_node *node, uint64_t now_us)
 {
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        if (ended(&node->debts[k], now_us)) return &node->debts[k];
+    if (node->asked == NULL) return node->owes ? NULL : &node->debt;
+    EACH_DEBT(debt, node)
+    {
+        if (ended(debt, now_us)) return debt;
     }
     return NULL;
 }
@@ -52,19 +92,20 @@ bool debt_has_room(struct core_node *node, uint64_t now_us)
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt, bool use_eval)
 {
     struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0, use_eval);
+    const struct attempt_id *id = id_of(lock, &lock->nodes[node], debt);
 
     debt->sent_generation = lock->nodes[node].generation;
-    if (debt->state == DEBT_UNSENT && debt->attempt == lock->release.attempt) {
+    if (debt->state == DEBT_UNSENT && id->number == lock->release.attempt) {
         lock->release.until_us = validity_add(step->now_us, lock->config->node_timeout_us);
         lock->release.looked_us = 0;
     }
     debt->state = DEBT_OWED;
     debt->again_at_us = CORE_NEVER;
-    command->fence = debt->fence;
+    command->fence = id->fence;
     command->silent = debt->silent;
     command->if_deleted = debt->if_deleted;
-    command->tag.attempt = debt->attempt;
-    command->token = debt->token;
+    command->tag.attempt = id->number;
+    command->token = id->token;
     /* No deadline: however late the node answers, we want to know that the key is gone. */
     command->timeout_us = 0;
 }
@@ -80,15 +121,22 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
     bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
     struct core_node *node = &lock->nodes[index];
     struct debt *debt = free_debt(node, step->now_us);
+    uint64_t until_us = may_be_there_until(node, step->now_us, lock->lease_us);
 
     /* A node is asked only where there is room for its debt (debt_has_room). */
     assert(debt != NULL);
+    if (node->asked != NULL) {
+        struct attempt_id *id = &node->asked->debt_ids[debt - node->asked->debts];
+
+        *id = lock->id;
+        /* An attempt that was never granted has no token to leave behind. */
+        if (lock->phase == CORE_ASKING) id->fence = 0;
+        node->key.until_us = 0;
+    } else {
+        node->owes = true;
+    }
     *debt = (struct debt){.state = DEBT_OWED,
-                          .token = lock->attempt.token,
-                          .attempt = lock->attempt.number,
-                          /* An attempt that was never granted has no token to leave behind. */
-                          .fence = lock->phase == CORE_ASKING ? 0 : lock->fence,
-                          .until_us = may_be_there_until(node, step->now_us, lock->lease_us),
+                          .until_us = until_us,
                           .silent = silent,
                           .if_deleted = wakes != DEBT_WAKES_ALL,
                           .again_at_us = CORE_NEVER};
@@ -108,9 +156,7 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
         uint32_t index = core_arbiter(lock, i);
         struct core_node *node = &lock->nodes[index];
 
-        if (node->key.until_us == 0) continue;
-        owe(lock, step, index, wakes);
-        node->key.until_us = 0;
+        if (!node->owes && node->key.until_us != 0) owe(lock, step, index, wakes);
     }
 }
 
@@ -119,7 +165,8 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     if (!core_can_talk(node) || !may_owe(lock, index)) return;
-    for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
+    EACH_DEBT(debt, node)
+    {
         if (ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
         /* It is unknown whether a release on an ended connection was executed. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
@@ -133,8 +180,10 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     assert(index < lock->config->n_nodes);
-    for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX && core_can_talk(node); debt++) {
-        if (debt->state == DEBT_UNSENT && !ended(debt, step->now_us)) send_release(lock, step, index, debt, false);
+    EACH_DEBT(debt, node)
+    {
+        if (!core_can_talk(node) || debt->state != DEBT_UNSENT || ended(debt, step->now_us)) continue;
+        send_release(lock, step, index, debt, false);
     }
     debt_judge_release(lock, step->now_us);
 }
@@ -153,18 +202,20 @@ static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
 }
 
 /* Our key was not there. Unless an earlier try deleted it, the hold had ended before. */
-static void absent(struct core_lock *lock, struct debt *debt)
+static void absent(struct core_lock *lock, struct debt *debt, const struct attempt_id *id)
 {
     debt->state = DEBT_NONE;
-    if (debt->attempt == lock->release.attempt && !debt->unclear) lock->release.absent++;
+    if (id->number == lock->release.attempt && !debt->unclear) lock->release.absent++;
 }
 
 static void answered(struct core_lock *lock, struct step *step, const struct core_reply *reply, struct debt *debt)
 {
+    const struct attempt_id *id = id_of(lock, &lock->nodes[reply->tag.node], debt);
+
     switch (reply->outcome) {
     case OUTCOME_YES: debt->state = DEBT_NONE; break;
     case OUTCOME_OTHER:
-    case OUTCOME_MISSING: absent(lock, debt); break;
+    case OUTCOME_MISSING: absent(lock, debt, id); break;
     case OUTCOME_NOSCRIPT: send_release(lock, step, reply->tag.node, debt, true); return;
     case OUTCOME_UNKNOWN:
         debt->unclear = true;
@@ -176,7 +227,7 @@ static void answered(struct core_lock *lock, struct step *step, const struct cor
         break;
     case OUTCOME_ERROR:
         if (reply->fault == FAULT_CLASS_FOREIGN) {
-            absent(lock, debt); /* a value of another type is there, not our key */
+            absent(lock, debt, id); /* a value of another type is there, not our key */
         } else if (reply->fault == FAULT_CLASS_TEMPORARY) {
             failed(lock, step, debt);
         } else {
@@ -191,8 +242,9 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
-        if (debt->state == DEBT_NONE || debt->attempt != reply->tag.attempt) continue;
+    EACH_DEBT(debt, node)
+    {
+        if (debt->state == DEBT_NONE || id_of(lock, node, debt)->number != reply->tag.attempt) continue;
         if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
         answered(lock, step, reply, debt);
     }
@@ -212,7 +264,8 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
         struct core_node *node = &lock->nodes[i];
 
         if (!may_owe(lock, i)) continue;
-        for (struct debt *debt = node->debts; debt < node->debts + CORE_DEBTS_MAX; debt++) {
+        EACH_DEBT(debt, node)
+        {
             if (ended(debt, step->now_us)) {
                 drop_echo(node, debt);
                 debt->state = DEBT_NONE;
@@ -230,7 +283,8 @@ uint64_t debt_deadline(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes && lock->owing >> i != 0; i++) {
         if (!may_owe(lock, i)) continue;
-        for (const struct debt *debt = lock->nodes[i].debts; debt < lock->nodes[i].debts + CORE_DEBTS_MAX; debt++) {
+        LOOK_AT_EACH_DEBT(debt, &lock->nodes[i])
+        {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
             if (is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
         }
@@ -240,17 +294,19 @@ uint64_t debt_deadline(const struct core_lock *lock)
 
 bool debt_waits(const struct core_node *node)
 {
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        if (node->debts[k].state == DEBT_UNSENT) return true;
+    LOOK_AT_EACH_DEBT(debt, node)
+    {
+        if (debt->state == DEBT_UNSENT) return true;
     }
     return false;
 }
 
 /* The debt of that attempt that the node still owes; NULL where it owes none. */
-static const struct debt *owes(const struct core_node *node, uint64_t attempt)
+static const struct debt *owes(const struct core_lock *lock, const struct core_node *node, uint64_t attempt)
 {
-    for (uint32_t k = 0; k < CORE_DEBTS_MAX; k++) {
-        if (node->debts[k].state != DEBT_NONE && node->debts[k].attempt == attempt) return &node->debts[k];
+    LOOK_AT_EACH_DEBT(debt, node)
+    {
+        if (debt->state != DEBT_NONE && id_of(lock, node, debt)->number == attempt) return debt;
     }
     return NULL;
 }
@@ -267,7 +323,7 @@ static struct release_tally count_release(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
-        const struct debt *debt = may_owe(lock, i) ? owes(node, lock->release.attempt) : NULL;
+        const struct debt *debt = may_owe(lock, i) ? owes(lock, node, lock->release.attempt) : NULL;
 
         if (debt == NULL) {
             tally.clear++;

@@ -14,6 +14,8 @@ void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
 bool debt_has_room(struct core_node *, uint64_t now_us);
 /* debt_waits - a release could not be queued for the node: nothing new is asked of it before. */
 bool debt_waits(const struct core_node *);
+/* debt_count - of this node. */
+uint32_t debt_count(const struct core_node *);
 /* debt_pay - the node's state changed: what it owes is sent on a connection that has not seen it. */
 void debt_pay(struct core_lock *, struct step *, uint32_t node);
 /* debt_on_room - sends what could not be queued before. */

@@ -19,7 +19,7 @@ static uint64_t largest_shown(const struct core_lock *lock)
     uint64_t largest = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->vote == CORE_VOTE_YES && node->fence > largest) largest = node->fence;
+        if (node->vote == CORE_VOTE_YES && node->asked->fence > largest) largest = node->asked->fence;
     }
     return largest;
 }
@@ -29,14 +29,14 @@ void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool
     struct core_command *command = core_send(lock, step, index, OP_RAISE, lock->lease_us, use_eval);
 
     command->fence = largest_shown(lock);
-    lock->nodes[index].follow_up = FOLLOW_UP_RAISE;
+    lock->nodes[index].asked->follow_up = FOLLOW_UP_RAISE;
 }
 
 /* A node that shows less and is out of reach cannot be raised: its yes does not count any more. */
 static void drop_unreachable(struct core_lock *lock, uint64_t token)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->vote != CORE_VOTE_YES || node->fence == token || core_can_talk(node)) continue;
+        if (node->vote != CORE_VOTE_YES || node->asked->fence == token || core_can_talk(node)) continue;
         core_vote_failed(node, node->down_fault);
         node->key.valid_until_us = 0;
     }
@@ -51,21 +51,21 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     drop_unreachable(lock, token);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote != CORE_VOTE_YES) continue;
-        if (node->fence == token) {
+        if (node->asked->fence == token) {
             agreed++;
         } else {
             behind++;
         }
     }
     if (agreed >= lock->config->quorum) {
-        lock->fence = token;
+        lock->id.fence = token;
         return FENCE_AGREED;
     }
     if (agreed + behind + pending < lock->config->quorum) return FENCE_HOPELESS;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
 
-        if (node->vote == CORE_VOTE_YES && node->fence != token && node->follow_up != FOLLOW_UP_RAISE) {
+        if (node->vote == CORE_VOTE_YES && node->asked->fence != token && node->asked->follow_up != FOLLOW_UP_RAISE) {
             fence_raise(lock, step, i, false);
         }
     }

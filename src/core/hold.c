@@ -76,7 +76,7 @@ void hold_grant(struct core_lock *lock, uint64_t now_us)
                                .validity_us = present_validity_us(lock, now_us),
                                .margin_us = margin_us(lock),
                                .whole = true};
-    lock->hold.renew_at_us = renewal_after(lock, lock->attempt.begun_us);
+    lock->hold.renew_at_us = renewal_after(lock, lock->work->attempt.begun_us);
 }
 
 static void end_extend(struct core_lock *lock, int status)
@@ -275,8 +275,6 @@ static void on_absent(struct core_lock *lock, const struct core_reply *reply)
     if (reply->tag.round <= node->key.repair_round) return;
     node->key.gone = true;
     node->key.valid_until_us = 0;
-    node->holder.id = reply->holder_id;
-    node->holder.ttl_us = reply->ttl_us;
     if (reply->tag.round == lock->hold.round) {
         node->vote = reply->outcome == OUTCOME_MISSING ? CORE_VOTE_MISSING : CORE_VOTE_OTHER;
     }
@@ -325,8 +323,11 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
 /* A node whose clock steps ends our key there early; its next yes counts again, and is asked for at once. */
 void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
 {
-    lock->nodes[index].key.stepped_us = step->now_us;
-    if (lock->nodes[index].key.sent_us < before_us) lock->nodes[index].key.valid_until_us = 0;
+    struct core_key *key = &lock->nodes[index].key;
+
+    if (lock->nodes[index].owes) return;
+    key->stepped_us = step->now_us;
+    if (key->sent_us < before_us) key->valid_until_us = 0;
     if (lock->phase == CORE_GRANTED) {
         lock->hold.validity_us = present_validity_us(lock, step->now_us);
     } else if (lock->phase == CORE_HELD && stood_still(lock, step->now_us)) {

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* state.h - what a core_lock is made of */
+/*
+ * state.h - what a core_lock is made of
+ *
+ * struct core_lock with a core_node for each node is there as long as the lock: what a lock is that rests, held or
+ * idle, and what it takes to renew, lose and release it. So none of these needs memory. Struct core_work is there only
+ * from an attempt's begin until it is over: granted, with all votes in, or failed, and until the releases are answered
+ * that were made meanwhile.
+ */
 #pragma once
 
 #include <assert.h>
@@ -14,6 +21,7 @@ struct step {
     const unsigned char *random; /* may be NULL where no attempt can begin */
     uint64_t wall_us;
     bool no_attempt, no_round; /* as in struct core_event */
+    void *work;                /* likewise */
     struct core_update *update;
 };
 
@@ -24,19 +32,23 @@ enum debt_state {
     DEBT_REFUSED, /* with a permanent error: not sent again on that connection */
 };
 
+/* What our keys of one attempt have at the nodes. */
+struct attempt_id {
+    uint64_t number; /* over the lock's life */
+    uint64_t fence;  /* the fencing token of the grant; in a debt the one to leave in the node's counter; 0: none */
+    struct core_token token;
+};
+
 /* A release that a node has not answered yet. */
 struct debt {
-    enum debt_state state;
+    uint64_t until_us;        /* the key has certainly expired by then */
+    uint64_t again_at_us;     /* the next try on the same connection; CORE_NEVER: none */
+    uint32_t sent_generation; /* the connection it was sent on; 0: it is not under way */
+    uint32_t tries;           /* that failed */
+    enum debt_state state : 8;
     bool silent, if_deleted; /* as in struct core_command */
     bool unclear;            /* an earlier try may have been executed */
     bool echoed;             /* its notice will come to us, too: counted in own_notices */
-    struct core_token token;
-    uint64_t attempt;
-    uint64_t fence;           /* the token to leave in the node's counter; 0: none */
-    uint64_t until_us;        /* the key has certainly expired by then */
-    uint32_t sent_generation; /* the connection it was sent on; 0: it is not under way */
-    uint32_t tries;           /* that failed */
-    uint64_t again_at_us;     /* the next try on the same connection; CORE_NEVER: none */
 };
 
 /* A question after the vote that the node has not answered yet. */
@@ -46,43 +58,33 @@ enum follow_up {
     FOLLOW_UP_RAISE, /* after its yes */
 };
 
+/* Our key of the present attempt or hold. */
+struct core_key {
+    uint64_t until_us;       /* it may be there until then; 0: it is not */
+    uint64_t valid_until_us; /* the yes counts until then; 0: no yes */
+    uint64_t sent_us;        /* when that yes was asked for */
+    uint64_t stepped_us;     /* when its clock was last found to have stepped; 0: never */
+    uint32_t yes_round;      /* the last renewal round in which the node said yes */
+    uint32_t repair_round;   /* the last renewal round after which it was given the key again */
+    bool gone;               /* the node's latest definite answer: the key is not there */
+};
+
 struct core_node {
-    enum node_state state;
-    uint32_t generation; /* 0: it takes no requests */
-    enum fault_class down_fault;
+    struct core_asked *asked; /* in the lock's core_work; NULL without one */
+    uint32_t generation;      /* 0: it takes no requests */
     uint32_t srtt_us;
+    enum node_state state : 8;
+    enum fault_class down_fault : 8;
 
     /* Its answer in the present attempt, or in the latest renewal round. */
-    enum core_vote vote;
-    enum fault_class fault;
-    enum core_vote last_vote; /* in the attempt of this acquire before, in which it was asked */
-    enum follow_up follow_up;
-    uint64_t asked_us; /* when its vote was asked for the last time */
-    uint64_t fence;    /* its counter, as last shown while the key was ours */
-
-    /* The holder that it named when it refused. */
-    struct {
-        uint64_t id;        /* 0: unknown */
-        uint64_t before_id; /* when it was asked the time before */
-        int64_t ttl_us;
-    } holder;
-
-    /* Our key of the present attempt or hold. */
-    struct {
-        uint64_t until_us;       /* it may be there until then; 0: it is not */
-        uint64_t valid_until_us; /* the yes counts until then; 0: no yes */
-        uint64_t sent_us;        /* when that yes was asked for */
-        bool gone;               /* the node's latest definite answer: the key is not there */
-        uint32_t yes_round;      /* the last renewal round in which the node said yes */
-        uint32_t repair_round;   /* the last renewal round after which it was given the key again */
-        uint64_t stepped_us;     /* when its clock was last found to have stepped; 0: never */
-    } key;
+    enum core_vote vote : 8;
+    enum fault_class fault : 8;
+    enum core_vote last_vote : 8; /* in the attempt of this acquire before, in which it was asked */
 
     /* Reasons not to ask it first. */
     struct {
-        bool overdue;    /* left a request unanswered, and has answered nothing since */
-        bool unfit;      /* answered the latest question for its vote with an error */
-        uint64_t odd_id; /* its key is no quorum's, and has this holder; 0: it has no odd key */
+        bool overdue; /* left a request unanswered, and has answered nothing since */
+        bool unfit;   /* answered the latest question for its vote with an error */
     } doubt;
 
     struct {
@@ -91,7 +93,30 @@ struct core_node {
         uint8_t own;    /* releases of ours whose notices will come */
     } notices;
 
+    bool owes; /* the release of the latest attempt; else the key is what counts */
+    union {
+        struct core_key key;
+        struct debt debt;
+    };
+};
+
+/* What is known of a node while its vote is asked for. */
+struct core_asked {
+    uint64_t at_us; /* when its vote was asked for the last time */
+    uint64_t fence; /* its counter, as last shown while the key was ours */
+
+    /* The holder that it named when it refused. */
+    struct {
+        uint64_t id;        /* 0: unknown */
+        uint64_t before_id; /* when it was asked the time before */
+        int64_t ttl_us;
+    } holder;
+
+    uint64_t odd_id; /* its key is no quorum's, and has this holder; 0: it has no odd key */
+    enum follow_up follow_up;
+
     struct debt debts[CORE_DEBTS_MAX];
+    struct attempt_id debt_ids[CORE_DEBTS_MAX]; /* whose */
 };
 
 /* The acquire in flight: in the phases from ASKING to GRANTED. */
@@ -115,8 +140,6 @@ enum attempt_doubt {
 };
 
 struct attempt {
-    uint64_t number; /* over the lock's life */
-    struct core_token token;
     uint64_t floor; /* of its fencing token */
     uint64_t begun_us;
     enum attempt_stage stage;
@@ -140,14 +163,11 @@ enum wait_notice {
 
 struct wait {
     uint64_t retry_at_us;
-    uint64_t poll_at_us;      /* the same without any notice */
-    enum wait_verdict queued; /* the attempt that waits for room at the nodes */
+    uint64_t poll_at_us; /* the same without any notice */
     enum wait_notice notice;
     uint64_t released_id; /* the holder whose release the latest notice reported */
     uint64_t woken_id;    /* the same when the latest attempt began, or when our turn was drawn */
     uint64_t polled_id;   /* the holder when the latest wait began */
-    uint32_t waiters;     /* clients that listen, this one included, as a node last reported, also to an
-                             earlier acquire; 0: unknown */
     uint32_t polls, splits;
 };
 
@@ -168,15 +188,15 @@ struct hold {
     uint64_t granted_us;
     uint64_t validity_us;
     uint64_t margin_us;
-    enum core_loss loss;
-    uint32_t round; /* 0: the acquire */
-    enum round_state round_state;
-    bool round_waits; /* for room at the nodes */
-    bool whole;       /* all nodes said yes in the latest settled round */
     uint64_t round_begun_us;
     uint64_t renew_at_us;
-    uint32_t renew_failures;
     uint64_t extend_lease_us; /* of the extend in flight; 0: none */
+    uint32_t round;           /* 0: the acquire */
+    uint32_t renew_failures;
+    enum core_loss loss : 8;
+    enum round_state round_state : 8;
+    bool round_waits; /* for room at the nodes */
+    bool whole;       /* all nodes said yes in the latest settled round */
 };
 
 struct release {
@@ -187,28 +207,36 @@ struct release {
     bool expired;
 };
 
-struct core_lock {
-    const struct core_config *config;
-    uint32_t first_arbiter; /* where its order of arbiters begins in the config's */
-    enum core_phase phase;
-    struct backoff_jitter jitter;
-    uint32_t log;      /* of the present step */
-    uint64_t lease_us; /* of the latest acquire or extend */
-    uint64_t fence;    /* of the latest grant */
-
-    /* Completions for the owner, one with each CORE_EV_DISPATCH. */
-    struct {
-        uint32_t kinds; /* a bit for each enum core_notify */
-        int status[CORE_NOTIFY_RELEASED + 1];
-    } pending;
-
-    uint32_t owing; /* nodes that may owe a release, a bit each */
-    struct acquire acquire;
+struct core_work {
     struct attempt attempt;
     struct wait wait;
     struct belief belief;
+    struct core_asked asked[];
+};
+
+struct core_lock {
+    const struct core_config *config;
+    struct core_work *work; /* NULL: it needs none */
+    struct attempt_id id;   /* of the latest attempt; the fencing token is that of the latest grant */
+    struct backoff_jitter jitter;
+    uint64_t lease_us; /* of the latest acquire or extend */
+    struct acquire acquire;
     struct hold hold;
     struct release release;
+    uint32_t owing;   /* nodes that may owe a release, a bit each */
+    uint32_t waiters; /* clients that listen, this one included, as a node last reported, also to an earlier acquire;
+                         0: unknown */
+
+    /* Completions for the owner, one with each CORE_EV_DISPATCH. */
+    struct {
+        int8_t status[CORE_NOTIFY_RELEASED + 1];
+        uint8_t kinds; /* a bit for each enum core_notify */
+    } pending;
+
+    uint8_t first_arbiter; /* where its order of arbiters begins in the config's */
+    uint32_t log;          /* of the present step */
+    enum core_phase phase : 8;
+    enum wait_verdict queued : 8; /* the attempt that waits for room at the nodes */
     struct core_node nodes[];
 };
 
@@ -234,8 +262,14 @@ static inline bool core_is_pending(const struct core_lock *lock, enum core_notif
 /* core_notify - the owner will be notified of this. */
 static inline void core_notify(struct core_lock *lock, enum core_notify kind, int status)
 {
-    lock->pending.kinds |= 1u << kind;
-    lock->pending.status[kind] = status;
+    lock->pending.kinds = (uint8_t)(lock->pending.kinds | 1u << kind);
+    lock->pending.status[kind] = (int8_t)status;
+}
+
+/* core_forget - there is nothing to notify it of any more. */
+static inline void core_forget(struct core_lock *lock, enum core_notify kind)
+{
+    lock->pending.kinds = (uint8_t)(lock->pending.kinds & ~(1u << kind));
 }
 
 /* core_can_talk - the node takes requests, though perhaps not for its vote. */
@@ -248,7 +282,8 @@ static inline bool core_can_talk(const struct core_node *node)
 static inline void core_vote_failed(struct core_node *node, enum fault_class fault)
 {
     node->vote = CORE_VOTE_FAILED;
-    node->fault = fault == FAULT_CLASS_NONE ? FAULT_CLASS_TEMPORARY : fault;
+    node->fault = fault;
+    if (fault == FAULT_CLASS_NONE) node->fault = FAULT_CLASS_TEMPORARY;
 }
 
 /* core_vote_until - until when a yes to the command with this tag counts. */
@@ -260,7 +295,7 @@ static inline uint64_t core_vote_until(const struct core_lock *lock, const struc
 /* core_named_by - the holder that this node named when it refused its vote; 0: none. */
 static inline uint64_t core_named_by(const struct core_node *node)
 {
-    return node->vote == CORE_VOTE_OTHER ? node->holder.id : 0;
+    return node->vote == CORE_VOTE_OTHER ? node->asked->holder.id : 0;
 }
 
 /* core_send - adds a command for a node to the update, and returns it. */
@@ -270,15 +305,15 @@ static inline struct core_command *core_send(struct core_lock *lock, struct step
     struct core_command *command = &step->update->commands[step->update->n_commands++];
 
     assert(step->update->n_commands <= CORE_COMMANDS_MAX);
-    *command = (struct core_command){.tag = {.attempt = lock->attempt.number,
+    *command = (struct core_command){.tag = {.attempt = lock->id.number,
                                              .sent_us = step->now_us,
                                              .lease_us = lease_us,
                                              .round = lock->hold.round,
                                              .op = (uint8_t)op,
                                              .node = (uint8_t)node},
-                                     .token = lock->attempt.token,
+                                     .token = lock->id.token,
                                      .timeout_us = lock->config->node_timeout_us,
-                                     .fence = lock->fence,
+                                     .fence = lock->id.fence,
                                      .use_eval = use_eval};
     return command;
 }

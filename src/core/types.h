@@ -96,6 +96,9 @@ struct core_event {
     /* The nodes have no room for the commands of a new attempt, of a new round: it is not begun, but wanted
      * (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
     bool no_attempt, no_round;
+    /* A block of core_work_size, or NULL: without it no attempt can begin, unless the lock has one (core_has_work). The
+     * lock keeps it where it needs it. */
+    void *work;
     union {
         struct core_reply reply;
         struct core_acquire {

@@ -19,7 +19,7 @@ struct vote_tally vote_count(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
-        bool peeking = node->follow_up == FOLLOW_UP_PEEK;
+        bool peeking = node->asked->follow_up == FOLLOW_UP_PEEK;
 
         tally.yes += node->vote == CORE_VOTE_YES;
         tally.other += node->vote == CORE_VOTE_OTHER;
@@ -37,19 +37,19 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     struct core_command *command;
 
     node->vote = CORE_VOTE_PENDING;
-    node->asked_us = step->now_us;
+    node->asked->at_us = step->now_us;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us, use_eval);
-    command->fence = lock->attempt.floor;
+    command->fence = lock->work->attempt.floor;
     /* A first try of all nodes is mostly granted, others are mostly refused. */
-    command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
+    command->explain = lock->acquire.attempts > 1 || lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER;
 }
 
 static void forget_holder(struct core_node *node)
 {
-    node->holder.before_id = node->holder.id;
-    node->holder.id = 0;
-    node->holder.ttl_us = -2;
+    node->asked->holder.before_id = node->asked->holder.id;
+    node->asked->holder.id = 0;
+    node->asked->holder.ttl_us = -2;
 }
 
 void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
@@ -69,8 +69,8 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     /* It may have named the holder already. */
-    if (!core_can_talk(node) || node->holder.id != 0) return;
-    node->follow_up = FOLLOW_UP_PEEK;
+    if (!core_can_talk(node) || node->asked->holder.id != 0) return;
+    node->asked->follow_up = FOLLOW_UP_PEEK;
     core_send(lock, step, index, OP_PEEK, 0, false);
 }
 
@@ -84,12 +84,12 @@ void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
 void vote_clear(struct core_lock *lock)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        assert(node->key.until_us == 0);
+        assert(!node->owes && node->key.until_us == 0);
         if (node->vote != CORE_VOTE_NONE) node->last_vote = node->vote;
         node->vote = CORE_VOTE_NONE;
         node->fault = FAULT_CLASS_NONE;
-        node->follow_up = FOLLOW_UP_NONE;
-        node->fence = 0;
+        node->asked->follow_up = FOLLOW_UP_NONE;
+        node->asked->fence = 0;
         memset(&node->key, 0, sizeof(node->key));
     }
 }
@@ -97,33 +97,34 @@ void vote_clear(struct core_lock *lock)
 void vote_connection_ended(struct core_node *node)
 {
     if (node->vote == CORE_VOTE_PENDING) core_vote_failed(node, node->down_fault);
-    if (node->follow_up == FOLLOW_UP_RAISE) {
+    if (node->asked->follow_up == FOLLOW_UP_RAISE) {
         /* Not acknowledged: no vote, so it counts for no validity either. */
         core_vote_failed(node, node->down_fault);
         node->key.valid_until_us = 0;
     }
-    node->follow_up = FOLLOW_UP_NONE;
+    node->asked->follow_up = FOLLOW_UP_NONE;
 }
 
 static void on_vote(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
-    bool doomed = lock->attempt.stage == ATTEMPT_DOOMED;
+    bool doomed;
 
     if (node->vote != CORE_VOTE_PENDING) return;
+    doomed = lock->work->attempt.stage == ATTEMPT_DOOMED;
     switch (reply->outcome) {
     case OUTCOME_YES:
         node->vote = CORE_VOTE_YES;
-        node->fence = reply->fence;
+        node->asked->fence = reply->fence;
         node->key.sent_us = reply->tag.sent_us;
         node->key.valid_until_us = core_vote_until(lock, &reply->tag);
         break;
     case OUTCOME_OTHER:
         node->vote = CORE_VOTE_OTHER;
         node->key.gone = true;
-        node->holder.id = reply->holder_id;
-        node->holder.ttl_us = reply->ttl_us;
-        if (reply->listeners > 0) lock->wait.waiters = reply->listeners;
+        node->asked->holder.id = reply->holder_id;
+        node->asked->holder.ttl_us = reply->ttl_us;
+        if (reply->listeners > 0) lock->waiters = reply->listeners;
         if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
         break;
     case OUTCOME_UNSENT:
@@ -159,15 +160,15 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    if (node->follow_up != FOLLOW_UP_PEEK) return;
+    if (node->asked->follow_up != FOLLOW_UP_PEEK) return;
     if (reply->outcome == OUTCOME_NOSCRIPT) {
         core_send(lock, step, reply->tag.node, OP_PEEK, 0, true);
         return;
     }
-    node->follow_up = FOLLOW_UP_NONE;
+    node->asked->follow_up = FOLLOW_UP_NONE;
     if (reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_OTHER) {
-        node->holder.id = reply->holder_id;
-        node->holder.ttl_us = reply->ttl_us;
+        node->asked->holder.id = reply->holder_id;
+        node->asked->holder.ttl_us = reply->ttl_us;
         node->vote = CORE_VOTE_OTHER;
     } else if (reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_CLASS_FOREIGN) {
         core_vote_failed(node, FAULT_CLASS_FOREIGN);
@@ -183,15 +184,15 @@ static void on_raised(struct core_lock *lock, struct step *step, const struct co
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    if (node->follow_up != FOLLOW_UP_RAISE) return;
+    if (node->asked->follow_up != FOLLOW_UP_RAISE) return;
     assert(node->vote == CORE_VOTE_YES);
-    if (reply->outcome == OUTCOME_NOSCRIPT && lock->attempt.stage != ATTEMPT_DOOMED) {
+    if (reply->outcome == OUTCOME_NOSCRIPT && lock->work->attempt.stage != ATTEMPT_DOOMED) {
         fence_raise(lock, step, reply->tag.node, true);
         return;
     }
-    node->follow_up = FOLLOW_UP_NONE;
+    node->asked->follow_up = FOLLOW_UP_NONE;
     if (reply->outcome == OUTCOME_YES) {
-        node->fence = reply->fence;
+        node->asked->fence = reply->fence;
     } else {
         /* The key is not ours any more, or that is unknown: no acknowledgement, no vote. */
         node->key.valid_until_us = 0;

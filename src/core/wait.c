@@ -41,8 +41,8 @@
 static uint64_t free_in_us(const struct core_node *node)
 {
     if (node->vote == CORE_VOTE_YES) return 0;
-    if (node->vote != CORE_VOTE_OTHER || node->holder.ttl_us == TTL_ENDLESS) return CORE_NEVER;
-    return node->holder.ttl_us < 0 ? 0 : (uint64_t)node->holder.ttl_us;
+    if (node->vote != CORE_VOTE_OTHER || node->asked->holder.ttl_us == TTL_ENDLESS) return CORE_NEVER;
+    return node->asked->holder.ttl_us < 0 ? 0 : (uint64_t)node->asked->holder.ttl_us;
 }
 
 /* The Qth smallest remaining lease: then a quorum is free by itself. Where only the arbiter was asked, its. */
@@ -51,8 +51,8 @@ static uint64_t quorum_free_in_us(const struct core_lock *lock)
     uint64_t left[CORE_NODES_MAX];
     uint32_t n = lock->config->n_nodes;
 
-    if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) {
-        return validity_add(free_in_us(&lock->nodes[lock->attempt.arbiter]), AFTER_EXPIRY_US);
+    if (lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) {
+        return validity_add(free_in_us(&lock->nodes[lock->work->attempt.arbiter]), AFTER_EXPIRY_US);
     }
     for (uint32_t i = 0; i < n; i++) left[i] = free_in_us(&lock->nodes[i]);
     /* The Qth smallest of n is the (n - Q + 1)th largest. */
@@ -74,11 +74,11 @@ static uint64_t pause_us(struct core_lock *lock, bool held)
     uint64_t poll_us;
     uint64_t free_us;
 
-    if (held && lock->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock)) {
-        return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->wait.splits++);
+    if (held && lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock)) {
+        return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->work->wait.splits++);
     }
-    lock->wait.splits = 0;
-    poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++);
+    lock->work->wait.splits = 0;
+    poll_us = backoff_poll_us(&lock->jitter, lock->work->wait.polls++);
     free_us = held ? quorum_free_in_us(lock) : CORE_NEVER;
     /* All waiters see the same expiry: jitter, so that not all ask at once. */
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
@@ -86,14 +86,15 @@ static uint64_t pause_us(struct core_lock *lock, bool held)
 
 static void sooner(struct core_lock *lock, uint64_t at_us)
 {
-    lock->wait.poll_at_us = core_smaller(lock->wait.poll_at_us, at_us);
-    lock->wait.retry_at_us = core_smaller(lock->wait.retry_at_us, at_us);
+    /* Without, it waits for room only. */
+    if (lock->work == NULL) return;
+    lock->work->wait.poll_at_us = core_smaller(lock->work->wait.poll_at_us, at_us);
+    lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, at_us);
 }
 
 static bool asks_at_once(struct core_lock *lock)
 {
-    return lock->wait.waiters <= TURNS_AT_ONCE ||
-           backoff_uniform(&lock->jitter, lock->wait.waiters - 1) < TURNS_AT_ONCE;
+    return lock->waiters <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, lock->waiters - 1) < TURNS_AT_ONCE;
 }
 
 /* The pause after a release, drawn at random. */
@@ -115,7 +116,7 @@ static uint64_t turn_us(struct core_lock *lock)
 /* Each release is drawn for anew: an older turn would come in the middle of the next hold. */
 static void take_turn(struct core_lock *lock, uint64_t at_us)
 {
-    lock->wait.retry_at_us = core_smaller(at_us, lock->wait.poll_at_us);
+    lock->work->wait.retry_at_us = core_smaller(at_us, lock->work->wait.poll_at_us);
 }
 
 /* Another holder than before: other clients hand over without a notice, so poll again soon. */
@@ -126,23 +127,23 @@ static void watch_holder(struct core_lock *lock)
     for (uint32_t i = 0; i < lock->config->n_nodes && holder_id == 0; i++) {
         const struct core_node *node = &lock->nodes[core_arbiter(lock, i)];
 
-        if (node->doubt.odd_id == 0) holder_id = core_named_by(node);
+        if (node->asked->odd_id == 0) holder_id = core_named_by(node);
     }
-    if (holder_id != lock->wait.polled_id) lock->wait.polls = 0;
-    lock->wait.polled_id = holder_id;
+    if (holder_id != lock->work->wait.polled_id) lock->work->wait.polls = 0;
+    lock->work->wait.polled_id = holder_id;
 }
 
 void wait_begin(struct core_lock *lock, uint64_t now_us, bool held)
 {
     watch_holder(lock);
     lock->phase = CORE_WAITING;
-    lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, held));
-    if (lock->wait.notice == NOTICE_DURING_ATTEMPT) {
+    lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = validity_add(now_us, pause_us(lock, held));
+    if (lock->work->wait.notice == NOTICE_DURING_ATTEMPT) {
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
         take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
-        lock->wait.notice = NOTICE_TURN_DRAWN;
-        lock->wait.woken_id = lock->wait.released_id;
+        lock->work->wait.notice = NOTICE_TURN_DRAWN;
+        lock->work->wait.woken_id = lock->work->wait.released_id;
     }
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].notices.heard = false;
 }
@@ -151,8 +152,8 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
 {
     lock->acquire.seen |= CORE_SEEN_HELD;
     lock->phase = CORE_WAITING;
-    lock->wait.poll_at_us = lock->wait.retry_at_us =
-        validity_add(now_us, backoff_poll_us(&lock->jitter, lock->wait.polls++));
+    lock->work->wait.poll_at_us = lock->work->wait.retry_at_us =
+        validity_add(now_us, backoff_poll_us(&lock->jitter, lock->work->wait.polls++));
 }
 
 void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
@@ -167,8 +168,7 @@ void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
  * trip. */
 static bool are_two(const struct core_lock *lock)
 {
-    if (lock->wait.waiters == 0 || lock->wait.waiters > 2 || 2 * lock->config->quorum != lock->config->n_nodes + 1)
-        return false;
+    if (lock->waiters == 0 || lock->waiters > 2 || 2 * lock->config->quorum != lock->config->n_nodes + 1) return false;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (lock->nodes[i].state != NODE_READY || !arbiter_fits(&lock->nodes[i])) return false;
     }
@@ -180,12 +180,12 @@ static enum wait_verdict wake(struct core_lock *lock, uint64_t now_us)
     uint64_t pause_us = turn_us(lock);
 
     if (pause_us > 0) {
-        lock->wait.notice = NOTICE_TURN_DRAWN;
-        lock->wait.woken_id = lock->wait.released_id;
+        lock->work->wait.notice = NOTICE_TURN_DRAWN;
+        lock->work->wait.woken_id = lock->work->wait.released_id;
         take_turn(lock, validity_add(now_us, pause_us));
         return WAIT_STAY;
     }
-    lock->wait.polls = 0;
+    lock->work->wait.polls = 0;
     return are_two(lock) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
@@ -198,25 +198,28 @@ static bool released_late(const struct core_node *node, uint64_t holder_id)
 enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32_t index, uint64_t holder_id)
 {
     struct core_node *node = &lock->nodes[index];
-    bool drawn = lock->wait.notice == NOTICE_TURN_DRAWN;
-    bool known = holder_id != 0 && holder_id == lock->wait.woken_id;
     uint32_t noticed = 0;
     bool arbiter;
+    bool drawn;
+    bool known;
 
     assert(index < lock->config->n_nodes);
-    if (!core_is_acquiring(lock)) return WAIT_STAY;
+    /* Without work its attempt waits for room already. */
+    if (!core_is_acquiring(lock) || lock->work == NULL) return WAIT_STAY;
     if (node->notices.own > 0) {
         node->notices.own--;
         return WAIT_STAY;
     }
+    drawn = lock->work->wait.notice == NOTICE_TURN_DRAWN;
+    known = holder_id != 0 && holder_id == lock->work->wait.woken_id;
     /* Of another holder it says nothing about the key that is there. */
-    if (holder_id == node->doubt.odd_id) node->doubt.odd_id = 0;
+    if (holder_id == node->asked->odd_id) node->asked->odd_id = 0;
     arbiter = index == arbiter_choose(lock);
-    lock->belief.released_id = arbiter ? 0 : holder_id;
+    lock->work->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of the release that woke us already, or for which our turn is drawn. */
     if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
-    lock->wait.released_id = holder_id;
-    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
+    lock->work->wait.released_id = holder_id;
+    if (lock->phase == CORE_ASKING) lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
@@ -236,9 +239,9 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     node->notices.own = 0;
     /* Nothing was missed: no node was asked before the confirmation. */
     if (before_acquire || lock->acquire.attempts == 0) return;
-    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
+    if (lock->phase == CORE_ASKING) lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) listening += lock->nodes[i].notices.listening;
-    if (lock->phase != CORE_WAITING) return;
+    if (lock->phase != CORE_WAITING || lock->work == NULL) return;
     /* The next holder releases on at least one of these nodes. */
     if (index == arbiter_choose(lock) || listening == lock->config->n_nodes - lock->config->quorum + 1) {
         sooner(lock, validity_add(now_us, node->srtt_us));
@@ -249,7 +252,7 @@ enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yie
 {
     uint64_t srtt_us = quorum_srtt_us(lock);
 
-    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
+    if (lock->phase == CORE_ASKING) lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     if (!yield) return WAIT_TRY_ALL;
     sooner(lock, validity_add(now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));

@@ -37,7 +37,7 @@ struct admission {
     struct list unsent[CORE_NODES_MAX];
     uint32_t asking, window; /* applicants whose attempt is in flight, and how many may be */
     struct waker look;       /* looks for room while something waits */
-    /* There is room. begin: begins what the applicant waits for; false: no random bytes. send: sends the
+    /* There is room. begin: begins what the applicant waits for; false: no random bytes, or no memory. send: sends the
      * release, or adds it again. */
     bool (*begin)(struct applicant *);
     void (*send)(struct unsent_release *, uint32_t node);

@@ -99,6 +99,70 @@ static bool send_command(struct claim *claim, const struct core_command *command
     return true;
 }
 
+/* ---- memory for attempts ---- */
+
+/* So many are kept: as many as there are attempts in flight at most. */
+#define SPARE_WORKS_MAX 1024u
+
+struct spare_work {
+    struct spare_work *next;
+};
+
+static void keep_work(struct claims *all, void *work)
+{
+    struct spare_work *spare = work;
+
+    if (work == NULL) return;
+    if (all->n_spare_works == SPARE_WORKS_MAX) {
+        alloc_free(&all->runtime->alloc, work);
+        return;
+    }
+    spare->next = all->spare_works;
+    all->spare_works = spare;
+    all->n_spare_works++;
+}
+
+/* There is a spare block; false: out of memory. */
+static bool reserve_work(struct claims *all)
+{
+    if (all->spare_works == NULL) {
+        keep_work(all, alloc_zero(&all->runtime->alloc, core_work_size(all->runtime->n_nodes)));
+    }
+    return all->spare_works != NULL;
+}
+
+static void *take_work(struct claims *all)
+{
+    struct spare_work *spare;
+
+    if (!reserve_work(all)) return NULL;
+    spare = all->spare_works;
+    all->spare_works = spare->next;
+    all->n_spare_works--;
+    return spare;
+}
+
+/* Whether an attempt may begin with this event. */
+static bool wants_work(const struct claim *claim, const struct core_event *event)
+{
+    bool acquires = event->type == CORE_EV_ACQUIRE && (!event->no_attempt || event->acquire.behind);
+
+    return !core_has_work(claim->core) && (acquires || event->type == CORE_EV_BEGIN);
+}
+
+static int step_core(struct claim *claim, struct core_event *event, struct core_update *update)
+{
+    struct claims *all = claim->all;
+    int status;
+
+    admission_limit(&all->admission, event);
+    if (wants_work(claim, event)) event->work = take_work(all);
+    status = core_step(claim->core, event, update);
+    if (!core_has_work(claim->core)) keep_work(all, event->work);
+    keep_work(all, core_end_work(claim->core, false));
+    return status;
+}
+
 /* ---- steps ---- */
 
 static void result_clear(struct claim *claim, struct node_result *result)
@@ -181,8 +245,7 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     int status;
 
     if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
-    admission_limit(&claim->all->admission, event);
-    status = core_step(claim->core, event, &update);
+    status = step_core(claim, event, &update);
     begin_results(claim, &update);
     owner.length = 0;
     for (uint32_t i = 0; i < update.n_commands; i++) {
@@ -262,9 +325,14 @@ static void on_wake(struct waker *waker)
 
 static bool begin_admitted(struct applicant *applicant)
 {
+    struct claim *claim = CONTAINER_OF(applicant, struct claim, applicant);
     struct core_event event = {.type = CORE_EV_BEGIN};
 
-    (void)claim_step_randomly(CONTAINER_OF(applicant, struct claim, applicant), &event);
+    /* A renewal needs none. */
+    if (core_wants(claim->core) == CORE_WANTS_ATTEMPT && !core_has_work(claim->core) && !reserve_work(claim->all)) {
+        return false;
+    }
+    (void)claim_step_randomly(claim, &event);
     return event.random != NULL;
 }
 
@@ -291,6 +359,7 @@ void claims_stop(struct claims *all)
     if (all->runtime == NULL) return;
     hashtable_clear(&all->owners, &all->runtime->alloc);
     hashtable_clear(&all->terms, &all->runtime->alloc);
+    while (all->spare_works != NULL) alloc_free(&all->runtime->alloc, take_work(all));
 }
 
 /* ---- nodes ---- */
@@ -473,6 +542,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
 
     if (!draw(claim, random)) event.random = NULL;
     if (event.random == NULL && !promised) return QUORLOCK_STATE;
+    if (!core_has_work(claim->core) && !reserve_work(claim->all) && !promised) return QUORLOCK_NOMEM;
     catch_up(claim);
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) result_clear(claim, &claim->results[i]);
     claim->logged_wait_reason = 0;
@@ -591,6 +661,8 @@ void claim_destroy(struct claim *claim)
     list_remove(&all->ready, &claim->in_ready);
     if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
     named_owner_leave(&all->owners, alloc, claim->named);
+    /* The core reads its config once more. */
+    keep_work(all, core_end_work(claim->core, true));
     terms_leave(&all->terms, alloc, claim->terms);
     runtime_return_waker(all->runtime, &claim->waker);
     keylist_leave(claim->keylist);

@@ -37,7 +37,9 @@ struct claims {
     struct list lost, ready; /* callbacks are due: for a loss; for something else */
     struct hashtable owners;
     struct hashtable terms;
-    uint64_t last_fence; /* the latest token of any grant */
+    uint64_t last_fence;            /* the latest token of any grant */
+    struct spare_work *spare_works; /* blocks of core_work_size that no core uses */
+    size_t n_spare_works;
 };
 
 /* A node's answers for people; the verdict is the core's. */

@@ -240,6 +240,7 @@ static void launch(struct world *world, const struct core_command *command)
 static int step(struct world *world, struct core_event *event, struct core_update *update)
 {
     unsigned char random[CORE_RANDOM_SIZE] = {0};
+    void *work = NULL;
     int status;
 
     world->token_count++;
@@ -250,8 +251,11 @@ static int step(struct world *world, struct core_event *event, struct core_updat
     event->wall_us = world->config.fencing ? world->now_us : 0;
     event->no_attempt = world->no_attempt;
     event->no_round = world->no_round;
+    if (!core_has_work(world->lock)) work = event->work = malloc(core_work_size(world->config.n_nodes));
     status = core_step(world->lock, event, update);
     event->random = NULL;
+    if (!core_has_work(world->lock)) free(work);
+    free(core_end_work(world->lock, false));
     CHECK(update->n_commands <= CORE_COMMANDS_MAX);
     CHECK(core_attempt(world->lock) >= world->attempt);
     if (core_attempt(world->lock) != world->attempt) {
@@ -650,6 +654,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; i < NODES_MAX; i++) world->nodes[i].state = NODE_DOWN;
     while (world->left > 0) something_happens(world);
     settle(world);
+    free(core_end_work(world->lock, true));
     free(world->lock);
     free(world);
     return 0;

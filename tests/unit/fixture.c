@@ -25,6 +25,7 @@ struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
 static int step(struct fixture *f, struct core_event *event)
 {
     unsigned char random[CORE_RANDOM_SIZE];
+    void *work = NULL;
     int status;
 
     switch (event->type) {
@@ -43,7 +44,10 @@ static int step(struct fixture *f, struct core_event *event)
     event->no_attempt = f->no_attempt;
     event->no_round = f->no_round;
     event->now_us = f->now_us;
+    if (!core_has_work(f->lock)) work = event->work = f->no_work ? NULL : malloc(core_work_size(f->config.n_nodes));
     status = core_step(f->lock, event, &f->update);
+    if (!core_has_work(f->lock)) free(work);
+    free(core_end_work(f->lock, false));
     f->log |= f->update.log;
     for (uint32_t i = 0; i < f->update.n_commands; i++) {
         const struct core_command *command = &f->update.commands[i];
@@ -55,9 +59,15 @@ static int step(struct fixture *f, struct core_event *event)
     return status;
 }
 
+static void close_lock(struct fixture *f)
+{
+    if (f->lock != NULL) free(core_end_work(f->lock, true));
+    free(f->lock);
+}
+
 void fixture_open_config(struct fixture *f, const struct core_config *config)
 {
-    free(f->lock);
+    close_lock(f);
     memset(f, 0, offsetof(struct fixture, sent));
     f->config = *config;
     f->now_us = FIXTURE_BEGIN_US;
@@ -97,7 +107,7 @@ int fixture_teardown(void **state)
 {
     struct fixture *f = *state;
 
-    free(f->lock);
+    close_lock(f);
     free(f);
     return 0;
 }

@@ -35,6 +35,7 @@ struct fixture {
     uint32_t srtt_us;          /* that node states bring along; 0: not measured */
     uint8_t randoms;           /* the random bytes of the latest step; counts up */
     bool no_attempt, no_round; /* the nodes have no room for either */
+    bool no_work;              /* there is no memory for an attempt */
     struct fixture_sent sent[4096];
 };
 

@@ -2,6 +2,7 @@
 /*
  * test_core_waiters.c - many wait for one key: which of them asks when its release is noticed
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "fixture.h"
@@ -105,6 +106,7 @@ CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
 
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
+        free(core_end_work(f->lock, true));
         core_init(f->lock, &f->config, 0);
         f->srtt_us = 0;
         fixture_node_states(f, "rrr");
