@@ -59,7 +59,7 @@ uint32_t debt_count(const struct core_node *node)
 {
     uint32_t owed = 0;
 
-    LOOK_AT_EACH_DEBT(debt, node) owed += debt->state != DEBT_NONE;
+    LOOK_AT_EACH_DEBT (debt, node) owed += debt->state != DEBT_NONE;
     return owed;
 }
 
@@ -77,8 +77,7 @@ static void forget_paid(struct core_lock *lock, uint32_t index)
 static struct debt *free_debt(struct core_node *node, uint64_t now_us)
 {
     if (node->asked == NULL) return node->owes ? NULL : &node->debt;
-    EACH_DEBT(debt, node)
-    {
+    EACH_DEBT (debt, node) {
         if (ended(debt, now_us)) return debt;
     }
     return NULL;
@@ -165,8 +164,7 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     if (!core_can_talk(node) || !may_owe(lock, index)) return;
-    EACH_DEBT(debt, node)
-    {
+    EACH_DEBT (debt, node) {
         if (ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
         /* It is unknown whether a release on an ended connection was executed. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
@@ -180,8 +178,7 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
     struct core_node *node = &lock->nodes[index];
 
     assert(index < lock->config->n_nodes);
-    EACH_DEBT(debt, node)
-    {
+    EACH_DEBT (debt, node) {
         if (!core_can_talk(node) || debt->state != DEBT_UNSENT || ended(debt, step->now_us)) continue;
         send_release(lock, step, index, debt, false);
     }
@@ -242,8 +239,7 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    EACH_DEBT(debt, node)
-    {
+    EACH_DEBT (debt, node) {
         if (debt->state == DEBT_NONE || id_of(lock, node, debt)->number != reply->tag.attempt) continue;
         if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
         answered(lock, step, reply, debt);
@@ -264,8 +260,7 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
         struct core_node *node = &lock->nodes[i];
 
         if (!may_owe(lock, i)) continue;
-        EACH_DEBT(debt, node)
-        {
+        EACH_DEBT (debt, node) {
             if (ended(debt, step->now_us)) {
                 drop_echo(node, debt);
                 debt->state = DEBT_NONE;
@@ -283,8 +278,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes && lock->owing >> i != 0; i++) {
         if (!may_owe(lock, i)) continue;
-        LOOK_AT_EACH_DEBT(debt, &lock->nodes[i])
-        {
+        LOOK_AT_EACH_DEBT (debt, &lock->nodes[i]) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
             if (is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
         }
@@ -294,8 +288,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
 
 bool debt_waits(const struct core_node *node)
 {
-    LOOK_AT_EACH_DEBT(debt, node)
-    {
+    LOOK_AT_EACH_DEBT (debt, node) {
         if (debt->state == DEBT_UNSENT) return true;
     }
     return false;
@@ -304,8 +297,7 @@ bool debt_waits(const struct core_node *node)
 /* The debt of that attempt that the node still owes; NULL where it owes none. */
 static const struct debt *owes(const struct core_lock *lock, const struct core_node *node, uint64_t attempt)
 {
-    LOOK_AT_EACH_DEBT(debt, node)
-    {
+    LOOK_AT_EACH_DEBT (debt, node) {
         if (debt->state != DEBT_NONE && id_of(lock, node, debt)->number == attempt) return debt;
     }
     return NULL;

@@ -8,6 +8,9 @@
 
 #define MS 1000u
 
+/* As many as there are attempts in flight at most. */
+#define SPARE_WORKS_MAX 1024u
+
 #define SAME_STATUS(name, status) _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
 SAME_STATUS(CORE_INVAL, QUORLOCK_INVAL);
 SAME_STATUS(CORE_BUSY, QUORLOCK_BUSY);
@@ -99,49 +102,6 @@ static bool send_command(struct claim *claim, const struct core_command *command
     return true;
 }
 
-/* ---- memory for attempts ---- */
-
-/* So many are kept: as many as there are attempts in flight at most. */
-#define SPARE_WORKS_MAX 1024u
-
-struct spare_work {
-    struct spare_work *next;
-};
-
-static void keep_work(struct claims *all, void *work)
-{
-    struct spare_work *spare = work;
-
-    if (work == NULL) return;
-    if (all->n_spare_works == SPARE_WORKS_MAX) {
-        alloc_free(&all->runtime->alloc, work);
-        return;
-    }
-    spare->next = all->spare_works;
-    all->spare_works = spare;
-    all->n_spare_works++;
-}
-
-/* There is a spare block; false: out of memory. */
-static bool reserve_work(struct claims *all)
-{
-    if (all->spare_works == NULL) {
-        keep_work(all, alloc_zero(&all->runtime->alloc, core_work_size(all->runtime->n_nodes)));
-    }
-    return all->spare_works != NULL;
-}
-
-static void *take_work(struct claims *all)
-{
-    struct spare_work *spare;
-
-    if (!reserve_work(all)) return NULL;
-    spare = all->spare_works;
-    all->spare_works = spare->next;
-    all->n_spare_works--;
-    return spare;
-}
-
 /* Whether an attempt may begin with this event. */
 static bool wants_work(const struct claim *claim, const struct core_event *event)
 {
@@ -156,10 +116,10 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
     int status;
 
     admission_limit(&all->admission, event);
-    if (wants_work(claim, event)) event->work = take_work(all);
+    if (wants_work(claim, event)) event->work = spare_take(&all->works);
     status = core_step(claim->core, event, update);
-    if (!core_has_work(claim->core)) keep_work(all, event->work);
-    keep_work(all, core_end_work(claim->core, false));
+    if (!core_has_work(claim->core)) spare_keep(&all->works, event->work);
+    spare_keep(&all->works, core_end_work(claim->core, false));
     return status;
 }
 
@@ -167,18 +127,13 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
 
 static void result_clear(struct claim *claim, struct node_result *result)
 {
-    alloc_free(&claim->all->runtime->alloc, result->error);
-    alloc_free(&claim->all->runtime->alloc, result->holder);
-    result->error = result->holder = NULL;
-    result->ttl_ms = -2;
+    note_clear(&result->note, &claim->all->runtime->alloc);
     result->latency_us = 0;
 }
 
 static void release_result_clear(struct claim *claim, struct node_result *result)
 {
-    alloc_free(&claim->all->runtime->alloc, result->release_error);
-    alloc_free(&claim->all->runtime->alloc, result->release_holder);
-    result->release_error = result->release_holder = NULL;
+    note_clear_release(&result->note, &claim->all->runtime->alloc);
 }
 
 /* While the core waits its key list listens. */
@@ -329,7 +284,8 @@ static bool begin_admitted(struct applicant *applicant)
     struct core_event event = {.type = CORE_EV_BEGIN};
 
     /* A renewal needs none. */
-    if (core_wants(claim->core) == CORE_WANTS_ATTEMPT && !core_has_work(claim->core) && !reserve_work(claim->all)) {
+    if (core_wants(claim->core) == CORE_WANTS_ATTEMPT && !core_has_work(claim->core) &&
+        !spare_reserve(&claim->all->works)) {
         return false;
     }
     (void)claim_step_randomly(claim, &event);
@@ -351,6 +307,8 @@ int claims_start(struct claims *all, struct runtime *runtime)
     all->runtime = runtime;
     all->admission.begin = begin_admitted;
     all->admission.send = send_unsent;
+    all->works =
+        (struct spare){.alloc = &runtime->alloc, .size = core_work_size(runtime->n_nodes), .most = SPARE_WORKS_MAX};
     return admission_start(&all->admission, runtime);
 }
 
@@ -359,7 +317,7 @@ void claims_stop(struct claims *all)
     if (all->runtime == NULL) return;
     hashtable_clear(&all->owners, &all->runtime->alloc);
     hashtable_clear(&all->terms, &all->runtime->alloc);
-    while (all->spare_works != NULL) alloc_free(&all->runtime->alloc, take_work(all));
+    spare_clear(&all->works);
 }
 
 /* ---- nodes ---- */
@@ -414,36 +372,26 @@ void claim_clock_stepped(struct claim *claim, uint32_t index, uint64_t before_us
 /* ---- replies ---- */
 
 /* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. */
-static void forget_other_holders(struct claim *claim, uint32_t index)
+static void forget_other_holders(struct claim *claim, const struct note *news)
 {
-    const struct node_result *news = &claim->results[index];
-
     /* A lock that tries once asked all a moment ago. */
     if (claim->terms->config.wait_us == 0) return;
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes && news->holder != NULL; i++) {
-        struct node_result *result = &claim->results[i];
+        struct note **other = &claim->results[i].note;
 
-        if (result->holder == NULL || result->holder_attempt == news->holder_attempt) continue;
-        if (strcmp(result->holder, news->holder) == 0) continue;
-        alloc_free(&claim->all->runtime->alloc, result->holder);
-        result->holder = NULL;
-        result->ttl_ms = -2;
+        if (note_read(*other)->holder == NULL || (*other)->holder_attempt == news->holder_attempt) continue;
+        if (strcmp((*other)->holder, news->holder) != 0) note_forget_holder(other, &claim->all->runtime->alloc);
     }
 }
 
 static void observe_release(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
-    const struct alloc *alloc = &claim->all->runtime->alloc;
     struct node_result *result = &claim->results[tag->node];
 
     keylist_count_listeners(claim->keylist, tag->node, reply->count);
     if (result->released != QUORLOCK_VOTE_PENDING || tag->attempt != claim->released_attempt) return;
-    release_result_clear(claim, result);
+    note_take_release(&result->note, &claim->all->runtime->alloc, reply);
     result->released = QUORLOCK_VOTE_FAILED;
-    if (reply->error != NULL) result->release_error = alloc_text(alloc, reply->error, strlen(reply->error));
-    if (reply->holder != NULL) {
-        result->release_holder = alloc_text(alloc, reply->holder, reply->holder_length);
-    }
     if (reply->outcome == OUTCOME_YES) result->released = QUORLOCK_VOTE_GRANTED;
     if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER || reply->fault == FAULT_FOREIGN) {
         result->released = QUORLOCK_VOTE_REFUSED;
@@ -452,24 +400,17 @@ static void observe_release(struct claim *claim, const struct core_tag *tag, con
 
 static void observe_reply(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
-    const struct alloc *alloc = &claim->all->runtime->alloc;
     struct node_result *result = &claim->results[tag->node];
-    uint32_t latency_us = result->latency_us;
     uint64_t holder_id;
 
     if (tag->attempt != core_attempt(claim->core) || reply->outcome == OUTCOME_NOSCRIPT) return;
-    result_clear(claim, result);
-    result->latency_us = tag->op == OP_PEEK ? latency_us : reply->latency_us;
-    result->ttl_ms = reply->ttl_ms;
-    /* Out of memory costs the text, not the verdict. */
-    if (reply->error != NULL) result->error = alloc_text(alloc, reply->error, strlen(reply->error));
-    if (reply->holder == NULL) return;
-    result->holder = owner_copy(alloc, reply->holder, reply->holder_length);
-    result->holder_attempt = tag->attempt;
+    if (tag->op != OP_PEEK) result->latency_us = reply->latency_us;
+    note_take(&result->note, &claim->all->runtime->alloc, tag->attempt, reply);
+    if (reply->holder == NULL || result->note == NULL) return;
     holder_id = owner_id(reply->holder, reply->holder_length);
-    if (holder_id == result->named_id) return;
-    result->named_id = holder_id;
-    forget_other_holders(claim, tag->node);
+    if (holder_id == result->note->named_id) return;
+    result->note->named_id = holder_id;
+    forget_other_holders(claim, result->note);
 }
 
 static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
@@ -509,12 +450,12 @@ struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quor
 {
     struct runtime *runtime = all->runtime;
     uint32_t n_nodes = runtime->n_nodes;
-    struct claim *claim = alloc_zero(&runtime->alloc, sizeof(*claim) + n_nodes * sizeof(struct node_result));
+    size_t size = sizeof(struct claim) + n_nodes * sizeof(struct node_result);
+    struct claim *claim = alloc_zero(&runtime->alloc, size + core_size(n_nodes));
 
     if (claim == NULL) return NULL;
-    claim->core = alloc_zero(&runtime->alloc, core_size(n_nodes));
-    if (claim->core == NULL || runtime_reserve_waker(runtime, &claim->waker, on_wake) != 0) {
-        alloc_free(&runtime->alloc, claim->core);
+    claim->core = (struct core_lock *)(void *)((char *)claim + size);
+    if (runtime_reserve_waker(runtime, &claim->waker, on_wake) != 0) {
         alloc_free(&runtime->alloc, claim);
         return NULL;
     }
@@ -528,7 +469,6 @@ struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quor
     claim->terms = terms_share(terms);
     core_init(claim->core, &terms->config, keylist_first_arbiter(keylist));
     claim->node_changes = runtime->node_changes - 1;
-    for (uint32_t i = 0; i < n_nodes; i++) claim->results[i].ttl_ms = -2;
     list_add(&all->all, &claim->in_all);
     return claim;
 }
@@ -542,7 +482,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
 
     if (!draw(claim, random)) event.random = NULL;
     if (event.random == NULL && !promised) return QUORLOCK_STATE;
-    if (!core_has_work(claim->core) && !reserve_work(claim->all) && !promised) return QUORLOCK_NOMEM;
+    if (!core_has_work(claim->core) && !spare_reserve(&claim->all->works) && !promised) return QUORLOCK_NOMEM;
     catch_up(claim);
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) result_clear(claim, &claim->results[i]);
     claim->logged_wait_reason = 0;
@@ -556,10 +496,17 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     return 0;
 }
 
-void claim_text_owner(struct claim *claim, bool granted)
+void claim_note_owner(struct claim *claim, bool granted)
 {
-    owner_text(claim, core_token_now(claim->core), claim->owner);
-    if (!granted) claim->owner[0] = '\0';
+    claim->granted = granted;
+    claim->token = *core_token_now(claim->core);
+}
+
+const char *claim_owner(const struct claim *claim, char *ret)
+{
+    if (!claim->granted) return NULL;
+    owner_text(claim, &claim->token, ret);
+    return ret;
 }
 
 uint32_t claim_remaining_ms(const struct claim *claim)
@@ -573,7 +520,7 @@ static int begin_release(struct claim *claim)
     struct core_event event = {.type = CORE_EV_RELEASE};
     uint32_t n_nodes = claim->all->runtime->n_nodes;
     uint64_t attempt_before = claim->released_attempt;
-    int before[QUORLOCK_NODES_MAX] = {0};
+    enum quorlock_vote_outcome before[QUORLOCK_NODES_MAX] = {QUORLOCK_VOTE_NONE};
     int status;
 
     claim->released_attempt = core_attempt(claim->core);
@@ -662,11 +609,10 @@ void claim_destroy(struct claim *claim)
     if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
     named_owner_leave(&all->owners, alloc, claim->named);
     /* The core reads its config once more. */
-    keep_work(all, core_end_work(claim->core, true));
+    spare_keep(&all->works, core_end_work(claim->core, true));
     terms_leave(&all->terms, alloc, claim->terms);
     runtime_return_waker(all->runtime, &claim->waker);
     keylist_leave(claim->keylist);
-    alloc_free(alloc, claim->core);
     alloc_free(alloc, claim);
 }
 

@@ -11,6 +11,8 @@
 #include "core/core.h"
 #include "lock/admission.h"
 #include "lock/keylist.h"
+#include "lock/note.h"
+#include "lock/spare.h"
 #include "lock/terms.h"
 
 #define CLAIM_OWNER_SIZE (OPTIONS_LABEL_MAX + 2 * CORE_TOKEN_SIZE + 1)
@@ -37,21 +39,16 @@ struct claims {
     struct list lost, ready; /* callbacks are due: for a loss; for something else */
     struct hashtable owners;
     struct hashtable terms;
-    uint64_t last_fence;            /* the latest token of any grant */
-    struct spare_work *spare_works; /* blocks of core_work_size that no core uses */
-    size_t n_spare_works;
+    uint64_t last_fence; /* the latest token of any grant */
+    struct spare works;  /* of core_work_size, for cores that ask for votes */
 };
 
 /* A node's answers for people; the verdict is the core's. */
 struct node_result {
-    char *error, *holder;
     struct unsent_release unsent;
-    int64_t ttl_ms;
-    uint64_t holder_attempt; /* in which it named the holder */
-    uint64_t named_id;       /* the holder that it named last, also where it is not quoted any more */
+    struct note *note; /* what they said; NULL: nothing */
     uint32_t latency_us;
-    int released;                         /* enum quorlock_vote_outcome of the latest release, */
-    char *release_holder, *release_error; /* and what its answer said; NULL: nothing */
+    enum quorlock_vote_outcome released : 8; /* the outcome of the latest release */
 };
 
 struct lock_callback {
@@ -87,8 +84,9 @@ struct claim {
     uint64_t released_attempt; /* and their parts about the latest release */
     uint64_t logged_wait_us;   /* when waiting was last logged, and why */
     uint64_t logged_wait_reason;
-    char owner[CLAIM_OWNER_SIZE];
     struct terms *terms;
+    struct core_token token; /* of the latest grant */
+    bool granted;            /* the latest acquire that has ended */
 
     struct core_lock *core;
     struct node_result results[];
@@ -117,8 +115,10 @@ uint32_t claim_remaining_ms(const struct claim *);
 int claim_step(struct claim *, struct core_event *);
 int claim_step_randomly(struct claim *, struct core_event *);
 struct core_completion claim_dispatch(struct claim *);
-/* claim_text_owner - sets claim->owner to the owner of the latest attempt; not granted: to "". */
-void claim_text_owner(struct claim *, bool granted);
+/* claim_note_owner - an acquire ended. claim_owner: where that was a grant, writes its owner as the nodes know it to
+ * ret, of CLAIM_OWNER_SIZE, and returns that; else NULL. */
+void claim_note_owner(struct claim *, bool granted);
+const char *claim_owner(const struct claim *, char *ret);
 /* claim_notify_subscribed - reports to the core which nodes' notices come; old: since before its acquire.
  * claim_clock_stepped: a node's clock stepped forward, so earlier votes count no more. claim_on_node_state: the
  * node's present state. */

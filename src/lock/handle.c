@@ -143,7 +143,8 @@ uint32_t quorlock_valid_ms(const quorlock *lock)
 
 const char *quorlock_token(const quorlock *lock)
 {
-    return lock->held != NULL && core_notified_held(lock->held->core) ? lock->held->owner : NULL;
+    return lock->held != NULL && core_notified_held(lock->held->core) ? claim_owner(lock->held, lock->all->token)
+                                                                      : NULL;
 }
 
 uint64_t quorlock_fence(const quorlock *lock)

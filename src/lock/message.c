@@ -111,7 +111,9 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
 {
     const struct node *node = claim->all->runtime->nodes[index].node;
 
-    if (claim->results[index].error != NULL) return claim->results[index].error;
+    const char *error = note_read(claim->results[index].note)->error;
+
+    if (error != NULL) return error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
     if (outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED && outcome != QUORLOCK_VOTE_NONE) {
         return NULL;
@@ -126,9 +128,10 @@ static const char *why_not_released(const struct claim *claim, uint32_t index)
 {
     const struct node *node = claim->all->runtime->nodes[index].node;
     const struct node_result *result = &claim->results[index];
+    const struct note *note = note_read(result->note);
 
     if (result->released == QUORLOCK_VOTE_PENDING) return "no answer yet";
-    if (result->released != QUORLOCK_VOTE_FAILED || result->release_error != NULL) return result->release_error;
+    if (result->released != QUORLOCK_VOTE_FAILED || note->release_error != NULL) return note->release_error;
     return *node_why(node) != '\0' ? node_why(node) : "not reached";
 }
 
@@ -137,15 +140,16 @@ void message_votes(const struct claim *claim, bool release, struct message_votes
     result->n_votes = claim->all->runtime->n_nodes;
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         const struct node_result *node = &claim->results[i];
-        int outcome = release ? node->released : outcome_of(claim, i);
+        const struct note *note = note_read(node->note);
+        int outcome = release ? (int)node->released : outcome_of(claim, i);
 
         votes->each[i] =
             (struct quorlock_vote){.node = node_name(claim->all->runtime->nodes[i].node),
                                    .outcome = outcome,
                                    .latency_us = release ? 0 : node->latency_us,
                                    .error = release ? why_not_released(claim, i) : why_no_vote(claim, i, outcome),
-                                   .holder = release ? node->release_holder : node->holder,
-                                   .ttl_ms = release ? -2 : node->ttl_ms};
+                                   .holder = release ? note->release_holder : note->holder,
+                                   .ttl_ms = release ? -2 : note->ttl_ms};
         votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;

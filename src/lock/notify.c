@@ -31,19 +31,20 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 {
     struct message_votes votes;
     char text[MESSAGE_SIZE];
+    char owner[CLAIM_OWNER_SIZE];
     struct quorlock_result result = {.status = completion->status,
                                      .rounds = core_rounds(claim->core),
                                      .valid_ms = handle_valid_ms(lock, runtime_now_us(lock->all->runtime)),
                                      .expired = completion->expired,
                                      .text = text,
-                                     .fence = core_fence(claim->core),
-                                     .token = claim->owner[0] != '\0' ? claim->owner : NULL};
+                                     .fence = core_fence(claim->core)};
 
     /* Nobody reads it. */
     if (callback->call == NULL) {
         run_callback(lock, callback, &result);
         return;
     }
+    result.token = claim_owner(claim, owner);
     message_votes(claim, completion->kind == CORE_NOTIFY_RELEASED, &votes, &result);
     if (completion->kind == CORE_NOTIFY_RELEASED) {
         message_released(claim, completion, &result, text, sizeof(text));
@@ -61,6 +62,7 @@ static void report_completed_acquire(struct quorlock *lock)
     const struct claim *claim;
     struct message_votes votes;
     char text[MESSAGE_SIZE];
+    char owner[CLAIM_OWNER_SIZE];
     struct quorlock_result result = {.text = text};
 
     lock->acquire_completed = false;
@@ -69,7 +71,7 @@ static void report_completed_acquire(struct quorlock *lock)
     result.status = lock->acquired_status;
     result.valid_ms = handle_valid_ms(lock, runtime_now_us(lock->all->runtime));
     result.fence = quorlock_fence(lock);
-    result.token = quorlock_token(lock);
+    if (lock->held != NULL && core_notified_held(lock->held->core)) result.token = claim_owner(lock->held, owner);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
@@ -150,7 +152,7 @@ static void report_acquired(struct claim *claim, const struct core_completion *c
     bool granted = completion->status == CORE_OK;
 
     claim->acquirer = NULL;
-    claim_text_owner(claim, granted);
+    claim_note_owner(claim, granted);
     if (handle == NULL) return;
     if (granted) {
         handle_share(handle, claim);

@@ -154,9 +154,12 @@ void queue_keys_released(struct claim *claim)
     struct keylist *keylist = claim->keylist;
     struct quorlock *lock = first_of(keylist);
     struct core_event event = {.type = CORE_EV_WAKE};
+    char text[CLAIM_OWNER_SIZE];
+    const char *owner;
 
     keylist->gave_back_us = runtime_now_us(keylist->all->runtime);
-    keylist->gave_back_id = owner_id(claim->owner, strlen(claim->owner));
+    owner = claim_owner(claim, text);
+    keylist->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
     if (lock == NULL || !handle_asks(lock) || keylist->held > 0) return;
     event.wake.yield = holds_back(keylist);
     (void)claim_step_randomly(lock->claim, &event);

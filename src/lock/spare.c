@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/spare.h"
+
+struct spare_block {
+    struct spare_block *next;
+};
+
+bool spare_reserve(struct spare *spare)
+{
+    if (spare->first == NULL) spare_keep(spare, alloc_zero(spare->alloc, spare->size));
+    return spare->first != NULL;
+}
+
+void *spare_take(struct spare *spare)
+{
+    struct spare_block *block;
+
+    if (!spare_reserve(spare)) return NULL;
+    block = spare->first;
+    spare->first = block->next;
+    spare->count--;
+    return block;
+}
+
+void spare_keep(struct spare *spare, void *block)
+{
+    struct spare_block *kept = block;
+
+    if (kept == NULL) return;
+    if (spare->count == spare->most) {
+        alloc_free(spare->alloc, kept);
+        return;
+    }
+    kept->next = spare->first;
+    spare->first = kept;
+    spare->count++;
+}
+
+void spare_clear(struct spare *spare)
+{
+    while (spare->count > 0) alloc_free(spare->alloc, spare_take(spare));
+}

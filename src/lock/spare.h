@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* spare.h - blocks of one size that are kept for the next use; a client's cores take turns with those of core_work_size
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/alloc.h"
+
+struct spare_block;
+
+struct spare {
+    const struct alloc *alloc;
+    size_t size, most; /* of a block; how many are kept */
+    struct spare_block *first;
+    size_t count;
+};
+
+/* spare_reserve - one is there at least; false: out of memory. spare_take: one, or NULL. spare_keep: takes one back;
+ * NULL is fine. spare_clear: frees those that are kept. */
+bool spare_reserve(struct spare *);
+void *spare_take(struct spare *);
+void spare_keep(struct spare *, void *block);
+void spare_clear(struct spare *);
