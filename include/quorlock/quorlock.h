@@ -158,7 +158,8 @@ struct quorlock_options {
                                 max_lease_ms where that is less */
     uint32_t wait_ms;        /* how long acquire may wait, also behind others of this client; 0: try once;
                                 QUORLOCK_WAIT_FOREVER */
-    uint32_t renew_ms;       /* default lease/3; QUORLOCK_RENEW_NEVER: hold for one lease */
+    uint32_t renew_ms;       /* at most between two renewals; default lease/3; QUORLOCK_RENEW_NEVER: hold for
+                                one lease */
     uint32_t min_valid_ms;   /* grant only if so much validity is left; default 0 */
     uint32_t lost_margin_ms; /* loss is reported so long before validity ends;
                                 default 2 x drift allowance, at least 10 */

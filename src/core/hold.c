@@ -18,6 +18,8 @@
 
 #include "debt.h"
 
+#define RENEW_SPREAD 16u /* a renewal may be earlier by this part of the time between two */
+
 static uint64_t margin_us(const struct core_lock *lock)
 {
     const struct core_config *config = lock->config;
@@ -61,12 +63,23 @@ static uint64_t held_until_us(const struct core_lock *lock)
     return validity_add(lock->hold.granted_us, lock->config->max_hold_us);
 }
 
+/* Locks that were taken together are not renewed together for ever, but those that are due at nearly the same time are.
+ */
+static uint64_t on_grid(struct core_lock *lock, uint64_t due_us)
+{
+    uint32_t grid_us = lock->config->renew_grid_us;
+
+    if (grid_us == 0 || due_us == CORE_NEVER) return due_us;
+    due_us -= backoff_uniform(&lock->jitter, lock->config->renew_us / RENEW_SPREAD);
+    return due_us - due_us % grid_us;
+}
+
 /* When the next renewal is due after a round begun then; never where renewal is off or has ended. */
-static uint64_t renewal_after(const struct core_lock *lock, uint64_t begun_us)
+static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 {
     uint64_t due_us = validity_add(begun_us, lock->config->renew_us);
 
-    return due_us < held_until_us(lock) ? due_us : CORE_NEVER;
+    return due_us < held_until_us(lock) ? on_grid(lock, due_us) : CORE_NEVER;
 }
 
 void hold_grant(struct core_lock *lock, uint64_t now_us)

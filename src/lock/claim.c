@@ -271,8 +271,10 @@ static void on_wake(struct waker *waker)
 {
     struct claim *claim = CONTAINER_OF(waker, struct claim, waker);
     struct core_event event = {.type = CORE_EV_TIMER, .now_us = claim->all->events->due(claim)};
+    bool held = core_phase_now(claim->core) == CORE_HELD;
 
-    (void)claim_step_randomly(claim, &event);
+    /* What is held begins no attempt. */
+    (void)(held ? claim_step(claim, &event) : claim_step_randomly(claim, &event));
     claim_reap(claim);
 }
 

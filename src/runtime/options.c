@@ -24,6 +24,8 @@
 #define NODE_TIMEOUT_MS_MAX      60000u
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
+#define RENEW_GRID_PART          64u /* of the time between two renewals */
+#define RENEW_GRID_US_MAX        8000u
 
 static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most, struct caller_error *error)
 {
@@ -284,6 +286,12 @@ static int check_min_valid(const struct core_config *config, const struct quorlo
                   options->min_valid_ms, options->lease_ms, (unsigned long long)(useful_us / MS));
 }
 
+static uint32_t renew_grid_us(uint64_t renew_us)
+{
+    if (renew_us == CORE_NEVER) return 0;
+    return renew_us / RENEW_GRID_PART < RENEW_GRID_US_MAX ? (uint32_t)(renew_us / RENEW_GRID_PART) : RENEW_GRID_US_MAX;
+}
+
 int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_options *given, struct caller_error *error)
@@ -310,6 +318,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     config.lease_us = (uint64_t)options.lease_ms * MS;
     config.renew_us = options.renew_ms == 0 ? config.lease_us / 3 : (uint64_t)options.renew_ms * MS;
     if (options.renew_ms == QUORLOCK_RENEW_NEVER) config.renew_us = CORE_NEVER;
+    config.renew_grid_us = renew_grid_us(config.renew_us);
     config.wait_us = options.wait_ms == QUORLOCK_WAIT_FOREVER ? CORE_NEVER : (uint64_t)options.wait_ms * MS;
     config.min_valid_us = (uint64_t)options.min_valid_ms * MS;
     config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;

@@ -43,6 +43,30 @@ CORE_TEST(renewals_hold_a_lock_for_many_leases)
     fixture_expect_nothing(f);
 }
 
+/* So renewals of many locks go out together, but not of all locks at the same time. */
+CORE_TEST(renewals_are_due_on_a_grid_at_random)
+{
+    struct core_config config = fixture_config(3, 2);
+    uint64_t first_us = CORE_NEVER;
+    uint64_t last_us = 0;
+
+    config.renew_grid_us = 8 * MS;
+    for (uint32_t seed = 0; seed < 50; seed++) {
+        uint64_t due_us;
+
+        fixture_open_config(f, &config);
+        f->randoms = (uint8_t)seed;
+        fixture_sleep(f, seed * UINT64_C(77));
+        fixture_grant(f);
+        due_us = core_deadline(f->lock);
+        assert_int_equal(due_us % (8 * MS), 0);
+        assert_in_range(due_us - f->now_us, 1000 * MS - 1000 * MS / 16 - 8 * MS, 1000 * MS);
+        if (due_us < first_us) first_us = due_us;
+        if (due_us > last_us) last_us = due_us;
+    }
+    assert_in_range(last_us - first_us, 30 * MS, 1000 * MS);
+}
+
 CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
 {
     uint32_t rounds = 0;
