@@ -398,7 +398,7 @@ uint32_t core_counted(const struct core_lock *lock)
     uint32_t counted = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        counted += !node->owes && !node->key.gone && node->key.valid_until_us != 0 &&
+        counted += !node->owes && !node->gone && node->key.valid_until_us != 0 &&
                    node->key.valid_until_us >= lock->hold.validity_us;
     }
     return counted;

@@ -30,7 +30,7 @@ static uint64_t margin_us(const struct core_lock *lock)
 
 uint64_t hold_lost_at(const struct core_lock *lock)
 {
-    return validity_sub(lock->hold.validity_us, lock->hold.margin_us);
+    return validity_sub(lock->hold.validity_us, margin_us(lock));
 }
 
 /* The clocks of a quorum stepped in this hold, within one lease: more likely our own clock stood still, and no
@@ -53,7 +53,7 @@ static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_u
 
     if (stood_still(lock, now_us)) return 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
-        ends_us[i] = lock->nodes[i].key.gone ? 0 : lock->nodes[i].key.valid_until_us;
+        ends_us[i] = lock->nodes[i].gone ? 0 : lock->nodes[i].key.valid_until_us;
     }
     return validity_of_quorum(ends_us, lock->config->n_nodes, lock->config->quorum);
 }
@@ -85,10 +85,7 @@ static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 void hold_grant(struct core_lock *lock, uint64_t now_us)
 {
     lock->phase = CORE_GRANTED;
-    lock->hold = (struct hold){.granted_us = now_us,
-                               .validity_us = present_validity_us(lock, now_us),
-                               .margin_us = margin_us(lock),
-                               .whole = true};
+    lock->hold = (struct hold){.granted_us = now_us, .validity_us = present_validity_us(lock, now_us), .whole = true};
     lock->hold.renew_at_us = renewal_after(lock, lock->work->attempt.begun_us);
 }
 
@@ -132,7 +129,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     node->key.repair_round = lock->hold.round;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     /* From now on it is unknown whether the key is there. */
-    node->key.gone = false;
+    node->gone = false;
     node->key.valid_until_us = 0;
     core_send(lock, step, index, OP_REPAIR, lock->lease_us, use_eval);
 }
@@ -153,7 +150,6 @@ static void round_renewed(struct core_lock *lock)
     lock->hold.round_state = ROUND_DECIDED;
     lock->hold.renew_failures = 0;
     if (lock->hold.extend_lease_us != 0) lock->lease_us = lock->hold.extend_lease_us;
-    lock->hold.margin_us = margin_us(lock);
     lock->hold.renew_at_us = renewal_after(lock, lock->hold.round_begun_us);
     lock->log |= CORE_LOG_RENEWED;
     end_extend(lock, CORE_OK);
@@ -190,7 +186,7 @@ static void judge(struct core_lock *lock, struct step *step)
     for (uint32_t i = 0; i < n; i++) {
         yes += lock->hold.round > 0 && lock->nodes[i].key.yes_round == lock->hold.round;
         pending += lock->nodes[i].vote == CORE_VOTE_PENDING;
-        gone += lock->nodes[i].key.gone;
+        gone += lock->nodes[i].gone;
     }
     /* A node that lost the key counts until the round is settled: a node that was repaired before, and whose
      * yes is on its way, may replace it. */
@@ -271,11 +267,11 @@ static void on_yes(struct core_lock *lock, const struct core_tag *tag)
     struct core_node *node = &lock->nodes[tag->node];
     uint64_t until_us = core_vote_until(lock, tag);
 
-    if (until_us > node->key.valid_until_us || node->key.gone) {
+    if (until_us > node->key.valid_until_us || node->gone) {
         node->key.valid_until_us = until_us;
         node->key.sent_us = tag->sent_us;
     }
-    node->key.gone = false;
+    node->gone = false;
     if (tag->round > node->key.yes_round) node->key.yes_round = tag->round;
     if (tag->round == lock->hold.round) node->vote = CORE_VOTE_YES;
 }
@@ -286,7 +282,7 @@ static void on_absent(struct core_lock *lock, const struct core_reply *reply)
 
     /* An answer from before a repair that is under way, or done, is outdated. */
     if (reply->tag.round <= node->key.repair_round) return;
-    node->key.gone = true;
+    node->gone = true;
     node->key.valid_until_us = 0;
     if (reply->tag.round == lock->hold.round) {
         node->vote = reply->outcome == OUTCOME_MISSING ? CORE_VOTE_MISSING : CORE_VOTE_OTHER;
@@ -309,7 +305,7 @@ static void on_repaired(struct core_lock *lock, struct step *step, const struct 
         if (reply->tag.round == lock->hold.round) send_repair(lock, step, reply->tag.node, true);
         break;
     case OUTCOME_UNKNOWN: break;
-    default: node->key.gone = true; break; /* as it was */
+    default: node->gone = true; break; /* as it was */
     }
 }
 

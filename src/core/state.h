@@ -66,7 +66,6 @@ struct core_key {
     uint64_t stepped_us;     /* when its clock was last found to have stepped; 0: never */
     uint32_t yes_round;      /* the last renewal round in which the node said yes */
     uint32_t repair_round;   /* the last renewal round after which it was given the key again */
-    bool gone;               /* the node's latest definite answer: the key is not there */
 };
 
 struct core_node {
@@ -93,6 +92,7 @@ struct core_node {
         uint8_t own;    /* releases of ours whose notices will come */
     } notices;
 
+    bool gone; /* its latest definite answer: our key is not there */
     bool owes; /* the release of the latest attempt; else the key is what counts */
     union {
         struct core_key key;
@@ -187,7 +187,6 @@ enum round_state {
 struct hold {
     uint64_t granted_us;
     uint64_t validity_us;
-    uint64_t margin_us;
     uint64_t round_begun_us;
     uint64_t renew_at_us;
     uint64_t extend_lease_us; /* of the extend in flight; 0: none */

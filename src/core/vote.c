@@ -91,6 +91,7 @@ void vote_clear(struct core_lock *lock)
         node->asked->follow_up = FOLLOW_UP_NONE;
         node->asked->fence = 0;
         memset(&node->key, 0, sizeof(node->key));
+        node->gone = false;
     }
 }
 
@@ -121,7 +122,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         break;
     case OUTCOME_OTHER:
         node->vote = CORE_VOTE_OTHER;
-        node->key.gone = true;
+        node->gone = true;
         node->asked->holder.id = reply->holder_id;
         node->asked->holder.ttl_us = reply->ttl_us;
         if (reply->listeners > 0) lock->waiters = reply->listeners;
@@ -196,7 +197,7 @@ static void on_raised(struct core_lock *lock, struct step *step, const struct co
     } else {
         /* The key is not ours any more, or that is unknown: no acknowledgement, no vote. */
         node->key.valid_until_us = 0;
-        node->key.gone = reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER;
+        node->gone = reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER;
         core_vote_failed(node, reply->fault);
     }
 }

@@ -154,6 +154,21 @@ static void set_in(struct list *list, struct link *link, bool in)
     }
 }
 
+/* Losses come first, so a claim waits in one list at a time. */
+static void follow_completions(struct claim *claim, bool dispatch)
+{
+    struct claims *all = claim->all;
+    bool loss = core_loss_pending(claim->core);
+
+    if (loss != claim->loss_due) {
+        list_remove(claim->loss_due ? &all->lost : &all->ready, &claim->in_due);
+        claim->loss_due = loss;
+        if (loss) all->events->lost(claim);
+    }
+    set_in(loss ? &all->lost : &all->ready, &claim->in_due, dispatch);
+    if (dispatch) runtime_run_soon(all->runtime);
+}
+
 /* Everything that follows from the core's new state. */
 static void settle(struct claim *claim, const struct core_update *update)
 {
@@ -166,10 +181,7 @@ static void settle(struct claim *claim, const struct core_update *update)
     runtime_wake_at(all->runtime, &claim->waker, deadline_us);
     set_in(&all->active, &claim->in_active, active);
     if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
-    if (core_loss_pending(claim->core) && !list_has(&claim->in_lost)) all->events->lost(claim);
-    set_in(&all->lost, &claim->in_lost, core_loss_pending(claim->core));
-    set_in(&all->ready, &claim->in_ready, update->dispatch);
-    if (update->dispatch) runtime_run_soon(all->runtime);
+    follow_completions(claim, update->dispatch);
     admission_follow(&all->admission, &claim->applicant, core_wants(claim->core), phase == CORE_ASKING);
     if (holds != claim->counted) {
         claim->counted = holds;
@@ -341,7 +353,7 @@ void claim_on_node_state(struct claim *claim, uint32_t index)
 
 void claim_notify_subscribed(struct claim *claim, bool old)
 {
-    uint32_t news = subscriptions_confirmed(&claim->keylist->listener) & ~claim->known_subscribed;
+    uint32_t news = keylist_confirmed(claim->keylist) & ~claim->known_subscribed;
 
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         struct core_event event = {.type = CORE_EV_LISTENING, .listening = {.node = i, .before_acquire = old}};
@@ -606,8 +618,7 @@ void claim_destroy(struct claim *claim)
     admission_leave(&all->admission, &claim->applicant);
     list_remove(&all->all, &claim->in_all);
     list_remove(&all->active, &claim->in_active);
-    list_remove(&all->lost, &claim->in_lost);
-    list_remove(&all->ready, &claim->in_ready);
+    list_remove(claim->loss_due ? &all->lost : &all->ready, &claim->in_due);
     if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
     named_owner_leave(&all->owners, alloc, claim->named);
     /* The core reads its config once more. */

@@ -55,7 +55,6 @@ struct lock_callback {
     quorlock_cb call;
     void *arg;
     uint64_t begun_us;
-    bool owed; /* an operation is in flight */
 };
 
 struct claim {
@@ -65,7 +64,8 @@ struct claim {
     struct requester requester;
     struct applicant applicant;
     struct waker waker;
-    struct link in_all, in_active, in_lost, in_ready, in_owner;
+    struct link in_all, in_active, in_owner;
+    struct link in_due;        /* in lost, where loss_due, or in ready */
     struct list sharers;       /* handles that hold it */
     uint32_t holds;            /* the sum of their shares */
     struct list pending_holds; /* handles of the same owner that hold it, too, when it has been renewed */
@@ -87,6 +87,7 @@ struct claim {
     struct terms *terms;
     struct core_token token; /* of the latest grant */
     bool granted;            /* the latest acquire that has ended */
+    bool loss_due;
 
     struct core_lock *core;
     struct node_result results[];

@@ -42,7 +42,7 @@ static void part_from_busy(struct quorlock *lock)
 
 int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
-    const struct core_acquire acquire = {.begun_us = lock->acquired.begun_us, .behind = behind, .seen = seen};
+    const struct core_acquire acquire = {.begun_us = lock->operation_ended.begun_us, .behind = behind, .seen = seen};
 
     part_from_busy(lock);
     if (lock->claim == NULL) {
@@ -73,12 +73,12 @@ void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 
 void handle_complete_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct given_back *given_back = FIRST_OF(&lock->spare, struct given_back, link);
+    struct given_back *given_back = FIRST_OF(&lock->nest->spare, struct given_back, link);
 
-    list_remove(&lock->spare, &given_back->link);
+    list_remove(&lock->nest->spare, &given_back->link);
     given_back->callback = *callback;
     given_back->expired = core_phase_now(lock->held->core) == CORE_LOST;
-    list_add(&lock->given_back, &given_back->link);
+    list_add(&lock->nest->given_back, &given_back->link);
     lock->releases++;
     lock->all->releases++;
     handle_unshare(lock, 1);
@@ -110,8 +110,11 @@ void handle_destroy(struct quorlock *lock)
 
     list_remove(&all->handles, &lock->in_all);
     list_remove(&all->completed, &lock->in_completed);
-    free_given_back(alloc, &lock->given_back);
-    free_given_back(alloc, &lock->spare);
+    if (lock->nest != NULL) {
+        free_given_back(alloc, &lock->nest->given_back);
+        free_given_back(alloc, &lock->nest->spare);
+        alloc_free(alloc, lock->nest);
+    }
     runtime_return_waker(all->runtime, &lock->waker);
     keylist_leave(lock->keylist);
     named_owner_leave(&all->claims.owners, alloc, lock->named);
@@ -121,7 +124,7 @@ void handle_destroy(struct quorlock *lock)
 
 void handle_reap(struct quorlock *lock)
 {
-    bool owed = lock->acquired.owed || lock->extended.owed || lock->releases > 0;
+    bool owed = lock->operation != OPERATION_NONE || lock->releases > 0;
 
     /* While the client closes, handles stay good until its end. */
     if (lock->freed && !owed && lock->pins == 0 && !lock->all->runtime->closing) handle_destroy(lock);

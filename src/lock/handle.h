@@ -25,6 +25,15 @@ struct given_back {
     bool expired;
 };
 
+/* The acquire or extend in flight. */
+enum operation { OPERATION_NONE, OPERATION_ACQUIRE, OPERATION_EXTEND };
+
+/* Of a handle that has an owner, whose holds nest. */
+struct nest {
+    struct list given_back; /* callbacks that no core knows */
+    struct list spare;      /* one for each hold, so that it can always be given back */
+};
+
 struct quorlock {
     struct locks *all;
     struct keylist *keylist;
@@ -36,18 +45,18 @@ struct quorlock {
     struct claim *held;       /* of which it has a share */
     struct claim *pending_on; /* of which it is a pending hold */
     uint32_t holds;
-    struct lock_callback acquired, extended;
-    uint32_t releases;      /* whose callbacks have not run */
-    struct list given_back; /* of these, those that no core knows */
-    struct list spare;      /* one for each hold of an owner, so that it can always be given back */
+    uint32_t releases; /* whose callbacks have not run */
+    struct lock_callback operation_ended;
+    struct nest *nest; /* NULL: no owner */
     quorlock_lost_cb lost;
     void *lost_arg;
+    struct terms *terms;
+    const char *why; /* the reason, where it is not in the votes; else NULL */
+    uint32_t pins;   /* callbacks of it on the stack */
+    enum operation operation : 8;
     bool acquire_completed; /* without a core; the callback is due */
     int acquired_status;
-    const char *why; /* the reason, where it is not in the votes; else NULL */
-    bool freed;      /* the handle is dead; its memory goes when nothing is owed to it */
-    uint32_t pins;   /* callbacks of it on the stack */
-    struct terms *terms;
+    bool freed; /* the handle is dead; its memory goes when nothing is owed to it */
 };
 
 /* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */

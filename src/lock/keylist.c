@@ -14,56 +14,74 @@ static void destroy(struct keylist *keylist)
 {
     const struct alloc *alloc = &keylist->all->runtime->alloc;
 
-    subscriptions_close(&keylist->all->subscriptions, &keylist->listener);
-    for (size_t i = 0; i < keylist->n_keys; i++) {
-        /* They are the list's own copies; the nodes only read them. */
-        char *text = NULL;
-
-        memcpy(&text, &keylist->keys[i].text, sizeof(text));
-        alloc_free(alloc, text);
+    if (keylist->contention != NULL) {
+        subscriptions_close(&keylist->all->subscriptions, &keylist->contention->listener);
+        alloc_free(alloc, keylist->contention);
     }
-    alloc_free(alloc, keylist->name);
     alloc_free(alloc, keylist);
 }
 
-/* The keys for people. A key may hold anything, a log line must stay one line. */
-static char *name_of(const struct alloc *alloc, const char *const *keys, size_t n_keys)
+static bool is_printable(const char *key)
 {
-    size_t length = 0;
-    char *name;
-    char *at;
+    while (*key != '\0' && iscntrl((unsigned char)*key) == 0) key++;
+    return *key == '\0';
+}
 
-    for (size_t i = 0; i < n_keys; i++) length += strlen(keys[i]) + 2;
-    name = at = alloc_zero(alloc, length + 1);
-    if (name == NULL) return NULL;
+/* The keys for people. A key may hold anything, a log line must stay one line. */
+static void write_name(char *at, const char *const *keys, size_t n_keys)
+{
     for (size_t i = 0; i < n_keys; i++) {
         if (i > 0) at = stpcpy(at, ", ");
         for (const char *from = keys[i]; *from != '\0'; from++) {
             *at++ = iscntrl((unsigned char)*from) != 0 ? '?' : *from;
         }
     }
-    return name;
+    *at = '\0';
 }
 
+/* One block with all its texts. A single key that is printable is its own name. */
 static struct keylist *build(struct keylists *all, const char *const *keys, size_t n_keys)
 {
-    const struct alloc *alloc = &all->runtime->alloc;
-    struct keylist *keylist = alloc_zero(alloc, sizeof(*keylist) + n_keys * sizeof(struct node_key));
+    const char *prefix = all->runtime->key_prefix;
+    size_t prefix_length = strlen(prefix);
+    bool is_name = n_keys == 1 && is_printable(keys[0]);
+    size_t size = sizeof(struct keylist) + n_keys * sizeof(struct node_key);
+    struct keylist *keylist;
+    char *at;
 
+    for (size_t i = 0; i < n_keys; i++) {
+        /* In the name a key has two more: the comma and the space. */
+        size += prefix_length + strlen(keys[i]) + 1 + (is_name ? 0 : strlen(keys[i]) + 2);
+    }
+    keylist = alloc_zero(&all->runtime->alloc, size);
     if (keylist == NULL) return NULL;
     keylist->all = all;
-    keylist->listener.events = all->events;
-    keylist->n_keys = n_keys;
-    keylist->name = name_of(alloc, keys, n_keys);
+    keylist->n_keys = (uint32_t)n_keys;
+    at = (char *)&keylist->keys[n_keys];
     for (size_t i = 0; i < n_keys; i++) {
-        struct node_key *key = &keylist->keys[i];
-
-        key->text = alloc_joined(alloc, all->runtime->key_prefix, keys[i], &key->length);
-        if (key->text == NULL) break;
+        keylist->keys[i].text = at;
+        at = stpcpy(stpcpy(at, prefix), keys[i]);
+        keylist->keys[i].length = (size_t)(at - keylist->keys[i].text);
+        at++;
     }
-    if (keylist->name != NULL && keylist->keys[n_keys - 1].text != NULL) return keylist;
-    destroy(keylist);
-    return NULL;
+    keylist->name = is_name ? keylist->keys[0].text + prefix_length : at;
+    if (!is_name) write_name(at, keys, n_keys);
+    return keylist;
+}
+
+struct contention *keylist_contention(struct keylist *keylist)
+{
+    if (keylist->contention != NULL) return keylist->contention;
+    keylist->contention = alloc_zero(&keylist->all->runtime->alloc, sizeof(*keylist->contention));
+    if (keylist->contention == NULL) return NULL;
+    keylist->contention->keylist = keylist;
+    keylist->contention->listener.events = keylist->all->events;
+    return keylist->contention;
+}
+
+uint32_t keylist_confirmed(const struct keylist *keylist)
+{
+    return keylist->contention != NULL ? subscriptions_confirmed(&keylist->contention->listener) : 0;
 }
 
 /* ---- the table ---- */
@@ -143,25 +161,31 @@ static uint32_t listen_nodes(const struct keylist *keylist)
 void keylist_listen(struct keylist *keylist, bool wanted)
 {
     struct subscriptions *subscriptions = &keylist->all->subscriptions;
+    struct contention *contention = keylist_contention(keylist);
 
+    keylist->listeners += wanted ? 1u : UINT32_MAX;
+    /* Without memory waiters poll. */
+    if (contention == NULL) return;
     if (wanted) {
-        keylist->listeners++;
-        subscriptions_open(subscriptions, &keylist->listener, keylist->keys, keylist->n_keys, listen_nodes(keylist));
-    } else if (--keylist->listeners == 0) {
-        subscriptions_linger(subscriptions, &keylist->listener);
+        subscriptions_open(subscriptions, &contention->listener, keylist->keys, keylist->n_keys, listen_nodes(keylist));
+    } else if (keylist->listeners == 0) {
+        subscriptions_linger(subscriptions, &contention->listener);
     }
 }
 
 void keylist_count_listeners(struct keylist *keylist, uint32_t node, uint32_t listeners)
 {
-    uint32_t ours = (subscriptions_confirmed(&keylist->listener) & 1u << node) != 0;
+    uint32_t ours = (keylist_confirmed(keylist) & 1u << node) != 0;
+    struct contention *contention = listeners > ours ? keylist_contention(keylist) : NULL;
 
-    if (listeners > ours) keylist->others_until_us = runtime_now_us(keylist->all->runtime) + OTHERS_US;
+    if (contention != NULL) contention->others_until_us = runtime_now_us(keylist->all->runtime) + OTHERS_US;
 }
 
 bool keylist_others_listen(const struct keylist *keylist)
 {
-    return keylist->others_until_us != 0 && runtime_now_us(keylist->all->runtime) < keylist->others_until_us;
+    const struct contention *contention = keylist->contention;
+
+    return contention != NULL && runtime_now_us(keylist->all->runtime) < contention->others_until_us;
 }
 
 /* Both are sorted. */

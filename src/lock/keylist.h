@@ -16,23 +16,29 @@ struct keylists {
     const struct listener_events *events; /* of the listener of each key list */
 };
 
-/* All of one client that wants the same keys. */
-struct keylist {
-    struct keylists *all;
-    struct hashtable_entry entry;
-    uint32_t users;           /* handles and claims */
-    struct list waiting;      /* handles in the order of coming; the first asks the nodes */
-    uint32_t held;            /* claims that hold the keys */
-    struct claim *asked;      /* that asked the nodes last: its votes are why the others wait */
+/* What a key list needs only after a claim released its keys, or waited for them. */
+struct contention {
+    struct keylist *keylist;
+    struct listener listener;
     uint32_t handed;          /* how often the keys were handed on inside this process, in a row */
     uint64_t gave_back_us;    /* when a claim of this process gave them back */
     uint64_t gave_back_id;    /* of the owner that gave them back */
     uint64_t others_until_us; /* other processes are taken to wait for them until then */
-    struct listener listener;
+};
+
+/* All of one client that wants the same keys. */
+struct keylist {
+    struct keylists *all;
+    struct hashtable_entry entry;
+    uint32_t users;     /* handles and claims */
+    uint32_t held;      /* claims that hold the keys */
     uint32_t listeners; /* claims that want notices */
-    char *name;         /* for people: without prefix, printable */
-    size_t n_keys;
-    struct node_key keys[]; /* with prefix, as the nodes know them */
+    uint32_t n_keys;
+    struct list waiting; /* handles in the order of coming; the first asks the nodes */
+    struct claim *asked; /* that asked the nodes last: its votes are why the others wait */
+    struct contention *contention;
+    const char *name;       /* for people: without prefix, printable */
+    struct node_key keys[]; /* with prefix, as the nodes know them; the bytes of keys and name follow */
 };
 
 /* An owner of holds that nest; see reentry.h. */
@@ -49,6 +55,10 @@ struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t 
 void keylist_leave(struct keylist *);
 /* keylist_first_arbiter - the place, in the client's order of nodes, of the first that waiters for these keys ask. */
 uint32_t keylist_first_arbiter(const struct keylist *);
+/* keylist_contention - made if there is none; NULL: out of memory, which costs liveness only. */
+struct contention *keylist_contention(struct keylist *);
+/* keylist_confirmed - nodes whose notices come, a bit each. */
+uint32_t keylist_confirmed(const struct keylist *);
 /* keylist_listen - one more claim wants notices, or one less. */
 void keylist_listen(struct keylist *, bool wanted);
 /* keylist_count_listeners - a node reports the number of listeners to a release of ours. keylist_others_listen:

@@ -25,17 +25,17 @@ static void end_operation(struct quorlock *lock, int status)
         handle_unshare(lock, 1);
         lock->acquired_status = status;
         claim_let_go(claim);
-    } else if (lock->acquired.owed && handle_asks(lock)) {
+    } else if (lock->operation == OPERATION_ACQUIRE && handle_asks(lock)) {
         if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
         /* The next one asks after this one's callback. */
         list_remove(&lock->keylist->waiting, &lock->turn);
-    } else if (lock->acquired.owed) {
+    } else if (lock->operation == OPERATION_ACQUIRE) {
         runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
         reentry_leave(lock);
         list_remove(&lock->keylist->waiting, &lock->turn);
         handle_complete_acquire(lock, status, NULL);
-    } else if (lock->extended.owed) {
+    } else if (lock->operation == OPERATION_EXTEND) {
         (void)claim_step(claim, &event);
     }
 }
@@ -87,6 +87,8 @@ static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, 
     if (owner != NULL) {
         lock->named = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
         if (lock->named == NULL) return -1;
+        lock->nest = alloc_zero(&all->runtime->alloc, sizeof(*lock->nest));
+        if (lock->nest == NULL) return -1;
     }
     lock->keylist = join_keylist(all, keys, n_keys);
     if (lock->keylist == NULL) return -1;
@@ -115,6 +117,7 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     if (lock->terms == NULL || build(lock, keys, n_keys, checked.owner) != 0) {
         terms_leave(&all->claims.terms, &runtime->alloc, lock->terms);
         named_owner_leave(&all->claims.owners, &runtime->alloc, lock->named);
+        alloc_free(&runtime->alloc, lock->nest);
         alloc_free(&runtime->alloc, lock);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     }
@@ -128,7 +131,7 @@ static int check_free(struct quorlock *lock)
     if (lock->all->runtime->closing || lock->freed) {
         return runtime_fail_plainly(lock->all->runtime, QUORLOCK_CLOSED);
     }
-    if (lock->acquired.owed || lock->extended.owed) return handle_fail(lock, QUORLOCK_BUSY, "");
+    if (lock->operation != OPERATION_NONE) return handle_fail(lock, QUORLOCK_BUSY, "");
     return 0;
 }
 
@@ -150,10 +153,10 @@ static int prepare_release(struct quorlock *lock)
 {
     struct given_back *given_back;
 
-    if (lock->spare.count > lock->holds) return 0;
+    if (lock->nest->spare.count > lock->holds) return 0;
     given_back = alloc_zero(&lock->all->runtime->alloc, sizeof(*given_back));
     if (given_back == NULL) return QUORLOCK_NOMEM;
-    list_add(&lock->spare, &given_back->link);
+    list_add(&lock->nest->spare, &given_back->link);
     return 0;
 }
 
@@ -189,10 +192,11 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 
     if (status != 0) return status;
     runtime_batch(runtime, true);
-    lock->acquired = (struct lock_callback){cb, arg, runtime_now_us(runtime), true};
+    lock->operation = OPERATION_ACQUIRE;
+    lock->operation_ended = (struct lock_callback){cb, arg, runtime_now_us(runtime)};
     status = begin_acquire(lock);
     runtime_batch(runtime, false);
-    if (status != 0) lock->acquired.owed = false;
+    if (status != 0) lock->operation = OPERATION_NONE;
     return status;
 }
 
@@ -216,7 +220,8 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     }
     if (status != 0) return handle_fail(lock, status, status == QUORLOCK_BUSY ? "" : ": it is not held");
     claim->extender = lock;
-    lock->extended = (struct lock_callback){cb, arg, event.now_us, true};
+    lock->operation = OPERATION_EXTEND;
+    lock->operation_ended = (struct lock_callback){cb, arg, event.now_us};
     return 0;
 }
 
@@ -241,7 +246,7 @@ static int begin_release(struct quorlock *lock, const struct lock_callback *call
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
     struct runtime *runtime = lock->all->runtime;
-    struct lock_callback callback = {.call = cb, .arg = arg, .owed = true};
+    struct lock_callback callback = {.call = cb, .arg = arg};
     int status = check_free(lock);
 
     if (status != 0) return status;
@@ -260,7 +265,7 @@ int quorlock_cancel(quorlock *lock)
     if (lock->all->runtime->closing || lock->freed) {
         return runtime_fail_plainly(lock->all->runtime, QUORLOCK_CLOSED);
     }
-    if (lock->acquired.owed || lock->extended.owed) {
+    if (lock->operation != OPERATION_NONE) {
         end_operation(lock, QUORLOCK_CANCELED);
         return 0;
     }

@@ -17,6 +17,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
 {
     struct lock_callback now = *callback;
 
+    if (callback == &lock->operation_ended) lock->operation = OPERATION_NONE;
     *callback = (struct lock_callback){0};
     result->elapsed_ms = (uint32_t)(validity_sub(runtime_now_us(lock->all->runtime), now.begun_us) / MS);
     lock->pins++;
@@ -84,17 +85,17 @@ static void report_completed_acquire(struct quorlock *lock)
     } else {
         snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->keylist->name);
     }
-    run_callback(lock, &lock->acquired, &result);
+    run_callback(lock, &lock->operation_ended, &result);
 }
 
 static void report_given_back(struct quorlock *lock)
 {
-    struct given_back *given_back = FIRST_OF(&lock->given_back, struct given_back, link);
+    struct given_back *given_back = FIRST_OF(&lock->nest->given_back, struct given_back, link);
     struct lock_callback callback = given_back->callback;
     char text[MESSAGE_SIZE];
     struct quorlock_result result = {.expired = given_back->expired, .text = text};
 
-    list_remove(&lock->given_back, &given_back->link);
+    list_remove(&lock->nest->given_back, &given_back->link);
     alloc_free(&lock->all->runtime->alloc, given_back);
     lock->releases--;
     lock->all->releases--;
@@ -104,11 +105,12 @@ static void report_given_back(struct quorlock *lock)
 
 static void report_completed(struct quorlock *lock)
 {
-    size_t left = lock->given_back.count + lock->acquire_completed;
+    size_t given_back = lock->nest != NULL ? lock->nest->given_back.count : 0;
+    size_t left = given_back + lock->acquire_completed;
 
     list_remove(&lock->all->completed, &lock->in_completed);
     if (left > 1) list_add(&lock->all->completed, &lock->in_completed);
-    if (lock->given_back.count > 0) {
+    if (given_back > 0) {
         report_given_back(lock);
     } else if (lock->acquire_completed) {
         report_completed_acquire(lock);
@@ -161,7 +163,7 @@ static void report_acquired(struct claim *claim, const struct core_completion *c
         if (core_fence(claim->core) > claim->all->last_fence) claim->all->last_fence = core_fence(claim->core);
     }
     queue_leave(handle);
-    call_back(handle, &handle->acquired, claim, completion);
+    call_back(handle, &handle->operation_ended, claim, completion);
 }
 
 static void report_extended(struct claim *claim, const struct core_completion *completion)
@@ -170,7 +172,7 @@ static void report_extended(struct claim *claim, const struct core_completion *c
 
     claim->extender = NULL;
     reentry_renewed(claim, completion->status);
-    if (handle != NULL) call_back(handle, &handle->extended, claim, completion);
+    if (handle != NULL) call_back(handle, &handle->operation_ended, claim, completion);
 }
 
 static void report_released(struct claim *claim, const struct core_completion *completion)
@@ -220,7 +222,7 @@ bool notify_waits(const struct locks *all)
 
 static bool grant_waits(const struct locks *all)
 {
-    const struct claim *first = FIRST_OF(&all->claims.ready, struct claim, in_ready);
+    const struct claim *first = FIRST_OF(&all->claims.ready, struct claim, in_due);
 
     return first != NULL && core_phase_now(first->core) == CORE_GRANTED;
 }
@@ -231,13 +233,13 @@ bool notify_next(struct turn *turn)
     struct list *ready = &all->claims.ready;
 
     if (all->claims.lost.count > 0) {
-        report_claim(FIRST_OF(&all->claims.lost, struct claim, in_lost));
+        report_claim(FIRST_OF(&all->claims.lost, struct claim, in_due));
     } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
         all->completed_budget--;
         if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));
     } else if (all->ready_budget > 0) {
         all->ready_budget--;
-        if (ready->count > 0) report_claim(FIRST_OF(ready, struct claim, in_ready));
+        if (ready->count > 0) report_claim(FIRST_OF(ready, struct claim, in_due));
     } else {
         return false;
     }

@@ -18,11 +18,11 @@ static struct quorlock *first_of(const struct keylist *keylist)
 static bool holds_back(struct keylist *keylist)
 {
     if (!keylist_others_listen(keylist)) return false;
-    if (keylist->handed < HANDED_MAX) {
-        keylist->handed++;
+    if (keylist->contention->handed < HANDED_MAX) {
+        keylist->contention->handed++;
         return false;
     }
-    keylist->handed = 0;
+    keylist->contention->handed = 0;
     return true;
 }
 
@@ -31,12 +31,14 @@ static int begin(struct quorlock *lock, bool promised, uint32_t seen)
 {
     struct keylist *keylist = lock->keylist;
     struct core_event event = {.type = CORE_EV_WAKE, .wake = {.yield = true}};
-    uint64_t since_us = runtime_now_us(keylist->all->runtime) - keylist->gave_back_us;
-    bool at_once = keylist->gave_back_us != 0 && since_us < AT_ONCE_US;
+    struct contention *contention = keylist->contention;
+    uint64_t gave_back_us = contention != NULL ? contention->gave_back_us : 0;
+    uint64_t since_us = runtime_now_us(keylist->all->runtime) - gave_back_us;
+    bool at_once = gave_back_us != 0 && since_us < AT_ONCE_US;
     bool back = at_once && keylist->held == 0 && keylist_others_listen(keylist);
     int status = handle_ask(lock, keylist->held > 0 || back, promised, seen);
 
-    if (!at_once) keylist->handed = 0;
+    if (!at_once && contention != NULL) contention->handed = 0;
     if (status == 0 && back) (void)claim_step(lock->claim, &event);
     return status;
 }
@@ -51,7 +53,7 @@ int queue_acquire(struct quorlock *lock)
     list_add(&keylist->waiting, &lock->turn);
     if (first_of(keylist) != lock) {
         runtime_wake_at(lock->all->runtime, &lock->waker,
-                        validity_add(lock->acquired.begun_us, lock->terms->config.wait_us));
+                        validity_add(lock->operation_ended.begun_us, lock->terms->config.wait_us));
         return 0;
     }
     status = begin(lock, false, 0);
@@ -122,7 +124,7 @@ bool queue_hand_off(struct quorlock *lock, int status)
         !same_wishes(lock, successor)) {
         return false;
     }
-    event.hand_off.begun_us = successor->acquired.begun_us;
+    event.hand_off.begun_us = successor->operation_ended.begun_us;
     event.hand_off.config = &successor->terms->config;
     if (claim_step(claim, &event) != 0) return false;
     claim_agree(claim, successor->terms);
@@ -140,7 +142,7 @@ uint64_t queue_due(struct claim *claim)
     struct quorlock *lock;
 
     while ((lock = claim->acquirer) != NULL && core_phase_now(claim->core) != CORE_GRANTED) {
-        uint64_t until_us = validity_add(lock->acquired.begun_us, lock->terms->config.wait_us);
+        uint64_t until_us = validity_add(lock->operation_ended.begun_us, lock->terms->config.wait_us);
         uint64_t now_us = runtime_now_us(claim->all->runtime);
 
         if (now_us < until_us) return now_us;
@@ -152,14 +154,17 @@ uint64_t queue_due(struct claim *claim)
 void queue_keys_released(struct claim *claim)
 {
     struct keylist *keylist = claim->keylist;
+    struct contention *contention = keylist_contention(keylist);
     struct quorlock *lock = first_of(keylist);
     struct core_event event = {.type = CORE_EV_WAKE};
     char text[CLAIM_OWNER_SIZE];
     const char *owner;
 
-    keylist->gave_back_us = runtime_now_us(keylist->all->runtime);
-    owner = claim_owner(claim, text);
-    keylist->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
+    if (contention != NULL) {
+        contention->gave_back_us = runtime_now_us(keylist->all->runtime);
+        owner = claim_owner(claim, text);
+        contention->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
+    }
     if (lock == NULL || !handle_asks(lock) || keylist->held > 0) return;
     event.wake.yield = holds_back(keylist);
     (void)claim_step_randomly(lock->claim, &event);
@@ -189,8 +194,8 @@ void queue_wait_expired(struct waker *waker)
 
 static struct quorlock *asking(struct listener *listener)
 {
-    const struct keylist *keylist = CONTAINER_OF(listener, struct keylist, listener);
-    struct quorlock *lock = first_of(keylist);
+    const struct contention *contention = CONTAINER_OF(listener, struct contention, listener);
+    struct quorlock *lock = first_of(contention->keylist);
 
     return lock != NULL && handle_asks(lock) ? lock : NULL;
 }
@@ -217,7 +222,7 @@ static void on_notice(struct listener *listener, uint32_t node, uint64_t holder_
 
     if (lock == NULL) return;
     /* Our own release has already woken the first in the queue. */
-    if (holder_id != 0 && holder_id == lock->keylist->gave_back_id) return;
+    if (holder_id != 0 && holder_id == lock->keylist->contention->gave_back_id) return;
     (void)claim_step_randomly(lock->claim, &event);
 }
 

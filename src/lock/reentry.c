@@ -94,7 +94,7 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
         leave_pending(lock);
     } else if (lock->terms->config.wait_us != 0) {
         runtime_wake_at(lock->all->runtime, &lock->waker,
-                        validity_add(lock->acquired.begun_us, lock->terms->config.wait_us));
+                        validity_add(lock->operation_ended.begun_us, lock->terms->config.wait_us));
     }
     return status;
 }
