@@ -5,12 +5,14 @@
  * usage: bench_held LOCKS SECONDS LEASE_MS NODE,NODE,...
  *
  * Takes so many locks at once, holds them, and prints as JSON how long the taking took, the memory of this process for
- * each, and while they are held: the CPU of client and nodes, what the nodes were asked, the validity that was left at
+ * each, as the library asked for it (blocks and bytes) and as the process got it (rss), also of a handle that is idle,
+ * and while they are held: the CPU of client and nodes, what the nodes were asked, the validity that was left at
  * least, and how many locks were lost. Beside it what the baseline's CPU is for one request to all nodes, 256 of them
  * at a time, before and after.
  */
 #include <event2/event.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <quorlock/quorlock.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +45,10 @@ struct held {
     uint32_t least_valid_ms, next_look;
     double raw_request_us;
     struct slice taking, holding;
-    size_t rss_before, rss_after;
+    struct memory {
+        size_t blocks, bytes; /* of the library */
+        size_t rss;
+    } now, before, idle, taken;
 };
 
 /* resident - bytes of memory that this process has. */
@@ -58,6 +63,52 @@ static size_t resident(void)
     fclose(file);
     second = strchr(line, ' ');
     return second != NULL ? strtoul(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* ---- the library's allocator ---- */
+
+static void *count_in(struct memory *memory, void *block)
+{
+    if (block == NULL) return NULL;
+    memory->blocks++;
+    memory->bytes += malloc_usable_size(block);
+    return block;
+}
+
+static void count_out(struct memory *memory, void *block)
+{
+    if (block == NULL) return;
+    memory->blocks--;
+    memory->bytes -= malloc_usable_size(block);
+}
+
+static void *allocate(void *memory, size_t size)
+{
+    return count_in(memory, malloc(size));
+}
+
+static void *reallocate(void *memory, void *block, size_t size)
+{
+    void *moved;
+
+    count_out(memory, block);
+    moved = realloc(block, size);
+    if (moved == NULL) (void)count_in(memory, block);
+    return count_in(memory, moved);
+}
+
+static void release(void *memory, void *block)
+{
+    count_out(memory, block);
+    free(block);
+}
+
+static struct memory look(const struct held *held)
+{
+    struct memory memory = held->now;
+
+    memory.rss = resident();
+    return memory;
 }
 
 static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
@@ -82,22 +133,26 @@ static void take(struct held *held)
 
     held->locks = calloc(held->n_locks, sizeof(*held->locks));
     if (held->locks == NULL) program_fail("no memory");
-    held->rss_before = resident();
+    held->before = look(held);
     slice_begin(&held->taking);
     for (uint32_t i = 0; i < held->n_locks; i++) {
         char name[96];
         const char *key = name;
 
         snprintf(name, sizeof(name), "%s%u", held->prefix, i);
-        if (quorlock_new(&held->locks[i].lock, held->client, &key, 1, &options) != 0 ||
-            quorlock_acquire(held->locks[i].lock, on_acquired, held) != 0)
+        if (quorlock_new(&held->locks[i].lock, held->client, &key, 1, &options) != 0)
             program_fail(quorlock_client_error(held->client));
         quorlock_on_lost(held->locks[i].lock, on_lost, held);
+    }
+    held->idle = look(held);
+    for (uint32_t i = 0; i < held->n_locks; i++) {
+        if (quorlock_acquire(held->locks[i].lock, on_acquired, held) != 0)
+            program_fail(quorlock_client_error(held->client));
     }
     event_base_dispatch(held->base);
     slice_end(&held->taking);
     if (held->granted < held->n_locks) program_fail("not every lock was granted");
-    held->rss_after = resident();
+    held->taken = look(held);
 }
 
 /* on_look - the locks in turn, so many at a time. */
@@ -114,7 +169,8 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-static void hold(struct held *held)
+/* hold - a function of its own, for callgrind. */
+__attribute__((noinline)) static void hold(struct held *held)
 {
     struct timeval span = {.tv_sec = held->seconds}, look = {.tv_usec = LOOK_US};
     struct event *timer = event_new(held->base, -1, EV_PERSIST, on_look, held);
@@ -144,26 +200,43 @@ static double seconds_of(const struct slice *slice)
     return (double)(slice->ended_ns - slice->begun_ns) / 1e9;
 }
 
+static void tell_memory(const struct held *held)
+{
+    const struct memory *before = &held->before, *idle = &held->idle, *taken = &held->taken;
+    double n_locks = held->n_locks;
+
+    printf("{\"rss_bytes_per_lock\": %.0f, \"rss_bytes_per_idle\": %.0f, \"blocks_per_lock\": %.3f, "
+           "\"bytes_per_lock\": %.1f, \"blocks_per_idle\": %.3f, \"bytes_per_idle\": %.1f, ",
+           (double)(taken->rss - before->rss) / n_locks, (double)(idle->rss - before->rss) / n_locks,
+           (double)(taken->blocks - before->blocks) / n_locks, (double)(taken->bytes - before->bytes) / n_locks,
+           (double)(idle->blocks - before->blocks) / n_locks, (double)(idle->bytes - before->bytes) / n_locks);
+}
+
 static void tell(const struct held *held)
 {
     const struct slice *holding = &held->holding;
     double seconds = seconds_of(holding), n_locks = held->n_locks;
     double renewals = n_locks * seconds / ((double)held->lease_ms / 3000);
 
-    printf("{\"locks\": %u, \"lease_ms\": %u, \"take_s\": %.3f, \"rss_bytes_per_lock\": %.0f, \"held_s\": %.3f, "
+    tell_memory(held);
+    printf("\"locks\": %u, \"lease_ms\": %u, \"take_s\": %.3f, \"held_s\": %.3f, "
            "\"client_cpu_share\": %.5f, \"client_cpu_us_per_renewal\": %.3f, \"raw_cpu_us_per_request\": %.3f, "
            "\"server_cpu_us_per_renewal\": %.3f, \"server_commands_per_renewal\": %.3f, "
            "\"server_bytes_per_renewal\": %.1f, \"least_valid_ms\": %u, \"lost\": %u}\n",
-           held->n_locks, held->lease_ms, seconds_of(&held->taking),
-           ((double)held->rss_after - (double)held->rss_before) / n_locks, seconds,
-           (double)holding->cpu_ns / 1e9 / seconds, (double)holding->cpu_ns / 1000 / renewals, held->raw_request_us,
-           holding->usage.cpu_us / renewals, (double)holding->usage.commands / renewals,
-           (double)holding->usage.bytes / renewals, held->least_valid_ms, held->lost);
+           held->n_locks, held->lease_ms, seconds_of(&held->taking), seconds, (double)holding->cpu_ns / 1e9 / seconds,
+           (double)holding->cpu_ns / 1000 / renewals, held->raw_request_us, holding->usage.cpu_us / renewals,
+           (double)holding->usage.commands / renewals, (double)holding->usage.bytes / renewals, held->least_valid_ms,
+           held->lost);
 }
 
 int main(int argc, char **argv)
 {
     static struct held held;
+    struct quorlock_allocator allocator = {.size = sizeof(allocator),
+                                           .allocate = allocate,
+                                           .reallocate = reallocate,
+                                           .release = release,
+                                           .arg = &held.now};
     struct raw_options options = {.in_flight = RAW_IN_FLIGHT, .lease_ms = 30000};
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -181,7 +254,8 @@ int main(int argc, char **argv)
     if (held.raw == NULL || raw_ready(held.raw) == 0) program_fail("no node answers");
     measure_raw(&held);
     held.base = program_loop();
-    held.client = program_client(held.base, argv[4], (struct quorlock_client_options){.guard = QUORLOCK_GUARD_OFF});
+    held.client = program_client(
+        held.base, argv[4], (struct quorlock_client_options){.guard = QUORLOCK_GUARD_OFF, .allocator = &allocator});
     take(&held);
     hold(&held);
     quorlock_client_close(held.client, NULL, NULL);

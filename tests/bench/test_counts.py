@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a lock costs, in things that can be counted: test_counts.py PATH_TO_quorlock PATH_TO_bench_counts [TEST...]
 
+bench_held is expected beside bench_counts.
+
 A time says little on a busy machine; a count says the same everywhere, or nearly: how much comes together in one read
 depends on who runs when. So a count that is too high is taken again, and the least of some counts.
 
@@ -43,6 +45,10 @@ LIMITS = [
     ("guard strict", ["--in-flight", "16", "--rounds", "60", "--guard", "strict"], (0.1, 4, 112, 6.02, 2030, 107)),
     ("the redisson dialect", ["--in-flight", "16", "--rounds", "60", "--redisson"], (0.1, 4, 112, 6.02, 1222, 107)),
 ]
+# Of one of 50,000 locks with a short key on three nodes: blocks of memory, and bytes as malloc_usable_size tells them.
+# In them is a share of the blocks for attempts, 1.2 KB each: the client keeps 1,024, and as many may still be in use.
+HELD = 50_000
+MEMORY = {"blocks_per_idle": 2.01, "bytes_per_idle": 440, "blocks_per_lock": 3.1, "bytes_per_lock": 1460}
 INSTRUCTIONS_MAX = 48000  # a lock, 16 at a time
 
 
@@ -79,6 +85,14 @@ class Counts(Bootstrapped):
     def test_the_baseline_is_what_is_said(self):
         """Two requests to each of three nodes, and nothing else."""
         self.assertAlmostEqual(count("--raw", "--in-flight", "16", "--rounds", "2")["requests"], 6, delta=0.02)
+
+    def test_a_held_lock_takes_no_more_memory_than_it_did(self):
+        held = run(os.path.join(os.path.dirname(PROGRAM), "bench_held"), str(HELD), "1", "30000", nodes())
+        print(", ".join(f"{what} {held[what]:g}" for what in MEMORY), flush=True)
+        for what, limit in MEMORY.items():
+            self.assertGreater(held[what], 0)
+            self.assertLessEqual(held[what], limit, f"{held[what]:g} {what} of {HELD}, at most {limit} were enough "
+                                                    "before; src/README.md says which blocks there are")
 
     def test_a_lock_needs_no_more_instructions_than_it_did(self):
         valgrind = shutil.which("valgrind")
