@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "redis/batch.h"
 #include "redis/dialect/dialect.h"
 #include "redis/dialect/guard.h"
 #include "redis/link/link.h"
@@ -43,6 +44,10 @@ struct node {
     char countdown_text[LINK_TEXT_SIZE];
     char *countdown; /* that text, which node_why() makes anew, also for a const node */
 
+    struct batch batch; /* requests that wait for the end of the turn, and are not in the ring yet */
+    struct verdicts verdicts;
+    bool alone;     /* on this connection each request goes alone */
+    bool forgotten; /* the server lost the script of batches: the next one brings it */
     struct ring ring;
     size_t answerable; /* requests that were out when the bytes at hand were read */
     size_t fresh;      /* requests that have not left yet: the latest ones of the ring */
@@ -108,6 +113,7 @@ static void open_node(struct node *node)
     link_open(&node->link);
     node->generation++;
     node->answerable = 0;
+    node->alone = node->forgotten = false;
     (void)link_arm(&node->link, next_wake_us(node));
     set_open_state(node);
 }
@@ -215,6 +221,45 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
     if (drop) link_drop(&node->link, fault, "%s", text);
 }
 
+/* Off the ring before the callback, which may send, so that the ring moves. */
+static struct ring_entry take_entry(struct node *node)
+{
+    struct ring_entry entry = *ring_at(&node->ring, 0);
+
+    ring_pop(&node->ring);
+    node->answerable--;
+    return entry;
+}
+
+/* What each request of a batch is answered when the server refused the whole: nothing was executed. Where it does not
+ * have the script, or the user may not use one of the keys, each is to be sent alone. */
+static const struct reply *refusal(struct node *node, const struct reply *raw)
+{
+    static const struct reply again = {.self = {.type = REPLY_ERROR, .text = "NOSCRIPT", .length = 8}};
+    struct error_class class = error_classify(raw->self.text, raw->self.length);
+
+    if (class.noscript) node->forgotten = true;
+    if (class.fault == FAULT_AUTH) node->alone = true;
+    return class.noscript || class.fault == FAULT_AUTH ? &again : raw;
+}
+
+/* One reply for n requests: each is answered as if it had been sent alone. */
+static void on_batch_reply(struct node *node, size_t n, const struct reply *raw)
+{
+    uint32_t connection = node->link.connection;
+
+    if (raw->self.type == REPLY_ERROR) raw = refusal(node, raw);
+    if (!verdicts_begin(&node->verdicts, raw)) {
+        link_drop_nomem(&node->link);
+        return;
+    }
+    for (; n > 0 && link_is_on(&node->link, connection); n--) {
+        struct ring_entry entry = take_entry(node);
+
+        on_request_reply(node, &entry, verdicts_next(&node->verdicts, n == 1));
+    }
+}
+
 static void on_reply(void *arg, const struct reply *raw)
 {
     struct node *node = arg;
@@ -232,10 +277,11 @@ static void on_reply(void *arg, const struct reply *raw)
         on_part(node, ring_at(&node->ring, 0), raw);
         return;
     }
-    /* Off the ring before the callback, which may send, so that the ring moves. */
-    node->answerable--;
-    entry = *ring_at(&node->ring, 0);
-    ring_pop(&node->ring);
+    if (ring_at(&node->ring, 0)->batch > 0) {
+        on_batch_reply(node, ring_at(&node->ring, 0)->batch, raw);
+        return;
+    }
+    entry = take_entry(node);
     if (entry.guard) {
         node->heard_us = link_now_us(&node->link);
         on_guard_reply(node, raw);
@@ -291,10 +337,10 @@ static void on_greeted(void *arg)
 static void on_readable(void *arg)
 {
     struct node *node = arg;
-    size_t before = node->ring.count;
+    size_t before = node_in_flight(node);
 
     link_read(&node->link);
-    if (!node->link.dead && node->events.room != NULL && node->ring.count < before)
+    if (!node->link.dead && node->events.room != NULL && node_in_flight(node) < before)
         node->events.room(node->events.arg, node->config.index);
 }
 
@@ -326,6 +372,8 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
     struct node *node = arg;
     bool again = was_open && !node->expelled;
 
+    for (size_t i = 0; i < node->batch.content.n; i++) ring_push(&node->ring, &node->batch.entries[i]);
+    batch_forget(&node->batch);
     node->fresh = 0;
     node->expelled = false;
     /* Nothing can be pushed meanwhile, for the link is no longer open. */
@@ -343,7 +391,61 @@ static void on_ended(void *arg)
     struct node *node = arg;
 
     ring_clear(&node->ring);
+    batch_clear(&node->batch);
+    verdicts_clear(&node->verdicts);
     alloc_free(node->link.alloc, node);
+}
+
+/* ---- on their way out ---- */
+
+static struct ring_entry entry_of(const struct node_request *request, uint64_t now_us, bool by_hash)
+{
+    uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
+
+    return (struct ring_entry){.tag = request->tag,
+                               .sent_us = now_us,
+                               .deadline_us = timeout_us > 0 ? now_us + timeout_us : RING_NEVER,
+                               .timeout_ms = request->timeout_ms,
+                               .op = request->op,
+                               .by_hash = by_hash,
+                               .parts = guard_parts(request)};
+}
+
+/* Behind all others. */
+static void push(struct node *node, const struct ring_entry *entry)
+{
+    uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
+    uint64_t wake_us = entry->deadline_us;
+
+    ring_push(&node->ring, entry);
+    node->fresh++;
+    /* When the timer fires, on_due() looks at the whole ring. */
+    if (stall_us > 0 && entry->sent_us + stall_us < wake_us) wake_us = entry->sent_us + stall_us;
+    link_arm_by(&node->link, entry->sent_us, wake_us);
+}
+
+/* What waited for the end of the turn goes now. Each that came left room for it in the buffer. */
+static void send_batch(struct node *node)
+{
+    struct batch *batch = &node->batch;
+    size_t n = batch->content.n;
+    bool by_hash;
+
+    if (n == 0) return;
+    by_hash = batch_build(batch, &node->link.conn.out, node->dialect, &node->link.handshake.shas, &node->guard);
+    assert(node->link.conn.out.fault == BYTES_FINE);
+    if (n > 1 && batch->by_eval) node->forgotten = false;
+    batch->entries[0].batch = n > 1 ? (uint8_t)n : 0;
+    for (size_t i = 0; i < n; i++) {
+        batch->entries[i].by_hash = by_hash;
+        push(node, &batch->entries[i]);
+    }
+    batch_forget(batch);
+}
+
+static void on_sending(void *arg)
+{
+    send_batch(arg);
 }
 
 /* ---- deadlines ---- */
@@ -372,8 +474,9 @@ static void ask_guard(struct node *node, uint64_t now_us)
     size_t mark = out->used;
     struct ring_entry entry = {.sent_us = now_us, .deadline_us = RING_NEVER, .reported = true, .guard = true};
 
-    if (ring_reserve(&node->ring) == RING_ROOM) {
+    if (ring_reserve(&node->ring, node->batch.content.n + 1) == RING_ROOM) {
         guard_ask(&node->guard, out);
+        bytes_reserve(out, batch_size(&node->batch, node->dialect));
         if (out->fault == BYTES_FINE) {
             ring_push(&node->ring, &entry);
             node->fresh++;
@@ -414,6 +517,7 @@ static const struct link_events node_link_events = {
     .readable = on_readable,
     .heard = on_heard,
     .reply = on_reply,
+    .sending = on_sending,
     .sent = on_sent,
     .due = on_due,
     .waits_long = waits_long,
@@ -436,6 +540,8 @@ struct node *node_new(struct system *system, const struct alloc *alloc, const st
     snprintf(node->why, sizeof(node->why), "connecting");
     guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set, config->set_named);
     ring_init(&node->ring, alloc);
+    batch_init(&node->batch, alloc);
+    verdicts_init(&node->verdicts, alloc);
     if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) && link_start(&node->link))
         return node;
     link_end(&node->link);
@@ -456,13 +562,15 @@ void node_expel(struct node *node, enum fault fault, const char *why)
 
 bool node_has_room(const struct node *node, enum node_room room)
 {
-    return link_is_open(&node->link) && node->ring.count < node_rooms[room].requests &&
-           node->link.conn.out.used < node_rooms[room].bytes;
+    size_t bytes = node->link.conn.out.used + batch_size(&node->batch, node->dialect);
+
+    return link_is_open(&node->link) && node_in_flight(node) < node_rooms[room].requests &&
+           bytes < node_rooms[room].bytes;
 }
 
 size_t node_in_flight(const struct node *node)
 {
-    return node->ring.count;
+    return node->ring.count + node->batch.content.n;
 }
 
 static enum node_room room_of(enum op op)
@@ -483,53 +591,59 @@ bool node_is_late(const struct node *node)
     return link_now_us(&node->link) >= late_us && !conn_has_input(&node->link.conn);
 }
 
-/* Behind all others. */
-static void push(struct node *node, const struct node_request *request, uint64_t now_us, bool by_hash)
+/* Queues it as the last command so far. What waits for the end of the turn keeps its room behind it. */
+static enum bytes_fault add_command(struct node *node, const struct node_request *request, uint64_t now_us)
 {
-    uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
-    uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
-    struct ring_entry entry = {.tag = request->tag,
-                               .sent_us = now_us,
-                               .deadline_us = timeout_us > 0 ? now_us + timeout_us : RING_NEVER,
-                               .timeout_ms = request->timeout_ms,
-                               .op = request->op,
-                               .by_hash = by_hash,
-                               .parts = guard_parts(request)};
+    struct bytes *out = &node->link.conn.out;
+    size_t mark = out->used;
+    bool by_hash = node->dialect->build(out, request, &node->link.handshake.shas, &node->guard);
+    struct ring_entry entry = entry_of(request, now_us, by_hash);
+    enum bytes_fault fault;
 
-    ring_push(&node->ring, &entry);
-    node->fresh++;
-    conn_wake(&node->link.conn);
-    /* When the timer fires, on_due() looks at the whole ring. */
-    if (stall_us > 0 && now_us + stall_us < entry.deadline_us) entry.deadline_us = now_us + stall_us;
-    link_arm_by(&node->link, now_us, entry.deadline_us);
+    bytes_reserve(out, batch_size(&node->batch, node->dialect));
+    fault = out->fault;
+    if (fault == BYTES_FINE)
+        push(node, &entry);
+    else
+        bytes_cut(out, mark);
+    return fault;
+}
+
+/* Lets it wait for the end of the turn, with room in the buffer and the ring. */
+static enum bytes_fault add_waiting(struct node *node, char letter, const struct node_request *request, uint64_t now_us)
+{
+    struct bytes *out = &node->link.conn.out;
+    struct ring_entry entry = entry_of(request, now_us, true);
+    enum bytes_fault fault;
+
+    bytes_reserve(out, batch_size_with(&node->batch, node->dialect, request));
+    fault = out->fault;
+    bytes_cut(out, out->used);
+    return fault != BYTES_FINE ? fault : batch_add(&node->batch, letter, request, &entry, node->forgotten);
 }
 
 int node_send(struct node *node, const struct node_request *request)
 {
-    struct bytes *out = &node->link.conn.out;
-    size_t mark = out->used;
+    bool alone = node->alone || node->dialect->letter == NULL;
+    char letter = alone ? '\0' : node->dialect->letter(request);
+    enum bytes_fault fault;
     uint64_t now_us;
-    bool by_hash;
-    int result;
 
     assert(request->n_keys <= (request->op == OP_BREAK ? 1 : NODE_KEYS_MAX));
     assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
     if (!link_is_open(&node->link)) return NODE_NOT_READY;
     if (!node_has_room(node, room_of(request->op))) return NODE_FULL;
-    switch (ring_reserve(&node->ring)) {
+    if (batch_meets(&node->batch, request) || (letter != '\0' && batch_is_full(&node->batch))) send_batch(node);
+    switch (ring_reserve(&node->ring, node->batch.content.n + 1)) {
     case RING_ROOM: break;
     case RING_FULL: return NODE_FULL;
     case RING_NOMEM: return NODE_NOMEM;
     }
     /* Read before the first byte is queued: a lease counts from here. */
     now_us = link_now_us(&node->link);
-    by_hash = node->dialect->build(out, request, &node->link.handshake.shas, &node->guard);
-    if (out->fault != BYTES_FINE) {
-        result = out->fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
-        bytes_cut(out, mark);
-        return result;
-    }
-    push(node, request, now_us, by_hash);
+    fault = letter != '\0' ? add_waiting(node, letter, request, now_us) : add_command(node, request, now_us);
+    if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
+    conn_wake(&node->link.conn);
     return NODE_SENT;
 }
 

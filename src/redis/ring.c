@@ -25,13 +25,14 @@ struct ring_entry *ring_at(struct ring *ring, size_t index)
     return &ring->entries[(ring->head + index) & (ring->capacity - 1)];
 }
 
-enum ring_room ring_reserve(struct ring *ring)
+enum ring_room ring_reserve(struct ring *ring, size_t n)
 {
-    size_t capacity = ring->capacity != 0 ? ring->capacity * 2 : RING_FIRST;
+    size_t capacity = ring->capacity != 0 ? ring->capacity : RING_FIRST;
     struct ring_entry *entries;
 
-    if (ring->count < ring->capacity) return RING_ROOM;
-    if (ring->capacity == RING_MAX) return RING_FULL;
+    if (ring->count + n <= ring->capacity) return RING_ROOM;
+    if (ring->count + n > RING_MAX) return RING_FULL;
+    while (capacity < ring->count + n) capacity *= 2;
     entries = alloc_zero(ring->alloc, capacity * sizeof(*entries));
     if (entries == NULL) return RING_NOMEM;
     for (size_t i = 0; i < ring->count; i++) entries[i] = *ring_at(ring, i);

@@ -27,6 +27,7 @@ struct ring_entry {
     bool by_hash;  /* it names its script by a hash, which the server may have forgotten */
     bool guard;    /* the node's own question about its guard */
     uint8_t parts; /* so many replies of a transaction come before the one that counts */
+    uint8_t batch; /* so many entries, from this one on, share one reply; 0: it has its own */
 };
 
 struct ring {
@@ -40,8 +41,8 @@ enum ring_room { RING_ROOM = 0, RING_FULL, RING_NOMEM };
 
 void ring_init(struct ring *, const struct alloc *);
 void ring_clear(struct ring *);
-/* ring_reserve - makes sure that the next push finds room. */
-enum ring_room ring_reserve(struct ring *);
+/* ring_reserve - makes sure that so many more pushes find room. */
+enum ring_room ring_reserve(struct ring *, size_t n);
 /* ring_push - behind a ring_reserve that found room. */
 void ring_push(struct ring *, const struct ring_entry *);
 /* ring_at - counted from the oldest; moves with the next reserve. */

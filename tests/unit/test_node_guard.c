@@ -73,7 +73,7 @@ NODE_TEST(without_a_guard_nothing_is_asked)
 
     begin(f, QUORLOCK_GUARD_OFF, script);
     run_until(f, "ready 1");
-    assert_int_equal(fake_commands(f->server), 9); /* SETNAME, two INFO, six scripts */
+    assert_int_equal(fake_commands(f->server), 10); /* SETNAME, two INFO, seven scripts */
     ask_sent(f, 1, OP_EXTEND, 0);
     run_until(f, "1 yes");
     assert_string_equal(node_run_id(f->node), "aaaa");
@@ -152,7 +152,8 @@ NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
                                               EXPECT("SCRIPT"),
                                               EXPECT("SCRIPT"),
                                               EXPECT("SCRIPT"),
-                                              SEND(SHA SHA SHA SHA SHA SHA CLEAR),
+                                              EXPECT("SCRIPT"),
+                                              SEND(SHA SHA SHA SHA SHA SHA SHA CLEAR),
                                               END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);

@@ -55,7 +55,7 @@ NODE_TEST(the_handshake_is_one_write_of_these_commands)
     before = n_writes;
     run_until(f, "ready 1");
     assert_int_equal(n_writes - before, 1);
-    assert_int_equal(fake_commands(f->server), 11);
+    assert_int_equal(fake_commands(f->server), 12);
     assert_trace(f, "ready 1\n");
     assert_string_equal(node_why(f->node), "");
     assert_true(node_srtt_us(f->node) > 0);

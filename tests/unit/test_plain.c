@@ -2,6 +2,7 @@
 /*
  * test_plain.c - the plain dialect: requests to commands, replies to typed results
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "dialect_fixture.h"
@@ -78,6 +79,71 @@ DIALECT_TEST(commands_are_these_bytes)
     assert_bytes(f, &request,
                  "*6\r\n$7\r\nEVALSHA\r\n$40\r\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\n"
                  "$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n");
+}
+
+DIALECT_TEST(only_a_release_of_one_key_without_a_token_joins_a_batch)
+{
+    const struct {
+        struct node_request request;
+        char letter;
+    } rows[] = {
+        {{.op = OP_RELEASE, KEY}, 'a'},
+        {{.op = OP_RELEASE, KEY, .fenced = true}, 'a'},
+        {{.op = OP_RELEASE, KEY, .if_deleted = true}, 'd'},
+        {{.op = OP_RELEASE, KEY, .silent = true}, 's'},
+        {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, 's'},
+        {{.op = OP_RELEASE, KEY, .fence = 5}, '\0'},
+        {{.op = OP_RELEASE, KEY, .use_eval = true}, '\0'},
+        {{.op = OP_RELEASE, KEYS}, '\0'},
+        {{.op = OP_ACQUIRE, KEY}, '\0'},
+        {{.op = OP_EXTEND, KEY}, '\0'},
+        {{.op = OP_PEEK, KEY}, '\0'},
+        {{.op = OP_BREAK, KEY}, '\0'},
+        {{.op = OP_BOOTSTRAP}, '\0'},
+    };
+
+    (void)f;
+    for (size_t i = 0; i < LENGTH(rows); i++) assert_int_equal(dialect_plain.letter(&rows[i].request), rows[i].letter);
+}
+
+#define SHA "$40\r\ngggggggggggggggggggggggggggggggggggggggg\r\n"
+
+DIALECT_TEST(a_batch_becomes_one_command)
+{
+    static const struct {
+        const struct guard *guard;
+        bool by_eval;
+        const char *head, *tail;
+    } rows[] = {
+        {&guard_off, false, "*10\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n", "$1\r\n2\r\n$2\r\nas\r\n$0\r\n\r\n"},
+        {NULL, false, "*10\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n", "$1\r\n2\r\n$2\r\nas\r\n$0\r\n\r\n"},
+        {&guard_lax, false, "*11\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n3\r\n",
+         "$14\r\nquorlock:guard\r\n$1\r\n2\r\n$2\r\nas\r\n$1\r\nG\r\n"},
+        {&guard_off, true, "*10\r\n$4\r\nEVAL\r\n", "$1\r\n2\r\n$2\r\nas\r\n$0\r\n\r\n"},
+    };
+    struct dialect_shas shas = {{""}};
+    struct dialect_batch batch = {.n = 2, .letters = "as"};
+
+    memset(shas.sha[6], 'g', DIALECT_SHA_LENGTH);
+    bytes_init(&batch.keys, &memory, 100);
+    bytes_init(&batch.owners, &memory, 100);
+    bytes_text(&batch.keys, "k");
+    bytes_text(&batch.keys, "l");
+    bytes_text(&batch.owners, "me");
+    bytes_text(&batch.owners, "you");
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        char wanted[200];
+
+        bytes_cut(&f->out, 0);
+        dialect_plain.build_batch(&f->out, &batch, rows[i].by_eval, &shas, rows[i].guard);
+        bytes_append(&f->out, "", 1);
+        assert_true(f->out.used < dialect_plain.batch_frame);
+        assert_memory_equal(f->out.data, rows[i].head, strlen(rows[i].head));
+        snprintf(wanted, sizeof(wanted), "$1\r\nk\r\n$1\r\nl\r\n%s$2\r\nme\r\n$3\r\nyou\r\n", rows[i].tail);
+        assert_contains(f->out.data, wanted);
+    }
+    bytes_clear(&batch.keys);
+    bytes_clear(&batch.owners);
 }
 
 TEST(a_command_that_does_not_fit_leaves_what_was_there)

@@ -15,7 +15,7 @@
 #include "redis/wire/bytes.h"
 #include "redis/wire/reply.h"
 
-#define DIALECT_SCRIPTS_MAX 6
+#define DIALECT_SCRIPTS_MAX 7
 #define DIALECT_SHA_LENGTH  40
 #define DIALECT_HOLDER_MAX  4096 /* the scripts cut a longer value */
 
@@ -23,6 +23,17 @@ struct dialect_script {
     const char *name;
     const char *text;
     size_t length;
+};
+
+/* So few that no script keeps the server for long, and that the holders of all its keys fit into one reply. */
+#define DIALECT_BATCH_MAX 60
+_Static_assert(DIALECT_BATCH_MAX *(DIALECT_HOLDER_MAX + 64) <= REPLY_BYTES_MAX, "one reply");
+
+/* Requests of one key each that leave as one command; no two of them have the same key. */
+struct dialect_batch {
+    size_t n;
+    char letters[DIALECT_BATCH_MAX]; /* what dialect->letter said of each */
+    struct bytes keys, owners;       /* of each a word, as it travels */
 };
 
 /* What each server answered to SCRIPT LOAD. */
@@ -37,6 +48,13 @@ struct dialect {
     const char *const *commands;
     /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
     bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *, const struct guard *);
+    /* What a request is in a batch; 0: it goes alone. NULL: all do. */
+    char (*letter)(const struct node_request *);
+    /* As build, all of a batch. by_eval: with the whole script, which the server keeps. The reply is one string: a
+     * reply to each request, as it would travel. */
+    void (*build_batch)(struct bytes *, const struct dialect_batch *, bool by_eval, const struct dialect_shas *,
+                        const struct guard *);
+    size_t batch_frame; /* the bytes of such a command without keys and owners, at most */
     /* The channel on which the key's releases are published, cut where ret is too small; its length. */
     size_t (*channel)(const struct node_key *, char *ret, size_t size);
     /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. A

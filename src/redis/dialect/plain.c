@@ -14,7 +14,16 @@
 /* Scripts compute in doubles: from here on a counter loses digits. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
-enum plain_script { PLAIN_EXTEND, PLAIN_RELEASE, PLAIN_PEEK, PLAIN_BREAK, PLAIN_ACQUIRE, PLAIN_RAISE, PLAIN_SCRIPTS };
+enum plain_script {
+    PLAIN_EXTEND,
+    PLAIN_RELEASE,
+    PLAIN_PEEK,
+    PLAIN_BREAK,
+    PLAIN_ACQUIRE,
+    PLAIN_RAISE,
+    PLAIN_COMBINED,
+    PLAIN_SCRIPTS,
+};
 
 static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
     [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1},
@@ -23,6 +32,7 @@ static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
     [PLAIN_BREAK] = {"break", script_break, sizeof(script_break) - 1},
     [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof(script_acquire) - 1},
     [PLAIN_RAISE] = {"raise", script_raise, sizeof(script_raise) - 1},
+    [PLAIN_COMBINED] = {"combined", script_combined, sizeof(script_combined) - 1},
 };
 
 static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
@@ -38,14 +48,13 @@ struct plain_call {
     bool guarded, fenced; /* these keys are among the command's */
 };
 
-static bool begin_script(const struct plain_call *call, enum plain_script script, size_t n_args)
+static void name_script(const struct plain_call *call, enum plain_script script, bool whole, size_t n_keys,
+                        size_t n_args)
 {
-    const struct node_request *request = call->request;
     struct bytes *out = call->out;
-    size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
 
     bytes_command(out, 3 + n_keys + n_args);
-    if (request->use_eval) {
+    if (whole) {
         bytes_text(out, "EVAL");
         bytes_word(out, call->scripts[script].text, call->scripts[script].length);
     } else {
@@ -53,6 +62,15 @@ static bool begin_script(const struct plain_call *call, enum plain_script script
         bytes_word(out, call->shas->sha[script], DIALECT_SHA_LENGTH);
     }
     bytes_number(out, n_keys);
+}
+
+static bool begin_script(const struct plain_call *call, enum plain_script script, size_t n_args)
+{
+    const struct node_request *request = call->request;
+    struct bytes *out = call->out;
+    size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
+
+    name_script(call, script, request->use_eval, n_keys, n_args);
     for (size_t i = 0; i < request->n_keys; i++) bytes_word(out, request->keys[i].text, request->keys[i].length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
     for (size_t i = 0; call->fenced && i < request->n_keys; i++)
@@ -144,6 +162,33 @@ static bool build(struct bytes *out, const struct node_request *request, const s
 {
     return dialect_build(out, request, shas, guard, &dialect_plain);
 }
+
+/* ---- batches ---- */
+
+/* A release without a fencing token, as combined.lua has it. */
+static char letter(const struct node_request *request)
+{
+    if (request->op != OP_RELEASE || request->n_keys != 1 || request->fence != 0 || request->use_eval) return '\0';
+    if (request->silent) return 's';
+    return request->if_deleted ? 'd' : 'a';
+}
+
+static void build_batch(struct bytes *out, const struct dialect_batch *batch, bool by_eval,
+                        const struct dialect_shas *shas, const struct guard *guard)
+{
+    struct plain_call call = {.out = out, .shas = shas, .scripts = plain_scripts};
+
+    call.guarded = guard != NULL && guard_is_on(guard);
+    name_script(&call, PLAIN_COMBINED, by_eval, batch->n + call.guarded, 3 + batch->n);
+    bytes_append(out, batch->keys.data, batch->keys.used);
+    if (call.guarded) bytes_text(out, GUARD_KEY);
+    bytes_number(out, batch->n);
+    bytes_word(out, batch->letters, batch->n);
+    bytes_text(out, call.guarded ? guard->seen : "");
+    bytes_append(out, batch->owners.data, batch->owners.used);
+}
+
+/* ---- replies ---- */
 
 static const char *op_name(enum op op, bool by_hash)
 {
@@ -326,6 +371,9 @@ const struct dialect dialect_plain = {
     .scripts = plain_scripts,
     .commands = plain_commands,
     .build = build,
+    .letter = letter,
+    .build_batch = build_batch,
+    .batch_frame = sizeof(script_combined) + GUARD_TEXT_SIZE + 256,
     .channel = channel,
     .judge = judge,
 };

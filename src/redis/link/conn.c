@@ -60,6 +60,7 @@ static void on_flush(void *arg)
     struct conn *conn = arg;
     bool fine;
 
+    if (conn->fd >= 0 && !conn->connecting) conn->ready(conn->arg, CONN_SENDING);
     conn->woken = false;
     if (conn->fd < 0 || conn->connecting) return;
     /* While the socket is full, the new bytes leave behind those that wait. */

@@ -28,13 +28,14 @@ struct watch;
 enum conn_ready {
     CONN_CONNECTED, /* call conn_finish() */
     CONN_READABLE,  /* call conn_read() */
+    CONN_SENDING,   /* append what waited for the end of the turn, and do nothing else */
     CONN_SENT,      /* what was in the out buffer has left, or leaves as soon as the socket takes it */
     CONN_BROKEN,    /* a write failed; there may be something left to read that says why */
 };
 
 struct conn {
     struct system *system;
-    void (*ready)(void *arg, enum conn_ready); /* the last thing that happens in an event */
+    void (*ready)(void *arg, enum conn_ready); /* but for SENDING the last thing that happens in an event */
     void *arg;
     int fd; /* -1: closed */
     bool connecting, woken;

@@ -363,6 +363,9 @@ static void on_conn(void *arg, enum conn_ready ready)
     switch (ready) {
     case CONN_CONNECTED: on_connected(link); break;
     case CONN_READABLE: on_readable(link); break;
+    case CONN_SENDING:
+        if (link->events->sending != NULL) link->events->sending(link->arg);
+        break;
     case CONN_SENT:
         if (link->events->sent != NULL) link->events->sent(link->arg);
         break;

@@ -51,6 +51,8 @@ struct link_events {
     void (*heard)(void *arg);
     /* A reply behind those to the handshake. */
     void (*reply)(void *arg, const struct reply *);
+    /* The turn ends: append what waited for that, and do nothing else. Or NULL. */
+    void (*sending)(void *arg);
     /* What was appended has left, or leaves as soon as the socket takes it. Or NULL. */
     void (*sent)(void *arg);
     /* OPEN, and the time of link_arm() has come, or nearly. */

@@ -71,6 +71,11 @@ void bytes_append(struct bytes *bytes, const void *data, size_t length)
     if (at != NULL && length != 0) memcpy(at, data, length);
 }
 
+void bytes_reserve(struct bytes *bytes, size_t length)
+{
+    if (take(bytes, length) != NULL) bytes->used -= length;
+}
+
 void bytes_cut(struct bytes *bytes, size_t used)
 {
     assert(used <= bytes->used);

@@ -29,6 +29,8 @@ void bytes_clear(struct bytes *);
 /* bytes_wipe - overwrites all that the buffer ever held behind `used`. */
 void bytes_wipe(struct bytes *);
 void bytes_append(struct bytes *, const void *data, size_t length);
+/* bytes_reserve - so many bytes can be appended without a failure. */
+void bytes_reserve(struct bytes *, size_t length);
 /* bytes_cut - back to that length, and the fault is forgotten. */
 void bytes_cut(struct bytes *, size_t used);
 /* bytes_shift - takes that many bytes off the front. */

@@ -196,6 +196,11 @@ void reply_clear(struct reply_parser *parser)
     reply_init(parser, parser->alloc);
 }
 
+bool reply_is_drained(const struct reply_parser *parser)
+{
+    return parser->n_ahead == 0 && parser->pending == 0;
+}
+
 static void pass_on(struct reply_parser *parser)
 {
     if (parser->n_ahead == 0) return;

@@ -60,6 +60,8 @@ void reply_init(struct reply_parser *, const struct alloc *);
 /* reply_open - ready for the bytes of a new connection. False: out of memory. */
 bool reply_open(struct reply_parser *);
 void reply_clear(struct reply_parser *);
+/* reply_is_drained - nothing was fed that no whole reply has taken. */
+bool reply_is_drained(const struct reply_parser *);
 /* reply_feed - more bytes of this connection; at most REPLY_BYTES_MAX at once. They must stay until reply_next says
  * NONE, or more are fed. A failure comes out of reply_next. */
 void reply_feed(struct reply_parser *, const char *data, size_t length);

@@ -6,7 +6,7 @@ if not why and ARGV[5] == 'strict' then
   why = guard_moved(ARGV[4])
 end
 if why then return why end
-local _, ours, other, wrong = look_all(n, owner)
+local _, ours, other, wrong = look_all(1, n, owner)
 if wrong then return wrong end
 if other then
   -- 0 where the right to ask for the number is missing.

@@ -2,7 +2,7 @@
 local n = tonumber(ARGV[1])
 local why = guard_broken(ARGV[4])
 if why then return why end
-local count, _, other, wrong = look_all(n, ARGV[2])
+local count, _, other, wrong = look_all(1, n, ARGV[2])
 if wrong or other then return wrong or other end
 if count < n then return 0 end
 for i = 1, n do

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- All n locks: how many are ours, and which; {holder, ttl} of the one of another owner's with the longest ttl, where
--- there is one; and the first error. Any other is missing.
-local function look_all(n, owner)
+-- The locks from `first` to `last`: how many are ours, and which; {holder, ttl} of the one of another owner's with the
+-- longest ttl, where there is one; and the first error. Any other is missing.
+local function look_all(first, last, owner)
   local count, ours, other, wrong = 0, {}, nil, nil
-  for i = 1, n do
+  for i = first, last do
     local whose = lock_whose(KEYS[i], owner)
     if whose == true then
       count, ours[i] = count + 1, true

@@ -2,7 +2,7 @@
 local n, token = tonumber(ARGV[1]), tonumber(ARGV[4])
 local why = guard_broken(ARGV[3])
 if why then return why end
-local count, _, other, wrong = look_all(n, ARGV[2])
+local count, _, other, wrong = look_all(1, n, ARGV[2])
 if wrong or other then return wrong or other end
 if count < n then return 0 end
 local now_us, counter

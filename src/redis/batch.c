@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/batch.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "redis/link/conn.h"
+
+/* What is around a word, and around the words of one plain command; the guard as seen is among them. */
+#define WORD_FRAME  16
+#define PLAIN_FRAME 1024
+
+void batch_init(struct batch *batch, const struct alloc *alloc)
+{
+    batch->content.n = 0;
+    bytes_init(&batch->content.keys, alloc, CONN_OUT_MAX);
+    bytes_init(&batch->content.owners, alloc, CONN_OUT_MAX);
+}
+
+void batch_clear(struct batch *batch)
+{
+    batch_forget(batch);
+    bytes_clear(&batch->content.keys);
+    bytes_clear(&batch->content.owners);
+}
+
+bool batch_is_full(const struct batch *batch)
+{
+    return batch->content.n == DIALECT_BATCH_MAX;
+}
+
+/* Equal for equal keys. Where it is equal for others, too, they only do not go together. */
+static uint64_t mark_of(const struct node_key *key)
+{
+    uint64_t mark = key->length, word;
+    size_t at = 0;
+
+    for (; at + sizeof(word) <= key->length; at += sizeof(word)) {
+        memcpy(&word, key->text + at, sizeof(word));
+        mark = (mark ^ word) * 0x9e3779b97f4a7c15u;
+        mark ^= mark >> 32;
+    }
+    word = 0;
+    memcpy(&word, key->text + at, key->length - at);
+    mark = (mark ^ word) * 0x9e3779b97f4a7c15u;
+    return mark ^ mark >> 32;
+}
+
+bool batch_meets(const struct batch *batch, const struct node_request *request)
+{
+    uint64_t mark;
+    bool met = false;
+
+    if (batch->content.n == 0 || request->n_keys != 1) return batch->content.n > 0;
+    mark = mark_of(request->keys);
+    for (size_t i = 0; i < batch->content.n; i++) met |= batch->marks[i] == mark;
+    return met;
+}
+
+static size_t size_of(const struct batch *batch, const struct dialect *dialect)
+{
+    return PLAIN_FRAME + dialect->batch_frame + batch->content.keys.used + batch->content.owners.used;
+}
+
+size_t batch_size(const struct batch *batch, const struct dialect *dialect)
+{
+    return batch->content.n > 0 ? size_of(batch, dialect) : 0;
+}
+
+size_t batch_size_with(const struct batch *batch, const struct dialect *dialect, const struct node_request *request)
+{
+    return size_of(batch, dialect) + request->keys[0].length + request->owner_length + 2 * (size_t)WORD_FRAME;
+}
+
+enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_request *request,
+                           const struct ring_entry *entry, bool by_eval)
+{
+    struct dialect_batch *content = &batch->content;
+    size_t keys = content->keys.used, owners = content->owners.used;
+    enum bytes_fault fault;
+
+    assert(!batch_is_full(batch) && request->n_keys == 1);
+    bytes_word(&content->keys, request->keys[0].text, request->keys[0].length);
+    bytes_word(&content->owners, request->owner, request->owner_length);
+    fault = content->keys.fault != BYTES_FINE ? content->keys.fault : content->owners.fault;
+    if (fault != BYTES_FINE) {
+        bytes_cut(&content->keys, keys);
+        bytes_cut(&content->owners, owners);
+        return fault;
+    }
+    if (content->n == 0) {
+        batch->first = *request;
+        batch->key_length = request->keys[0].length;
+        batch->by_eval = by_eval;
+    }
+    content->letters[content->n] = letter;
+    batch->marks[content->n] = mark_of(request->keys);
+    batch->entries[content->n++] = *entry;
+    return BYTES_FINE;
+}
+
+/* The text of the only word, which has CR LF behind it. */
+static const char *text_of(const struct bytes *word, size_t length)
+{
+    return word->data + word->used - 2 - length;
+}
+
+bool batch_build(const struct batch *batch, struct bytes *out, const struct dialect *dialect,
+                 const struct dialect_shas *shas, const struct guard *guard)
+{
+    const struct dialect_batch *content = &batch->content;
+    struct node_request alone = batch->first;
+    struct node_key key;
+
+    if (content->n > 1) {
+        dialect->build_batch(out, content, batch->by_eval, shas, guard);
+        return true;
+    }
+    key = (struct node_key){.text = text_of(&content->keys, batch->key_length), .length = batch->key_length};
+    alone.keys = &key;
+    alone.owner = text_of(&content->owners, alone.owner_length);
+    return dialect->build(out, &alone, shas, guard);
+}
+
+void batch_forget(struct batch *batch)
+{
+    batch->content.n = 0;
+    bytes_cut(&batch->content.keys, 0);
+    bytes_cut(&batch->content.owners, 0);
+}
+
+/* An empty array. */
+static const struct reply misfit = {.self = {.type = REPLY_ARRAY}};
+
+void verdicts_init(struct verdicts *verdicts, const struct alloc *alloc)
+{
+    reply_init(&verdicts->parser, alloc);
+}
+
+void verdicts_clear(struct verdicts *verdicts)
+{
+    reply_clear(&verdicts->parser);
+}
+
+bool verdicts_begin(struct verdicts *verdicts, const struct reply *reply)
+{
+    struct reply_parser *parser = &verdicts->parser;
+
+    verdicts->all = reply->self.type == REPLY_ERROR ? reply : &misfit;
+    if (reply->self.type != REPLY_STRING) return true;
+    verdicts->all = NULL;
+    /* What is left in it is of a connection that ended in the midst of a batch. */
+    if ((parser->reader == NULL || !reply_is_drained(parser)) && !reply_open(parser)) return false;
+    reply_feed(parser, reply->self.text, reply->self.length);
+    return true;
+}
+
+const struct reply *verdicts_next(struct verdicts *verdicts, bool last)
+{
+    const struct reply *verdict;
+    const char *why;
+
+    if (verdicts->all != NULL) return verdicts->all;
+    if (reply_next(&verdicts->parser, &verdict, &why) != REPLY_READY) return &misfit;
+    return last && !reply_is_drained(&verdicts->parser) ? &misfit : verdict;
+}
