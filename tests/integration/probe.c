@@ -112,15 +112,27 @@ void probe_await(struct probe *probe, enum node_state state)
     probe_await_after(probe, state, 0);
 }
 
-struct answer probe_ask(struct probe *probe, const struct node_request *request)
+void probe_ask_all(struct probe *probe, const struct node_request *requests, struct answer *answers, size_t n)
 {
-    struct answer answer = {.came = false};
-    struct node_request ours = *request;
     uint64_t since_us = clock_us();
 
-    ours.tag.align_pointer = &answer;
-    assert_int_equal(node_send(probe->node, &ours), NODE_SENT);
-    while (!answer.came) turn(probe, since_us, "the reply");
+    for (size_t i = 0; i < n; i++) {
+        struct node_request ours = requests[i];
+
+        answers[i].came = false;
+        ours.tag.align_pointer = &answers[i];
+        assert_int_equal(node_send(probe->node, &ours), NODE_SENT);
+    }
+    for (size_t i = 0; i < n; i++) {
+        while (!answers[i].came) turn(probe, since_us, "the reply");
+    }
+}
+
+struct answer probe_ask(struct probe *probe, const struct node_request *request)
+{
+    struct answer answer;
+
+    probe_ask_all(probe, request, &answer, 1);
     return answer;
 }
 

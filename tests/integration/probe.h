@@ -48,7 +48,9 @@ void probe_await(struct probe *, enum node_state);
 void probe_await_after(struct probe *, enum node_state, unsigned levels);
 /* probe_ask - sends one request and runs the loop until it is answered. */
 struct answer probe_ask(struct probe *, const struct node_request *);
-/* probe_do - the same, of the lock "key" for that owner, with a lease of 30 s. */
+/* probe_ask_all - so many of one turn of the loop. */
+void probe_ask_all(struct probe *, const struct node_request *, struct answer *, size_t n);
+/* probe_do - one request, of the lock "key" for that owner, with a lease of 30 s. */
 struct answer probe_do(struct probe *, enum op, const char *owner);
 /* probe_fenced - the same with a counter. */
 struct answer probe_fenced(struct probe *, enum op, const char *owner, uint64_t fence);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_batch_wire.c - on one real server: what leaves together is answered, and done, as if each had gone alone
+ */
+#include "keys_fixture.h"
+
+#include <hiredis/hiredis.h>
+
+#define MOST 200
+
+/* What is at a key, and who asks for its release. */
+enum there { OURS, MISSING, THEIRS, A_HASH, FOR_EVER, THERES };
+enum asked { PLAIN, SILENT, IF_DELETED, ASKED };
+
+struct crowd {
+    char names[MOST][8];
+    struct node_key keys[MOST];
+    struct node_request requests[MOST];
+    struct answer answers[MOST];
+    size_t n;
+};
+
+static struct crowd crowd;
+
+static void add(enum asked asked)
+{
+    size_t i = crowd.n++;
+
+    snprintf(crowd.names[i], sizeof(crowd.names[i]), "k%zu", i);
+    crowd.keys[i] = (struct node_key){.text = crowd.names[i], .length = strlen(crowd.names[i])};
+    crowd.requests[i] = (struct node_request){.op = OP_RELEASE,
+                                              .keys = &crowd.keys[i],
+                                              .n_keys = 1,
+                                              .owner = US,
+                                              .owner_length = strlen(US),
+                                              .lease_ms = LEASE_MS,
+                                              .silent = asked == SILENT,
+                                              .if_deleted = asked == IF_DELETED};
+}
+
+static void crowd_of(size_t n)
+{
+    crowd.n = 0;
+    while (crowd.n < n) add(PLAIN);
+}
+
+static void place(size_t i, enum there there)
+{
+    const char *name = crowd.names[i];
+
+    server_do(server, "DEL %s", name);
+    switch (there) {
+    case OURS: server_do(server, "SET %s %s PX %d", name, US, LEASE_MS); break;
+    case THEIRS: server_do(server, "SET %s %s PX %d", name, THEM, LONG_MS); break;
+    case A_HASH: server_do(server, "HSET %s %s 1", name, US); break;
+    case FOR_EVER: server_do(server, "SET %s %s", name, THEM); break;
+    case MISSING:
+    case THERES: break;
+    }
+}
+
+static void place_all(enum there there)
+{
+    for (size_t i = 0; i < crowd.n; i++) place(i, there);
+}
+
+static uint32_t left(void)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < crowd.n; i++) n += server_has(server, crowd.names[i]);
+    return n;
+}
+
+static void ask_all(void)
+{
+    probe_ask_all(probe, crowd.requests, crowd.answers, crowd.n);
+}
+
+static void assert_outcomes(enum outcome outcome)
+{
+    for (size_t i = 0; i < crowd.n; i++) assert_outcome(crowd.answers[i], outcome);
+}
+
+/* ---- notices ---- */
+
+static redisContext *subscriber;
+
+static void listen_to_all(void)
+{
+    redisReply *reply;
+
+    subscriber = redisConnect("127.0.0.1", server->port);
+    assert_non_null(subscriber);
+    for (size_t i = 0; i < crowd.n; i += 2) {
+        reply = redisCommand(subscriber, "SUBSCRIBE quorlock:released:%s", crowd.names[i]);
+        assert_non_null(reply);
+        freeReplyObject(reply);
+    }
+    reply = redisCommand(subscriber, "SUBSCRIBE end");
+    freeReplyObject(reply);
+}
+
+/* All notices so far, one a line. */
+static void heard(char *ret, size_t size)
+{
+    size_t used = 0;
+    bool end = false;
+
+    server_do(server, "PUBLISH end .");
+    for (ret[0] = '\0'; !end;) {
+        redisReply *reply = NULL;
+
+        assert_int_equal(redisGetReply(subscriber, (void **)&reply), REDIS_OK);
+        end = strcmp(reply->element[1]->str, "end") == 0;
+        if (!end) {
+            used +=
+                (size_t)snprintf(ret + used, size - used, "%s %s\n", reply->element[1]->str, reply->element[2]->str);
+        }
+        freeReplyObject(reply);
+    }
+}
+
+/* ---- alone and together ---- */
+
+static void assert_same(const struct answer *alone, const struct answer *together)
+{
+    assert_int_equal(alone->reply.outcome, together->reply.outcome);
+    assert_int_equal(alone->reply.fault, together->reply.fault);
+    assert_int_equal(alone->reply.count, together->reply.count);
+    assert_string_equal(alone->holder, together->holder);
+    assert_string_equal(alone->error, together->error);
+    assert_int_equal(alone->reply.ttl_ms < 0 ? alone->reply.ttl_ms : 1,
+                     together->reply.ttl_ms < 0 ? together->reply.ttl_ms : 1);
+}
+
+/* Everything that can be at a key, and every way to ask: the answers, what is left and the notices are the same. */
+static void compare(void)
+{
+    struct answer alone[THERES * ASKED];
+    char notices[4096], again[4096];
+    uint32_t remain;
+    long long calls;
+
+    crowd.n = 0;
+    for (size_t i = 0; i < THERES * ASKED; i++) add(i / THERES);
+    listen_to_all();
+    for (size_t i = 0; i < crowd.n; i++) place(i, i % THERES);
+    for (size_t i = 0; i < crowd.n; i++) alone[i] = probe_ask(probe, &crowd.requests[i]);
+    remain = left();
+    heard(notices, sizeof(notices));
+    for (size_t i = 0; i < crowd.n; i++) place(i, i % THERES);
+    calls = server_lock_calls(server);
+    ask_all();
+    assert_true(server_lock_calls(server) - calls < (long long)crowd.n);
+    for (size_t i = 0; i < crowd.n; i++) assert_same(&alone[i], &crowd.answers[i]);
+    assert_int_equal(left(), remain);
+    heard(again, sizeof(again));
+    assert_string_equal(notices, again);
+    redisFree(subscriber);
+}
+
+TEST_RUNS(test_together_is_as_alone, RUN_WITH(test_together_is_as_alone, "", setup_plain))
+{
+    compare();
+    assert_outcome(crowd.answers[0], OUTCOME_YES);
+    assert_int_equal(crowd.answers[0].reply.count, 1);
+    assert_outcome(crowd.answers[1], OUTCOME_MISSING);
+    assert_held_by(crowd.answers[2], THEM, LEASE_MS, LONG_MS);
+    assert_fault(crowd.answers[3], FAULT_FOREIGN);
+    assert_held_by(crowd.answers[4], THEM, -1, -1);
+}
+
+/* A right that is missing inside the script. What is denied differs from key to key, or from command to command. */
+TEST_RUNS(test_together_is_as_alone_where_rights_are_missing,
+          RUN_WITH(test_together_is_as_alone_where_rights_are_missing, "", setup_plain))
+{
+    static const char *const rights[] = {"-del", "-publish", "-pttl", "-get", "-type", "resetchannels"};
+
+    for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
+        char uri[TEXT_SIZE];
+
+        server_do(server, "ACL SETUSER bob reset on >sesame ~* &* +@all");
+        server_do(server, "ACL SETUSER bob %s", rights[i]);
+        snprintf(uri, sizeof(uri), "redis://bob:sesame@127.0.0.1:%u", (unsigned)server->port);
+        probe_close(probe);
+        open_probe(uri, QUORLOCK_GUARD_OFF);
+        wipe();
+        compare();
+    }
+}
+
+/* One key in a batch is denied: the others must not suffer. */
+TEST_RUNS(test_one_denied_key, RUN_WITH(test_one_denied_key, "", setup_plain))
+{
+    char uri[TEXT_SIZE];
+
+    server_do(server, "ACL SETUSER bob reset on >sesame ~k0 ~k1 &* +@all");
+    snprintf(uri, sizeof(uri), "redis://bob:sesame@127.0.0.1:%u", (unsigned)server->port);
+    probe_close(probe);
+    open_probe(uri, QUORLOCK_GUARD_OFF);
+    crowd_of(3);
+    place_all(OURS);
+    ask_all();
+    assert_outcomes(OUTCOME_NOSCRIPT);
+    assert_int_equal(left(), 3);
+    for (size_t i = 0; i < 3; i++) crowd.requests[i].use_eval = true;
+    ask_all();
+    assert_outcome(crowd.answers[0], OUTCOME_YES);
+    assert_outcome(crowd.answers[1], OUTCOME_YES);
+    assert_fault(crowd.answers[2], FAULT_AUTH);
+    assert_int_equal(left(), 1);
+    /* From now on each goes alone. */
+    crowd_of(3);
+    place_all(OURS);
+    ask_all();
+    assert_outcome(crowd.answers[0], OUTCOME_YES);
+    assert_outcome(crowd.answers[1], OUTCOME_YES);
+    assert_fault(crowd.answers[2], FAULT_AUTH);
+}
+
+/* ---- one key twice, many keys ---- */
+
+TEST_RUNS(test_one_key_twice, RUN_WITH(test_one_key_twice, "", setup_plain))
+{
+    crowd_of(6);
+    place_all(OURS);
+    for (size_t i = 3; i < 6; i++) crowd.requests[i].keys = &crowd.keys[i - 3];
+    crowd.requests[4].op = OP_ACQUIRE;
+    crowd.requests[4].owner = THEM;
+    crowd.requests[4].owner_length = strlen(THEM);
+    crowd.requests[5].op = OP_EXTEND;
+    ask_all();
+    for (size_t i = 0; i < 3; i++) assert_outcome(crowd.answers[i], OUTCOME_YES);
+    assert_outcome(crowd.answers[3], OUTCOME_MISSING);
+    assert_outcome(crowd.answers[4], OUTCOME_YES);
+    assert_outcome(crowd.answers[5], OUTCOME_MISSING);
+    assert_true(server_holds(server, "k1", THEM));
+    /* First taken, then given back, in one turn. */
+    crowd.requests[0].op = OP_ACQUIRE;
+    crowd.requests[2].op = OP_ACQUIRE;
+    crowd.requests[5].op = OP_RELEASE;
+    ask_all();
+    assert_outcome(crowd.answers[0], OUTCOME_YES);
+    assert_outcome(crowd.answers[3], OUTCOME_YES);
+    assert_outcome(crowd.answers[5], OUTCOME_YES);
+    assert_false(server_has(server, "k0"));
+    assert_false(server_has(server, "k2"));
+}
+
+TEST_RUNS(test_many, RUN_WITH(test_many, "", setup_plain))
+{
+    long long calls = server_lock_calls(server);
+
+    crowd_of(MOST);
+    for (size_t i = 0; i < MOST; i++) crowd.requests[i].op = OP_ACQUIRE;
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    assert_int_equal(left(), MOST);
+    assert_int_equal(server_lock_calls(server) - calls, MOST);
+    for (size_t i = 0; i < MOST; i++) crowd.requests[i].op = OP_RELEASE;
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    assert_int_equal(left(), 0);
+    assert_in_range(server_lock_calls(server) - calls, MOST + 2, MOST + 5);
+}
+
+/* ---- what can go wrong with the whole ---- */
+
+TEST_RUNS(test_a_server_that_forgot, RUN_WITH(test_a_server_that_forgot, "", setup_plain))
+{
+    crowd_of(5);
+    place_all(OURS);
+    server_do(server, "SCRIPT FLUSH");
+    ask_all();
+    assert_outcomes(OUTCOME_NOSCRIPT);
+    assert_int_equal(left(), 5);
+    /* The next batch brings the script along, and the one behind it finds it there. */
+    for (size_t round = 0; round < 2; round++) {
+        place_all(OURS);
+        ask_all();
+        assert_outcomes(OUTCOME_YES);
+        assert_int_equal(left(), 0);
+    }
+}
+
+/* The guard is gone: what is ours is deleted all the same, and the connection ends. */
+TEST_RUNS(test_a_broken_guard, RUN_WITH(test_a_broken_guard, "", setup_plain))
+{
+    unsigned levels;
+
+    probe_close(probe);
+    probe = probe_open(server->address);
+    probe->config.max_lease_ms = 50;
+    probe_connect(probe);
+    probe_await(probe, NODE_READY);
+    crowd_of(4);
+    place_all(OURS);
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    place_all(OURS);
+    levels = probe->levels;
+    server_do(server, "DEL quorlock:guard");
+    ask_all();
+    assert_outcome(crowd.answers[0], OUTCOME_YES);
+    for (size_t i = 1; i < 4; i++) assert_outcome(crowd.answers[i], OUTCOME_UNKNOWN);
+    assert_int_equal(left(), 0);
+    probe_await_after(probe, NODE_READY, levels);
+}
+
+TEST_RUNS(test_a_connection_that_ends, RUN_WITH(test_a_connection_that_ends, "", setup_plain))
+{
+    crowd_of(4);
+    place_all(OURS);
+    server_freeze(SERVER(0));
+    for (size_t i = 0; i < 4; i++) {
+        crowd.requests[i].tag.align_pointer = &crowd.answers[i];
+        crowd.answers[i].came = false;
+        assert_int_equal(node_send(probe->node, &crowd.requests[i]), NODE_SENT);
+    }
+    event_base_loop(fixture.base, EVLOOP_NONBLOCK);
+    server_kill(SERVER(0));
+    while (!crowd.answers[3].came) event_base_loop(fixture.base, EVLOOP_ONCE);
+    assert_outcomes(OUTCOME_UNKNOWN);
+}
+
+/* A server without memory for writes still deletes; one that cannot save does not, and says so of each. */
+TEST_RUNS(test_a_server_that_refuses_writes, RUN_WITH(test_a_server_that_refuses_writes, "", setup_plain))
+{
+    crowd_of(3);
+    place_all(OURS);
+    server_do(server, "CONFIG SET maxmemory 1");
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    server_do(server, "CONFIG SET maxmemory 0");
+    place_all(OURS);
+    server_do(server, "CONFIG SET min-replicas-to-write 1");
+    ask_all();
+    for (size_t i = 0; i < 3; i++) assert_fault(crowd.answers[i], FAULT_REFUSED);
+    server_do(server, "CONFIG SET min-replicas-to-write 0");
+    assert_int_equal(left(), 3);
+}
