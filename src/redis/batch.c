@@ -46,6 +46,17 @@ static uint64_t mark_of(const struct node_key *key)
     return mark ^ mark >> 32;
 }
 
+/* The bit of a mark among those of seen. */
+static uint64_t bit_of(uint64_t mark)
+{
+    return 1ull << mark % 64;
+}
+
+static size_t word_of(const struct batch *batch, uint64_t mark)
+{
+    return mark / 64 % (sizeof(batch->seen) / sizeof(batch->seen[0]));
+}
+
 bool batch_meets(const struct batch *batch, const struct node_request *request)
 {
     uint64_t mark;
@@ -53,6 +64,7 @@ bool batch_meets(const struct batch *batch, const struct node_request *request)
 
     if (batch->content.n == 0 || request->n_keys != 1) return batch->content.n > 0;
     mark = mark_of(request->keys);
+    if ((batch->seen[word_of(batch, mark)] & bit_of(mark)) == 0) return false;
     for (size_t i = 0; i < batch->content.n; i++) met |= batch->marks[i] == mark;
     return met;
 }
@@ -78,6 +90,7 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
     struct dialect_batch *content = &batch->content;
     size_t keys = content->keys.used, owners = content->owners.used;
     enum bytes_fault fault;
+    uint64_t mark;
 
     assert(!batch_is_full(batch) && request->n_keys == 1);
     bytes_word(&content->keys, request->keys[0].text, request->keys[0].length);
@@ -94,7 +107,9 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
         batch->by_eval = by_eval;
     }
     content->letters[content->n] = letter;
-    batch->marks[content->n] = mark_of(request->keys);
+    mark = mark_of(request->keys);
+    batch->seen[word_of(batch, mark)] |= bit_of(mark);
+    batch->marks[content->n] = mark;
     batch->entries[content->n++] = *entry;
     return BYTES_FINE;
 }
@@ -125,6 +140,7 @@ bool batch_build(const struct batch *batch, struct bytes *out, const struct dial
 void batch_forget(struct batch *batch)
 {
     batch->content.n = 0;
+    memset(batch->seen, 0, sizeof(batch->seen));
     bytes_cut(&batch->content.keys, 0);
     bytes_cut(&batch->content.owners, 0);
 }

@@ -20,6 +20,7 @@ struct batch {
     struct node_request first;         /* its key and owner are those in content */
     size_t key_length;                 /* of the first */
     uint64_t marks[DIALECT_BATCH_MAX]; /* of their keys */
+    uint64_t seen[16];                 /* a bit for each mark: most keys are found to be others by it alone */
     struct ring_entry entries[DIALECT_BATCH_MAX];
     bool by_eval;
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define AGAIN_US 20000u
+#define BEATS    8u /* in a lease */
 
 static bool has(const struct actor *actor, enum plan_feature feature)
 {
@@ -66,9 +67,12 @@ static void on_moment(void *arg)
 
 static void act_in(struct actor *actor, uint64_t pause_us)
 {
+    uint64_t at_us = world_now(actor->world) + pause_us, beat_us = lease_us(actor) / BEATS;
+
+    if (has(actor, FEATURE_BEAT) && actor->world->phase == PHASE_FAULTS) at_us += beat_us - at_us % beat_us;
     actor->moment.happen = on_moment;
     actor->moment.arg = actor;
-    queue_set(&actor->world->queue, &actor->moment, world_now(actor->world) + pause_us);
+    queue_set(&actor->world->queue, &actor->moment, at_us);
 }
 
 void actor_begin(struct actor *actor)

@@ -45,6 +45,7 @@ static const struct control controls[] = {
     {"old-time-at-dispatch", {"dispatch-by-an-old-time"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
     {"late-renewal-i6", {"late-renewal"}, BIAS_LATE_RENEWAL, I6_TOLD_ONCE, 1, 2000},
     {"unconditional-delete", {"script-release-of-others"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
+    {"unconditional-delete-together", {"script-batch-release-of-others"}, BIAS_BEAT, I1_EXCLUSION, 1, 2000},
     {"half-quorum", {"half-quorum"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"no-guard", {"script-guard-same-run"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes", {"quarantined-votes"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},

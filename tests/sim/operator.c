@@ -621,7 +621,8 @@ static void on_changed(void *arg, const char *key, size_t length)
 /* Of locks, and not of connections. */
 static bool is_request(const char *text)
 {
-    static const char *const names[] = {"SET ", "acquire", "extend", "release", "raise", "peek", "redisson_"};
+    static const char *const names[] = {"SET ",  "acquire", "extend",   "release",
+                                        "raise", "peek",    "combined", "redisson_"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strncmp(text, names[i], strlen(names[i])) == 0) return true;
@@ -642,6 +643,7 @@ static void on_executed(void *arg, struct session *session, const char *text)
     TRACE(world, "server %u  %s", site->index, text);
     of[TOTAL_PEEKS] += strncmp(text, "peek", 4) == 0;
     of[TOTAL_RAISES] += strncmp(text, "raise", 5) == 0;
+    of[TOTAL_BATCHES] += strncmp(text, "combined", 8) == 0;
     of[TOTAL_SUBSCRIBES] += strncmp(text, "SUBSCRIBE", 9) == 0;
     of[TOTAL_RELOADS] += strncmp(text, "SCRIPT", 6) == 0;
     if (world->plan->calm && is_request(text)) handover_asked(world);

@@ -62,6 +62,9 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_NESTS:
         return (features & ~rare & ~bit(FEATURE_CLOSES)) | bit(FEATURE_OWNERS) | bit(FEATURE_INSIDE) |
                bit(FEATURE_UNRENEWED) | bit(FEATURE_MAX_HOLD);
+    case BIAS_BEAT:
+        return (features & ~rare & ~bit(FEATURE_FENCING) & ~bit(FEATURE_REDISSON) & ~bit(FEATURE_KEYLISTS)) |
+               bit(FEATURE_BEAT);
     case BIAS_MEMBERS:
     case BIAS_DEBTS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
     case BIAS_TWINS: return (features & ~rare & ~bit(FEATURE_OWNERS)) | bit(FEATURE_NAMES);
@@ -183,6 +186,13 @@ static void bend_nests(struct plan *plan, struct rng *rng)
     plan->active_us = plan->lease_ms * MS * rng_between(rng, 3, 8);
 }
 
+static void bend_beat(struct plan *plan, struct rng *rng)
+{
+    plan->n_machines = (uint32_t)rng_between(rng, 1, 3);
+    plan->n_actors = (uint32_t)rng_between(rng, 8, 24);
+    plan->n_keys = PLAN_KEYS_MAX;
+}
+
 static void bend_reconnects(struct plan *plan, struct rng *rng)
 {
     plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
@@ -257,6 +267,7 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
     case BIAS_FLOOD: bend_flood(plan, rng); break;
     case BIAS_MEMBERS: bend_members(plan, rng); break;
     case BIAS_RECONNECTS: bend_reconnects(plan, rng); break;
+    case BIAS_BEAT: bend_beat(plan, rng); break;
     case BIAS_LIVES:
         plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
         plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
@@ -485,6 +496,7 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_MEMBERS] = OF(FAULT_RESET_LATE, FAULT_STALL, FAULT_CUT_TO, FAULT_CRASH_EMPTY, FAULT_KILL),
     [BIAS_DEBTS] = OF(FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_LOADING, FAULT_BUSY, FAULT_BUSY, FAULT_MISCONF),
     [BIAS_RECONNECTS] = OF(FAULT_RESET, FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_CRASH),
+    [BIAS_BEAT] = OF(FAULT_RESET_LATE, FAULT_RESET, FAULT_FORGET_SCRIPTS, FAULT_PEER_KEY, FAULT_BUSY, FAULT_MUTE),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -606,12 +618,12 @@ static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
 /* Now and then a situation that takes long. */
 static enum plan_bias draw_situation(struct rng *rng)
 {
-    static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM,  BIAS_FROZEN,    BIAS_ODD,
-                                          BIAS_CROWD, BIAS_FLOOD, BIAS_RECONNECTS};
+    static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM,  BIAS_FROZEN,     BIAS_ODD,
+                                          BIAS_CROWD, BIAS_FLOOD, BIAS_RECONNECTS, BIAS_BEAT};
     static const enum plan_bias some[] = {BIAS_LIVENESS, BIAS_LIVES,          BIAS_MEMORY,
                                           BIAS_LOSS,     BIAS_LATE_EXECUTION, BIAS_MEMBERS};
 
-    if (rng_one_in(rng, 60)) return rare[rng_below(rng, 7)];
+    if (rng_one_in(rng, 60)) return rare[rng_below(rng, 8)];
     return rng_one_in(rng, 4) ? some[rng_below(rng, 6)] : BIAS_NONE;
 }
 

@@ -53,7 +53,8 @@ enum {
     X(LATE_LOOP, "the user's own callbacks take long")                                                                 \
     X(BOOTSTRAP, "guards are made by a client")                                                                        \
     X(COLD, "no node has a guard yet")                                                                                 \
-    X(LOG, "lines of the log are passed on")
+    X(LOG, "lines of the log are passed on")                                                                           \
+    X(BEAT, "locks act at the same moments")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, text) FEATURE_##name,
@@ -153,7 +154,8 @@ struct plan_fault {
     X(RECONNECTS, "many requests are on their way, and connections end again and again")                               \
     X(FARTHER, "contenders, steady links, which become longer for good")                                               \
     X(LATE_RENEWAL, "machines that hold locks stand still between two answers")                                        \
-    X(LATE_EXTEND, "extends are on their way for long, and are executed late")
+    X(LATE_EXTEND, "extends are on their way for long, and are executed late")                                         \
+    X(BEAT, "many locks of a client act at the same moments")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,

@@ -86,6 +86,7 @@
     X(SPLIT, "votes split")                                                                                            \
     X(PEEKS, "holders looked up")                                                                                      \
     X(RAISES, "counters raised")                                                                                       \
+    X(BATCHES, "requests that went together")                                                                          \
     X(SUBSCRIBES, "subscriptions")                                                                                     \
     X(RELOADS, "scripts sent again")                                                                                   \
     X(STALL_TURN, "stood still within a turn")                                                                         \
