@@ -53,7 +53,8 @@ enum outcome {
     OUTCOME_YES,      /* granted; extended; all deleted; for PEEK and BREAK: there was a holder */
     OUTCOME_OTHER,    /* another owner holds one of the keys (holder and ttl where the operation learns them) */
     OUTCOME_MISSING,  /* a key is not there (extend, raise, release); none is (peek, break) */
-    OUTCOME_NOSCRIPT, /* the server does not have the script any more; send again with use_eval */
+    OUTCOME_NOSCRIPT, /* not executed: the server does not have the script any more, or denied what was sent
+                         together with it; send again with use_eval */
     OUTCOME_ERROR,    /* an error reply: not executed, see fault and error */
     OUTCOME_UNKNOWN,  /* executed or not: the deadline passed, the connection ended, an unknown error reply */
     OUTCOME_UNSENT,   /* could not be queued: certainly not executed */
