@@ -24,9 +24,12 @@ void batch_clear(struct batch *batch)
     bytes_clear(&batch->content.owners);
 }
 
-bool batch_is_full(const struct batch *batch)
+bool batch_is_full(const struct batch *batch, const struct node_request *request)
 {
-    return batch->content.n == DIALECT_BATCH_MAX;
+    uint32_t lease_ms = batch->content.lease_ms;
+
+    return batch->content.n == DIALECT_BATCH_MAX ||
+           (lease_ms != 0 && request->op == OP_EXTEND && request->lease_ms != lease_ms);
 }
 
 /* Equal for equal keys. Where it is equal for others, too, they only do not go together. */
@@ -92,7 +95,7 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
     enum bytes_fault fault;
     uint64_t mark;
 
-    assert(!batch_is_full(batch) && request->n_keys == 1);
+    assert(!batch_is_full(batch, request) && request->n_keys == 1);
     bytes_word(&content->keys, request->keys[0].text, request->keys[0].length);
     bytes_word(&content->owners, request->owner, request->owner_length);
     fault = content->keys.fault != BYTES_FINE ? content->keys.fault : content->owners.fault;
@@ -106,6 +109,7 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
         batch->key_length = request->keys[0].length;
         batch->by_eval = by_eval;
     }
+    if (request->op == OP_EXTEND) content->lease_ms = request->lease_ms;
     content->letters[content->n] = letter;
     mark = mark_of(request->keys);
     batch->seen[word_of(batch, mark)] |= bit_of(mark);
@@ -139,7 +143,7 @@ bool batch_build(const struct batch *batch, struct bytes *out, const struct dial
 
 void batch_forget(struct batch *batch)
 {
-    batch->content.n = 0;
+    batch->content.n = batch->content.lease_ms = 0;
     memset(batch->seen, 0, sizeof(batch->seen));
     bytes_cut(&batch->content.keys, 0);
     bytes_cut(&batch->content.owners, 0);

@@ -2,9 +2,10 @@
 /*
  * batch.h - requests of one turn of the loop that wait for its end, to leave as one command
  *
- * Many small scripts cost a server more than one that does the work of all. Nobody waits for a batch: what is there
- * when the turn ends is sent, and one request alone goes as the plain command. A batch leaves behind other requests of
- * the turn that came later, but never behind one for a key of its own: see batch_meets.
+ * Many small scripts cost a server more than one that does the work of all. None waits for a batch: what is there
+ * when the turn ends is sent, and one request alone goes as the plain command. Which requests may go together is the
+ * dialect's to say; those with a lease must have the same one. A batch leaves behind other requests of the turn that
+ * came later, but never behind one for a key of its own: see batch_meets.
  */
 #pragma once
 
@@ -27,8 +28,8 @@ struct batch {
 
 void batch_init(struct batch *, const struct alloc *);
 void batch_clear(struct batch *);
-/* batch_is_full - the next request must go with another batch. */
-bool batch_is_full(const struct batch *);
+/* batch_is_full - the request must go with another batch: there is no place, or it has another lease. */
+bool batch_is_full(const struct batch *, const struct node_request *);
 /* batch_meets - the request may have a key that is in the batch, which must be executed first. */
 bool batch_meets(const struct batch *, const struct node_request *);
 /* batch_size - how many bytes it takes to send it; batch_size_with: with one more request. */

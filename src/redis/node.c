@@ -633,7 +633,8 @@ int node_send(struct node *node, const struct node_request *request)
     assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
     if (!link_is_open(&node->link)) return NODE_NOT_READY;
     if (!node_has_room(node, room_of(request->op))) return NODE_FULL;
-    if (batch_meets(&node->batch, request) || (letter != '\0' && batch_is_full(&node->batch))) send_batch(node);
+    if (batch_meets(&node->batch, request) || (letter != '\0' && batch_is_full(&node->batch, request)))
+        send_batch(node);
     switch (ring_reserve(&node->ring, node->batch.content.n + 1)) {
     case RING_ROOM: break;
     case RING_FULL: return NODE_FULL;

@@ -4,7 +4,7 @@
  *
  * A node connects, loads its scripts and reads its guard. Then it is READY, or QUARANTINED until the guard lets
  * it vote. When the connection ends it tries again for ever. Requests are pipelined on the one connection;
- * everything queued in one turn of the loop leaves in one write, releases together behind the rest (batch.h).
+ * everything queued in one turn of the loop leaves in one write, renewals and releases together behind the rest (batch.h).
  * Requests for one key are executed in the order of node_send(). Replies come from the loop, never from inside
  * node_send().
  *

@@ -10,7 +10,7 @@
 
 /* What is at a key, and who asks for its release. */
 enum there { OURS, MISSING, THEIRS, A_HASH, FOR_EVER, THERES };
-enum asked { PLAIN, SILENT, IF_DELETED, ASKED };
+enum asked { PLAIN, SILENT, IF_DELETED, EXTENDED, ASKED };
 
 struct crowd {
     char names[MOST][8];
@@ -24,11 +24,12 @@ static struct crowd crowd;
 
 static void add(enum asked asked)
 {
+    static const enum op ops[ASKED] = {OP_RELEASE, OP_RELEASE, OP_RELEASE, OP_EXTEND};
     size_t i = crowd.n++;
 
     snprintf(crowd.names[i], sizeof(crowd.names[i]), "k%zu", i);
     crowd.keys[i] = (struct node_key){.text = crowd.names[i], .length = strlen(crowd.names[i])};
-    crowd.requests[i] = (struct node_request){.op = OP_RELEASE,
+    crowd.requests[i] = (struct node_request){.op = ops[asked],
                                               .keys = &crowd.keys[i],
                                               .n_keys = 1,
                                               .owner = US,
@@ -50,7 +51,7 @@ static void place(size_t i, enum there there)
 
     server_do(server, "DEL %s", name);
     switch (there) {
-    case OURS: server_do(server, "SET %s %s PX %d", name, US, LEASE_MS); break;
+    case OURS: server_do(server, "SET %s %s PX %d", name, US, SHORT_MS); break;
     case THEIRS: server_do(server, "SET %s %s PX %d", name, THEM, LONG_MS); break;
     case A_HASH: server_do(server, "HSET %s %s 1", name, US); break;
     case FOR_EVER: server_do(server, "SET %s %s", name, THEM); break;
@@ -62,6 +63,13 @@ static void place(size_t i, enum there there)
 static void place_all(enum there there)
 {
     for (size_t i = 0; i < crowd.n; i++) place(i, there);
+}
+
+static void place_mixed(int maxmemory)
+{
+    server_do(server, "CONFIG SET maxmemory 0");
+    for (size_t i = 0; i < crowd.n; i++) place(i, i % THERES);
+    server_do(server, "CONFIG SET maxmemory %d", maxmemory);
 }
 
 static uint32_t left(void)
@@ -128,33 +136,54 @@ static void assert_same(const struct answer *alone, const struct answer *togethe
     assert_int_equal(alone->reply.outcome, together->reply.outcome);
     assert_int_equal(alone->reply.fault, together->reply.fault);
     assert_int_equal(alone->reply.count, together->reply.count);
+    assert_int_equal(alone->reply.fence, together->reply.fence);
+    assert_int_equal(alone->reply.node_time_us > 0, together->reply.node_time_us > 0);
     assert_string_equal(alone->holder, together->holder);
     assert_string_equal(alone->error, together->error);
     assert_int_equal(alone->reply.ttl_ms < 0 ? alone->reply.ttl_ms : 1,
                      together->reply.ttl_ms < 0 ? together->reply.ttl_ms : 1);
 }
 
+/* What is at every key, and for how long, roughly. */
+static void describe(char *ret, size_t size)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < crowd.n; i++) {
+        const char *name = crowd.names[i];
+        int64_t left_ms = server_pttl(server, name);
+        char value[TEXT_SIZE] = "hash";
+
+        if (i % THERES != A_HASH) server_value(server, name, value, sizeof(value));
+        used += (size_t)snprintf(ret + used, size - used, "%s %s %s\n", name, value,
+                                 left_ms < 0           ? "endless"
+                                 : left_ms <= SHORT_MS ? "short"
+                                 : left_ms <= LEASE_MS ? "lease"
+                                                       : "long");
+    }
+}
+
 /* Everything that can be at a key, and every way to ask: the answers, what is left and the notices are the same. */
-static void compare(void)
+static void compare(int maxmemory)
 {
     struct answer alone[THERES * ASKED];
-    char notices[4096], again[4096];
-    uint32_t remain;
+    char notices[4096], again[4096], remains[4096], remains_again[4096];
     long long calls;
 
     crowd.n = 0;
     for (size_t i = 0; i < THERES * ASKED; i++) add(i / THERES);
     listen_to_all();
-    for (size_t i = 0; i < crowd.n; i++) place(i, i % THERES);
+    place_mixed(maxmemory);
     for (size_t i = 0; i < crowd.n; i++) alone[i] = probe_ask(probe, &crowd.requests[i]);
-    remain = left();
+    describe(remains, sizeof(remains));
     heard(notices, sizeof(notices));
-    for (size_t i = 0; i < crowd.n; i++) place(i, i % THERES);
+    place_mixed(maxmemory);
     calls = server_lock_calls(server);
     ask_all();
-    assert_true(server_lock_calls(server) - calls < (long long)crowd.n);
+    assert_int_equal(server_lock_calls(server) - calls, 1);
     for (size_t i = 0; i < crowd.n; i++) assert_same(&alone[i], &crowd.answers[i]);
-    assert_int_equal(left(), remain);
+    describe(remains_again, sizeof(remains_again));
+    assert_string_equal(remains, remains_again);
     heard(again, sizeof(again));
     assert_string_equal(notices, again);
     redisFree(subscriber);
@@ -162,7 +191,7 @@ static void compare(void)
 
 TEST_RUNS(test_together_is_as_alone, RUN_WITH(test_together_is_as_alone, "", setup_plain))
 {
-    compare();
+    compare(0);
     assert_outcome(crowd.answers[0], OUTCOME_YES);
     assert_int_equal(crowd.answers[0].reply.count, 1);
     assert_outcome(crowd.answers[1], OUTCOME_MISSING);
@@ -171,11 +200,29 @@ TEST_RUNS(test_together_is_as_alone, RUN_WITH(test_together_is_as_alone, "", set
     assert_held_by(crowd.answers[4], THEM, -1, -1);
 }
 
+static void guarded_probe(void)
+{
+    probe_close(probe);
+    probe = probe_open(server->address);
+    probe->config.max_lease_ms = 50;
+    probe_connect(probe);
+    probe_await(probe, NODE_READY);
+}
+
+/* Without memory for writes, too. */
+TEST_RUNS(test_together_is_as_alone_under_a_guard, RUN_WITH(test_together_is_as_alone_under_a_guard, "", setup_plain))
+{
+    guarded_probe();
+    compare(0);
+    compare(1);
+}
+
 /* A right that is missing inside the script. What is denied differs from key to key, or from command to command. */
 TEST_RUNS(test_together_is_as_alone_where_rights_are_missing,
           RUN_WITH(test_together_is_as_alone_where_rights_are_missing, "", setup_plain))
 {
-    static const char *const rights[] = {"-del", "-publish", "-pttl", "-get", "-type", "resetchannels"};
+    static const char *const rights[] = {"-del",  "-publish", "-pttl",    "-get",
+                                         "-type", "-time",    "-pexpire", "resetchannels"};
 
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
         char uri[TEXT_SIZE];
@@ -186,7 +233,7 @@ TEST_RUNS(test_together_is_as_alone_where_rights_are_missing,
         probe_close(probe);
         open_probe(uri, QUORLOCK_GUARD_OFF);
         wipe();
-        compare();
+        compare(0);
     }
 }
 
@@ -289,11 +336,7 @@ TEST_RUNS(test_a_broken_guard, RUN_WITH(test_a_broken_guard, "", setup_plain))
 {
     unsigned levels;
 
-    probe_close(probe);
-    probe = probe_open(server->address);
-    probe->config.max_lease_ms = 50;
-    probe_connect(probe);
-    probe_await(probe, NODE_READY);
+    guarded_probe();
     crowd_of(4);
     place_all(OURS);
     ask_all();
@@ -305,6 +348,17 @@ TEST_RUNS(test_a_broken_guard, RUN_WITH(test_a_broken_guard, "", setup_plain))
     assert_outcome(crowd.answers[0], OUTCOME_YES);
     for (size_t i = 1; i < 4; i++) assert_outcome(crowd.answers[i], OUTCOME_UNKNOWN);
     assert_int_equal(left(), 0);
+    probe_await_after(probe, NODE_READY, levels);
+    /* What extends does nothing then. */
+    place_all(OURS);
+    crowd.requests[0].op = crowd.requests[1].op = OP_EXTEND;
+    levels = probe->levels;
+    server_do(server, "DEL quorlock:guard");
+    ask_all();
+    assert_fault(crowd.answers[0], FAULT_GUARD);
+    for (size_t i = 1; i < 4; i++) assert_outcome(crowd.answers[i], OUTCOME_UNKNOWN);
+    assert_int_equal(left(), 2);
+    assert_in_range(server_pttl(server, crowd.names[0]), 1, SHORT_MS);
     probe_await_after(probe, NODE_READY, levels);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_node_batch.c - releases of one turn of the loop leave as one command, and each gets an answer of its own
+ * test_node_batch.c - requests of one turn of the loop that leave as one command, and each gets an answer of its own
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ NODE_TEST(releases_of_one_turn_are_one_command_behind_the_others)
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET other owner NX PX 30000"),
                                               SEND("+OK\r\n"),
-                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 aas  owner owner owner"),
+                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 rrs   owner owner owner"),
                                               SEND("$12\r\n:1\r\n:0\r\n:1\r\n\r\n"),
                                               END};
 
@@ -60,7 +60,7 @@ NODE_TEST(a_key_is_once_in_a_batch_and_keeps_its_order)
 {
     static const struct fake_step script[] = {
         SHAKE,
-        EXPECT(BATCH_OF("2") "k1 k2 2 aa"),
+        EXPECT(BATCH_OF("2") "k1 k2 2 rr"),
         EXPECT("SET k2 owner NX PX 30000"),
         EXPECT("EVALSHA cccccccccccccccccccccccccccccccccccccccc 1 k1"),
         EXPECT(ALONE "k1 1 owner"),
@@ -110,6 +110,28 @@ NODE_TEST(what_a_batch_does_not_know_goes_alone)
     assert_int_equal(node_send(f->node, &request), NODE_SENT);
     run_until(f, "3 yes");
     assert_trace(f, "ready 1\n9 yes\n1 yes\n2 yes\n3 yes\n");
+}
+
+/* One lease for all that have one. */
+NODE_TEST(extends_go_with_releases_and_with_equal_leases)
+{
+    static const struct fake_step script[] = {SHAKE,
+                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 ree  30000 owner owner owner"),
+                                              SEND("$28\r\n:1\r\n*2\r\n:1\r\n:5\r\n*2\r\n:1\r\n:5\r\n\r\n"),
+                                              EXPECT(BATCH_OF("2") "k4 k5 2 er  9 owner owner"),
+                                              SEND("$8\r\n:0\r\n:1\r\n\r\n"),
+                                              END};
+    struct node_request request = {
+        .op = OP_EXTEND, NODE_KEY("k4", 2), .owner = "owner", .owner_length = 5, .lease_ms = 9, .tag.align_number = 4};
+
+    node_fixture_ready(f, script);
+    release(f, 1);
+    assert_int_equal(send_key(f, 2, OP_EXTEND, "k2", false), NODE_SENT);
+    assert_int_equal(send_key(f, 3, OP_EXTEND, "k3", false), NODE_SENT);
+    assert_int_equal(node_send(f->node, &request), NODE_SENT);
+    assert_int_equal(send_key(f, 5, OP_RELEASE, "k5", false), NODE_SENT);
+    run_until(f, "5 yes");
+    assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n4 missing\n5 yes\n");
 }
 
 NODE_TEST(a_batch_is_bounded)

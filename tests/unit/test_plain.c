@@ -81,28 +81,33 @@ DIALECT_TEST(commands_are_these_bytes)
                  "$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n");
 }
 
-DIALECT_TEST(only_a_release_of_one_key_without_a_token_joins_a_batch)
+TEST(requests_of_one_key_without_a_token_go_together)
 {
     const struct {
         struct node_request request;
         char letter;
     } rows[] = {
-        {{.op = OP_RELEASE, KEY}, 'a'},
-        {{.op = OP_RELEASE, KEY, .fenced = true}, 'a'},
+        {{.op = OP_RELEASE, KEY}, 'r'},
+        {{.op = OP_RELEASE, KEY, .fenced = true}, 'r'},
         {{.op = OP_RELEASE, KEY, .if_deleted = true}, 'd'},
         {{.op = OP_RELEASE, KEY, .silent = true}, 's'},
         {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, 's'},
         {{.op = OP_RELEASE, KEY, .fence = 5}, '\0'},
         {{.op = OP_RELEASE, KEY, .use_eval = true}, '\0'},
         {{.op = OP_RELEASE, KEYS}, '\0'},
+        {{.op = OP_EXTEND, KEY}, 'e'},
+        {{.op = OP_EXTEND, KEY}, 'e'},
+        {{.op = OP_EXTEND, KEY, .fenced = true}, '\0'},
+        {{.op = OP_EXTEND, KEY, .fence = 5}, '\0'},
+        {{.op = OP_EXTEND, KEYS}, '\0'},
         {{.op = OP_ACQUIRE, KEY}, '\0'},
-        {{.op = OP_EXTEND, KEY}, '\0'},
+        {{.op = OP_REPAIR, KEY}, '\0'},
+        {{.op = OP_RAISE, KEY}, '\0'},
         {{.op = OP_PEEK, KEY}, '\0'},
         {{.op = OP_BREAK, KEY}, '\0'},
         {{.op = OP_BOOTSTRAP}, '\0'},
     };
 
-    (void)f;
     for (size_t i = 0; i < LENGTH(rows); i++) assert_int_equal(dialect_plain.letter(&rows[i].request), rows[i].letter);
 }
 
@@ -115,14 +120,15 @@ DIALECT_TEST(a_batch_becomes_one_command)
         bool by_eval;
         const char *head, *tail;
     } rows[] = {
-        {&guard_off, false, "*10\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n", "$1\r\n2\r\n$2\r\nas\r\n$0\r\n\r\n"},
-        {NULL, false, "*10\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n", "$1\r\n2\r\n$2\r\nas\r\n$0\r\n\r\n"},
-        {&guard_lax, false, "*11\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n3\r\n",
-         "$14\r\nquorlock:guard\r\n$1\r\n2\r\n$2\r\nas\r\n$1\r\nG\r\n"},
-        {&guard_off, true, "*10\r\n$4\r\nEVAL\r\n", "$1\r\n2\r\n$2\r\nas\r\n$0\r\n\r\n"},
+        {&guard_off, false, "*11\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n",
+         "$1\r\n2\r\n$2\r\nrs\r\n$0\r\n\r\n$0\r\n\r\n"},
+        {NULL, false, "*11\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n", "$1\r\n2\r\n$2\r\nrs\r\n$0\r\n\r\n$0\r\n\r\n"},
+        {&guard_lax, false, "*12\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n3\r\n",
+         "$14\r\nquorlock:guard\r\n$1\r\n2\r\n$2\r\nrs\r\n$1\r\nG\r\n$0\r\n\r\n"},
+        {&guard_off, true, "*11\r\n$4\r\nEVAL\r\n", "$1\r\n2\r\n$2\r\nrs\r\n$0\r\n\r\n$0\r\n\r\n"},
     };
     struct dialect_shas shas = {{""}};
-    struct dialect_batch batch = {.n = 2, .letters = "as"};
+    struct dialect_batch batch = {.n = 2, .letters = "rs"};
 
     memset(shas.sha[6], 'g', DIALECT_SHA_LENGTH);
     bytes_init(&batch.keys, &memory, 100);

@@ -33,6 +33,7 @@ _Static_assert(DIALECT_BATCH_MAX *(DIALECT_HOLDER_MAX + 64) <= REPLY_BYTES_MAX, 
 struct dialect_batch {
     size_t n;
     char letters[DIALECT_BATCH_MAX]; /* what dialect->letter said of each */
+    uint32_t lease_ms;               /* of those that have one; 0: none has */
     struct bytes keys, owners;       /* of each a word, as it travels */
 };
 

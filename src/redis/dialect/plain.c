@@ -165,12 +165,17 @@ static bool build(struct bytes *out, const struct node_request *request, const s
 
 /* ---- batches ---- */
 
-/* A release without a fencing token, as combined.lua has it. */
+/* As combined.lua has them. What has a fencing token goes alone, and so does an acquire: a SET of its own costs a
+ * server less than one in a script, and in a script of many writes a server would not look at its memory limit. */
 static char letter(const struct node_request *request)
 {
-    if (request->op != OP_RELEASE || request->n_keys != 1 || request->fence != 0 || request->use_eval) return '\0';
+    bool alone = request->n_keys != 1 || request->use_eval || request->fence != 0;
+
+    if (alone) return '\0';
+    if (request->op == OP_EXTEND) return request->fenced ? '\0' : 'e';
+    if (request->op != OP_RELEASE) return '\0';
     if (request->silent) return 's';
-    return request->if_deleted ? 'd' : 'a';
+    return request->if_deleted ? 'd' : 'r';
 }
 
 static void build_batch(struct bytes *out, const struct dialect_batch *batch, bool by_eval,
@@ -179,12 +184,16 @@ static void build_batch(struct bytes *out, const struct dialect_batch *batch, bo
     struct plain_call call = {.out = out, .shas = shas, .scripts = plain_scripts};
 
     call.guarded = guard != NULL && guard_is_on(guard);
-    name_script(&call, PLAIN_COMBINED, by_eval, batch->n + call.guarded, 3 + batch->n);
+    name_script(&call, PLAIN_COMBINED, by_eval, batch->n + call.guarded, 4 + batch->n);
     bytes_append(out, batch->keys.data, batch->keys.used);
     if (call.guarded) bytes_text(out, GUARD_KEY);
     bytes_number(out, batch->n);
     bytes_word(out, batch->letters, batch->n);
     bytes_text(out, call.guarded ? guard->seen : "");
+    if (batch->lease_ms != 0)
+        bytes_number(out, batch->lease_ms);
+    else
+        bytes_text(out, "");
     bytes_append(out, batch->owners.data, batch->owners.used);
 }
 

@@ -1,40 +1,53 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks, each once [, the guard]
--- ARGV n, a letter for each lock, guard as seen or '', an owner for each lock
--- What release.lua does, for n callers with one lock each: 's' silent, 'd' deleted, 'a' neither. Their replies, each as
--- it would travel, in one string. What costs time is done for all at once where it can be: deleting what is ours.
+-- ARGV n, a letter for each lock, guard as seen or '', lease in ms or '', an owner for each lock
+-- For n callers with one lock each what release.lua ('s' silent, 'd' deleted, 'r' neither) and extend.lua ('e') do.
+-- Their replies, each as it would travel, in one string. What is ours is deleted at once, and the guard and the clock
+-- are looked at once. Nothing is written that a server without memory would refuse: in a script it asks itself that
+-- before the first write only.
 --@ guarded
+--@ clock
 --@ string_whose
 --@ string_clear
 --@ string_notice
 --@ look
+--@ lift
 --@ travel
-local n, letters = tonumber(ARGV[1]), ARGV[2]
-local broken = guard_broken(ARGV[3]) and 'GUARD'
-local hows = {s = 'silent', d = 'deleted'}
--- Where there is more to say than that it was deleted.
-local function release(i, how)
-  local first, last, owner = i, i, ARGV[i + 3]
+local n, letters, lease_ms = tonumber(ARGV[1]), ARGV[2], ARGV[4]
+local lost = guard_broken(ARGV[3])
+local broken = lost and 'GUARD'
+local extended = {1, string.find(letters, 'e', 1, true) and clock_us() or 0}
+local function extend(i, owner)
+  local first, last, why = i, i, lost
+  if why then return why end
+  --@ prolong
+  return extended
+end
+local function release(i, owner, how)
+  local first, last = i, i
   local count, ours, other, wrong = look_all(first, last, owner)
   --@ give_back
 end
-local owned, keys = {}, {}
+local hows, owned, keys = {r = false, s = 'silent', d = 'deleted'}, {}, {}
 for i = 1, n do
-  if lock_whose(KEYS[i], ARGV[i + 3]) == true then
+  if hows[string.sub(letters, i, i)] ~= nil and lock_whose(KEYS[i], ARGV[i + 4]) == true then
     owned[i], keys[#keys + 1] = true, KEYS[i]
   end
 end
 -- Where that is refused, each key has an error of its own.
 if #keys > 0 and type(redis.pcall('DEL', unpack(keys))) == 'table' then owned = {} end
-local replies = {}
+local replies, texts = {}, {':1\r\n'}
 for i = 1, n do
-  local how, reply = hows[string.sub(letters, i, i)], nil
+  local letter, owner, reply = string.sub(letters, i, i), ARGV[i + 4], nil
   if owned[i] then
-    reply = 1 + notice_released(KEYS[i], ARGV[i + 3], how == 'silent')
+    reply = 1 + notice_released(KEYS[i], owner, letter == 's')
     if broken then reply = {reply, broken} end
+  elseif letter == 'e' then
+    reply = extend(i, owner)
   else
-    reply = release(i, how)
+    reply = release(i, owner, hows[letter])
   end
-  replies[i] = reply == 1 and ':1\r\n' or travel(reply)
+  texts[reply] = texts[reply] or travel(reply)
+  replies[i] = texts[reply]
 end
 return table.concat(replies)

@@ -1,16 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
-local n = tonumber(ARGV[1])
+local first, last, owner, lease_ms = 1, tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local why = guard_broken(ARGV[4])
 if why then return why end
-local count, _, other, wrong = look_all(1, n, ARGV[2])
-if wrong or other then return wrong or other end
-if count < n then return 0 end
-for i = 1, n do
-  why = lock_lift(KEYS[i], ARGV[3])
-  if why then return why end
-end
+--@ prolong
 if ARGV[5] and ARGV[5] ~= '' then
   --@ carry
-  fence_carry(n, ARGV[5], ARGV[6])
+  fence_carry(last, ARGV[5], ARGV[6])
 end
 return {1, clock_us() or 0}
