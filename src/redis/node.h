@@ -4,9 +4,9 @@
  *
  * A node connects, loads its scripts and reads its guard. Then it is READY, or QUARANTINED until the guard lets
  * it vote. When the connection ends it tries again for ever. Requests are pipelined on the one connection;
- * everything queued in one turn of the loop leaves in one write, renewals and releases together behind the rest (batch.h).
- * Requests for one key are executed in the order of node_send(). Replies come from the loop, never from inside
- * node_send().
+ * everything queued in one turn of the loop leaves in one write, renewals and releases together behind the rest
+ * (batch.h). Requests for one key are executed in the order of node_send(). Replies come from the loop, never from
+ * inside node_send().
  *
  * A request whose deadline passes is reported as OUTCOME_UNKNOWN, and its place in the ring stays as a
  * tombstone that swallows the late reply. When a connection ends, every request on it that was not reported yet
