@@ -86,8 +86,8 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
 static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
     static const uint8_t rare[] = {
-        [FEATURE_REDISSON] = 4,  [FEATURE_ALL] = 6,    [FEATURE_PEERS] = 6,    [FEATURE_COLD] = 12,
-        [FEATURE_BOOTSTRAP] = 8, [FEATURE_CLOSES] = 3, [FEATURE_LATE_LOOP] = 4};
+        [FEATURE_REDISSON] = 4,  [FEATURE_ALL] = 6,    [FEATURE_PEERS] = 6,     [FEATURE_COLD] = 12,
+        [FEATURE_BOOTSTRAP] = 8, [FEATURE_CLOSES] = 3, [FEATURE_LATE_LOOP] = 4, [FEATURE_BEAT] = 6};
     uint32_t one_in = (uint32_t)rng_between(rng, 1, 4);
 
     for (uint32_t i = 0; i < FEATURES; i++) {
@@ -95,6 +95,7 @@ static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bia
 
         if (rng_one_in(rng, of)) plan->features |= 1u << i;
     }
+    if (bias != BIAS_NONE) plan->features &= ~bit(FEATURE_BEAT);
     plan->features = bend_features(plan->features, bias);
     /* A peer writes strings. */
     if (plan_has(plan, FEATURE_REDISSON)) plan->features &= ~bit(FEATURE_PEERS);
