@@ -166,12 +166,12 @@ static void describe(char *ret, size_t size)
 /* Everything that can be at a key, and every way to ask: the answers, what is left and the notices are the same. */
 static void compare(int maxmemory)
 {
-    struct answer alone[THERES * ASKED];
+    struct answer alone[(size_t)THERES * ASKED];
     char notices[4096], again[4096], remains[4096], remains_again[4096];
     long long calls;
 
     crowd.n = 0;
-    for (size_t i = 0; i < THERES * ASKED; i++) add(i / THERES);
+    for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) add(i / THERES);
     listen_to_all();
     place_mixed(maxmemory);
     for (size_t i = 0; i < crowd.n; i++) alone[i] = probe_ask(probe, &crowd.requests[i]);

@@ -27,7 +27,7 @@ struct dialect_script {
 
 /* So few that no script keeps the server for long, and that the holders of all its keys fit into one reply. */
 #define DIALECT_BATCH_MAX 60
-_Static_assert(DIALECT_BATCH_MAX *(DIALECT_HOLDER_MAX + 64) <= REPLY_BYTES_MAX, "one reply");
+_Static_assert((size_t)DIALECT_BATCH_MAX *(DIALECT_HOLDER_MAX + 64) <= REPLY_BYTES_MAX, "one reply");
 
 /* Requests of one key each that leave as one command; no two of them have the same key. */
 struct dialect_batch {
