@@ -28,19 +28,28 @@ local function release(i, owner, how)
   local count, ours, other, wrong = look_all(first, last, owner)
   --@ give_back
 end
-local hows, owned, keys = {r = false, s = 'silent', d = 'deleted'}, {}, {}
+local holders, owned, keys, channels = redis.pcall('MGET', unpack(KEYS, 1, n)), {}, {}, {}
 for i = 1, n do
-  if hows[string.sub(letters, i, i)] ~= nil and lock_whose(KEYS[i], ARGV[i + 4]) == true then
+  local letter = string.sub(letters, i, i)
+  if holders[i] == ARGV[i + 4] and letter ~= 'e' then
     owned[i], keys[#keys + 1] = true, KEYS[i]
+    if letter ~= 's' then channels[#channels + 1] = notice_channel(KEYS[i]) end
   end
 end
 -- Where that is refused, each key has an error of its own.
 if #keys > 0 and type(redis.pcall('DEL', unpack(keys))) == 'table' then owned = {} end
-local replies, texts = {}, {':1\r\n'}
+-- Whether anybody listens is asked once, by name and by pattern: most keys have nobody who waits for them.
+local heard = #channels > 0 and redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
+local tell_all = heard.err or #channels > 0 and redis.pcall('PUBSUB', 'NUMPAT') ~= 0
+local hows, replies, texts, asked = {r = false, s = 'silent', d = 'deleted'}, {}, {':1\r\n'}, 0
 for i = 1, n do
   local letter, owner, reply = string.sub(letters, i, i), ARGV[i + 4], nil
   if owned[i] then
-    reply = 1 + notice_released(KEYS[i], owner, letter == 's')
+    reply = 1
+    if letter ~= 's' then
+      asked = asked + 2
+      if tell_all or heard[asked] ~= 0 then reply = 1 + notice_released(KEYS[i], owner) end
+    end
     if broken then reply = {reply, broken} end
   elseif letter == 'e' then
     reply = extend(i, owner)
