@@ -49,6 +49,7 @@ static const struct command commands[] = {
     {"llen", 2, 0, run_llen},
     {"lpush", -3, WRITES | DENY_OOM, run_lpush},
     {"lrange", 4, 0, run_lrange},
+    {"mget", -2, 0, run_mget},
     {"multi", 1, NO_SCRIPT | LOADS | STALE | WHEN_BUSY | UNQUEUED, run_multi},
     {"persist", 2, WRITES, run_persist},
     {"pexpire", -3, WRITES, run_pexpire},
@@ -57,6 +58,7 @@ static const struct command commands[] = {
     {"pttl", 2, 0, run_pttl},
     {"publish", 3, LOADS | STALE, run_publish},
     {"pubsub", -2, CONTAINER, NULL},
+    {"pubsub|numpat", 2, LOADS | STALE, run_pubsub_numpat},
     {"pubsub|numsub", -2, LOADS | STALE, run_pubsub_numsub},
     {"rpush", -3, WRITES | DENY_OOM, run_rpush},
     {"sadd", -3, WRITES | DENY_OOM, run_sadd},
@@ -85,9 +87,9 @@ static const char unmodelled[] =
     "evalsha_ro expiretime failover fcall fcall_ro function geoadd geodist geohash geopos georadius georadius_ro "
     "georadiusbymember georadiusbymember_ro geosearch geosearchstore getbit getex getrange getset hello hincrbyfloat "
     "hkeys hmget hmset hrandfield hsetnx hstrlen hvals incrbyfloat keys lastsave latency lcs lindex linsert lmove "
-    "lmpop lolwut lpop lpos lpushx lrem lset ltrim memory mget migrate module monitor move mset msetnx object "
+    "lmpop lolwut lpop lpos lpushx lrem lset ltrim memory migrate module monitor move mset msetnx object "
     "pexpiretime pfadd pfcount pfdebug pfmerge pfselftest psetex psubscribe psync pubsub|channels pubsub|help "
-    "pubsub|numpat pubsub|shardchannels pubsub|shardnumsub punsubscribe quit randomkey readonly readwrite rename "
+    "pubsub|shardchannels pubsub|shardnumsub punsubscribe quit randomkey readonly readwrite rename "
     "renamenx replconf replicaof reset restore restore-asking role rpop rpoplpush rpushx save scan script|debug "
     "script|help script|kill sdiff sdiffstore setbit setex setrange shutdown sinter sintercard sinterstore sismember "
     "slaveof slowlog smembers smismember smove sort sort_ro spop spublish srandmember srem sscan ssubscribe substr "

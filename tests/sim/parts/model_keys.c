@@ -220,6 +220,19 @@ void run_get(struct call *call)
     (void)get(call);
 }
 
+void run_mget(struct call *call)
+{
+    out_array(call->out, call->n_words - 1);
+    for (size_t i = 1; i < call->n_words; i++) {
+        const struct entry *entry = call_key(call, i);
+
+        if (entry != NULL && entry->type == VALUE_STRING)
+            bulk_of(call, &entry->items[0]);
+        else
+            out_nil(call->out);
+    }
+}
+
 void run_getdel(struct call *call)
 {
     struct entry *entry = get(call);

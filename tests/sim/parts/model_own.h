@@ -197,7 +197,8 @@ void script_close(void);
 const char *script_name(const struct word *text_or_sha);
 
 /* The commands, by file. */
-void run_get(struct call *), run_set(struct call *), run_setnx(struct call *), run_getdel(struct call *);
+void run_get(struct call *), run_mget(struct call *), run_set(struct call *), run_setnx(struct call *),
+    run_getdel(struct call *);
 void run_strlen(struct call *), run_append(struct call *), run_incr(struct call *), run_incrby(struct call *);
 void run_del(struct call *), run_exists(struct call *), run_type(struct call *);
 void run_ttl(struct call *), run_pttl(struct call *), run_persist(struct call *);
@@ -214,7 +215,7 @@ void run_client_setname(struct call *), run_client_getname(struct call *), run_c
 void run_client_kill(struct call *);
 void run_multi(struct call *), run_exec(struct call *), run_discard(struct call *);
 void run_subscribe(struct call *), run_unsubscribe(struct call *), run_publish(struct call *);
-void run_pubsub_numsub(struct call *);
+void run_pubsub_numpat(struct call *), run_pubsub_numsub(struct call *);
 
 void run_info(struct call *), run_config_get(struct call *);
 
