@@ -178,7 +178,7 @@ static void compare(int maxmemory)
     long long calls;
 
     crowd.n = 0;
-    for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) add(i / THERES);
+    for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) add((enum asked)(i / THERES));
     listen_to_keys();
     place_mixed(maxmemory);
     for (size_t i = 0; i < crowd.n; i++) alone[i] = probe_ask(probe, &crowd.requests[i]);
