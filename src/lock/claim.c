@@ -34,14 +34,18 @@ _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as ou
 
 /* ---- commands to the nodes ---- */
 
+#define HEX_ROW(digit)                                                                                                 \
+    digit "0" digit "1" digit "2" digit "3" digit "4" digit "5" digit "6" digit "7" digit "8" digit "9" digit          \
+          "a" digit "b" digit "c" digit "d" digit "e" digit "f"
+
+/* Two digits at a time: each attempt has a text of its own. */
 static size_t hex_text(const unsigned char *bytes, size_t n, char *ret)
 {
-    static const char digits[] = "0123456789abcdef";
+    static const char pairs[] =
+        HEX_ROW("0") HEX_ROW("1") HEX_ROW("2") HEX_ROW("3") HEX_ROW("4") HEX_ROW("5") HEX_ROW("6") HEX_ROW("7")
+            HEX_ROW("8") HEX_ROW("9") HEX_ROW("a") HEX_ROW("b") HEX_ROW("c") HEX_ROW("d") HEX_ROW("e") HEX_ROW("f");
 
-    for (size_t i = 0; i < n; i++) {
-        ret[2 * i] = digits[bytes[i] >> 4];
-        ret[2 * i + 1] = digits[bytes[i] & 15];
-    }
+    for (size_t i = 0; i < n; i++) memcpy(ret + 2 * i, pairs + 2 * (size_t)bytes[i], 2);
     ret[2 * n] = '\0';
     return 2 * n;
 }
