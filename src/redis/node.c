@@ -642,7 +642,9 @@ int node_send(struct node *node, const struct node_request *request)
     }
     /* Read before the first byte is queued: a lease counts from here. */
     now_us = link_now_us(&node->link);
-    fault = letter != '\0' ? add_waiting(node, letter, request, now_us) : add_command(node, request, now_us);
+    fault = letter != '\0' ? add_waiting(node, letter, request, now_us) : BYTES_NOMEM;
+    /* Without memory for a batch there may still be room for a command of its own. */
+    if (fault != BYTES_FINE) fault = add_command(node, request, now_us);
     if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
     conn_wake(&node->link.conn);
     return NODE_SENT;

@@ -435,3 +435,20 @@ NODE_TEST(where_memory_is_short_a_request_is_refused_or_answered)
         assert_int_equal(f->n_replies, n_sent);
     }
 }
+
+/* To release what is held takes no memory: the connection has room for one command since the acquire. */
+NODE_TEST(without_memory_a_release_goes_alone)
+{
+    static const struct fake_step script[] = {
+        SHAKE, EXPECT("SET k1 owner NX PX 30000"), SEND("+OK\r\n"), EXPECT(ALONE "k1 1 owner"), SEND(":1\r\n"), END};
+
+    node_fixture_ready(f, script);
+    assert_int_equal(send_key(f, 9, OP_ACQUIRE, "k1", false), NODE_SENT);
+    run_until(f, "9 yes");
+    f->counted.until_failure = 0;
+    f->counted.for_good = true;
+    release(f, 1);
+    run_until(f, "1 yes");
+    f->counted.until_failure = -1;
+    f->counted.for_good = false;
+}
