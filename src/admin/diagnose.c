@@ -201,12 +201,16 @@ static void judge_guard_set(const struct diagnose_set *set, struct diagnosis *di
     char remedy[DIAGNOSE_REMEDY_SIZE];
 
     if (strcmp(guard->set, set->set) == 0) return;
-    if (set->named || is_hash(guard->set)) {
+    if (!set->named && is_hash(guard->set)) {
         add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node,
-            REMEDY_RECONFIGURE "; where clients name the nodes differently, give all the same --set-name",
-            "its guard is for another set of nodes: %s, here it is %s: clients of the two sets do not "
-            "exclude one another",
-            guard->set, set->set);
+            "write the addresses alike in all clients; or name the set: quorlock bootstrap --reconfigure --set-name "
+            "NAME, then --set-name NAME at all clients",
+            "its guard was made by a client that writes the addresses differently, or lists another server: clients "
+            "of the two lists do not exclude one another");
+    } else if (set->named) {
+        add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE " --set-name NAME",
+            "its guard is for %s%s, here it is %s: clients of the two sets do not exclude one another",
+            is_hash(guard->set) ? "a set without a name" : "the set ", is_hash(guard->set) ? "" : guard->set, set->set);
     } else if (strcmp(guard->set, first_guard->set) != 0) {
         add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE,
             "its guard is for the set %s, that of %s for %s", guard->set, first->name, first_guard->set);

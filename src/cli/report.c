@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "say.h"
@@ -333,6 +334,21 @@ static const char *vote_word(int outcome)
     }
 }
 
+const char *report_reason(const char *reason)
+{
+    enum { SHORT = 60, KEPT = 8 };
+    static char *said[KEPT]; /* the latest ones, until the process ends */
+    static size_t next;
+
+    if (strlen(reason) <= SHORT) return reason;
+    for (size_t i = 0; i < KEPT; i++)
+        if (said[i] != NULL && strcmp(said[i], reason) == 0) return "see above";
+    free(said[next]);
+    said[next] = strdup(reason);
+    next = (next + 1) % KEPT;
+    return reason;
+}
+
 static void add_left(struct text *text, int64_t left_ms)
 {
     if (left_ms == -1) text_format(text, ", no expiry");
@@ -344,6 +360,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
     for (size_t i = 0; i < n_votes; i++) {
         const struct quorlock_vote *vote = votes[i];
         bool answered = vote->outcome != QUORLOCK_VOTE_PENDING && vote->outcome != QUORLOCK_VOTE_NONE;
+        bool failed = vote->outcome == QUORLOCK_VOTE_FAILED; /* a quarantine counts down */
         struct text line = {0};
 
         text_format(&line, "  %s  %s", vote->node, vote_word(vote->error != NULL && !answered ? -1 : vote->outcome));
@@ -352,7 +369,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
             report_owner(&line, vote->holder);
             add_left(&line, vote->ttl_ms);
         }
-        if (vote->error != NULL) text_format(&line, ": %s", vote->error);
+        if (vote->error != NULL) text_format(&line, ": %s", failed ? report_reason(vote->error) : vote->error);
         say_text(&line);
     }
 }

@@ -24,6 +24,12 @@ void report_json(struct text *text, const char *key, const struct quorlock_repor
 void report_owner(struct text *text, const char *owner);
 /* report_votes - says, in a line for each node, how it voted and why. */
 void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
+/*
+ * report_reason - why a node does not vote, or "see above" where it is long and was returned before
+ *
+ * Several nodes often have one reason, and the log gives it before the result does.
+ */
+const char *report_reason(const char *reason);
 /* report_held - says which owner is in the way, on how many nodes, for how long. */
 void report_held(const char *key, const struct quorlock_result *result, size_t quorum);
 /* report_gone - after a release: on how many nodes our key is certainly not. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report.h"
 #include "say.h"
 
 static const char no_loop[] = "cannot make an event loop: out of memory or of descriptors";
@@ -30,6 +31,20 @@ static void die(int status)
     _exit(EXIT_SYSTEM);
 }
 
+/* say_line - a node that is down, and why; or any other line. */
+static void say_line(const char *text)
+{
+    static const char down[] = ": down: ";
+    const char *reason = strstr(text, down);
+    int front = reason != NULL ? (int)(reason - text) + (int)strlen(down) : 0;
+
+    if (reason != NULL && memchr(text, '"', (size_t)front) == NULL) {
+        say("%.*s%s", front, text, report_reason(text + front));
+    } else {
+        say("%s", text);
+    }
+}
+
 static void log_line(void *arg, int level, const char *text)
 {
     const struct session *session = arg;
@@ -39,7 +54,7 @@ static void log_line(void *arg, int level, const char *text)
                 : verbose < 0 ? QUORLOCK_LOG_ERROR + 1
                               : QUORLOCK_LOG_WARN;
 
-    if (level >= least || strncmp(text, "waiting for", strlen("waiting for")) == 0) say("%s", text);
+    if (level >= least || strncmp(text, "waiting for", strlen("waiting for")) == 0) say_line(text);
 }
 
 int session_exit(int status)

@@ -158,7 +158,7 @@ class Reconfigure(BootstrapCase):
         self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "3s")[0], 0)
         status, _, err = self.end(process)
         self.assertEqual(status, 69)
-        self.assertRegex(err, "max_lease 3000 ms.*max_lease 2000 ms")
+        self.assertRegex(err, "max lease 3000 ms.*max lease 2000 ms")
 
     def test_the_present_max_lease_is_kept_where_none_is_given(self):
         self.bootstrap("--max-lease", LONG)
@@ -329,7 +329,7 @@ class ShorterLeases(BootstrapCase):
         process = self.begin()
         self.assertRegex(self.words.decode(), "leases of up to 2s may still run: give clients the max lease of 1s when this")
         for options, why in [(("--max-lease", "1s", "--lease", "500ms"), "quarantined for"),
-                             (("--max-lease", SHORT), "max_lease 1000 ms; this client says .* 2000 ms")]:
+                             (("--max-lease", SHORT), "max lease 1000 ms; this client says .* 2000 ms")]:
             status, _, err = self.run_once(*options)
             if time.monotonic() - self.began < SHORT_S:
                 self.assertEqual(status, 69)

@@ -40,7 +40,7 @@ SERVER_TEST(test_first_contact)
     assert_int_equal(first->generation, 1);
     assert_int_equal(first->fault, FAULT_NONE);
     assert_contains(first->why, "quarantined for 1.");
-    assert_contains(first->why, "no guard yet: first contact waits one max_lease; 'quorlock bootstrap'");
+    assert_contains(first->why, "no guard yet: first contact waits one max lease; 'quorlock bootstrap'");
     assert_contains(first->logged, "no guard yet");
     assert_true(node_quarantined_until_us(first->node) >= before_us + SHORT_US);
 
@@ -311,13 +311,12 @@ SERVER_TEST(test_conflicts)
         probe_connect(probe);
         probe_await(probe, NODE_DOWN);
         assert_int_equal(probe->fault, FAULT_CONFIG);
-        assert_contains(probe->why, "its guard says 3 nodes, set s, max_lease 20000 ms");
-        if (what == 0) assert_contains(probe->why, "this client says 5 nodes, set s, max_lease 20000 ms");
+        assert_contains(probe->why, "its guard says 3 nodes, set s, max lease 20000 ms");
+        if (what == 0) assert_contains(probe->why, "this client says 5 nodes, set s, max lease 20000 ms");
         if (what == 1) assert_contains(probe->why, "this client says 3 nodes, set blue");
-        if (what == 2) assert_contains(probe->why, "max_lease 10000 ms: ");
-        if (what == 3) assert_contains(probe->why, "max_lease 30000 ms: ");
-        if (what >= 2)
-            assert_contains(probe->why, "(here --max-lease 20s, QUORLOCK_MAX_LEASE=20s or max_lease_ms = 20000)");
+        if (what == 2) assert_contains(probe->why, "max lease 10000 ms: ");
+        if (what == 3) assert_contains(probe->why, "max lease 30000 ms: ");
+        if (what >= 2) assert_contains(probe->why, "(here --max-lease 20s or QUORLOCK_MAX_LEASE=20s)");
         if (what == 2) assert_contains(probe->why, "'quorlock bootstrap --reconfigure --max-lease 10s'");
         assert_int_equal(node_generation(probe->node), 0);
         probe_close(probe);

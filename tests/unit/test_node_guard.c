@@ -89,13 +89,12 @@ static const struct {
     {"-MISCONF x\r\n", "down refused\n", "MISCONF"},
     {"-ERR what ever\r\n", "down guard\n", "restart guard (key quorlock:guard): ERR what ever"},
     {"*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down config\n",
-     "its guard says 5 nodes, set t, max_lease 2000 ms; this client says 3 nodes, set s, max_lease 30000 ms: "
-     "give "
-     "all clients the same (here --max-lease 2s, QUORLOCK_MAX_LEASE=2s or max_lease_ms = 2000; --set-name t; "
-     "all 5 "
-     "nodes), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease 30s'"},
+     "its guard says 5 nodes, set t, max lease 2000 ms; this client says 3 nodes, set s, max lease 30000 ms: give all "
+     "clients the same (here --max-lease 2s or QUORLOCK_MAX_LEASE=2s; --set-name t; all 5 nodes), or change the "
+     "nodes by 'quorlock bootstrap --reconfigure --max-lease 30s'"},
     {"*4\r\n$8\r\nconflict\r\n$1\r\n3\r\n$16\r\n0123456789abcdef\r\n$5\r\n30000\r\n", "down config\n",
-     "the same (here the same addresses), or change"},
+     "its guard says 3 nodes, a set without name, max lease 30000 ms; this client says 3 nodes, set s, max lease 30000 "
+     "ms: give all clients the same (here the same addresses), or change"},
     {"*2\r\n$8\r\nconflict\r\n$3\r\n2|x\r\n", "down config\n", "\"2|x\""},
     {"*1\r\n$8\r\nconflict\r\n", "down proto\n", "does not fit"},
     {"*4\r\n$8\r\nconflict\r\n:5\r\n$1\r\nt\r\n$4\r\n2000\r\n", "down proto\n", "does not fit"},
@@ -251,7 +250,7 @@ NODE_TEST(the_reason_counts_down_the_quarantine)
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "quarantined 1");
     assert_contains(f->why, "quarantined for 2.");
-    assert_contains(f->why, "no guard yet: first contact waits one max_lease; 'quorlock bootstrap'");
+    assert_contains(f->why, "no guard yet: first contact waits one max lease; 'quorlock bootstrap'");
     while (clock_us(NULL) + 1500000 > node_quarantined_until_us(f->node)) run_on(f, 1);
     block_ms(600);
     assert_contains(node_why(f->node), "quarantined for 1.");

@@ -207,13 +207,12 @@ static void advise(struct guard *guard, const char *their_n, const char *their_s
     add(guard, ": give all clients the same (here ");
     if (their_ms != guard->max_lease_ms) {
         guard_length(length, sizeof(length), their_ms);
-        add(guard, "--max-lease %s, QUORLOCK_MAX_LEASE=%s or max_lease_ms = %llu", length, length,
-            (unsigned long long)their_ms);
+        add(guard, "--max-lease %s or QUORLOCK_MAX_LEASE=%s", length, length);
         between = "; ";
     }
     if (strcmp(their_set, guard->set) != 0) {
         if (is_hash(their_set))
-            add(guard, "%sthe same addresses", between);
+            add(guard, "%sthe same addresses%s", between, guard->set_named ? " without --set-name" : "");
         else
             add(guard, "%s--set-name %.64s", between, their_set);
         between = "; ";
@@ -222,6 +221,44 @@ static void advise(struct guard *guard, const char *their_n, const char *their_s
     add(guard, "), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease %s%s%s'",
         guard_length(length, sizeof(length), guard->max_lease_ms), guard->set_named ? " --set-name " : "",
         guard->set_named ? guard->set : "");
+}
+
+/* Two hashes differ: as numbers they tell nobody anything. */
+static void explain_addresses(struct guard *guard)
+{
+    char length[24];
+
+    snprintf(guard->why, sizeof(guard->why),
+             "set up otherwise: the addresses are written differently (such as localhost and 127.0.0.1), or another "
+             "server is among them. Write them alike in all clients; or name the set, by 'quorlock bootstrap "
+             "--reconfigure --max-lease %s --set-name NAME' once and --set-name NAME at all clients",
+             guard_length(length, sizeof(length), guard->max_lease_ms));
+}
+
+static void add_setup(struct guard *guard, const char *whose, const char *n, const char *set, const char *lease_ms)
+{
+    bool named = !is_hash(set);
+
+    add(guard, "%s says %s nodes, %s%.64s, max lease %s ms", whose, n, named ? "set " : "a set without name",
+        named ? set : "", lease_ms);
+}
+
+/* What the guard says, what this client says, and how to make them agree. */
+static void explain(struct guard *guard, const char *their_n, const char *their_set, const char *their_lease)
+{
+    char our_n[12], our_lease[12];
+
+    snprintf(our_n, sizeof(our_n), "%u", (unsigned)guard->n_nodes);
+    snprintf(our_lease, sizeof(our_lease), "%u", (unsigned)guard->max_lease_ms);
+    if (strcmp(their_n, our_n) == 0 && strcmp(their_lease, our_lease) == 0 && is_hash(their_set) &&
+        is_hash(guard->set)) {
+        explain_addresses(guard);
+        return;
+    }
+    snprintf(guard->why, sizeof(guard->why), "set up otherwise: ");
+    add_setup(guard, "its guard", their_n, their_set, their_lease);
+    add_setup(guard, "; this client", our_n, guard->set, our_lease);
+    advise(guard, their_n, their_set, strtoull(their_lease, NULL, 10));
 }
 
 /* {'conflict', N, set, max_lease} or {'conflict', guard} */
@@ -249,11 +286,7 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     }
     error_printable(theirs, sizeof(theirs), set->text, set->length);
     error_printable(their_lease, sizeof(their_lease), lease->text, lease->length);
-    snprintf(guard->why, sizeof(guard->why),
-             "set up otherwise: its guard says %s nodes, set %.64s, max_lease %s ms; this client says %u nodes, "
-             "set %s, max_lease %u ms",
-             their_n, theirs, their_lease, (unsigned)guard->n_nodes, guard->set, (unsigned)guard->max_lease_ms);
-    advise(guard, their_n, theirs, strtoull(their_lease, NULL, 10));
+    explain(guard, their_n, theirs, their_lease);
     return GUARD_FAILED;
 }
 
@@ -301,7 +334,7 @@ void guard_describe(const struct guard *guard, uint64_t now_us, char *ret, size_
 {
     static const char *const reasons[] = {
         [GUARD_KEPT] = "it restarted, or is new, and may have lost its memory",
-        [GUARD_NEW] = ("no guard yet: first contact waits one max_lease; 'quorlock bootstrap' before it declares "
+        [GUARD_NEW] = ("no guard yet: first contact waits one max lease; 'quorlock bootstrap' before it declares "
                        "that no lock is held"),
         [GUARD_LOST] = "it restarted and may have lost its memory",
     };
