@@ -99,6 +99,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_OWNER_LENGTH_MAX 256
 #define QUORLOCK_LEASE_MS_MIN     10
 #define QUORLOCK_LEASE_MS_MAX     86400000u /* one day */
+#define QUORLOCK_TIMEOUT_MS_MAX   60000u    /* one minute */
 #define QUORLOCK_WAIT_FOREVER     UINT32_MAX
 #define QUORLOCK_RENEW_NEVER      UINT32_MAX
 #define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
@@ -131,7 +132,8 @@ struct quorlock_client_options {
     int dialect;               /* enum quorlock_dialect */
     int guard;                 /* enum quorlock_guard */
     uint32_t node_timeout_ms;  /* a node that has not answered by then has no vote in the round;
-                                  default: lease/10, at least 50, at most 1000 */
+                                  1 to QUORLOCK_TIMEOUT_MS_MAX; default: lease/10, at least 50,
+                                  at most 1000 */
     uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses; a restarted node
                                   stays away so long. All clients must use the same: nodes whose guard
                                   says another refuse us. Default: 30000, whatever the guards say */
@@ -141,7 +143,8 @@ struct quorlock_client_options {
     uint32_t reconnect_max_ms; /* longest pause; default 2000 */
     const char *key_prefix;    /* put before every key on the nodes; default none */
     const char *owner_label;   /* readable front of every owner token, at most 64 printable characters
-                                  without space; default none. Not used in the redisson dialect */
+                                  without space, and a colon where it does not end with one; default
+                                  none. Not used in the redisson dialect */
     const char *set_name;      /* name of this set of nodes, where clients address the nodes differently;
                                   default: a hash of the sorted addresses */
     int allow_eviction;        /* a node that may evict keys is warned about, not refused */

@@ -2,6 +2,7 @@
 /* client.c - makes a client of its layers, wires them, and closes it */
 #include "api/client.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,16 @@ static void on_ended(void *arg)
 
 /* ---- the beginning ---- */
 
+/* A colon stands between the label and the token, by which messages tell them apart. */
+static int copy_label(struct runtime *runtime, const char *label)
+{
+    char text[OPTIONS_LABEL_SIZE] = "";
+
+    if (label != NULL && *label != '\0')
+        snprintf(text, sizeof(text), "%s%s", label, label[strlen(label) - 1] != ':' ? ":" : "");
+    return copy_text(runtime, &runtime->owner_label, text);
+}
+
 /* What the runtime keeps of the caller's options. */
 static int copy_options(struct runtime *runtime, struct caller_error *error)
 {
@@ -62,7 +73,7 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     int status = nodes_parse(runtime, options->nodes, error);
 
     if (status == 0) status = copy_text(runtime, &runtime->key_prefix, options->key_prefix);
-    if (status == 0) status = copy_text(runtime, &runtime->owner_label, options->owner_label);
+    if (status == 0) status = copy_label(runtime, options->owner_label);
     if (status != 0) return status;
     options->key_prefix = runtime->key_prefix;
     options->owner_label = runtime->owner_label;

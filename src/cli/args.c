@@ -14,7 +14,7 @@
 /* A value for a setting. */
 struct given {
     const char *name;    /* where it was given: of an option or of the environment */
-    const char *value;   /* NULL for an option that takes none */
+    char *value;         /* NULL for an option that takes none; may be changed */
     const char *choices; /* "a|b", for set_choice */
     void *setting;
 };
@@ -112,6 +112,31 @@ const char *args_duration(const char *text, uint32_t *ret_ms)
     return wrong;
 }
 
+/* add_duration - as it can be given: 10ms, 60s, 24h. */
+static void add_duration(struct text *text, uint32_t ms)
+{
+    if (ms % 3600000 == 0 && ms > 0) {
+        text_format(text, "%uh", ms / 3600000);
+    } else if (ms % 1000 == 0 && ms > 0) {
+        text_format(text, "%us", ms / 1000);
+    } else {
+        text_format(text, "%ums", ms);
+    }
+}
+
+static int refuse_range(const struct given *given, uint32_t min_ms, uint32_t max_ms)
+{
+    struct text text = {0};
+
+    text_format(&text, "%s: \"%s\" is out of range: give ", given->name, shown(given->value));
+    add_duration(&text, min_ms);
+    text_format(&text, " to ");
+    add_duration(&text, max_ms);
+    say("%.*s", (int)text.length, text.bytes);
+    text_clear(&text);
+    return EXIT_USAGE;
+}
+
 static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max_ms)
 {
     uint32_t ms = 0;
@@ -121,10 +146,7 @@ static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max
         say("%s: \"%s\" %s", given->name, shown(given->value), wrong);
         return EXIT_USAGE;
     }
-    if (ms < min_ms || ms > max_ms) {
-        say("%s: \"%s\" is out of range: give %ums to %us", given->name, shown(given->value), min_ms, max_ms / 1000);
-        return EXIT_USAGE;
-    }
+    if (ms < min_ms || ms > max_ms) return refuse_range(given, min_ms, max_ms);
     *(uint32_t *)given->setting = ms;
     return 0;
 }
@@ -136,7 +158,7 @@ static int set_lease(const struct given *given)
 
 static int set_node_timeout(const struct given *given)
 {
-    return set_duration(given, 1, QUORLOCK_LEASE_MS_MAX);
+    return set_duration(given, 1, QUORLOCK_TIMEOUT_MS_MAX);
 }
 
 /* set_wait - also for -n, which has no value. */
@@ -246,22 +268,43 @@ static const char *wrong_address(const char *address, size_t length)
     return NULL;
 }
 
+/* set_nodes - takes blanks around the addresses and a comma behind the last one out of the value. */
 static int set_nodes(const struct given *given)
 {
+    static const char blanks[] = " \t\r\n";
     size_t n = 1, number = 1;
+    char *end = given->value + strlen(given->value), *to = given->value;
 
+    while (end > given->value && strchr(blanks, end[-1]) != NULL) end--;
+    if (end > given->value && end[-1] == ',') end--;
+    *end = '\0';
     for (const char *p = given->value; *p != '\0'; p++) n += *p == ',';
     for (const char *address = given->value; number <= n; number++) {
-        size_t length = strcspn(address, ",");
-        const char *wrong = wrong_address(address, length);
+        size_t length, whole;
+        const char *wrong;
 
+        address += strspn(address, blanks);
+        length = whole = strcspn(address, ",");
+        while (length > 0 && strchr(blanks, address[length - 1]) != NULL) length--;
+        wrong = wrong_address(address, length);
         if (wrong != NULL) {
             say("%s: address %zu of %zu %s", given->name, number, n, wrong);
             return EXIT_USAGE;
         }
-        address += length + 1;
+        memmove(to, address, length);
+        address += whole + 1;
+        to += length;
+        *to++ = number < n ? ',' : '\0';
     }
+    if (to < end) memset(to, 0, (size_t)(end - to)); /* no part of a password stays behind */
     return set_string(given);
+}
+
+/* set_key - args_parse puts it among the keys. */
+static int set_key(const struct given *given)
+{
+    (void)given;
+    return 0;
 }
 
 /* ---- options ---- */
@@ -269,6 +312,7 @@ static int set_nodes(const struct given *given)
 enum {
     REPORTS = ARGS_INSPECT | ARGS_BREAK,
     LOCKS = ARGS_RUN | ARGS_BENCH,
+    KEYED = ARGS_RUN | REPORTS,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
@@ -283,6 +327,7 @@ static const struct entry entries[] = {
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
+    {KEYED, 0, "key", "KEY", set_key, 0, "a key, also one that begins with -"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
      "lease of the lock, renewed at every third (default 30s)"},
     {GUARDED, 0, "max-lease", "DURATION", set_lease, SETTING(max_lease_ms),
@@ -300,7 +345,8 @@ static const struct entry entries[] = {
      "tenth of the lease, at least 50ms, at most 1s)"},
     {ARGS_RUN, 0, "label", "TEXT", set_string, SETTING(label),
      "readable front of our owner token, at most 64 printable\n"
-     "characters without space (default HOST:PID:)"},
+     "characters without space; a colon follows it (default\n"
+     "HOST:PID:)"},
     {LOCKS | REPORTS, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
     {LOCKS, 0, "guard", "connection|strict|off", set_guard, SETTING(guard),
@@ -387,8 +433,14 @@ static const struct entry *find(int got)
     return i < N_ENTRIES ? &entries[i] : NULL;
 }
 
+static void refuse_unknown(enum args_place place, const char *name)
+{
+    say("%s: no such option; --help lists them%s", name,
+        (place & KEYED) != 0 ? "; a key that begins with - is given by --key KEY" : "");
+}
+
 /* refuse_long - an abbreviation of several options, or of none. */
-static int refuse_long(const char *word)
+static int refuse_long(enum args_place place, const char *word)
 {
     size_t length = strcspn(word, "=");
     struct text candidates = {0};
@@ -402,7 +454,7 @@ static int refuse_long(const char *word)
     if (candidates.length > 0) {
         say("%.*s is ambiguous: write %.*s", (int)length, word, (int)candidates.length, candidates.bytes);
     } else {
-        say("%s: no such option; --help lists them", shown(word));
+        refuse_unknown(place, shown(word));
     }
     text_clear(&candidates);
     return EXIT_USAGE;
@@ -415,10 +467,10 @@ static int take(struct settings *settings, enum args_place place, const char *wo
     const struct entry *entry = find(id);
     char name[32] = {'-', (char)id, '\0'};
 
-    if (id == 0) return refuse_long(word);
+    if (id == 0) return refuse_long(place, word);
     if (id >= LONG) snprintf(name, sizeof(name), "--%s", entry->name);
     if (entry == NULL) {
-        say("%s: no such option; --help lists them", name);
+        refuse_unknown(place, name);
     } else if ((entry->places & place) == 0) {
         say("%s does not belong %s; --help lists what does", name,
             place == ARGS_GLOBAL ? "before the verb" : "to this verb");
@@ -464,25 +516,32 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
         int status = got == 1 ? 0 : take(settings, place, words[optind - 1], got);
 
         if (status != 0) return status;
-        if (got != 1) continue;
+        if (got != 1 && (got < LONG || entries[got - LONG].set != set_key)) continue;
         words[optind - 1] = words[++settings->n_words];
         words[settings->n_words] = optarg;
     }
-    if (place != ARGS_GLOBAL && end < count) settings->command = words + end + 1;
     *ret_next = optind;
+    if (place == ARGS_RUN && end < count) settings->command = words + end + 1;
+    /* Behind "--" the other verbs have more keys. */
+    if (place != ARGS_RUN && place != ARGS_GLOBAL)
+        while (++end < count) words[++settings->n_words] = words[end];
     return check_keys(settings->words, settings->n_words);
 }
 
 int args_environment(struct settings *settings)
 {
-    struct given nodes = {"QUORLOCK_NODES", getenv("QUORLOCK_NODES"), NULL, &settings->nodes};
+    static char *known; /* a copy, for set_nodes changes it */
+    const char *found = getenv("QUORLOCK_NODES");
+    struct given nodes = {"QUORLOCK_NODES", NULL, NULL, &settings->nodes};
     struct given max_lease = {"QUORLOCK_MAX_LEASE", getenv("QUORLOCK_MAX_LEASE"), NULL, &settings->max_lease_ms};
     int status = 0;
 
     settings->nodes_asked = settings->nodes != NULL;
     if (settings->nodes == NULL) {
         settings->nodes = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
-        if (nodes.value != NULL && *nodes.value != '\0') status = set_nodes(&nodes);
+        free(known);
+        known = nodes.value = found != NULL && *found != '\0' ? strdup(found) : NULL;
+        if (nodes.value != NULL) status = set_nodes(&nodes);
     }
     if (status == 0 && settings->max_lease_ms == 0 && max_lease.value != NULL && *max_lease.value != '\0')
         status = set_lease(&max_lease);

@@ -20,7 +20,7 @@ enum args_place {
  * args_parse - reads words[1 .. count) into settings; words[0] is the program or the verb
  *
  * ARGS_GLOBAL stops at the first word that is no option; a verb's place takes options and keys in any order, to
- * the end or to the first "--", behind which the command begins. The list `words` belongs to the caller, must
+ * the end or to the first "--", behind which the command of ARGS_RUN begins, or more keys. The list `words` belongs to the caller, must
  * outlive the settings, and is reordered: the keys move to its front. *ret_next is where getopt_long stopped.
  * 0, or EXIT_USAGE after a message that names the wrong value and the remedy.
  */

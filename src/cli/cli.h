@@ -40,7 +40,7 @@ struct settings {
     uint32_t held_status;
     const char *const *words; /* what is no option: keys */
     size_t n_words;
-    char *const *command; /* behind "--", ends with NULL; NULL where there was no "--" */
+    char *const *command; /* of run, behind "--", ends with NULL; NULL where there was no "--" */
 };
 
 struct event_base;

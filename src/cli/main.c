@@ -120,8 +120,8 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     if (settings->help) return print_verb_help(verb);
     status = args_environment(settings);
     if (status != 0) return status;
-    if (verb->place != ARGS_RUN && (settings->command != NULL || (settings->n_words > 0) != takes_keys)) {
-        say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys and nothing else" : "no key", verb->synopsis);
+    if (verb->place != ARGS_RUN && (settings->n_words > 0) != takes_keys) {
+        say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys" : "no key", verb->synopsis);
         return EXIT_USAGE;
     }
     /* The other verbs must not write a guard, nor quarantine a node: bootstrap writes its own. */

@@ -9,7 +9,7 @@
 
 /* ---- owners ---- */
 
-enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 64, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
+enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 65, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
 
 /* What the library calls a read-write lock of Redisson, before its mode. */
 #define READ_WRITE "RReadWriteLock:"

@@ -599,7 +599,7 @@ static int ask(struct run *run)
 static int check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
-        say("no key: give quorlock run KEY... -- CMD ARGS...");
+        say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
     } else if (settings->command == NULL) {
         say("no command: write -- between the keys and the command: quorlock run %s -- CMD ARGS...",
             settings->words[0]);

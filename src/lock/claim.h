@@ -15,7 +15,7 @@
 #include "lock/spare.h"
 #include "lock/terms.h"
 
-#define CLAIM_OWNER_SIZE (OPTIONS_LABEL_MAX + 2 * CORE_TOKEN_SIZE + 1)
+#define CLAIM_OWNER_SIZE (OPTIONS_LABEL_SIZE + 2 * CORE_TOKEN_SIZE)
 
 struct claim;
 struct quorlock;

@@ -80,7 +80,7 @@ const char *message_owner(char *ret, size_t size, const char *owner)
         return ret;
     }
     if (*owner == '\0') owner = "\"\""; /* else nothing would be seen of it */
-    if (label > OPTIONS_LABEL_MAX || !owner_is_plain_text(owner)) label = 0;
+    if (label >= OPTIONS_LABEL_SIZE || !owner_is_plain_text(owner)) label = 0;
     add(&text, "%.*s", (int)label, owner);
     owner += label;
     for (int i = 0; i < OWNER_SHOWN && *owner != '\0'; i++) {

@@ -21,7 +21,6 @@
 #define DRIFT_PPM_MAX            200000u
 #define DRIFT_FIXED_MS_MAX       60000u
 #define RECONNECT_MS_MAX         3600000u
-#define NODE_TIMEOUT_MS_MAX      60000u
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
 #define RENEW_GRID_PART          64u /* of the time between two renewals */
@@ -43,7 +42,7 @@ static int check_ranges(const struct quorlock_client_options *options, struct ca
         {"max_lease_ms", options->max_lease_ms, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX},
         {"drift_ppm", options->drift_ppm, 1, DRIFT_PPM_MAX},
         {"drift_fixed_ms", options->drift_fixed_ms, 1, DRIFT_FIXED_MS_MAX},
-        {"node_timeout_ms", options->node_timeout_ms, 0, NODE_TIMEOUT_MS_MAX},
+        {"node_timeout_ms", options->node_timeout_ms, 0, QUORLOCK_TIMEOUT_MS_MAX},
         {"reconnect_max_ms", options->reconnect_max_ms, options->reconnect_min_ms, RECONNECT_MS_MAX},
     };
     int status = 0;
@@ -79,15 +78,16 @@ static int check_texts(const struct quorlock_client_options *options, struct cal
     const char *label = options->owner_label;
 
     if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
-        return REFUSE(error, "owner_label has %zu characters: at most %d", strlen(label), OPTIONS_LABEL_MAX);
+        return REFUSE(error, "the owner label has %zu characters: at most %d", strlen(label), OPTIONS_LABEL_MAX);
     }
     if (options->set_name != NULL && (*options->set_name == '\0' || strlen(options->set_name) > SET_NAME_MAX ||
                                       strchr(options->set_name, '|') != NULL)) {
-        return REFUSE(error, "set_name is \"%.80s\": 1 to %d characters, without |", options->set_name, SET_NAME_MAX);
+        return REFUSE(error, "the set's name is \"%.80s\": 1 to %d characters, without |", options->set_name,
+                      SET_NAME_MAX);
     }
     for (const char *at = label; at != NULL && *at != '\0'; at++) {
         if (isgraph((unsigned char)*at) != 0) continue;
-        return REFUSE(error, "owner_label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
+        return REFUSE(error, "the owner label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
                       (unsigned)(unsigned char)*at);
     }
     if (options->key_prefix != NULL && strlen(options->key_prefix) > QUORLOCK_KEY_LENGTH_MAX) {
@@ -120,7 +120,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_client_options", error);
     if (status != 0) return status;
     if (options.n_nodes == 0 || options.n_nodes > QUORLOCK_NODES_MAX || options.nodes == NULL) {
-        return REFUSE(error, "n_nodes is %zu: give 1 to %d node addresses", options.n_nodes, QUORLOCK_NODES_MAX);
+        return REFUSE(error, "%zu node addresses: give 1 to %d", options.n_nodes, QUORLOCK_NODES_MAX);
     }
     if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = QUORLOCK_GUARD_CONNECTION;
     fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
@@ -191,10 +191,10 @@ static int check_keys(const struct quorlock_client_options *client, const char *
                       struct caller_error *error)
 {
     if (keys == NULL || n_keys == 0) {
-        return REFUSE(error, "n_keys is %zu: a lock needs a key", n_keys);
+        return REFUSE(error, "no key: a lock needs one");
     }
     if (n_keys > QUORLOCK_KEYS_MAX) {
-        return REFUSE(error, "n_keys is %zu: a lock has at most %d keys", n_keys, QUORLOCK_KEYS_MAX);
+        return REFUSE(error, "%zu keys: a lock has at most %d keys", n_keys, QUORLOCK_KEYS_MAX);
     }
     for (size_t i = 0; i < n_keys; i++) {
         int status = options_key(keys[i], client, error);
@@ -254,13 +254,22 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
     }
     needed_us = renew_us + margin_us + (config->renew_us == CORE_NEVER ? 0 : 2 * config->node_timeout_us);
     if (needed_us <= useful_us && margin_us < useful_us) return 0;
-    return REFUSE(error,
-                  "renew_ms %llu + 2 x node_timeout_ms %llu + lost_margin_ms %llu is more than lease_ms "
-                  "%llu less %llu ms for drift: renewal could come too late. Choose a longer lease, or "
-                  "smaller values",
-                  (unsigned long long)(renew_us / MS), (unsigned long long)(config->node_timeout_us / MS),
-                  (unsigned long long)(margin_us / MS), (unsigned long long)(config->lease_us / MS),
-                  (unsigned long long)(allowance_us / MS));
+    if (renew_us + margin_us >= useful_us) {
+        return REFUSE(
+            error,
+            "renewal begins after %llu ms and a loss is reported %llu ms before the end, but the lease of %llu "
+            "ms has only %llu beside the allowance for drift. Choose a longer lease",
+            (unsigned long long)(renew_us / MS), (unsigned long long)(margin_us / MS),
+            (unsigned long long)(config->lease_us / MS), (unsigned long long)(useful_us / MS));
+    }
+    return REFUSE(
+        error,
+        "a renewal could come too late: it begins after %llu ms, may take two node timeouts of %llu ms, and a "
+        "loss is reported %llu ms before the end; of the lease of %llu ms, %llu are left for that beside the "
+        "allowance for drift. Choose a longer lease, or a node timeout of at most %llu ms",
+        (unsigned long long)(renew_us / MS), (unsigned long long)(config->node_timeout_us / MS),
+        (unsigned long long)(margin_us / MS), (unsigned long long)(config->lease_us / MS),
+        (unsigned long long)(useful_us / MS), (unsigned long long)((useful_us - renew_us - margin_us) / 2 / MS));
 }
 
 /* Every renewal of a lock renews its counter, too. A counter that lives shorter than the lease could end while
@@ -313,7 +322,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     if (status != 0) return status;
     fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
     fill(&options.lease_ms, most_ms < DEFAULT_LEASE_MS ? most_ms : DEFAULT_LEASE_MS);
-    status = check_range("lease_ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
+    status = check_range("the lease in ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;
     config.lease_us = (uint64_t)options.lease_ms * MS;
     config.renew_us = options.renew_ms == 0 ? config.lease_us / 3 : (uint64_t)options.renew_ms * MS;

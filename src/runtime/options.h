@@ -10,6 +10,7 @@
 #include "core/core.h"
 
 #define OPTIONS_LABEL_MAX    64
+#define OPTIONS_LABEL_SIZE   (OPTIONS_LABEL_MAX + 2) /* with a colon and the NUL */
 #define OPTIONS_SET_SIZE     65
 #define OPTIONS_MAX_LEASE_MS 30000u /* the default */
 

@@ -81,6 +81,9 @@ static void make_word(struct feed *feed, char *word)
         "--no",
         "--re",
         "-nvE7",
+        "--key",
+        "--key=-k",
+        "--nodes= a:1 , b:2,",
     };
     uint8_t what = feed_byte(feed);
     uint8_t n = feed_byte(feed) % 24;

@@ -78,8 +78,8 @@ class Usage(Bootstrapped):
                 (("run", "", *run[2:]), "key"), (("run", "x" * 1025, *run[2:]), "key"),
                 (("run", "quorlock:x", *run[2:]), "quorlock:"),
                 (("inspect",), "takes keys"),
-                (("inspect", "a", "--", "b"), "takes keys and nothing else"), (("inspect", "--fence", "a"), "does not belong"),
-                (("inspect", ""), "key"), (("break",), "takes keys"), (("break", "a", "--", "b"), "takes keys"),
+                (("inspect", "--"), "takes keys"), (("inspect", "--fence", "a"), "does not belong"),
+                (("inspect", ""), "key"), (("break",), "takes keys"),
                 (("break", ""), "key"), (("bootstrap", "k"), "takes no key"), (("bootstrap", "--", "k"), "takes no key"),
                 (("bootstrap", "--lease", "3s"), "does not belong"), (("bootstrap", "--guard", "off"), "does not belong"),
                 (("bootstrap", "--max-lease", "9ms"), '"9ms" is out of range'),
@@ -91,7 +91,7 @@ class Usage(Bootstrapped):
                 (("bench", "--seconds", "5s"), '"5s" is no number of seconds'),
                 (("bench", "--in-flight", "100001"), '"100001" is no number of locks: give a number from 1 to 100000'),
                 (("bench", "--in-flight", ""), '"" is no number of locks'),
-                (("bench", "--lease", "40s", "--guard", "off"), "it must be 10 to 30000"),
+                (("bench", "--lease", "40s", "--guard", "off"), "10 to 30000"),
                 (("run", "--seconds", "3", *run[1:]), "--seconds does not belong")]:
             status, out, err = self.quorlock(*args)
             self.assertEqual((status, out), (64, ""), (args, err))
@@ -173,10 +173,10 @@ class Usage(Bootstrapped):
                  ("redis://app:12,geheim,34@h1", "address 3 of 3 has an @"),
                  ("redis://app:geheim@h1,redis://app:geheim", "node 2: address \"redis://app\": the port"),
                  ("app:geheim@h1;redis://h2", "address 1 of 1 has an @"),
-                 ("redis://app:geheim@h1, redis://h2", "address 2 of 2 has a blank"),
+                 ("redis://h1, redis://app:ge heim@h2", "address 2 of 2 has a blank"),
                  ("redis://app:ge heim@h1", "address 1 of 1 has a blank"),
                  ("redis://app:geheim@h1;redis://app:geheim@h2", "address 1 of 1 has :// twice"),
-                 ("redis://app:geheim,", "address 2 of 2 is empty"), (",redis://app:geheim", "address 1 of 2 is empty"),
+                 ("redis://app:geheim,,", "address 2 of 2 is empty"), (",redis://app:geheim", "address 1 of 2 is empty"),
                  ("redis://app:geheim,,h", "address 2 of 3 is empty"),
                  ("redis://app:gehe%im@h1", "node 1: address \"redis://h1\": in the password, %"),
                  ("redis://app:geh/eim@h1", "node 1: address \"redis://h1\": write a /"),

@@ -6,7 +6,7 @@ import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Case
+from command_case import SERVERS, Bootstrapped, Case
 
 
 class Addresses(Case):
@@ -26,8 +26,84 @@ class Addresses(Case):
         command = re.search(r"by 'quorlock (bootstrap --reconfigure .*) --set-name NAME' once", err).group(1).split()
         self.assertEqual(self.quorlock(*command, "--set-name", "blue")[0], 0)
         for addresses in (names, command_case.nodes()):
-            self.assertEqual(self.quorlock("run", *short, "--nodes", addresses, "--set-name", "blue", self.key, "--", "echo",
-                                           "ran")[:2], (0, "ran\n"))
+            named = ("--nodes", addresses, "--set-name", "blue")
+            status, out, err = self.quorlock("run", *short, *named, self.key, "--", "echo", "ran")
+            self.assertEqual((status, out), (0, "ran\n"), err)
+
+
+class Words(Bootstrapped):
+    """What stands on the command line."""
+
+    def test_keys_that_begin_with_a_dash(self):
+        for verb, said in [("inspect", '"-key" is free'), ("break", '"-key" is free')]:
+            for words in [("--", "-key"), ("--key", "-key"), ("--key=-key",), ("-v", "--", "-key")]:
+                status, out, err = self.connected(verb, *words)
+                self.assertEqual(status, 0, err)
+                self.assertIn(said, out)
+        _, out, _ = self.connected("inspect", "a", "--key", "-b", "c", "--", "-d", "--json", "--")
+        self.assertEqual(re.findall(r'(?m)^"(\S+)" is free', out), ["a", "-b", "c", "-d", "--json", "--"])
+        for words in [("--key", "-key", "b"), ("--key=-key", "b", "-v")]:
+            status, out, _ = self.connected("run", *words, "--", "printenv", "QUORLOCK_KEYS")
+            self.assertEqual((status, out), (0, "-key\nb\n"))
+        # Who does not know it is told.
+        for words in [("run", "-key", "--", "true"), ("run", "--", "-key", "--", "true"), ("inspect", "-key"),
+                      ("break", "--key-1")]:
+            status, _, err = self.quorlock(*words)
+            self.assertEqual(status, 64)
+            self.assertIn("a key that begins with - is given by --key KEY", err)
+
+    def test_blanks_and_a_trailing_comma_in_a_list_of_nodes(self):
+        one, two, three = SERVERS
+        for text in [f"{one}, {two} ,{three}", f" {one},{two},{three}, ", f"{one},\n\t{two},\n\t{three},\n"]:
+            for args, env in [(("--nodes", text), {}), ((), {"QUORLOCK_NODES": text})]:
+                status, out, err = self.connected("run", "-n", *args, self.key, "--", "echo", "ran", env=env)
+                self.assertEqual((status, out), (0, "ran\n"), (text, err))
+        for text, said in [(f"{one},,{two}", "address 2 of 3 is empty"), (",", "address 1 of 1 is empty"),
+                           (f"{one},{two},,", "address 3 of 3 is empty"),
+                           (f"{one} {two}", "address 1 of 1 has a blank")]:
+            status, _, err = self.quorlock("--nodes", text, "inspect", "k")
+            self.assertEqual(status, 64)
+            self.assertIn(said, err)
+
+    def test_limits_agree(self):
+        """What a message gives as the limit is accepted, and it is no limit that another message takes back."""
+        for option, wrong, least, most in [("--node-timeout", "0ms", "1ms", "60s"),
+                                           ("--node-timeout", "61s", "1ms", "60s"),
+                                           ("--lease", "0s", "10ms", "24h"), ("--max-lease", "25h", "10ms", "24h")]:
+            status, _, err = self.quorlock("run", option, wrong, "k", "--", "true")
+            self.assertEqual(status, 64)
+            self.assertIn(f'"{wrong}" is out of range: give {least} to {most}\n', err)
+        for timeout in ["1ms", "60s"]:
+            status, _, err = self.quorlock("inspect", "--node-timeout", timeout, self.key)
+            self.assertIn(status, (0, 69), err)
+        # A lease and a node timeout that do not go together: one that does is named.
+        status, _, err = self.quorlock("run", "--lease", "1s", "--node-timeout", "1s", "k", "--", "true")
+        self.assertEqual(status, 64)
+        longest = re.search(r"a node timeout of at most (\d+) ms", err).group(1)
+        status, _, err = self.quorlock("run", "-n", "--lease", "1s", "--node-timeout", longest + "ms", self.key, "--",
+                                       "true")
+        self.assertIn(status, (0, 69, 75), err)
+
+    def test_messages_use_the_words_of_the_command(self):
+        """No name of a field of the C interface: the command has options."""
+        many = ",".join(f"127.0.0.1:{port}" for port in range(1, 33))
+        run = ("k", "--", "true")
+        for args in [("--lease", "1s", "--node-timeout", "1s", *run), ("--lease", "40s", *run), ("--nodes", many, *run),
+                     ("--label", "a b", *run), ("--label", "x" * 65, *run), ("--set-name", "a|b", *run),
+                     ("--max-lease", "1s", *run), ("--max-lease", "1s", "--lease", "2s", *run),
+                     ([f"k{n}" for n in range(65)] + ["--", "true"]), ("", "--", "true"), ("quorlock:x", "--", "true"),
+                     ("--set-name", "other", *run)]:
+            status, _, err = self.quorlock("run", "-n", *args)
+            self.assertIn(status, (64, 69), err)
+            self.assertNotRegex(err, r"\b[a-z]+_[a-z_]+\b")
+
+    def test_a_label_stands_apart_from_the_token(self):
+        for label, front in [("my", "my:"), ("my:", "my:"), ("x" * 64, "x" * 64 + ":"), ("a/b", "a/b:")]:
+            status, out, err = self.connected("run", "-v", "--label", label, self.key, "--", "printenv",
+                                              "QUORLOCK_OWNER")
+            self.assertEqual(status, 0, err)
+            self.assertRegex(out, rf"^{front}[0-9a-f]{{40}}\n$")
+            self.assertRegex(err, rf"owner {front}[0-9a-f]{{8}}\n")
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ static const struct {
     struct quorlock_client_options options;
     const char *said; /* NULL: accepted */
 } clients[] = {
-    {{.size = sizeof(struct quorlock_client_options), .nodes = nodes}, "is 0"},
+    {{.size = sizeof(struct quorlock_client_options), .nodes = nodes}, "0 node addresses"},
     {{.size = sizeof(struct quorlock_client_options), .nodes = nodes, .n_nodes = QUORLOCK_NODES_MAX + 1}, "32"},
     {{.size = sizeof(struct quorlock_client_options), .n_nodes = 3}, "node"},
     {{CLIENT, .policy = 7}, "policy is 7"},
@@ -122,7 +122,7 @@ static const struct {
     {{CLIENT, .dialect = -1}, "dialect is -1: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON"},
     {{CLIENT, .guard = 9}, "guard is 9"},
     {{CLIENT, .guard = -1}, "guard is -1"},
-    {{CLIENT, .set_name = ""}, "set_name"},
+    {{CLIENT, .set_name = ""}, "the set's name"},
     {{CLIENT, .set_name = "a|b"}, "a|b"},
     {{CLIENT, .set_name = TEN TEN TEN TEN TEN TEN "12345"}, "64"},
     {{CLIENT, .set_name = TEN TEN TEN TEN TEN TEN "1234"}, NULL},
@@ -205,7 +205,7 @@ TEST(max_lease_is_optional_under_every_guard)
     options.guard = QUORLOCK_GUARD_DEFAULT;
     assert_int_equal(takes_client(&options).guard, QUORLOCK_GUARD_CONNECTION);
     lock.lease_ms = 30001;
-    refuses_lock(&options, &lock, "lease_ms is 30001");
+    refuses_lock(&options, &lock, "the lease in ms is 30001");
 }
 
 TEST(an_allocator_of_an_unknown_size_is_refused)
@@ -278,11 +278,11 @@ TEST(a_lease_is_at_most_max_lease)
     struct quorlock_options options = plain_lock();
 
     options.lease_ms = QUORLOCK_LEASE_MS_MIN - 1;
-    refuses_lock(&client, &options, "lease_ms is 9");
+    refuses_lock(&client, &options, "the lease in ms is 9");
     options.lease_ms = 30001;
-    refuses_lock(&client, &options, "lease_ms is 30001");
+    refuses_lock(&client, &options, "the lease in ms is 30001");
     options.lease_ms = UINT32_MAX;
-    refuses_lock(&client, &options, "lease_ms is 4294967295");
+    refuses_lock(&client, &options, "the lease in ms is 4294967295");
     client.max_lease_ms = QUORLOCK_LEASE_MS_MAX;
     options.lease_ms = QUORLOCK_LEASE_MS_MAX;
     assert_int_equal(takes_lock(&client, &options).lease_us, (uint64_t)QUORLOCK_LEASE_MS_MAX * MS);
