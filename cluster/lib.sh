@@ -7,9 +7,10 @@
 # `cluster.conf` (size, first port, server program, max lease) and one folder a node:
 #
 #   node-1/redis.conf   what the server runs with
-#   node-1/pid          "PID STARTTIME", written by the process itself before
-#                       it becomes the server, so there is no moment at which
-#                       a server runs that nobody could find again
+#   node-1/started      the tick of its start (the 22nd field of /proc/PID/stat)
+#   node-1/pid          its pid. Both are written by the process itself before
+#                       it becomes the server, the pid last, so there is no
+#                       moment at which a server runs that nobody could find again
 #   node-1/data/        its memory (append-only file); `wipe` removes it
 #   node-1/redis.log
 #
@@ -111,7 +112,8 @@ cluster_find_lost() {
         read -r state start <<<"$(proc_stat "${entry#/proc/}")" || continue
         case $state in '' | Z | X) continue ;; esac
         mkdir -p -- "$(node_dir "$node")"
-        echo "${entry#/proc/} $start" >"$(node_dir "$node")/pid"
+        echo "$start" >"$(node_dir "$node")/started"
+        echo "${entry#/proc/}" >"$(node_dir "$node")/pid"
     done
 }
 
@@ -143,18 +145,22 @@ proc_stat() {
     printf '%s %s\n' "$1" "${20}"
 }
 
+# node_recorded NODE: sets pid and start as its files have them.
+node_recorded() {
+    { read -r pid <"$(node_dir "$1")/pid" && read -r start <"$(node_dir "$1")/started"; } 2>/dev/null
+}
+
 # node_pid NODE: the pid of our server, only if it is alive and proven ours.
 node_pid() {
-    local folder pid start state now argv=()
-    folder=$(node_dir "$1")
-    { read -r pid start <"$folder/pid"; } 2>/dev/null || return 1
+    local pid start state now argv=()
+    node_recorded "$1" || return 1
     [[ $pid =~ ^[1-9][0-9]*$ && $start =~ ^[0-9]+$ ]] || return 1
     read -r state now <<<"$(proc_stat "$pid")" || return 1
     # A zombie is dead, even if no process reaps it.
     case $state in '' | Z | X) return 1 ;; esac
     [ "$now" = "$start" ] || return 1
     { mapfile -d '' -t argv <"/proc/$pid/cmdline"; } 2>/dev/null || return 1
-    [ "${argv[1]:-}" = "$folder/redis.conf" ] || return 1
+    [ "${argv[1]:-}" = "$(node_dir "$1")/redis.conf" ] || return 1
     printf '%s\n' "$pid"
 }
 
@@ -320,7 +326,7 @@ node_launch() {
     local folder
     folder=$(node_dir "$1")
     mkdir -p -- "$folder/data"
-    rm -f -- "$folder/pid"
+    rm -f -- "$folder/pid" "$folder/started"
     : >"$folder/redis.log"
     # In a session of its own: Ctrl-C on the terminal is not for the servers.
     # shellcheck disable=SC2016
@@ -329,7 +335,7 @@ node_launch() {
         read -r line <"/proc/$$/stat" || exit 1
         set -- ${line##*) }
         shift 19
-        echo "$$ $1" >"$folder/pid" || exit 1
+        echo "$1" >"$folder/started" && echo "$$" >"$folder/pid" || exit 1
         exec "$server" "$folder/redis.conf"
     ' sh "$folder" "$server" </dev/null >>"$folder/redis.log" 2>&1 8>&- 9>&- &
     disown
@@ -361,7 +367,7 @@ node_wait_up() {
 # file is written first, so a pid without its process means that.
 node_gave_up() {
     local pid start state now
-    { read -r pid start <"$(node_dir "$1")/pid"; } 2>/dev/null || return 1
+    node_recorded "$1" || return 1
     read -r state now <<<"$(proc_stat "$pid")" || return 0
     case $state in '' | Z | X) return 0 ;; esac
     [ "$now" != "$start" ]
@@ -378,7 +384,7 @@ node_signal() {
 # zombie while others still hold the port for a moment.
 node_gone() {
     local pid start state now tasks
-    { read -r pid start <"$(node_dir "$1")/pid"; } 2>/dev/null || return 0
+    node_recorded "$1" || return 0
     read -r state now <<<"$(proc_stat "$pid")"
     [ "$now" = "$start" ] || return 0
     case $state in

@@ -80,7 +80,15 @@ free_base() {
 
 redis() { local node=$1 && shift && timeout 5 "$cli" -p $((base + node - 1)) "$@"; }
 has() { [ "$(redis "$1" GET "$2")" = "$3" ]; }
-pid_of() { read -r pid _ <"$dir/node-$1/pid" && echo "$pid"; }
+pid_of() { cat "$dir/node-$1/pid"; }
+# The tick of its start.
+start_of() {
+    local line
+    read -r line <"/proc/$1/stat"
+    # shellcheck disable=SC2086
+    set -- ${line##*) }
+    echo "${20}"
+}
 # A zombie that is not reaped is dead too.
 dead() { [ ! -e "/proc/$1" ] || grep -q '^State:.*[ZX]' "/proc/$1/status"; }
 none_left() {
@@ -122,6 +130,7 @@ check 'its files are still there' test -e "$work/mine/precious"
 expect 'up starts three' 0 "QUORLOCK_NODES=127.0.0.1:$base,127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2))" "$up" --dir "$dir" --port-base "$base"
 check 'and bootstraps them' grep -qE '[|]30000[|].*[|]0$' <<<"$(redis 3 GET quorlock:guard)"
 for i in 1 2 3; do check "node $i answers" redis "$i" PING; done
+check 'a pid file holds the pid and nothing else' kill -0 "$(cat "$dir/node-1/pid")"
 lock() { timeout 20 "$QUORLOCK" --nodes "$("$status" --dir "$dir" --addresses)" run -n --lease "$@" key -- true; }
 check 'so the first lock does not wait' lock 30s
 check_not 'a lease above the max lease is refused' lock 31s
@@ -182,20 +191,15 @@ expect 'and the restarted one' 0 'node 2 .*quarantined for (30|2[0-9]) s' "$stat
 sleep 300 &
 blocker=$!
 "$hurt" --dir "$dir" 3 kill >/dev/null
-read -r line <"/proc/$blocker/stat"
-# shellcheck disable=SC2086
-set -- ${line##*) }
-echo "$blocker ${20}" >"$dir/node-3/pid"
+echo "$blocker" >"$dir/node-3/pid"
+start_of "$blocker" >"$dir/node-3/started"
 expect 'a recycled pid is not taken for ours' 1 'not running' "$hurt" --dir "$dir" 3 kill
 check 'and is not signalled' kill -0 "$blocker"
 pid1=$(pid_of 1)
-echo "$pid1 1" >"$dir/node-1/pid"
+echo 1 >"$dir/node-1/started"
 expect 'nor is our server of another time' any 'node 1 .* dead' "$status" --dir "$dir"
-read -r line <"/proc/$pid1/stat"
-# shellcheck disable=SC2086
-set -- ${line##*) }
-echo "$pid1 ${20}" >"$dir/node-1/pid"
-expect 'the mended pid file is believed' any 'node 1 .* up' "$status" --dir "$dir"
+start_of "$pid1" >"$dir/node-1/started"
+expect 'the mended file is believed' any 'node 1 .* up' "$status" --dir "$dir"
 
 # Down, with one frozen and one gone
 "$hurt" --dir "$dir" 2 stop >/dev/null
@@ -245,7 +249,11 @@ for i in 1 2 3 4 5; do "$hurt" --dir "$dir" "$i" kill >/dev/null; done
 expect 'up after all died starts anew' 0 'starting anew, empty' env QUORLOCK=no-such-command "$up" --dir "$dir" --nodes 1 --port-base "$base"
 check 'and empty' has 1 old ''
 check 'without the command it is not bootstrapped' has 1 quorlock:guard ''
-expect 'which up says' 0 'not bootstrapped, for there is no quorlock' env QUORLOCK=no-such-command "$up" --dir "$work/other4" --nodes 1 --port-base $((base + 1))
+expect 'which up says' 0 'not bootstrapped, for there is no quorlock' env QUORLOCK=no-such-command "$up" --dir "$work/other4" --nodes 1 --port-base $((base + 1)) --max-lease 20s
+remedy=$(sed -n 's|^  .*/build/bin/quorlock \(bootstrap .*\)$|\1|p' "$work/out")
+# shellcheck disable=SC2086
+check 'and how that is made up for' "$QUORLOCK" $remedy
+check 'which does it' grep -q '|20000|' <<<"$("$cli" -p $((base + 1)) GET quorlock:guard)"
 "$down" --dir "$work/other4" >/dev/null
 # An extra file in the folder survives down.
 touch "$dir/note"
