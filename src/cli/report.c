@@ -506,3 +506,11 @@ size_t report_gone(const struct quorlock_result *result)
     }
     return gone;
 }
+
+size_t report_pending(const struct quorlock_result *result)
+{
+    size_t pending = 0;
+
+    for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
+    return pending;
+}

@@ -149,10 +149,13 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     } else if (run->settings->verbose > 0 && result->expired != 0) {
         say("%s", result->text);
     } else if (run->settings->verbose > 0) {
-        char gone[64] = "";
+        char gone[64] = "", pending[64] = "";
+        size_t n_pending = report_pending(result);
 
         if (result->refused > 0) snprintf(gone, sizeof(gone), "; not there any more on %u", result->refused);
-        say("released \"%s\" on %u of %zu nodes%s", run->name, result->granted, result->n_votes, gone);
+        /* A quorum has answered: the others are not waited for. */
+        if (n_pending > 0) snprintf(pending, sizeof(pending), "; on its way to %zu more", n_pending);
+        say("released \"%s\" on %u of %zu nodes%s%s", run->name, result->granted, result->n_votes, gone, pending);
     }
     /* No loss was reported, yet the lock was gone when the command ended: somebody broke it, or our clock stood
        still. The command may have run beside another one. */

@@ -295,11 +295,16 @@ void message_released(const struct claim *claim, const struct core_completion *c
     int64_t ttl_ms;
     size_t on;
     const char *holder = main_holder(result, &on, &ttl_ms);
+    size_t pending = 0;
 
+    for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
     ret[0] = '\0';
     put_on_nodes(&text, "released", claim->keylist->name, "on", result);
     if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
+    /* A quorum has answered: the others are not waited for. */
+    if (pending > 0 && completion->status == CORE_OK && !completion->expired)
+        add(&text, "; on its way to %zu more", pending);
     if (completion->expired) add(&text, "; it had expired or was lost before");
     if (completion->status != CORE_OK) add_failures(&text, result);
 }
@@ -340,10 +345,14 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash_text(hash, text != NULL ? text : "");
 }
 
-static uint64_t reason_of(const struct quorlock_result *result)
+/* What is in the way, or which nodes do not vote and why. An answer that comes late is no new reason. */
+static uint64_t reason_of(const struct quorlock_result *result, bool held)
 {
     uint64_t hash = HASH_START;
+    int64_t ttl_ms;
+    size_t on;
 
+    if (held) return mix(hash, main_holder(result, &on, &ttl_ms));
     for (size_t i = 0; i < result->n_votes; i++) {
         hash = mix(hash, result->votes[i]->holder);
         /* The text of a quarantine counts down, which is no new reason. */
@@ -363,13 +372,13 @@ static void log_waiting(struct claim *claim)
     bool held;
 
     message_votes(claim, false, &votes, &result);
-    reason = reason_of(&result);
-    if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_LOG_US) return;
-    claim->logged_wait_reason = reason;
-    claim->logged_wait_us = now_us;
     /* The arbiter's refusal decides: the others are not asked then. */
     held = core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
            result.granted + result.refused >= runtime_quorum(claim->all->runtime);
+    reason = reason_of(&result, held);
+    if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_LOG_US) return;
+    claim->logged_wait_reason = reason;
+    claim->logged_wait_us = now_us;
     message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
     runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
 }

@@ -3,10 +3,11 @@
 """quorlock: what a newcomer stumbles over: test_command_newcomer.py PATH_TO_quorlock [TEST...]"""
 import re
 import sys
+import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Bootstrapped, Case
+from command_case import SERVERS, Bootstrapped, Case, wait_for
 
 
 class Addresses(Case):
@@ -29,6 +30,38 @@ class Addresses(Case):
             named = ("--nodes", addresses, "--set-name", "blue")
             status, out, err = self.quorlock("run", *short, *named, self.key, "--", "echo", "ran")
             self.assertEqual((status, out), (0, "ran\n"), err)
+
+
+class Waiting(Bootstrapped):
+    def test_the_first_line_of_a_wait_comes_once(self):
+        """A third node's answer that comes a moment after those of the quorum is no news."""
+        for round_number in range(5):
+            self.hold("someone-else-entirely", count=3, ms=400)
+            began = time.monotonic()
+            status, _, err = self.quorlock("run", self.key, "--", "true")
+            self.assertEqual(status, 0, err)
+            lines = re.findall(r"waiting for .*", err)
+            held = [" is held by someone- on " in line for line in lines]
+            # The same reason is repeated every ten seconds.
+            if time.monotonic() - began < 8:
+                self.assertNotIn((True, True), list(zip(held, held[1:])), (round_number, err))
+
+
+class Released(Bootstrapped):
+    def test_what_is_still_on_its_way_is_no_failure(self):
+        process = self.shell("-v", script=">up; while [ ! -e go ]; do sleep .01; done")
+        wait_for(lambda: None not in self.values())
+        SERVERS[2].freeze()
+        open(self.path("go"), "w").close()
+        status, _, err = self.end(process)
+        SERVERS[2].thaw()
+        self.assertEqual(status, 0, err)
+        self.assertRegex(err, r'released "\S+" on 2 of 3 nodes; on its way to 1 more\n')
+        self.assert_free()
+        # A node that is not there gets nothing.
+        SERVERS[2].kill()
+        _, _, err = self.connected("run", "-v", self.key, "--", "true")
+        self.assertRegex(err, r'released "\S+" on (2 of 3 nodes|1 of 3 nodes; on its way to 1 more)\n')
 
 
 class Words(Bootstrapped):
