@@ -8,6 +8,11 @@ reported. What the supervisor adds (faults, states of nodes) is not judged,
 only drawn.
 """
 import json
+import shutil
+import sys
+import tempfile
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 VERSION = 1  # of what quorlock-chaos(7) describes
@@ -30,7 +35,7 @@ class Malformed(Exception):
         self.problems = problems
 
 
-@dataclass
+@dataclass(slots=True)
 class Event:
     t_us: int
     event: str
@@ -61,7 +66,7 @@ def _problem(fields):
     """Why this object is no event of a history, or None."""
     if not isinstance(fields, dict):
         return "not a JSON object"
-    if not _is_count(fields.get("t_us")):
+    if not _is_count(fields.get("t_us")) or fields["t_us"] >= 1 << 63:
         return "no t_us (microseconds, a whole number)"
     event = fields.get("event")
     if event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
@@ -80,23 +85,28 @@ def _problem(fields):
     return None
 
 
+def _read(number, text, problems):
+    """The event of that line; None of an empty one, and of one that is added to the problems."""
+    if not text.strip():
+        return None
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        problems.append((number, f"not JSON ({error})"))
+        return None
+    problem = _problem(fields)
+    if problem:
+        problems.append((number, problem))
+        return None
+    # The same few names come again and again.
+    client, key = sys.intern(fields.get("client", "")), sys.intern(fields.get("key", ""))
+    return Event(fields["t_us"], sys.intern(fields["event"]), client, key, number, fields)
+
+
 def parse(lines):
     """Events of a history, ordered by time; lines of one time keep their order."""
-    events, problems = [], []
-    for number, text in enumerate(lines, 1):
-        if not text.strip():
-            continue
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            problems.append((number, f"not JSON ({error})"))
-            continue
-        problem = _problem(fields)
-        if problem:
-            problems.append((number, problem))
-            continue
-        events.append(Event(fields["t_us"], fields["event"], fields.get("client", ""),
-                            fields.get("key", ""), number, fields))
+    problems = []
+    events = [event for number, text in enumerate(lines, 1) if (event := _read(number, text, problems))]
     if problems:
         raise Malformed(problems)
     events.sort(key=lambda event: event.t_us)
@@ -107,3 +117,37 @@ def load(path):
     """Events of the file at path. Raises Malformed, OSError, UnicodeDecodeError."""
     with open(path, encoding="utf-8") as file:
         return parse(file)
+
+
+class Stream(Sequence):
+    """The same of a file, each event read anew when it is wanted: a long history needs little memory.
+
+    The file is open for reading bytes, and stays so; what cannot be read twice is copied first. Raises as load does.
+    """
+
+    def __init__(self, file):
+        if not file.seekable():
+            copy = tempfile.TemporaryFile()  # pylint: disable=consider-using-with
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            file = copy
+        self.file, self.offsets, self.lines = file, array("q"), array("q")
+        times, problems, offset = array("q"), [], 0
+        for number, text in enumerate(file, 1):
+            event = _read(number, text.decode(), problems)
+            if event:
+                times.append(event.t_us)
+                self.offsets.append(offset)
+                self.lines.append(number)
+            offset += len(text)
+        if problems:
+            raise Malformed(problems)
+        self.order = array("q", sorted(range(len(times)), key=times.__getitem__))
+
+    def __len__(self):
+        return len(self.order)
+
+    def __getitem__(self, index):
+        place = self.order[index]
+        self.file.seek(self.offsets[place])
+        return _read(self.lines[place], self.file.readline().decode(), [])

@@ -26,7 +26,7 @@ EXAMPLES = 10  # of each kind, in the words for a person
 TOLERATED_OUTSIDE = {"overlap", "token-duplicate", "token-order"}
 
 
-@dataclass
+@dataclass(slots=True)
 class Operation:
     client: str
     key: str
@@ -118,6 +118,7 @@ class _Reader:
         self.invoked = invoked  # the history tells where operations begin, so they must, and must end
         self.open = {}
         self.registers = {}
+        self.healed = None
         self.counts = verdict.counts
 
     def count(self, name):
@@ -131,6 +132,9 @@ class _Reader:
         handler = getattr(self, "on_" + event.event, None)
         if handler:
             handler(event)
+
+    def on_healed(self, event):
+        self.healed = event
 
     def on_invoke(self, event):
         before = self.open.get(event.client)
@@ -344,13 +348,12 @@ def _handovers(operations, grants):
     return found
 
 
-def _judge_liveness(verdict, events, by_key, bound_us):
-    healed = [event for event in events if event.event == "healed"]
-    if not healed:
+def _judge_liveness(verdict, healed, by_key, bound_us):
+    if healed is None:
         verdict.notes.append("no healed mark: liveness not judged")
         return
-    from_us = healed[-1].t_us
-    bound_us = healed[-1].number("bound_us", bound_us)
+    from_us = healed.t_us
+    bound_us = healed.number("bound_us", bound_us)
     judged_to_us = min(from_us + bound_us, verdict.end_us)
     for key, operations in sorted(by_key.items()):
         # Only an open acquire can be granted, also one that is open at the mark.
@@ -372,8 +375,8 @@ def _judge_liveness(verdict, events, by_key, bound_us):
 
 
 def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
-    """Verdict over events as history.parse gives them. bound_us: liveness, where the healed mark names none. start_us:
-    from when its texts count the time, else from the first event."""
+    """Verdict over events as history.parse or history.Stream gives them. bound_us: liveness, where the healed mark names
+    none. start_us: from when its texts count the time, else from the first event."""
     verdict = Verdict(profile)
     if events:
         verdict.start_us, verdict.end_us = start_us or events[0].t_us, events[-1].t_us
@@ -394,7 +397,7 @@ def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
         _judge_overlaps(verdict, key, grants)
         _judge_tokens(verdict, key, grants)
         verdict.handovers_us += _handovers(operations, grants)
-    _judge_liveness(verdict, events, by_key, bound_us)
+    _judge_liveness(verdict, reader.healed, by_key, bound_us)
     verdict.violations.sort(key=lambda violation: violation.t_us)
     counts = verdict.counts
     counts["operations"] = len(verdict.operations)

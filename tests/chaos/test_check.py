@@ -54,6 +54,40 @@ def check(lines, *options):
     return run.returncode, json.loads(run.stdout) if run.stdout else None, run.stderr
 
 
+class Long(unittest.TestCase):
+    def peak_kb(self, operations, by_pipe=False):
+        """What the command needed at most for a history of so many operations, and the history's size."""
+        with tempfile.NamedTemporaryFile("w+b", suffix=".jsonl") as file:
+            for number in range(operations):
+                lines = hold(f"c{number % 7}", 10 + 20 * number, 20 + 20 * number, number + 1, (number,), deadline=30 + 20 * number)
+                file.write("".join(json.dumps(made) + "\n" for made in lines).encode())
+            file.flush()
+            size_kb = file.tell() / 1024
+            file.seek(0)
+            with subprocess.Popen(["cat"] if by_pipe else ["true"], stdin=file, stdout=subprocess.PIPE) as cat:
+                run = subprocess.Popen([sys.executable, str(CHECK), "-" if by_pipe else file.name],
+                                       stdin=cat.stdout, stdout=subprocess.PIPE)
+                said = run.stdout.read()
+                _, status, usage = os.wait4(run.pid, 0)
+                run.returncode = os.waitstatus_to_exitcode(status)
+                run.stdout.close()
+        self.assertEqual(run.returncode, 0, said)
+        self.assertIn(f"{operations} operations of".encode(), said)
+        return usage.ru_maxrss, size_kb
+
+    def test_a_long_history_is_not_held_in_memory(self):
+        least_kb, _ = self.peak_kb(1)
+        for by_pipe in (False, True):
+            peak_kb, size_kb = self.peak_kb(20000, by_pipe)
+            self.assertGreater(size_kb, 6000)
+            self.assertLess(peak_kb - least_kb, 2 * size_kb)
+
+    def test_lines_out_of_order(self):
+        """Two clients' lines that were written a moment late, as in the order of time."""
+        lines = flat(hold("a", 10, 50, 1, (1,)), hold("b", 52, 90, 2, (2,)))
+        self.assertEqual(check(lines)[1], check(lines[::-1])[1])
+
+
 class Good(unittest.TestCase):
     def assert_sound(self, lines, *options):
         status, report, error = check(lines, *options)
