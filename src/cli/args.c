@@ -347,7 +347,7 @@ static const struct entry entries[] = {
      "readable front of our owner token, at most 64 printable\n"
      "characters without space; a colon follows it (default\n"
      "HOST:PID:)"},
-    {LOCKS | REPORTS, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
+    {LOCKS | REPORTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
     {LOCKS, 0, "guard", "connection|strict|off", set_guard, SETTING(guard),
      "how a node that lost its memory is kept from voting too\n"
@@ -362,6 +362,13 @@ static const struct entry entries[] = {
      "changes; no node votes for the longer of both leases. Given\n"
      "again it finishes what was half done"},
     {LOCKS, 0, "fence", NULL, set_flag, SETTING(fence), "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
+    {ARGS_DOCTOR, 0, "acl", "USER", set_string, SETTING(acl),
+     "ask no node: print the least rights that USER needs to lock keys\n"
+     "that match the patterns KEY... (default: all), as a line for\n"
+     "redis-cli; for locks of that --dialect"},
+    {ARGS_DOCTOR, 0, "no-notices", NULL, set_flag, SETTING(no_notices),
+     "with --acl: without the rights to notices of a release, for\n"
+     "clients that do not wait, or only ask again now and then"},
     {ARGS_BENCH, 0, "in-flight", "N", set_in_flight, SETTING(in_flight),
      "how many locks are under way at a time, each with a key of its\n"
      "own, 1 to 100000 (default 16)"},

@@ -34,6 +34,8 @@ struct settings {
     bool nodes_asked;     /* by --nodes */
     const char *label;    /* NULL: host and process id */
     const char *set_name; /* NULL: from the addresses */
+    const char *acl;      /* of doctor: the user whose rights are printed; NULL: none are */
+    bool no_notices;      /* for acl */
     int policy, dialect, guard;
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
     uint32_t in_flight, seconds;                               /* of bench */
@@ -83,3 +85,6 @@ int verb_break(const struct settings *settings);
 int verb_bootstrap(const struct settings *settings);
 int verb_doctor(const struct settings *settings);
 int verb_bench(const struct settings *settings);
+
+/* acl_print - the rights for settings->acl on the keys of settings->words. */
+int acl_print(const struct settings *settings);

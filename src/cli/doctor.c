@@ -308,6 +308,11 @@ int verb_doctor(const struct settings *settings)
     static struct doctor doctor;
     int status;
 
+    if (settings->acl != NULL) return acl_print(settings);
+    if (settings->dialect != 0 || settings->no_notices) {
+        say("doctor takes --dialect and --no-notices with --acl USER only");
+        return EXIT_USAGE;
+    }
     doctor = (struct doctor){.settings = *settings};
     /* The report says more about nodes that are down. */
     if (settings->verbose == 0) doctor.settings.verbose = -1;

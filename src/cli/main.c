@@ -61,9 +61,11 @@ static const struct verb verbs[] = {
      "\n"
      "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
      "written (where the first print failed, nothing is broken).\n"},
-    {"doctor", ARGS_DOCTOR, verb_doctor, "doctor [OPTIONS]", "say what could make a lock on the nodes unsafe",
+    {"doctor", ARGS_DOCTOR, verb_doctor, "doctor [OPTIONS] [--acl USER KEY...]",
+     "say what could make a lock on the nodes unsafe",
      "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy,\n"
      "persistence, guard, clock, rights, connections. Says how to mend what it finds. Writes nothing there.\n"
+     "With --acl it prints the rights that locks need instead.\n"
      "\n"
      "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote now; 64 usage; 74\n"
      "the report could not be written.\n"},
@@ -110,6 +112,7 @@ static int print_verb_help(const struct verb *verb)
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
     bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK)) != 0;
+    bool may_take_keys;
     int next = 0;
     int status = args_parse(settings, verb->place, words, count, &next);
 
@@ -120,7 +123,8 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     if (settings->help) return print_verb_help(verb);
     status = args_environment(settings);
     if (status != 0) return status;
-    if (verb->place != ARGS_RUN && (settings->n_words > 0) != takes_keys) {
+    may_take_keys = verb->place == ARGS_RUN || (verb->place == ARGS_DOCTOR && settings->acl != NULL);
+    if (!may_take_keys && (settings->n_words > 0) != takes_keys) {
         say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys" : "no key", verb->synopsis);
         return EXIT_USAGE;
     }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * acl.c - quorlock doctor --acl: the least rights that locks need, as a line for redis-cli
+ *
+ * A test takes each of them away in turn, and sees a lock that is not taken, a waiter that is not woken, a message
+ * that says less, or a denial in the server's log.
+ */
+#include <string.h>
+
+#include "cli.h"
+#include "say.h"
+
+/* When a rule is needed: in one of these dialects, and for all of the others that are named. */
+enum { PLAIN = 1, REDISSON = 2, NOTICES = 4, DATABASE = 8 };
+
+struct rules {
+    unsigned when;
+    const char *text;
+};
+
+static const struct rules commands[] = {
+    {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +script|load +client|setname"},
+    {PLAIN, "+del"},
+    {REDISSON, "+hexists +hscan +hget +hset +hdel"},
+    {PLAIN | REDISSON | DATABASE, "+select"},
+    {PLAIN | REDISSON | NOTICES, "+publish +pubsub|numsub +subscribe +unsubscribe +ping"},
+    {REDISSON | NOTICES, "+lrange"},
+};
+/* The first * is the place of the pattern. */
+static const struct rules names[] = {
+    {PLAIN | REDISSON, "~*"},
+    {PLAIN | REDISSON, "~quorlock:fence:*"}, /* waiters look at the counter, also without fencing */
+    {PLAIN | NOTICES, "&quorlock:released:*"},
+    {REDISSON | NOTICES, "~redisson_lock_queue:{*}"},
+    {REDISSON | NOTICES, "&redisson_lock__channel:{*}"},
+    {REDISSON | NOTICES, "&redisson_lock__channel:{*}:*"},
+};
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]), N_NAMES = sizeof(names) / sizeof(names[0]) };
+
+/* has_database - whether an address names another database than the first. */
+static bool has_database(const char *nodes)
+{
+    for (const char *address = nodes; *address != '\0'; address += *address == ',') {
+        size_t length = strcspn(address, ",");
+        const char *at = memrchr(address, '@', length), *scheme = strstr(address, "://");
+        const char *place = at != NULL ? at + 1 : scheme != NULL && scheme < address + length ? scheme + 3 : address;
+        const char *database = strncmp(address, "unix://", 7) == 0 ? strstr(address, "?db=") : strchr(place, '/');
+
+        if (database != NULL && database < address + length) {
+            database += strcspn(database, "=/") + 1;
+            database += strspn(database, "0");
+            if (*database >= '1' && *database <= '9') return true;
+        }
+        address += length;
+    }
+    return false;
+}
+
+static bool is_needed(const struct rules *rules, unsigned wanted)
+{
+    unsigned dialects = PLAIN | REDISSON;
+
+    return (rules->when & wanted & dialects) != 0 && (rules->when & ~dialects & ~wanted) == 0;
+}
+
+/* add_name - a rule for the pattern. Redisson puts a key in braces only where it has none; one that matches * may. */
+static void add_name(struct text *text, const char *rule, const char *pattern)
+{
+    const char *place = strchr(rule, '*');
+    bool any = strcmp(pattern, "*") == 0;
+    bool bare = place[1] == '}' && (any || strchr(pattern, '{') != NULL);
+
+    text_format(text, " %.*s%s%s", (int)(place - rule) - bare, rule, pattern, any && bare ? "" : place + 1 + bare);
+}
+
+static void add_line(struct text *text, const struct settings *settings, const char *const *patterns, size_t n_patterns)
+{
+    unsigned wanted = (settings->dialect == QUORLOCK_DIALECT_REDISSON ? REDISSON : PLAIN) |
+                      (settings->no_notices ? 0 : NOTICES) | (has_database(settings->nodes) ? DATABASE : 0);
+
+    bool all = false;
+
+    for (size_t i = 0; i < n_patterns; i++) all |= strcmp(patterns[i], "*") == 0;
+    /* The server takes no other key beside all of them. */
+    text_format(text, "ACL SETUSER %s on resetkeys resetchannels -@all %s", settings->acl,
+                all ? "~*" : "~quorlock:guard");
+    for (size_t i = 0; i < n_patterns; i++)
+        for (size_t k = 0; k < N_NAMES; k++)
+            if (is_needed(&names[k], wanted) && !(all && names[k].text[0] == '~'))
+                add_name(text, names[k].text, patterns[i]);
+    for (size_t k = 0; k < N_COMMANDS; k++)
+        if (is_needed(&commands[k], wanted)) text_format(text, " %s", commands[k].text);
+    text_format(text, "\n");
+}
+
+/* check_word - what would not be one word of the line. */
+static bool check_word(const char *what, const char *word)
+{
+    if (*word != '\0' && strpbrk(word, " \t\r\n\"'\\") == NULL) return true;
+    say("%s \"%s\": write it without blanks, quotes and backslashes", what, word);
+    return false;
+}
+
+int acl_print(const struct settings *settings)
+{
+    static const char *const all[] = {"*"};
+    const char *const *patterns = settings->n_words > 0 ? settings->words : all;
+    size_t n_patterns = settings->n_words > 0 ? settings->n_words : 1;
+    struct text text = {0};
+    bool good = check_word("--acl", settings->acl);
+    int status;
+
+    for (size_t i = 0; i < n_patterns && good; i++) good = check_word("key", patterns[i]);
+    if (!good) return EXIT_USAGE;
+    add_line(&text, settings, patterns, n_patterns);
+    status = put(&text);
+    if (status == 0)
+        say("give this to redis-cli on every node, and the user a password: ACL SETUSER %s >PASSWORD", settings->acl);
+    return status;
+}

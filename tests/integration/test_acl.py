@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock doctor --acl: the rights suffice, and each of them is needed: test_acl.py PATH_TO_quorlock [TEST...]
+
+A user with the rights of the printed line does all that clients do, and the servers deny it nothing. Then each right is
+taken away in turn: something fails, or a server logs a denial.
+"""
+import os
+import socket
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import LIMIT_S, SERVERS, Bootstrapped, wait_for
+
+UUID = "12345678-1234-1234-1234-123456789abc"
+# Without the rights to notices a client tries all the same, and does without.
+DENIED_WITHOUT_NOTICES = {"publish", "subscribe", "pubsub|numsub", "pubsub", "unsubscribe", "ping", "lrange"}
+
+
+def read(stream):
+    """One reply, whatever its kind."""
+    kind, text = (line := stream.readline())[:1], line[1:-2]
+    if kind == b"*":
+        return [read(stream) for _ in range(int(text))]
+    if kind == b"$":
+        return stream.read(int(text) + 2)[:-2].decode()
+    return text.decode()
+
+
+def denied():
+    """What the servers have denied since the log was emptied."""
+    found = set()
+    for server in SERVERS:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S) as connection:
+            connection.sendall(b"ACL LOG\r\n")
+            entries = read(connection.makefile("rb"))
+        found |= {entry[entry.index("object") + 1] for entry in entries}
+    return found
+
+
+class Acl(Bootstrapped):
+    def line(self, *options):
+        """The words of the printed line."""
+        status, out, err = self.quorlock("doctor", "--acl", "app", *options)
+        self.assertEqual((status, out.count("\n")), (0, 1), err)
+        self.assertIn("ACL SETUSER app >PASSWORD", err)
+        return out.split()
+
+    def everywhere(self, *words):
+        for server in SERVERS:
+            server.ask(*words)
+
+    def run_as(self, *args, database=""):
+        listed = ",".join(f"redis://app:geheim@{server}{database}" for server in SERVERS)
+        return self.start("run", *self.options, *args, env={"QUORLOCK_NODES": listed})
+
+    def lock(self, hold, database):
+        """One that is free, with a waiter of Redisson's fair lock."""
+        self.everywhere("RPUSH", "redisson_lock_queue:{job:x}", UUID + ":7")
+        script = 'echo "ran ${QUORLOCK_FENCE:+fenced}"'
+        return self.end(self.run_as(*hold, "-n", "job:x", "--", "sh", "-c", script, database=database))[:2]
+
+    def messages(self):
+        """What stands in the way is named: another type, and the mode of a read-write lock of Redisson."""
+        self.everywhere("RPUSH", "job:list", "x")
+        self.everywhere("HSET", "job:rw", "mode", "read", UUID + ":7", "1")
+        found = []
+        for key, process in [(key, self.run_as("-n", key, "--", "true")) for key in ("job:list", "job:rw")]:
+            status, _, err = self.end(process)
+            found.append((status, "list" in err.replace(key, ""), "RReadWriteLock:read" in err))
+        return found
+
+    def wait(self, channel):
+        """A waiter that is notified; (status, whether it has subscribed)."""
+        for server in SERVERS:
+            if "redisson" in self.options:
+                server.ask("HSET", "job:w", UUID + ":7", "1")
+            else:
+                server.ask("SET", "job:w", "someone-else-entirely")
+            server.ask("PEXPIRE", "job:w", 30000)
+
+        def listeners():
+            script = "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]"
+            return sum(server.ask("EVAL", script, 0, channel) for server in SERVERS)
+        up, go = self.path("up"), self.path("go")
+        script = f">{up}; while [ ! -e {go} ]; do sleep .01; done"
+        process = self.run_as("--wait", "20s", "job:w", "--", "sh", "-c", script)
+        wait_for(lambda: listeners() or denied() or process.poll() is not None)
+        subscribed = listeners() > 0
+        self.everywhere("DEL", "job:w")
+        self.everywhere("PUBLISH", channel, "0")
+        wait_for(lambda: os.path.exists(up) or process.poll() is not None)
+        # When it has the lock it listens no longer.
+        wait_for(lambda: not listeners() or "unsubscribe" in denied())
+        open(go, "w").close()
+        result = self.end(process)[0], subscribed
+        for name in (up, go):
+            if os.path.exists(name):
+                os.remove(name)
+        return result
+
+    def guard(self, database):
+        """Whether a client writes the guards of new nodes: they have no vote then, so the old ones are put back."""
+        if database:
+            return False
+        before = [server.ask("GET", "quorlock:guard") for server in SERVERS]
+        self.everywhere("DEL", "quorlock:guard")
+        self.end(self.run_as("-n", "--policy", "all", "job:x", "--", "true"))
+        written = all(server.ask("GET", "quorlock:guard") for server in SERVERS)
+        for server, guard in zip(SERVERS, before):
+            server.ask("SET", "quorlock:guard", guard)
+        return written
+
+    def seen(self, rules, notices, database=""):
+        """All that a client sees with these rights, and what is denied to it."""
+        redisson = "redisson" in self.options
+        self.everywhere("ACL", "DELUSER", "app")
+        self.everywhere("ACL", "SETUSER", "app", "on", ">geheim", *rules)
+        self.everywhere("DEL", "job:x", "job:w", "redisson_lock_queue:{job:x}", "job:list", "job:rw")
+        self.everywhere("ACL", "LOG", "RESET")
+        result = [self.guard(database), self.lock(("--guard", "connection"), database)]
+        if result[1][0] == 0:
+            result.append(self.lock(("--fence", "--guard", "strict"), database))
+        if result[1][0] == 0 and not database:
+            result.append(self.messages())
+            result.append(self.wait("redisson_lock__channel:{job:w}" if redisson else "quorlock:released:job:w"))
+        refused = denied()
+        if not notices:
+            refused -= DENIED_WITHOUT_NOTICES
+            refused -= {name for name in refused if "channel" in name or ":released:" in name or "lock_queue" in name}
+        return result, refused
+
+    def check(self, dialect, notices):
+        self.options = ("--dialect", dialect)
+        words = self.line("--dialect", dialect, *([] if notices else ["--no-notices"]), "job:*")
+        self.assertEqual(words[:6], ["ACL", "SETUSER", "app", "on", "resetkeys", "resetchannels"])
+        rules = words[6:]
+        self.assertEqual(rules[0], "-@all")
+        foreign = [(69, True, False), (1, False, True) if dialect == "redisson" else (69, False, False)]
+        whole = [True, (0, "ran \n"), (0, "ran fenced\n"), foreign, (0, notices)], set()
+        self.assertEqual(self.seen(rules, notices), whole)
+        return rules, whole
+
+    def check_each(self, dialect):
+        rules, whole = self.check(dialect, True)
+        # What fails now fails quickly.
+        self.options += ("--node-timeout", "200ms")
+        for place in range(1, len(rules)):
+            if rules[place] == "+unsubscribe":
+                continue  # test_acl_notices.c misses it
+            left = rules[:place] + rules[place + 1:]
+            self.assertNotEqual(self.seen(left, True), whole, f"nobody misses {rules[place]}")
+        # Without notices it is a part of these.
+        self.assertLess(set(self.line("--dialect", dialect, "--no-notices", "job:*")[6:]), set(rules))
+
+    def test_plain(self):
+        self.check_each("plain")
+
+    def test_plain_without_notices(self):
+        self.check("plain", False)
+
+    def test_redisson(self):
+        self.check_each("redisson")
+
+    def test_redisson_without_notices(self):
+        self.check("redisson", False)
+
+    def test_a_database(self):
+        self.options = ()
+        listed = ",".join(f"redis://{server}/3" for server in SERVERS)
+        self.bootstrap("--nodes", listed)
+        words = self.line("--nodes", listed, "--no-notices", "job:*")
+        self.assertIn("+select", words)
+        self.assertNotIn("+select", self.line("job:*"))
+        self.assertNotIn("+select", self.line("--nodes", "redis://a:b@host:1/0,unix:///run/3?db=0,h/"))
+        self.assertIn("+select", self.line("--nodes", "host,unix:///run/redis.sock?db=12"))
+        whole = [False, (0, "ran \n"), (0, "ran fenced\n")], set()
+        self.assertEqual(self.seen(words[6:], False, "/3"), whole)
+        words.remove("+select")
+        self.options = ("--node-timeout", "200ms")
+        self.assertNotEqual(self.seen(words[6:], False, "/3"), whole)
+
+    def test_what_operators_need_beside(self):
+        def status(*args):
+            listed = ",".join(f"redis://app:geheim@{server}" for server in SERVERS)
+            return self.connected(*args, env={"QUORLOCK_NODES": listed})[0]
+        for dialect, more in [("plain", ()), ("redisson", ("+del",))]:
+            self.everywhere("ACL", "DELUSER", "app")
+            self.everywhere(*self.line("--dialect", dialect, "job:*"), ">geheim")
+            self.assertEqual(status("inspect", "--dialect", dialect, "job:x"), 0)
+            if more:
+                self.everywhere("HSET", "job:x", UUID + ":7", "1")
+                status("break", "--dialect", dialect, "job:x")
+                self.assertEqual([server.ask("EXISTS", "job:x") for server in SERVERS], [1, 1, 1])
+                self.everywhere("ACL", "SETUSER", "app", *more)
+            self.assertEqual(status("break", "--dialect", dialect, "job:x"), 0)
+            self.assertEqual([server.ask("EXISTS", "job:x") for server in SERVERS], [0, 0, 0])
+            for right in ("+multi", "+exec", "+client|kill"):
+                self.assertNotEqual(status("bootstrap", "--reconfigure", "--max-lease", "30s"), 0)
+                self.everywhere("ACL", "SETUSER", "app", right)
+            self.assertEqual(status("bootstrap", "--reconfigure", "--max-lease", "30s"), 0)
+
+    def test_patterns(self):
+        self.options = ()
+        for patterns in [(), ("*",), ("a*", "*"), ("job:*", "other:{x}*")]:
+            for dialect in ("plain", "redisson"):
+                words = self.line("--dialect", dialect, *patterns)
+                self.everywhere(*words)  # the server takes it
+                self.assertEqual("~*" in words, "job:*" not in patterns)
+        self.assertIn("&redisson_lock__channel:other:{x}*", words)
+        self.assertIn("&redisson_lock__channel:{job:*}", words)
+
+    def test_usage(self):
+        for args, said in [(("--acl", ""), "--acl"), (("--acl", "a b"), '"a b": write it without blanks'),
+                           (("--acl", "app", "a b"), '"a b": write it without blanks'),
+                           (("--fence",), "does not belong"), (("--no-notices",), "with --acl USER only"),
+                           (("--dialect", "redisson"), "with --acl USER only"), (("job:*",), "takes no key"),
+                           (("--acl",), "--acl needs a value")]:
+            status, out, err = self.quorlock("doctor", *args)
+            self.assertEqual((status, out), (64, ""), (args, err))
+            self.assertIn(said, err)
+
+
+if __name__ == "__main__":
+    command_case.main()
