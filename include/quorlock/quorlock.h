@@ -153,6 +153,10 @@ struct quorlock_client_options {
     void *log_arg;
     char *error; /* where quorlock_client_new writes the text of its error; may be NULL */
     size_t error_size;
+    /* For every node whose address has neither user nor password, written as they are, without %XX; NULL or "":
+       none. Copied, as the addresses are, and kept until the client is closed, for it connects again; the copy of a
+       password is wiped then. The caller may wipe its own when quorlock_client_new has returned. */
+    const char *user, *password;
 };
 
 struct quorlock_options {

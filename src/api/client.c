@@ -82,6 +82,7 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     /* NULL says that the caller gave no name. */
     if (options->set_name != NULL) options->set_name = runtime->set;
     options->nodes = NULL;
+    options->user = options->password = NULL;
     options->error = NULL;
     return 0;
 }

@@ -202,7 +202,7 @@ static void dial_all(struct raw *raw)
 
 /* ---- the life of it ---- */
 
-static bool add_node(struct raw *raw, const char *address)
+static bool add_node(struct raw *raw, const struct raw_options *options, const char *address)
 {
     struct node *nodes = realloc(raw->nodes, (raw->n_nodes + 1) * sizeof(*nodes));
     char error[ERROR_SIZE];
@@ -211,17 +211,16 @@ static bool add_node(struct raw *raw, const char *address)
     raw->nodes = nodes;
     nodes[raw->n_nodes] = (struct node){.raw = raw};
     if (uri_parse(&nodes[raw->n_nodes].uri, &raw->alloc, address, error, sizeof(error)) != 0) return false;
-    raw->n_nodes++;
-    return true;
+    return uri_log_in(&nodes[raw->n_nodes++].uri, &raw->alloc, options->user, options->password) == 0;
 }
 
-static bool add_nodes(struct raw *raw, const char *addresses)
+static bool add_nodes(struct raw *raw, const struct raw_options *options)
 {
-    char *list = strdup(addresses), *rest = list;
+    char *list = strdup(options->nodes), *rest = list;
     bool added = list != NULL;
 
-    for (const char *address; added && (address = strsep(&rest, ",")) != NULL;) added = add_node(raw, address);
-    if (list != NULL) explicit_bzero(list, strlen(addresses)); /* may hold passwords */
+    for (const char *address; added && (address = strsep(&rest, ",")) != NULL;) added = add_node(raw, options, address);
+    if (list != NULL) explicit_bzero(list, strlen(options->nodes)); /* may hold passwords */
     free(list);
     return added;
 }
@@ -260,7 +259,7 @@ struct raw *raw_new(const struct raw_options *options)
     if (raw == NULL) return NULL;
     alloc_init(&raw->alloc, NULL);
     snprintf(raw->lease, sizeof(raw->lease), "%u", options->lease_ms);
-    if (!add_loop(raw) || !add_nodes(raw, options->nodes) || !add_slots(raw, options)) {
+    if (!add_loop(raw) || !add_nodes(raw, options) || !add_slots(raw, options)) {
         raw_free(raw);
         return NULL;
     }

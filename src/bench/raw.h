@@ -20,8 +20,9 @@ struct event_base;
 struct raw;
 
 struct raw_options {
-    const char *nodes;  /* URI,URI,... that quorlock_client_new accepts */
-    const char *prefix; /* of the keys; the number of the cycle in flight follows */
+    const char *user, *password; /* of nodes whose address has neither; may be NULL */
+    const char *nodes;           /* URI,URI,... that quorlock_client_new accepts */
+    const char *prefix;          /* of the keys; the number of the cycle in flight follows */
     uint32_t in_flight;
     uint32_t lease_ms;
 };

@@ -297,7 +297,8 @@ static int set_nodes(const struct given *given)
         *to++ = number < n ? ',' : '\0';
     }
     if (to < end) memset(to, 0, (size_t)(end - to)); /* no part of a password stays behind */
-    return set_string(given);
+    *(char **)given->setting = given->value;
+    return 0;
 }
 
 /* set_key - args_parse puts it among the keys. */
@@ -325,6 +326,12 @@ static const struct entry entries[] = {
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
      "unix:///path or host:port; else QUORLOCK_NODES; else\n"
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
+    {EVERYWHERE, 0, "user", "NAME", set_string, SETTING(user),
+     "for servers whose address has neither user nor password; else\n"
+     "QUORLOCK_USER"},
+    {EVERYWHERE, 0, "password-file", "FILE", set_string, SETTING(password_file),
+     "the password for them is its first line; else QUORLOCK_PASSWORD;\n"
+     "else the file that QUORLOCK_PASSWORD_FILE names"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
     {KEYED, 0, "key", "KEY", set_key, 0, "a key, also one that begins with -"},
@@ -535,17 +542,41 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
     return check_keys(settings->words, settings->n_words);
 }
 
+/* text_of - NULL where it is not set, or empty. */
+static const char *text_of(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+/* find_credentials - what no option gives. A password in the environment goes before a file that is named there. */
+static void find_credentials(struct settings *settings)
+{
+    if (settings->user == NULL) settings->user = text_of("QUORLOCK_USER");
+    if (settings->password_file != NULL) return;
+    settings->password = text_of("QUORLOCK_PASSWORD");
+    if (settings->password == NULL) settings->password_file = text_of("QUORLOCK_PASSWORD_FILE");
+}
+
+void args_forget(const struct settings *settings)
+{
+    hide(settings->nodes);
+}
+
 int args_environment(struct settings *settings)
 {
+    static char usual[] = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
     static char *known; /* a copy, for set_nodes changes it */
     const char *found = getenv("QUORLOCK_NODES");
     struct given nodes = {"QUORLOCK_NODES", NULL, NULL, &settings->nodes};
     struct given max_lease = {"QUORLOCK_MAX_LEASE", getenv("QUORLOCK_MAX_LEASE"), NULL, &settings->max_lease_ms};
     int status = 0;
 
+    find_credentials(settings);
     settings->nodes_asked = settings->nodes != NULL;
     if (settings->nodes == NULL) {
-        settings->nodes = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
+        settings->nodes = usual;
         free(known);
         known = nodes.value = found != NULL && *found != '\0' ? strdup(found) : NULL;
         if (nodes.value != NULL) status = set_nodes(&nodes);

@@ -18,6 +18,7 @@
 #include "bench/raw.h"
 #include "bench_report.h"
 #include "cli.h"
+#include "credentials.h"
 #include "say.h"
 #include "signals.h"
 
@@ -119,9 +120,17 @@ static int open_raw(struct bench *bench, const struct settings *settings)
         .in_flight = settings->in_flight,
         .lease_ms = choose_lease_ms(settings),
     };
+    struct credentials credentials;
+    char wrong[256];
     const char *error = NULL;
+    int status = credentials_read(&credentials, settings, wrong, sizeof(wrong));
 
-    bench->raw = raw_new(&options);
+    if (status != 0) say("%s", wrong);
+    options.user = credentials.user;
+    options.password = credentials.password;
+    bench->raw = status == 0 ? raw_new(&options) : NULL;
+    credentials_wipe(&credentials);
+    if (status != 0) return session_exit(status);
     if (bench->raw != NULL) bench->on_raw = watch(bench, raw_base(bench->raw));
     if (bench->on_raw == NULL) return no_memory();
     for (size_t i = 0; raw_node(bench->raw, i, &error) != NULL; i++)

@@ -17,6 +17,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "args.h"
 #include "child.h"
 #include "cli.h"
 #include "report.h"
@@ -634,6 +635,7 @@ static int hold_and_run(struct run *run)
     run->grace_ms = choose_grace_ms(run->lease_ms, run->settings->node_timeout_ms);
     status = session_open(&run->session, run->settings);
     if (status != 0) return status;
+    args_forget(run->settings);
     if (!watch(run)) {
         say("cannot watch signals and time: %s", strerror(errno));
         status = EXIT_SYSTEM;

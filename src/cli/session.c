@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "credentials.h"
 #include "report.h"
 #include "say.h"
 
@@ -101,15 +102,20 @@ static int make_client(struct session *session)
         .error = session->error,
         .error_size = sizeof(session->error),
     };
+    struct credentials credentials;
     int status;
 
     if (list == NULL) return QUORLOCK_NOMEM;
     make_label(label);
+    status = credentials_read(&credentials, settings, session->error, sizeof(session->error));
+    options.user = credentials.user;
+    options.password = credentials.password;
     /* Of too many the library reads the number only. */
     for (const char *node; (node = strsep(&rest, ",")) != NULL; options.n_nodes++)
         if (options.n_nodes < QUORLOCK_NODES_MAX) nodes[options.n_nodes] = node;
-    status = quorlock_client_new(&session->client, session->base, &options);
+    if (status == 0) status = quorlock_client_new(&session->client, session->base, &options);
     /* The library has its own copies; these may hold passwords. */
+    credentials_wipe(&credentials);
     explicit_bzero(list, strlen(settings->nodes));
     free(list);
     return status;

@@ -144,6 +144,8 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
         status = uri_parse(&nodes[i].uri, &runtime->alloc, uris[i], wrong, sizeof(wrong));
         /* By its place in the list: the address may hold a password. */
         if (status != 0) return caller_fail(error, status, "node %u: %.480s", i + 1, wrong);
+        status = uri_log_in(&nodes[i].uri, &runtime->alloc, runtime->options.user, runtime->options.password);
+        if (status != 0) return status;
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&nodes[i].uri, &nodes[k].uri)) continue;
             return caller_fail(error, QUORLOCK_INVAL,

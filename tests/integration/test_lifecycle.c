@@ -370,3 +370,27 @@ CLIENT_TEST(the_highest_token_is_kept_in_mind)
     assert_true(fence_of("low", 1) >= ahead_us);
     assert_true(fence_of("lower", 1) >= ahead_us);
 }
+
+SERVERS_TEST(a_password_beside_the_addresses)
+{
+    static const char secret[] = "se%63ret/@";
+    char user[] = "default", password[sizeof(secret)];
+    quorlock *lock;
+    struct seen seen = {0};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        SERVER(i)->password = secret;
+        server_restart(SERVER(i));
+    }
+    memcpy(password, secret, sizeof(secret));
+    fixture.options.user = user;
+    fixture.options.password = password;
+    fixture_client(3);
+    /* They were copied: the nodes are connected to again. */
+    memset(user, 'x', sizeof(user) - 1);
+    memset(password, 'x', sizeof(password) - 1);
+    for (uint32_t i = 0; i < 3; i++) server_restart(SERVER(i));
+    lock = fixture_lock(fixture.client, "key", LEASE(10000, .wait_ms = GENEROUS_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+}

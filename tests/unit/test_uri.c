@@ -245,3 +245,30 @@ TEST(whatever_allocation_fails_nothing_leaks)
     assert_int_equal(status, QUORLOCK_OK);
     assert_int_equal(n, 5); /* user, password, host and name failed, and then none */
 }
+
+TEST(user_and_password_are_given_to_an_address_that_has_neither)
+{
+    static const struct {
+        const char *address, *user, *password, *wanted_user, *wanted_password;
+    } cases[] = {
+        {"host", "u", "p%41", "u", "p%41"},       {"redis://host", NULL, "p", NULL, "p"},
+        {"unix:///run/s", "u", "", "u", NULL},    {"host", "", NULL, NULL, NULL},
+        {"redis://a@host", "u", "p", "a", NULL},  {"redis://:b@host", "u", "p", NULL, "b"},
+        {"redis://a:b@host", "u", "p", "a", "b"},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct alloc alloc;
+        struct uri uri = {0};
+        char error[200];
+
+        alloc_init(&alloc, NULL);
+        assert_int_equal(uri_parse(&uri, &alloc, cases[i].address, error, sizeof(error)), 0);
+        assert_int_equal(uri_log_in(&uri, &alloc, cases[i].user, cases[i].password), 0);
+        assert_int_equal(uri.user == NULL, cases[i].wanted_user == NULL);
+        if (uri.user != NULL) assert_string_equal(uri.user, cases[i].wanted_user);
+        assert_int_equal(uri.password == NULL, cases[i].wanted_password == NULL);
+        if (uri.password != NULL) assert_string_equal(uri.password, cases[i].wanted_password);
+        uri_clear(&uri, &alloc);
+    }
+}

@@ -160,14 +160,13 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
     if (uri->user != NULL && uri->password != NULL)
         snprintf(user, sizeof(user), "user \"%s\"", error_printable(name, sizeof(name), uri->user, strlen(uri->user)));
     /* "redis://secret@host" is a slip for "redis://:secret@host". */
-    if (uri->user != NULL && uri->password == NULL)
-        snprintf(user, sizeof(user), "the user of the address, which gives no password");
+    if (uri->user != NULL && uri->password == NULL) snprintf(user, sizeof(user), "a user without a password");
     if (reply_begins(item, "WRONGPASS"))
         return fail(shake, FAULT_AUTH, "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
     if (memmem(item->text, item->length, "without any password", 20) != NULL)
         return fail(shake, FAULT_AUTH,
-                    "AUTH: the server has no password for %s, but the address gives one: take "
-                    "it out of the address, or set one on the server",
+                    "AUTH: the server has no password for %s, but one is given, in the address or beside it: take it "
+                    "away, or set one on the server",
                     user);
     if (uri_tells_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
         return fail(shake, FAULT_AUTH, "AUTH: refused for %s", user);

@@ -380,6 +380,22 @@ int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char
     return status;
 }
 
+static int copy_known(char **ret, const struct alloc *alloc, const char *text)
+{
+    if (text == NULL || *text == '\0') return QUORLOCK_OK;
+    *ret = alloc_text(alloc, text, strlen(text));
+    return *ret != NULL ? QUORLOCK_OK : QUORLOCK_NOMEM;
+}
+
+int uri_log_in(struct uri *uri, const struct alloc *alloc, const char *user, const char *password)
+{
+    int status;
+
+    if (uri->user != NULL || uri->password != NULL) return QUORLOCK_OK;
+    status = copy_known(&uri->user, alloc, user);
+    return status == 0 ? copy_known(&uri->password, alloc, password) : status;
+}
+
 void uri_clear(struct uri *uri, const struct alloc *alloc)
 {
     if (uri->password != NULL) explicit_bzero(uri->password, strlen(uri->password));

@@ -36,6 +36,8 @@ struct uri {
  */
 int uri_parse(struct uri *ret, const struct alloc *, const char *text, char *error, size_t error_size);
 void uri_clear(struct uri *, const struct alloc *);
+/* uri_log_in - gives copies of user and password, NULL or "" for none, to an address that has neither. 0 or NOMEM. */
+int uri_log_in(struct uri *, const struct alloc *, const char *user, const char *password);
 /* uri_same - both name the same server: host and port, or path. The databases of one server share its memory,
  * so they do not count. */
 bool uri_same(const struct uri *, const struct uri *);

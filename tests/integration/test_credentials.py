@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock: user and password from options, environment and files: test_credentials.py PATH_TO_quorlock [TEST...]"""
+import os
+import pathlib
+import re
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import SERVERS, Bootstrapped, wait_for
+
+# Of digits and letters that no message has by chance.
+SECRET = "Xq7geheimZ9w"
+
+
+class Credentials(Bootstrapped):
+    def setUp(self):
+        super().setUp()
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "app", "reset", "on", ">" + SECRET, "~*", "&*", "+@all")
+        self.file = self.path("password")
+        self.write(SECRET + "\n")
+
+    def write(self, text):
+        with open(self.file, "wb") as f:
+            f.write(text.encode())
+
+    def ways(self):
+        """(options, environment): all lead to the same."""
+        return [(("--user", "app", "--password-file", self.file), {}),
+                ((), {"QUORLOCK_USER": "app", "QUORLOCK_PASSWORD": SECRET}),
+                ((), {"QUORLOCK_USER": "app", "QUORLOCK_PASSWORD_FILE": self.file}),
+                (("--user", "app"), {"QUORLOCK_USER": "other", "QUORLOCK_PASSWORD": SECRET}),
+                (("--password-file", self.file), {"QUORLOCK_USER": "app", "QUORLOCK_PASSWORD": "wrong"}),
+                ((), {"QUORLOCK_USER": "app", "QUORLOCK_PASSWORD": SECRET, "QUORLOCK_PASSWORD_FILE": "/nonexistent"}),
+                # An address that has its own needs none.
+                (("--user", "other", "--nodes", ",".join(f"redis://app:{SECRET}@{server}" for server in SERVERS)),
+                 {"QUORLOCK_PASSWORD": "wrong"})]
+
+    def users(self):
+        """The users of the library's connections, on all servers."""
+        lines = b"\n".join(server.ask("CLIENT", "LIST") for server in SERVERS).decode().splitlines()
+        return [re.search(r" user=(\S+)", line).group(1) for line in lines if " name=quorlock" in line]
+
+    def test_each_way(self):
+        for options, env in self.ways():
+            script = f"cd {self.folder}; >up; while [ ! -e go ]; do sleep .01; done"
+            process = self.start("run", *options, self.key, "--", "sh", "-c", script, env=env)
+            self.wait_file("up", process)
+            wait_for(lambda: len(self.users()) == 3)
+            self.assertEqual(self.users(), ["app"] * 3, (options, env))
+            for place in ("cmdline", "comm"):
+                self.assertNotIn(SECRET.encode(), pathlib.Path(f"/proc/{process.pid}/{place}").read_bytes())
+            open(self.path("go"), "w").close()
+            status, out, err = self.end(process)
+            self.assertEqual((status, out, err), (0, "", ""))
+            for name in ("up", "go"):
+                os.remove(self.path(name))
+
+    def test_a_waiter_listens_with_them(self):
+        self.hold("someone-else-entirely", count=3)
+        process = self.start("run", *self.ways()[0][0], self.key, "--", "true")
+        wait_for(lambda: any(b" sub=1 " in line and b" user=app " in line for server in SERVERS
+                             for line in server.ask("CLIENT", "LIST").splitlines()))
+        for server in SERVERS:
+            server.ask("DEL", self.key)
+        self.assertEqual(self.end(process)[0], 0)
+
+    def test_each_verb(self):
+        given = self.ways()[0][0]
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "default", "-@all", "+acl", "+ping", "+info", "+flushall", "+client")
+        try:
+            for verb, expected in [(("run", self.key, "--", "true"), 0), (("inspect", self.key), 0),
+                                   (("break", self.key), 0), (("bootstrap",), 1), (("doctor",), 1),
+                                   (("bench", "--seconds", "1", "--guard", "off", "--in-flight", "2"), 0)]:
+                status, out, err = self.connected(verb[0], *given, *verb[1:])
+                self.assertEqual(status, expected, (verb, out, err))
+                self.assertNotIn("NOPERM", out + err)
+                self.assertNotIn("does without", err)
+                # Before the verb they are the same.
+                if verb[0] == "inspect":
+                    self.assertEqual(self.connected(*given, *verb)[0], 0)
+                self.assertNotEqual(self.quorlock(*verb)[0], expected, verb)
+        finally:
+            for server in SERVERS:
+                server.ask("ACL", "SETUSER", "default", "+@all")
+
+    def test_wrong_ones(self):
+        for options, env in [(("--user", "app"), {"QUORLOCK_PASSWORD": SECRET + "x"}),
+                             (("--user", "nobody", "--password-file", self.file), {}), (("--user", "app"), {})]:
+            for verb, expected in [(("run", "-vv", "-n", self.key, "--", "true"), 69), (("doctor",), 2)]:
+                status, out, err = self.quorlock(verb[0], *options, *verb[1:], env=env)
+                self.assertEqual(status, expected, err)
+                self.assertIn("WRONGPASS", out + err)
+                self.assertNotIn(SECRET[:6], out + err)
+
+    def test_bad_files(self):
+        for text, said in [("", "its first line is empty"), ("\n" + SECRET, "its first line is empty"),
+                           (SECRET * 100, "its first line is longer"), (SECRET + "\0x", "it has a zero byte"),
+                           (None, "No such file or directory")]:
+            if text is None:
+                os.remove(self.file)
+            else:
+                self.write(text)
+            for args, env in [(("--password-file", self.file), {}), ((), {"QUORLOCK_PASSWORD_FILE": self.file})]:
+                for verb in [("run", self.key, "--", "touch", self.path("ran")), ("doctor",), ("bootstrap", "--json")]:
+                    status, out, err = self.quorlock(*args, *verb, env=env)
+                    self.assertEqual((status, out), (64, ""), err)
+                    self.assertIn(f'password file "{self.file}": {said}', err)
+                    self.assertNotIn(SECRET[:6], err)
+        for text in (SECRET, SECRET + "\r\n", SECRET + "\nanother line\n"):
+            self.write(text)
+            status, _, err = self.connected("inspect", *self.ways()[0][0], self.key)
+            self.assertEqual(status, 0, err)
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def copies(self, pid):
+        """How often the password stands in the memory of that process."""
+        found = 0
+        with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+            for line in maps:
+                place, rights, *_, name = line.split(None, 5) if line.count(" ") > 4 else (*line.split(), "")
+                if "w" not in rights or name.startswith("[v"):
+                    continue
+                first, last = (int(number, 16) for number in place.split("-"))
+                memory.seek(first)
+                found += memory.read(last - first).count(SECRET.encode())
+        return found
+
+    def test_what_was_read_is_wiped(self):
+        """Only what the library needs to connect again is left: a copy for each node."""
+        listed = ",".join(f"redis://app:{SECRET}@{server}" for server in SERVERS)
+        for options in [self.ways()[0][0], ("--nodes", listed), ("--nodes=" + listed,)]:
+            process = self.start("run", *options, self.key, "--", "sh", "-c",
+                                 f"cd {self.folder}; >up; while [ ! -e go ]; do sleep .01; done")
+            self.wait_file("up", process)
+            wait_for(lambda: len(self.users()) == 3)
+            try:
+                found = self.copies(process.pid)
+            except PermissionError:
+                self.skipTest("the memory of another process cannot be read here")
+            self.assertEqual(found, 3, options)
+            open(self.path("go"), "w").close()
+            self.assertEqual(self.end(process)[0], 0)
+            for name in ("up", "go"):
+                os.remove(self.path(name))
+
+
+if __name__ == "__main__":
+    command_case.main()
