@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "notify.h"
 
+#include <event2/event.h>
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,7 +14,13 @@
 
 #include "text.h"
 
-static int supervisor = -1;
+/* The supervisor of this process. */
+static struct {
+    int fd; /* -1: there is none */
+    struct event *event;
+    bool (*is_well)(const void *);
+    const void *arg;
+} told = {.fd = -1};
 
 /* connect_to - a path, or a name in the abstract namespace behind "@"; -1: none can be reached there. */
 static int connect_to(const char *path)
@@ -43,30 +51,52 @@ static uint64_t number_in(const char *name)
     return length > 0 && length < 19 && strspn(text, "0123456789") == length ? strtoull(text, NULL, 10) : 0;
 }
 
-uint64_t notify_open(void)
+static void send_text(const char *bytes, size_t length)
+{
+    /* A supervisor that does not read is not waited for. */
+    ssize_t sent = told.fd >= 0 ? send(told.fd, bytes, length, MSG_NOSIGNAL) : 0;
+
+    (void)sent;
+}
+
+/* on_half - half of the time is over after which the supervisor takes us for dead. */
+static void on_half(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)arg;
+    if (told.is_well(told.arg)) notify_state("WATCHDOG=1");
+}
+
+static bool watch(struct event_base *base, uint64_t every_us)
+{
+    struct timeval half = {.tv_sec = (time_t)(every_us / 2000000), .tv_usec = (suseconds_t)(every_us / 2 % 1000000)};
+
+    told.event = event_new(base, -1, EV_PERSIST, on_half, NULL);
+    return told.event != NULL && event_add(told.event, &half) == 0;
+}
+
+bool notify_open(struct event_base *base, bool (*is_well)(const void *), const void *arg)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     uint64_t every_us = number_in("WATCHDOG_USEC"), pid = number_in("WATCHDOG_PID");
 
-    if (path != NULL) supervisor = connect_to(path);
+    told.is_well = is_well;
+    told.arg = arg;
+    if (path != NULL) told.fd = connect_to(path);
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
     unsetenv("WATCHDOG_PID");
-    return supervisor >= 0 && (pid == 0 || pid == (uint64_t)getpid()) ? every_us : 0;
+    if (told.fd < 0 || every_us < 2 || (pid != 0 && pid != (uint64_t)getpid())) return true;
+    return watch(base, every_us);
 }
 
 void notify_close(void)
 {
-    if (supervisor >= 0) close(supervisor);
-    supervisor = -1;
-}
-
-static void send_text(const char *bytes, size_t length)
-{
-    /* A supervisor that does not read is not waited for. */
-    ssize_t sent = supervisor >= 0 ? send(supervisor, bytes, length, MSG_NOSIGNAL) : 0;
-
-    (void)sent;
+    if (told.event != NULL) event_free(told.event);
+    if (told.fd >= 0) close(told.fd);
+    told.event = NULL;
+    told.fd = -1;
 }
 
 void notify_state(const char *state)
@@ -79,7 +109,7 @@ void notify_status(const char *state, const char *format, ...)
     struct text words = {0}, message = {0};
     va_list list;
 
-    if (supervisor < 0) return;
+    if (told.fd < 0) return;
     va_start(list, format);
     text_format_list(&words, format, list);
     va_end(list);

@@ -7,15 +7,16 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
+
+struct event_base;
 
 /*
  * notify_open - takes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID out of the environment
  *
- * The command must not have them: its READY would be taken for ours. Returns how often the supervisor wants to be
- * told that all is well, in microseconds; 0: it does not ask.
+ * The command must not have them: its READY would be taken for ours. Where the supervisor wants to be told that all is
+ * well, it is, twice in the time that it gives, as long as is_well returns true. False: no memory.
  */
-uint64_t notify_open(void);
+bool notify_open(struct event_base *base, bool (*is_well)(const void *), const void *arg);
 void notify_close(void);
 /* notify_status - a line for people; `state`, such as "READY=1", goes with it, NULL: none does. */
 void notify_status(const char *state, const char *format, ...) __attribute__((format(printf, 2, 3)));

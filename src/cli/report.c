@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "say.h"
 
@@ -370,7 +371,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
             add_left(&line, vote->ttl_ms);
         }
         if (vote->error != NULL) text_format(&line, ": %s", failed ? report_reason(vote->error) : vote->error);
-        say_text(&line);
+        say_text(LOG_ERR, &line);
     }
 }
 
@@ -491,7 +492,7 @@ void report_held(const char *key, const struct quorlock_result *result, size_t q
     } else {
         add_single(&line, result, taken.holder, quorum);
     }
-    say_text(&line);
+    say_text(LOG_ERR, &line);
 }
 
 size_t report_gone(const struct quorlock_result *result)
@@ -507,10 +508,19 @@ size_t report_gone(const struct quorlock_result *result)
     return gone;
 }
 
-size_t report_pending(const struct quorlock_result *result)
+void report_released(const char *name, const struct quorlock_result *result)
 {
+    struct text line = {0};
     size_t pending = 0;
 
     for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
-    return pending;
+    if (result->expired != 0) {
+        text_format(&line, "%s", result->text);
+    } else {
+        text_format(&line, "released \"%s\" on %u of %zu nodes", name, result->granted, result->n_votes);
+        if (result->refused > 0) text_format(&line, "; not there any more on %u", result->refused);
+        /* A quorum has answered: the others are not waited for. */
+        if (pending > 0) text_format(&line, "; on its way to %zu more", pending);
+    }
+    say_text(LOG_INFO, &line);
 }

@@ -34,5 +34,5 @@ const char *report_reason(const char *reason);
 void report_held(const char *key, const struct quorlock_result *result, size_t quorum);
 /* report_gone - after a release: on how many nodes our key is certainly not. */
 size_t report_gone(const struct quorlock_result *result);
-/* report_pending - on how many nodes that is still to be answered. */
-size_t report_pending(const struct quorlock_result *result);
+/* report_released - says that a release went well, and what is still on its way. */
+void report_released(const char *name, const struct quorlock_result *result);

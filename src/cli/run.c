@@ -15,11 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "args.h"
 #include "child.h"
 #include "cli.h"
+#include "notify.h"
 #include "report.h"
 #include "say.h"
 #include "signals.h"
@@ -147,16 +149,8 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
         say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
             report_gone(result), result->n_votes);
         report_votes(result->votes, result->n_votes);
-    } else if (run->settings->verbose > 0 && result->expired != 0) {
-        say("%s", result->text);
     } else if (run->settings->verbose > 0) {
-        char gone[64] = "", pending[64] = "";
-        size_t n_pending = report_pending(result);
-
-        if (result->refused > 0) snprintf(gone, sizeof(gone), "; not there any more on %u", result->refused);
-        /* A quorum has answered: the others are not waited for. */
-        if (n_pending > 0) snprintf(pending, sizeof(pending), "; on its way to %zu more", n_pending);
-        say("released \"%s\" on %u of %zu nodes%s%s", run->name, result->granted, result->n_votes, gone, pending);
+        report_released(run->name, result);
     }
     /* No loss was reported, yet the lock was gone when the command ended: somebody broke it, or our clock stood
        still. The command may have run beside another one. */
@@ -171,9 +165,18 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     session_leave(&run->session);
 }
 
+/* is_well - for the supervisor: the loop runs, and what runs under the lock has it. */
+static bool is_well(const void *arg)
+{
+    const struct run *run = arg;
+
+    return run->state != RUN_RUNNING || quorlock_valid_ms(run->lock) > 0;
+}
+
 /* finish - releases the lock, if there ever was one, and leaves the loop. */
 static void finish(struct run *run, int status)
 {
+    notify_status("STOPPING=1", "releasing \"%s\"", run->name);
     run->state = RUN_RELEASING;
     run->status = status;
     warden_end(&run->warden);
@@ -195,6 +198,7 @@ static void end_command(struct run *run, uint32_t remaining_ms)
     uint32_t reserve_ms = reserve_ms_of(run);
 
     budget_ms = budget_ms > reserve_ms ? budget_ms - reserve_ms : 0;
+    notify_status(NULL, "ending the command, for \"%s\" is lost", run->name);
     run->state = RUN_LOSING;
     run->kill_at_ms = now_ms() + budget_ms;
     if (budget_ms > 0) {
@@ -247,12 +251,12 @@ static void share_terminal(struct run *run)
     uint64_t at_ms = now_ms();
 
     if (at_ms >= run->share_at_ms && run->others_want && take_terminal(run) && run->settings->verbose > 0)
-        say("another process beside quorlock wants the terminal, and has it now");
+        say_at(LOG_INFO, "another process beside quorlock wants the terminal, and has it now");
     if (at_ms >= run->share_at_ms && child_wants_terminal(child) && !time_is_up(run) &&
         terminal_lend(run->terminal, child->pid)) {
         run->share_at_ms = at_ms + TERMINAL_POLL_MS;
         child_signal(child, SIGCONT);
-        if (run->settings->verbose > 0) say("the command wants the terminal, and has it now");
+        if (run->settings->verbose > 0) say_at(LOG_INFO, "the command wants the terminal, and has it now");
     }
     /* In the other states the timer has another use, or the command has ended. */
     if ((run->others_want || child_wants_terminal(child)) && (run->state == RUN_WAITING || run->state == RUN_RUNNING))
@@ -334,15 +338,18 @@ static void stopped(struct run *run)
     if (run->terminal >= 0 && child_wants_terminal(&run->child)) {
         share_terminal(run);
         if (!terminal_has(run->terminal, run->child.pid) && !terminal_has(run->terminal, getpgrp()))
-            say("the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
-                "\"%s\" stays locked. It goes on when quorlock is",
-                run->name);
+            say_at(LOG_WARNING,
+                   "the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
+                   "\"%s\" stays locked. It goes on when quorlock is",
+                   run->name);
     } else if (take_terminal(run)) {
-        say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
-            "the renewal too, and the command ends with the lease",
-            run->name, (long)getpid());
+        say_at(LOG_WARNING,
+               "the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
+               "the renewal too, and the command ends with the lease",
+               run->name, (long)getpid());
     } else {
-        say("the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on", run->name, (long)getpid());
+        say_at(LOG_WARNING, "the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on", run->name,
+               (long)getpid());
     }
 }
 
@@ -369,8 +376,9 @@ static void check_warden(struct run *run)
         run->verdict = run->state == RUN_LOSING ? run->verdict : EXIT_SYSTEM;
         if (run->state == RUN_RUNNING) end_command(run, quorlock_valid_ms(run->lock));
     } else if (restarts != run->warden.restarts) {
-        say("somebody ended the warden, the process that ends the command in time when quorlock cannot; "
-            "there is another one now");
+        say_at(LOG_WARNING,
+               "somebody ended the warden, the process that ends the command in time when quorlock cannot; "
+               "there is another one now");
     }
 }
 
@@ -442,7 +450,7 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
                 result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock));
     report_owner(&line, result->token != NULL ? result->token : "");
     if (result->fence != 0) text_format(&line, ", fence %" PRIu64, result->fence);
-    say_text(&line);
+    say_text(LOG_INFO, &line);
 }
 
 /* set_environment - for the command; nothing else reads it here. */
@@ -474,6 +482,7 @@ static bool start_command(struct run *run, const char *owner, uint64_t fence, ui
     }
     terminal_offer(run->terminal, run->child.pid);
     child_go(&run->child);
+    notify_status("READY=1", "%s runs under \"%s\"", run->settings->command[0], run->name);
     return true;
 }
 
@@ -532,6 +541,7 @@ static void refused(struct run *run, const struct quorlock_result *result)
             result->granted + result->refused, result->n_votes, quorum);
         report_votes(result->votes, result->n_votes);
     }
+    notify_status("STOPPING=1", "no lock on \"%s\"", run->name);
     run->state = RUN_RELEASING;
     run->status = status;
     session_leave(&run->session);
@@ -549,7 +559,7 @@ static void acquired(quorlock *lock, const struct quorlock_result *result, void 
     }
 }
 
-/* watch - signals and the timer, on the session's loop. */
+/* watch - signals, the timer and the supervisor, on the session's loop. */
 static bool watch(struct run *run)
 {
     if (!signals_open(&run->signals)) return false;
@@ -559,13 +569,14 @@ static bool watch(struct run *run)
     run->signal_event = event_new(run->session.base, run->signals.fd, EV_READ | EV_PERSIST, handle_signals, run);
     run->timer_event = event_new(run->session.base, run->timer_fd, EV_READ | EV_PERSIST, timer_fired, run);
     return run->signal_event != NULL && run->timer_event != NULL && event_add(run->signal_event, NULL) == 0 &&
-           event_add(run->timer_event, NULL) == 0;
+           event_add(run->timer_event, NULL) == 0 && notify_open(run->session.base, is_well, run);
 }
 
 static void unwatch(struct run *run)
 {
     if (run->signal_event != NULL) event_free(run->signal_event);
     if (run->timer_event != NULL) event_free(run->timer_event);
+    notify_close();
     if (run->signals.fd >= 0) close(run->signals.fd);
     if (run->timer_fd >= 0) close(run->timer_fd);
     if (run->terminal >= 0) close(run->terminal);

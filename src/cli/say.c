@@ -5,7 +5,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -15,6 +20,18 @@ static int patience_ms = 1000;
 void say_patience(int ms)
 {
     patience_ms = ms;
+}
+
+/* is_journal - "DEVICE:INODE" of a stream to the journal, which may be that of another process of the service. */
+static bool is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat found;
+    char own[64];
+
+    if (stream == NULL || fstat(STDERR_FILENO, &found) != 0) return false;
+    snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)found.st_dev, (uintmax_t)found.st_ino);
+    return strcmp(stream, own) == 0;
 }
 
 /* write_line - lines are shorter than PIPE_BUF, for only then poll promises that a write will not block. */
@@ -31,12 +48,16 @@ static void write_line(const struct text *line)
     (void)written;
 }
 
-void say_text(struct text *text)
+void say_text(int priority, struct text *text)
 {
     static const size_t length_max = PIPE_BUF - 8;
     struct text line = {0};
 
-    text_format(&line, "quorlock: ");
+    if (is_journal()) {
+        text_format(&line, "<%d>", priority);
+    } else {
+        text_format(&line, "quorlock: ");
+    }
     text_add_safe(&line, text->bytes, text->length);
     if (line.length > length_max) {
         line.length = length_max;
@@ -57,7 +78,18 @@ void say(const char *format, ...)
     va_start(list, format);
     text_format_list(&text, format, list);
     va_end(list);
-    say_text(&text);
+    say_text(LOG_ERR, &text);
+}
+
+void say_at(int priority, const char *format, ...)
+{
+    struct text text = {0};
+    va_list list;
+
+    va_start(list, format);
+    text_format_list(&text, format, list);
+    va_end(list);
+    say_text(priority, &text);
 }
 
 int put(struct text *text)

@@ -4,10 +4,16 @@
 
 #include "text.h"
 
-/* say - one line on stderr, "quorlock: " before it, made safe for a terminal, in one write. */
+/*
+ * say - one line on stderr, "quorlock: " before it, made safe for a terminal, in one write
+ *
+ * Where stderr is the journal, by JOURNAL_STREAM, the line begins with its priority by syslog(3) instead, as <3>, and
+ * the journal adds our name. That of say is LOG_ERR.
+ */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void say_at(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* say_text - the same for a text, which it clears. */
-void say_text(struct text *text);
+void say_text(int priority, struct text *text);
 
 /*
  * say_patience - how long say() may wait for a stderr that takes nothing (a terminal under Ctrl-S, a full pipe)

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "credentials.h"
+#include "notify.h"
 #include "report.h"
 #include "say.h"
 
@@ -33,16 +35,19 @@ static void die(int status)
 }
 
 /* say_line - a node that is down, and why; or any other line. */
-static void say_line(const char *text)
+static void say_line(int level, const char *text)
 {
+    static const int priorities[] = {LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR};
     static const char down[] = ": down: ";
     const char *reason = strstr(text, down);
     int front = reason != NULL ? (int)(reason - text) + (int)strlen(down) : 0;
 
-    if (reason != NULL && memchr(text, '"', (size_t)front) == NULL) {
-        say("%.*s%s", front, text, report_reason(text + front));
+    bool is_down = reason != NULL && memchr(text, '"', (size_t)front) == NULL;
+
+    if (is_down) {
+        say_at(priorities[level], "%.*s%s", front, text, report_reason(text + front));
     } else {
-        say("%s", text);
+        say_at(priorities[level], "%s", text);
     }
 }
 
@@ -50,12 +55,14 @@ static void log_line(void *arg, int level, const char *text)
 {
     const struct session *session = arg;
     int verbose = session->settings->verbose;
+    bool waits = strncmp(text, "waiting for", strlen("waiting for")) == 0;
     int least = verbose > 1   ? QUORLOCK_LOG_DEBUG
                 : verbose > 0 ? QUORLOCK_LOG_INFO
                 : verbose < 0 ? QUORLOCK_LOG_ERROR + 1
                               : QUORLOCK_LOG_WARN;
 
-    if (level >= least || strncmp(text, "waiting for", strlen("waiting for")) == 0) say_line(text);
+    if (waits) notify_status(NULL, "%s", text);
+    if (level >= least || waits) say_line(level, text);
 }
 
 int session_exit(int status)

@@ -41,7 +41,8 @@ install_it() {
     }
     libdir=$(dirname "$(find "$prefix" -name libquorlock.so | head -n 1)")
     [ -e "$libdir/libquorlock.so" ] || fail "no shared library"
-    for file in include/quorlock/quorlock.h bin/quorlock share/man/man1/quorlock.1; do
+    for file in include/quorlock/quorlock.h bin/quorlock share/man/man1/quorlock.1 \
+        lib/systemd/system/quorlock@.service lib/systemd/user/quorlock@.service; do
         [ -s "$prefix/$file" ] || fail "$file is not installed"
     done
     for file in libquorlock.a pkgconfig/quorlock.pc cmake/quorlock/quorlock-config.cmake \
@@ -49,8 +50,12 @@ install_it() {
         [ -s "$libdir/$file" ] || fail "$file is not installed"
     done
     compgen -G "$libdir/libquorlock.so.*.*.*" >/dev/null || fail "no versioned shared library"
+    for manager in system user; do
+        grep -qF "ExecStart=$prefix/bin/quorlock run " "$prefix/lib/systemd/$manager/quorlock@.service" || fail "the unit has another command"
+        grep -q '^WantedBy=.*\.target$' "$prefix/lib/systemd/$manager/quorlock@.service" || fail "the unit is wanted by nothing"
+    done
     # Nobody may need the folders it was made in.
-    if grep -rlF -e "$build_dir" -e "$source_dir/" "$libdir/pkgconfig" "$libdir/cmake" "$prefix/include"; then
+    if grep -rlF -e "$build_dir" -e "$source_dir/" "$libdir/pkgconfig" "$libdir/cmake" "$prefix/include" "$prefix/lib/systemd"; then
         fail "an installed file names the build or source folder"
     fi
     version=$("$prefix/bin/quorlock" --version) || fail "the installed command does not run"
