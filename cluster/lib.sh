@@ -101,14 +101,14 @@ cluster_load() {
 # without that down would leave it running, and remove its folder.
 cluster_find_lost() {
     local i whole=1 entry node state start argv=()
-    for ((i = 1; i <= nodes; i++)); do [ -s "$(node_dir "$i")/pid" ] || whole=0; done
+    for ((i = 1; i <= nodes; i++)); do node_is_recorded "$i" || whole=0; done
     if [ "$whole" = 1 ]; then return 0; fi
     for entry in /proc/[1-9]*; do
         [ -O "$entry" ] || continue
         { mapfile -d '' -t argv <"$entry/cmdline"; } 2>/dev/null || continue
         node=${argv[1]:-}
         case $node in "$dir"/node-*/redis.conf) node=${node#"$dir/node-"} node=${node%/redis.conf} ;; *) continue ;; esac
-        [[ $node =~ ^[1-9][0-9]?$ ]] && [ ! -s "$(node_dir "$node")/pid" ] || continue
+        [[ $node =~ ^[1-9][0-9]?$ ]] && ! node_is_recorded "$node" || continue
         read -r state start <<<"$(proc_stat "${entry#/proc/}")" || continue
         case $state in '' | Z | X) continue ;; esac
         mkdir -p -- "$(node_dir "$node")"
@@ -144,6 +144,9 @@ proc_stat() {
     set -- ${line##*) }
     printf '%s %s\n' "$1" "${20}"
 }
+
+# node_is_recorded NODE: both of its files have something in them.
+node_is_recorded() { [ -s "$(node_dir "$1")/pid" ] && [ -s "$(node_dir "$1")/started" ]; }
 
 # node_recorded NODE: sets pid and start as its files have them.
 node_recorded() {

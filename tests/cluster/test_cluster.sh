@@ -219,6 +219,9 @@ pids=("$(pid_of 1)" "$(pid_of 2)" "$(pid_of 3)")
 rm "$dir/node-2/pid" && : >"$dir/node-3/pid"
 expect 'a server without its pid file is found' 0 '3 of 3 up' "$status" --dir "$dir"
 check 'and its pid is written down again' test "$(pid_of 2) $(pid_of 3)" = "${pids[1]} ${pids[2]}"
+# As earlier versions wrote it: both numbers in one file.
+echo "$(pid_of 1) $(cat "$dir/node-1/started")" >"$dir/node-1/pid" && rm "$dir/node-1/started"
+expect 'one whose start was written elsewhere is found' 0 '3 of 3 up' "$status" --dir "$dir"
 rm "$dir/node-2/pid"
 expect 'up finds it too' 0 'already up: 3 nodes' "$up" --dir "$dir" --port-base "$base"
 rm -r "$dir/node-1" "$dir/node-3/pid" "$dir/cluster.conf"
