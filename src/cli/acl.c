@@ -20,10 +20,11 @@ struct rules {
 
 static const struct rules commands[] = {
     {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +script|load +client|setname"},
-    {PLAIN, "+del"},
+    {PLAIN, "+del +mget"}, /* MGET saves work where locks are released together, and so does PUBSUB NUMPAT */
     {REDISSON, "+hexists +hscan +hget +hset +hdel"},
     {PLAIN | REDISSON | DATABASE, "+select"},
     {PLAIN | REDISSON | NOTICES, "+publish +pubsub|numsub +subscribe +unsubscribe +ping"},
+    {PLAIN | NOTICES, "+pubsub|numpat"},
     {REDISSON | NOTICES, "+lrange"},
 };
 /* The first * is the place of the pattern. */
