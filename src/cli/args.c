@@ -537,8 +537,12 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
     *ret_next = optind;
     if (place == ARGS_RUN && end < count) settings->command = words + end + 1;
     /* Behind "--" the other verbs have more keys. */
-    if (place != ARGS_RUN && place != ARGS_GLOBAL)
-        while (++end < count) words[++settings->n_words] = words[end];
+    while (place != ARGS_RUN && place != ARGS_GLOBAL && ++end < count) {
+        char *other = words[++settings->n_words];
+
+        words[settings->n_words] = words[end];
+        words[end] = other;
+    }
     return check_keys(settings->words, settings->n_words);
 }
 

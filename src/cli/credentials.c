@@ -26,10 +26,11 @@ static ssize_t read_whole(const char *path, char *ret, size_t size)
 /* read_file - the first line of the file; NULL, or what is wrong with it. */
 static const char *read_file(const char *path, char *ret, size_t size)
 {
-    ssize_t n = read_whole(path, ret, size);
+    ssize_t n = read_whole(path, ret, size - 1);
     size_t length;
 
     if (n < 0) return strerror(errno);
+    ret[n] = '\0';
     length = strcspn(ret, "\r\n");
     if (length + 1 >= size) return "its first line is longer than a password may be";
     if (length == 0) return "its first line is empty";

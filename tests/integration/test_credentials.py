@@ -131,6 +131,8 @@ class Credentials(Bootstrapped):
 
     def test_what_was_read_is_wiped(self):
         """Only what the library needs to connect again is left: a copy for each node."""
+        if b"__asan_init" in pathlib.Path(command_case.QUORLOCK).read_bytes():
+            self.skipTest("a sanitizer's memory is too large to read")
         listed = ",".join(f"redis://app:{SECRET}@{server}" for server in SERVERS)
         for options in [self.ways()[0][0], ("--nodes", listed), ("--nodes=" + listed,)]:
             process = self.start("run", *options, self.key, "--", "sh", "-c",
