@@ -31,9 +31,7 @@ struct entry {
 
 /* ---- passwords out of sight ---- */
 
-/* hide - takes user and password out of every URI in `text`, in place; the text only gets shorter, what is left
- * over behind it is wiped. */
-static void hide(char *text)
+void args_hide(char *text)
 {
     for (char *at = strchr(text, '@'); at != NULL; at = strchr(at, '@')) {
         /* Back to the scheme, across commas: a password that holds one must not show its front. */
@@ -57,7 +55,7 @@ void args_hide_all(char **words, int count)
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         if (strstr(words[i], "://") != NULL || (words[i][0] == '-' && strchr(words[i], '@') != NULL) ||
             (i > 0 && strcmp(words[i - 1], "--nodes") == 0))
-            hide(words[i]);
+            args_hide(words[i]);
 }
 
 /* scheme_length - of "word://" at the beginning of `text`; 0: there is none. */
@@ -68,12 +66,7 @@ static size_t scheme_length(const char *text)
     return n > 0 && strncmp(text + n, "://", 3) == 0 ? n + 3 : 0;
 }
 
-/*
- * shown - the word as an error may show it, in a buffer that lives until the next call
- *
- * A word that may be an address is cut behind its scheme: a wrong one may have a password anywhere.
- */
-static const char *shown(const char *word)
+const char *args_shown(const char *word)
 {
     static char buffer[256];
     bool is_address = strstr(word, "://") != NULL || strchr(word, '@') != NULL;
@@ -128,7 +121,7 @@ static int refuse_range(const struct given *given, uint32_t min_ms, uint32_t max
 {
     struct text text = {0};
 
-    text_format(&text, "%s: \"%s\" is out of range: give ", given->name, shown(given->value));
+    text_format(&text, "%s: \"%s\" is out of range: give ", given->name, args_shown(given->value));
     add_duration(&text, min_ms);
     text_format(&text, " to ");
     add_duration(&text, max_ms);
@@ -143,7 +136,7 @@ static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max
     const char *wrong = args_duration(given->value, &ms);
 
     if (wrong != NULL) {
-        say("%s: \"%s\" %s", given->name, shown(given->value), wrong);
+        say("%s: \"%s\" %s", given->name, args_shown(given->value), wrong);
         return EXIT_USAGE;
     }
     if (ms < min_ms || ms > max_ms) return refuse_range(given, min_ms, max_ms);
@@ -179,7 +172,7 @@ static int set_number(const struct given *given, uint32_t min, uint32_t max, con
     long number = digits ? strtol(given->value, NULL, 10) : -1;
 
     if (number < (long)min || number > (long)max) {
-        say("%s: \"%s\" is no %s: give a number from %u to %u", given->name, shown(given->value), what, min, max);
+        say("%s: \"%s\" is no %s: give a number from %u to %u", given->name, args_shown(given->value), what, min, max);
         return EXIT_USAGE;
     }
     *(uint32_t *)given->setting = (uint32_t)number;
@@ -204,6 +197,19 @@ static int set_seconds(const struct given *given)
 static int set_flag(const struct given *given)
 {
     *(bool *)given->setting = true;
+    return 0;
+}
+
+/* set_switch - what a file may turn on, and the command line off again. */
+static int set_switch(const struct given *given)
+{
+    bool on = given->value == NULL || strcmp(given->value, "yes") == 0;
+
+    if (!on && strcmp(given->value, "no") != 0) {
+        say("%s: \"%s\" is unknown: give yes or no", given->name, args_shown(given->value));
+        return EXIT_USAGE;
+    }
+    *(bool *)given->setting = on;
     return 0;
 }
 
@@ -237,7 +243,7 @@ static int set_choice(const struct given *given)
         text_format(&all, "%s%.*s", place == 0 ? "" : word[length] == '|' ? ", " : " or ", (int)length, word);
         word = word[length] == '|' ? word + length + 1 : NULL;
     }
-    say("%s: \"%s\" is unknown: give %.*s", given->name, shown(given->value), (int)all.length, all.bytes);
+    say("%s: \"%s\" is unknown: give %.*s", given->name, args_shown(given->value), (int)all.length, all.bytes);
     text_clear(&all);
     return EXIT_USAGE;
 }
@@ -301,6 +307,13 @@ static int set_nodes(const struct given *given)
     return 0;
 }
 
+/* set_secret - of the environment or a file. As an option it could be seen by others. */
+static int set_secret(const struct given *given)
+{
+    *(char **)given->setting = given->value;
+    return 0;
+}
+
 /* set_key - args_parse puts it among the keys. */
 static int set_key(const struct given *given)
 {
@@ -312,16 +325,22 @@ static int set_key(const struct given *given)
 
 enum {
     REPORTS = ARGS_INSPECT | ARGS_BREAK,
-    LOCKS = ARGS_RUN | ARGS_BENCH,
+    LOCKS = ARGS_RUN | ARGS_BENCH | ARGS_CONFIG,
     KEYED = ARGS_RUN | REPORTS,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
-    VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
+    VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_CONFIG,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
 };
 
 /* Help and parser read this one table; a test compares the manual with it. */
 #define SETTING(name) offsetof(struct settings, name)
 static const struct entry entries[] = {
+    {EVERYWHERE, 0, "config", "FILE", set_string, SETTING(config),
+     "read this configuration file only; else QUORLOCK_CONFIG; else\n"
+     "~/.config/quorlock/config and /etc/quorlock.conf"},
+    {EVERYWHERE, 0, "set", "NAME", set_string, SETTING(set),
+     "what stands below [set NAME] in these files goes before the rest\n"
+     "of them; else QUORLOCK_SET"},
     {EVERYWHERE, 0, "nodes", "URI,URI,...", set_nodes, SETTING(nodes),
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
      "unix:///path or host:port; else QUORLOCK_NODES; else\n"
@@ -332,6 +351,7 @@ static const struct entry entries[] = {
     {EVERYWHERE, 0, "password-file", "FILE", set_string, SETTING(password_file),
      "the password for them is its first line; else QUORLOCK_PASSWORD;\n"
      "else the file that QUORLOCK_PASSWORD_FILE names"},
+    {0, 0, "password", "PASSWORD", set_secret, SETTING(password), ""},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
     {KEYED, 0, "key", "KEY", set_key, 0, "a key, also one that begins with -"},
@@ -341,16 +361,16 @@ static const struct entry entries[] = {
      "longest lease that any client of these nodes uses, the same for\n"
      "all of them; else QUORLOCK_MAX_LEASE; else 30s, or with\n"
      "--reconfigure the present one"},
-    {ARGS_RUN, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
+    {ARGS_RUN | ARGS_CONFIG, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
      "how long to wait for the lock; 0: try once (default forever)"},
-    {ARGS_RUN, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},
+    {ARGS_RUN | ARGS_CONFIG, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},
     {ARGS_RUN, 'E', NULL, "STATUS", set_status, SETTING(held_status),
      "exit status when somebody else holds the lock, 0 to 255\n"
      "(default 1)"},
     {VERBS, 0, "node-timeout", "DURATION", set_node_timeout, SETTING(node_timeout_ms),
      "a node that has not answered by then has no vote (default a\n"
      "tenth of the lease, at least 50ms, at most 1s)"},
-    {ARGS_RUN, 0, "label", "TEXT", set_string, SETTING(label),
+    {ARGS_RUN | ARGS_CONFIG, 0, "label", "TEXT", set_string, SETTING(label),
      "readable front of our owner token, at most 64 printable\n"
      "characters without space; a colon follows it (default\n"
      "HOST:PID:)"},
@@ -362,13 +382,14 @@ static const struct entry entries[] = {
     {GUARDED, 0, "set-name", "NAME", set_string, SETTING(set_name),
      "name of this set of nodes in their guards, where clients\n"
      "address the nodes differently (default: from the addresses)"},
-    {LOCKS | ARGS_DOCTOR, 0, "allow-eviction", NULL, set_flag, SETTING(allow_eviction),
+    {LOCKS | ARGS_DOCTOR, 0, "allow-eviction", "yes|no", set_switch, SETTING(allow_eviction),
      "only warn of nodes that may evict keys"},
     {ARGS_BOOTSTRAP, 0, "reconfigure", NULL, set_flag, SETTING(reconfigure),
      "the nodes have a guard, and their number, names or max lease\n"
      "changes; no node votes for the longer of both leases. Given\n"
      "again it finishes what was half done"},
-    {LOCKS, 0, "fence", NULL, set_flag, SETTING(fence), "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
+    {LOCKS, 0, "fence", "yes|no", set_switch, SETTING(fence),
+     "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
     {ARGS_DOCTOR, 0, "acl", "USER", set_string, SETTING(acl),
      "ask no node: print the least rights that USER needs to lock keys\n"
      "that match the patterns KEY... (default: all), as a line for\n"
@@ -376,17 +397,33 @@ static const struct entry entries[] = {
     {ARGS_DOCTOR, 0, "no-notices", NULL, set_flag, SETTING(no_notices),
      "with --acl: without the rights to notices of a release, for\n"
      "clients that do not wait, or only ask again now and then"},
-    {ARGS_BENCH, 0, "in-flight", "N", set_in_flight, SETTING(in_flight),
+    {ARGS_BENCH | ARGS_CONFIG, 0, "in-flight", "N", set_in_flight, SETTING(in_flight),
      "how many locks are under way at a time, each with a key of its\n"
      "own, 1 to 100000 (default 16)"},
-    {ARGS_BENCH, 0, "seconds", "N", set_seconds, SETTING(seconds), "how long to measure, 1 to 3600 (default 5)"},
-    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH, 0, "json", NULL, set_flag, SETTING(json),
+    {ARGS_BENCH | ARGS_CONFIG, 0, "seconds", "N", set_seconds, SETTING(seconds),
+     "how long to measure, 1 to 3600 (default 5)"},
+    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH | ARGS_CONFIG, 0, "json", NULL, set_flag, SETTING(json),
      "print the report as JSON"},
     {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; twice: everything"},
     {EVERYWHERE, 'h', "help", NULL, set_flag, SETTING(help), "print this help"},
     {ARGS_GLOBAL, 'V', "version", NULL, set_flag, SETTING(version), "print the version"},
 };
 enum { N_ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+_Static_assert(N_ENTRIES <= ARGS_OPTIONS_MAX, "settings have no room for so many options");
+
+/* find_name - NULL: there is none. */
+static const struct entry *find_name(const char *name)
+{
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (entries[i].name != NULL && strcmp(entries[i].name, name) == 0) return &entries[i];
+    return NULL;
+}
+
+/* takes_argument - as getopt_long counts it. */
+static int takes_argument(const struct entry *entry)
+{
+    return entry->set == set_switch ? optional_argument : entry->value != NULL ? required_argument : no_argument;
+}
 
 /* getopt_long returns LONG and the index of the entry for a long option, else the letter. */
 enum { LONG = 256 };
@@ -403,7 +440,7 @@ void args_help(struct text *text, enum args_place place)
         text_format(text, "  ");
         if (entry->letter != 0) text_format(text, "-%c%s", entry->letter, entry->name != NULL ? ", " : "");
         if (entry->name != NULL) text_format(text, "--%s", entry->name);
-        if (entry->value != NULL) text_format(text, " %s", entry->value);
+        if (entry->value != NULL) text_format(text, entry->set == set_switch ? "[=%s]" : " %s", entry->value);
         for (const char *line = entry->help; *line != '\0'; line += *line == '\n') {
             size_t length = strcspn(line, "\n");
 
@@ -432,7 +469,7 @@ static void offer(enum args_place place, struct option *names, char *letters)
         if (entry->letter != 0) *letters++ = entry->letter;
         if (entry->letter != 0 && entry->value != NULL) *letters++ = ':';
         if (entry->name == NULL) continue;
-        *names++ = (struct option){entry->name, entry->value != NULL, NULL, LONG + (int)i};
+        *names++ = (struct option){entry->name, takes_argument(entry), NULL, LONG + (int)i};
     }
     *letters = '\0';
     *names = (struct option){0};
@@ -468,7 +505,7 @@ static int refuse_long(enum args_place place, const char *word)
     if (candidates.length > 0) {
         say("%.*s is ambiguous: write %.*s", (int)length, word, (int)candidates.length, candidates.bytes);
     } else {
-        refuse_unknown(place, shown(word));
+        refuse_unknown(place, args_shown(word));
     }
     text_clear(&candidates);
     return EXIT_USAGE;
@@ -485,6 +522,8 @@ static int take(struct settings *settings, enum args_place place, const char *wo
     if (id >= LONG) snprintf(name, sizeof(name), "--%s", entry->name);
     if (entry == NULL) {
         refuse_unknown(place, name);
+    } else if (entry->set == set_secret) {
+        say("%s: no option takes a password, for others see options: give --password-file FILE", name);
     } else if ((entry->places & place) == 0) {
         say("%s does not belong %s; --help lists what does", name,
             place == ARGS_GLOBAL ? "before the verb" : "to this verb");
@@ -495,6 +534,7 @@ static int take(struct settings *settings, enum args_place place, const char *wo
     } else {
         struct given given = {name, optarg, entry->value, (char *)settings + entry->setting};
 
+        settings->asked[entry - entries] = optarg != NULL ? optarg : entry->set == set_wait ? "0" : "yes";
         return entry->set(&given);
     }
     return EXIT_USAGE;
@@ -546,46 +586,32 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
     return check_keys(settings->words, settings->n_words);
 }
 
-/* text_of - NULL where it is not set, or empty. */
-static const char *text_of(const char *name)
+const char *args_asked(const struct settings *settings, const char *name)
 {
-    const char *value = getenv(name);
+    const struct entry *entry = find_name(name);
 
-    return value != NULL && *value != '\0' ? value : NULL;
+    /* Also by a letter that stands for it. */
+    for (size_t i = 0; i < N_ENTRIES; i++)
+        if (entries[i].setting == entry->setting && settings->asked[i] != NULL) return settings->asked[i];
+    return NULL;
 }
 
-/* find_credentials - what no option gives. A password in the environment goes before a file that is named there. */
-static void find_credentials(struct settings *settings)
+bool args_knows(const char *name)
 {
-    if (settings->user == NULL) settings->user = text_of("QUORLOCK_USER");
-    if (settings->password_file != NULL) return;
-    settings->password = text_of("QUORLOCK_PASSWORD");
-    if (settings->password == NULL) settings->password_file = text_of("QUORLOCK_PASSWORD_FILE");
+    return find_name(name) != NULL;
 }
 
-void args_forget(const struct settings *settings)
+bool args_takes(enum args_place place, const char *name)
 {
-    hide(settings->nodes);
+    const struct entry *entry = find_name(name);
+
+    return (entry->places & place) != 0 || entry->set == set_secret;
 }
 
-int args_environment(struct settings *settings)
+int args_set(struct settings *settings, const char *name, const char *origin, char *value)
 {
-    static char usual[] = "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381";
-    static char *known; /* a copy, for set_nodes changes it */
-    const char *found = getenv("QUORLOCK_NODES");
-    struct given nodes = {"QUORLOCK_NODES", NULL, NULL, &settings->nodes};
-    struct given max_lease = {"QUORLOCK_MAX_LEASE", getenv("QUORLOCK_MAX_LEASE"), NULL, &settings->max_lease_ms};
-    int status = 0;
+    const struct entry *entry = find_name(name);
+    struct given given = {origin, value, entry->value, (char *)settings + entry->setting};
 
-    find_credentials(settings);
-    settings->nodes_asked = settings->nodes != NULL;
-    if (settings->nodes == NULL) {
-        settings->nodes = usual;
-        free(known);
-        known = nodes.value = found != NULL && *found != '\0' ? strdup(found) : NULL;
-        if (nodes.value != NULL) status = set_nodes(&nodes);
-    }
-    if (status == 0 && settings->max_lease_ms == 0 && max_lease.value != NULL && *max_lease.value != '\0')
-        status = set_lease(&max_lease);
-    return status;
+    return entry->set(&given);
 }

@@ -14,6 +14,7 @@ enum args_place {
     ARGS_BOOTSTRAP = 16,
     ARGS_DOCTOR = 32,
     ARGS_BENCH = 64,
+    ARGS_CONFIG = 128,
 };
 
 /*
@@ -26,12 +27,14 @@ enum args_place {
  */
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next);
 
-/* args_environment - defaults from QUORLOCK_NODES, QUORLOCK_MAX_LEASE and so on; 0 or EXIT_USAGE. Call it after the
- * options are read: what was given there wins, and a bad value that is not used is no error. */
-int args_environment(struct settings *settings);
-
-/* args_forget - takes users and passwords out of settings->nodes, once the library has its own copies. */
-void args_forget(const struct settings *settings);
+/* Of one option by its long name: whether there is one, and a verb takes it; what the command line gave, or NULL. A
+ * name that has no option is that of a password. */
+bool args_knows(const char *name);
+bool args_takes(enum args_place place, const char *name);
+const char *args_asked(const struct settings *settings, const char *name);
+/* args_set - the same as if the option was given; `origin` begins the message about a wrong value. The value must
+ * outlive the settings, and may be changed. */
+int args_set(struct settings *settings, const char *name, const char *origin, char *value);
 
 /* args_help - the lines of all options of that place. */
 void args_help(struct text *text, enum args_place place);
@@ -43,6 +46,16 @@ void args_help(struct text *text, enum args_place place);
  */
 const char *args_duration(const char *text, uint32_t *ret_ms);
 
+/*
+ * args_shown - the word as an error may show it, in a buffer that lives until the next call
+ *
+ * A word that may be an address is cut behind its scheme: a wrong one may have a password anywhere.
+ */
+const char *args_shown(const char *word);
+
+/* args_hide - takes user and password out of every URI in `text`, in place; the text only gets shorter, what is left
+ * over behind it is wiped. */
+void args_hide(char *text);
 /* args_hide_all - takes users and passwords out of the URIs before "--", in place: other users see them in ps.
  */
 void args_hide_all(char **words, int count);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "cli.h"
 #include "report.h"
 #include "say.h"
@@ -42,7 +43,8 @@ static void add_command(struct text *text, const struct settings *settings, unsi
 
     text_format(text, "'quorlock bootstrap --reconfigure --max-lease %lums", max_lease_ms);
     if (settings->set_name != NULL) text_format(text, " --set-name %s", settings->set_name);
-    if (settings->nodes_asked && (known == NULL || strcmp(known, settings->nodes) != 0))
+    if (args_asked(settings, "set") != NULL) text_format(text, " --set %s", settings->set);
+    if (args_asked(settings, "nodes") != NULL && (known == NULL || strcmp(known, settings->nodes) != 0))
         text_format(text, " --nodes %s", strchr(settings->nodes, '@') != NULL ? "URI,URI,..." : settings->nodes);
     text_format(text, "'");
 }

@@ -26,12 +26,15 @@ enum exit_status {
 #define BENCH_IN_FLIGHT_MAX 100000
 #define BENCH_SECONDS_MAX   3600
 
-/* What the command line and the environment ask for. Strings belong to main's copy of the arguments. */
+#define ARGS_OPTIONS_MAX 64
+
+/* What the command line, the environment and files ask for. Strings belong to main's copy of the arguments, to the
+ * environment and to sources.c. */
 struct settings {
     bool help, version, json, fence, reconfigure, allow_eviction;
     int verbose;
+    const char *config, *set;                    /* NULL: see sources.h */
     char *nodes;                                 /* URI,URI,... */
-    bool nodes_asked;                            /* by --nodes */
     const char *user, *password, *password_file; /* for addresses without any; NULL: none. See credentials.h */
     const char *label;                           /* NULL: host and process id */
     const char *set_name;                        /* NULL: from the addresses */
@@ -41,7 +44,8 @@ struct settings {
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
     uint32_t in_flight, seconds;                               /* of bench */
     uint32_t held_status;
-    const char *const *words; /* what is no option: keys */
+    const char *asked[ARGS_OPTIONS_MAX]; /* what the command line gave to each option; see args_asked */
+    const char *const *words;            /* what is no option: keys */
     size_t n_words;
     char *const *command; /* of run, behind "--", ends with NULL; NULL where there was no "--" */
 };
@@ -86,6 +90,7 @@ int verb_break(const struct settings *settings);
 int verb_bootstrap(const struct settings *settings);
 int verb_doctor(const struct settings *settings);
 int verb_bench(const struct settings *settings);
+int verb_config(const struct settings *settings);
 
 /* acl_print - the rights for settings->acl on the keys of settings->words. */
 int acl_print(const struct settings *settings);

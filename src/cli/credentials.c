@@ -49,7 +49,7 @@ int credentials_read(struct credentials *credentials, const struct settings *set
         if (wrong != NULL) snprintf(error, error_size, "password file \"%s\": %s", settings->password_file, wrong);
     } else if (settings->password != NULL) {
         if (strlen(settings->password) >= sizeof(credentials->password)) {
-            wrong = "QUORLOCK_PASSWORD is longer than a password may be";
+            wrong = "the password is longer than one may be";
             snprintf(error, error_size, "%s", wrong);
         } else {
             memcpy(credentials->password, settings->password, strlen(settings->password) + 1);

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "say.h"
+#include "sources.h"
 
 enum { NAME_SIZE = 300 };
 
@@ -297,6 +298,7 @@ static int open_session(struct doctor *doctor, const char *nodes)
         status = session_try(&doctor->session, &doctor->settings);
     } while (status == QUORLOCK_INVAL && take_twin(doctor, list));
     if (status != 0) say("%s", doctor->session.error);
+    if (status == QUORLOCK_INVAL) sources_blame();
     explicit_bzero(list, strlen(nodes)); /* may hold passwords */
     free(list);
     return session_exit(status);
@@ -309,11 +311,12 @@ int verb_doctor(const struct settings *settings)
     int status;
 
     if (settings->acl != NULL) return acl_print(settings);
-    if (settings->dialect != 0 || settings->no_notices) {
+    if (args_asked(settings, "dialect") != NULL || settings->no_notices) {
         say("doctor takes --dialect and --no-notices with --acl USER only");
         return EXIT_USAGE;
     }
     doctor = (struct doctor){.settings = *settings};
+    doctor.settings.dialect = QUORLOCK_DIALECT_PLAIN;
     /* The report says more about nodes that are down. */
     if (settings->verbose == 0) doctor.settings.verbose = -1;
     status = open_session(&doctor, settings->nodes);

@@ -11,6 +11,7 @@
 #include "cli.h"
 #include "say.h"
 #include "signals.h"
+#include "sources.h"
 
 struct verb {
     const char *name;
@@ -77,6 +78,11 @@ static const struct verb verbs[] = {
      "\n"
      "Exit status: 0 measured; 64 usage; 69 too few nodes can vote; 71 no memory; 74 the report could not be\n"
      "written; 128+N ended by signal N.\n"},
+    {"config", ARGS_CONFIG, verb_config, "config [OPTIONS]", "show what is in force, and where it comes from",
+     "Prints each value that options, environment, configuration files or defaults give, and which of them did.\n"
+     "Takes the options of all verbs. Asks no node, shows no password, and says what is wrong in the files.\n"
+     "\n"
+     "Exit status: 0 the files are good; 64 they are not, or usage; 74 the report could not be written.\n"},
 };
 enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
@@ -121,7 +127,7 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
         return status;
     }
     if (settings->help) return print_verb_help(verb);
-    status = args_environment(settings);
+    status = sources_settle(settings, verb->place);
     if (status != 0) return status;
     may_take_keys = verb->place == ARGS_RUN || (verb->place == ARGS_DOCTOR && settings->acl != NULL);
     if (!may_take_keys && (settings->n_words > 0) != takes_keys) {
@@ -148,7 +154,7 @@ static int run_words(char **words, int count)
         return put(&version);
     }
     if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, bootstrap, doctor, inspect, break or bench; see quorlock --help");
+        say("no verb: give run, bootstrap, doctor, inspect, break, bench or config; see quorlock --help");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
@@ -156,7 +162,7 @@ static int run_words(char **words, int count)
     if (strpbrk(words[next], ":@") != NULL) {
         say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
     } else {
-        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect, break or bench; see quorlock --help",
+        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect, break, bench or config; see quorlock --help",
             words[next]);
     }
     return EXIT_USAGE;

@@ -25,6 +25,7 @@
 #include "report.h"
 #include "say.h"
 #include "signals.h"
+#include "sources.h"
 #include "terminal.h"
 #include "warden.h"
 
@@ -646,7 +647,7 @@ static int hold_and_run(struct run *run)
     run->grace_ms = choose_grace_ms(run->lease_ms, run->settings->node_timeout_ms);
     status = session_open(&run->session, run->settings);
     if (status != 0) return status;
-    args_forget(run->settings);
+    sources_forget(run->settings);
     if (!watch(run)) {
         say("cannot watch signals and time: %s", strerror(errno));
         status = EXIT_SYSTEM;

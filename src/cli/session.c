@@ -13,6 +13,7 @@
 #include "notify.h"
 #include "report.h"
 #include "say.h"
+#include "sources.h"
 
 static const char no_loop[] = "cannot make an event loop: out of memory or of descriptors";
 
@@ -161,12 +162,14 @@ int session_open(struct session *session, const struct settings *settings)
     int status = session_try(session, settings);
 
     if (status != 0) say("%s", session->error);
+    if (status == QUORLOCK_INVAL) sources_blame();
     return session_exit(status);
 }
 
 int session_check(const struct session *session, int status)
 {
     if (status != 0) say("%s", quorlock_client_error(session->client));
+    if (status == QUORLOCK_INVAL) sources_blame();
     return session_exit(status);
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/args.h"
 #include "cli/say.h"
+#include "cli/sources.h"
 
 #define WORDS_MAX 12
 #define WORD_SIZE 200
@@ -33,6 +34,18 @@ void say(const char *format, ...)
     vsnprintf(fuzz.text, sizeof(fuzz.text), format, list);
     va_end(list);
     fuzz.said++;
+}
+
+void say_at(int priority, const char *format, ...)
+{
+    (void)priority;
+    (void)format;
+}
+
+void say_text(int priority, struct text *text)
+{
+    (void)priority;
+    text_clear(text);
 }
 
 static void make_word(struct feed *feed, char *word)
@@ -84,6 +97,10 @@ static void make_word(struct feed *feed, char *word)
         "--key",
         "--key=-k",
         "--nodes= a:1 , b:2,",
+        "--set",
+        "--config=/dev/null",
+        "--fence=no",
+        "--password",
     };
     uint8_t what = feed_byte(feed);
     uint8_t n = feed_byte(feed) % 24;
@@ -202,7 +219,7 @@ static void check_texts(struct feed *feed)
 static void parse(struct feed *feed)
 {
     static const enum args_place places[] = {ARGS_GLOBAL,    ARGS_RUN,    ARGS_INSPECT, ARGS_BREAK,
-                                             ARGS_BOOTSTRAP, ARGS_DOCTOR, ARGS_BENCH};
+                                             ARGS_BOOTSTRAP, ARGS_DOCTOR, ARGS_BENCH,   ARGS_CONFIG};
     enum args_place place = places[feed_byte(feed) % (sizeof(places) / sizeof(places[0]))];
     struct settings settings = {.wait_ms = 1};
     struct text help = {0};
@@ -216,7 +233,7 @@ static void parse(struct feed *feed)
         CHECK(settings.held_status <= 255);
         fuzz.said = 0;
         fuzz.text[0] = '\0';
-        check_said(args_environment(&settings), secret);
+        check_said(sources_settle(&settings, place), secret);
         if (fuzz.said == 0) CHECK(settings.nodes != NULL && settings.nodes[0] != '\0');
     }
     args_help(&help, place);
@@ -255,6 +272,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz.list[fuzz.n + 1] = fuzz.words[fuzz.n];
         fuzz.n++;
     }
+    setenv("QUORLOCK_CONFIG", "/dev/null", 1);
     unsetenv("QUORLOCK_NODES");
     unsetenv("QUORLOCK_MAX_LEASE");
     if (fuzz.n > 0 && feed_byte(&feed) % 4 == 0) {

@@ -231,7 +231,8 @@ class Case(unittest.TestCase):
 
     def start(self, *args, env=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("QUORLOCK_")}
-        environment.update({"QUORLOCK_NODES": nodes()}, **(env or {}))
+        # What this machine's users have configured is not read.
+        environment.update({"QUORLOCK_NODES": nodes(), "QUORLOCK_CONFIG": "/dev/null"}, **(env or {}))
         process = subprocess.Popen([QUORLOCK, *args], env=environment, stdout=stdout, stderr=stderr,
                                    preexec_fn=more.pop("preexec", die_with_us), **more)
         RUNNING.append(process)

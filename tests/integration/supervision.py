@@ -212,7 +212,8 @@ class World:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("QUORLOCK_") and k != "ENV"}
         # The leak check of a sanitized build runs as a process ends, in a helper that signals to the group would kill;
         # the process would wait for it for ever.
-        return dict(environment, QUORLOCK_NODES=self.nodes(), ASAN_OPTIONS="detect_leaks=0")
+        return dict(environment, QUORLOCK_NODES=self.nodes(), QUORLOCK_CONFIG="/dev/null",
+                    ASAN_OPTIONS="detect_leaks=0")
 
     def nodes(self):
         return ",".join(f"redis://{self.user}:x@{server}" if self.user else str(server) for server in self.servers)

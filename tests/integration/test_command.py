@@ -21,7 +21,7 @@ MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock
 class Usage(Bootstrapped):
     def test_help_and_manual_list_every_option(self):
         manual = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
-        for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("break",), ("doctor",), ("bench",)]:
+        for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("break",), ("doctor",), ("bench",), ("config",)]:
             status, out, err = self.quorlock(*verb, "--help")
             self.assertEqual((status, err), (0, ""), verb)
             self.assertIn("usage: quorlock", out)
@@ -69,7 +69,8 @@ class Usage(Bootstrapped):
                 (("run", "-nq", *run[1:]), "-q: no such option"),
                 (("run", "--node", "x", *run[1:]), "--node is ambiguous: write --nodes or --node-timeout"),
                 (("run", "--leas", "30", *run[1:]), '--lease: "30" has no unit'),
-                (("run", "--fence=yes", *run[1:]), "--fence takes no value"),
+                (("bootstrap", "--reconfigure=yes"), "--reconfigure takes no value"),
+                (("run", "--fence=on", *run[1:]), '"on" is unknown: give yes or no'),
                 (("run", "--policy", "most", *run[1:]), '"most" is unknown: give majority or all'),
                 (("run", "--dialect", "x", *run[1:]), '"x" is unknown: give plain or redisson'),
                 (("run", "--guard", "x", *run[1:]), '"x" is unknown: give connection, strict or off'),

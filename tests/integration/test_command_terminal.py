@@ -52,7 +52,7 @@ class Terminal(Bootstrapped):
     def on_terminal(self, *words):
         """A process that leads the session of a new terminal; in a folder of its own."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("QUORLOCK_") and k != "ENV"}
-        environment.update(QUORLOCK_NODES=nodes(), PS1="> ", HISTFILE="", Q=command_case.QUORLOCK,
+        environment.update(QUORLOCK_NODES=nodes(), QUORLOCK_CONFIG="/dev/null", PS1="> ", HISTFILE="", Q=command_case.QUORLOCK,
                            ACT=f"{sys.executable} act.py")
         pid, self.master = pty.fork()
         self.leader = pid

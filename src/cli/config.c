@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* config.c - quorlock config: what is in force, and where each value comes from */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "say.h"
+#include "sources.h"
+
+enum column { KEY, VALUE, FROM, N_COLUMNS };
+
+/* visible - the value without passwords, for the caller to free; NULL: there is none, or no memory. */
+static char *visible(const struct source *source)
+{
+    char *value = source->value != NULL ? strdup(source->value) : NULL;
+
+    if (value != NULL && strcmp(source->key, "password") == 0) {
+        explicit_bzero(value, strlen(value));
+        free(value);
+        return strdup("***");
+    }
+    if (value != NULL) args_hide(value);
+    return value;
+}
+
+static void add_from(struct text *text, const struct source *source)
+{
+    switch (source->layer) {
+    case SOURCE_OPTION: text_format(text, "--%s", source->key); break;
+    case SOURCE_ENVIRONMENT: text_format(text, "%s", source->variable); break;
+    case SOURCE_SET:
+    case SOURCE_FILE:
+        text_add_known(text, source->path);
+        text_format(text, ":%u", source->line);
+        break;
+    case SOURCE_NONE: text_format(text, "default"); break;
+    }
+}
+
+static void add_cell(struct text *cell, const void *rows, size_t row, size_t column)
+{
+    const struct source *source = (const struct source *)rows + row;
+    char *value;
+
+    switch ((enum column)column) {
+    case KEY: text_format(cell, "%s", source->key); break;
+    case VALUE:
+        value = visible(source);
+        text_add_known(cell, value != NULL ? value : "-");
+        free(value);
+        break;
+    case FROM: add_from(cell, source); break;
+    case N_COLUMNS: break;
+    }
+}
+
+static void add_text(struct text *text)
+{
+    static const char *const heads[N_COLUMNS] = {"KEY", "VALUE", "FROM"};
+    size_t n_sources, n_files;
+    const struct source *all = sources_all(&n_sources);
+    const struct configfile *files = sources_files(&n_files);
+    struct text sets = {0};
+
+    text_add_table(text, heads, N_COLUMNS, add_cell, all, n_sources);
+    for (size_t i = 0; i < n_files; i++) {
+        if (files[i].path == NULL) continue;
+        text_format(text, "file: ");
+        text_add_known(text, files[i].path);
+        text_format(text, "\n");
+    }
+    sources_sets(&sets);
+    if (sets.length > 0) text_format(text, "sets: %.*s\n", (int)sets.length, sets.bytes);
+    text_clear(&sets);
+}
+
+static json_t *source_json(const struct source *source)
+{
+    static const char *const layers[] = {"default", "option", "environment", "set", "file"};
+    bool in_file = source->layer == SOURCE_SET || source->layer == SOURCE_FILE;
+    json_t *object = json_object();
+    char *value = visible(source);
+
+    document_add(&object, "value", document_text(value));
+    document_add(&object, "from", document_text(layers[source->layer]));
+    document_add(&object, "file", document_text(in_file ? source->path : NULL));
+    document_add(&object, "line", document_number(in_file ? source->line : 0, 1));
+    free(value);
+    return object;
+}
+
+static void add_json(struct text *text)
+{
+    json_t *object = json_object(), *files = json_array(), *sets = json_array(), *values = json_object();
+    size_t n_sources, n_files;
+    const struct source *all = sources_all(&n_sources);
+    const struct configfile *read = sources_files(&n_files);
+
+    for (size_t i = 0; i < n_files; i++)
+        if (read[i].path != NULL) document_append(&files, document_text(read[i].path));
+    for (size_t i = 0; i < n_sources; i++) document_add(&values, all[i].key, source_json(&all[i]));
+    for (size_t i = 0; sources_set(i) != NULL; i++) document_append(&sets, document_text(sources_set(i)));
+    document_add(&object, "files", files);
+    document_add(&object, "sets", sets);
+    document_add(&object, "values", values);
+    document_write(text, object);
+}
+
+int verb_config(const struct settings *settings)
+{
+    struct text text = {0};
+    int status = sources_check();
+
+    if (status != 0) return status;
+    if (settings->json) {
+        add_json(&text);
+    } else {
+        add_text(&text);
+    }
+    return put(&text);
+}
