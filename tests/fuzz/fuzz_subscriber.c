@@ -51,13 +51,15 @@ void conn_clear(struct conn *conn)
     bytes_clear(&conn->out);
 }
 
-int conn_open(struct conn *conn, const struct address *address, uint32_t user_timeout_ms)
+int conn_open(struct conn *conn, const struct address *address, uint32_t user_timeout_ms, struct conn_layer *layer)
 {
     (void)address;
     (void)user_timeout_ms;
+    (void)layer;
     CHECK(conn->fd == -1 && world.conn == NULL);
     if (feed_byte(&world.feed) % 16 == 15) return ECONNREFUSED;
     conn->fd = 1;
+    conn->fault = FAULT_UNREACHABLE;
     conn->connecting = true;
     world.conn = conn;
     return 0;
@@ -72,10 +74,21 @@ void conn_close(struct conn *conn)
     world.n_coming = 0;
 }
 
-int conn_finish(struct conn *conn)
+enum conn_progress conn_finish(struct conn *conn)
 {
     conn->connecting = false;
-    return feed_byte(&world.feed) % 16 == 15 ? ECONNRESET : 0;
+    conn->error = ECONNRESET;
+    return feed_byte(&world.feed) % 16 == 15 ? CONN_FAILED : CONN_DONE;
+}
+
+void conn_allow_reads(struct conn *conn)
+{
+    (void)conn;
+}
+
+const char *conn_why(const struct conn *conn)
+{
+    return conn->error != 0 ? strerror(conn->error) : NULL;
 }
 
 ssize_t conn_read(struct conn *conn, void *buffer, size_t size)

@@ -3,55 +3,99 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/system.h"
 
-static int watch(struct conn *conn, unsigned events)
+#define CONN_READS_MAX 64
+
+/* ---- the socket ---- */
+
+ssize_t conn_send(struct conn *conn, const void *bytes, size_t size)
 {
-    return conn->system->loop->watch_set(conn->watch, events);
+    for (;;) {
+        ssize_t n = conn->system->ops->send(conn->system, conn->fd, bytes, size);
+
+        if (n >= 0) return n;
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+        if (errno == EINTR) continue;
+        conn->error = errno;
+        return -1;
+    }
 }
 
-/* False: broken. A short write waits until the socket is writable, which is watched for only then. */
+/* A short read emptied the socket: the next would only say EAGAIN. */
+ssize_t conn_receive(struct conn *conn, void *ret, size_t size)
+{
+    if (conn->reads_left == 0) return 0;
+    conn->reads_left--;
+    for (;;) {
+        ssize_t n = conn->system->ops->recv(conn->system, conn->fd, ret, size);
+
+        if (n > 0) {
+            if ((size_t)n < size) conn->reads_left = 0;
+            return n;
+        }
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
+        conn->error = n < 0 ? errno : 0;
+        return -1;
+    }
+}
+
+static bool watch(struct conn *conn, unsigned events)
+{
+    if (events == conn->watched) return true;
+    conn->watched = events;
+    if (conn->system->loop->watch_set(conn->watch, events) == 0) return true;
+    conn->error = ENOMEM;
+    return false;
+}
+
+static bool watch_open(struct conn *conn)
+{
+    return watch(conn, WATCH_READ | conn->writer_waits | conn->reader_waits);
+}
+
+/* ---- events ---- */
+
+static ssize_t write_some(struct conn *conn, const void *bytes, size_t size, unsigned *waits)
+{
+    *waits = WATCH_WRITE;
+    return conn->layer != NULL ? conn->layer->write(conn->layer, bytes, size, waits) : conn_send(conn, bytes, size);
+}
+
+/* False: broken. What does not leave now waits until the socket is ready for it. */
 static bool flush(struct conn *conn)
 {
-    struct system *system = conn->system;
+    unsigned waits = 0;
     size_t sent = 0;
-    bool stuck;
+    ssize_t n = 1;
 
-    while (sent < conn->out.used) {
-        ssize_t n = system->ops->send(system, conn->fd, conn->out.data + sent, conn->out.used - sent);
-
-        if (n >= 0) {
-            sent += (size_t)n;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            break;
-        } else if (errno != EINTR) {
-            conn->error = errno;
-            return false;
-        }
+    while (sent < conn->out.used && n > 0) {
+        n = write_some(conn, conn->out.data + sent, conn->out.used - sent, &waits);
+        if (n < 0) return false;
+        sent += (size_t)n;
     }
     bytes_shift(&conn->out, sent);
-    stuck = conn->out.used > 0;
-    if (conn->secret && !stuck) {
+    if (conn->secret && conn->out.used == 0) {
         bytes_wipe(&conn->out);
         conn->secret = false;
     }
-    if (stuck == conn->stuck) return true;
-    conn->stuck = stuck;
-    if (watch(conn, stuck ? WATCH_READ | WATCH_WRITE : WATCH_READ) == 0) return true;
-    conn->error = ENOMEM;
-    return false;
+    conn->writer_waits = conn->out.used > 0 ? waits : 0;
+    return watch_open(conn);
 }
 
 static void on_ready(void *arg, unsigned events)
 {
     struct conn *conn = arg;
 
+    conn_allow_reads(conn);
     if (conn->connecting)
         conn->ready(conn->arg, CONN_CONNECTED);
-    else if ((events & WATCH_WRITE) != 0 && !flush(conn))
+    else if ((events & conn->writer_waits) != 0 && !flush(conn))
         conn->ready(conn->arg, CONN_BROKEN);
-    else if ((events & WATCH_READ) != 0)
+    else if ((events & (WATCH_READ | conn->reader_waits)) != 0)
         conn->ready(conn->arg, CONN_READABLE);
 }
 
@@ -63,10 +107,12 @@ static void on_flush(void *arg)
     if (conn->fd >= 0 && !conn->connecting) conn->ready(conn->arg, CONN_SENDING);
     conn->woken = false;
     if (conn->fd < 0 || conn->connecting) return;
-    /* While the socket is full, the new bytes leave behind those that wait. */
-    fine = conn->stuck || flush(conn);
+    /* The new bytes leave behind those that wait. */
+    fine = conn->writer_waits != 0 || flush(conn);
     conn->ready(conn->arg, fine ? CONN_SENT : CONN_BROKEN);
 }
+
+/* ---- what the owner calls ---- */
 
 bool conn_init(struct conn *conn, struct system *system, const struct alloc *alloc,
                void (*ready)(void *, enum conn_ready), void *arg)
@@ -92,7 +138,9 @@ void conn_close(struct conn *conn)
     if (conn->watch != NULL) system->loop->watch_free(conn->watch);
     conn->watch = NULL;
     if (conn->woken) system->loop->task_stop(conn->flusher);
-    conn->woken = conn->stuck = false;
+    conn->woken = false;
+    if (conn->layer != NULL) conn->layer->free(conn->layer);
+    conn->layer = NULL;
     if (conn->fd >= 0) system->ops->close(system, conn->fd);
     conn->fd = -1;
     bytes_cut(&conn->out, 0);
@@ -100,49 +148,74 @@ void conn_close(struct conn *conn)
     conn->secret = false;
 }
 
-int conn_open(struct conn *conn, const struct address *address, uint32_t user_timeout_ms)
+int conn_open(struct conn *conn, const struct address *address, uint32_t user_timeout_ms, struct conn_layer *layer)
 {
     struct system *system = conn->system;
 
     assert(conn->fd < 0);
+    conn->layer = layer;
     conn->error = 0;
+    conn->why[0] = '\0';
+    conn->fault = FAULT_UNREACHABLE;
     conn->connecting = true;
+    conn->greeting = false;
+    conn->watched = conn->writer_waits = conn->reader_waits = 0;
     conn->fd = system->ops->connect(system, address, user_timeout_ms);
-    if (conn->fd < 0) return errno;
-    conn->watch = system->loop->watch_new(system, conn->fd, on_ready, conn);
-    if (conn->watch != NULL && watch(conn, WATCH_WRITE) == 0) return 0;
+    conn->error = conn->fd < 0 ? errno : ENOMEM;
+    if (conn->fd >= 0) conn->watch = system->loop->watch_new(system, conn->fd, on_ready, conn);
+    if (conn->watch != NULL && watch(conn, WATCH_WRITE)) return 0;
     conn_close(conn);
-    return ENOMEM;
+    return conn->error;
 }
 
-int conn_finish(struct conn *conn)
+static enum conn_progress greet(struct conn *conn)
 {
-    int error = conn->system->ops->finish(conn->system, conn->fd);
+    unsigned waits = 0;
+    ssize_t n = conn->layer->greet(conn->layer, &waits);
+
+    if (n > 0) return CONN_DONE;
+    return n == 0 && watch(conn, waits) ? CONN_LATER : CONN_FAILED;
+}
+
+enum conn_progress conn_finish(struct conn *conn)
+{
+    enum conn_progress progress = CONN_DONE;
 
     assert(conn->fd >= 0 && conn->connecting);
-    if (error == 0 && watch(conn, WATCH_READ) != 0) error = ENOMEM;
-    if (error != 0) return error;
+    if (!conn->greeting) {
+        conn->error = conn->system->ops->finish(conn->system, conn->fd);
+        if (conn->error != 0) return CONN_FAILED;
+        conn->greeting = conn->layer != NULL;
+    }
+    if (conn->greeting) progress = greet(conn);
+    if (progress != CONN_DONE) return progress;
+    if (!watch_open(conn)) return CONN_FAILED;
     conn->connecting = false;
     if (conn->out.used > 0) conn_wake(conn);
-    return 0;
+    return CONN_DONE;
+}
+
+void conn_allow_reads(struct conn *conn)
+{
+    conn->reads_left = CONN_READS_MAX;
 }
 
 ssize_t conn_read(struct conn *conn, void *buffer, size_t size)
 {
-    assert(conn->fd >= 0);
-    for (;;) {
-        ssize_t n = conn->system->ops->recv(conn->system, conn->fd, buffer, size);
+    unsigned waits = 0;
+    ssize_t n;
 
-        if (n > 0) return n;
-        if (n == 0) {
-            conn->error = 0;
-            return -1;
-        }
-        if (errno == EINTR) continue;
-        if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
-        conn->error = errno;
-        return -1;
-    }
+    assert(conn->fd >= 0);
+    if (conn->layer == NULL) return conn_receive(conn, buffer, size);
+    n = conn->layer->read(conn->layer, buffer, size, &waits);
+    conn->reader_waits = n == 0 ? waits : 0;
+    return n < 0 || watch_open(conn) ? n : -1;
+}
+
+const char *conn_why(const struct conn *conn)
+{
+    if (conn->why[0] != '\0') return conn->why;
+    return conn->error != 0 ? strerror(conn->error) : NULL;
 }
 
 bool conn_has_input(const struct conn *conn)

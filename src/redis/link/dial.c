@@ -22,7 +22,7 @@ const struct sockaddr_storage *dial_address(const struct dial *dial)
     return dial->at > 0 ? &dial->addresses.at[dial->at - 1].storage : NULL;
 }
 
-void dial_blame(struct dial *dial, const char *problem)
+void dial_blame(struct dial *dial, enum fault fault, const char *problem)
 {
     char address[INET6_ADDRSTRLEN] = "";
     const struct sockaddr_storage *storage = dial_address(dial);
@@ -34,6 +34,7 @@ void dial_blame(struct dial *dial, const char *problem)
 
         if (inet_ntop(storage->ss_family, bytes, address, sizeof(address)) == NULL) address[0] = '\0';
     }
+    dial->fault = fault;
     snprintf(dial->why, sizeof(dial->why), "connect%s%s: %s", *address != '\0' ? " to " : "", address, problem);
 }
 
@@ -41,10 +42,10 @@ enum dial_result dial_next(struct dial *dial)
 {
     while (dial->at < dial->addresses.n) {
         const struct address *address = &dial->addresses.at[dial->at++];
-        int error = conn_open(dial->conn, address, dial->user_timeout_ms);
+        int error = conn_open(dial->conn, address, dial->user_timeout_ms, NULL);
 
         if (error == 0) return DIAL_CONNECTING;
-        dial_blame(dial, strerror(error));
+        dial_blame(dial, FAULT_UNREACHABLE, strerror(error));
     }
     return DIAL_FAILED;
 }
@@ -94,7 +95,7 @@ enum dial_result dial_begin(struct dial *dial)
 
     dial->at = 0;
     dial->addresses.n = 0;
-    dial_blame(dial, "no address");
+    dial_blame(dial, FAULT_UNREACHABLE, "no address");
     if (uri->kind == URI_NAME) {
         dial->lookup = system->ops->lookup(system, uri->host, uri->port, on_resolved, dial);
         return dial->lookup != NULL ? DIAL_RESOLVING : DIAL_NOMEM;

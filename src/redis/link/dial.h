@@ -25,6 +25,7 @@ struct dial {
     struct addresses addresses;
     size_t at;
     char why[DIAL_TEXT_SIZE]; /* the latest failure */
+    enum fault fault;
 };
 
 enum dial_result {
@@ -44,7 +45,7 @@ enum dial_result dial_begin(struct dial *);
 enum dial_result dial_next(struct dial *);
 /* dial_blame - why the present address failed; kept in `why`, which names the address where the uri does not.
  */
-void dial_blame(struct dial *, const char *problem);
+void dial_blame(struct dial *, enum fault, const char *problem);
 /* dial_cancel - resolved() does not come any more. Fine at any time. */
 void dial_cancel(struct dial *);
 /* dial_address - the one that was tried last, or NULL. */

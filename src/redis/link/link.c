@@ -10,7 +10,6 @@
 #include "base/system.h"
 
 #define LINK_READ_SIZE 16384
-#define LINK_READS_MAX 64 /* of one event, so that a talkative server does not starve the others */
 
 static void destroy(struct redis_link *link)
 {
@@ -138,12 +137,13 @@ void link_drop_nomem(struct redis_link *link)
     link_drop(link, FAULT_LIMIT, "out of memory");
 }
 
-static void drop_errno(struct redis_link *link, int error)
+static void drop_lost(struct redis_link *link)
 {
     const char *where = link->step == LINK_HANDSHAKE ? " during the handshake" : "";
+    const char *why = conn_why(&link->conn);
 
-    if (error != 0)
-        link_drop(link, FAULT_UNREACHABLE, "connection lost%s: %s", where, strerror(error));
+    if (why != NULL)
+        link_drop(link, link->conn.fault, "connection lost%s: %s", where, why);
     else
         link_drop(link, FAULT_UNREACHABLE, "the server closed the connection%s", where);
 }
@@ -190,16 +190,16 @@ static void follow(struct redis_link *link, enum dial_result result)
     switch (result) {
     case DIAL_RESOLVING: begin_step(link, LINK_RESOLVE); break;
     case DIAL_CONNECTING: begin_step(link, LINK_CONNECT); break;
-    case DIAL_FAILED: link_drop(link, FAULT_UNREACHABLE, "%s", link->dial.why); break;
+    case DIAL_FAILED: link_drop(link, link->dial.fault, "%s", link->dial.why); break;
     case DIAL_NOMEM: link_drop_nomem(link); break;
     }
 }
 
 /* The next address has its turn. */
-static void fail_address(struct redis_link *link, const char *problem)
+static void fail_address(struct redis_link *link, enum fault fault, const char *problem)
 {
+    dial_blame(&link->dial, fault, problem);
     conn_close(&link->conn);
-    dial_blame(&link->dial, problem);
     follow(link, dial_next(&link->dial));
 }
 
@@ -214,12 +214,16 @@ static void on_resolved(void *arg)
 
 static void on_connected(struct redis_link *link)
 {
-    int error = conn_finish(&link->conn);
+    const char *why;
 
-    if (error != 0)
-        fail_address(link, strerror(error));
-    else
-        begin_handshake(link);
+    switch (conn_finish(&link->conn)) {
+    case CONN_DONE: begin_handshake(link); break;
+    case CONN_LATER: link->step = LINK_GREET; break;
+    case CONN_FAILED:
+        why = conn_why(&link->conn);
+        fail_address(link, link->conn.fault, why != NULL ? why : "the server closed the connection");
+        break;
+    }
 }
 
 void link_open(struct redis_link *link)
@@ -284,18 +288,17 @@ void link_read(struct redis_link *link)
     uint32_t connection = link->connection;
     char buffer[LINK_READ_SIZE];
 
-    for (int i = 0; i < LINK_READS_MAX; i++) {
+    conn_allow_reads(&link->conn);
+    do {
         ssize_t n = conn_read(&link->conn, buffer, sizeof(buffer));
 
         if (n == 0) return;
         if (n < 0) {
-            drop_errno(link, link->conn.error);
+            drop_lost(link);
             return;
         }
         feed(link, buffer, (size_t)n);
-        /* A short read emptied the socket: the next would only say EAGAIN. */
-        if (!link_is_on(link, connection) || (size_t)n < sizeof(buffer)) return;
-    }
+    } while (link_is_on(link, connection));
 }
 
 static void on_readable(struct redis_link *link)
@@ -321,7 +324,11 @@ static void on_step_end(struct redis_link *link)
         break;
     case LINK_CONNECT:
         snprintf(why, sizeof(why), "no answer within %u ms", timeout_ms);
-        fail_address(link, why);
+        fail_address(link, FAULT_UNREACHABLE, why);
+        break;
+    case LINK_GREET:
+        snprintf(why, sizeof(why), "no answer to the greeting within %u ms", timeout_ms);
+        fail_address(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_HANDSHAKE:
         link_drop(link, FAULT_UNREACHABLE, "no answer to the handshake within %u ms: frozen, or not a Redis server",
@@ -357,7 +364,6 @@ static void on_conn(void *arg, enum conn_ready ready)
 {
     struct redis_link *link = arg;
     uint32_t connection = link->connection;
-    int error = link->conn.error;
 
     enter(link);
     switch (ready) {
@@ -371,7 +377,7 @@ static void on_conn(void *arg, enum conn_ready ready)
         break;
     case CONN_BROKEN:
         on_readable(link);
-        if (link_is_on(link, connection)) drop_errno(link, error);
+        if (link_is_on(link, connection)) drop_lost(link);
         break;
     }
     leave(link);

@@ -2,9 +2,11 @@
 /*
  * link.h - the life of one connection to one server
  *
- *   STOPPED <--> PAUSE --> RESOLVE --> CONNECT --> HANDSHAKE --> OPEN
- *                  ^          |           |            |          |
- *                  +----------+-----------+------------+----------+  link_drop(): closed(), and a pause
+ *   STOPPED <--> PAUSE --> RESOLVE --> CONNECT --> GREET --> HANDSHAKE --> OPEN
+ *                  ^          |           |          |           |          |
+ *                  +----------+-----------+----------+-----------+----------+  link_drop(): closed(), and a pause
+ *
+ * GREET is the layer's part of the connection, and has what CONNECT left of its time.
  *
  * Node, subscriber and examination embed a link. It resolves the server's name, tries one address after the
  * other, judges the replies to the handshake, reads, and keeps the one timer. By a table of callbacks its owner
@@ -36,7 +38,7 @@
 struct system;
 struct timer;
 
-enum link_step { LINK_STOPPED, LINK_PAUSE, LINK_RESOLVE, LINK_CONNECT, LINK_HANDSHAKE, LINK_OPEN };
+enum link_step { LINK_STOPPED, LINK_PAUSE, LINK_RESOLVE, LINK_CONNECT, LINK_GREET, LINK_HANDSHAKE, LINK_OPEN };
 
 /* What the owner is called for. Those marked "or NULL" may be missing. */
 struct link_events {
