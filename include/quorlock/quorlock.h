@@ -61,7 +61,7 @@ typedef struct quorlock quorlock;               /* one lock; reusable */
     X(LOST, -8, "the lock was lost")                                                                                   \
     X(CANCELED, -9, "canceled by the caller")                                                                          \
     X(CLOSED, -10, "the client is closed")                                                                             \
-    X(AUTH, -11, "the nodes refuse our credentials or rights")                                                         \
+    X(AUTH, -11, "the nodes refuse our credentials or rights, or their certificates are not accepted")                 \
     X(FOREIGN, -12, "the key holds a value of another type or dialect")                                                \
     X(PROTO, -13, "the nodes do not speak Redis as expected")                                                          \
     X(UNSUPPORTED, -14, "not supported by this version or build")
@@ -109,7 +109,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
  * means the default. A non-zero byte behind what this library knows is QUORLOCK_INVAL.
  *
  * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
- * called from the client's thread only. hiredis and libevent keep their own.
+ * called from the client's thread only. hiredis, libevent and OpenSSL keep their own.
  */
 struct quorlock_allocator {
     size_t size;
@@ -126,7 +126,8 @@ typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
 
 struct quorlock_client_options {
     size_t size;
-    const char *const *nodes;  /* redis://[user[:password]@]host[:port][/db], unix:///path, host:port */
+    const char *const *nodes;  /* redis://[user[:password]@]host[:port][/db], rediss:// for TLS, unix:///path,
+                                  host:port */
     size_t n_nodes;            /* 1 .. QUORLOCK_NODES_MAX; no address twice */
     int policy;                /* enum quorlock_policy */
     int dialect;               /* enum quorlock_dialect */
@@ -157,6 +158,15 @@ struct quorlock_client_options {
        none. Copied, as the addresses are, and kept until the client is closed, for it connects again; the copy of a
        password is wiped then. The caller may wipe its own when quorlock_client_new has returned. */
     const char *user, *password;
+    /* For nodes of rediss://; an error where there is none. Certificates and keys are files in PEM, and are read again
+     * when they changed, for the next connections; new ones that are bad are logged, and the former stay in use. The
+     * server's certificate and name are verified always. */
+    const char *tls_ca;   /* CA certificates that the servers' are signed by: a file, or a folder as openssl rehash
+                             makes it; default the system's */
+    const char *tls_cert; /* our certificate, and those between it and its CA, for servers that ask for one */
+    const char *tls_key;  /* its key, without a passphrase; default: it is in tls_cert too */
+    const char *tls_name; /* the name or address that the servers' certificates have; default the host of each
+                             address */
 };
 
 struct quorlock_options {

@@ -40,6 +40,7 @@ SYSTEM = {
 BASE = "src/base src/api/blocking.c src/bench src/cli"
 ONLY = {
     "hiredis/": "src/redis/wire src/bench",
+    "openssl/": "src/redis/link",
     "event2/ event.h evdns.h evutil.h": BASE,
     "fcntl.h netdb.h poll.h pthread.h signal.h sys/random.h sys/time.h sys/timerfd.h time.h unistd.h": BASE,
 }

@@ -349,8 +349,8 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
 {
     const struct examine_facts *facts = node->facts;
 
-    if (!facts->loopback) {
-        add(diagnosis, QUORLOCK_NOTE, "plain-text", node, "a private network, or a TLS tunnel such as stunnel",
+    if (!facts->loopback && !facts->tls) {
+        add(diagnosis, QUORLOCK_NOTE, "plain-text", node, "a private network, or rediss:// to its tls-port",
             "the connection is not encrypted: password, keys and tokens can be read on the way");
     }
     if (facts->has_clients && facts->maxclients > 0 &&

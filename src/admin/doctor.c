@@ -77,6 +77,7 @@ static void fill_facts(struct patient *patient, const char *name, struct quorloc
     *ret = (struct quorlock_node_facts){
         .node = name,
         .reachable = here,
+        .tls = facts->tls,
         .error = here ? NULL : facts->error,
         .latency_us = here ? (int64_t)facts->latency_us : -1,
         .mode = known(facts->mode),

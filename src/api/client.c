@@ -37,6 +37,7 @@ static void dismantle(struct quorlock_client *client)
     nodes_stop(runtime);
     locks_stop(&client->locks);
     admin_stop(&client->admin);
+    nodes_close_tls(runtime);
     runtime_stop(runtime);
     alloc_free(&alloc, runtime->nodes);
     alloc_free(&alloc, runtime->key_prefix);
@@ -72,6 +73,7 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     struct quorlock_client_options *options = &runtime->options;
     int status = nodes_parse(runtime, options->nodes, error);
 
+    if (status == 0) status = nodes_open_tls(runtime, error);
     if (status == 0) status = copy_text(runtime, &runtime->key_prefix, options->key_prefix);
     if (status == 0) status = copy_label(runtime, options->owner_label);
     if (status != 0) return status;
@@ -83,6 +85,7 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     if (options->set_name != NULL) options->set_name = runtime->set;
     options->nodes = NULL;
     options->user = options->password = NULL;
+    options->tls_ca = options->tls_cert = options->tls_key = options->tls_name = NULL;
     options->error = NULL;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * system.h - everything that the library takes from outside: time, random bytes, sockets, host names, the loop
+ * system.h - everything that the library takes from outside: time, random bytes, sockets, host names, files, the loop
  *
  * Nothing else in the library asks the system for any of these. Production fills the two tables with the system
  * and libevent (system_libevent.c); a simulator fills them with a world of its own; another event loop needs
@@ -85,6 +85,10 @@ struct system_ops {
     struct lookup *(*lookup)(struct system *, const char *name, uint16_t port,
                              void (*done)(void *arg, const struct addresses *), void *arg);
     void (*lookup_cancel)(struct lookup *);
+
+    /* A number that is another one when the file or the folder at that path changed; 0: none can be looked at.
+     * *ret_is_folder, where it is not NULL, is set if one can. */
+    uint64_t (*file_stamp)(struct system *, const char *path, bool *ret_is_folder);
 };
 
 /* One client's outside. */

@@ -8,12 +8,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/address.h"
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/resolve.h"
 
 /* A server that vanished while we were silent is noticed after some 20 s. */
@@ -331,6 +333,23 @@ static void close_socket(struct system *system, int fd)
     close(fd);
 }
 
+/* ---- files ---- */
+
+static uint64_t file_stamp(struct system *system, const char *path, bool *ret_is_folder)
+{
+    struct stat file;
+    uint64_t hash = HASH_START;
+
+    (void)system;
+    if (stat(path, &file) != 0) return 0;
+    if (ret_is_folder != NULL) *ret_is_folder = S_ISDIR(file.st_mode);
+    hash = hash_bytes(hash, &file.st_dev, sizeof(file.st_dev));
+    hash = hash_bytes(hash, &file.st_ino, sizeof(file.st_ino));
+    hash = hash_bytes(hash, &file.st_size, sizeof(file.st_size));
+    hash = hash_bytes(hash, &file.st_mtim, sizeof(file.st_mtim));
+    return hash_bytes(hash, &file.st_ctim, sizeof(file.st_ctim));
+}
+
 /* ---- the tables ---- */
 
 struct system system_libevent(struct event_base *base, const struct alloc *alloc)
@@ -348,7 +367,8 @@ struct system system_libevent(struct event_base *base, const struct alloc *alloc
                                           .has_input = has_input,
                                           .close = close_socket,
                                           .lookup = resolve_start,
-                                          .lookup_cancel = resolve_cancel};
+                                          .lookup_cancel = resolve_cancel,
+                                          .file_stamp = file_stamp};
     static const struct loop_ops loop = {.watch_new = watch_new,
                                          .watch_set = watch_set,
                                          .watch_free = watch_free,

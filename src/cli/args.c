@@ -267,8 +267,8 @@ static const char *wrong_address(const char *address, size_t length)
     if (memchr(address, ' ', length) != NULL)
         return "has a blank: write URI,URI,... without any, %20 where one belongs";
     if (scheme == 0 && memchr(address, '@', length) != NULL)
-        return "has an @ and does not begin with redis:// or unix://: write a comma in a user name or a "
-               "password as %2C";
+        return "has an @ and does not begin with redis://, rediss:// or unix://: write a comma in a user name or "
+               "a password as %2C";
     if (scheme > 0 && address[0] == 'r' && memmem(address + scheme, length - scheme, "://", 3) != NULL)
         return "has :// twice: write commas between addresses";
     return NULL;
@@ -330,6 +330,7 @@ enum {
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_CONFIG,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
+    SECURE = EVERYWHERE & ~ARGS_BENCH, /* its baseline speaks no TLS */
 };
 
 /* Help and parser read this one table; a test compares the manual with it. */
@@ -343,7 +344,8 @@ static const struct entry entries[] = {
      "of them; else QUORLOCK_SET"},
     {EVERYWHERE, 0, "nodes", "URI,URI,...", set_nodes, SETTING(nodes),
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
-     "unix:///path or host:port; else QUORLOCK_NODES; else\n"
+     "rediss:// for TLS, unix:///path or host:port; else\n"
+     "QUORLOCK_NODES; else\n"
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
     {EVERYWHERE, 0, "user", "NAME", set_string, SETTING(user),
      "for servers whose address has neither user nor password; else\n"
@@ -352,6 +354,18 @@ static const struct entry entries[] = {
      "the password for them is its first line; else QUORLOCK_PASSWORD;\n"
      "else the file that QUORLOCK_PASSWORD_FILE names"},
     {0, 0, "password", "PASSWORD", set_secret, SETTING(password), ""},
+    {SECURE, 0, "tls-ca", "FILE|DIR", set_string, SETTING(tls_ca),
+     "certificates of the CAs that sign those of rediss:// nodes; else\n"
+     "QUORLOCK_TLS_CA; else the system's"},
+    {SECURE, 0, "tls-cert", "FILE", set_string, SETTING(tls_cert),
+     "our certificate, for nodes that ask for one; else\n"
+     "QUORLOCK_TLS_CERT"},
+    {SECURE, 0, "tls-key", "FILE", set_string, SETTING(tls_key),
+     "its key, without a passphrase; else QUORLOCK_TLS_KEY; else it\n"
+     "is in the certificate's file"},
+    {SECURE, 0, "tls-name", "NAME", set_string, SETTING(tls_name),
+     "the name or address that the nodes' certificates are for; else\n"
+     "QUORLOCK_TLS_NAME; else the host of each node's address"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
     {KEYED, 0, "key", "KEY", set_key, 0, "a key, also one that begins with -"},

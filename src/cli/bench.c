@@ -231,6 +231,11 @@ int verb_bench(const struct settings *settings)
     static struct bench bench;
     int status;
 
+    if (strcasestr(settings->nodes, "rediss://") != NULL) {
+        say("the baseline of bench speaks no TLS: give --nodes by redis://, with a port of the servers that has no "
+            "TLS");
+        return EXIT_USAGE;
+    }
     bench = (struct bench){.signals.fd = -1};
     status = run(&bench, settings);
     status = finish(&bench, settings, status);

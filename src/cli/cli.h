@@ -33,13 +33,14 @@ enum exit_status {
 struct settings {
     bool help, version, json, fence, reconfigure, allow_eviction;
     int verbose;
-    const char *config, *set;                    /* NULL: see sources.h */
-    char *nodes;                                 /* URI,URI,... */
-    const char *user, *password, *password_file; /* for addresses without any; NULL: none. See credentials.h */
-    const char *label;                           /* NULL: host and process id */
-    const char *set_name;                        /* NULL: from the addresses */
-    const char *acl;                             /* of doctor: the user whose rights are printed; NULL: none are */
-    bool no_notices;                             /* for acl */
+    const char *config, *set;                           /* NULL: see sources.h */
+    char *nodes;                                        /* URI,URI,... */
+    const char *user, *password, *password_file;        /* for addresses without any; NULL: none. See credentials.h */
+    const char *tls_ca, *tls_cert, *tls_key, *tls_name; /* NULL: the library's default */
+    const char *label;                                  /* NULL: host and process id */
+    const char *set_name;                               /* NULL: from the addresses */
+    const char *acl; /* of doctor: the user whose rights are printed; NULL: none are */
+    bool no_notices; /* for acl */
     int policy, dialect, guard;
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
     uint32_t in_flight, seconds;                               /* of bench */

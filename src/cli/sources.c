@@ -25,6 +25,10 @@ static const struct habit habits[] = {
     {"user", "QUORLOCK_USER", NULL, NULL},
     {"password", "QUORLOCK_PASSWORD", "password-file", NULL},
     {"password-file", "QUORLOCK_PASSWORD_FILE", "password", NULL},
+    {"tls-ca", "QUORLOCK_TLS_CA", NULL, "those of the system"},
+    {"tls-cert", "QUORLOCK_TLS_CERT", NULL, NULL},
+    {"tls-key", "QUORLOCK_TLS_KEY", "tls-cert", NULL},
+    {"tls-name", "QUORLOCK_TLS_NAME", NULL, "the host of each address"},
     {"policy", NULL, NULL, "majority"},
     {"lease", NULL, NULL, "30s"},
     {"max-lease", "QUORLOCK_MAX_LEASE", NULL, "30s"},
@@ -274,6 +278,32 @@ static void begin(const struct settings *settings)
     }
 }
 
+/* leave_out - what is found is not in force; its setting is for the caller to clear. */
+static void leave_out(struct source *source)
+{
+    *source = (struct source){.key = source->key, .variable = source->variable};
+}
+
+/* end_tls - only for nodes that ask for TLS: the same environment and files may serve others too. */
+static void end_tls(struct settings *settings)
+{
+    const struct {
+        const char *key;
+        const char **setting;
+    } texts[] = {{"tls-ca", &settings->tls_ca},
+                 {"tls-cert", &settings->tls_cert},
+                 {"tls-key", &settings->tls_key},
+                 {"tls-name", &settings->tls_name}};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct source *source = find(texts[i].key);
+
+        if (source->layer <= SOURCE_OPTION || strcasestr(settings->nodes, "rediss://") != NULL) continue;
+        *texts[i].setting = NULL;
+        leave_out(source);
+    }
+}
+
 /* end - what holds where nothing was said. */
 static int end(struct settings *settings)
 {
@@ -282,12 +312,14 @@ static int end(struct settings *settings)
     /* They were in one layer. */
     if (find("password")->layer != SOURCE_NONE && file->layer != SOURCE_NONE) {
         settings->password_file = NULL;
-        *file = (struct source){.key = file->key, .variable = file->variable};
+        leave_out(file);
     }
+    if (settings->nodes == NULL) settings->nodes = copy_nodes(habits[place_of("nodes")].usual);
+    if (settings->nodes == NULL) return EXIT_SYSTEM;
+    end_tls(settings);
     for (size_t i = 0; i < N_HABITS; i++)
         if (sources.found[i].layer == SOURCE_NONE) sources.found[i].value = habits[i].usual;
-    if (settings->nodes == NULL) settings->nodes = copy_nodes(find("nodes")->value);
-    return settings->nodes == NULL ? EXIT_SYSTEM : 0;
+    return 0;
 }
 
 int sources_settle(struct settings *settings, enum args_place place)

@@ -238,6 +238,7 @@ static void on_connected(void *arg)
     struct redis_link *link = &examine->link;
 
     examine->facts->loopback = stays_here(examine);
+    examine->facts->tls = examine->config.link.uri->tls;
     handshake_enter(&link->handshake, &link->conn.out, examine->config.link.uri);
 }
 

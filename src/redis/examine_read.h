@@ -53,6 +53,7 @@ struct examine_facts {
     bool reachable; /* it answers our questions */
     bool nomem;
     bool loopback; /* the connection never leaves this machine */
+    bool tls;      /* it is encrypted */
     bool too_old;
     bool has_memory, has_clients, has_clock;
     bool has_persistence, aof, aof_broken;

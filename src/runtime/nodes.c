@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "redis/link/tls.h"
 
 #define STALL_FACTOR 3u
 #define STALL_MS_MIN 3000u
@@ -157,6 +158,31 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
     return 0;
 }
 
+int nodes_open_tls(struct runtime *runtime, struct caller_error *error)
+{
+    const struct quorlock_client_options *options = &runtime->options;
+    const struct tls_config config = {options->tls_ca, options->tls_cert, options->tls_key, options->tls_name};
+    const struct uri *uri = NULL;
+    char why[TLS_TEXT_SIZE];
+    int status;
+
+    for (uint32_t i = 0; i < runtime->n_nodes && uri == NULL; i++)
+        if (runtime->nodes[i].uri.tls) uri = &runtime->nodes[i].uri;
+    if (uri == NULL && (config.ca != NULL || config.cert != NULL || config.name != NULL)) {
+        return caller_fail(error, QUORLOCK_INVAL,
+                           "there are options for TLS, and no address asks for it: write rediss:// instead of redis://, "
+                           "or leave out --tls-... (tls_...)");
+    }
+    if (uri == NULL) return 0;
+    status = tls_new(&runtime->tls, &runtime->system, &config, why, sizeof(why));
+    return status == 0 ? 0 : caller_fail(error, status, "%.64s: %s", uri->name, why);
+}
+
+void nodes_close_tls(struct runtime *runtime)
+{
+    tls_free(runtime->tls);
+}
+
 struct named_address {
     char text[300];
     uint8_t index;
@@ -194,6 +220,7 @@ void nodes_name_set(struct runtime *runtime)
 struct link_config nodes_link(struct runtime *runtime, uint32_t node)
 {
     return (struct link_config){.uri = &runtime->nodes[node].uri,
+                                .tls = runtime->tls,
                                 .timeout_ms = runtime_timeout_ms(runtime),
                                 .reconnect_min_ms = runtime->options.reconnect_min_ms,
                                 .reconnect_max_ms = runtime->options.reconnect_max_ms,

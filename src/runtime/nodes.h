@@ -35,6 +35,10 @@ struct requester {
 
 /* nodes_parse - the addresses; 0 or a status with its text in error. */
 int nodes_parse(struct runtime *, const char *const *uris, struct caller_error *error);
+/* nodes_open_tls - reads the certificates where an address asks for TLS; 0 or a status with its text in error.
+ * nodes_close_tls: when no node, subscriber or examination is left. */
+int nodes_open_tls(struct runtime *, struct caller_error *error);
+void nodes_close_tls(struct runtime *);
 /*
  * nodes_name_set - runtime->set: the caller's name of the set, or a hash of the sorted addresses without
  * databases

@@ -97,6 +97,24 @@ static int check_texts(const struct quorlock_client_options *options, struct cal
     return 0;
 }
 
+static int check_tls(const struct quorlock_client_options *options, struct caller_error *error)
+{
+    const struct {
+        const char *name, *value;
+    } texts[] = {{"tls_ca", options->tls_ca},
+                 {"tls_cert", options->tls_cert},
+                 {"tls_key", options->tls_key},
+                 {"tls_name", options->tls_name}};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (texts[i].value != NULL && *texts[i].value == '\0') return REFUSE(error, "%s is empty", texts[i].name);
+    }
+    if (options->tls_key != NULL && options->tls_cert == NULL) {
+        return REFUSE(error, "tls_key is given and tls_cert is not: give both");
+    }
+    return 0;
+}
+
 static int check_allocator(const struct quorlock_allocator *given, struct caller_error *error)
 {
     struct quorlock_allocator hooks;
@@ -131,6 +149,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
          options.reconnect_min_ms > DEFAULT_RECONNECT_MAX_MS ? options.reconnect_min_ms : DEFAULT_RECONNECT_MAX_MS);
     status = check_kinds(&options, error);
     if (status == 0) status = check_texts(&options, error);
+    if (status == 0) status = check_tls(&options, error);
     if (status == 0) status = check_allocator(options.allocator, error);
     if (status == 0) status = check_ranges(&options, error);
     if (status == 0) *ret = options;

@@ -24,6 +24,7 @@
 
 struct runtime;
 struct runtime_node;
+struct tls;
 
 /*
  * Something with a deadline, in the client's one heap
@@ -85,6 +86,7 @@ struct runtime {
     void *ended_arg;
 
     uint32_t n_nodes;
+    struct tls *tls;               /* of nodes that are reached over it; NULL: there is none */
     uint8_t order[CORE_NODES_MAX]; /* of nodes, the same for all clients of the set */
     struct runtime_node *nodes;    /* nodes.h */
 };

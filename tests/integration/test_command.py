@@ -182,7 +182,7 @@ class Usage(Bootstrapped):
                  ("redis://app:gehe%im@h1", "node 1: address \"redis://h1\": in the password, %"),
                  ("redis://app:geh/eim@h1", "node 1: address \"redis://h1\": write a /"),
                  ("http://app:geheim@h1", "node 1: address \"http://\": unknown scheme"),
-                 ("rediss://app:geheim@h1", "node 1: address \"rediss://\": TLS"),
+                 ("rediss://app:geheim@h1:x", "node 1: address \"rediss://h1\": the port"),
                  ("unix://app:geheim", "node 1: address \"unix://\": the path")]
         for nodes_given, said in wrong:
             for verb in [("run", "-v", "-v", self.key, "--", "true"), ("inspect", "--json", self.key), ("break", self.key),

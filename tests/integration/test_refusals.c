@@ -63,7 +63,7 @@ BARE_TEST(bad_addresses)
         {"redis://alice:" SECRET, QUORLOCK_INVAL, "\"redis://alice\": the port"},
         {"alice:" SECRET "@127.0.0.1;redis://127.0.0.1:7002", QUORLOCK_INVAL, "node 2: address: an @"},
         {"unix://", QUORLOCK_INVAL, "\"unix://\": the path"},
-        {"rediss://:" SECRET "@127.0.0.1:6379", QUORLOCK_UNSUPPORTED, "\"rediss://\": TLS"},
+        {"rediss://:" SECRET "@127.0.0.1:0x", QUORLOCK_INVAL, "\"rediss://127.0.0.1\": the port"},
         {"two words:6379", QUORLOCK_INVAL, "the host is neither"},
     };
 

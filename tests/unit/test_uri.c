@@ -33,6 +33,8 @@ static const struct good_row good_rows[] = {
     {"redis://bob:s%40c%2fr:t@h:2/1", URI_NAME, "h", 2, 1, "bob", "s@c/r:t", "h:2/1"},
     {"redis://b%6fb:a@b@h", URI_NAME, "h", 6379, 0, "bob", "a@b", "h:6379"},
     {"redis://u:p@[fe80::2]:5/2", URI_NUMERIC, "fe80::2", 5, 2, "u", "p", "[fe80::2]:5/2"},
+    {"rediss://h", URI_NAME, "h", 6379, 0, NULL, NULL, "rediss://h:6379"},
+    {"Rediss://u:p@[::1]:7/1", URI_NUMERIC, "::1", 7, 1, "u", "p", "rediss://[::1]:7/1"},
     {"unix:///run/redis.sock", URI_UNIX, "/run/redis.sock", 0, 0, NULL, NULL, "unix:///run/redis.sock"},
     {"unix:///run/a%20b?db=2", URI_UNIX, "/run/a b", 0, 2, NULL, NULL, "unix:///run/a b?db=2"},
     {"unix://u:p%3f@/run/s", URI_UNIX, "/run/s", 0, 0, "u", "p?", "unix:///run/s"},
@@ -62,6 +64,7 @@ TEST(good_addresses_are_read)
         assert_text(uri.user, row->user);
         assert_text(uri.password, row->password);
         assert_text(uri.name, row->name);
+        assert_int_equal(uri.tls, strncmp(row->name, "rediss://", strlen("rediss://")) == 0);
         uri_clear(&uri, &memory);
         assert_null(uri.password);
     }
@@ -102,7 +105,6 @@ static const struct bad_row bad_rows[] = {
     {"redis://h/-1", QUORLOCK_INVAL, "\"redis://h\"", "database"},
     {"redis://h/99999999", QUORLOCK_INVAL, "\"redis://h\"", "database"},
     {"redis://h?x=1", QUORLOCK_INVAL, "\"redis://h\"", "mean nothing"},
-    {"rediss://h", QUORLOCK_UNSUPPORTED, "\"rediss://\"", "TLS"},
     {"unix://run/x", QUORLOCK_INVAL, "\"unix://\"", "absolute"},
     {"unix:///", QUORLOCK_INVAL, "\"unix://", "no path"},
     {"unix:///x?y=1", QUORLOCK_INVAL, "\"unix:///x\"", "?db=N"},
@@ -118,7 +120,7 @@ static const struct bad_row bad_rows[] = {
     {"redis://bob:sesame%4@h", QUORLOCK_INVAL, "\"redis://h\"", "in the password, % must"},
     {"redis://bob%:sesame@h", QUORLOCK_INVAL, "\"redis://h\"", "in the user, % must"},
     {"redis://:sesame", QUORLOCK_INVAL, "\"redis://\"", "no host"},
-    {"rediss://bob:sesame@h", QUORLOCK_UNSUPPORTED, "\"rediss://\"", "TLS"},
+    {"rediss://bob:sesame@h:x", QUORLOCK_INVAL, "\"rediss://h\"", "1 to 65535"},
     {"http://bob:sesame@h", QUORLOCK_INVAL, "\"http://\"", "scheme"},
     {"bob:sesame@h", QUORLOCK_INVAL, "address: ", "redis://"},
     {"unix://bob:sesame@x", QUORLOCK_INVAL, "\"unix://\"", "absolute"},

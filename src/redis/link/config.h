@@ -7,8 +7,11 @@
 
 #include "redis/link/uri.h"
 
+struct tls;
+
 struct link_config {
     const struct uri *uri;   /* kept by the caller as long as the link, as is the name */
+    struct tls *tls;         /* how to speak it, where the uri asks for it; kept by the caller too */
     const char *client_name; /* for CLIENT SETNAME, or NULL */
     uint32_t timeout_ms;     /* of each step up to OPEN */
     uint32_t reconnect_min_ms, reconnect_max_ms;

@@ -2,6 +2,7 @@
 #include "redis/link/dial.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,11 +11,15 @@
 
 #include "base/system.h"
 
-void dial_init(struct dial *dial, struct conn *conn, const struct uri *uri, uint32_t user_timeout_ms,
-               void (*resolved)(void *arg), void *arg)
+void dial_init(struct dial *dial, struct conn *conn, const struct link_config *config, void (*resolved)(void *arg),
+               void *arg)
 {
-    *dial =
-        (struct dial){.conn = conn, .uri = uri, .user_timeout_ms = user_timeout_ms, .resolved = resolved, .arg = arg};
+    *dial = (struct dial){.conn = conn,
+                          .uri = config->uri,
+                          .tls = config->uri->tls ? config->tls : NULL,
+                          .user_timeout_ms = config->user_timeout_ms,
+                          .resolved = resolved,
+                          .arg = arg};
 }
 
 const struct sockaddr_storage *dial_address(const struct dial *dial)
@@ -38,11 +43,22 @@ void dial_blame(struct dial *dial, enum fault fault, const char *problem)
     snprintf(dial->why, sizeof(dial->why), "connect%s%s: %s", *address != '\0' ? " to " : "", address, problem);
 }
 
+/* 0, or an errno. */
+static int open_address(struct dial *dial, const struct address *address)
+{
+    struct conn_layer *layer = NULL;
+
+    if (dial->tls != NULL) {
+        layer = tls_open(dial->tls, dial->conn, dial->uri);
+        if (layer == NULL) return ENOMEM;
+    }
+    return conn_open(dial->conn, address, dial->user_timeout_ms, layer);
+}
+
 enum dial_result dial_next(struct dial *dial)
 {
     while (dial->at < dial->addresses.n) {
-        const struct address *address = &dial->addresses.at[dial->at++];
-        int error = conn_open(dial->conn, address, dial->user_timeout_ms, NULL);
+        int error = open_address(dial, &dial->addresses.at[dial->at++]);
 
         if (error == 0) return DIAL_CONNECTING;
         dial_blame(dial, FAULT_UNREACHABLE, strerror(error));

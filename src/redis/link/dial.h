@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #include "base/address.h"
+#include "redis/link/config.h"
 #include "redis/link/conn.h"
+#include "redis/link/tls.h"
 #include "redis/link/uri.h"
 
 #define DIAL_TEXT_SIZE 480
@@ -18,6 +20,7 @@
 struct dial {
     struct conn *conn;
     const struct uri *uri;
+    struct tls *tls;          /* where the uri asks for it */
     uint32_t user_timeout_ms; /* see conn_open */
     void (*resolved)(void *arg);
     void *arg;
@@ -35,9 +38,8 @@ enum dial_result {
     DIAL_NOMEM,
 };
 
-/* dial_init - conn and uri stay the owner's, and live as long. */
-void dial_init(struct dial *, struct conn *, const struct uri *, uint32_t user_timeout_ms, void (*resolved)(void *arg),
-               void *arg);
+/* dial_init - conn, and the config's uri and tls, stay the owner's, and live as long. */
+void dial_init(struct dial *, struct conn *, const struct link_config *, void (*resolved)(void *arg), void *arg);
 /* dial_begin - from the first address; a name is resolved anew. The connection must be closed. */
 enum dial_result dial_begin(struct dial *);
 /* dial_next - the next address that at least begins to connect; the connection must be closed. Never RESOLVING

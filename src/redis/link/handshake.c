@@ -114,7 +114,7 @@ void handshake_hear(struct handshake *shake, const char *data, size_t length)
 
 void handshake_malformed(const struct handshake *shake, bool first, const char *reason, char *ret, size_t size)
 {
-    const char *hint = shake->n_first != 0 && shake->first[0] == 0x15 ? "; it seems to want TLS" : "";
+    const char *hint = shake->n_first != 0 && shake->first[0] == 0x15 ? "; it speaks TLS: write rediss://" : "";
     char said[HANDSHAKE_FIRST_BYTES + 1];
     size_t line = 0;
 

@@ -195,6 +195,22 @@ static void follow(struct redis_link *link, enum dial_result result)
     }
 }
 
+static void begin_dial(struct redis_link *link)
+{
+    char why[TLS_TEXT_SIZE];
+
+    if (link->config.uri->tls) {
+        switch (tls_refresh(link->config.tls, why, sizeof(why))) {
+        case TLS_SAME: break;
+        case TLS_NEW:
+            link_log(link, QUORLOCK_LOG_INFO, "the TLS certificates changed: new connections use them");
+            break;
+        case TLS_BAD: link_log(link, QUORLOCK_LOG_ERROR, "TLS certificates as before, the new are bad: %s", why); break;
+        }
+    }
+    follow(link, dial_begin(&link->dial));
+}
+
 /* The next address has its turn. */
 static void fail_address(struct redis_link *link, enum fault fault, const char *problem)
 {
@@ -317,7 +333,7 @@ static void on_step_end(struct redis_link *link)
     char why[LINK_TEXT_SIZE];
 
     switch (link->step) {
-    case LINK_PAUSE: follow(link, dial_begin(&link->dial)); break;
+    case LINK_PAUSE: begin_dial(link); break;
     case LINK_RESOLVE:
         link_drop(link, FAULT_UNREACHABLE, "cannot resolve %s: no answer within %u ms", link->config.uri->host,
                   timeout_ms);
@@ -327,7 +343,9 @@ static void on_step_end(struct redis_link *link)
         fail_address(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_GREET:
-        snprintf(why, sizeof(why), "no answer to the greeting within %u ms", timeout_ms);
+        snprintf(why, sizeof(why),
+                 "TLS: no answer to the handshake within %u ms: frozen, or no TLS on this port: then write redis://",
+                 timeout_ms);
         fail_address(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_HANDSHAKE:
@@ -395,7 +413,7 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
     reply_init(&link->parser, alloc);
     retry_init(&link->retry, system, config->reconnect_min_ms, config->reconnect_max_ms,
                hash_text(link_now_us(link), config->uri->name));
-    dial_init(&link->dial, &link->conn, config->uri, config->user_timeout_ms, on_resolved, link);
+    dial_init(&link->dial, &link->conn, config, on_resolved, link);
     fine = conn_init(&link->conn, system, alloc, on_conn, link);
     link->timer = system->loop->timer_new(system, false, on_timer, link);
     return fine && link->timer != NULL;

@@ -18,7 +18,7 @@
 #define URI_SHOWN_MAX       160
 #define URI_SCHEME_MAX      16
 #define URI_TELLING         3 /* so many first characters of a password must stay hidden */
-#define URI_FORMS           "write redis://[user[:password]@]host[:port][/db], unix:///path or host:port"
+#define URI_FORMS           "write redis://[user[:password]@]host[:port][/db], rediss:// for TLS, unix:///path or host:port"
 
 /* One address on its way through the parser. */
 struct uri_reader {
@@ -275,7 +275,8 @@ static int read_bare(struct uri_reader *reader, const char *text)
     int status;
 
     if (strchr(text, '@') != NULL)
-        return invalid(reader, "an @ stands only in an address that begins with redis:// or unix://; " URI_FORMS);
+        return invalid(reader,
+                       "an @ stands only in an address that begins with redis://, rediss:// or unix://; " URI_FORMS);
     status = read_host_port(reader, text, end);
     if (status == 0 && *end != '\0') status = invalid(reader, "not host:port, for there is more behind it; " URI_FORMS);
     return status;
@@ -320,8 +321,8 @@ static int make_name(struct uri_reader *reader)
     if (uri->kind == URI_UNIX)
         n = snprintf(name, sizeof(name), "unix://%s", uri->host);
     else
-        n = snprintf(name, sizeof(name), strchr(uri->host, ':') != NULL ? "[%s]:%u" : "%s:%u", uri->host,
-                     (unsigned)uri->port);
+        n = snprintf(name, sizeof(name), strchr(uri->host, ':') != NULL ? "%s[%s]:%u" : "%s%s:%u",
+                     uri->tls ? "rediss://" : "", uri->host, (unsigned)uri->port);
     if (uri->db != 0)
         n += snprintf(name + n, sizeof(name) - (size_t)n, "%s%u", uri->kind == URI_UNIX ? "?db=" : "/",
                       (unsigned)uri->db);
@@ -357,12 +358,9 @@ static int read_address(struct uri_reader *reader)
     if (strlen(text) > URI_LENGTH_MAX) return invalid(reader, "it is longer than %d bytes", URI_LENGTH_MAX);
     find_scheme(reader);
     if (reader->n_scheme == 0) return read_bare(reader, text);
-    if (has_scheme(reader, "redis://")) return read_redis(reader, text + reader->n_scheme);
+    reader->uri.tls = has_scheme(reader, "rediss://");
+    if (reader->uri.tls || has_scheme(reader, "redis://")) return read_redis(reader, text + reader->n_scheme);
     if (has_scheme(reader, "unix://")) return read_unix(reader, text + reader->n_scheme);
-    if (has_scheme(reader, "rediss://")) {
-        (void)invalid(reader, "TLS is not in this version; use redis:// or unix://");
-        return QUORLOCK_UNSUPPORTED;
-    }
     return invalid(reader, "unknown scheme; " URI_FORMS);
 }
 

@@ -2,7 +2,8 @@
 /*
  * uri.h - node addresses
  *
- * redis://[user[:password]@]host[:port][/db], unix://[user[:password]@]/path[?db=N], bare host[:port]; IPv6
+ * redis://[user[:password]@]host[:port][/db], rediss:// likewise, which is TLS,
+ * unix://[user[:password]@]/path[?db=N], bare host[:port]; IPv6
  * in brackets. User, password and path may be percent-encoded. "redis://:secret@host" is a password without
  * user; "redis://secret@host" is the user "secret", as in other clients.
  */
@@ -18,6 +19,7 @@ enum uri_kind { URI_NUMERIC, URI_NAME, URI_UNIX };
 
 struct uri {
     enum uri_kind kind;
+    bool tls;
     char *host; /* address or name without brackets; the path of a unix socket */
     uint16_t port;
     uint32_t db;
@@ -32,7 +34,7 @@ struct uri {
  *
  * 0, or a quorlock_status with the text in error: 'address "redis://host": ', which part is wrong, and what
  * would be right. Only scheme and host are quoted: where a wrong address has its password is not known.
- * rediss:// is UNSUPPORTED. *ret is untouched on failure.
+ * *ret is untouched on failure.
  */
 int uri_parse(struct uri *ret, const struct alloc *, const char *text, char *error, size_t error_size);
 void uri_clear(struct uri *, const struct alloc *);

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/link/tls.h"
+
+#include <stdio.h>
+
+#ifdef QUORLOCK_TLS
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/system.h"
+#include "redis/link/tls_words.h"
+
+struct tls {
+    struct system *system;
+    char *ca, *cert, *key, *name; /* as in the config */
+    BIO_METHOD *method;
+    SSL_CTX *context;
+    uint64_t stamp; /* of the files, when they were read last */
+    bool encrypted; /* the key that was read needs a passphrase */
+};
+
+/* One connection's. */
+struct tls_layer {
+    struct conn_layer layer;
+    const struct alloc *alloc;
+    struct conn *conn;
+    const char *name; /* that the server's certificate must have */
+    SSL *ssl;
+    bool cut; /* the socket ended or failed in the present call */
+};
+
+/* ---- the socket, as OpenSSL sees it ---- */
+
+static int bio_write(BIO *bio, const char *bytes, size_t size, size_t *ret)
+{
+    struct tls_layer *tls = BIO_get_data(bio);
+    ssize_t n = conn_send(tls->conn, bytes, size);
+
+    BIO_clear_retry_flags(bio);
+    if (n == 0) BIO_set_retry_write(bio);
+    if (n < 0) tls->cut = true;
+    *ret = n > 0 ? (size_t)n : 0;
+    return n > 0;
+}
+
+static int bio_read(BIO *bio, char *bytes, size_t size, size_t *ret)
+{
+    struct tls_layer *tls = BIO_get_data(bio);
+    ssize_t n = conn_receive(tls->conn, bytes, size);
+
+    BIO_clear_retry_flags(bio);
+    if (n == 0) BIO_set_retry_read(bio);
+    if (n < 0) tls->cut = true;
+    *ret = n > 0 ? (size_t)n : 0;
+    return n > 0;
+}
+
+/* There is nothing between us and the socket to flush. */
+static long bio_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *make_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "quorlock");
+
+    if (method == NULL) return NULL;
+    if (BIO_meth_set_write_ex(method, bio_write) == 1 && BIO_meth_set_read_ex(method, bio_read) == 1 &&
+        BIO_meth_set_ctrl(method, bio_control) == 1)
+        return method;
+    BIO_meth_free(method);
+    return NULL;
+}
+
+/* ---- the layer ---- */
+
+static struct tls_layer *layer_of(struct conn_layer *layer)
+{
+    return CONTAINER_OF(layer, struct tls_layer, layer);
+}
+
+/* Before each call: an error that somebody left behind would be taken for one of this call. */
+static void prepare(struct tls_layer *tls)
+{
+    tls->cut = false;
+    ERR_clear_error();
+}
+
+/* What a call that did nothing waits for, or why it failed. What the socket says comes first, for OpenSSL turns its
+ * end into an error of its own. */
+static ssize_t judge(struct tls_layer *tls, unsigned *waits)
+{
+    struct conn *conn = tls->conn;
+    int error = SSL_get_error(tls->ssl, 0);
+
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
+        *waits = error == SSL_ERROR_WANT_READ ? WATCH_READ : WATCH_WRITE;
+        return 0;
+    }
+    if (!tls->cut) conn->error = 0;
+    if (!tls->cut && error != SSL_ERROR_ZERO_RETURN && conn->why[0] == '\0')
+        conn->fault = tls_words_failure(SSL_get_certificate(tls->ssl) != NULL, conn->why, sizeof(conn->why));
+    ERR_clear_error();
+    return -1;
+}
+
+/* Of a server that hangs up during the handshake it is not known why. */
+static void describe_hang_up(struct conn *conn)
+{
+    snprintf(conn->why, sizeof(conn->why), "TLS: %s during the handshake: has the server TLS on this port?",
+             conn->error != 0 ? strerror(conn->error) : "the server closed the connection");
+}
+
+static ssize_t greet(struct conn_layer *layer, unsigned *waits)
+{
+    struct tls_layer *tls = layer_of(layer);
+    ssize_t n;
+
+    prepare(tls);
+    if (SSL_do_handshake(tls->ssl) == 1) return 1;
+    n = judge(tls, waits);
+    if (n < 0 && tls->conn->why[0] == '\0') describe_hang_up(tls->conn);
+    return n;
+}
+
+static ssize_t read_some(struct conn_layer *layer, void *ret, size_t size, unsigned *waits)
+{
+    struct tls_layer *tls = layer_of(layer);
+    size_t n = 0;
+
+    prepare(tls);
+    return SSL_read_ex(tls->ssl, ret, size, &n) == 1 ? (ssize_t)n : judge(tls, waits);
+}
+
+static ssize_t write_some(struct conn_layer *layer, const void *bytes, size_t size, unsigned *waits)
+{
+    struct tls_layer *tls = layer_of(layer);
+    size_t n = 0;
+
+    prepare(tls);
+    return SSL_write_ex(tls->ssl, bytes, size, &n) == 1 ? (ssize_t)n : judge(tls, waits);
+}
+
+/* Without a farewell to the server: in a process that forked it would end the connection of the other one. */
+static void layer_free(struct conn_layer *layer)
+{
+    struct tls_layer *tls = layer_of(layer);
+
+    if (tls->ssl != NULL) SSL_free(tls->ssl);
+    alloc_free(tls->alloc, tls);
+}
+
+/* OpenSSL's verdict on each certificate; what is wrong is put into words while the certificate is at hand. */
+static int on_verified(int fine, X509_STORE_CTX *store)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls_layer *tls = SSL_get_app_data(ssl);
+
+    if (fine != 1) {
+        tls_words_certificate(store, tls->name, tls->conn->why, sizeof(tls->conn->why));
+        tls->conn->fault = FAULT_AUTH;
+    }
+    return fine;
+}
+
+/* The name that is verified. Servers are told names only, and no addresses (RFC 6066). */
+static bool expect_name(SSL *ssl, const char *name)
+{
+    struct in6_addr address;
+
+    if (inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1)
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+static bool prepare_layer(struct tls_layer *layer, const struct tls *tls)
+{
+    BIO *bio = BIO_new(tls->method);
+
+    if (bio == NULL) return false;
+    BIO_set_data(bio, layer);
+    BIO_set_init(bio, 1);
+    layer->ssl = SSL_new(tls->context);
+    if (layer->ssl == NULL) {
+        BIO_free(bio);
+        return false;
+    }
+    SSL_set_bio(layer->ssl, bio, bio);
+    SSL_set_connect_state(layer->ssl);
+    X509_VERIFY_PARAM_set_time(SSL_get0_param(layer->ssl), (time_t)(tls->system->ops->wall_us(tls->system) / 1000000u));
+    return SSL_set_app_data(layer->ssl, layer) == 1 && expect_name(layer->ssl, layer->name);
+}
+
+struct conn_layer *tls_open(struct tls *tls, struct conn *conn, const struct uri *uri)
+{
+    struct tls_layer *layer = alloc_zero(tls->system->alloc, sizeof(*layer));
+
+    if (layer == NULL) return NULL;
+    *layer = (struct tls_layer){
+        .layer = {.greet = greet, .read = read_some, .write = write_some, .free = layer_free},
+        .alloc = tls->system->alloc,
+        .conn = conn,
+        .name = tls->name != NULL ? tls->name : uri->host,
+    };
+    if (prepare_layer(layer, tls)) return &layer->layer;
+    ERR_clear_error();
+    layer_free(&layer->layer);
+    return NULL;
+}
+
+/* ---- certificates ---- */
+
+/* OpenSSL would ask for the passphrase of an encrypted key on the terminal. */
+static int on_passphrase(char *ret, int size, int writing, void *arg)
+{
+    struct tls *tls = arg;
+
+    (void)ret;
+    (void)size;
+    (void)writing;
+    tls->encrypted = true;
+    return 0;
+}
+
+static SSL_CTX *make_context(struct tls *tls)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+
+    if (context == NULL) return NULL;
+    if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) {
+        SSL_CTX_free(context);
+        return NULL;
+    }
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, on_verified);
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_default_passwd_cb(context, on_passphrase);
+    SSL_CTX_set_default_passwd_cb_userdata(context, tls);
+    return context;
+}
+
+static bool load_cas(const struct tls *tls, SSL_CTX *context)
+{
+    bool is_folder = false;
+
+    if (tls->ca == NULL) return SSL_CTX_set_default_verify_paths(context) == 1;
+    (void)tls->system->ops->file_stamp(tls->system, tls->ca, &is_folder);
+    if (is_folder) return SSL_CTX_load_verify_dir(context, tls->ca) == 1;
+    return SSL_CTX_load_verify_file(context, tls->ca) == 1;
+}
+
+static bool load(struct tls *tls, SSL_CTX *context, char *error, size_t size)
+{
+    const char *key = tls->key != NULL ? tls->key : tls->cert;
+
+    tls->encrypted = false;
+    if (!load_cas(tls, context)) {
+        snprintf(error, size,
+                 "--tls-ca (tls_ca): \"%s\": %s: give a file of CA certificates in PEM, or a folder of them "
+                 "that openssl rehash has prepared",
+                 tls->ca != NULL ? tls->ca : "the system's", tls_words_reason());
+    } else if (tls->cert != NULL && SSL_CTX_use_certificate_chain_file(context, tls->cert) != 1) {
+        snprintf(error, size, "--tls-cert (tls_cert): \"%s\": %s: give a file with a certificate in PEM", tls->cert,
+                 tls_words_reason());
+    } else if (key != NULL && SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1) {
+        snprintf(error, size,
+                 "--tls-key (tls_key): \"%s\": %s: give a file with the key of the certificate in PEM, "
+                 "without a passphrase",
+                 key, tls->encrypted ? "it needs a passphrase" : tls_words_reason());
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static SSL_CTX *read_files(struct tls *tls, char *error, size_t size)
+{
+    SSL_CTX *context;
+
+    ERR_clear_error();
+    context = make_context(tls);
+    if (context == NULL) {
+        snprintf(error, size, "OpenSSL: %s", tls_words_reason());
+    } else if (!load(tls, context, error, size)) {
+        SSL_CTX_free(context);
+        context = NULL;
+    }
+    ERR_clear_error();
+    return context;
+}
+
+static const char *default_path(const char *variable, const char *otherwise)
+{
+    const char *given = getenv(variable);
+
+    return given != NULL ? given : otherwise;
+}
+
+/* Another number when one of the files changed. */
+static uint64_t stamp_files(const struct tls *tls)
+{
+    const char *const paths[] = {
+        tls->ca != NULL ? tls->ca : default_path(X509_get_default_cert_file_env(), X509_get_default_cert_file()),
+        tls->ca != NULL ? NULL : default_path(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()),
+        tls->cert,
+        tls->key,
+    };
+    uint64_t hash = HASH_START;
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        uint64_t stamp = paths[i] != NULL ? tls->system->ops->file_stamp(tls->system, paths[i], NULL) : 0;
+
+        hash = hash_bytes(hash, &stamp, sizeof(stamp));
+    }
+    return hash;
+}
+
+enum tls_news tls_refresh(struct tls *tls, char *error, size_t error_size)
+{
+    uint64_t stamp = stamp_files(tls);
+    SSL_CTX *context;
+
+    if (stamp == tls->stamp) return TLS_SAME;
+    /* Before they are read: what changes meanwhile is read again. */
+    tls->stamp = stamp;
+    context = read_files(tls, error, error_size);
+    if (context == NULL) return TLS_BAD;
+    SSL_CTX_free(tls->context);
+    tls->context = context;
+    return TLS_NEW;
+}
+
+/* ---- life ---- */
+
+static bool copy(const struct alloc *alloc, char **ret, const char *text)
+{
+    if (text == NULL) return true;
+    *ret = alloc_text(alloc, text, strlen(text));
+    return *ret != NULL;
+}
+
+int tls_new(struct tls **ret, struct system *system, const struct tls_config *config, char *error, size_t error_size)
+{
+    struct tls *tls = alloc_zero(system->alloc, sizeof(*tls));
+    bool copied;
+
+    snprintf(error, error_size, "out of memory");
+    if (tls == NULL) return QUORLOCK_NOMEM;
+    tls->system = system;
+    copied = copy(system->alloc, &tls->ca, config->ca) && copy(system->alloc, &tls->cert, config->cert) &&
+             copy(system->alloc, &tls->key, config->key) && copy(system->alloc, &tls->name, config->name);
+    if (copied) tls->method = make_method();
+    if (tls->method != NULL) {
+        tls->stamp = stamp_files(tls);
+        tls->context = read_files(tls, error, error_size);
+    }
+    if (tls->context == NULL) {
+        int status = tls->method == NULL ? QUORLOCK_NOMEM : QUORLOCK_INVAL;
+
+        tls_free(tls);
+        return status;
+    }
+    *ret = tls;
+    return QUORLOCK_OK;
+}
+
+void tls_free(struct tls *tls)
+{
+    const struct alloc *alloc;
+
+    if (tls == NULL) return;
+    alloc = tls->system->alloc;
+    SSL_CTX_free(tls->context);
+    BIO_meth_free(tls->method);
+    alloc_free(alloc, tls->ca);
+    alloc_free(alloc, tls->cert);
+    alloc_free(alloc, tls->key);
+    alloc_free(alloc, tls->name);
+    alloc_free(alloc, tls);
+}
+
+#else
+
+int tls_new(struct tls **ret, struct system *system, const struct tls_config *config, char *error, size_t error_size)
+{
+    (void)ret;
+    (void)system;
+    (void)config;
+    snprintf(error, error_size,
+             "this build of quorlock has no TLS: build it with OpenSSL and -DQUORLOCK_TLS=ON, or "
+             "write redis:// where the network is private");
+    return QUORLOCK_UNSUPPORTED;
+}
+
+/* There is none, so nothing below is ever called with one. */
+void tls_free(struct tls *tls)
+{
+    (void)tls;
+}
+
+enum tls_news tls_refresh(struct tls *tls, char *error, size_t error_size)
+{
+    (void)tls;
+    (void)error;
+    (void)error_size;
+    return TLS_SAME;
+}
+
+struct conn_layer *tls_open(struct tls *tls, struct conn *conn, const struct uri *uri)
+{
+    (void)tls;
+    (void)conn;
+    (void)uri;
+    return NULL;
+}
+
+#endif
