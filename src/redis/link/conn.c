@@ -52,9 +52,10 @@ static bool watch(struct conn *conn, unsigned events)
     return false;
 }
 
+/* A reader that must write first is not told of what could be read, again and again. */
 static bool watch_open(struct conn *conn)
 {
-    return watch(conn, WATCH_READ | conn->writer_waits | conn->reader_waits);
+    return watch(conn, conn->reader_waits | conn->writer_waits);
 }
 
 /* ---- events ---- */
@@ -95,7 +96,7 @@ static void on_ready(void *arg, unsigned events)
         conn->ready(conn->arg, CONN_CONNECTED);
     else if ((events & conn->writer_waits) != 0 && !flush(conn))
         conn->ready(conn->arg, CONN_BROKEN);
-    else if ((events & (WATCH_READ | conn->reader_waits)) != 0)
+    else if ((events & conn->reader_waits) != 0)
         conn->ready(conn->arg, CONN_READABLE);
 }
 
@@ -159,7 +160,8 @@ int conn_open(struct conn *conn, const struct address *address, uint32_t user_ti
     conn->fault = FAULT_UNREACHABLE;
     conn->connecting = true;
     conn->greeting = false;
-    conn->watched = conn->writer_waits = conn->reader_waits = 0;
+    conn->watched = conn->writer_waits = 0;
+    conn->reader_waits = WATCH_READ;
     conn->fd = system->ops->connect(system, address, user_timeout_ms);
     conn->error = conn->fd < 0 ? errno : ENOMEM;
     if (conn->fd >= 0) conn->watch = system->loop->watch_new(system, conn->fd, on_ready, conn);
@@ -208,7 +210,7 @@ ssize_t conn_read(struct conn *conn, void *buffer, size_t size)
     assert(conn->fd >= 0);
     if (conn->layer == NULL) return conn_receive(conn, buffer, size);
     n = conn->layer->read(conn->layer, buffer, size, &waits);
-    conn->reader_waits = n == 0 ? waits : 0;
+    conn->reader_waits = n == 0 ? waits : WATCH_READ;
     return n < 0 || watch_open(conn) ? n : -1;
 }
 

@@ -61,7 +61,7 @@ struct conn {
     bool connecting, greeting, woken;
     bool secret; /* set by the owner: the out buffer holds a password, which is wiped when it has been sent */
     struct conn_layer *layer;            /* NULL: the bytes are the socket's own */
-    unsigned writer_waits, reader_waits; /* for what of the socket; 0: not at all */
+    unsigned writer_waits, reader_waits; /* for what of the socket; 0: there is nothing to write */
     unsigned watched;                    /* what the loop watches for */
     unsigned reads_left;                 /* so often the socket is asked in this event */
     struct watch *watch;

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_tls.c - TLS over a socket that is in the test's hands: bytes cut anywhere, full sockets, names, certificates
+ */
+#include <openssl/err.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tls_fixture.h"
+
+static char pattern[300000];
+
+static void fill_pattern(void)
+{
+    for (size_t i = 0; i < sizeof(pattern); i++) pattern[i] = (char)(i * 7 + i / 251);
+}
+
+static void assert_bytes(const struct bytes *got, const void *wanted, size_t length)
+{
+    assert_int_equal(got->used, length);
+    assert_memory_equal(got->data, wanted, length);
+}
+
+static void assert_open(const struct tls_fixture *f)
+{
+    if (f->progress != CONN_DONE || f->ended) fail_msg("not open: %s", conn_why(&f->conn));
+}
+
+static void assert_refused(const struct tls_fixture *f, enum fault fault, const char *part)
+{
+    assert_int_equal(f->progress, CONN_FAILED);
+    assert_contains(conn_why(&f->conn), part);
+    assert_int_equal(f->conn.fault, fault);
+}
+
+/* ---- bytes ---- */
+
+TLS_TEST(bytes_may_be_cut_anywhere)
+{
+    static const size_t steps[] = {1, 2, 3, 5, 6, 100, 1000, 16384, 16385, 1000000};
+
+    fill_pattern();
+    for (size_t i = 0; i < LENGTH(steps); i++) {
+        size_t length = steps[i] < 100 ? 20000 : sizeof(pattern);
+
+        f->step = steps[i];
+        tls_fixture_connect(f, "redis.example");
+        assert_open(f);
+        tls_fixture_say(f, pattern, length);
+        tls_fixture_answer(f, pattern, length);
+        tls_fixture_run(f);
+        assert_bytes(&f->heard, pattern, length);
+        assert_bytes(&f->got, pattern, length);
+        assert_int_equal(f->watched, WATCH_READ);
+    }
+}
+
+/* The buffer grows and moves while its first bytes wait. */
+TLS_TEST(what_a_full_socket_does_not_take_leaves_later)
+{
+    size_t said = 0;
+
+    fill_pattern();
+    tls_fixture_connect(f, "redis.example");
+    assert_open(f);
+    f->room = 1000;
+    f->deaf = true;
+    for (size_t n = 2000; said + n < sizeof(pattern); n *= 2) {
+        tls_fixture_say(f, pattern + said, n);
+        said += n;
+        tls_fixture_run(f);
+        assert_int_equal(f->up.used, f->room);
+        assert_int_equal(f->watched, WATCH_READ | WATCH_WRITE);
+    }
+    f->deaf = false;
+    tls_fixture_run(f);
+    assert_bytes(&f->heard, pattern, said);
+    assert_int_equal(f->watched, WATCH_READ);
+}
+
+TLS_TEST(it_reads_while_it_cannot_write)
+{
+    fill_pattern();
+    tls_fixture_connect(f, "redis.example");
+    f->room = 1000;
+    f->deaf = true;
+    tls_fixture_say(f, pattern, sizeof(pattern));
+    tls_fixture_run(f);
+    tls_fixture_answer(f, "now", 3);
+    tls_fixture_run(f);
+    assert_bytes(&f->got, "now", 3);
+    assert_int_equal(f->heard.used, 0);
+}
+
+/* More than is read in one event: nothing that was taken from the socket may be left in OpenSSL. */
+TLS_TEST(what_openssl_holds_is_read_to_its_end)
+{
+    fill_pattern();
+    tls_fixture_connect(f, "redis.example");
+    f->step = 700;
+    for (int i = 0; i < 2000; i++) tls_fixture_answer(f, pattern, 100);
+    while (f->down.used > 0) {
+        size_t before = f->down.used;
+
+        f->on_ready(f->ready_arg, WATCH_READ);
+        assert_true(f->down.used < before);
+    }
+    assert_int_equal(f->got.used, 200000);
+}
+
+static void leave_an_error(void)
+{
+    ERR_raise(ERR_LIB_USER, 1);
+}
+
+TLS_TEST(errors_that_others_left_are_not_taken_for_ours)
+{
+    f->before = leave_an_error;
+    tls_fixture_connect(f, "redis.example");
+    assert_open(f);
+    tls_fixture_say(f, "hello", 5);
+    tls_fixture_answer(f, "hallo", 5);
+    tls_fixture_run(f);
+    assert_bytes(&f->heard, "hello", 5);
+    assert_bytes(&f->got, "hallo", 5);
+    assert_false(f->ended);
+}
+
+TLS_TEST(keys_are_changed_under_way)
+{
+    tls_fixture_connect(f, "redis.example");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(SSL_key_update(f->server, SSL_KEY_UPDATE_REQUESTED), 1);
+        tls_fixture_answer(f, "x", 1);
+        f->deaf = true;
+        f->room = f->up.used + 1;
+        tls_fixture_say(f, "y", 1);
+        tls_fixture_run(f);
+        f->deaf = false;
+        tls_fixture_run(f);
+        f->room = 1000000;
+    }
+    assert_bytes(&f->got, "xxx", 3);
+    assert_bytes(&f->heard, "yyy", 3);
+}
+
+/* ---- ends ---- */
+
+TLS_TEST(a_server_may_close_with_and_without_a_farewell)
+{
+    for (int farewell = 0; farewell < 2; farewell++) {
+        tls_fixture_connect(f, "redis.example");
+        assert_open(f);
+        tls_fixture_answer(f, "last", 4);
+        if (farewell) SSL_shutdown(f->server);
+        tls_fixture_deliver(f);
+        f->over = true;
+        tls_fixture_run(f);
+        assert_true(f->ended);
+        assert_bytes(&f->got, "last", 4);
+        assert_null(conn_why(&f->conn));
+    }
+}
+
+TLS_TEST(a_server_that_closes_in_the_handshake_is_said_to)
+{
+    tls_fixture_begin(f, "redis.example");
+    f->over = true;
+    tls_fixture_run(f);
+    assert_refused(f, FAULT_UNREACHABLE,
+                   "TLS: the server closed the connection during the handshake: has the server TLS");
+}
+
+TLS_TEST(a_changed_byte_is_noticed)
+{
+    tls_fixture_connect(f, "redis.example");
+    tls_fixture_answer(f, "+OK", 3);
+    f->down.data[f->down.used - 1] ^= 1;
+    tls_fixture_run(f);
+    assert_true(f->ended);
+    assert_int_equal(f->got.used, 0);
+    assert_contains(conn_why(&f->conn), "TLS: decryption failed or bad record mac");
+    assert_int_equal(f->conn.fault, FAULT_PROTO);
+}
+
+TLS_TEST(a_server_without_tls_is_recognised)
+{
+    tls_fixture_begin(f, "redis.example");
+    f->deaf = true;
+    bytes_append(&f->down, "-ERR unknown command\r\n", 22);
+    tls_fixture_run(f);
+    assert_refused(f, FAULT_PROTO, "TLS: wrong version number: what answers there is no TLS: write redis://");
+}
+
+/* ---- whom it trusts ---- */
+
+TLS_TEST(the_name_is_verified)
+{
+    static const struct {
+        const char *names, *common, *host;
+        bool fine;
+    } rows[] = {
+        {"DNS:redis.example", "x", "redis.example", true},
+        {"DNS:REDIS.Example", "x", "redis.example", true},
+        {"DNS:a.example, DNS:redis.example, IP:10.0.0.1", "x", "redis.example", true},
+        {"DNS:*.b.example", "x", "redis.b.example", true},
+        {NULL, "redis.example", "redis.example", true},
+        {"IP:10.0.0.1", "x", "10.0.0.1", true},
+        {"IP:fd00::1", "x", "[fd00::1]", true},
+        {"DNS:other.example", "redis.example", "redis.example", false},
+        {"DNS:redis.example.com", "x", "redis.example", false},
+        {"DNS:example", "x", "redis.example", false},
+        {"DNS:*.b.example", "x", "a.redis.b.example", false},
+        {"DNS:*.b.example", "x", "b.example", false},
+        {"DNS:r*.b.example", "x", "redis.b.example", false},
+        {"DNS:*s.b.example", "x", "redis.b.example", false},
+        {"DNS:*", "x", "redis", false},
+        {"DNS:10.0.0.1", "10.0.0.1", "10.0.0.1", false},
+        {"IP:10.0.0.1", "x", "10.0.0.2", false},
+        {"IP:10.0.0.1", "redis.example", "redis.example", true}, /* no DNS name: OpenSSL looks at the subject */
+        {NULL, "10.0.0.1", "10.0.0.1", false},
+        {NULL, "", "redis.example", false},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        const char *names = rows[i].names != NULL ? rows[i].names : "none";
+
+        tls_fixture_certify(f, rows[i].names, rows[i].common, TLS_FIXTURE_NOW_S);
+        tls_fixture_connect(f, rows[i].host);
+        if ((f->progress == CONN_DONE) != rows[i].fine)
+            fail_msg("%s, subject %s: %s", names, rows[i].common, rows[i].host);
+        if (!rows[i].fine) assert_refused(f, FAULT_AUTH, "mismatch");
+    }
+}
+
+TLS_TEST(a_wrong_name_is_told_with_the_right_ones)
+{
+    tls_fixture_certify(f, "DNS:a.example, IP:10.0.0.1, IP:fd00::1, email:x@example", "redis", TLS_FIXTURE_NOW_S);
+    tls_fixture_connect(f, "b.example");
+    assert_refused(f, FAULT_AUTH,
+                   "hostname mismatch: it is for a.example, 10.0.0.1, fd00::1, not for b.example: write");
+    assert_contains(conn_why(&f->conn), "--tls-name (tls_name)");
+    tls_fixture_certify(f, NULL, "red\nis", TLS_FIXTURE_NOW_S);
+    tls_fixture_connect(f, "10.0.0.1");
+    assert_refused(f, FAULT_AUTH, "IP address mismatch: it is for red");
+    assert_null(strchr(conn_why(&f->conn), '\n'));
+}
+
+TLS_TEST(the_clock_is_the_systems)
+{
+    tls_fixture_connect(f, "redis.example");
+    assert_open(f);
+    tls_fixture_certify(f, "DNS:redis.example", "x", TLS_FIXTURE_NOW_S - TLS_FIXTURE_DAY_S);
+    tls_fixture_connect(f, "redis.example");
+    assert_refused(f, FAULT_AUTH, "certificate has expired (2027-01-14 20:00:00 UTC): give the server a new one");
+    tls_fixture_certify(f, "DNS:redis.example", "x", TLS_FIXTURE_NOW_S + TLS_FIXTURE_DAY_S);
+    tls_fixture_connect(f, "redis.example");
+    assert_refused(f, FAULT_AUTH, "certificate is not yet valid: it is from 2027-01-15 20:00:00 UTC on: is the clock");
+    f->now_s += TLS_FIXTURE_DAY_S;
+    tls_fixture_connect(f, "redis.example");
+    assert_refused(f, FAULT_AUTH, "certificate chain is refused: certificate has expired"); /* the CA's */
+}
+
+TLS_TEST(old_versions_are_refused)
+{
+    static const struct {
+        int version;
+        bool fine;
+    } rows[] = {{TLS1_VERSION, false}, {TLS1_1_VERSION, false}, {TLS1_2_VERSION, true}, {TLS1_3_VERSION, true}};
+
+    assert_int_equal(SSL_CTX_set_cipher_list(f->server_context, "ALL:@SECLEVEL=0"), 1);
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        SSL_CTX_set_min_proto_version(f->server_context, TLS1_VERSION);
+        SSL_CTX_set_max_proto_version(f->server_context, rows[i].version);
+        tls_fixture_connect(f, "redis.example");
+        if (rows[i].fine)
+            assert_open(f);
+        else
+            assert_refused(f, FAULT_PROTO, "TLS 1.2 or 1.3");
+    }
+}
+
+/* ---- certificates that change ---- */
+
+TLS_TEST(files_are_read_again_when_they_changed)
+{
+    char why[TLS_TEXT_SIZE] = "";
+    FILE *file;
+
+    assert_int_equal(tls_refresh(f->tls, why, sizeof(why)), TLS_SAME);
+    file = fopen(f->ca_path, "w");
+    fputs("nothing\n", file);
+    fclose(file);
+    assert_int_equal(tls_refresh(f->tls, why, sizeof(why)), TLS_BAD);
+    assert_contains(why, f->ca_path);
+    assert_int_equal(tls_refresh(f->tls, why, sizeof(why)), TLS_SAME);
+    tls_fixture_connect(f, "redis.example");
+    assert_open(f);
+    /* One that did not sign the server's certificate. */
+    tls_fixture_write(&f->leaf, f->ca_path, false);
+    assert_int_equal(tls_refresh(f->tls, why, sizeof(why)), TLS_NEW);
+    tls_fixture_say(f, "still", 5);
+    tls_fixture_run(f);
+    assert_bytes(&f->heard, "still", 5);
+    tls_fixture_connect(f, "other.example");
+    assert_int_equal(f->progress, CONN_FAILED);
+    unlink(f->ca_path);
+    assert_int_equal(tls_refresh(f->tls, why, sizeof(why)), TLS_BAD);
+    assert_contains(why, "No such file or directory");
+    tls_fixture_write(&f->ca, f->ca_path, false);
+    assert_int_equal(tls_refresh(f->tls, why, sizeof(why)), TLS_NEW);
+    tls_fixture_connect(f, "redis.example");
+    assert_open(f);
+}
+
+TLS_TEST(memory_may_fail_at_any_point)
+{
+    struct tls_config config = {.ca = f->ca_path, .name = "redis.example"};
+    struct tls *tls = NULL;
+    char why[TLS_TEXT_SIZE];
+    int status = QUORLOCK_NOMEM;
+    long n = 0;
+
+    for (; status != 0; n++) {
+        f->counted.until_failure = n;
+        status = tls_new(&tls, &f->system, &config, why, sizeof(why));
+        if (status != 0) assert_int_equal(status, QUORLOCK_NOMEM);
+    }
+    assert_true(n > 3);
+    f->counted.until_failure = 0;
+    tls_fixture_hang_up(f);
+    assert_int_equal(uri_parse(&f->uri, &memory, "rediss://h", why, sizeof(why)), 0);
+    assert_null(tls_open(tls, &f->conn, &f->uri));
+    f->counted.until_failure = -1;
+    tls_free(tls);
+}
