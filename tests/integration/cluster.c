@@ -80,6 +80,11 @@ static void write_config(const struct server *server)
     fprintf(file, "unixsocket %s/s\nsave \"\"\nappendonly yes\nappendfsync always\n", server->folder);
     fprintf(file, "logfile %s/log\ndatabases 16\n", server->folder);
     if (server->password != NULL) fprintf(file, "requirepass %s\n", server->password);
+    if (server->tls_port != 0) {
+        fprintf(file, "tls-port %u\ntls-auth-clients no\ntls-ca-cert-file %s/../cert.pem\n", server->tls_port,
+                server->folder);
+        fprintf(file, "tls-cert-file %s/../cert.pem\ntls-key-file %s/../key.pem\n", server->folder, server->folder);
+    }
     fclose(file);
 }
 
@@ -230,21 +235,44 @@ void server_wipe(struct server *server)
     server_start(server);
 }
 
+/* One certificate for all servers, which signs itself. */
+static void make_certificate(struct cluster *cluster)
+{
+    char command[3 * TEXT_SIZE];
+
+    snprintf(cluster->tls_ca, sizeof(cluster->tls_ca), "%s/cert.pem", cluster->folder);
+    snprintf(command, sizeof(command),
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test "
+             "-addext subjectAltName=IP:127.0.0.1 -keyout %s/key.pem -out %s/cert.pem 2>/dev/null",
+             cluster->folder, cluster->folder);
+    if (system(command) != 0) fail_msg("the openssl command makes no certificate");
+}
+
+static void choose_address(struct server *server, bool tls)
+{
+    server->reservations[0] = reserve_port(&server->port);
+    server->reservations[1] = tls ? reserve_port(&server->tls_port) : -1;
+    snprintf(server->address, sizeof(server->address), "%s127.0.0.1:%u", tls ? "rediss://" : "",
+             tls ? server->tls_port : server->port);
+    snprintf(server->unix_address, sizeof(server->unix_address), "unix://%.200s/s", server->folder);
+}
+
 void cluster_start(struct cluster *cluster, uint32_t n)
 {
+    bool tls = getenv("QUORLOCK_TEST_TLS") != NULL;
+
     memset(cluster, 0, sizeof(*cluster));
     assert_true(n <= CLUSTER_NODES_MAX);
     snprintf(cluster->folder, sizeof(cluster->folder), "/tmp/quorlock-test-XXXXXX");
     if (mkdtemp(cluster->folder) == NULL) fail_msg("mkdtemp: %s", strerror(errno));
+    if (tls) make_certificate(cluster);
     for (uint32_t i = 0; i < n; i++) {
         struct server *server = &cluster->servers[i];
 
         snprintf(server->folder, sizeof(server->folder), "%s/%u", cluster->folder, i);
         if (mkdir(server->folder, 0700) != 0) fail_msg("mkdir: %s", strerror(errno));
-        server->reservation = reserve_port(&server->port);
+        choose_address(server, tls);
         cluster->n = i + 1;
-        snprintf(server->address, sizeof(server->address), "127.0.0.1:%u", server->port);
-        snprintf(server->unix_address, sizeof(server->unix_address), "unix://%s/%u/s", cluster->folder, i);
         cluster->addresses[i] = server->address;
         server_start(server);
     }
@@ -254,7 +282,8 @@ void cluster_end(struct cluster *cluster)
 {
     for (uint32_t i = 0; i < cluster->n; i++) {
         server_kill(&cluster->servers[i]);
-        close(cluster->servers[i].reservation);
+        for (int k = 0; k < 2; k++)
+            if (cluster->servers[i].reservations[k] >= 0) close(cluster->servers[i].reservations[k]);
     }
     cluster->n = 0;
     if (cluster->folder[0] != '\0') remove_tree(cluster->folder);

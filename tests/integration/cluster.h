@@ -4,6 +4,9 @@
  *
  * The servers listen on 127.0.0.1 at free ports and on a unix socket in a folder of their own, and die with the
  * test whatever ends it. Every function here fails the running cmocka test when it cannot do its work.
+ *
+ * Where QUORLOCK_TEST_TLS is set in the environment the addresses are of rediss://, with a certificate of the test's
+ * own; what looks at the servers from outside does so without TLS.
  */
 #ifndef TESTS_CLUSTER_H
 #define TESTS_CLUSTER_H
@@ -19,7 +22,8 @@
 struct server {
     pid_t pid; /* 0: not running */
     uint16_t port;
-    int reservation;        /* a bound socket that keeps the port ours while the server is down */
+    uint16_t tls_port;      /* 0: none */
+    int reservations[2];    /* bound sockets that keep the ports ours while the server is down; -1: none */
     const char *password;   /* requirepass, from the next start on; also used to look at it from outside */
     char folder[TEXT_SIZE]; /* data, log, unix socket */
     char address[TEXT_SIZE];
@@ -30,7 +34,8 @@ struct cluster {
     uint32_t n;
     char folder[64];
     struct server servers[CLUSTER_NODES_MAX];
-    const char *addresses[CLUSTER_NODES_MAX]; /* host:port of each */
+    const char *addresses[CLUSTER_NODES_MAX]; /* host:port of each, or rediss://host:port */
+    char tls_ca[TEXT_SIZE];                   /* what signed the servers' certificate; "" without TLS */
 };
 
 void cluster_start(struct cluster *, uint32_t n);

@@ -130,7 +130,7 @@ class Server:
             self.process = subprocess.Popen(
                 [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", str(port),
                  "--dir", self.folder, "--save", "", "--appendonly", "no", "--daemonize", "no",
-                 "--logfile", os.path.join(self.folder, "log")],
+                 "--logfile", os.path.join(self.folder, "log"), *self.options()],
                 stdin=subprocess.DEVNULL, preexec_fn=die_with_us)
             if self._answers(port):
                 self.port = port
@@ -138,6 +138,10 @@ class Server:
             self.process.kill()
             self.process.wait()
         raise RuntimeError("no redis-server would start")
+
+    def options(self):
+        """More words for its command line."""
+        return []
 
     def _answers(self, port):
         end = time.monotonic() + LIMIT_S
@@ -302,7 +306,7 @@ class Bootstrapped(Case):
         self.bootstrap()
 
 
-def begin(prefix, usage):
+def begin(prefix, usage, kind=Server):
     """Reads the first argument and starts the servers."""
     global QUORLOCK, FOLDER
     if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
@@ -313,12 +317,12 @@ def begin(prefix, usage):
     atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
     atexit.register(stop_all)
     for number in range(3):
-        SERVERS.append(Server(FOLDER, number))
+        SERVERS.append(kind(FOLDER, number))
 
 
-def main():
+def main(kind=Server):
     """Runs the tests of the program that imported this: PROGRAM PATH_TO_quorlock [TEST...]"""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    begin("quorlock-command-", "[TEST...]")
+    begin("quorlock-command-", "[TEST...]", kind)
     unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
 

@@ -42,6 +42,7 @@ void fixture_begin(uint32_t n_servers)
                                                        .guard = QUORLOCK_GUARD_OFF,
                                                        .max_lease_ms = LONG_LEASE_MS,
                                                        .log = record_log};
+    if (fixture.cluster.tls_ca[0] != '\0') fixture.options.tls_ca = fixture.cluster.tls_ca;
 }
 
 /* Closes what is open and frees the base. Returns how many events are left on it. */
@@ -283,7 +284,11 @@ void fixture_close(quorlock_client *client)
 void fixture_log_in(const char *credentials, const char *database)
 {
     for (uint32_t i = 0; i < fixture.cluster.n; i++) {
-        snprintf(fixture.uris[i], sizeof(fixture.uris[i]), "redis://%s%s%s", credentials, SERVER(i)->address, database);
+        const struct server *server = SERVER(i);
+        bool tls = server->tls_port != 0;
+
+        snprintf(fixture.uris[i], sizeof(fixture.uris[i]), "redis%s://%s127.0.0.1:%u%s", tls ? "s" : "", credentials,
+                 tls ? server->tls_port : server->port, database);
         fixture.nodes[i] = fixture.uris[i];
     }
 }

@@ -121,11 +121,11 @@ check_headers() {
             g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" -fsyntax-only "$work/alone.cpp" ||
                 fail "$header alone, as C++"
         fi
-        if "$CC" -I"$prefix/include" -M "$work/alone.c" | grep -E 'hiredis|event2?/|event\.h'; then
-            fail "$header includes hiredis or libevent"
+        if "$CC" -I"$prefix/include" -M "$work/alone.c" | grep -E 'hiredis|event2?/|event\.h|openssl'; then
+            fail "$header includes hiredis, libevent or OpenSSL"
         fi
     done
-    passed "headers alone: C11, C++, no hiredis, no libevent"
+    passed "headers alone: C11, C++, no hiredis, no libevent, no OpenSSL"
 }
 
 # The README's first and second block of C.
@@ -144,7 +144,9 @@ by_pkg_config() {
     "$CC" -std=c11 -Wall -Wextra -Werror "$work/example.c" "${flags[@]}" -o "$work/by_pkg_config" ||
         fail "the example with pkg-config: ${flags[*]}"
     "$CC" -std=c11 -Wall -Wextra -Werror "$work/nested.c" "${flags[@]}" -o "$work/nested" || fail "the nested example"
-    read -ra flags <<<"$(pkg-config --cflags quorlock) $libdir/libquorlock.a $(pkg-config --libs hiredis libevent_core libevent_extra) -lpthread"
+    local private
+    read -ra private <<<"$(pkg-config --print-requires-private quorlock | tr '\n' ' ')"
+    read -ra flags <<<"$(pkg-config --cflags quorlock) $libdir/libquorlock.a $(pkg-config --libs "${private[@]}") -lpthread"
     "$CC" -std=c11 "$work/example.c" "${flags[@]}" -o "$work/by_hand_static" || fail "the example, static"
     unset PKG_CONFIG_PATH
     passed "example built by pkg-config, and with the static library"

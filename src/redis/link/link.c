@@ -137,15 +137,21 @@ void link_drop_nomem(struct redis_link *link)
     link_drop(link, FAULT_LIMIT, "out of memory");
 }
 
+/* A port for TLS hangs up on commands without a word. */
 static void drop_lost(struct redis_link *link)
 {
-    const char *where = link->step == LINK_HANDSHAKE ? " during the handshake" : "";
+    const struct uri *uri = link->config.uri;
+    bool greeting = link->step == LINK_HANDSHAKE;
+    const char *where = greeting ? " during the handshake" : "";
+    const char *hint = greeting && !link->answered && !uri->tls && uri->kind != URI_UNIX
+                           ? "; if that is its tls-port, write rediss://"
+                           : "";
     const char *why = conn_why(&link->conn);
 
     if (why != NULL)
-        link_drop(link, link->conn.fault, "connection lost%s: %s", where, why);
+        link_drop(link, link->conn.fault, "connection lost%s: %s%s", where, why, hint);
     else
-        link_drop(link, FAULT_UNREACHABLE, "the server closed the connection%s", where);
+        link_drop(link, FAULT_UNREACHABLE, "the server closed the connection%s%s", where, hint);
 }
 
 static void drop_malformed(struct redis_link *link, const char *reason)
