@@ -348,6 +348,10 @@ static int open_client(void)
 
     options.nodes = (const char *const *)me.options.nodes;
     options.n_nodes = me.options.n_nodes;
+    if (strncmp(options.nodes[0], "rediss://", strlen("rediss://")) == 0) {
+        options.tls_ca = getenv("QUORLOCK_TLS_CA");
+        options.tls_name = getenv("QUORLOCK_TLS_NAME");
+    }
     options.guard = me.options.guard;
     options.max_lease_ms = me.options.max_lease_ms;
     options.owner_label = me.options.name;

@@ -122,7 +122,7 @@ def circumstances(run, verdict, picture):
     fence = "fencing tokens" if run.get("fence") else "no fencing tokens"
     text = (f"{plural(run.get('nodes', 0), 'Redis server')}, {plural(run.get('clients', 0), 'client')}, "
             f"{plural(run.get('keys', 0), 'lock')}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
-            f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
+            f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}{', TLS' if run.get('tls') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
             f"in {run.get('place')}.")
     if picture.programs:
         text += f" The clients: {', '.join(picture.programs)}."

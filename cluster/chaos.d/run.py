@@ -2,6 +2,7 @@
 """One chaos run: start the system, inject faults, heal it, judge what its clients wrote down."""
 import asyncio
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,9 @@ BACK_TO_NORMAL_SECONDS = 60
 PROGRESS_SECONDS = 10
 
 
+TLS_NAME = "node.chaos"
+
+
 class System:
     """Everything that runs, and the history of the faults in it."""
 
@@ -35,6 +39,7 @@ class System:
         self.seed, self.guard, self.fence, self.verbose = options.seed, options.guard, options.fence, options.verbose
         self.max_lease_ms, self.lease, self.hold = options.max_lease, options.lease, options.hold
         self.commands = options.commands
+        self.scheme = "rediss://" if options.tls else ""
         self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
         self.bin, self.server = options.bin, options.server
         self.shims = {name: self.preloadable(path) for name, path in options.shims.items()}
@@ -65,7 +70,7 @@ class System:
         return self.clients[number - 1]
 
     def addresses(self):
-        return ",".join(f"{node.front_host}:{node.front_port}" for node in self.nodes)
+        return ",".join(f"{self.scheme}{node.front_host}:{node.front_port}" for node in self.nodes)
 
     def lay_out(self):
         count, linked = self.options.nodes, self.options.linked
@@ -79,7 +84,19 @@ class System:
         self.nodes = [Node(self, i + 1, servers[i], fronts[i]) for i in range(count)]
         self.clients = [Client(self, i + 1) for i in range(self.options.clients)]
 
+    def make_certificate(self):
+        """One for all servers, by a name, for their addresses change. Clients and command find it in the environment."""
+        words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                 "365", "-subj", "/CN=chaos", "-addext", f"subjectAltName=DNS:{TLS_NAME}", "-keyout", self.folder / "key.pem",
+                 "-out", self.folder / "cert.pem"]
+        run = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        if run.returncode:
+            raise Trouble(f"openssl makes no certificate: {run.stderr.strip()}")
+        os.environ |= {"QUORLOCK_TLS_CA": str(self.folder / "cert.pem"), "QUORLOCK_TLS_NAME": TLS_NAME}
+
     async def start(self):
+        if self.scheme:
+            self.make_certificate()
         self.lay_out()
         await asyncio.gather(*(node.start() for node in self.nodes))
         behind = [node for node in self.nodes if node.behind_link]

@@ -115,8 +115,13 @@ class Node:
 
     def configure(self):
         (self.folder / "data").mkdir(exist_ok=True)
+        port = [f"port {self.server_port}"]
+        if self.system.scheme:
+            port = ["port 0", f"tls-port {self.server_port}", "tls-auth-clients no",
+                    f'tls-cert-file "{self.system.folder}/cert.pem"', f'tls-key-file "{self.system.folder}/key.pem"',
+                    f'tls-ca-cert-file "{self.system.folder}/cert.pem"']
         (self.folder / "redis.conf").write_text("\n".join([
-            f"bind {self.server_host}", f"port {self.server_port}", f'unixsocket "{self.folder}/socket"',
+            f"bind {self.server_host}", *port, f'unixsocket "{self.folder}/socket"',
             f"protected-mode {'no' if self.system.private else 'yes'}", f'dir "{self.folder}/data"',
             f'logfile "{self.folder}/redis.log"', 'save ""', "appendonly yes", "appendfsync always",
             "auto-aof-rewrite-min-size 16mb", "daemonize no", "set-proc-title no", ""]))

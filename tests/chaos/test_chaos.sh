@@ -115,6 +115,13 @@ test_a_run_inside_the_claim_is_sound() {
     [ "$(stat -c %s "$work/sound.html")" -lt 2000000 ] || not_ok "the report is larger than 2 MB"
 }
 
+test_a_run_over_tls_is_sound() {
+    expect_status 0 "$chaos" "${common[@]}" --tls --seconds 10 --seed 12 --history "$work/tls"
+    cat "$work/out"
+    expect_status 0 "$check" --json "$work/tls"
+    [ "$(value "$work/out" counts grants)" -ge 5 ] || not_ok "only $(value "$work/out" counts grants) grants over TLS"
+}
+
 # Servers that come back empty, and no guard that keeps them from voting: the judge must see two owners at once.
 test_empty_restarts_without_the_guard_are_caught() {
     local seed

@@ -124,7 +124,8 @@ class Tls(Case):
         self.assertEqual(status, 75, err)
 
     def test_a_waiter_listens_over_tls_too(self):
-        holder = self.shell("--set-name", "tls", "--lease", "20s", script="touch up; while [ ! -e go ]; do sleep 0.02; done")
+        holder = self.shell("--set-name", "tls", "--lease", "20s",
+                            script="touch up; while [ ! -e go ]; do sleep 0.02; done")
         waiter = self.start("run", "--set-name", "tls", self.key, "--", "true")
         wait_for(lambda: sum(b"flags=P" in server.ask("CLIENT", "LIST", "TYPE", "pubsub") for server in SERVERS) == 2)
         open(self.path("go"), "w", encoding="ascii").close()
@@ -144,7 +145,8 @@ class Tls(Case):
             self.assertEqual(status, 0, err)
         self.assert_taken("--tls-ca", self.ca.path, env={"QUORLOCK_TLS_CA": "/nowhere"})
         plain = ",".join(f"127.0.0.1:{server.port}" for server in SERVERS)
-        status, _, err = self.connected("inspect", self.key, env={"QUORLOCK_NODES": plain, "QUORLOCK_TLS_CA": "/nowhere"})
+        env = {"QUORLOCK_NODES": plain, "QUORLOCK_TLS_CA": "/nowhere"}
+        status, _, err = self.connected("inspect", self.key, env=env)
         self.assertEqual(status, 0, "the environment may be for other nodes: " + err)
         status, _, err = self.quorlock("inspect", "--tls-ca", self.ca.path, self.key, env={"QUORLOCK_NODES": plain})
         self.assertEqual((status, "write rediss:// instead of redis://" in err), (64, True), err)
@@ -214,7 +216,8 @@ class Tls(Case):
     def test_servers_are_told_names_and_no_addresses(self):
         server = Names(TlsServer.good)
         try:
-            for address, expected in [(str(server), None), (str(server).replace("127.0.0.1", "localhost"), "localhost")]:
+            named = str(server).replace("127.0.0.1", "localhost")
+            for address, expected in [(str(server), None), (named, "localhost")]:
                 server.names.clear()
                 self.assertEqual(self.quorlock("inspect", self.key, env={"QUORLOCK_NODES": address})[0], 69)
                 wait_for(lambda: server.names)
@@ -263,8 +266,8 @@ class Tls(Case):
 
     def assert_down(self, pattern, addresses, server):
         """The log says so of the server; the command waits as long as that takes."""
-        process = self.start("run", "-v", "--set-name", "tls", "--policy", "all", "--node-timeout", "200ms", self.key, "--",
-                             "true", env={"QUORLOCK_NODES": addresses})
+        process = self.start("run", "-v", "--set-name", "tls", "--policy", "all", "--node-timeout", "200ms", self.key,
+                             "--", "true", env={"QUORLOCK_NODES": addresses})
         line = re.compile(f"^quorlock: {re.escape(str(server))}: down: connect: TLS: {pattern}")
         for text in process.stderr:
             if line.match(text.decode()):
@@ -287,7 +290,8 @@ class Tls(Case):
     def test_a_plain_server(self):
         """It may answer to what it takes for commands, or not at all, as the random bytes of the client have it."""
         plain = f"rediss://127.0.0.1:{SERVERS[0].port}"
-        self.assert_down("(no answer to the handshake within 200 ms|wrong version number): .*write redis://", plain, plain)
+        self.assert_down("(no answer to the handshake within 200 ms|wrong version number): .*write redis://", plain,
+                         plain)
         spoken = Silent(b"-ERR unknown command\r\n")
         try:
             self.assert_refused("TLS: wrong version number: what answers there is no TLS: write redis://",
@@ -297,7 +301,8 @@ class Tls(Case):
 
     def test_a_tls_server_that_is_taken_for_a_plain_one(self):
         plain = nodes().replace("rediss://", "redis://")
-        self.assert_refused("; if that is its tls-port, write rediss://", addresses=plain, of=[server.replace("redis://", "") for server in plain.split(",")])
+        self.assert_refused("; if that is its tls-port, write rediss://", addresses=plain,
+                            of=plain.replace("redis://", "").split(","))
 
     # ---- certificates that change under a held lock
 
@@ -379,8 +384,8 @@ class Tls(Case):
         SERVERS[2].show(Certificate(self.folder, self.ca, "IP:127.0.0.1", begins_s=-7200, ends_s=-1))
         self.assert_held(process, SERVERS)  # what is connected stays so
         SERVERS[2].drop_clients()
-        wait_for(lambda: f"{SERVERS[2]}: down: connect: TLS: the server's certificate is refused: certificate has expired"
-                 in self.log())
+        expired = f"{SERVERS[2]}: down: connect: TLS: the server's certificate is refused: certificate has expired"
+        wait_for(lambda: expired in self.log())
         wait_for(lambda: SERVERS[2].ask("GET", self.key) is None)
         self.assert_held(process, SERVERS[:2])
         SERVERS[2].show(TlsServer.good)

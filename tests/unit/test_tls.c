@@ -149,11 +149,11 @@ TLS_TEST(keys_are_changed_under_way)
 
 TLS_TEST(a_server_may_close_with_and_without_a_farewell)
 {
-    for (int farewell = 0; farewell < 2; farewell++) {
+    for (int times = 0; times < 2; times++) {
         tls_fixture_connect(f, "redis.example");
         assert_open(f);
         tls_fixture_answer(f, "last", 4);
-        if (farewell) SSL_shutdown(f->server);
+        if (times == 1) SSL_shutdown(f->server);
         tls_fixture_deliver(f);
         f->over = true;
         tls_fixture_run(f);

@@ -32,7 +32,7 @@ struct tls_layer {
     struct conn_layer layer;
     const struct alloc *alloc;
     struct conn *conn;
-    const char *name; /* that the server's certificate must have */
+    char *name; /* that the server's certificate must have */
     SSL *ssl;
     bool cut; /* the socket ended or failed in the present call */
 };
@@ -176,7 +176,7 @@ static int on_verified(int fine, X509_STORE_CTX *store)
 }
 
 /* The name that is verified. Servers are told names only, and no addresses (RFC 6066). */
-static bool expect_name(SSL *ssl, const char *name)
+static bool expect_name(SSL *ssl, char *name)
 {
     struct in6_addr address;
 
