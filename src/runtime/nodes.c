@@ -161,7 +161,8 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
 int nodes_open_tls(struct runtime *runtime, struct caller_error *error)
 {
     const struct quorlock_client_options *options = &runtime->options;
-    const struct tls_config config = {options->tls_ca, options->tls_cert, options->tls_key, options->tls_name};
+    const struct tls_config config = {options->tls_ca, options->tls_cert, options->tls_key, options->tls_name, on_log,
+                                      runtime};
     const struct uri *uri = NULL;
     char why[TLS_TEXT_SIZE];
     int status;
@@ -169,9 +170,10 @@ int nodes_open_tls(struct runtime *runtime, struct caller_error *error)
     for (uint32_t i = 0; i < runtime->n_nodes && uri == NULL; i++)
         if (runtime->nodes[i].uri.tls) uri = &runtime->nodes[i].uri;
     if (uri == NULL && (config.ca != NULL || config.cert != NULL || config.name != NULL)) {
-        return caller_fail(error, QUORLOCK_INVAL,
-                           "there are options for TLS, and no address asks for it: write rediss:// instead of redis://, "
-                           "or leave out --tls-... (tls_...)");
+        return caller_fail(
+            error, QUORLOCK_INVAL,
+            "there are options for TLS, and no address asks for it: write rediss:// instead of redis://, "
+            "or leave out --tls-... (tls_...)");
     }
     if (uri == NULL) return 0;
     status = tls_new(&runtime->tls, &runtime->system, &config, why, sizeof(why));

@@ -13,6 +13,7 @@
 
 #define DEFAULT_LEASE_MS         30000u
 #define SET_NAME_MAX             64
+#define TLS_NAME_MAX             253
 #define RESERVED                 "quorlock:"
 #define DEFAULT_DRIFT_PPM        10000u
 #define DEFAULT_DRIFT_FIXED_MS   2u
@@ -108,6 +109,9 @@ static int check_tls(const struct quorlock_client_options *options, struct calle
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (texts[i].value != NULL && *texts[i].value == '\0') return REFUSE(error, "%s is empty", texts[i].name);
+    }
+    if (options->tls_name != NULL && strlen(options->tls_name) > TLS_NAME_MAX) {
+        return REFUSE(error, "tls_name has %zu characters: at most %d", strlen(options->tls_name), TLS_NAME_MAX);
     }
     if (options->tls_key != NULL && options->tls_cert == NULL) {
         return REFUSE(error, "tls_key is given and tls_cert is not: give both");

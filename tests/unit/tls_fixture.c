@@ -308,10 +308,22 @@ void tls_fixture_connect(struct tls_fixture *f, const char *host)
 
 /* ---- life ---- */
 
+static void log_line(void *arg, int level, const char *text)
+{
+    struct tls_fixture *f = arg;
+
+    snprintf(f->logged, sizeof(f->logged), "%d %s", level, text);
+}
+
+struct tls_config tls_fixture_config(struct tls_fixture *f)
+{
+    return (struct tls_config){.ca = f->ca_path, .log = log_line, .arg = f};
+}
+
 int tls_fixture_setup(void **state)
 {
     struct tls_fixture *f = calloc(1, sizeof(*f));
-    struct tls_config config = {0};
+    struct tls_config config;
     struct quorlock_allocator hooks;
     char error[TLS_TEXT_SIZE];
 
@@ -350,7 +362,7 @@ int tls_fixture_setup(void **state)
     SSL_CTX_set_mode(f->server_context, SSL_MODE_AUTO_RETRY);
     tls_fixture_certify(f, "DNS:redis.example", "redis", TLS_FIXTURE_NOW_S);
     assert_true(conn_init(&f->conn, &f->system, &f->alloc, on_conn, f));
-    config.ca = f->ca_path;
+    config = tls_fixture_config(f);
     if (tls_new(&f->tls, &f->system, &config, error, sizeof(error)) != 0) fail_msg("%s", error);
     *state = f;
     return 0;

@@ -55,6 +55,7 @@ struct tls_fixture {
     bool task_due;
 
     struct tls *tls;
+    char logged[TLS_TEXT_SIZE + 64]; /* the latest line; "": none since it was looked at */
     struct uri uri;
     struct conn conn;
     struct bytes got; /* what the client read */
@@ -75,6 +76,8 @@ void tls_fixture_write(const struct certificate *, const char *path, bool with_k
  * is over, either way. */
 void tls_fixture_begin(struct tls_fixture *, const char *host);
 void tls_fixture_connect(struct tls_fixture *, const char *host);
+/* tls_fixture_config - with the test's CA and log. */
+struct tls_config tls_fixture_config(struct tls_fixture *);
 /* tls_fixture_hang_up - closes it, and forgets what was between the two. */
 void tls_fixture_hang_up(struct tls_fixture *);
 /* tls_fixture_turn - one turn of the loop and of the server; tls_fixture_run: until nothing moves any more. */

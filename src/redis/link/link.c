@@ -203,17 +203,7 @@ static void follow(struct redis_link *link, enum dial_result result)
 
 static void begin_dial(struct redis_link *link)
 {
-    char why[TLS_TEXT_SIZE];
-
-    if (link->config.uri->tls) {
-        switch (tls_refresh(link->config.tls, why, sizeof(why))) {
-        case TLS_SAME: break;
-        case TLS_NEW:
-            link_log(link, QUORLOCK_LOG_INFO, "the TLS certificates changed: new connections use them");
-            break;
-        case TLS_BAD: link_log(link, QUORLOCK_LOG_ERROR, "TLS certificates as before, the new are bad: %s", why); break;
-        }
-    }
+    if (link->config.uri->tls) tls_refresh(link->config.tls);
     follow(link, dial_begin(&link->dial));
 }
 

@@ -21,6 +21,8 @@
 struct tls {
     struct system *system;
     char *ca, *cert, *key, *name; /* as in the config */
+    void (*log)(void *arg, int level, const char *text);
+    void *log_arg;
     BIO_METHOD *method;
     SSL_CTX *context;
     uint64_t stamp; /* of the files, when they were read last */
@@ -329,19 +331,24 @@ static uint64_t stamp_files(const struct tls *tls)
     return hash;
 }
 
-enum tls_news tls_refresh(struct tls *tls, char *error, size_t error_size)
+void tls_refresh(struct tls *tls)
 {
     uint64_t stamp = stamp_files(tls);
+    char why[TLS_TEXT_SIZE], text[TLS_TEXT_SIZE + 64];
     SSL_CTX *context;
 
-    if (stamp == tls->stamp) return TLS_SAME;
+    if (stamp == tls->stamp) return;
     /* Before they are read: what changes meanwhile is read again. */
     tls->stamp = stamp;
-    context = read_files(tls, error, error_size);
-    if (context == NULL) return TLS_BAD;
+    context = read_files(tls, why, sizeof(why));
+    if (context == NULL) {
+        snprintf(text, sizeof(text), "TLS certificates as before, the new are bad: %s", why);
+        tls->log(tls->log_arg, QUORLOCK_LOG_ERROR, text);
+        return;
+    }
     SSL_CTX_free(tls->context);
     tls->context = context;
-    return TLS_NEW;
+    tls->log(tls->log_arg, QUORLOCK_LOG_INFO, "the TLS certificates changed: new connections use them");
 }
 
 /* ---- life ---- */
@@ -361,6 +368,8 @@ int tls_new(struct tls **ret, struct system *system, const struct tls_config *co
     snprintf(error, error_size, "out of memory");
     if (tls == NULL) return QUORLOCK_NOMEM;
     tls->system = system;
+    tls->log = config->log;
+    tls->log_arg = config->arg;
     copied = copy(system->alloc, &tls->ca, config->ca) && copy(system->alloc, &tls->cert, config->cert) &&
              copy(system->alloc, &tls->key, config->key) && copy(system->alloc, &tls->name, config->name);
     if (copied) tls->method = make_method();
@@ -412,12 +421,9 @@ void tls_free(struct tls *tls)
     (void)tls;
 }
 
-enum tls_news tls_refresh(struct tls *tls, char *error, size_t error_size)
+void tls_refresh(struct tls *tls)
 {
     (void)tls;
-    (void)error;
-    (void)error_size;
-    return TLS_SAME;
 }
 
 struct conn_layer *tls_open(struct tls *tls, struct conn *conn, const struct uri *uri)

@@ -23,6 +23,8 @@ struct tls_config {
     const char *cert; /* our own, with those between it and its CA; NULL: none */
     const char *key;  /* of our own; NULL: it is in the same file */
     const char *name; /* of the server's certificate; NULL: the host of the address */
+    void (*log)(void *arg, int level, const char *text);
+    void *arg;
 };
 
 /* tls_new - reads the certificates. 0, or a quorlock_status with the text in error: UNSUPPORTED in a build without
@@ -31,10 +33,9 @@ int tls_new(struct tls **ret, struct system *, const struct tls_config *, char *
 /* tls_free - the connections' layers are gone before. NULL is fine. */
 void tls_free(struct tls *);
 
-enum tls_news { TLS_SAME, TLS_NEW, TLS_BAD };
-/* tls_refresh - reads files that have changed since, for the next connections; the present ones keep theirs. BAD: the
- * former stay in use, and error says why; that is said once for each change. */
-enum tls_news tls_refresh(struct tls *, char *error, size_t error_size);
+/* tls_refresh - reads files that have changed since, for the next connections; the present ones keep theirs. Where they
+ * are bad the former stay in use. It logs either, once for each change. */
+void tls_refresh(struct tls *);
 
 /* tls_open - the layer for a connection that is about to be opened to that server. NULL: out of memory. */
 struct conn_layer *tls_open(struct tls *, struct conn *, const struct uri *);
