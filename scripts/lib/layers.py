@@ -26,7 +26,7 @@ LAYERS = {
     "src/admin": "include/quorlock src/base src/redis src/redis/dialect src/runtime",
     "src/api": "include/quorlock src/base src/runtime src/lock src/admin",
     "src/api/blocking.c": "include/quorlock src/base",
-    "src/bench": "include/quorlock src/redis/link/uri.h src/redis/link/uri.c src/base/alloc.h src/base/alloc.c",
+    "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
     "src/cli": "include/quorlock src/bench",
 }
 # These use the library as any program does: what quorlock.h declares is the header's for them, not its file's.

@@ -6,17 +6,22 @@
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/system.h"
+#include "base/system_libevent.h"
+#include "bench/secure.h"
+#include "redis/link/tls.h"
 #include "redis/link/uri.h"
 
 #define KEY_SIZE   128
 #define LEASE_SIZE 16
 #define TOKEN_SIZE 41 /* as long as one of quorlock's */
-#define ERROR_SIZE 128
+#define ERROR_SIZE 512
 #define SHA_SIZE   41
 #define TICK_US    50000
 #define QUIET_MAX  20 /* ticks without an answer, then a node is left out */
@@ -30,7 +35,8 @@ static const char script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then retu
 struct node {
     struct raw *raw;
     struct uri uri;
-    redisAsyncContext *context; /* NULL: not connected */
+    redisAsyncContext *context; /* NULL: not connected, or */
+    struct secure *secure;      /* over TLS */
     bool ready;                 /* it has the script */
     uint64_t answers, answers_seen;
     unsigned quiet;           /* ticks since the last answer, while one is owed */
@@ -53,6 +59,9 @@ struct raw {
     struct event_base *base;
     struct event *tick;
     struct alloc alloc;
+    struct system system;
+    struct tls *tls; /* NULL: no node has it, or none of them can be reached by it, for: */
+    char tls_error[TLS_TEXT_SIZE];
     struct node *nodes;
     size_t n_nodes;
     struct slot *slots;
@@ -90,6 +99,43 @@ static void on_disconnected(const redisAsyncContext *context, int status)
 
     lose(node, status != REDIS_OK ? context->errstr : "it did not answer in time");
     node->context = NULL;
+}
+
+static void on_secure_lost(void *owner, const char *why)
+{
+    struct node *node = owner;
+
+    lose(node, why);
+    node->secure = NULL;
+}
+
+static bool is_connected(const struct node *node)
+{
+    return node->context != NULL || node->secure != NULL;
+}
+
+static bool ask_formatted(struct node *node, redisCallbackFn *answer, void *arg, const char *request, size_t length)
+{
+    if (node->secure != NULL) return secure_ask(node->secure, answer, arg, request, length);
+    return redisAsyncFormattedCommand(node->context, answer, arg, request, length) == REDIS_OK;
+}
+
+__attribute__((format(printf, 3, 4))) static bool ask_node(struct node *node, redisCallbackFn *answer,
+                                                           const char *format, ...)
+{
+    char *request = NULL;
+    va_list words;
+    int length;
+    bool asked;
+
+    va_start(words, format);
+    length = redisvFormatCommand(&request, format, words);
+    va_end(words);
+    if (length < 0) return false;
+    asked = ask_formatted(node, answer, NULL, request, (size_t)length);
+    explicit_bzero(request, (size_t)length); /* may hold a password */
+    redisFreeCommand(request);
+    return asked;
 }
 
 /* check - whether the node did as it was told. Its words may repeat a password, so they are not shown. */
@@ -136,23 +182,31 @@ static void on_loaded(redisAsyncContext *context, void *answer, void *arg)
 static void greet(struct node *node)
 {
     const struct uri *uri = &node->uri;
-    redisAsyncContext *context = node->context;
 
     if (uri->password != NULL && uri->user != NULL) {
-        redisAsyncCommand(context, on_greeted, NULL, "AUTH %s %s", uri->user, uri->password);
+        (void)ask_node(node, on_greeted, "AUTH %s %s", uri->user, uri->password);
     } else if (uri->password != NULL) {
-        redisAsyncCommand(context, on_greeted, NULL, "AUTH %s", uri->password);
+        (void)ask_node(node, on_greeted, "AUTH %s", uri->password);
     }
-    if (uri->db != 0) redisAsyncCommand(context, on_greeted, NULL, "SELECT %u", uri->db);
-    if (redisAsyncCommand(context, on_loaded, NULL, "SCRIPT LOAD %s", script) == REDIS_OK) node->raw->greetings++;
+    if (uri->db != 0) (void)ask_node(node, on_greeted, "SELECT %u", uri->db);
+    node->raw->greetings += ask_node(node, on_loaded, "SCRIPT LOAD %s", script);
 }
 
-static void dial(struct node *node)
+static void dial_secure(struct node *node)
+{
+    struct raw *raw = node->raw;
+
+    if (raw->tls == NULL)
+        lose(node, raw->tls_error);
+    else
+        node->secure = secure_open(&raw->system, raw->tls, &node->uri, on_secure_lost, node);
+    if (node->secure != NULL) greet(node);
+}
+
+static void dial_plain(struct node *node)
 {
     const struct uri *uri = &node->uri;
 
-    node->error[0] = '\0';
-    node->quiet = 0;
     node->context = uri->kind == URI_UNIX ? redisAsyncConnectUnix(uri->host) : redisAsyncConnect(uri->host, uri->port);
     if (node->context == NULL || node->context->err != 0) {
         lose(node, node->context != NULL ? node->context->errstr : "out of memory");
@@ -167,14 +221,27 @@ static void dial(struct node *node)
     greet(node);
 }
 
+static void dial(struct node *node)
+{
+    node->error[0] = '\0';
+    node->quiet = 0;
+    if (node->uri.tls)
+        dial_secure(node);
+    else
+        dial_plain(node);
+}
+
 /* hang_up - nothing comes of what was asked: its callbacks run now, without a reply. */
 static void hang_up(struct node *node)
 {
     redisAsyncContext *context = node->context;
+    struct secure *secure = node->secure;
 
     lose(node, node->error[0] == '\0' ? "it did not answer in time" : NULL);
     node->context = NULL;
-    redisAsyncFree(context);
+    node->secure = NULL;
+    if (context != NULL) redisAsyncFree(context);
+    if (secure != NULL) secure_close(secure);
 }
 
 /* on_tick - a loop that waits for a silent node ends all the same. */
@@ -186,7 +253,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     for (size_t i = 0; i < raw->n_nodes; i++) {
         struct node *node = &raw->nodes[i];
-        bool is_owed = node->context != NULL && node->context->replies.head != NULL;
+        bool is_owed = node->secure != NULL ? secure_owes(node->secure)
+                                            : node->context != NULL && node->context->replies.head != NULL;
 
         node->quiet = is_owed && node->answers == node->answers_seen ? node->quiet + 1 : 0;
         node->answers_seen = node->answers;
@@ -197,7 +265,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 static void dial_all(struct raw *raw)
 {
     for (size_t i = 0; i < raw->n_nodes; i++)
-        if (raw->nodes[i].context == NULL) dial(&raw->nodes[i]);
+        if (!is_connected(&raw->nodes[i])) dial(&raw->nodes[i]);
 }
 
 /* ---- the life of it ---- */
@@ -252,6 +320,16 @@ static bool add_loop(struct raw *raw)
     return raw->tick != NULL && event_add(raw->tick, &tick) == 0;
 }
 
+/* open_tls - where a node wants it. That it fails is an error of each such node. */
+static void open_tls(struct raw *raw, const struct raw_options *options)
+{
+    struct tls_config config = {
+        .ca = options->tls_ca, .cert = options->tls_cert, .key = options->tls_key, .name = options->tls_name};
+
+    raw->system = system_libevent(raw->base, &raw->alloc);
+    if (raw_tls(raw) > 0) (void)tls_new(&raw->tls, &raw->system, &config, raw->tls_error, sizeof(raw->tls_error));
+}
+
 struct raw *raw_new(const struct raw_options *options)
 {
     struct raw *raw = calloc(1, sizeof(*raw));
@@ -263,6 +341,7 @@ struct raw *raw_new(const struct raw_options *options)
         raw_free(raw);
         return NULL;
     }
+    open_tls(raw, options);
     dial_all(raw);
     run_until_none(raw, &raw->greetings);
     return raw;
@@ -273,9 +352,10 @@ void raw_free(struct raw *raw)
     if (raw == NULL) return;
     raw->stopped = true;
     for (size_t i = 0; i < raw->n_nodes; i++) {
-        if (raw->nodes[i].context != NULL) hang_up(&raw->nodes[i]);
+        if (is_connected(&raw->nodes[i])) hang_up(&raw->nodes[i]);
         uri_clear(&raw->nodes[i].uri, &raw->alloc);
     }
+    tls_free(raw->tls);
     if (raw->tick != NULL) event_free(raw->tick);
     if (raw->base != NULL) event_base_free(raw->base);
     free(raw->nodes);
@@ -293,6 +373,14 @@ size_t raw_ready(const struct raw *raw)
     size_t n = 0;
 
     for (size_t i = 0; i < raw->n_nodes; i++) n += raw->nodes[i].ready;
+    return n;
+}
+
+size_t raw_tls(const struct raw *raw)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < raw->n_nodes; i++) n += raw->nodes[i].uri.tls;
     return n;
 }
 
@@ -359,7 +447,7 @@ static void send_all(struct slot *slot, int n_words, const char **words, const s
 
         if (!node->ready) continue;
         if (request == NULL) length = (size_t)redisFormatCommandArgv(&request, n_words, words, lengths);
-        if (redisAsyncFormattedCommand(node->context, on_answer, slot, request, length) == REDIS_OK)
+        if (ask_formatted(node, on_answer, slot, request, length))
             slot->waits++;
         else
             slot->failed = true;
@@ -458,8 +546,8 @@ void raw_usage(struct raw *raw, struct usage *usage)
         node->before = node->now;
         node->now = (struct usage){0};
         if (!node->ready) continue;
-        raw->calls += redisAsyncCommand(node->context, on_info, NULL, "INFO cpu") == REDIS_OK;
-        raw->calls += redisAsyncCommand(node->context, on_info, NULL, "INFO stats") == REDIS_OK;
+        raw->calls += ask_node(node, on_info, "INFO cpu");
+        raw->calls += ask_node(node, on_info, "INFO stats");
     }
     run_until_none(raw, &raw->calls);
     for (size_t i = 0; i < raw->n_nodes && usage != NULL; i++)
@@ -497,8 +585,7 @@ static void delete_some(struct raw *raw, const char *prefix, uint32_t first, uin
         struct node *node = &raw->nodes[i];
 
         if (!node->cleaned) continue;
-        node->cleaned =
-            redisAsyncFormattedCommand(node->context, on_deleted, NULL, request, (size_t)length) == REDIS_OK;
+        node->cleaned = ask_formatted(node, on_deleted, NULL, request, (size_t)length);
         raw->calls += node->cleaned;
     }
     redisFreeCommand(request);

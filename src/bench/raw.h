@@ -2,9 +2,10 @@
 /*
  * raw.h - the baseline: what the same requests cost without a lock's logic
  *
- * One pipelined hiredis connection to each node. A cycle is SET KEY TOKEN NX PX LEASE on every node at once and, when
- * all have answered, a compare-and-delete by EVALSHA on every node at once. There is no quorum, no validity, no renewal
- * and no retry: a node that does not answer holds the cycle up, and after a while it is left out.
+ * One pipelined hiredis connection to each node; over TLS the connection is quorlock's: see secure.h. A cycle is SET
+ * KEY TOKEN NX PX LEASE on every node at once and, when all have answered, a compare-and-delete by EVALSHA on every
+ * node at once. There is no quorum, no validity, no renewal and no retry: a node that does not answer holds the cycle
+ * up, and after a while it is left out.
  *
  * The functions run an event loop of their own until they are done.
  */
@@ -25,6 +26,7 @@ struct raw_options {
     const char *prefix;          /* of the keys; the number of the cycle in flight follows */
     uint32_t in_flight;
     uint32_t lease_ms;
+    const char *tls_ca, *tls_cert, *tls_key, *tls_name; /* as quorlock_client_new takes them */
 };
 
 /* raw_new - connects to the nodes and waits for their answers, a second at most. NULL: no memory. */
@@ -33,6 +35,8 @@ void raw_free(struct raw *raw);
 struct event_base *raw_base(const struct raw *raw);
 /* raw_ready - how many nodes answer; those that did not are called again by each raw_run. */
 size_t raw_ready(const struct raw *raw);
+/* raw_tls - how many nodes are reached over TLS. */
+size_t raw_tls(const struct raw *raw);
 /* raw_node - the name of a node without its password, and why it does not answer; NULL behind the last one. */
 const char *raw_node(const struct raw *raw, size_t i, const char **ret_error);
 /* raw_run - keeps in_flight cycles busy for that time, then ends those that are under way. */

@@ -330,7 +330,6 @@ enum {
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_CONFIG,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
-    SECURE = EVERYWHERE & ~ARGS_BENCH, /* its baseline speaks no TLS */
 };
 
 /* Help and parser read this one table; a test compares the manual with it. */
@@ -354,16 +353,16 @@ static const struct entry entries[] = {
      "the password for them is its first line; else QUORLOCK_PASSWORD;\n"
      "else the file that QUORLOCK_PASSWORD_FILE names"},
     {0, 0, "password", "PASSWORD", set_secret, SETTING(password), ""},
-    {SECURE, 0, "tls-ca", "FILE|DIR", set_string, SETTING(tls_ca),
+    {EVERYWHERE, 0, "tls-ca", "FILE|DIR", set_string, SETTING(tls_ca),
      "certificates of the CAs that sign those of rediss:// nodes; else\n"
      "QUORLOCK_TLS_CA; else the system's"},
-    {SECURE, 0, "tls-cert", "FILE", set_string, SETTING(tls_cert),
+    {EVERYWHERE, 0, "tls-cert", "FILE", set_string, SETTING(tls_cert),
      "our certificate, for nodes that ask for one; else\n"
      "QUORLOCK_TLS_CERT"},
-    {SECURE, 0, "tls-key", "FILE", set_string, SETTING(tls_key),
+    {EVERYWHERE, 0, "tls-key", "FILE", set_string, SETTING(tls_key),
      "its key, without a passphrase; else QUORLOCK_TLS_KEY; else it\n"
      "is in the certificate's file"},
-    {SECURE, 0, "tls-name", "NAME", set_string, SETTING(tls_name),
+    {EVERYWHERE, 0, "tls-name", "NAME", set_string, SETTING(tls_name),
      "the name or address that the nodes' certificates are for; else\n"
      "QUORLOCK_TLS_NAME; else the host of each node's address"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),

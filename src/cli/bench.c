@@ -119,6 +119,10 @@ static int open_raw(struct bench *bench, const struct settings *settings)
         .prefix = bench->baseline,
         .in_flight = settings->in_flight,
         .lease_ms = choose_lease_ms(settings),
+        .tls_ca = settings->tls_ca,
+        .tls_cert = settings->tls_cert,
+        .tls_key = settings->tls_key,
+        .tls_name = settings->tls_name,
     };
     struct credentials credentials;
     char wrong[256];
@@ -231,11 +235,6 @@ int verb_bench(const struct settings *settings)
     static struct bench bench;
     int status;
 
-    if (strcasestr(settings->nodes, "rediss://") != NULL) {
-        say("the baseline of bench speaks no TLS: give --nodes by redis://, with a port of the servers that has no "
-            "TLS");
-        return EXIT_USAGE;
-    }
     bench = (struct bench){.signals.fd = -1};
     status = run(&bench, settings);
     status = finish(&bench, settings, status);

@@ -161,6 +161,8 @@ void bench_report_text(struct text *text, const struct bench_report *report, con
 
     text_format(text, "%u in flight, %zu nodes, %zu pairs of slices\n", settings->in_flight, raw_ready(raw),
                 report->n_slices / 2);
+    if (raw_tls(raw) > 0)
+        text_format(text, "%zu nodes over TLS: raw, too, and by quorlock's own connections there\n", raw_tls(raw));
     text_add_table(text, heads, N_COLUMNS, add_cell, report->all, BENCH_KINDS);
     text_format(text, "quorlock / raw, the median of all pairs (and the middle half of them):\n");
     for (size_t i = 0; i < N_RATIOS; i++) {
@@ -266,6 +268,7 @@ void bench_report_json(struct text *text, const struct bench_report *report, con
     add_ratios(&object, report);
     add_figures(&baseline, &report->all[BENCH_RAW]);
     document_add(&baseline, "nodes", document_number((int64_t)raw_ready(raw), 0));
+    document_add(&baseline, "tls", document_number((int64_t)raw_tls(raw), 0));
     document_add(&object, "raw", baseline);
     document_add(&object, "in_flight", document_number(settings->in_flight, 0));
     document_add(&object, "nodes", nodes_json(raw));

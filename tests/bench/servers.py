@@ -52,23 +52,40 @@ class Wire:
         self.socket.close()
 
 
-class Server:
-    """One redis-server without persistence: its disk is not what is measured."""
+def make_certificate(folder):
+    """One for 127.0.0.1, signed by itself: (certificate, key)."""
+    certificate, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "365",
+             "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    return certificate, key
 
-    def __init__(self, folder, number):
+
+class Server:
+    """One redis-server without persistence: its disk is not what is measured. With a certificate clients come over
+    TLS; what is asked here does not."""
+
+    def __init__(self, folder, number, certificate=None):
         self.port = free_port()
+        self.name = f"127.0.0.1:{self.port}"
         path = os.path.join(folder, str(number))
         os.makedirs(path)
+        more = []
+        if certificate:
+            tls_port = free_port()
+            self.name = f"rediss://127.0.0.1:{tls_port}"
+            more = ["--tls-port", tls_port, "--tls-auth-clients", "no", "--tls-cert-file", certificate[0],
+                    "--tls-key-file", certificate[1], "--tls-ca-cert-file", certificate[0]]
         self.process = launch(
             [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", self.port,
              "--dir", path, "--save", "", "--appendonly", "no", "--maxclients", "20000",
-             "--logfile", os.path.join(path, "log")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+             "--logfile", os.path.join(path, "log"), *more], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.await_answer()
         name, password = QUIET_USER
         self.ask("ACL", "SETUSER", name, "on", ">" + password, "~*", "+@all", "resetchannels")
 
     def __str__(self):
-        return f"127.0.0.1:{self.port}"
+        return self.name
 
     def await_answer(self):
         end = time.monotonic() + READY_S
@@ -131,12 +148,15 @@ class Links:
 
 
 class Servers:
-    """So many servers, and what stands in front of them; all end with `with`."""
+    """So many servers, and what stands in front of them; all end with `with`. tls: all have the same certificate."""
 
-    def __init__(self, folder, n):
-        self.all, self.links = [], None
+    def __init__(self, folder, n, tls=False):
+        self.all, self.links, self.certificate = [], None, None
+        if tls:
+            os.makedirs(folder)
+            self.certificate = make_certificate(folder)
         for number in range(n):
-            self.all.append(Server(folder, number))
+            self.all.append(Server(folder, number, self.certificate))
 
     def __enter__(self):
         return self

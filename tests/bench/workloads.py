@@ -33,9 +33,9 @@ class Setting:
     def seconds(self):
         return self.options.seconds
 
-    def servers(self, n=3):
+    def servers(self, n=3, **more):
         self.count += 1
-        return Servers(os.path.join(self.folder, str(self.count)), n)
+        return Servers(os.path.join(self.folder, str(self.count)), n, **more)
 
     def say(self, text):
         print(f"  {text}", flush=True)
@@ -158,7 +158,7 @@ def uncontended(setting):
                 peer.end()
 
 
-# ---- 2: what a guard, a fencing token, another dialect cost ----
+# ---- 2: what a guard, a fencing token, another dialect, TLS cost ----
 
 VARIANTS = (("guard off", OFF, ()), ("guard connection", ("--guard", "connection"), ("--guard", "connection")),
             ("guard strict", ("--guard", "strict"), ("--guard", "strict")),
@@ -167,7 +167,7 @@ VARIANTS = (("guard off", OFF, ()), ("guard connection", ("--guard", "connection
 
 
 def variants(setting):
-    with setting.servers() as servers:
+    with setting.servers() as servers, setting.servers(tls=True) as secure:
         words = [setting.programs.path("quorlock"), "--nodes", ",".join(servers.nodes()), "bootstrap"]
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         for in_flight in (1, 16, 256):
@@ -177,6 +177,16 @@ def variants(setting):
                              counts={"quorlock": setting.programs.counts(servers.nodes(), in_flight, *counted)})
                 tell(setting, row)
                 yield row
+            row = tls_row(setting, secure, in_flight)
+            tell(setting, row)
+            yield row
+
+
+def tls_row(setting, servers, in_flight):
+    """Its baseline goes over TLS too."""
+    report = setting.programs.bench(servers.nodes(), in_flight, setting.seconds, *OFF, "--tls-ca",
+                                    servers.certificate[0])
+    return row_of(f"{in_flight} in flight, guard off, over TLS", [report], in_flight=in_flight, variant="TLS")
 
 
 # ---- 3: nodes that are frozen or slow, in turn with healthy ones ----
@@ -381,7 +391,8 @@ def flood(setting):
 WORKLOADS = {
     1: ("Uncontended locks", "Each lock has a key of its own, and is taken and given back again and again, so many at "
         "a time in one process. Guard off, three nodes.", uncontended),
-    2: ("Guard, fencing, dialect", "The same with what makes a lock safer, or others understand it.", variants),
+    2: ("Guard, fencing, dialect, TLS", "The same with what makes a lock safer, or others understand it. Over TLS the "
+        "baseline is too: its cost is to be seen in the figures, not in the ratios.", variants),
     3: ("Nodes that fail", "Healthy and hurt phases alternate in one run, under load; the ratio is of quorlock to "
         "quorlock. A frozen server is stopped by SIGSTOP, a slow one answers 50 ms late.", hurt_nodes),
     4: ("Contention", "Processes that all want one key, hold it for 2 ms, and want it again. Round trips are those of "

@@ -24,6 +24,8 @@ LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_GETEVENTMSG, PTRACE_O_TRACEFORK = 7, 17, 0x4206, 0x4201, 2
 WALL = 0x40000000
+# What a machine that is too busy for the limits of bench makes it say.
+BENCH_BUSY = r"down:|slow|did not answer in time|waiting for|some locks failed|not every node answers"
 STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
 
 

@@ -12,7 +12,7 @@ import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Case, nodes, wait_for
+from command_case import BENCH_BUSY, SERVERS, Case, nodes, wait_for
 from tls_case import Certificate, TlsServer, openssl
 
 CA_REMEDY = "give the CA that signed it by --tls-ca (tls_ca)"
@@ -185,10 +185,53 @@ class Tls(Case):
         openssl("rehash", folder)
         self.assert_taken("--tls-ca", folder)
 
-    def test_bench_says_that_it_speaks_no_tls(self):
-        status, out, err = self.quorlock("bench", "--seconds", "1")
-        self.assertEqual((status, out), (64, ""), err)
-        self.assertIn("speaks no TLS: give --nodes by redis://", err)
+    # ---- the benchmark: quorlock and its baseline
+
+    def assert_measured(self, status, out, err, nodes_of_raw=3):
+        self.assertEqual(status, 0, err)
+        report = json.loads(out)
+        raw = report["raw"]
+        self.assertEqual((report["failed"], raw["failed"], raw["nodes"], raw["tls"]), (0, 0, nodes_of_raw, 3), err)
+        self.assertGreater(min(report["locks"], raw["locks"]), 0)
+        self.assert_no_bench_keys(SERVERS)
+
+    def assert_no_bench_keys(self, servers):
+        for server in servers:
+            script = "return #redis.call('KEYS', 'quorlock-bench:*')"
+            self.assertEqual([server.ask("EVAL", f"redis.call('SELECT', {db}) {script}", 0) for db in (0, 3)], [0, 0])
+
+    def test_bench_measures(self):
+        words = "bench", "--json", "--seconds", "1", "--guard", "off", "--in-flight", "300"
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "bench", "on", ">se%cret", "~*", "&*", "+@all")
+        try:
+            for front, host, back in [("", "127.0.0.1", ""), ("bench:se%25cret@", "localhost", "/3")]:
+                addresses = ",".join(f"rediss://{front}{host}:{server.tls_port}{back}" for server in SERVERS)
+                result = self.connected(*words, busy=BENCH_BUSY, env={"QUORLOCK_NODES": addresses})
+                self.assert_measured(*result)
+                self.assertEqual((result[2], "cret" in result[1]), ("", False))
+        finally:
+            for server in SERVERS:
+                server.ask("ACL", "DELUSER", "bench")
+        out = self.connected("bench", "--seconds", "1", "--guard", "off", busy=BENCH_BUSY)[1]
+        self.assertRegex(out, r"^16 in flight, 3 nodes, 2 pairs of slices\n3 nodes over TLS: ")
+
+    def test_bench_does_without_a_node_that_is_not_verified(self):
+        SERVERS[1].show(Certificate(self.folder, self.ca, "DNS:redis.example"))
+        result = self.quorlock("bench", "--json", "--seconds", "1", "--guard", "off")
+        self.assertIn(f"the baseline does without {SERVERS[1]}: connect: TLS: the server's certificate is refused: "
+                      "IP address mismatch", result[2])
+        self.assert_measured(*result, nodes_of_raw=2)
+
+    def test_bench_does_without_a_node_that_freezes_meanwhile(self):
+        bench = self.start("bench", "--json", "--seconds", "2", "--guard", "off")
+        wait_for(lambda: SERVERS[2].ask("EVAL", "return #redis.call('KEYS', 'quorlock-bench:*')", 0))
+        SERVERS[2].freeze()
+        status, out, err = self.end(bench)
+        SERVERS[2].thaw()
+        self.assertEqual(status, 0, err)
+        self.assertGreater(json.loads(out)["locks"], 0)
+        self.assert_no_bench_keys(SERVERS[:2])
 
     # ---- the server's certificate
 
