@@ -185,6 +185,34 @@ class Tls(Case):
         openssl("rehash", folder)
         self.assert_taken("--tls-ca", folder)
 
+    # ---- configuration files
+
+    def test_a_configuration_file(self):
+        """Its certificates are used where a node asks for TLS, and nowhere else; a key only with its own certificate."""
+        ours, file = Certificate(self.folder, self.ca), self.path("config")
+        plain = ",".join(f"127.0.0.1:{server.port}" for server in SERVERS)
+        with open(file, "w", encoding="utf-8") as f:
+            f.write(f"nodes = {nodes()}\ntls-ca = {self.ca.path}\ntls-cert = {ours.path}\ntls-key = {ours.key}\n"
+                    f"tls-name = 127.0.0.1\n[set plain]\nnodes = {plain}\n")
+        nothing = {"QUORLOCK_NODES": "", "QUORLOCK_TLS_CA": ""}
+
+        def in_force(*args, **env):
+            status, out, err = self.quorlock("config", "--json", "--config", file, *args, env={**nothing, **env})
+            self.assertEqual(status, 0, err)
+            values = json.loads(out)["values"]
+            return [values[key]["value"] for key in ("tls-ca", "tls-cert", "tls-key", "tls-name")]
+
+        self.assertEqual(in_force(), [self.ca.path, ours.path, ours.key, "127.0.0.1"])
+        self.assertEqual(in_force("--tls-cert", "other", QUORLOCK_TLS_CA="ca"), ["ca", "other", None, "127.0.0.1"])
+        self.assertEqual(in_force(QUORLOCK_TLS_KEY="key"), [self.ca.path, ours.path, "key", "127.0.0.1"])
+        for certificates in [{}, {"QUORLOCK_TLS_CA": "ca", "QUORLOCK_TLS_KEY": "key"}]:
+            self.assertEqual(in_force("--set", "plain", **certificates),
+                             ["those of the system", None, None, "the host of each address"])
+        for server in SERVERS:
+            server.ask("CONFIG", "SET", "tls-auth-clients", "yes")
+        self.assert_taken("--config", file, env=nothing)
+        self.assertEqual(self.connected("inspect", "--config", file, "--set", "plain", self.key, env=nothing)[0], 0)
+
     # ---- the benchmark: quorlock and its baseline
 
     def assert_measured(self, status, out, err, nodes_of_raw=3):
