@@ -41,7 +41,9 @@ install_it() {
     }
     libdir=$(dirname "$(find "$prefix" -name libquorlock.so | head -n 1)")
     [ -e "$libdir/libquorlock.so" ] || fail "no shared library"
-    for file in include/quorlock/quorlock.h bin/quorlock share/man/man1/quorlock.1 \
+    for file in include/quorlock/quorlock.h bin/quorlock share/man/man1/quorlock.1 share/man/man5/quorlock.conf.5 \
+        share/bash-completion/completions/quorlock share/zsh/site-functions/_quorlock \
+        share/fish/vendor_completions.d/quorlock.fish \
         lib/systemd/system/quorlock@.service lib/systemd/user/quorlock@.service; do
         [ -s "$prefix/$file" ] || fail "$file is not installed"
     done
