@@ -89,6 +89,27 @@ def warden_of(pid):
     return first_named("quorlock-warden", children(pid))
 
 
+def copies_in(pid, secret):
+    """How often it stands in the memory of that process. The test is skipped where that cannot be read."""
+    with open(QUORLOCK, "rb") as program:
+        sanitized = b"__asan_init" in program.read()
+    if sanitized:
+        raise unittest.SkipTest("a sanitizer's memory is too large to read")
+    found = 0
+    try:
+        with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+            for line in maps:
+                place, rights, *_, name = line.split(None, 5) if line.count(" ") > 4 else (*line.split(), "")
+                if "w" not in rights or name.startswith("[v"):
+                    continue
+                first, last = (int(number, 16) for number in place.split("-"))
+                memory.seek(first)
+                found += memory.read(last - first).count(secret.encode())
+    except PermissionError as error:
+        raise unittest.SkipTest("the memory of another process cannot be read here") from error
+    return found
+
+
 def trace(request, pid, data=0):
     if LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(pid), None, ctypes.c_void_p(data)) != 0:
         raise OSError(f"ptrace {request} of {pid}")

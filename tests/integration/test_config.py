@@ -10,7 +10,7 @@ import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Bootstrapped, nodes, wait_for
+from command_case import SERVERS, Bootstrapped, copies_in, nodes, wait_for
 
 # Of digits and letters that no message has by chance.
 SECRET = "Xq7geheimZ9w"
@@ -219,7 +219,7 @@ class Passwords(Files):
             server.ask("ACL", "SETUSER", "app", "reset", "on", ">" + SECRET, "~*", "&*", "+@all")
         self.given = f"nodes = {nodes()}\nuser = app\n"
 
-    def logged_in(self, file, *options, env=None):
+    def logged_in(self, file, *options, env=None, count_copies=False):
         """The users of a command that holds a lock."""
         script = f"cd {self.folder}; >up; while [ ! -e go ]; do sleep .01; done"
         process = self.start("run", "--config", file, *options, self.key, "--", "sh", "-c", script,
@@ -231,6 +231,9 @@ class Passwords(Files):
             found = [re.search(r" user=(\S+)", line).group(1) for line in lines if " name=quorlock" in line]
             return found if len(found) == 3 else None
         found = set(wait_for(users))
+        if count_copies:
+            # Only what the library needs to connect again is left: a copy for each node.
+            self.assertEqual(copies_in(process.pid, SECRET), 3)
         open(self.path("go"), "w").close()
         status, _, err = self.end(process)
         self.assertEqual((status, err), (0, ""))
@@ -253,6 +256,12 @@ class Passwords(Files):
                 (self.given + f"password = {SECRET}\npassword-file = /nonexistent\n", (), {}),
                 (f"nodes = {','.join(f'redis://app:{SECRET}@{server}' for server in SERVERS)}\n", (), {})]:
             self.assertEqual(self.logged_in(self.write(text), *options, env=env), {"app"}, (text, options, env))
+
+    def test_what_was_read_is_wiped(self):
+        listed = " , ".join(f"redis://app:{SECRET}@{server}" for server in SERVERS)
+        other = f"[set other]\npassword = {SECRET}\nnodes = redis://app:{SECRET}@a\n"
+        for text in (self.given + f"password = {SECRET}\n", f"nodes = {listed}\n"):
+            self.assertEqual(self.logged_in(self.write(text + other), count_copies=True), {"app"})
 
     def test_it_is_never_shown(self):
         texts = [self.given + f"password = {SECRET}\n", f"nodes = redis://app:{SECRET}@a,b\n",
