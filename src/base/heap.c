@@ -3,57 +3,69 @@
 
 #include <assert.h>
 
+#define CHILDREN 4u
+
 int heap_reserve(struct heap *heap, const struct alloc *alloc, size_t n)
 {
     size_t room = heap->room == 0 ? 16 : heap->room;
-    void *entries;
+    void *slots;
 
     if (n <= heap->room) return 0;
     while (room < n) room *= 2;
-    entries = alloc_resize(alloc, heap->entries, room * sizeof(struct heap_entry *));
-    if (entries == NULL) return -1;
-    heap->entries = entries;
+    slots = alloc_resize(alloc, heap->slots, room * sizeof(struct heap_slot));
+    if (slots == NULL) return -1;
+    heap->slots = slots;
     heap->room = room;
     return 0;
 }
 
 void heap_clear(struct heap *heap, const struct alloc *alloc)
 {
-    alloc_free(alloc, heap->entries);
+    alloc_free(alloc, heap->slots);
     *heap = (struct heap){0};
 }
 
-static void put(struct heap *heap, struct heap_entry *entry, size_t index)
+static void put(struct heap *heap, struct heap_slot slot, size_t index)
 {
-    heap->entries[index] = entry;
-    entry->index = index;
+    heap->slots[index] = slot;
+    slot.entry->index = index;
 }
 
-static void settle(struct heap *heap, struct heap_entry *entry, size_t index)
+/* The earliest below that index; `used` where there is none. */
+static size_t least_child(const struct heap *heap, size_t index)
 {
-    while (index > 0 && entry->at_us < heap->entries[(index - 1) / 2]->at_us) {
-        put(heap, heap->entries[(index - 1) / 2], index);
-        index = (index - 1) / 2;
+    size_t first = CHILDREN * index + 1, least = first;
+
+    if (first >= heap->used) return heap->used;
+    for (size_t i = first + 1; i < first + CHILDREN && i < heap->used; i++) {
+        if (heap->slots[i].at_us < heap->slots[least].at_us) least = i;
+    }
+    return least;
+}
+
+static void settle(struct heap *heap, struct heap_slot slot, size_t index)
+{
+    while (index > 0 && slot.at_us < heap->slots[(index - 1) / CHILDREN].at_us) {
+        put(heap, heap->slots[(index - 1) / CHILDREN], index);
+        index = (index - 1) / CHILDREN;
     }
     for (;;) {
-        size_t child = 2 * index + 1;
+        size_t child = least_child(heap, index);
 
-        if (child >= heap->used) break;
-        if (child + 1 < heap->used && heap->entries[child + 1]->at_us < heap->entries[child]->at_us) child++;
-        if (heap->entries[child]->at_us >= entry->at_us) break;
-        put(heap, heap->entries[child], index);
+        if (child >= heap->used || heap->slots[child].at_us >= slot.at_us) break;
+        put(heap, heap->slots[child], index);
         index = child;
     }
-    put(heap, entry, index);
+    put(heap, slot, index);
 }
 
 static void take_out(struct heap *heap, struct heap_entry *entry)
 {
     size_t index = entry->index;
-    struct heap_entry *last = heap->entries[--heap->used];
+    struct heap_slot last = heap->slots[--heap->used];
 
     entry->index = HEAP_OUT;
-    if (last != entry) settle(heap, last, index);
+    if (last.entry != entry) settle(heap, last, index);
 }
 
 void heap_set(struct heap *heap, struct heap_entry *entry, uint64_t at_us)
@@ -65,12 +77,12 @@ void heap_set(struct heap *heap, struct heap_entry *entry, uint64_t at_us)
     }
     if (entry->index == HEAP_OUT) {
         assert(heap->used < heap->room);
-        put(heap, entry, heap->used++);
+        entry->index = heap->used++;
     }
-    settle(heap, entry, entry->index);
+    settle(heap, (struct heap_slot){at_us, entry}, entry->index);
 }
 
 struct heap_entry *heap_first(const struct heap *heap)
 {
-    return heap->used > 0 ? heap->entries[0] : NULL;
+    return heap->used > 0 ? heap->slots[0].entry : NULL;
 }

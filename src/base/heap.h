@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heap.h - deadlines of many locks behind one timer: a binary min-heap of pointers
+ * heap.h - deadlines of many locks behind one timer: a min-heap of pointers
  *
- * An entry is embedded in what it wakes. Room is reserved before, so that nothing can fail later.
+ * An entry is embedded in what it wakes. Room is reserved before, so that nothing can fail later. Each slot has its
+ * deadline beside the pointer, and four below it that lie together: of a hundred thousand locks each is somewhere else
+ * in memory, and to look into one takes as long as much of what a renewal does.
  */
 #pragma once
 
@@ -18,8 +20,13 @@ struct heap_entry {
     size_t index; /* HEAP_OUT: not in it */
 };
 
+struct heap_slot {
+    uint64_t at_us;
+    struct heap_entry *entry;
+};
+
 struct heap {
-    struct heap_entry **entries;
+    struct heap_slot *slots;
     size_t used, room;
 };
 

@@ -60,8 +60,9 @@ static void assert_sound(const struct heap_fixture *f)
     for (size_t i = 0; i < ENTRIES; i++) in += f->entries[i].index != HEAP_OUT;
     assert_int_equal(in, f->heap.used);
     for (size_t i = 0; i < f->heap.used; i++) {
-        assert_int_equal(f->heap.entries[i]->index, i);
-        if (i > 0) assert_true(f->heap.entries[(i - 1) / 2]->at_us <= f->heap.entries[i]->at_us);
+        assert_int_equal(f->heap.slots[i].entry->index, i);
+        assert_int_equal(f->heap.slots[i].entry->at_us, f->heap.slots[i].at_us);
+        if (i > 0) assert_true(f->heap.slots[(i - 1) / 4].at_us <= f->heap.slots[i].at_us);
     }
 }
 
