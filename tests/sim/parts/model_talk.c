@@ -37,14 +37,16 @@ void run_auth(struct call *call)
 
 void run_ping(struct call *call)
 {
+    struct word said = call->n_words == 2 ? call->words[1] : (struct word){"", 0};
+
     if (call->n_words > 2) {
         out_error(call->out, "ERR wrong number of arguments for 'ping' command");
     } else if (call->session->subscriptions.count > 0) {
         out_array(call->out, 2);
         out_bulk_text(call->out, "pong");
-        out_bulk(call->out, call->words[1].text, call->n_words == 2 ? call->words[1].length : 0);
+        out_bulk(call->out, said.text, said.length);
     } else if (call->n_words == 2) {
-        out_bulk(call->out, call->words[1].text, call->words[1].length);
+        out_bulk(call->out, said.text, said.length);
     } else {
         out_status(call->out, "PONG");
     }
