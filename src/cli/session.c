@@ -88,6 +88,14 @@ static void make_label(char label[LABEL_SIZE])
     snprintf(label, LABEL_SIZE, "%s:%ld:", host[0] != '\0' ? host : "host", (long)getpid());
 }
 
+static void set_tls(struct quorlock_client_options *options, const struct settings *settings)
+{
+    options->tls_ca = settings->tls_ca;
+    options->tls_cert = settings->tls_cert;
+    options->tls_key = settings->tls_key;
+    options->tls_name = settings->tls_name;
+}
+
 static int make_client(struct session *session)
 {
     const struct settings *settings = session->settings;
@@ -105,10 +113,6 @@ static int make_client(struct session *session)
         .set_name = settings->set_name,
         .allow_eviction = settings->allow_eviction,
         .owner_label = settings->label != NULL ? settings->label : label,
-        .tls_ca = settings->tls_ca,
-        .tls_cert = settings->tls_cert,
-        .tls_key = settings->tls_key,
-        .tls_name = settings->tls_name,
         .log = log_line,
         .log_arg = session,
         .error = session->error,
@@ -119,6 +123,7 @@ static int make_client(struct session *session)
 
     if (list == NULL) return QUORLOCK_NOMEM;
     make_label(label);
+    set_tls(&options, settings);
     status = credentials_read(&credentials, settings, session->error, sizeof(session->error));
     options.user = credentials.user;
     options.password = credentials.password;

@@ -190,7 +190,7 @@ class Tls(Case):
     # ---- configuration files
 
     def test_a_configuration_file(self):
-        """Its certificates are used where a node asks for TLS, and nowhere else; a key only with its own certificate."""
+        """Its certificates are for nodes that ask for TLS only; a key goes with its own certificate."""
         ours, file = Certificate(self.folder, self.ca), self.path("config")
         plain = ",".join(f"127.0.0.1:{server.port}" for server in SERVERS)
         with open(file, "w", encoding="utf-8") as f:
