@@ -9,8 +9,8 @@
  * Rules that hold for every function here, unless its comment says otherwise:
  *
  * - The lost callback and the log hook run in the loop's thread and hold it up: they should be short. Renewals wait
- *   meanwhile. In them only valid_ms, cancel and free may be called; what would wait for the loop answers STATE
- *   there.
+ *   meanwhile. In them only valid_ms, cancel, free, statistics and metrics may be called; what would wait for the loop
+ * answers STATE there.
  * - Memory hooks are called from the loop's thread, and from the thread that opens. What the facade itself needs
  *   comes from malloc.
  * - All signals are blocked in the loop's thread.
@@ -88,6 +88,14 @@ QUORLOCK_API void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlo
 
 /* quorlock_blocking_valid_ms - validity left when the loop's thread read the clock; 0: not held, do not act. */
 QUORLOCK_API uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock);
+
+/* quorlock_blocking_statistics - as quorlock_client_statistics: cb reads them in the loop's thread, and has returned
+ * when this returns. quorlock_blocking_metrics: as quorlock_client_metrics. Errors, besides theirs: CLOSED. */
+typedef void (*quorlock_blocking_statistics_cb)(const struct quorlock_statistics *, void *arg);
+QUORLOCK_API int quorlock_blocking_statistics(quorlock_blocking *blocking, quorlock_blocking_statistics_cb cb,
+                                              void *arg);
+QUORLOCK_API int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock_metrics_options *options,
+                                           char *buffer, size_t size, size_t *ret_length);
 
 #ifdef __cplusplus
 }

@@ -491,6 +491,115 @@ typedef void (*quorlock_examination_cb)(int status, const struct quorlock_examin
  * callback), NOMEM, CLOSED. */
 QUORLOCK_API int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg);
 
+/* ---- statistics ---- */
+
+#define QUORLOCK_BUCKETS 19
+
+/* Times by length. Each is counted in the first bucket whose bound is not below it. The bounds, in us: 30, 100, 300,
+ * 1000, and so on to 10,000,000,000; the last bucket has none. */
+struct quorlock_histogram {
+    uint64_t count, sum_us;
+    uint64_t buckets[QUORLOCK_BUCKETS];
+};
+
+/* quorlock_bucket_us - the bound of that bucket; UINT64_MAX: it has none. Any thread. */
+QUORLOCK_API uint64_t quorlock_bucket_us(size_t bucket);
+
+enum quorlock_node_state {
+    QUORLOCK_NODE_CONNECTING = 0, /* for the first time, or anew right after a connection ended */
+    QUORLOCK_NODE_READY,
+    QUORLOCK_NODE_QUARANTINED, /* renews and releases, but has no vote yet */
+    QUORLOCK_NODE_DOWN,        /* the last try to connect failed; it goes on trying */
+};
+
+/* What can be wrong with a node, or with one request to it: name, value, label in metrics. */
+#define QUORLOCK_NODE_ERROR_MAP(X)                                                                                     \
+    X(UNREACHABLE, 1, "unreachable") /* no connection, or it ended */                                                  \
+    X(TIMEOUT, 2, "timeout")         /* no answer in time */                                                           \
+    X(TEMPORARY, 3, "temporary")     /* LOADING, BUSY, ... */                                                          \
+    X(REPLICA, 4, "replica")                                                                                           \
+    X(CLUSTER, 5, "cluster")                                                                                           \
+    X(AUTH, 6, "auth")       /* wrong password, or rights are missing */                                               \
+    X(REFUSED, 7, "refused") /* OOM, MISCONF, too many clients, ... */                                                 \
+    X(FOREIGN, 8, "foreign") /* a value of another type stands at the key */                                           \
+    X(PROTO, 9, "protocol")  /* not Redis, or too old */                                                               \
+    X(OTHER, 10, "other")                                                                                              \
+    X(LIMIT, 11, "limit")   /* memory of this process */                                                               \
+    X(CONFIG, 12, "config") /* it is set up for other clients, or may evict keys */                                    \
+    X(GUARD, 13, "guard")   /* its guard changed under the connection: it may have lost its memory */
+
+enum quorlock_node_error {
+#define QUORLOCK_NODE_ERROR_ENUM(name, value, label) QUORLOCK_NODE_ERROR_##name = (value),
+    QUORLOCK_NODE_ERROR_MAP(QUORLOCK_NODE_ERROR_ENUM)
+#undef QUORLOCK_NODE_ERROR_ENUM
+};
+
+/* All counts are since the client was made. */
+struct quorlock_node_statistics {
+    const char *node;       /* the address without credentials */
+    int state;              /* enum quorlock_node_state */
+    const char *why;        /* why it is not READY; else NULL */
+    uint64_t quarantine_ms; /* it has no vote for so long; 0: it has, or is not there */
+    uint32_t round_trip_us; /* the latest ones, smoothed; 0: unknown */
+    uint32_t in_flight;     /* requests that it has not answered yet */
+    uint64_t requests;      /* that were sent; each of those that went together is counted */
+    uint64_t reconnects;    /* connections that were ready for requests, but for the first */
+    uint64_t bytes_in;      /* over all connections to it, as TLS has them where they are encrypted */
+    uint64_t bytes_out;     /* likewise */
+    const uint64_t *errors; /* by enum quorlock_node_error: requests without an answer that counts; connections that
+                               ended, and tries to connect that failed */
+    size_t n_errors;        /* the largest of enum quorlock_node_error, and 1 */
+    const struct quorlock_histogram *round_trips; /* of requests that were answered in time */
+};
+
+/*
+ * The caller makes it, sets size = sizeof once, and has it filled as often as it likes. What the pointers in it point
+ * to belongs to the client, and changes when the loop runs.
+ */
+struct quorlock_statistics {
+    size_t size;
+    const struct quorlock_histogram *const *acquires; /* by -status: how long they took from the call to the callback */
+    size_t n_acquires;
+    const struct quorlock_histogram *holds; /* from the grant until the lock was given back or lost */
+    const uint64_t *losses;                 /* by enum quorlock_lost_reason */
+    size_t n_losses;                        /* the largest of enum quorlock_lost_reason, and 1 */
+    uint64_t renewals;                      /* rounds that reached a quorum, also those of quorlock_extend */
+    uint64_t renewals_failed;               /* rounds that did not */
+    uint64_t degradations;                  /* a renewal found that not all nodes hold the lock any more */
+    uint64_t held;                          /* locks that are held; holds of one owner that nest are one */
+    uint64_t degraded;                      /* those of them that not all nodes held at the latest renewal */
+    uint64_t waiting;                       /* acquires whose callback has not come yet */
+    uint64_t in_flight;                     /* requests whose answers are waited for */
+    const struct quorlock_node_statistics *const *nodes;
+    size_t n_nodes;
+};
+
+/* quorlock_client_statistics - what the client counted so far. It asks no node, and takes no memory. Errors: INVAL
+ * (ret->size is too small, or a byte behind what this library knows is not 0); then nothing is written. */
+QUORLOCK_API int quorlock_client_statistics(quorlock_client *client, struct quorlock_statistics *ret);
+
+enum quorlock_metrics_format {
+    QUORLOCK_METRICS_OPENMETRICS = 0, /* application/openmetrics-text; version=1.0.0; charset=utf-8 */
+    QUORLOCK_METRICS_PROMETHEUS = 1,  /* text/plain; version=0.0.4, as node_exporter's textfile collector reads it */
+};
+
+struct quorlock_metrics_options {
+    size_t size;
+    int format;              /* enum quorlock_metrics_format */
+    const char *label_name;  /* of one more label on every sample; default none. Letters, digits and _ */
+    const char *label_value; /* what is no UTF-8 in it becomes \xNN */
+};
+
+/*
+ * quorlock_client_metrics - the statistics as text for Prometheus and the like
+ *
+ * Writes at most size bytes, with a NUL at the end, and to *ret_length how long the whole text is without it: where
+ * that is size or more, the text was cut. buffer may be NULL where size is 0. options NULL: OpenMetrics. The text has
+ * no keys and no credentials; quorlock(7) lists what is in it. Errors: INVAL, and nothing is written.
+ */
+QUORLOCK_API int quorlock_client_metrics(quorlock_client *client, const struct quorlock_metrics_options *options,
+                                         char *buffer, size_t size, size_t *ret_length);
+
 #ifdef __cplusplus
 }
 #endif

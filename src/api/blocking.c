@@ -43,6 +43,11 @@ struct job {
     uint32_t lease_ms;
     quorlock_blocking_lost_cb lost;
     void *lost_arg;
+    quorlock_blocking_statistics_cb read;
+    void *read_arg;
+    const struct quorlock_metrics_options *metrics;
+    char *buffer;
+    size_t size, *ret_length;
 };
 
 struct quorlock_blocking_lock {
@@ -199,6 +204,22 @@ static void run_cancel(struct job *job)
 static void run_valid_ms(struct job *job)
 {
     job->result.valid_ms = quorlock_valid_ms(job->lock->lock);
+    job_done(job);
+}
+
+static void run_statistics(struct job *job)
+{
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+    job->result.status = quorlock_client_statistics(job->blocking->client, &statistics);
+    if (job->result.status == 0) job->read(&statistics, job->read_arg);
+    job_done(job);
+}
+
+static void run_metrics(struct job *job)
+{
+    job->result.status =
+        quorlock_client_metrics(job->blocking->client, job->metrics, job->buffer, job->size, job->ret_length);
     job_done(job);
 }
 
@@ -525,4 +546,29 @@ uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
 
     if (in_loop(lock->blocking)) return quorlock_valid_ms(lock->lock);
     return call(&job, NULL) == 0 ? job.result.valid_ms : 0;
+}
+
+/* For what may be called from anywhere: in the loop's own thread it is done at once. */
+static int do_anywhere(struct job *job)
+{
+    if (!in_loop(job->blocking)) return job_do(job);
+    job->run(job);
+    return job->result.status;
+}
+
+int quorlock_blocking_statistics(quorlock_blocking *blocking, quorlock_blocking_statistics_cb cb, void *arg)
+{
+    if (cb == NULL) return QUORLOCK_INVAL;
+    return do_anywhere(&(struct job){.run = run_statistics, .blocking = blocking, .read = cb, .read_arg = arg});
+}
+
+int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock_metrics_options *options, char *buffer,
+                              size_t size, size_t *ret_length)
+{
+    return do_anywhere(&(struct job){.run = run_metrics,
+                                     .blocking = blocking,
+                                     .metrics = options,
+                                     .buffer = buffer,
+                                     .size = size,
+                                     .ret_length = ret_length});
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "admin/inspect.h"
+#include "api/metrics.h"
+#include "api/statistics.h"
 #include "base/system_libevent.h"
 #include "lock/lock.h"
 
@@ -14,6 +16,7 @@ struct quorlock_client {
     struct runtime runtime;
     struct locks locks; /* registered first: losses are reported before anything else */
     struct admin admin;
+    struct statistics statistics;
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -201,4 +204,25 @@ int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_
 int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg)
 {
     return doctor_begin(&client->admin, cb, arg);
+}
+
+int quorlock_client_statistics(quorlock_client *client, struct quorlock_statistics *ret)
+{
+    return statistics_give(&client->statistics, &client->locks, ret);
+}
+
+int quorlock_client_metrics(quorlock_client *client, const struct quorlock_metrics_options *given, char *buffer,
+                            size_t size, size_t *ret_length)
+{
+    const struct quorlock_statistics statistics = statistics_read(&client->statistics, &client->locks);
+    struct quorlock_metrics_options options;
+    int status = metrics_options(&options, given, &client->runtime.error);
+
+    if (status != 0) return status;
+    if (ret_length == NULL || (buffer == NULL && size > 0)) {
+        return runtime_fail(&client->runtime, QUORLOCK_INVAL, "%s is NULL: there is no place for the %s",
+                            ret_length == NULL ? "ret_length" : "buffer", ret_length == NULL ? "length" : "text");
+    }
+    *ret_length = metrics_write(&statistics, &options, buffer, size);
+    return 0;
 }

@@ -77,6 +77,7 @@ enum fault {
     FAULT_CONFIG,      /* its guard has another N, set or max_lease than this client, or it may evict keys */
     FAULT_GUARD,       /* its guard changed while we were connected, or cannot be kept: it may have lost its
                           memory */
+    FAULTS,            /* how many there are */
 };
 
 /* Faults as far as a verdict depends on them. */

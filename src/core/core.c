@@ -375,6 +375,16 @@ uint64_t core_lost_at(const struct core_lock *lock)
     return is_granted(lock) ? hold_lost_at(lock) : 0;
 }
 
+uint64_t core_granted_us(const struct core_lock *lock)
+{
+    return lock->hold.granted_us;
+}
+
+bool core_is_whole(const struct core_lock *lock)
+{
+    return lock->hold.whole;
+}
+
 uint64_t core_fence(const struct core_lock *lock)
 {
     return is_granted(lock) ? lock->id.fence : 0;

@@ -79,6 +79,10 @@ uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);
 /* core_valid_until - end of validity of a grant or hold, 0 where there is none. */
 uint64_t core_valid_until(const struct core_lock *);
 uint64_t core_lost_at(const struct core_lock *);
+/* core_granted_us - when the present or the last grant came. core_is_whole: no renewal has found since that not all
+ * nodes hold it, or the latest one found that all do. */
+uint64_t core_granted_us(const struct core_lock *);
+bool core_is_whole(const struct core_lock *);
 /* core_fence - fencing token of a grant or hold, 0 where there is none. */
 uint64_t core_fence(const struct core_lock *);
 uint64_t core_lease_us(const struct core_lock *);

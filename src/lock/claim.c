@@ -165,6 +165,7 @@ static void follow_completions(struct claim *claim, bool dispatch)
     bool loss = core_loss_pending(claim->core);
 
     if (loss != claim->loss_due) {
+        if (loss) all->counts.losses[core_loss(claim->core)]++;
         list_remove(claim->loss_due ? &all->lost : &all->ready, &claim->in_due);
         claim->loss_due = loss;
         if (loss) all->events->lost(claim);
@@ -173,8 +174,32 @@ static void follow_completions(struct claim *claim, bool dispatch)
     if (dispatch) runtime_run_soon(all->runtime);
 }
 
+static void count_log(struct counts *counts, uint32_t log)
+{
+    counts->renewals += (log & CORE_LOG_RENEWED) != 0;
+    counts->renewals_failed += (log & CORE_LOG_RENEW_FAILED) != 0;
+    counts->degradations += (log & CORE_LOG_DEGRADED) != 0;
+}
+
+static void count_degraded(struct claim *claim, bool degraded)
+{
+    if (degraded == claim->degraded) return;
+    claim->degraded = degraded;
+    claim->all->counts.degraded += degraded ? 1u : UINT64_MAX;
+}
+
+static void count_hold(struct claim *claim, bool holds, uint64_t now_us)
+{
+    struct counts *counts = &claim->all->counts;
+
+    claim->counted = holds;
+    claim->keylist->held += holds ? 1u : UINT32_MAX;
+    counts->held += holds ? 1u : UINT64_MAX;
+    if (!holds) histogram_add(&counts->holds, validity_sub(now_us, core_granted_us(claim->core)));
+}
+
 /* Everything that follows from the core's new state. */
-static void settle(struct claim *claim, const struct core_update *update)
+static void settle(struct claim *claim, const struct core_update *update, uint64_t now_us)
 {
     struct claims *all = claim->all;
     enum core_phase phase = core_phase_now(claim->core);
@@ -187,9 +212,9 @@ static void settle(struct claim *claim, const struct core_update *update)
     if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
     follow_completions(claim, update->dispatch);
     admission_follow(&all->admission, &claim->applicant, core_wants(claim->core), phase == CORE_ASKING);
+    count_degraded(claim, holds && !core_is_whole(claim->core));
     if (holds != claim->counted) {
-        claim->counted = holds;
-        claim->keylist->held += holds ? 1u : UINT32_MAX;
+        count_hold(claim, holds, now_us);
         if (!holds) all->events->keys_released(claim);
     }
     listen(claim, core_listens(claim->core));
@@ -222,8 +247,9 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(claim, &update.commands[i], &owner)) unsent[n_unsent++] = update.commands[i].tag;
     }
+    count_log(&claim->all->counts, update.log);
     if (update.log != 0) claim->all->events->logs(claim, update.log);
-    settle(claim, &update);
+    settle(claim, &update, event->now_us);
     if (ret_completion != NULL) *ret_completion = update.completion;
     /* A command that was not queued was not executed: the core asks that node no more in this round. */
     for (uint32_t i = 0; i < n_unsent; i++) {

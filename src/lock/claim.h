@@ -10,6 +10,7 @@
 
 #include "core/core.h"
 #include "lock/admission.h"
+#include "lock/counts.h"
 #include "lock/keylist.h"
 #include "lock/note.h"
 #include "lock/spare.h"
@@ -40,7 +41,8 @@ struct claims {
     struct hashtable owners;
     struct hashtable terms;
     uint64_t last_fence; /* the latest token of any grant */
-    struct spare works;  /* of core_work_size, for cores that ask for votes */
+    struct counts counts;
+    struct spare works; /* of core_work_size, for cores that ask for votes */
 };
 
 /* A node's answers for people; the verdict is the core's. */
@@ -71,6 +73,7 @@ struct claim {
     struct list pending_holds; /* handles of the same owner that hold it, too, when it has been renewed */
     struct named_owner *named; /* the caller's name of the owner; NULL: no reentry */
     bool counted;              /* in keylist->held */
+    bool degraded;             /* in counts.degraded */
     bool listens;              /* in keylist->listeners */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
     bool put_off;              /* its release waits for the callback of a renewal */

@@ -196,7 +196,11 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
     lock->operation_ended = (struct lock_callback){cb, arg, runtime_now_us(runtime)};
     status = begin_acquire(lock);
     runtime_batch(runtime, false);
-    if (status != 0) lock->operation = OPERATION_NONE;
+    if (status != 0) {
+        lock->operation = OPERATION_NONE;
+    } else {
+        lock->all->claims.counts.waiting++;
+    }
     return status;
 }
 

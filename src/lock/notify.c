@@ -12,14 +12,24 @@
 
 /* ---- the end of an operation ---- */
 
+static void count_acquire(struct counts *counts, int status, uint64_t elapsed_us)
+{
+    counts->waiting--;
+    histogram_add(&counts->acquires[-status], elapsed_us);
+}
+
 /* The handle may be gone afterwards. */
 static void run_callback(struct quorlock *lock, struct lock_callback *callback, struct quorlock_result *result)
 {
     struct lock_callback now = *callback;
+    uint64_t elapsed_us = validity_sub(runtime_now_us(lock->all->runtime), now.begun_us);
 
-    if (callback == &lock->operation_ended) lock->operation = OPERATION_NONE;
+    if (callback == &lock->operation_ended) {
+        if (lock->operation == OPERATION_ACQUIRE) count_acquire(&lock->all->claims.counts, result->status, elapsed_us);
+        lock->operation = OPERATION_NONE;
+    }
     *callback = (struct lock_callback){0};
-    result->elapsed_ms = (uint32_t)(validity_sub(runtime_now_us(lock->all->runtime), now.begun_us) / MS);
+    result->elapsed_ms = (uint32_t)(elapsed_us / MS);
     lock->pins++;
     runtime_batch(lock->all->runtime, false);
     if (now.call != NULL) now.call(lock, result, now.arg);

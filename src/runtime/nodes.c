@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/histogram.h"
 #include "redis/link/tls.h"
 
 #define STALL_FACTOR 3u
@@ -18,6 +19,14 @@ struct request {
 };
 
 _Static_assert(sizeof(struct request) <= NODE_TAG_SIZE, "a request's tag has room at the node");
+
+_Static_assert((int)NODE_CONNECTING == (int)QUORLOCK_NODE_CONNECTING, "states of nodes");
+_Static_assert((int)NODE_READY == (int)QUORLOCK_NODE_READY, "states of nodes");
+_Static_assert((int)NODE_QUARANTINED == (int)QUORLOCK_NODE_QUARANTINED, "states of nodes");
+_Static_assert((int)NODE_DOWN == (int)QUORLOCK_NODE_DOWN, "states of nodes");
+#define SAME_FAULT(name, value, label) _Static_assert((int)FAULT_##name == (value), "faults of nodes");
+QUORLOCK_NODE_ERROR_MAP(SAME_FAULT)
+_Static_assert((int)FAULTS == QUORLOCK_NODE_ERROR_GUARD + 1, "each fault has its public name");
 
 /* ---- what the nodes report ---- */
 
@@ -54,10 +63,10 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
 {
     struct runtime *runtime = arg;
 
-    (void)generation;
     (void)fault;
     (void)why;
     runtime->node_changes++;
+    if (generation != 0) runtime->nodes[index].connections = generation;
     if (node_takes_requests(state)) expel_twins(runtime, index);
     LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         observer->changed(observer, index);
@@ -84,6 +93,12 @@ static void on_clock_step(struct runtime *runtime, uint32_t index, uint64_t befo
     }
 }
 
+static void count_reply(struct runtime_node *node, const struct node_reply *reply)
+{
+    if (reply->outcome < OUTCOME_UNKNOWN) histogram_add(&node->round_trips, reply->latency_us);
+    if (reply->fault != FAULT_NONE) node->counts.errors[reply->fault]++;
+}
+
 /* The reply is passed on before the clock step that it proves. */
 static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
                      const struct node_reply *reply)
@@ -94,6 +109,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
 
     memcpy(&request, tag, sizeof(request));
     runtime->in_flight--;
+    count_reply(&runtime->nodes[index], reply);
     stepped = observe_clock(runtime, index, &request.tag, reply);
     request.from->reply(request.from, &request.tag, index, generation, reply);
     if (stepped) on_clock_step(runtime, index, request.tag.sent_us);
@@ -129,7 +145,9 @@ int nodes_send(struct runtime *runtime, uint32_t index, struct node_request *nod
 
     memcpy(&node_request->tag, &request, sizeof(request));
     result = node_send(runtime->nodes[index].node, node_request);
-    if (result == NODE_SENT) runtime->in_flight++;
+    if (result != NODE_SENT) return result;
+    runtime->in_flight++;
+    runtime->nodes[index].requests++;
     return result;
 }
 
@@ -229,7 +247,8 @@ struct link_config nodes_link(struct runtime *runtime, uint32_t node)
                                 .now_us = runtime_clock,
                                 .batch = runtime_batch,
                                 .log = on_log,
-                                .arg = runtime};
+                                .arg = runtime,
+                                .counts = &runtime->nodes[node].counts};
 }
 
 int nodes_start(struct runtime *runtime)
@@ -263,4 +282,34 @@ void nodes_stop(struct runtime *runtime)
         node_free(runtime->nodes[i].node);
         uri_clear(&runtime->nodes[i].uri, &runtime->alloc);
     }
+}
+
+/* ---- statistics ---- */
+
+static uint64_t quarantine_ms(const struct node *node, uint64_t now_us)
+{
+    uint64_t until_us = node_quarantined_until_us(node);
+
+    return until_us > now_us ? (until_us - now_us + 999) / 1000 : 0;
+}
+
+struct quorlock_node_statistics nodes_statistics(struct runtime *runtime, uint32_t index)
+{
+    const struct runtime_node *at = &runtime->nodes[index];
+    const struct node *node = at->node;
+    enum node_state state = node_state_now(node);
+
+    return (struct quorlock_node_statistics){.node = node_name(node),
+                                             .state = (int)state,
+                                             .why = state == NODE_READY ? NULL : node_why(node),
+                                             .quarantine_ms = quarantine_ms(node, runtime_now_us(runtime)),
+                                             .round_trip_us = node_srtt_us(node),
+                                             .in_flight = (uint32_t)node_in_flight(node),
+                                             .requests = at->requests,
+                                             .reconnects = at->connections > 0 ? at->connections - 1 : 0,
+                                             .bytes_in = at->counts.bytes_in,
+                                             .bytes_out = at->counts.bytes_out,
+                                             .errors = at->counts.errors,
+                                             .n_errors = FAULTS,
+                                             .round_trips = &at->round_trips};
 }

@@ -14,6 +14,10 @@ struct runtime_node {
     struct node *node;
     struct subscriber *subscriber; /* runs while a lock waits for release notices */
     struct nodeclock clock;
+    struct link_counts counts; /* also of requests */
+    struct quorlock_histogram round_trips;
+    uint64_t requests;
+    uint32_t connections;           /* that took requests */
     char run_id[NODES_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
 };
 
@@ -57,3 +61,5 @@ void nodes_observe(struct runtime *, struct node_observer *);
  * until then. nodes_can_talk: the node takes requests. */
 int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *, const struct core_tag *);
 bool nodes_can_talk(const struct node *);
+/* nodes_statistics - what is known of that node and was counted. */
+struct quorlock_node_statistics nodes_statistics(struct runtime *, uint32_t node);

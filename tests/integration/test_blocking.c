@@ -333,10 +333,60 @@ BLOCKING_TEST(close_ends_everything)
     cluster_await_free(&fixture.cluster, "key");
 }
 
+/* ---- statistics ---- */
+
+/* The client's, copied in its thread. */
+struct copied {
+    pthread_t thread;
+    uint64_t held, acquired, lost;
+    size_t n_nodes;
+};
+
+static void copy_statistics(const struct quorlock_statistics *statistics, void *arg)
+{
+    *(struct copied *)arg = (struct copied){.thread = pthread_self(),
+                                            .held = statistics->held,
+                                            .acquired = statistics->acquires[0]->count,
+                                            .lost = statistics->losses[QUORLOCK_LOST_GONE],
+                                            .n_nodes = statistics->n_nodes};
+}
+
+static struct copied statistics(void)
+{
+    struct copied copied = {0};
+
+    assert_int_equal(quorlock_blocking_statistics(blocking, copy_statistics, &copied), QUORLOCK_OK);
+    return copied;
+}
+
+static int losses_counted(void)
+{
+    return (int)statistics().lost;
+}
+
+BLOCKING_TEST(statistics_are_read_in_the_loops_thread)
+{
+    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    char text[65536];
+    size_t length = 0;
+
+    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(statistics().held, 1);
+    assert_int_equal(statistics().acquired, 1);
+    assert_int_equal(statistics().n_nodes, 3);
+    assert_int_equal(pthread_equal(statistics().thread, pthread_self()), 0);
+    assert_int_equal(quorlock_blocking_statistics(blocking, NULL, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_metrics(blocking, NULL, text, sizeof(text), &length), QUORLOCK_OK);
+    assert_int_equal(length, strlen(text));
+    assert_contains(text, "\nquorlock_held 1\n");
+    assert_int_equal(quorlock_blocking_metrics(blocking, NULL, text, sizeof(text), NULL), QUORLOCK_INVAL);
+    quorlock_blocking_free(lock);
+}
+
 /* ---- loss ---- */
 
 struct losses {
-    atomic_int calls, reason, valid_ms, acquire_status, close_status;
+    atomic_int calls, reason, valid_ms, acquire_status, close_status, counted;
 };
 
 static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *loss, void *arg)
@@ -348,6 +398,7 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
     /* A call that would wait for the loop is refused in the loop. */
     atomic_store(&losses->acquire_status, quorlock_blocking_acquire(lock, NULL));
     atomic_store(&losses->close_status, quorlock_blocking_close(blocking));
+    atomic_store(&losses->counted, losses_counted());
     atomic_fetch_add(&losses->calls, 1);
 }
 
@@ -370,6 +421,7 @@ BLOCKING_TEST(loss_is_told_from_the_loop)
     assert_int_equal(atomic_load(&losses.valid_ms), 0);
     assert_int_equal(atomic_load(&losses.acquire_status), QUORLOCK_STATE);
     assert_int_equal(atomic_load(&losses.close_status), QUORLOCK_STATE);
+    assert_int_equal(atomic_load(&losses.counted), 1);
     assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
     assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_OK);
     assert_int_equal(result.expired, 1);

@@ -5,9 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/protocol.h"
 #include "redis/link/uri.h"
 
 struct tls;
+
+/* What went over the connections to one server, and what went wrong. */
+struct link_counts {
+    uint64_t bytes_in, bytes_out;
+    uint64_t errors[FAULTS]; /* ends of connections and of tries to connect */
+};
 
 struct link_config {
     const struct uri *uri;   /* kept by the caller as long as the link, as is the name */
@@ -20,6 +27,7 @@ struct link_config {
     void (*batch)(void *arg, bool begins);
     void (*log)(void *arg, int level, const char *text); /* or NULL */
     void *arg;                                           /* of these three */
+    struct link_counts *counts;                          /* kept by the caller as long as the link; or NULL */
     /* Set by node, subscriber and examine: */
     uint32_t user_timeout_ms; /* see conn_open() */
     uint64_t steps_end_us;    /* no step lasts longer; 0: without bound */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/system.h"
+#include "redis/link/config.h"
 
 #define CONN_READS_MAX 64
 
@@ -16,7 +17,10 @@ ssize_t conn_send(struct conn *conn, const void *bytes, size_t size)
     for (;;) {
         ssize_t n = conn->system->ops->send(conn->system, conn->fd, bytes, size);
 
-        if (n >= 0) return n;
+        if (n >= 0) {
+            if (conn->counts != NULL) conn->counts->bytes_out += (size_t)n;
+            return n;
+        }
         if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
         if (errno == EINTR) continue;
         conn->error = errno;
@@ -33,6 +37,7 @@ ssize_t conn_receive(struct conn *conn, void *ret, size_t size)
         ssize_t n = conn->system->ops->recv(conn->system, conn->fd, ret, size);
 
         if (n > 0) {
+            if (conn->counts != NULL) conn->counts->bytes_in += (size_t)n;
             if ((size_t)n < size) conn->reads_left = 0;
             return n;
         }

@@ -22,6 +22,7 @@
 #include "redis/wire/bytes.h"
 
 struct address;
+struct link_counts;
 struct system;
 struct task;
 struct watch;
@@ -67,9 +68,10 @@ struct conn {
     struct watch *watch;
     struct task *flusher;
     struct bytes out;
-    int error;               /* errno of the failure; 0: the peer closed */
-    char why[CONN_WHY_SIZE]; /* the layer's failure in words; "": see error */
-    enum fault fault;        /* UNREACHABLE, unless the layer knows better */
+    struct link_counts *counts; /* set by the owner; or NULL */
+    int error;                  /* errno of the failure; 0: the peer closed */
+    char why[CONN_WHY_SIZE];    /* the layer's failure in words; "": see error */
+    enum fault fault;           /* UNREACHABLE, unless the layer knows better */
 };
 
 /* conn_init - the system lives as long. False: out of memory; conn_clear is due all the same. */

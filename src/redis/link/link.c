@@ -125,6 +125,7 @@ void link_drop(struct redis_link *link, enum fault fault, const char *format, ..
     vsnprintf(why, sizeof(why), format, args);
     va_end(args);
     hang_up(link);
+    if (link->config.counts != NULL) link->config.counts->errors[fault]++;
     link->step = LINK_PAUSE;
     link->step_us = now_us + retry_pause_us(&link->retry, lasted_us, waits_long);
     (void)link_arm(link, link->step_us);
@@ -411,6 +412,7 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
                hash_text(link_now_us(link), config->uri->name));
     dial_init(&link->dial, &link->conn, config, on_resolved, link);
     fine = conn_init(&link->conn, system, alloc, on_conn, link);
+    link->conn.counts = config->counts;
     link->timer = system->loop->timer_new(system, false, on_timer, link);
     return fine && link->timer != NULL;
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* counts.h - what has become of the locks of a client, for its statistics */
+#pragma once
+
+#include <quorlock/quorlock.h>
+
+#include "base/histogram.h"
+
+/* Each status in turn, which is its place in an array, and how many there are. */
+enum counts_status {
+#define COUNTS_STATUS(name, value, text) COUNTS_##name,
+    QUORLOCK_STATUS_MAP(COUNTS_STATUS)
+#undef COUNTS_STATUS
+        COUNTS_STATUSES
+};
+
+#define COUNTS_LOSSES (QUORLOCK_LOST_CLOCK + 1)
+
+struct counts {
+    struct quorlock_histogram acquires[COUNTS_STATUSES]; /* by -status */
+    struct quorlock_histogram holds;
+    uint64_t losses[COUNTS_LOSSES]; /* by enum quorlock_lost_reason */
+    uint64_t renewals, renewals_failed, degradations;
+    uint64_t held, degraded, waiting; /* now */
+};
