@@ -403,6 +403,9 @@ static const struct entry entries[] = {
      "again it finishes what was half done"},
     {LOCKS, 0, "fence", "yes|no", set_switch, SETTING(fence),
      "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
+    {ARGS_RUN, 0, "metrics-file", "FILE", set_string, SETTING(metrics_file),
+     "write metrics to FILE every 5 seconds and at the end, for the\n"
+     "textfile collector of Prometheus' node_exporter"},
     {ARGS_DOCTOR, 0, "acl", "USER", set_string, SETTING(acl),
      "ask no node: print the least rights that USER needs to lock keys\n"
      "that match the patterns KEY... (default: all), as a line for\n"

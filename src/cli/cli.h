@@ -39,8 +39,9 @@ struct settings {
     const char *tls_ca, *tls_cert, *tls_key, *tls_name; /* NULL: the library's default */
     const char *label;                                  /* NULL: host and process id */
     const char *set_name;                               /* NULL: from the addresses */
-    const char *acl; /* of doctor: the user whose rights are printed; NULL: none are */
-    bool no_notices; /* for acl */
+    const char *acl;          /* of doctor: the user whose rights are printed; NULL: none are */
+    bool no_notices;          /* for acl */
+    const char *metrics_file; /* of run; NULL: none */
     int policy, dialect, guard;
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
     uint32_t in_flight, seconds;                               /* of bench */

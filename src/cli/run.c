@@ -21,6 +21,7 @@
 #include "args.h"
 #include "child.h"
 #include "cli.h"
+#include "metrics.h"
 #include "notify.h"
 #include "report.h"
 #include "say.h"
@@ -47,6 +48,7 @@ struct run {
     struct signals signals;
     struct child child;
     struct warden warden;
+    struct metrics metrics;
     int terminal; /* -1: there is none */
     struct event *signal_event, *timer_event;
     int timer_fd; /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
@@ -652,7 +654,8 @@ static int hold_and_run(struct run *run)
         say("cannot watch signals and time: %s", strerror(errno));
         status = EXIT_SYSTEM;
     } else {
-        status = ask(run);
+        status = metrics_start(&run->metrics, run->session.base, run->session.client, run->settings->metrics_file);
+        if (status == 0) status = ask(run);
         /* In each turn a renewal may have been answered. */
         while (status == 0 && event_base_got_break(run->session.base) == 0) {
             if (event_base_loop(run->session.base, EVLOOP_ONCE) != 0) {
@@ -668,6 +671,7 @@ static int hold_and_run(struct run *run)
     warden_end(&run->warden);
     child_forget(&run->child);
     unwatch(run);
+    metrics_end(&run->metrics);
     session_close(&run->session);
     return status;
 }
