@@ -8,7 +8,7 @@
 # ends, no mount, no server and no test process can stay behind.
 
 TRIXIE_PACKAGES='gcc libc6-dev cmake ninja-build pkgconf libhiredis-dev libevent-dev libjansson-dev libcmocka-dev libssl-dev liblua5.1-0-dev openssl
-    redis-server valkey-server procps python3-minimal python3 python3-prometheus-client'
+    redis-server valkey-server procps python3-minimal python3 python3-prometheus-client systemtap-sdt-dev'
 TRIXIE_MIRROR=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 trixie_check() {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/trace.h"
 #include "core/validity.h"
 
 #define MS 1000u
@@ -158,6 +159,12 @@ static void set_in(struct list *list, struct link *link, bool in)
     }
 }
 
+static void count_loss(struct claim *claim, enum core_loss reason)
+{
+    claim->all->counts.losses[reason]++;
+    TRACE2(loss, claim->keylist->name, (int)reason);
+}
+
 /* Losses come first, so a claim waits in one list at a time. */
 static void follow_completions(struct claim *claim, bool dispatch)
 {
@@ -165,20 +172,25 @@ static void follow_completions(struct claim *claim, bool dispatch)
     bool loss = core_loss_pending(claim->core);
 
     if (loss != claim->loss_due) {
-        if (loss) all->counts.losses[core_loss(claim->core)]++;
         list_remove(claim->loss_due ? &all->lost : &all->ready, &claim->in_due);
         claim->loss_due = loss;
+        if (loss) count_loss(claim, core_loss(claim->core));
         if (loss) all->events->lost(claim);
     }
     set_in(loss ? &all->lost : &all->ready, &claim->in_due, dispatch);
     if (dispatch) runtime_run_soon(all->runtime);
 }
 
-static void count_log(struct counts *counts, uint32_t log)
+static void count_log(struct claim *claim, uint32_t log)
 {
-    counts->renewals += (log & CORE_LOG_RENEWED) != 0;
-    counts->renewals_failed += (log & CORE_LOG_RENEW_FAILED) != 0;
+    struct counts *counts = &claim->all->counts;
+    bool renewed = (log & CORE_LOG_RENEWED) != 0;
+    bool failed = (log & CORE_LOG_RENEW_FAILED) != 0;
+
+    counts->renewals += renewed;
+    counts->renewals_failed += failed;
     counts->degradations += (log & CORE_LOG_DEGRADED) != 0;
+    if (renewed || failed) TRACE2(renewal, claim->keylist->name, (int)renewed);
 }
 
 static void count_degraded(struct claim *claim, bool degraded)
@@ -247,8 +259,10 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
     for (uint32_t i = 0; i < update.n_commands; i++) {
         if (!send_command(claim, &update.commands[i], &owner)) unsent[n_unsent++] = update.commands[i].tag;
     }
-    count_log(&claim->all->counts, update.log);
-    if (update.log != 0) claim->all->events->logs(claim, update.log);
+    if (update.log != 0) {
+        count_log(claim, update.log);
+        claim->all->events->logs(claim, update.log);
+    }
     settle(claim, &update, event->now_us);
     if (ret_completion != NULL) *ret_completion = update.completion;
     /* A command that was not queued was not executed: the core asks that node no more in this round. */
@@ -584,6 +598,7 @@ static int begin_release(struct claim *claim)
         }
     }
     if (status == 0) {
+        TRACE1(release, claim->keylist->name);
         claim->put_off = false;
     } else {
         claim->released_attempt = attempt_before;

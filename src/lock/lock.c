@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/trace.h"
 #include "lock/message.h"
 #include "lock/notify.h"
 #include "lock/queue.h"
@@ -200,6 +201,7 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
         lock->operation = OPERATION_NONE;
     } else {
         lock->all->claims.counts.waiting++;
+        TRACE2(acquire_begin, lock, lock->keylist->name);
     }
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/trace.h"
 #include "core/validity.h"
 #include "lock/message.h"
 #include "lock/queue.h"
@@ -12,10 +13,17 @@
 
 /* ---- the end of an operation ---- */
 
-static void count_acquire(struct counts *counts, int status, uint64_t elapsed_us)
+static void count_acquire(const struct quorlock *lock, int status, uint64_t elapsed_us)
 {
+    struct counts *counts = &lock->all->claims.counts;
+
     counts->waiting--;
     histogram_add(&counts->acquires[-status], elapsed_us);
+    if (status == QUORLOCK_OK) {
+        TRACE3(granted, lock, lock->keylist->name, elapsed_us);
+    } else {
+        TRACE4(refused, lock, lock->keylist->name, status, elapsed_us);
+    }
 }
 
 /* The handle may be gone afterwards. */
@@ -25,7 +33,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     uint64_t elapsed_us = validity_sub(runtime_now_us(lock->all->runtime), now.begun_us);
 
     if (callback == &lock->operation_ended) {
-        if (lock->operation == OPERATION_ACQUIRE) count_acquire(&lock->all->claims.counts, result->status, elapsed_us);
+        if (lock->operation == OPERATION_ACQUIRE) count_acquire(lock, result->status, elapsed_us);
         lock->operation = OPERATION_NONE;
     }
     *callback = (struct lock_callback){0};

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/histogram.h"
+#include "base/trace.h"
 #include "redis/link/tls.h"
 
 #define STALL_FACTOR 3u
@@ -64,7 +65,7 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
     struct runtime *runtime = arg;
 
     (void)fault;
-    (void)why;
+    TRACE3(node_state, runtime->nodes[index].uri.name, (int)state, why);
     runtime->node_changes++;
     if (generation != 0) runtime->nodes[index].connections = generation;
     if (node_takes_requests(state)) expel_twins(runtime, index);
