@@ -167,6 +167,9 @@ struct quorlock_client_options {
     const char *tls_key;  /* its key, without a passphrase; default: it is in tls_cert too */
     const char *tls_name; /* the name or address that the servers' certificates have; default the host of each
                              address */
+    uint64_t buggify;     /* not 0: a seed by which the client makes up early losses, NOQUORUM, late grants and slow
+                             releases, to test a program with; see quorlock(7). Default: QUORLOCK_BUGGIFY in the
+                             environment, else off */
 };
 
 struct quorlock_options {

@@ -113,8 +113,9 @@ static int build(struct quorlock_client *client, struct caller_error *error)
     return 0;
 }
 
+/* buggify: where the options have no seed. */
 static int make(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
-                struct caller_error *error)
+                uint64_t buggify, struct caller_error *error)
 {
     struct quorlock_client_options options;
     struct quorlock_client *client;
@@ -129,6 +130,7 @@ static int make(quorlock_client **ret, const struct system *system, const struct
     client->runtime.system = *system;
     client->runtime.system.alloc = &client->runtime.alloc;
     client->runtime.options = options;
+    if (options.buggify == 0) client->runtime.options.buggify = buggify;
     client->runtime.max_lease_given = options_max_lease_given(given);
     client->runtime.n_nodes = (uint32_t)options.n_nodes;
     status = build(client, error);
@@ -140,13 +142,17 @@ static int make(quorlock_client **ret, const struct system *system, const struct
     return status;
 }
 
+static int report(int status, const struct quorlock_client_options *given, const struct caller_error *error)
+{
+    if (status != 0) caller_report(given, error->text[0] != '\0' ? error->text : quorlock_status_text(status));
+    return status;
+}
+
 int client_new_on(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given)
 {
     struct caller_error error = {""};
-    int status = make(ret, system, given, &error);
 
-    if (status != 0) caller_report(given, error.text[0] != '\0' ? error.text : quorlock_status_text(status));
-    return status;
+    return report(make(ret, system, given, 0, &error), given, &error);
 }
 
 /* ---- the public API ---- */
@@ -154,13 +160,18 @@ int client_new_on(quorlock_client **ret, const struct system *system, const stru
 int quorlock_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given)
 {
     const struct system system = system_libevent(base, NULL);
+    struct caller_error error = {""};
+    uint64_t buggify = 0;
+    int status;
 
     if (ret == NULL || base == NULL) {
         caller_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
                                          : "base is NULL: the event_base to live on is needed");
         return QUORLOCK_INVAL;
     }
-    return client_new_on(ret, &system, given);
+    status = options_buggify(&buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
+    if (status == 0) status = make(ret, &system, given, buggify, &error);
+    return report(status, given, &error);
 }
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)

@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -382,4 +383,9 @@ struct system system_libevent(struct event_base *base, const struct alloc *alloc
                                          .task_free = task_free};
 
     return (struct system){.ops = &ops, .loop = &loop, .alloc = alloc, .arg = base};
+}
+
+const char *system_environment(const char *name)
+{
+    return secure_getenv(name);
 }

@@ -258,6 +258,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
         hold_on_step(lock, step, event->step.node, event->step.before_us);
         attempt_on_step(lock, step, event->step.node, event->step.before_us);
         break;
+    case CORE_EV_LOSE: hold_lose(lock, step->now_us); break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }
     return 0;
@@ -350,6 +351,11 @@ uint64_t core_valid_us(const struct core_lock *lock, uint64_t now_us)
 bool core_loss_pending(const struct core_lock *lock)
 {
     return core_is_pending(lock, CORE_NOTIFY_LOST);
+}
+
+bool core_release_pending(const struct core_lock *lock)
+{
+    return lock->pending.kinds == 1u << CORE_NOTIFY_RELEASED;
 }
 
 uint64_t core_remaining_us(const struct core_lock *lock, uint64_t now_us)

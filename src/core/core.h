@@ -73,6 +73,8 @@ bool core_notified_held(const struct core_lock *);
 uint64_t core_valid_us(const struct core_lock *, uint64_t now_us);
 /* core_loss_pending - the owner is still to be notified of a loss. */
 bool core_loss_pending(const struct core_lock *);
+/* core_release_pending - the end of a release is all that the owner is still to be notified of. */
+bool core_release_pending(const struct core_lock *);
 /* core_remaining_us - until the validity of the present or lost grant ends; 0 where it may have ended before
  * the loss was noticed. */
 uint64_t core_remaining_us(const struct core_lock *, uint64_t now_us);

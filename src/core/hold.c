@@ -122,6 +122,13 @@ void hold_check_lost(struct core_lock *lock, uint64_t now_us)
     }
 }
 
+void hold_lose(struct core_lock *lock, uint64_t now_us)
+{
+    if (lock->phase != CORE_HELD) return;
+    lock->hold.validity_us = core_smaller(lock->hold.validity_us, validity_add(now_us, margin_us(lock)));
+    hold_check_lost(lock, now_us);
+}
+
 static void send_repair(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
 {
     struct core_node *node = &lock->nodes[index];

@@ -17,6 +17,8 @@ void hold_on_node_state(struct core_lock *, struct step *, uint32_t node);
 void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* hold_on_step - the node's clock stepped forward: its votes that were asked for before do not count. */
 void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
+/* hold_lose - loses it as if nothing but the margin were left. */
+void hold_lose(struct core_lock *, uint64_t now_us);
 /* hold_late_vote - a vote of the acquire came after the verdict. */
 void hold_late_vote(struct core_lock *, struct step *);
 uint64_t hold_deadline(const struct core_lock *);

@@ -88,6 +88,7 @@ enum core_event_type {
     CORE_EV_STEP,      /* a node's clock has stepped forward, which is proven (nodeclock.h) */
     CORE_EV_BEGIN,     /* may use random: there is room for what core_wants() named, and its turn has come */
     CORE_EV_ROOM,      /* a node has room again for releases that could not be queued */
+    CORE_EV_LOSE,      /* the hold is to be taken for one that is about to expire */
     CORE_EV_DISPATCH,  /* callbacks may run now: check again, and name the next completion */
 };
 
@@ -118,7 +119,7 @@ struct core_event {
             uint64_t lease_us; /* 0: as it is */
         } extend;
         struct {
-            int status; /* CORE_CANCELED or CORE_CLOSED */
+            int status; /* the one that it ends with */
         } cancel;
         struct core_node_change {
             uint32_t index;

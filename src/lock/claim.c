@@ -210,19 +210,27 @@ static void count_hold(struct claim *claim, bool holds, uint64_t now_us)
     if (!holds) histogram_add(&counts->holds, validity_sub(now_us, core_granted_us(claim->core)));
 }
 
+static uint64_t next_wake_us(const struct claim *claim, uint64_t held_back_us)
+{
+    uint64_t at_us = core_deadline(claim->core);
+
+    if (claim->trouble_us != 0 && claim->trouble_us < at_us) at_us = claim->trouble_us;
+    return held_back_us != 0 && held_back_us < at_us ? held_back_us : at_us;
+}
+
 /* Everything that follows from the core's new state. */
 static void settle(struct claim *claim, const struct core_update *update, uint64_t now_us)
 {
     struct claims *all = claim->all;
     enum core_phase phase = core_phase_now(claim->core);
-    uint64_t deadline_us = core_deadline(claim->core);
-    bool active = phase != CORE_IDLE || deadline_us != CORE_NEVER;
+    uint64_t held_back_us = all->troubles != NULL ? all->troubles->hold_back(claim, update, now_us) : 0;
+    bool active = phase != CORE_IDLE || core_deadline(claim->core) != CORE_NEVER;
     bool holds = phase == CORE_HELD;
 
-    runtime_wake_at(all->runtime, &claim->waker, deadline_us);
+    runtime_wake_at(all->runtime, &claim->waker, next_wake_us(claim, held_back_us));
     set_in(&all->active, &claim->in_active, active);
     if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
-    follow_completions(claim, update->dispatch);
+    follow_completions(claim, update->dispatch && held_back_us == 0);
     admission_follow(&all->admission, &claim->applicant, core_wants(claim->core), phase == CORE_ASKING);
     count_degraded(claim, holds && !core_is_whole(claim->core));
     if (holds != claim->counted) {
@@ -329,6 +337,10 @@ static void on_wake(struct waker *waker)
     struct core_event event = {.type = CORE_EV_TIMER, .now_us = claim->all->events->due(claim)};
     bool held = core_phase_now(claim->core) == CORE_HELD;
 
+    if (claim->trouble_us != 0 && claim->trouble_us <= event.now_us) {
+        claim->trouble_us = 0;
+        claim->all->troubles->strike(claim);
+    }
     /* What is held begins no attempt. */
     (void)(held ? claim_step(claim, &event) : claim_step_randomly(claim, &event));
     claim_reap(claim);

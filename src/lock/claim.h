@@ -30,6 +30,13 @@ struct claim_events {
     void (*destroyed)(struct claim *);          /* its memory goes */
 };
 
+/* Troubles that are made up; see buggify.h. */
+struct claim_troubles {
+    /* After each step: until when what is due is not reported. 0: it is at once. */
+    uint64_t (*hold_back)(struct claim *, const struct core_update *, uint64_t now_us);
+    void (*strike)(struct claim *); /* trouble_us has come */
+};
+
 /* All claims of one client. */
 struct claims {
     struct runtime *runtime;
@@ -42,6 +49,8 @@ struct claims {
     struct hashtable terms;
     uint64_t last_fence; /* the latest token of any grant */
     struct counts counts;
+    const struct claim_troubles *troubles; /* NULL: none */
+    uint64_t trouble_state;
     struct spare works; /* of core_work_size, for cores that ask for votes */
 };
 
@@ -75,8 +84,10 @@ struct claim {
     bool counted;              /* in keylist->held */
     bool degraded;             /* in counts.degraded */
     bool listens;              /* in keylist->listeners */
-    uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
     bool put_off;              /* its release waits for the callback of a renewal */
+    uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
+    uint32_t late_ms;          /* its next report is made so late */
+    uint64_t trouble_us;       /* when a trouble strikes; 0: none does */
     struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
     struct lock_callback released;                   /* the releaser's */
 

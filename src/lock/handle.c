@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/handle.h"
 
+#include "lock/buggify.h"
+
 #define MS 1000u
 
 void handle_share(struct quorlock *lock, struct claim *claim)
@@ -43,13 +45,16 @@ static void part_from_busy(struct quorlock *lock)
 int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
     const struct core_acquire acquire = {.begun_us = lock->operation_ended.begun_us, .behind = behind, .seen = seen};
+    int status;
 
     part_from_busy(lock);
     if (lock->claim == NULL) {
         lock->claim = claim_new(&lock->all->claims, lock->keylist, lock, lock->terms, lock->named);
     }
     if (lock->claim == NULL) return QUORLOCK_NOMEM;
-    return claim_acquire(lock->claim, lock, &acquire, promised);
+    status = claim_acquire(lock->claim, lock, &acquire, promised);
+    if (status == 0) buggify_acquire(lock->claim);
+    return status;
 }
 
 uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)

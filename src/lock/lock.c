@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/trace.h"
+#include "lock/buggify.h"
 #include "lock/message.h"
 #include "lock/notify.h"
 #include "lock/queue.h"
@@ -228,6 +229,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     claim->extender = lock;
     lock->operation = OPERATION_EXTEND;
     lock->operation_ended = (struct lock_callback){cb, arg, event.now_us};
+    buggify_extend(claim);
     return 0;
 }
 
@@ -243,6 +245,7 @@ static int begin_release(struct quorlock *lock, const struct lock_callback *call
     }
     status = claim_release(claim, lock, callback);
     if (status != 0) return handle_fail(lock, status, "");
+    buggify_release(claim);
     lock->releases++;
     lock->all->releases++;
     handle_unshare(lock, 1);
@@ -360,6 +363,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     nodes_observe(runtime, &all->observer);
     runtime_add_turn(runtime, &all->turn);
     if (claims_start(&all->claims, runtime) != 0) return -1;
+    buggify_start(&all->claims, runtime->options.buggify);
     return subscriptions_start(&all->keylists.subscriptions, runtime);
 }
 

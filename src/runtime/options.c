@@ -160,6 +160,22 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     return status;
 }
 
+int options_buggify(uint64_t *ret, const char *text, struct caller_error *error)
+{
+    uint64_t seed = 0;
+
+    if (text == NULL) return 0;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at < '0' || *at > '9' || seed > (UINT64_MAX - 9) / 10) {
+            return REFUSE(error, "QUORLOCK_BUGGIFY is \"%.80s\": give a seed, a whole number from 1 on, or unset it",
+                          text);
+        }
+        seed = 10 * seed + (uint64_t)(*at - '0');
+    }
+    *ret = seed;
+    return 0;
+}
+
 uint32_t options_quorum(int policy, uint32_t n_nodes)
 {
     return policy == QUORLOCK_ALL ? n_nodes : n_nodes / 2 + 1;

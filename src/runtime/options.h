@@ -27,6 +27,8 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                  const struct quorlock_options *given, struct caller_error *);
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
                       struct caller_error *);
+/* options_buggify - the seed that the environment has; text may be NULL. *ret is untouched where it has none. */
+int options_buggify(uint64_t *ret, const char *text, struct caller_error *);
 /* options_key - checks one key. */
 int options_key(const char *key, const struct quorlock_client_options *client, struct caller_error *);
 uint32_t options_quorum(int policy, uint32_t n_nodes);

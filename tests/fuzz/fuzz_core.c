@@ -567,7 +567,7 @@ static void something_happens(struct world *world)
         }
         serve_timers(world);
         break;
-    case 2: happen(world, (struct core_event){.type = CORE_EV_TIMER}, NULL); break;
+    case 2: happen(world, (struct core_event){.type = (what & 240) == 240 ? CORE_EV_LOSE : CORE_EV_TIMER}, NULL); break;
     case 3: acquire(world, what); break;
     case 4: happen(world, (struct core_event){.type = CORE_EV_RELEASE}, NULL); break;
     case 5: {

@@ -196,6 +196,11 @@ void fixture_step(struct fixture *f, uint32_t node, uint64_t before_us)
     step(f, &(struct core_event){.type = CORE_EV_STEP, .step = {.node = node, .before_us = before_us}});
 }
 
+void fixture_lose(struct fixture *f)
+{
+    step(f, &(struct core_event){.type = CORE_EV_LOSE});
+}
+
 void fixture_node_state_fault(struct fixture *f, uint32_t node, enum node_state state, enum fault_class fault)
 {
     bool talks = state == NODE_READY || state == NODE_QUARANTINED;

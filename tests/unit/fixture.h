@@ -80,6 +80,8 @@ int fixture_release(struct fixture *);
 int fixture_cancel(struct fixture *);
 /* fixture_step - a request sent then found that the node's clock has stepped. */
 void fixture_step(struct fixture *, uint32_t node, uint64_t before_us);
+/* fixture_lose - the hold is to be lost. */
+void fixture_lose(struct fixture *);
 /* fixture_node_state - a node's connection changes; READY begins a new generation.
  * fixture_node_states - one letter a node: r ready, q quarantined, d down, c connecting, . as before. */
 void fixture_node_states(struct fixture *, const char *states);

@@ -12,6 +12,49 @@ static void answer_renewal(struct fixture *f, uint32_t node, enum outcome outcom
     fixture_answer(f, node, OP_EXTEND, outcome);
 }
 
+/* ---- losses that are made up ---- */
+
+CORE_TEST(a_hold_that_is_to_be_lost_has_its_margin_left)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_pass(f, 10 * MS);
+    fixture_lose(f);
+    assert_true(core_loss_pending(f->lock));
+    /* Twice the allowance: 1 % of 3 s, and 2 ms. */
+    assert_int_equal(core_remaining_us(f->lock, f->now_us), 64 * MS);
+    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
+    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
+    fixture_pass(f, 2000 * MS);
+    fixture_expect_nothing(f);
+    assert_int_equal(fixture_release(f), 0);
+    fixture_answers(f, OP_RELEASE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
+}
+
+CORE_TEST(a_yes_that_comes_after_it_changes_nothing)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_pass(f, 1000 * MS);
+    assert_int_equal(fixture_pending(f, 0, OP_EXTEND), 1);
+    fixture_lose(f);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
+    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
+}
+
+CORE_TEST(what_is_not_held_cannot_be_lost)
+{
+    fixture_open(f, 3, 2);
+    fixture_lose(f);
+    fixture_expect_nothing(f);
+    fixture_acquire(f);
+    fixture_lose(f);
+    fixture_answers(f, OP_ACQUIRE, "yyy");
+    fixture_lose(f);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_true(core_valid_us(f->lock, f->now_us) > 0);
+}
+
 /* ---- steps ---- */
 
 CORE_TEST(a_step_drops_the_vote_asked_for_before_it)

@@ -78,6 +78,39 @@ static struct core_config takes_lock(const struct quorlock_client_options *clien
     return config;
 }
 
+/* ---- the environment ---- */
+
+TEST(a_seed_in_the_environment_is_a_number)
+{
+    static const struct {
+        const char *text;
+        uint64_t seed; /* 0 where it is refused, or says nothing */
+        bool refused;
+    } seeds[] = {
+        {NULL, 0, false},
+        {"", 0, false},
+        {"0", 0, false},
+        {"1", 1, false},
+        {"42", 42, false},
+        {"-1", 0, true},
+        {"1.5", 0, true},
+        {" 1", 0, true},
+        {"0x1", 0, true},
+        {"twelve", 0, true},
+        {"99999999999999999999", 0, true},
+    };
+
+    for (size_t i = 0; i < LENGTH(seeds); i++) {
+        uint64_t seed = 0;
+
+        error.text[0] = '\0';
+        assert_int_equal(options_buggify(&seed, seeds[i].text, &error), seeds[i].refused ? QUORLOCK_INVAL : 0);
+        assert_true(seed == seeds[i].seed);
+        if (seeds[i].refused) assert_said(seeds[i].text);
+        if (seeds[i].refused) assert_said("QUORLOCK_BUGGIFY");
+    }
+}
+
 /* ---- the client ---- */
 
 TEST(a_client_has_these_defaults)

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/buggify.h"
+
+/* One in so many. */
+#define REFUSALS      8u /* acquires and extends */
+#define LATE_GRANTS   4u
+#define LATE_RELEASES 4u
+#define LOSSES        8u /* grants and renewals */
+
+#define LOG(claim, format, ...)                                                                                        \
+    runtime_log((claim)->all->runtime, QUORLOCK_LOG_WARN, "buggify: \"%s\": " format, (claim)->keylist->name,          \
+                __VA_ARGS__)
+
+/* splitmix64: as good from a small seed as from any. */
+static uint64_t draw(struct claims *all)
+{
+    uint64_t z = all->trouble_state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static bool happens(struct claims *all, uint32_t one_in)
+{
+    return draw(all) % one_in == 0;
+}
+
+/* In milliseconds, of which there is one at least. */
+static uint32_t some_ms(struct claims *all, uint64_t most_us)
+{
+    return 1 + (uint32_t)(draw(all) % (most_us / 1000 + 1));
+}
+
+/* ---- losses, and acquires that fail ---- */
+
+static void lose(struct claim *claim)
+{
+    struct core_event event = {.type = CORE_EV_LOSE};
+
+    if (happens(claim->all, 2)) {
+        LOG(claim, "%s", "its loss is made up: it expires");
+        (void)claim_step(claim, &event);
+        return;
+    }
+    LOG(claim, "%s", "its loss is made up: the nodes' clocks step");
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
+        event = (struct core_event){.type = CORE_EV_STEP, .step = {.node = i, .before_us = CORE_NEVER}};
+        (void)claim_step(claim, &event);
+    }
+}
+
+static void refuse(struct claim *claim)
+{
+    struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_NOQUORUM}};
+
+    LOG(claim, "%s", "NOQUORUM is made up");
+    (void)claim_step(claim, &event);
+}
+
+/* An acquire that waits for ever never ends so. */
+static void strike(struct claim *claim)
+{
+    enum core_phase phase = core_phase_now(claim->core);
+
+    if (phase == CORE_HELD) {
+        lose(claim);
+    } else if (claim->acquirer != NULL && claim->terms->config.wait_us != CORE_NEVER) {
+        refuse(claim);
+    }
+}
+
+/* Before the next renewal, or at any time of the lease where there is none. */
+static void plan_loss(struct claim *claim, uint64_t now_us)
+{
+    const struct core_config *config = &claim->terms->config;
+    uint64_t span_us = config->renew_us != CORE_NEVER ? config->renew_us : config->lease_us;
+
+    claim->trouble_us = happens(claim->all, LOSSES) ? now_us + (uint64_t)some_ms(claim->all, span_us) * 1000 : 0;
+}
+
+/* ---- callbacks that come late ---- */
+
+static uint64_t held_back_until_us(const struct claim *claim)
+{
+    uint64_t late_us = (uint64_t)claim->late_ms * 1000;
+
+    if (core_phase_now(claim->core) == CORE_GRANTED) return core_granted_us(claim->core) + late_us;
+    return core_release_pending(claim->core) ? claim->released.begun_us + late_us : 0;
+}
+
+static uint64_t hold_back(struct claim *claim, const struct core_update *update, uint64_t now_us)
+{
+    uint64_t until_us = held_back_until_us(claim);
+    bool holds = core_phase_now(claim->core) == CORE_HELD;
+
+    if (holds && (!claim->counted || (update->log & CORE_LOG_RENEWED) != 0)) plan_loss(claim, now_us);
+    return claim->all->runtime->closing || until_us <= now_us ? 0 : until_us;
+}
+
+static uint32_t draw_late_ms(struct claim *claim, uint32_t one_in)
+{
+    struct claims *all = claim->all;
+
+    return happens(all, one_in) ? some_ms(all, claim->terms->config.node_timeout_us) : 0;
+}
+
+/* ---- what begins ---- */
+
+void buggify_start(struct claims *all, uint64_t seed)
+{
+    static const struct claim_troubles troubles = {.hold_back = hold_back, .strike = strike};
+
+    if (seed == 0) return;
+    all->troubles = &troubles;
+    all->trouble_state = seed;
+    runtime_log(all->runtime, QUORLOCK_LOG_WARN,
+                "buggify is on, with seed %llu: losses, NOQUORUM, late grants and slow releases are made up. Only for "
+                "tests: take QUORLOCK_BUGGIFY out of the environment, or the seed out of the client's options",
+                (unsigned long long)seed);
+}
+
+void buggify_acquire(struct claim *claim)
+{
+    uint64_t now_us = runtime_now_us(claim->all->runtime);
+
+    if (claim->all->troubles == NULL) return;
+    claim->late_ms = draw_late_ms(claim, LATE_GRANTS);
+    claim->trouble_us = happens(claim->all, REFUSALS) ? now_us : 0;
+    if (claim->trouble_us != 0) runtime_wake_at(claim->all->runtime, &claim->waker, now_us);
+    if (claim->late_ms != 0) LOG(claim, "a grant is told %u ms late", claim->late_ms);
+}
+
+void buggify_extend(struct claim *claim)
+{
+    if (claim->all->troubles != NULL && happens(claim->all, REFUSALS)) refuse(claim);
+}
+
+void buggify_release(struct claim *claim)
+{
+    if (claim->all->troubles == NULL) return;
+    claim->late_ms = draw_late_ms(claim, LATE_RELEASES);
+    if (claim->late_ms != 0) LOG(claim, "the end of the release is told %u ms late", claim->late_ms);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_buggify.c - troubles that a client makes up: each kind comes, follows from the seed, and harms nobody
+ */
+#include "fixture.h"
+
+#include <stdlib.h>
+
+#define SEED            3u
+#define CYCLES_MAX      400
+#define NODE_TIMEOUT_MS 200u
+
+#define BUGGIFY_TEST(name) TEST_RUNS(name, RUN_WITH(name, "", setup))
+
+static int setup(void **state)
+{
+    fixture_begin(3);
+    fixture.options.node_timeout_ms = NODE_TIMEOUT_MS;
+    fixture.options.buggify = SEED;
+    fixture_client(3);
+    return 0;
+}
+
+/* The number in the latest line of the log that has these texts around it; 0: there is none. */
+static uint32_t logged_number(const char *before, const char *behind)
+{
+    const char *found = NULL;
+
+    for (const char *at = fixture.log; at != NULL && (at = strstr(at, before)) != NULL; at++) {
+        const char *number = at + strlen(before);
+        size_t digits = strspn(number, "0123456789");
+
+        if (digits > 0 && strncmp(number + digits, behind, strlen(behind)) == 0) found = number;
+    }
+    return found == NULL ? 0 : (uint32_t)strtoul(found, NULL, 10);
+}
+
+/* Releases it where it is held. */
+static void give_back(quorlock *lock, const struct seen *acquired)
+{
+    struct seen seen = {0};
+
+    if (acquired->result.status == QUORLOCK_OK) assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
+/* ---- on and off ---- */
+
+CLIENT_TEST(nothing_is_made_up_unless_asked_for)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    struct seen seen;
+
+    for (int i = 0; i < 50; i++) {
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    }
+    assert_int_equal(logged("buggify"), 0);
+}
+
+BUGGIFY_TEST(it_says_so_at_the_beginning)
+{
+    await_log("buggify is on, with seed 3: ", 1);
+}
+
+SERVERS_TEST(the_environment_may_ask_for_it)
+{
+    char error[TEXT_SIZE] = "";
+    quorlock_client *client = NULL;
+
+    assert_int_equal(setenv("QUORLOCK_BUGGIFY", "77", 1), 0);
+    fixture_client(0);
+    await_log("buggify is on, with seed 77: ", 1);
+    fixture.options.buggify = 5;
+    fixture_client(0);
+    await_log("buggify is on, with seed 5: ", 1);
+    assert_int_equal(setenv("QUORLOCK_BUGGIFY", "lots", 1), 0);
+    fixture.options.error = error;
+    fixture.options.error_size = sizeof(error);
+    assert_status(quorlock_client_new(&client, fixture.base, &fixture.options), QUORLOCK_INVAL);
+    assert_contains(error, "QUORLOCK_BUGGIFY is \"lots\": give a seed");
+    assert_int_equal(unsetenv("QUORLOCK_BUGGIFY"), 0);
+}
+
+/* ---- the kinds ---- */
+
+BUGGIFY_TEST(acquires_end_with_noquorum_and_leave_nothing)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS));
+    unsigned refused = 0;
+
+    for (int i = 0; i < CYCLES_MAX && refused < 3; i++) {
+        struct seen seen = {0};
+        int status = fixture_acquire(lock, &seen);
+
+        if (status != QUORLOCK_OK) assert_status(status, QUORLOCK_NOQUORUM);
+        refused += status == QUORLOCK_NOQUORUM;
+        assert_int_equal(logged("NOQUORUM is made up"), refused);
+        give_back(lock, &seen);
+    }
+    assert_int_equal(refused, 3);
+}
+
+BUGGIFY_TEST(an_acquire_that_waits_for_ever_never_ends_so)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+
+    for (int i = 0; i < 40; i++) {
+        struct seen seen = {0};
+
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        give_back(lock, &seen);
+    }
+    assert_int_equal(logged("NOQUORUM is made up"), 0);
+}
+
+BUGGIFY_TEST(an_extend_ends_with_noquorum_and_the_lock_is_still_held)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    struct seen seen = {0}, extended = {0};
+    struct seen_loss loss = {0};
+    int status = QUORLOCK_OK;
+
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (int i = 0; i < CYCLES_MAX && status == QUORLOCK_OK && loss.calls == 0; i++) {
+        status = fixture_extend(lock, 0, &extended);
+    }
+    assert_status(status, QUORLOCK_NOQUORUM);
+    assert_int_equal(logged("NOQUORUM is made up"), 1);
+    assert_int_equal(loss.calls, 0);
+    assert_true(quorlock_valid_ms(lock) > 0);
+    await_holders("key", seen.owner, 3);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
+BUGGIFY_TEST(a_late_grant_is_told_when_the_nodes_hold_the_key_for_long)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    unsigned late = 0;
+
+    for (int i = 0; i < CYCLES_MAX && late < 3; i++) {
+        struct seen seen = {0};
+        uint32_t late_ms = 0;
+
+        fixture_start_acquire(lock, &seen);
+        await_holders("key", NULL, 3);
+        if (logged("a grant is told ") > late) late_ms = logged_number("a grant is told ", " ms late");
+        late += late_ms > 0;
+        await_status(&seen, QUORLOCK_OK, "the grant");
+        assert_true(seen.result.elapsed_ms >= late_ms);
+        assert_true(late_ms <= NODE_TIMEOUT_MS + 1);
+        assert_true(quorlock_valid_ms(lock) > 0);
+        give_back(lock, &seen);
+    }
+    assert_int_equal(late, 3);
+}
+
+BUGGIFY_TEST(a_slow_release_is_told_when_the_key_is_gone_for_long)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    unsigned late = 0;
+
+    for (int i = 0; i < CYCLES_MAX && late < 3; i++) {
+        struct seen seen = {0}, released = {0};
+        uint32_t late_ms = 0;
+
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        fixture_start_release(lock, &released);
+        await_free("key");
+        if (logged("the end of the release is told ") > late) {
+            late_ms = logged_number("the end of the release is told ", " ms late");
+        }
+        late += late_ms > 0;
+        await_status(&released, QUORLOCK_OK, "the release");
+        assert_true(released.result.elapsed_ms >= late_ms);
+        assert_int_equal(released.result.expired, 0);
+    }
+    assert_int_equal(late, 3);
+}
+
+/* Another client cannot have the key while the loser has not released it. */
+static void check_still_taken(quorlock_client *other)
+{
+    quorlock *lock = fixture_lock(other, "key", LEASE(LONG_LEASE_MS));
+    struct seen seen = {0};
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    quorlock_free(lock);
+}
+
+BUGGIFY_TEST(a_loss_comes_early_and_the_lock_is_released_as_always)
+{
+    quorlock *lock =
+        fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .renew_ms = 50));
+    bool expired = false, stepped = false;
+    quorlock_client *other;
+
+    fixture.options.buggify = 0;
+    other = fixture_new_client(3);
+    for (int i = 0; i < 100 && !(expired && stepped); i++) {
+        struct seen seen = {0}, released = {0};
+        struct seen_loss loss = {0};
+
+        quorlock_on_lost(lock, on_loss, &loss);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        await_count(&loss.calls, 1, GENEROUS_MS, "a loss");
+        assert_int_equal(loss.valid_ms, 0);
+        assert_true(loss.loss.reason == QUORLOCK_LOST_EXPIRED || loss.loss.reason == QUORLOCK_LOST_CLOCK);
+        assert_int_equal(quorlock_valid_ms(lock), 0);
+        assert_null(quorlock_token(lock));
+        expired |= loss.loss.reason == QUORLOCK_LOST_EXPIRED && loss.loss.remaining_ms > 0;
+        stepped |= loss.loss.reason == QUORLOCK_LOST_CLOCK && loss.loss.remaining_ms == 0;
+        check_still_taken(other);
+        assert_status(fixture_release(lock, &released), QUORLOCK_OK);
+        assert_int_equal(released.result.expired, 1);
+        assert_int_equal(loss.calls, 1);
+        await_free("key");
+    }
+    assert_true(expired && stepped);
+}
+
+/* ---- what a caller does meanwhile ---- */
+
+/* Until a grant is held back: then it has been started, and the nodes hold the key. */
+static void await_late_grant(quorlock *lock, struct seen *seen)
+{
+    for (int i = 0; i < CYCLES_MAX; i++) {
+        unsigned late = logged("a grant is told ");
+
+        memset(seen, 0, sizeof(*seen));
+        fixture_start_acquire(lock, seen);
+        await_holders("key", NULL, 3);
+        if (logged("a grant is told ") > late && seen->calls == 0) return;
+        await_status(seen, QUORLOCK_OK, "a grant");
+        give_back(lock, seen);
+    }
+    fail_msg("no grant is late");
+}
+
+BUGGIFY_TEST(a_late_grant_may_be_canceled)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    struct seen seen;
+
+    await_late_grant(lock, &seen);
+    assert_int_equal(quorlock_cancel(lock), 0);
+    await_status(&seen, QUORLOCK_CANCELED, "cancel");
+    await_free("key");
+}
+
+BUGGIFY_TEST(a_late_grant_may_be_freed)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    struct seen seen;
+
+    await_late_grant(lock, &seen);
+    quorlock_free(lock);
+    await_status(&seen, QUORLOCK_CANCELED, "free");
+    await_free("key");
+}
+
+BUGGIFY_TEST(a_client_may_be_closed_while_a_grant_is_late)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    struct seen seen;
+
+    await_late_grant(lock, &seen);
+    fixture_close(fixture.client);
+    assert_int_equal(seen.calls, 1);
+    assert_int_equal(seen.result.status, QUORLOCK_CLOSED);
+    await_free("key");
+}
+
+/* Locks of one client that wait for each other. */
+BUGGIFY_TEST(a_queue_goes_on)
+{
+    quorlock *locks[8];
+    struct seen seen[8];
+    int left = 0;
+
+    for (size_t i = 0; i < LENGTH(locks); i++) {
+        locks[i] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS));
+        memset(&seen[i], 0, sizeof(seen[i]));
+        fixture_start_acquire(locks[i], &seen[i]);
+    }
+    for (size_t i = 0; i < LENGTH(locks); i++) {
+        await_count(&seen[i].calls, 1, GENEROUS_MS, "one of the queue");
+        if (seen[i].result.status == QUORLOCK_OK) {
+            struct seen released = {0};
+
+            left++;
+            assert_status(fixture_release(locks[i], &released), QUORLOCK_OK);
+        } else {
+            assert_status(seen[i].result.status, QUORLOCK_NOQUORUM);
+        }
+    }
+    assert_true(left > 0);
+    await_free("key");
+}
+
+/* ---- the seed ---- */
+
+#define STORY_MAX 8192
+
+/* What the client makes up in some cycles of a lock that is not renewed. */
+static void tell(uint64_t seed, char ret[STORY_MAX])
+{
+    size_t begun = fixture.log_length, length = 0;
+    quorlock *lock;
+
+    fixture.options.buggify = seed;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS));
+    for (int i = 0; i < 30; i++) {
+        struct seen seen = {0}, released = {0};
+
+        if (fixture_acquire(lock, &seen) == QUORLOCK_OK) (void)fixture_release(lock, &released);
+        /* Before the next one, for a node that answers late could be asked twice. */
+        await_free("key");
+    }
+    for (char *line = strstr(fixture.log + begun, "buggify: "); line != NULL; line = strstr(line + 1, "buggify: ")) {
+        length += (size_t)snprintf(ret + length, STORY_MAX - length, "%.*s\n", (int)strcspn(line, "\n"), line);
+    }
+    fixture_close(fixture.client);
+}
+
+SERVERS_TEST(one_seed_makes_one_story)
+{
+    char first[STORY_MAX] = "", again[STORY_MAX] = "", other[STORY_MAX] = "";
+
+    fixture.options.node_timeout_ms = NODE_TIMEOUT_MS;
+    tell(11, first);
+    tell(11, again);
+    tell(12, other);
+    assert_true(strlen(first) > 100);
+    assert_string_equal(first, again);
+    assert_string_not_equal(first, other);
+}
