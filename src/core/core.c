@@ -332,6 +332,11 @@ int core_wait_verdict(const struct core_lock *lock)
     return attempt_wait_status(lock);
 }
 
+uint64_t core_wait_until_us(const struct core_lock *lock)
+{
+    return lock->acquire.until_us;
+}
+
 uint32_t core_seen(const struct core_lock *lock)
 {
     return lock->acquire.seen;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/buggify.h"
 
+#define MS 1000u
+
 /* One in so many. */
 #define REFUSALS      8u /* acquires and extends */
 #define LATE_GRANTS   4u
@@ -26,10 +28,10 @@ static bool happens(struct claims *all, uint32_t one_in)
     return draw(all) % one_in == 0;
 }
 
-/* In milliseconds, of which there is one at least. */
+/* At least one, also where there is less time. */
 static uint32_t some_ms(struct claims *all, uint64_t most_us)
 {
-    return 1 + (uint32_t)(draw(all) % (most_us / 1000 + 1));
+    return 1 + (uint32_t)(draw(all) % (most_us < MS ? 1 : most_us / MS));
 }
 
 /* ---- losses, and acquires that fail ---- */
@@ -76,16 +78,22 @@ static void plan_loss(struct claim *claim, uint64_t now_us)
     const struct core_config *config = &claim->terms->config;
     uint64_t span_us = config->renew_us != CORE_NEVER ? config->renew_us : config->lease_us;
 
-    claim->trouble_us = happens(claim->all, LOSSES) ? now_us + (uint64_t)some_ms(claim->all, span_us) * 1000 : 0;
+    claim->trouble_us = happens(claim->all, LOSSES) ? now_us + (uint64_t)some_ms(claim->all, span_us) * MS : 0;
 }
 
 /* ---- callbacks that come late ---- */
 
+/* A wait bound is kept. */
 static uint64_t held_back_until_us(const struct claim *claim)
 {
-    uint64_t late_us = (uint64_t)claim->late_ms * 1000;
+    uint64_t late_us = (uint64_t)claim->late_ms * MS;
+    uint64_t bound_us = core_wait_until_us(claim->core);
 
-    if (core_phase_now(claim->core) == CORE_GRANTED) return core_granted_us(claim->core) + late_us;
+    if (core_phase_now(claim->core) == CORE_GRANTED) {
+        uint64_t until_us = core_granted_us(claim->core) + late_us;
+
+        return claim->terms->config.wait_us != 0 && until_us > bound_us ? bound_us : until_us;
+    }
     return core_release_pending(claim->core) ? claim->released.begun_us + late_us : 0;
 }
 

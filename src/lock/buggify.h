@@ -8,8 +8,8 @@
  * - NOQUORUM: an acquire or extend is canceled, with that status.
  * - An early loss: the core is told that the hold is over, or that the nodes' clocks stepped. It reports the loss, and
  *   the lock is released when its owner releases it, as always.
- * - A late grant, and the late end of a release: the callback runs later, by a node timeout at most. Whether the grant
- *   is still good is decided after that, as always.
+ * - A late grant, and the late end of a release: the callback runs later, by a node timeout at most, and within the
+ *   bound of a wait. Whether the grant is still good is decided after that, as always.
  */
 #pragma once
 

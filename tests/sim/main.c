@@ -18,7 +18,7 @@ struct options {
     uint64_t runs, runs_default, seconds, seed;
     enum plan_bias bias;
     const char *only, *without, *control;
-    bool trace, controls, handovers, help, hashes;
+    bool trace, controls, handovers, help, hashes, buggify;
 };
 
 static const char usage[] =
@@ -34,6 +34,7 @@ static const char usage[] =
     "  --runs-default N   as --runs, where neither that nor QUORLOCK_SIM_RUNS is given\n"
     "  QUORLOCK_SIM_RUNS and QUORLOCK_SIM_SEED stand for --runs and --seed.\n"
     "  --hashes           prints the hash of each run\n"
+    "  --buggify          clients make troubles up; losses and refusals need no reason then\n"
     "  --bias B           what the runs are bent towards:\n";
 
 static const char more_usage[] =
@@ -113,11 +114,9 @@ static bool read_options(struct options *options, int argc, char **argv)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--help", &options->help},
-                 {"--trace", &options->trace},
-                 {"--controls", &options->controls},
-                 {"--handovers", &options->handovers},
-                 {"--hashes", &options->hashes}};
+    } flags[] = {{"--help", &options->help},         {"--trace", &options->trace},
+                 {"--controls", &options->controls}, {"--handovers", &options->handovers},
+                 {"--hashes", &options->hashes},     {"--buggify", &options->buggify}};
 
     if (!read_environment("QUORLOCK_SIM_RUNS", &options->runs)) return false;
     if (!read_environment("QUORLOCK_SIM_SEED", &options->seed)) return false;
@@ -224,8 +223,12 @@ static bool run_many(struct world *world, const struct options *options)
         totals_print(&totals, stdout);
         print_speed(&totals, seconds_of(CLOCK_MONOTONIC) - begun, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_begun);
     }
-    if (totals.runs >= RUNS_COMPLETE && violations == 0 && options->bias == BIAS_NONE)
+    if (totals.runs >= RUNS_COMPLETE && violations == 0 && options->bias == BIAS_NONE && !world->buggify)
         good &= totals_complete(&totals, stdout);
+    if (world->buggify) {
+        (void)printf("%" PRIu64 " troubles made up\n", world->made_up);
+        good &= world->made_up >= totals.runs;
+    }
     (void)printf("sim: %" PRIu64 " runs from seed %" PRIu64 ": %u violations\n", totals.runs, options->seed,
                  violations);
     return good && violations == 0;
@@ -246,6 +249,7 @@ int main(int argc, char **argv)
     if (options.runs == UINT64_MAX && options.runs_default != 0) options.runs = options.runs_default;
     if (options.runs == UINT64_MAX && options.seconds == 0) options.seconds = 20;
     world_open(&world);
+    world.buggify = options.buggify;
     if (options.control != NULL && !options.controls && !controls_set(&world, options.control, &options.bias)) {
         (void)fprintf(stderr, "sim: --control \"%s\": no such control\n", options.control);
         world_close(&world);

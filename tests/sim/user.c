@@ -97,6 +97,7 @@ static void on_log(void *arg, int level, const char *text)
     struct world *world = client->world;
 
     (void)level;
+    world->made_up += strncmp(text, "buggify: ", strlen("buggify: ")) == 0;
     if (!process_of(world, client->index)->alive || world->over) return;
     world_mix(world, world_hash(text, strlen(text)));
     TRACE(world, "client %u   \"%s\"", client->index, text);
@@ -121,6 +122,15 @@ static void name_nodes(const struct world *world, uint32_t client, struct addres
         (void)snprintf(ret->texts[i], sizeof(ret->texts[i]), named ? "node%u" : "10.0.0.%u", server + (named ? 0 : 1));
         ret->list[i] = ret->texts[i];
     }
+}
+
+/* Another one for each client; what operators do has no troubles, nor what is measured in round trips. */
+static uint64_t buggify_seed(const struct user_client *client)
+{
+    const struct world *world = client->world;
+    bool troubled = world->buggify && !world->plan->calm && !is_operators(world, client->index);
+
+    return troubled ? world->plan->seed + client->index + 1 : 0;
 }
 
 static int make_client(struct user_client *client)
@@ -150,10 +160,11 @@ static int make_client(struct user_client *client)
                                               .owner_label = client->label,
                                               .set_name = set_name[0] != '\0' ? set_name : NULL,
                                               .allocator = machine_allocator(process->machine),
-                                              .log = plan_has(plan, FEATURE_LOG) ? on_log : NULL,
+                                              .log = plan_has(plan, FEATURE_LOG) || world->buggify ? on_log : NULL,
                                               .log_arg = client,
                                               .error = error,
-                                              .error_size = sizeof(error)};
+                                              .error_size = sizeof(error),
+                                              .buggify = buggify_seed(client)};
     int status;
 
     name_nodes(world, client->index, &nodes);

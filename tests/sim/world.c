@@ -411,6 +411,8 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
         world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE));
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
+    /* What is made up has no reason in the world. */
+    if (world->buggify) world->judged &= ~((1u << UNEXPLAINED) | (1u << I11_OWN_LOAD));
     for (uint32_t i = 0; i < FEATURES; i++) totals->features[i] += plan_has(plan, (enum plan_feature)i);
     build(world, plan);
     while (!world->over && queue_next(&world->queue, NEVER - 1)) {

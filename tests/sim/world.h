@@ -340,6 +340,8 @@ struct world {
     struct violation violation;
     bool over, judging;
     bool register_checks; /* a control takes every write */
+    bool buggify;         /* clients make troubles up, */
+    uint64_t made_up;     /* as their logs say */
     uint64_t hash;
     bool trace;
 };
