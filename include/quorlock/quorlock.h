@@ -2,13 +2,13 @@
 /*
  * quorlock.h - one lock on N independent Redis masters, asynchronously
  *
- * The caller owns a libevent event_base and runs it. A client connects to N nodes on that base; a lock asks
- * all nodes at once, is held when a majority (Redlock) or all of them (MultiLock) granted it inside the
- * validity window, is renewed on every node, and tells its owner before it can be lost.
+ * The caller owns a libevent event_base, or by loop.h any other event loop, and runs it. A client connects to N nodes
+ * on it; a lock asks all nodes at once, is held when a majority (Redlock) or all of them (MultiLock) granted it inside
+ * the validity window, is renewed on every node, and tells its owner before it can be lost.
  *
  * Rules that hold for every function here, unless its comment says otherwise:
  *
- * - Threads. A client and its locks belong to the thread that runs the event_base. Only quorlock_version,
+ * - Threads. A client and its locks belong to the thread that runs the loop. Only quorlock_version,
  *   quorlock_status_name and quorlock_status_text may be called from anywhere. blocking.h is the door for threads.
  * - Callbacks. A start function (acquire, extend, release, inspect, break, bootstrap) that returns 0 promises its
  *   callback exactly once, later, from the loop and never from inside the call. Non-zero means that the callback
@@ -20,8 +20,8 @@
  *   its size, see above struct quorlock_allocator.
  * - Errors. 0 or a negative quorlock_status. After a non-zero return quorlock_client_error() has the text.
  * - The library prints nothing, keeps no globals and never ends the process. It does not raise SIGPIPE.
- * - The base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The library
- *   never trusts the loop's cached time: it reads the clock itself.
+ * - An event_base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The
+ * library never trusts the loop's cached time: it reads the clock itself.
  */
 #ifndef QUORLOCK_QUORLOCK_H
 #define QUORLOCK_QUORLOCK_H
@@ -45,7 +45,7 @@ extern "C" {
 #define QUORLOCK_VERSION       "0.1.0"
 
 struct event_base;
-typedef struct quorlock_client quorlock_client; /* a set of nodes on one event_base */
+typedef struct quorlock_client quorlock_client; /* a set of nodes on one event loop */
 typedef struct quorlock quorlock;               /* one lock; reusable */
 
 /* Every status: name, value, text. */
@@ -109,7 +109,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
  * means the default. A non-zero byte behind what this library knows is QUORLOCK_INVAL.
  *
  * Memory hooks, all three or none. They are handed `arg`, obey the rules of malloc, realloc and free, and are
- * called from the client's thread only. hiredis, libevent and OpenSSL keep their own.
+ * called from the client's thread only. hiredis, libevent, OpenSSL and the adapters of loops keep their own.
  */
 struct quorlock_allocator {
     size_t size;

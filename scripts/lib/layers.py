@@ -15,6 +15,7 @@ from collections import namedtuple
 # then holds instead of its folder's.
 LAYERS = {
     "include/quorlock": "",
+    "include/quorlock/adapters": "include/quorlock",
     "src/base": "include/quorlock",
     "src/core": "src/base/protocol.h",
     "src/redis/wire": "src/base",
@@ -25,6 +26,7 @@ LAYERS = {
     "src/lock": "include/quorlock src/base src/core src/redis src/runtime",
     "src/admin": "include/quorlock src/base src/redis src/redis/dialect src/runtime",
     "src/api": "include/quorlock src/base src/runtime src/lock src/admin",
+    "src/base/system_os.c": "include/quorlock include/quorlock/adapters src/base",
     "src/api/blocking.c": "include/quorlock src/base",
     "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
     "src/cli": "include/quorlock src/bench",
@@ -37,7 +39,7 @@ SYSTEM = {
     "include/quorlock": "inttypes.h limits.h stdarg.h stdbool.h stddef.h stdint.h",
 }
 # HEADERS: only these folders and files may include them. What comes from outside, and memory, comes through src/base.
-BASE = "src/base src/api/blocking.c src/bench src/cli"
+BASE = "include/quorlock/adapters src/base src/api/blocking.c src/bench src/cli"
 ONLY = {
     "hiredis/": "src/redis/wire src/bench",
     "openssl/": "src/redis/link",

@@ -22,9 +22,7 @@
 
 #include "base/caller.h"
 #include "base/list.h"
-
-/* What a loop opens: epoll, its timer, a pair for signals; and our eventfd. */
-#define LOOP_DESCRIPTORS 5
+#include "base/own_base.h"
 
 struct job {
     struct job *next;
@@ -303,32 +301,9 @@ static void *loop(void *arg)
     return NULL;
 }
 
-/*
- * libevent ends the process where it finds no descriptor for its signals, so it is asked only where there are
- * enough. Another thread may still take the last ones in between: nothing can be done about that from here.
- */
-static bool enough_descriptors(void)
-{
-    int fds[LOOP_DESCRIPTORS];
-    int n = 0;
-    bool enough;
-
-    while (n < LOOP_DESCRIPTORS && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0) n++;
-    enough = n == LOOP_DESCRIPTORS;
-    while (n > 0) close(fds[--n]);
-    return enough;
-}
-
 static int open_base(quorlock_blocking *blocking)
 {
-    struct event_config *config;
-
-    if (!enough_descriptors()) return QUORLOCK_NOMEM;
-    config = event_config_new();
-    if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) {
-        blocking->base = event_base_new_with_config(config);
-    }
-    if (config != NULL) event_config_free(config);
+    blocking->base = own_base_new();
     if (blocking->base == NULL) return QUORLOCK_NOMEM;
     blocking->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (blocking->wake_fd < 0) return QUORLOCK_NOMEM;

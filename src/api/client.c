@@ -9,7 +9,7 @@
 #include "admin/inspect.h"
 #include "api/metrics.h"
 #include "api/statistics.h"
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "lock/lock.h"
 
 struct quorlock_client {
@@ -157,21 +157,59 @@ int client_new_on(quorlock_client **ret, const struct system *system, const stru
 
 /* ---- the public API ---- */
 
+static int new_in_environment(quorlock_client **ret, const struct system *system,
+                              const struct quorlock_client_options *given)
+{
+    struct caller_error error = {""};
+    uint64_t buggify = 0;
+    int status = options_buggify(&buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
+
+    if (status == 0) status = make(ret, system, given, buggify, &error);
+    return report(status, given, &error);
+}
+
 int quorlock_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given)
 {
     const struct system system = system_libevent(base, NULL);
-    struct caller_error error = {""};
-    uint64_t buggify = 0;
-    int status;
 
     if (ret == NULL || base == NULL) {
         caller_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
                                          : "base is NULL: the event_base to live on is needed");
         return QUORLOCK_INVAL;
     }
-    status = options_buggify(&buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
-    if (status == 0) status = make(ret, &system, given, buggify, &error);
-    return report(status, given, &error);
+    return new_in_environment(ret, &system, given);
+}
+
+/* A size that is not that of the struct would mean functions that are not there, or that we do not know. */
+static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *given, struct caller_error *error)
+{
+    int status;
+
+    if (given == NULL) return caller_fail(error, QUORLOCK_INVAL, "loop is NULL: the loop to live on is needed");
+    status = caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_loop", error);
+    if (status != 0) return status;
+    if (ret->watch_new != NULL && ret->watch_set != NULL && ret->watch_free != NULL && ret->timer_new != NULL &&
+        ret->timer_set != NULL && ret->timer_stop != NULL && ret->timer_free != NULL && ret->task_new != NULL &&
+        ret->task_run != NULL && ret->task_stop != NULL && ret->task_free != NULL) {
+        return 0;
+    }
+    return caller_fail(error, QUORLOCK_INVAL, "a function of loop is NULL: all of struct quorlock_loop are needed");
+}
+
+int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *given,
+                           const struct quorlock_client_options *options)
+{
+    struct caller_error error = {"ret is NULL: there is no place for the client"};
+    struct quorlock_loop loop;
+    struct system system;
+    int status = ret == NULL ? QUORLOCK_INVAL : check_loop(&loop, given, &error);
+
+    if (status != 0) {
+        caller_report(options, error.text);
+        return status;
+    }
+    system = system_os(&loop, NULL);
+    return new_in_environment(ret, &system, options);
 }
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)

@@ -11,6 +11,10 @@
 
 #include "base/address.h"
 #include "base/alloc.h"
+#include "base/own_base.h"
+
+/* How often an event_base of our own is looked at. */
+#define LOOK_US 5000
 
 /*
  * What evdns holds of us. When its base is freed with a question open, evdns still calls back later from the
@@ -23,8 +27,11 @@ struct question {
 
 struct lookup {
     const struct alloc *alloc;
+    const struct quorlock_loop *loop;
     struct evdns_base *dns;
-    struct event *deferred;
+    struct event_base *own_base;
+    void *look;                /* the timer that turns it */
+    void *tell;                /* the task that comes behind the answer */
     struct question *question; /* NULL when evdns has answered */
     void (*done)(void *arg, const struct addresses *);
     void *arg;
@@ -37,7 +44,12 @@ static void lookup_free(struct lookup *lookup)
     /* Failing open questions is what makes evdns forget the base that it is about to free; a canceled question
      * would look at it once more. */
     if (lookup->dns != NULL) evdns_base_free(lookup->dns, 1);
-    if (lookup->deferred != NULL) event_free(lookup->deferred);
+    if (lookup->own_base != NULL) {
+        event_base_loop(lookup->own_base, EVLOOP_NONBLOCK);
+        event_base_free(lookup->own_base);
+    }
+    if (lookup->look != NULL) lookup->loop->timer_free(lookup->look);
+    if (lookup->tell != NULL) lookup->loop->task_free(lookup->tell);
     alloc_free(lookup->alloc, lookup);
 }
 
@@ -70,23 +82,41 @@ static void on_answer(int result, struct evutil_addrinfo *list, void *arg)
         lookup->question = NULL;
         if (result == 0) take(&lookup->answer, list);
         if (lookup->answer.n == 0) lookup->answer.why = problem(result);
-        event_active(lookup->deferred, EV_TIMEOUT, 0);
+        lookup->loop->task_run(lookup->tell);
     }
     if (list != NULL) evutil_freeaddrinfo(list);
     free(question);
 }
 
-static void on_deferred(evutil_socket_t fd, short what, void *arg)
+static void on_tell(void *arg)
 {
     struct lookup *lookup = arg;
     void (*done)(void *, const struct addresses *) = lookup->done;
     void *done_arg = lookup->arg;
     struct addresses answer = lookup->answer;
 
-    (void)fd;
-    (void)what;
     lookup_free(lookup);
     done(done_arg, &answer);
+}
+
+static void on_look(void *arg)
+{
+    struct lookup *lookup = arg;
+
+    event_base_loop(lookup->own_base, EVLOOP_NONBLOCK);
+    if (lookup->question == NULL || lookup->loop->timer_set(lookup->look, LOOK_US) == 0) return;
+    lookup->answer.why = "no memory for a timer";
+    lookup->loop->task_run(lookup->tell);
+}
+
+/* evdns knows no other loop than libevent's. On any other one it has a base of its own. */
+static struct event_base *base_of(struct lookup *lookup, const struct system *system)
+{
+    if (system->arg != NULL) return system->arg;
+    lookup->own_base = own_base_new();
+    lookup->look = lookup->loop->timer_new(lookup->loop->arg, on_look, lookup);
+    if (lookup->own_base == NULL || lookup->look == NULL) return NULL;
+    return lookup->loop->timer_set(lookup->look, 0) == 0 ? lookup->own_base : NULL;
 }
 
 /* An empty resolv.conf makes evdns refuse to begin; the hosts file is worth asking all the same. */
@@ -111,14 +141,16 @@ struct lookup *resolve_start(struct system *system, const char *name, uint16_t p
     const struct evutil_addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
     struct lookup *lookup = alloc_zero(system->alloc, sizeof(*lookup));
+    struct event_base *base;
     char service[8];
 
     if (lookup == NULL) return NULL;
     snprintf(service, sizeof(service), "%u", (unsigned)port);
-    *lookup = (struct lookup){.alloc = system->alloc, .done = done, .arg = arg};
-    lookup->deferred = event_new(system->arg, -1, 0, on_deferred, lookup);
-    if (lookup->deferred == NULL) goto failed;
-    lookup->dns = open_dns(system->arg);
+    *lookup = (struct lookup){.alloc = system->alloc, .loop = &system->loop, .done = done, .arg = arg};
+    lookup->tell = lookup->loop->task_new(lookup->loop->arg, on_tell, lookup);
+    base = base_of(lookup, system);
+    if (lookup->tell == NULL || base == NULL) goto failed;
+    lookup->dns = open_dns(base);
     if (lookup->dns == NULL) goto failed;
     lookup->question = malloc(sizeof(*lookup->question));
     if (lookup->question == NULL) goto failed;

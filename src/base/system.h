@@ -2,10 +2,10 @@
 /*
  * system.h - everything that the library takes from outside: time, random bytes, sockets, host names, files, the loop
  *
- * Nothing else in the library asks the system for any of these. Production fills the two tables with the system
- * and libevent (system_libevent.c); a simulator fills them with a world of its own; another event loop needs
- * another struct loop_ops only. All functions belong to the thread that runs the loop, and call nothing back
- * from inside a call. What they make takes its memory from the system's alloc.
+ * Nothing else in the library asks the system for any of these. Production fills struct system_ops with the system
+ * (system_os.c), and the loop is libevent, or the caller's; a simulator fills both tables with a world of its own. All
+ * functions belong to the thread that runs the loop, and call nothing back from inside a call. What struct system_ops
+ * makes takes its memory from the system's alloc; a loop has its own.
  */
 #pragma once
 
@@ -14,46 +14,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <quorlock/loop.h>
+
 struct address;
+struct alarm;
 struct addresses;
 struct alloc;
 struct lookup;
 struct system;
+
+/* What a loop makes. */
 struct task;
 struct timer;
 struct watch;
 
-/* ---- the loop ---- */
-
-/* Bits. */
-#define WATCH_READ  1u
-#define WATCH_WRITE 2u
-
-struct loop_ops {
-    /* A descriptor: ready() is told what it is ready for, again and again while it is and watch_set wants it
-     * (at first nothing). NULL, or -1 from watch_set: out of memory; wanting less never fails. The descriptor
-     * stays the caller's, who frees the watch before closing it. */
-    struct watch *(*watch_new)(struct system *, int fd, void (*ready)(void *arg, unsigned events), void *arg);
-    int (*watch_set)(struct watch *, unsigned events);
-    void (*watch_free)(struct watch *);
-
-    /* Fires once, after so many microseconds or a little earlier; setting it again moves it. A precise one runs
-     * on the clock of boot_us, not on the time at which the loop last looked. NULL: out of memory or of
-     * descriptors; -1: out of memory, which a precise one never is. */
-    struct timer *(*timer_new)(struct system *, bool precise, void (*fire)(void *arg), void *arg);
-    int (*timer_set)(struct timer *, uint64_t after_us);
-    void (*timer_stop)(struct timer *);
-    void (*timer_free)(struct timer *);
-
-    /* task_run: run() comes from the loop, behind everything that is active already, and once, however often it
-     * was called meanwhile. NULL: out of memory. */
-    struct task *(*task_new)(struct system *, void (*run)(void *arg), void *arg);
-    void (*task_run)(struct task *);
-    void (*task_stop)(struct task *);
-    void (*task_free)(struct task *);
-};
-
-/* ---- the rest ---- */
+#define WATCH_READ  QUORLOCK_LOOP_READ
+#define WATCH_WRITE QUORLOCK_LOOP_WRITE
 
 struct system_ops {
     /* Time in microseconds: boot_us counts suspend but may be slewed, raw_us is the other way round, wall_us is
@@ -61,6 +37,13 @@ struct system_ops {
     uint64_t (*boot_us)(struct system *);
     uint64_t (*raw_us)(struct system *);
     uint64_t (*wall_us)(struct system *);
+
+    /* A timer on the clock of boot_us, also where the loop's own timers stop in suspend, or begin at the time at which
+     * the loop last looked. It fires once, from the loop, after so many microseconds; setting it again moves it.
+     * NULL: out of memory or of descriptors. */
+    struct alarm *(*alarm_new)(struct system *, void (*fire)(void *arg), void *arg);
+    void (*alarm_set)(struct alarm *, uint64_t after_us);
+    void (*alarm_free)(struct alarm *);
 
     /* Fresh bytes that no other process gets, not even after a fork. 0, or -1: there are none. A machine that
      * has just booted may have none for a while: `wait` waits for them. */
@@ -94,7 +77,7 @@ struct system_ops {
 /* One client's outside. */
 struct system {
     const struct system_ops *ops;
-    const struct loop_ops *loop;
+    struct quorlock_loop loop;
     const struct alloc *alloc;
-    void *arg; /* the tables' own: of system_libevent() the event_base */
+    void *arg; /* struct system_ops' own: see system_os.h */
 };

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "bench/secure.h"
 #include "redis/link/tls.h"
 #include "redis/link/uri.h"

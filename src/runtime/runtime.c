@@ -132,7 +132,7 @@ static void arm(struct runtime *runtime)
         now_us = runtime_read_us(runtime);
         left_us = at_us > now_us ? at_us - now_us : 0;
     }
-    (void)runtime->system.loop->timer_set(runtime->timer, left_us);
+    runtime->system.ops->alarm_set(runtime->alarm, left_us);
 }
 
 int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
@@ -195,7 +195,7 @@ void runtime_add_turn(struct runtime *runtime, struct turn *turn)
 
 void runtime_run_soon(struct runtime *runtime)
 {
-    if (runtime->running == 0 && runtime->at_top != NULL) runtime->system.loop->task_run(runtime->at_top);
+    if (runtime->running == 0 && runtime->at_top != NULL) runtime->system.loop.task_run(runtime->at_top);
 }
 
 static bool may_end(struct runtime *runtime)
@@ -239,7 +239,7 @@ static void run(void *arg)
     arm(runtime);
 }
 
-static void on_timer(void *arg)
+static void on_alarm(void *arg)
 {
     struct runtime *runtime = arg;
 
@@ -247,15 +247,15 @@ static void on_timer(void *arg)
     run(runtime);
 }
 
-/* A timer that is not precise would report a loss late after a long callback or a pause. */
+/* A timer of the loop might report a loss late, after a long callback or a pause. */
 int runtime_start(struct runtime *runtime)
 {
     struct system *system = &runtime->system;
 
     runtime->armed_us = UINT64_MAX;
-    runtime->timer = system->loop->timer_new(system, true, on_timer, runtime);
-    runtime->at_top = system->loop->task_new(system, run, runtime);
-    return runtime->timer != NULL && runtime->at_top != NULL ? 0 : -1;
+    runtime->alarm = system->ops->alarm_new(system, on_alarm, runtime);
+    runtime->at_top = system->loop.task_new(system->loop.arg, run, runtime);
+    return runtime->alarm != NULL && runtime->at_top != NULL ? 0 : -1;
 }
 
 void runtime_stop(struct runtime *runtime)
@@ -265,8 +265,8 @@ void runtime_stop(struct runtime *runtime)
     while ((line = take_line(runtime)) != NULL) alloc_free(&runtime->alloc, line);
     heap_clear(&runtime->deadlines, &runtime->alloc);
     random_clear(&runtime->random, &runtime->system);
-    if (runtime->timer != NULL) runtime->system.loop->timer_free(runtime->timer);
-    if (runtime->at_top != NULL) runtime->system.loop->task_free(runtime->at_top);
+    if (runtime->alarm != NULL) runtime->system.ops->alarm_free(runtime->alarm);
+    if (runtime->at_top != NULL) runtime->system.loop.task_free(runtime->at_top);
 }
 
 void runtime_extend_close(struct runtime *runtime)

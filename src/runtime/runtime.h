@@ -66,7 +66,7 @@ struct runtime {
 
     struct heap deadlines;
     size_t n_wakers;     /* so many have room in the heap */
-    struct timer *timer; /* for the earliest deadline, and for work put off to the next turn */
+    struct alarm *alarm; /* for the earliest deadline, and for work put off to the next turn */
     uint64_t armed_us;   /* what it is armed for; UINT64_MAX: not at all */
     struct task *at_top; /* runs the turns at the top of the loop */
     struct list turns;
@@ -91,7 +91,7 @@ struct runtime {
     struct runtime_node *nodes;    /* nodes.h */
 };
 
-/* runtime_start - timer and turns of a zeroed runtime with system, alloc and options. 0, or -1 out of memory or
+/* runtime_start - alarm and turns of a zeroed runtime with system, alloc and options. 0, or -1 out of memory or
  * of file descriptors. runtime_stop: frees them, also where they were made in part. */
 int runtime_start(struct runtime *);
 void runtime_stop(struct runtime *);

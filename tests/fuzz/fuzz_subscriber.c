@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "redis/link/conn.h"
 #include "redis/link/uri.h"
 #include "redis/subscriber.h"

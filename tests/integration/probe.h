@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "fixture.h"
 #include "redis/link/uri.h"
 #include "redis/node.h"

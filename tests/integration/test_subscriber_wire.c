@@ -2,7 +2,7 @@
 /*
  * test_subscriber_wire.c - the connection for release notices, on a real server
  */
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "fixture.h"
 #include "redis/link/uri.h"
 #include "redis/subscriber.h"

@@ -7,7 +7,7 @@
 #ifndef QUORLOCK_TESTS_NODE_FIXTURE_H
 #define QUORLOCK_TESTS_NODE_FIXTURE_H
 
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "fake_server.h"
 #include "redis/link/uri.h"
 #include "redis/node.h"

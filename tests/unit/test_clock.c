@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "test.h"
 
 #define BOOT_US   5000000000u /* unlike RAW, it counts the sleep before we began */

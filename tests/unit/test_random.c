@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "test.h"
 
 #define TOKEN 28u

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 #include "dialect_fixture.h"
 #include "lock/message.h"
 #include "runtime/owner.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/address.h"
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 
 #define BETWEEN_MAX ((size_t)16 << 20)
 #define TURNS_MAX   2000000
@@ -83,49 +83,49 @@ static void close_socket(struct system *system, int fd)
 
 /* ---- the loop ---- */
 
-static struct watch *watch_new(struct system *system, int fd, void (*ready)(void *, unsigned), void *arg)
+static void *watch_new(void *loop, int fd, void (*ready)(void *, unsigned), void *arg)
 {
-    (void)system;
+    (void)loop;
     (void)fd;
     at->on_ready = ready;
     at->ready_arg = arg;
-    return (struct watch *)at;
+    return at;
 }
 
-static int watch_set(struct watch *watch, unsigned events)
+static int watch_set(void *watch, unsigned events)
 {
     (void)watch;
     at->watched = events;
     return 0;
 }
 
-static void watch_free(struct watch *watch)
+static void watch_free(void *watch)
 {
     (void)watch;
     at->watched = 0;
 }
 
-static struct task *task_new(struct system *system, void (*run)(void *), void *arg)
+static void *task_new(void *loop, void (*run)(void *), void *arg)
 {
-    (void)system;
+    (void)loop;
     at->on_task = run;
     at->task_arg = arg;
-    return (struct task *)at;
+    return at;
 }
 
-static void task_run(struct task *task)
+static void task_run(void *task)
 {
     (void)task;
     at->task_due = true;
 }
 
-static void task_stop(struct task *task)
+static void task_stop(void *task)
 {
     (void)task;
     at->task_due = false;
 }
 
-static void task_free(struct task *task)
+static void task_free(void *task)
 {
     task_stop(task);
 }
@@ -338,14 +338,14 @@ int tls_fixture_setup(void **state)
     f->ops.send = send_bytes;
     f->ops.recv = receive;
     f->ops.close = close_socket;
-    f->loop = (struct loop_ops){.watch_new = watch_new,
-                                .watch_set = watch_set,
-                                .watch_free = watch_free,
-                                .task_new = task_new,
-                                .task_run = task_run,
-                                .task_stop = task_stop,
-                                .task_free = task_free};
-    f->system = (struct system){.ops = &f->ops, .loop = &f->loop, .alloc = &f->alloc};
+    f->system = (struct system){.ops = &f->ops, .alloc = &f->alloc};
+    f->system.loop = (struct quorlock_loop){.watch_new = watch_new,
+                                            .watch_set = watch_set,
+                                            .watch_free = watch_free,
+                                            .task_new = task_new,
+                                            .task_run = task_run,
+                                            .task_stop = task_stop,
+                                            .task_free = task_free};
     f->now_s = TLS_FIXTURE_NOW_S;
     f->step = f->room = BETWEEN_MAX;
     bytes_init(&f->up, &memory, BETWEEN_MAX);

@@ -31,7 +31,6 @@ struct tls_fixture {
     struct alloc alloc; /* the client's; the hooks count */
     struct counted counted;
     struct system_ops ops;
-    struct loop_ops loop;
     struct system system;
     uint64_t now_s;
 

@@ -52,7 +52,7 @@ static bool watch(struct conn *conn, unsigned events)
 {
     if (events == conn->watched) return true;
     conn->watched = events;
-    if (conn->system->loop->watch_set(conn->watch, events) == 0) return true;
+    if (conn->system->loop.watch_set(conn->watch, events) == 0) return true;
     conn->error = ENOMEM;
     return false;
 }
@@ -125,14 +125,14 @@ bool conn_init(struct conn *conn, struct system *system, const struct alloc *all
 {
     *conn = (struct conn){.system = system, .ready = ready, .arg = arg, .fd = -1};
     bytes_init(&conn->out, alloc, CONN_OUT_MAX);
-    conn->flusher = system->loop->task_new(system, on_flush, conn);
+    conn->flusher = system->loop.task_new(system->loop.arg, on_flush, conn);
     return conn->flusher != NULL;
 }
 
 void conn_clear(struct conn *conn)
 {
     conn_close(conn);
-    if (conn->flusher != NULL) conn->system->loop->task_free(conn->flusher);
+    if (conn->flusher != NULL) conn->system->loop.task_free(conn->flusher);
     conn->flusher = NULL;
     bytes_clear(&conn->out);
 }
@@ -141,9 +141,9 @@ void conn_close(struct conn *conn)
 {
     struct system *system = conn->system;
 
-    if (conn->watch != NULL) system->loop->watch_free(conn->watch);
+    if (conn->watch != NULL) system->loop.watch_free(conn->watch);
     conn->watch = NULL;
-    if (conn->woken) system->loop->task_stop(conn->flusher);
+    if (conn->woken) system->loop.task_stop(conn->flusher);
     conn->woken = false;
     if (conn->layer != NULL) conn->layer->free(conn->layer);
     conn->layer = NULL;
@@ -169,7 +169,7 @@ int conn_open(struct conn *conn, const struct address *address, uint32_t user_ti
     conn->reader_waits = WATCH_READ;
     conn->fd = system->ops->connect(system, address, user_timeout_ms);
     conn->error = conn->fd < 0 ? errno : ENOMEM;
-    if (conn->fd >= 0) conn->watch = system->loop->watch_new(system, conn->fd, on_ready, conn);
+    if (conn->fd >= 0) conn->watch = system->loop.watch_new(system->loop.arg, conn->fd, on_ready, conn);
     if (conn->watch != NULL && watch(conn, WATCH_WRITE)) return 0;
     conn_close(conn);
     return conn->error;
@@ -234,5 +234,5 @@ void conn_wake(struct conn *conn)
 {
     if (conn->woken) return;
     conn->woken = true;
-    conn->system->loop->task_run(conn->flusher);
+    conn->system->loop.task_run(conn->flusher);
 }

@@ -15,7 +15,7 @@ static void destroy(struct redis_link *link)
 {
     conn_clear(&link->conn);
     dial_cancel(&link->dial);
-    if (link->timer != NULL) link->system->loop->timer_free(link->timer);
+    if (link->timer != NULL) link->system->loop.timer_free(link->timer);
     reply_clear(&link->parser);
     link->events->ended(link->arg);
 }
@@ -64,7 +64,7 @@ void link_log(struct redis_link *link, int level, const char *format, ...)
 
 bool link_arm(struct redis_link *link, uint64_t wake_us)
 {
-    const struct loop_ops *loop = link->system->loop;
+    const struct quorlock_loop *loop = &link->system->loop;
     uint64_t now_us;
 
     if (link->dead) return true;
@@ -413,7 +413,7 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
     dial_init(&link->dial, &link->conn, config, on_resolved, link);
     fine = conn_init(&link->conn, system, alloc, on_conn, link);
     link->conn.counts = config->counts;
-    link->timer = system->loop->timer_new(system, false, on_timer, link);
+    link->timer = system->loop.timer_new(system->loop.arg, on_timer, link);
     return fine && link->timer != NULL;
 }
 
@@ -427,7 +427,7 @@ void link_end(struct redis_link *link)
     }
     /* Functions of ours are still on the stack; the last of them frees the memory. */
     hang_up(link);
-    link->system->loop->timer_stop(link->timer);
+    link->system->loop.timer_stop(link->timer);
 }
 
 bool link_start(struct redis_link *link)

@@ -75,7 +75,7 @@ void machine_boot(struct machine *machine, uint32_t index, uint64_t seed, const 
                                 .own_queue = machine->own_queue,
                                 .net = machine->net,
                                 .index = index,
-                                .system = {&machine_ops, &machine_loop, &machine->alloc, machine},
+                                .system = {&machine_ops, machine_loop(machine), &machine->alloc, machine},
                                 .events = *events,
                                 .clocks = {skews[MACHINE_BOOT], skews[MACHINE_RAW], skews[MACHINE_WALL]},
                                 .turn = {.happen = machine_turn, .arg = machine},

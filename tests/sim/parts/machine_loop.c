@@ -166,11 +166,11 @@ void machine_woken(void *arg, int fd)
     if (watch != NULL) touch(watch);
 }
 
-static struct watch *watch_new(struct system *system, int fd, void (*ready)(void *, unsigned), void *arg)
+static void *watch_new(void *of, int fd, void (*ready)(void *, unsigned), void *arg)
 {
-    struct machine *machine = system->arg;
+    struct machine *machine = of;
     struct slot *slot = machine_slot(machine, fd);
-    struct watch *watch = alloc_zero(system->alloc, sizeof(*watch));
+    struct watch *watch = alloc_zero(&machine->alloc, sizeof(*watch));
 
     if (slot->watch != NULL) panic("machine %u watches descriptor %d twice", machine->index, fd);
     if (watch == NULL) return NULL;
@@ -184,8 +184,10 @@ static struct watch *watch_new(struct system *system, int fd, void (*ready)(void
     return watch;
 }
 
-static int watch_set(struct watch *watch, unsigned events)
+static int watch_set(void *arg, unsigned events)
 {
+    struct watch *watch = arg;
+
     watch->wanted = events;
     if ((events & WATCH_READ) == 0) machine_due(&watch->readable, NULL);
     if ((events & WATCH_WRITE) == 0) machine_due(&watch->writable, NULL);
@@ -193,8 +195,9 @@ static int watch_set(struct watch *watch, unsigned events)
     return 0;
 }
 
-static void watch_free(struct watch *watch)
+static void watch_free(void *arg)
 {
+    struct watch *watch = arg;
     struct machine *machine = watch->machine;
 
     machine_due(&watch->readable, NULL);
@@ -250,13 +253,10 @@ static void on_moment(void *arg)
         machine_turn(machine);
 }
 
-static struct timer *timer_new(struct system *system, bool precise, void (*fire)(void *), void *arg)
+static struct timer *new_timer(struct machine *machine, bool precise, void (*fire)(void *), void *arg)
 {
-    struct machine *machine = system->arg;
-    struct timer *timer;
+    struct timer *timer = alloc_zero(&machine->alloc, sizeof(*timer));
 
-    if (precise && machine->descriptors >= machine->descriptors_limit) return NULL;
-    timer = alloc_zero(system->alloc, sizeof(*timer));
     if (timer == NULL) return NULL;
     *timer = (struct timer){.due.run = run_timer,
                             .machine = machine,
@@ -266,20 +266,27 @@ static struct timer *timer_new(struct system *system, bool precise, void (*fire)
                             .fire = fire,
                             .arg = arg};
     list_add(&machine->timers, &timer->at);
-    if (precise) machine->descriptors++;
     return timer;
 }
 
-static void timer_stop(struct timer *timer)
+static void *timer_new(void *machine, void (*fire)(void *), void *arg)
 {
+    return new_timer(machine, false, fire, arg);
+}
+
+static void timer_stop(void *arg)
+{
+    struct timer *timer = arg;
+
     timer->shown_us = NEVER;
     machine_due(&timer->due, NULL);
     queue_set(timer->machine->queue, &timer->moment, NEVER);
 }
 
 /* A plain one counts from the time at which the loop last looked, while it runs. */
-static int timer_set(struct timer *timer, uint64_t after_us)
+static int timer_set(void *arg, uint64_t after_us)
 {
+    struct timer *timer = arg;
     uint64_t from_us = !timer->precise && timer->machine->running ? timer->machine->looked_us : timer_shows_us(timer);
 
     machine_due(&timer->due, NULL);
@@ -288,14 +295,39 @@ static int timer_set(struct timer *timer, uint64_t after_us)
     return 0;
 }
 
-static void timer_free(struct timer *timer)
+static void timer_free(void *arg)
 {
+    struct timer *timer = arg;
     struct machine *machine = timer->machine;
 
     timer_stop(timer);
     list_remove(&machine->timers, &timer->at);
-    if (timer->precise) machine->descriptors--;
     alloc_free(&machine->alloc, timer);
+}
+
+/* ---- alarms: precise timers, each with a descriptor ---- */
+
+struct alarm *machine_alarm_new(struct system *system, void (*fire)(void *), void *arg)
+{
+    struct machine *machine = system->arg;
+    struct timer *timer;
+
+    if (machine->descriptors >= machine->descriptors_limit) return NULL;
+    timer = new_timer(machine, true, fire, arg);
+    if (timer == NULL) return NULL;
+    machine->descriptors++;
+    return (struct alarm *)timer;
+}
+
+void machine_alarm_set(struct alarm *alarm, uint64_t after_us)
+{
+    timer_set(alarm, after_us);
+}
+
+void machine_alarm_free(struct alarm *alarm)
+{
+    ((struct timer *)alarm)->machine->descriptors--;
+    timer_free(alarm);
 }
 
 /* ---- tasks ---- */
@@ -307,41 +339,51 @@ static void run_task(struct due *due)
     task->run(task->arg);
 }
 
-static struct task *task_new(struct system *system, void (*run)(void *), void *arg)
+static void *task_new(void *of, void (*run)(void *), void *arg)
 {
-    struct task *task = alloc_zero(system->alloc, sizeof(*task));
+    struct machine *machine = of;
+    struct task *task = alloc_zero(&machine->alloc, sizeof(*task));
 
     if (task == NULL) return NULL;
-    *task = (struct task){.due.run = run_task, .machine = system->arg, .run = run, .arg = arg};
+    *task = (struct task){.due.run = run_task, .machine = machine, .run = run, .arg = arg};
     return task;
 }
 
-static void task_run(struct task *task)
+static void task_run(void *arg)
 {
+    struct task *task = arg;
+
     if (task->due.in != NULL) return;
     machine_due(&task->due, &task->machine->active);
     machine_soon(task->machine);
 }
 
-static void task_stop(struct task *task)
+static void task_stop(void *task)
 {
-    machine_due(&task->due, NULL);
+    machine_due(&((struct task *)task)->due, NULL);
 }
 
-static void task_free(struct task *task)
+static void task_free(void *arg)
 {
+    struct task *task = arg;
+
     task_stop(task);
     alloc_free(&task->machine->alloc, task);
 }
 
-const struct loop_ops machine_loop = {.watch_new = watch_new,
-                                      .watch_set = watch_set,
-                                      .watch_free = watch_free,
-                                      .timer_new = timer_new,
-                                      .timer_set = timer_set,
-                                      .timer_stop = timer_stop,
-                                      .timer_free = timer_free,
-                                      .task_new = task_new,
-                                      .task_run = task_run,
-                                      .task_stop = task_stop,
-                                      .task_free = task_free};
+struct quorlock_loop machine_loop(struct machine *machine)
+{
+    return (struct quorlock_loop){.size = sizeof(struct quorlock_loop),
+                                  .arg = machine,
+                                  .watch_new = watch_new,
+                                  .watch_set = watch_set,
+                                  .watch_free = watch_free,
+                                  .timer_new = timer_new,
+                                  .timer_set = timer_set,
+                                  .timer_stop = timer_stop,
+                                  .timer_free = timer_free,
+                                  .task_new = task_new,
+                                  .task_run = task_run,
+                                  .task_stop = task_stop,
+                                  .task_free = task_free};
+}

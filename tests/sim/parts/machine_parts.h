@@ -120,8 +120,11 @@ struct machine {
     uint32_t freed_at;
 };
 
-extern const struct loop_ops machine_loop;
+struct quorlock_loop machine_loop(struct machine *);
 extern const struct system_ops machine_ops;
+struct alarm *machine_alarm_new(struct system *, void (*fire)(void *), void *arg);
+void machine_alarm_set(struct alarm *, uint64_t after_us);
+void machine_alarm_free(struct alarm *);
 
 /* machine_lives - its loop runs; also while it is buried. */
 static inline bool machine_lives(const struct machine *machine)

@@ -13,7 +13,7 @@
 #define ROOM_DEFAULT   65536
 #define RETRANSMIT_US  200000 /* at most so long after a cut until TCP tries again */
 #define PIECE_US       200
-#define KEEP_IDLE_US   10000000 /* as system_libevent.c sets it */
+#define KEEP_IDLE_US   10000000 /* as system_os.c sets it */
 #define KEEP_PROBES_US 9000000
 #define SERVER_IDLE_US 300000000 /* Redis' own tcp-keepalive */
 

@@ -33,7 +33,8 @@ struct fixture {
     struct machine *machines[MACHINES], *machine; /* the first */
     struct system *system, at_hand;
     struct watch *watch;
-    struct timer *precise, *plain;
+    struct alarm *precise;
+    struct timer *plain;
     struct task *task, *other_task;
     int fd;
     char noted[256];
@@ -164,14 +165,14 @@ static void open_socket(struct fixture *f, uint32_t server, void (*more)(struct 
     to->sin_addr.s_addr = htonl(NET_SUBNET | net_address(f->net, server));
     f->fd = f->system->ops->connect(f->system, &address, 5000);
     assert_true(f->fd >= 0);
-    f->watch = f->system->loop->watch_new(f->system, f->fd, on_ready, noting(f, ' ', more));
+    f->watch = f->system->loop.watch_new(f->system->loop.arg, f->fd, on_ready, noting(f, ' ', more));
     pass(f, 10 * MS);
     assert_string_equal(f->noted, "");
 }
 
 static void close_socket(struct fixture *f)
 {
-    f->system->loop->watch_free(f->watch);
+    f->system->loop.watch_free(f->watch);
     f->system->ops->close(f->system, f->fd);
 }
 
@@ -184,7 +185,7 @@ static void begin_with(struct fixture *f, void (*more)(struct fixture *))
 
 static void unwatch(struct fixture *f)
 {
-    f->system->loop->watch_set(f->watch, 0);
+    f->system->loop.watch_set(f->watch, 0);
 }
 
 MACHINE_TEST(a_descriptor_is_reported_while_it_is_ready_and_wanted)
@@ -195,7 +196,7 @@ MACHINE_TEST(a_descriptor_is_reported_while_it_is_ready_and_wanted)
     net_reply(f->conn, "x", 1);
     pass(f, 10 * MS);
     assert_string_equal(f->noted, "");
-    f->system->loop->watch_set(f->watch, WATCH_READ);
+    f->system->loop.watch_set(f->watch, WATCH_READ);
     pass(f, MS);
     assert_true(strlen(f->noted) > 20 && strspn(f->noted, "r") == strlen(f->noted));
     assert_int_equal(f->system->ops->recv(f->system, f->fd, &byte, 1), 1);
@@ -210,7 +211,7 @@ MACHINE_TEST(each_kind_is_reported_by_itself)
 {
     open_socket(f, 0, NULL);
     net_reply(f->conn, "x", 1);
-    f->system->loop->watch_set(f->watch, WATCH_READ | WATCH_WRITE);
+    f->system->loop.watch_set(f->watch, WATCH_READ | WATCH_WRITE);
     pass(f, MS);
     assert_contains(f->noted, "r");
     assert_contains(f->noted, "w");
@@ -225,38 +226,38 @@ MACHINE_TEST(each_kind_is_reported_by_itself)
 
 static void start_all(struct fixture *f)
 {
-    const struct loop_ops *loop = f->system->loop;
+    const struct quorlock_loop *loop = &f->system->loop;
 
     loop->task_run(f->task);
     loop->timer_set(f->plain, 0);
-    loop->timer_set(f->precise, 0);
+    f->system->ops->alarm_set(f->precise, 0);
     machine_call(f->machine, on_noted, noting(f, 'c', NULL));
     loop->task_run(f->task);
 }
 
 static void run_other(struct fixture *f)
 {
-    f->system->loop->task_run(f->other_task);
+    f->system->loop.task_run(f->other_task);
 }
 
 static void make_all(struct fixture *f)
 {
-    const struct loop_ops *loop = f->system->loop;
+    const struct quorlock_loop *loop = &f->system->loop;
 
-    f->task = loop->task_new(f->system, on_noted, noting(f, 't', run_other));
-    f->other_task = loop->task_new(f->system, on_noted, noting(f, 'o', NULL));
-    f->plain = loop->timer_new(f->system, false, on_noted, noting(f, 'p', run_other));
-    f->precise = loop->timer_new(f->system, true, on_noted, noting(f, 'P', run_other));
+    f->task = loop->task_new(loop->arg, on_noted, noting(f, 't', run_other));
+    f->other_task = loop->task_new(loop->arg, on_noted, noting(f, 'o', NULL));
+    f->plain = loop->timer_new(loop->arg, on_noted, noting(f, 'p', run_other));
+    f->precise = f->system->ops->alarm_new(f->system, on_noted, noting(f, 'P', run_other));
 }
 
 static void free_all(struct fixture *f)
 {
-    const struct loop_ops *loop = f->system->loop;
+    const struct quorlock_loop *loop = &f->system->loop;
 
     loop->task_free(f->task);
     loop->task_free(f->other_task);
     loop->timer_free(f->plain);
-    loop->timer_free(f->precise);
+    f->system->ops->alarm_free(f->precise);
     assert_int_equal(machine_blocks(f->machine), 0);
     assert_int_equal(machine_descriptors(f->machine), 0);
 }
@@ -280,15 +281,15 @@ MACHINE_TEST(a_turn_has_libevents_order)
 
 static void stop_all(struct fixture *f)
 {
-    f->system->loop->task_stop(f->task);
-    f->system->loop->timer_stop(f->plain);
-    f->system->loop->timer_stop(f->precise);
+    f->system->loop.task_stop(f->task);
+    f->system->loop.timer_stop(f->plain);
+    f->system->ops->alarm_set(f->precise, 1000 * SECOND);
 }
 
 static void free_plain(struct fixture *f)
 {
-    f->system->loop->timer_free(f->plain);
-    f->plain = f->system->loop->timer_new(f->system, false, on_noted, noting(f, 'n', NULL));
+    f->system->loop.timer_free(f->plain);
+    f->plain = f->system->loop.timer_new(f->system->loop.arg, on_noted, noting(f, 'n', NULL));
 }
 
 /* They are active already, behind the call. */
@@ -303,7 +304,7 @@ MACHINE_TEST(what_is_active_can_be_stopped_and_freed)
     memset(f->noted, 0, sizeof(f->noted));
     f->n_notes = 0;
     make_all(f);
-    f->system->loop->timer_set(f->plain, 0);
+    f->system->loop.timer_set(f->plain, 0);
     begin_with(f, free_plain);
     pass(f, SECOND);
     assert_string_equal(f->noted, ".");
@@ -312,15 +313,15 @@ MACHINE_TEST(what_is_active_can_be_stopped_and_freed)
 
 static void set_again(struct fixture *f)
 {
-    f->system->loop->timer_set(f->plain, SECOND);
-    f->system->loop->timer_set(f->precise, 2 * SECOND);
+    f->system->loop.timer_set(f->plain, SECOND);
+    f->system->ops->alarm_set(f->precise, 2 * SECOND);
 }
 
 MACHINE_TEST(a_timer_that_is_set_again_fires_then)
 {
     make_all(f);
-    f->system->loop->timer_set(f->precise, 500);
-    f->system->loop->timer_set(f->plain, 0);
+    f->system->ops->alarm_set(f->precise, 500);
+    f->system->loop.timer_set(f->plain, 0);
     begin_with(f, set_again);
     pass(f, 3 * SECOND);
     assert_string_equal(f->noted, ".poPo");
@@ -334,11 +335,11 @@ MACHINE_TEST(a_timer_that_is_set_again_fires_then)
 MACHINE_TEST(timers_follow_the_clock)
 {
     make_all(f);
-    f->system->loop->timer_set(f->precise, 10 * SECOND);
+    f->system->ops->alarm_set(f->precise, 10 * SECOND);
     skew_rate(machine_clock(f->machine, MACHINE_BOOT), f->queue.now_us, 1000000); /* twice as fast */
     pass(f, 5 * SECOND + 100);
     assert_string_equal(f->noted, "Po");
-    f->system->loop->timer_set(f->precise, 100 * SECOND);
+    f->system->ops->alarm_set(f->precise, 100 * SECOND);
     skew_step(machine_clock(f->machine, MACHINE_BOOT), f->queue.now_us, (int64_t)(90 * SECOND));
     pass(f, 5 * SECOND + 100);
     assert_string_equal(f->noted, "PoPo");
@@ -351,8 +352,8 @@ MACHINE_TEST(timers_follow_the_clock)
 MACHINE_TEST(a_suspended_machine_wakes_late)
 {
     make_all(f);
-    f->system->loop->timer_set(f->plain, 5 * SECOND);
-    f->system->loop->timer_set(f->precise, 5 * SECOND);
+    f->system->loop.timer_set(f->plain, 5 * SECOND);
+    f->system->ops->alarm_set(f->precise, 5 * SECOND);
     machine_stall(f->machine, 60 * SECOND, true);
     pass(f, 60 * SECOND - 1);
     assert_string_equal(f->noted, "");
@@ -369,7 +370,7 @@ MACHINE_TEST(a_suspended_machine_wakes_late)
 MACHINE_TEST(suspends_that_overlap)
 {
     make_all(f);
-    f->system->loop->timer_set(f->plain, 5 * SECOND);
+    f->system->loop.timer_set(f->plain, 5 * SECOND);
     machine_stall(f->machine, 60 * SECOND, true);
     pass(f, 10 * SECOND);
     machine_stall(f->machine, 20 * SECOND, true);
@@ -411,7 +412,7 @@ MACHINE_TEST(a_callback_stands_still_while_the_others_go_on)
     struct moment late = {.happen = on_late, .arg = f};
 
     make_all(f);
-    f->system->loop->timer_set(f->precise, SECOND);
+    f->system->ops->alarm_set(f->precise, SECOND);
     queue_set(&f->queue, &late, 2 * SECOND);
     begin_with(f, stall_ten_seconds);
     pass(f, 11 * SECOND);
@@ -424,8 +425,8 @@ MACHINE_TEST(a_callback_stands_still_while_the_others_go_on)
 static void stall_and_set(struct fixture *f)
 {
     machine_stall(f->machine, 3 * SECOND, false);
-    f->system->loop->timer_set(f->plain, 5 * SECOND);
-    f->system->loop->timer_set(f->precise, 5 * SECOND);
+    f->system->loop.timer_set(f->plain, 5 * SECOND);
+    f->system->ops->alarm_set(f->precise, 5 * SECOND);
 }
 
 /* It counts from the time at which the loop last looked. */
@@ -453,7 +454,7 @@ MACHINE_TEST(a_step_at_the_very_time_of_a_timer_puts_it_off)
 
     make_all(f);
     queue_set(&f->queue, &step, SECOND);
-    f->system->loop->timer_set(f->precise, SECOND);
+    f->system->ops->alarm_set(f->precise, SECOND);
     pass(f, 2 * SECOND - 1);
     assert_string_equal(f->noted, "");
     pass(f, 10);
@@ -536,7 +537,7 @@ MACHINE_TEST(descriptors_are_limited_and_must_be_open)
     open_socket(f, 0, NULL);
     machine_limit_descriptors(f->machine, 1);
     assert_int_equal(machine_descriptors(f->machine), 1);
-    assert_null(f->system->loop->timer_new(f->system, true, on_noted, NULL));
+    assert_null(f->system->ops->alarm_new(f->system, on_noted, NULL));
     close_socket(f);
     machine_limit_descriptors(f->machine, 0);
     assert_int_equal(f->system->ops->connect(f->system, &(struct address){.length = 1}, 0), -1);
@@ -597,28 +598,28 @@ static void kill_by_clock(struct fixture *f)
     assert_int_equal(f->system->ops->send(f->system, f->fd, "x", 1), 1);
     assert_int_equal(f->system->ops->connect(f->system, &(struct address){.length = 1}, 0), -1);
     f->clock_reads = 0;
-    f->system->loop->task_run(f->task);
-    f->system->loop->timer_set(f->plain, 1);
+    f->system->loop.task_run(f->task);
+    f->system->loop.timer_set(f->plain, 1);
 }
 
 static void close_all(void *arg)
 {
     struct fixture *f = arg;
 
-    f->system->loop->task_run(f->task);
-    f->system->loop->timer_set(f->precise, 70 * SECOND);
+    f->system->loop.task_run(f->task);
+    f->system->ops->alarm_set(f->precise, 70 * SECOND);
     f->notes[0].more = close_socket;
-    f->system->loop->watch_set(f->watch, WATCH_READ);
+    f->system->loop.watch_set(f->watch, WATCH_READ);
 }
 
 static void free_late(struct fixture *f)
 {
-    const struct loop_ops *loop = f->system->loop;
+    const struct quorlock_loop *loop = &f->system->loop;
 
     loop->task_free(f->task);
     loop->task_free(f->other_task);
     loop->timer_free(f->plain);
-    loop->timer_free(f->precise);
+    f->system->ops->alarm_free(f->precise);
 }
 
 /* It sends nothing, is told nothing, and ends in a time of its own. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/system_libevent.h"
+#include "base/system_os.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -14,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <quorlock/adapters/libevent.h>
+
 #include "base/address.h"
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -24,169 +25,57 @@
 #define KEEP_INTERVAL_S 3
 #define KEEP_COUNT      3
 
-/* ---- the loop: descriptors ---- */
+/* ---- alarms ---- */
 
-struct watch {
+/* A timer of the kernel. */
+struct alarm {
     const struct alloc *alloc;
-    struct event *reader, *writer;
-    void (*ready)(void *arg, unsigned events);
-    void *arg;
-};
-
-static void on_ready(evutil_socket_t fd, short what, void *arg)
-{
-    struct watch *watch = arg;
-
-    (void)fd;
-    watch->ready(watch->arg, what == EV_READ ? WATCH_READ : WATCH_WRITE);
-}
-
-static void watch_free(struct watch *watch)
-{
-    if (watch->reader != NULL) event_free(watch->reader);
-    if (watch->writer != NULL) event_free(watch->writer);
-    alloc_free(watch->alloc, watch);
-}
-
-static struct watch *watch_new(struct system *system, int fd, void (*ready)(void *, unsigned), void *arg)
-{
-    struct watch *watch = alloc_zero(system->alloc, sizeof(*watch));
-
-    if (watch == NULL) return NULL;
-    *watch = (struct watch){.alloc = system->alloc, .ready = ready, .arg = arg};
-    watch->reader = event_new(system->arg, fd, EV_READ | EV_PERSIST, on_ready, watch);
-    watch->writer = event_new(system->arg, fd, EV_WRITE | EV_PERSIST, on_ready, watch);
-    if (watch->reader != NULL && watch->writer != NULL) return watch;
-    watch_free(watch);
-    return NULL;
-}
-
-/* Adding what is added, or deleting what is not, costs no system call. */
-static int watch_set(struct watch *watch, unsigned events)
-{
-    if ((events & WATCH_READ) == 0) event_del(watch->reader);
-    if ((events & WATCH_WRITE) == 0) event_del(watch->writer);
-    if ((events & WATCH_READ) != 0 && event_add(watch->reader, NULL) != 0) return -1;
-    if ((events & WATCH_WRITE) != 0 && event_add(watch->writer, NULL) != 0) return -1;
-    return 0;
-}
-
-/* ---- the loop: timers ---- */
-
-/*
- * libevent's own timers run from the time at which the loop last looked at the clock, on a clock that stops in
- * suspend: after a long callback or a pause they fire early or late. A precise one is a timer of the kernel.
- */
-struct timer {
-    const struct alloc *alloc;
-    struct event *event;
-    int fd; /* of a precise one; else -1 */
+    const struct quorlock_loop *loop;
+    void *watch;
+    int fd;
     void (*fire)(void *arg);
     void *arg;
 };
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_alarm(void *arg, unsigned events)
 {
-    struct timer *timer = arg;
+    struct alarm *alarm = arg;
     uint64_t expirations;
 
-    (void)what;
-    /* Only to make it unreadable again. It is empty where the timer was set anew meanwhile. */
-    if (fd >= 0 && read(fd, &expirations, sizeof(expirations)) < 0) return;
-    timer->fire(timer->arg);
+    (void)events;
+    /* Only to make it unreadable again. It is empty where the alarm was set anew meanwhile. */
+    if (read(alarm->fd, &expirations, sizeof(expirations)) < 0) return;
+    alarm->fire(alarm->arg);
 }
 
-static void timer_free(struct timer *timer)
+static void alarm_free(struct alarm *alarm)
 {
-    if (timer->event != NULL) event_free(timer->event);
-    if (timer->fd >= 0) close(timer->fd);
-    alloc_free(timer->alloc, timer);
+    if (alarm->watch != NULL) alarm->loop->watch_free(alarm->watch);
+    if (alarm->fd >= 0) close(alarm->fd);
+    alloc_free(alarm->alloc, alarm);
 }
 
-static struct timer *timer_new(struct system *system, bool precise, void (*fire)(void *), void *arg)
+static struct alarm *alarm_new(struct system *system, void (*fire)(void *), void *arg)
 {
-    struct timer *timer = alloc_zero(system->alloc, sizeof(*timer));
+    const struct quorlock_loop *loop = &system->loop;
+    struct alarm *alarm = alloc_zero(system->alloc, sizeof(*alarm));
 
-    if (timer == NULL) return NULL;
-    *timer = (struct timer){.alloc = system->alloc, .fd = -1, .fire = fire, .arg = arg};
-    if (precise) {
-        timer->fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-        if (timer->fd < 0) goto failed;
-    }
-    timer->event = event_new(system->arg, timer->fd, precise ? EV_READ | EV_PERSIST : 0, on_timer, timer);
-    if (timer->event == NULL || (precise && event_add(timer->event, NULL) != 0)) goto failed;
-    return timer;
-failed:
-    timer_free(timer);
+    if (alarm == NULL) return NULL;
+    *alarm = (struct alarm){.alloc = system->alloc, .loop = loop, .fire = fire, .arg = arg};
+    alarm->fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (alarm->fd >= 0) alarm->watch = loop->watch_new(loop->arg, alarm->fd, on_alarm, alarm);
+    if (alarm->watch != NULL && loop->watch_set(alarm->watch, WATCH_READ) == 0) return alarm;
+    alarm_free(alarm);
     return NULL;
 }
 
-static int timer_set(struct timer *timer, uint64_t after_us)
+static void alarm_set(struct alarm *alarm, uint64_t after_us)
 {
-    const struct timeval after = {.tv_sec = (time_t)(after_us / 1000000u),
-                                  .tv_usec = (suseconds_t)(after_us % 1000000u)};
-    const struct itimerspec when = {.it_value.tv_sec = after.tv_sec,
+    const struct itimerspec when = {.it_value.tv_sec = (time_t)(after_us / 1000000u),
                                     /* Zero would disarm it. */
-                                    .it_value.tv_nsec = after_us > 0 ? after.tv_usec * 1000 : 1};
+                                    .it_value.tv_nsec = after_us > 0 ? (long)(after_us % 1000000u) * 1000 : 1};
 
-    if (timer->fd < 0) return event_add(timer->event, &after);
-    return timerfd_settime(timer->fd, 0, &when, NULL);
-}
-
-static void timer_stop(struct timer *timer)
-{
-    static const struct itimerspec never;
-
-    if (timer->fd < 0)
-        event_del(timer->event);
-    else
-        timerfd_settime(timer->fd, 0, &never, NULL);
-}
-
-/* ---- the loop: tasks ---- */
-
-struct task {
-    const struct alloc *alloc;
-    struct event *event;
-    void (*run)(void *arg);
-    void *arg;
-};
-
-static void on_task(evutil_socket_t fd, short what, void *arg)
-{
-    struct task *task = arg;
-
-    (void)fd;
-    (void)what;
-    task->run(task->arg);
-}
-
-static struct task *task_new(struct system *system, void (*run)(void *), void *arg)
-{
-    struct task *task = alloc_zero(system->alloc, sizeof(*task));
-
-    if (task == NULL) return NULL;
-    *task = (struct task){.alloc = system->alloc, .run = run, .arg = arg};
-    task->event = event_new(system->arg, -1, 0, on_task, task);
-    if (task->event != NULL) return task;
-    alloc_free(system->alloc, task);
-    return NULL;
-}
-
-static void task_run(struct task *task)
-{
-    event_active(task->event, EV_TIMEOUT, 0);
-}
-
-static void task_stop(struct task *task)
-{
-    event_del(task->event);
-}
-
-static void task_free(struct task *task)
-{
-    event_free(task->event);
-    alloc_free(task->alloc, task);
+    timerfd_settime(alarm->fd, 0, &when, NULL);
 }
 
 /* ---- time and random bytes ---- */
@@ -353,11 +242,14 @@ static uint64_t file_stamp(struct system *system, const char *path, bool *ret_is
 
 /* ---- the tables ---- */
 
-struct system system_libevent(struct event_base *base, const struct alloc *alloc)
+struct system system_os(const struct quorlock_loop *loop, const struct alloc *alloc)
 {
     static const struct system_ops ops = {.boot_us = boot_us,
                                           .raw_us = raw_us,
                                           .wall_us = wall_us,
+                                          .alarm_new = alarm_new,
+                                          .alarm_set = alarm_set,
+                                          .alarm_free = alarm_free,
                                           .random = draw,
                                           .wiped_new = wiped_new,
                                           .wiped_free = wiped_free,
@@ -370,19 +262,17 @@ struct system system_libevent(struct event_base *base, const struct alloc *alloc
                                           .lookup = resolve_start,
                                           .lookup_cancel = resolve_cancel,
                                           .file_stamp = file_stamp};
-    static const struct loop_ops loop = {.watch_new = watch_new,
-                                         .watch_set = watch_set,
-                                         .watch_free = watch_free,
-                                         .timer_new = timer_new,
-                                         .timer_set = timer_set,
-                                         .timer_stop = timer_stop,
-                                         .timer_free = timer_free,
-                                         .task_new = task_new,
-                                         .task_run = task_run,
-                                         .task_stop = task_stop,
-                                         .task_free = task_free};
 
-    return (struct system){.ops = &ops, .loop = &loop, .alloc = alloc, .arg = base};
+    return (struct system){.ops = &ops, .loop = *loop, .alloc = alloc};
+}
+
+struct system system_libevent(struct event_base *base, const struct alloc *alloc)
+{
+    const struct quorlock_loop loop = quorlock_loop_libevent(base);
+    struct system system = system_os(&loop, alloc);
+
+    system.arg = base;
+    return system;
 }
 
 const char *system_environment(const char *name)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* glib.h - a client on GLib, 2.36 or later: quorlock_loop_glib(context); NULL is the default context */
+#ifndef QUORLOCK_ADAPTERS_GLIB_H
+#define QUORLOCK_ADAPTERS_GLIB_H
+
+#include <glib.h>
+#include <quorlock/loop.h>
+
+struct quorlock_glib_source {
+    GSource source;
+    int fd;
+    gpointer tag; /* of the descriptor, while something is wanted of it */
+    unsigned wanted;
+    void (*ready)(void *of, unsigned events);
+    void (*fire)(void *of);
+    void *of;
+};
+
+static inline gboolean quorlock_glib_dispatch(GSource *arg, GSourceFunc function, gpointer data)
+{
+    struct quorlock_glib_source *source = (struct quorlock_glib_source *)(void *)arg;
+    unsigned ready = 0;
+    int there;
+
+    (void)function;
+    (void)data;
+    if (source->ready == NULL) {
+        g_source_set_ready_time(arg, -1);
+        source->fire(source->of);
+    } else if (source->tag != NULL) {
+        there = (int)g_source_query_unix_fd(arg, source->tag);
+        if ((there & G_IO_IN) != 0) ready |= QUORLOCK_LOOP_READ;
+        if ((there & G_IO_OUT) != 0) ready |= QUORLOCK_LOOP_WRITE;
+        if ((there & (G_IO_ERR | G_IO_HUP | G_IO_NVAL)) != 0) ready = source->wanted;
+        source->ready(source->of, ready & source->wanted);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+static inline struct quorlock_glib_source *quorlock_glib_source(void *context, void (*ready)(void *, unsigned),
+                                                                void (*fire)(void *), void *of)
+{
+    static GSourceFuncs functions = {NULL, NULL, quorlock_glib_dispatch, NULL, NULL, NULL};
+    GSource *made = g_source_new(&functions, sizeof(struct quorlock_glib_source));
+    struct quorlock_glib_source *source = (struct quorlock_glib_source *)(void *)made;
+
+    source->ready = ready;
+    source->fire = fire;
+    source->of = of;
+    /* A callback may run the main loop. */
+    g_source_set_can_recurse(made, TRUE);
+    g_source_attach(made, (GMainContext *)context);
+    return source;
+}
+
+static inline void quorlock_glib_free(void *source)
+{
+    g_source_destroy((GSource *)source);
+    g_source_unref((GSource *)source);
+}
+
+static inline void *quorlock_glib_watch_new(void *context, int fd, void (*ready)(void *, unsigned), void *of)
+{
+    struct quorlock_glib_source *source = quorlock_glib_source(context, ready, NULL, of);
+
+    source->fd = fd;
+    return source;
+}
+
+/* A descriptor of which nothing is wanted is taken out: it would still tell of a hang-up, again and again. */
+static inline int quorlock_glib_watch_set(void *watch, unsigned events)
+{
+    struct quorlock_glib_source *source = (struct quorlock_glib_source *)watch;
+    unsigned wanted = 0;
+
+    source->wanted = events;
+    if ((events & QUORLOCK_LOOP_READ) != 0) wanted |= (unsigned)G_IO_IN;
+    if ((events & QUORLOCK_LOOP_WRITE) != 0) wanted |= (unsigned)G_IO_OUT;
+    if (source->tag != NULL && events == 0) {
+        g_source_remove_unix_fd(&source->source, source->tag);
+        source->tag = NULL;
+    } else if (source->tag != NULL) {
+        g_source_modify_unix_fd(&source->source, source->tag, (GIOCondition)wanted);
+    } else if (events != 0) {
+        source->tag = g_source_add_unix_fd(&source->source, source->fd, (GIOCondition)wanted);
+    }
+    return 0;
+}
+
+static inline void *quorlock_glib_new(void *context, void (*fire)(void *), void *of)
+{
+    return quorlock_glib_source(context, NULL, fire, of);
+}
+
+static inline int quorlock_glib_timer_set(void *timer, uint64_t after_us)
+{
+    g_source_set_ready_time((GSource *)timer, g_get_monotonic_time() + (gint64)after_us);
+    return 0;
+}
+
+static inline void quorlock_glib_stop(void *source)
+{
+    g_source_set_ready_time((GSource *)source, -1);
+}
+
+static inline void quorlock_glib_task_run(void *task)
+{
+    g_source_set_ready_time((GSource *)task, 0);
+}
+
+static inline struct quorlock_loop quorlock_loop_glib(GMainContext *context)
+{
+    struct quorlock_loop loop = {
+        sizeof(loop),       context,           quorlock_glib_watch_new, quorlock_glib_watch_set,
+        quorlock_glib_free, quorlock_glib_new, quorlock_glib_timer_set, quorlock_glib_stop,
+        quorlock_glib_free, quorlock_glib_new, quorlock_glib_task_run,  quorlock_glib_stop,
+        quorlock_glib_free};
+
+    return loop;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/own_base.h"
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* What a base opens: epoll, its timer, a pair for signals; and what whoever opens it wakes it by. */
+#define BASE_DESCRIPTORS 5
+
+/*
+ * libevent ends the process where it finds no descriptor for its signals, so it is asked only where there are
+ * enough. Another thread may still take the last ones in between: nothing can be done about that from here.
+ */
+static bool enough_descriptors(void)
+{
+    int fds[BASE_DESCRIPTORS];
+    int n = 0;
+    bool enough;
+
+    while (n < BASE_DESCRIPTORS && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0) n++;
+    enough = n == BASE_DESCRIPTORS;
+    while (n > 0) close(fds[--n]);
+    return enough;
+}
+
+struct event_base *own_base_new(void)
+{
+    struct event_config *config;
+    struct event_base *base = NULL;
+
+    if (!enough_descriptors()) return NULL;
+    config = event_config_new();
+    if (config == NULL) return NULL;
+    if (event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) base = event_base_new_with_config(config);
+    event_config_free(config);
+    return base;
+}
