@@ -21,7 +21,7 @@
  * - Errors. 0 or a negative quorlock_status. After a non-zero return quorlock_client_error() has the text.
  * - The library prints nothing, keeps no globals and never ends the process. It does not raise SIGPIPE.
  * - An event_base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The
- * library never trusts the loop's cached time: it reads the clock itself.
+ *   library never trusts the loop's cached time: it reads the clock itself.
  */
 #ifndef QUORLOCK_QUORLOCK_H
 #define QUORLOCK_QUORLOCK_H
