@@ -20,11 +20,15 @@ static inline gboolean quorlock_glib_dispatch(GSource *arg, GSourceFunc function
 {
     struct quorlock_glib_source *source = (struct quorlock_glib_source *)(void *)arg;
     unsigned ready = 0;
+    gint64 at_us;
     int there;
 
     (void)function;
     (void)data;
     if (source->ready == NULL) {
+        at_us = g_source_get_ready_time(arg);
+        /* GLib still dispatches what was ready, although it was stopped or moved since. */
+        if (at_us < 0 || at_us > g_get_monotonic_time()) return G_SOURCE_CONTINUE;
         g_source_set_ready_time(arg, -1);
         source->fire(source->of);
     } else if (source->tag != NULL) {
@@ -32,7 +36,8 @@ static inline gboolean quorlock_glib_dispatch(GSource *arg, GSourceFunc function
         if ((there & G_IO_IN) != 0) ready |= QUORLOCK_LOOP_READ;
         if ((there & G_IO_OUT) != 0) ready |= QUORLOCK_LOOP_WRITE;
         if ((there & (G_IO_ERR | G_IO_HUP | G_IO_NVAL)) != 0) ready = source->wanted;
-        source->ready(source->of, ready & source->wanted);
+        ready &= source->wanted;
+        if (ready != 0) source->ready(source->of, ready);
     }
     return G_SOURCE_CONTINUE;
 }

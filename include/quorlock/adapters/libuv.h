@@ -62,7 +62,8 @@ static inline void quorlock_libuv_on_poll(uv_poll_t *poll, int status, int event
         (void)uv_poll_start(poll, (int)source->wanted, quorlock_libuv_on_poll);
         ready = source->wanted;
     }
-    source->ready(source->of, ready & source->wanted);
+    ready &= source->wanted;
+    if (ready != 0) source->ready(source->of, ready);
 }
 
 static inline void *quorlock_libuv_watch_new(void *loop, int fd, void (*ready)(void *, unsigned), void *of)
@@ -106,12 +107,14 @@ static inline void *quorlock_libuv_timer_new(void *loop, void (*fire)(void *), v
     return source;
 }
 
-/* Without the update it counts from when the loop last looked at the clock. */
+/* Without the update it counts from when the loop last looked at the clock. Some versions of libuv run a timer of 0 ms
+ * that sets itself again for ever, and nothing else. */
 static inline int quorlock_libuv_timer_set(void *timer, uint64_t after_us)
 {
     struct quorlock_libuv_source *source = (struct quorlock_libuv_source *)timer;
 
     uv_update_time(source->handle.any.loop);
+    if (after_us == 0) after_us = 1;
     return uv_timer_start(&source->handle.timer, quorlock_libuv_on_timer, after_us / 1000 + (after_us % 1000 != 0), 0);
 }
 

@@ -11,7 +11,7 @@
 
 struct quorlock_sd_source {
     sd_event_source *event;
-    unsigned wanted;
+    unsigned wanted; /* of a watch; of a task: 1 when it is to run */
     void (*ready)(void *of, unsigned events);
     void (*fire)(void *of);
     void *of;
@@ -55,7 +55,8 @@ static inline int quorlock_sd_on_io(sd_event_source *event, int fd, uint32_t rev
     if ((revents & EPOLLIN) != 0) ready |= QUORLOCK_LOOP_READ;
     if ((revents & EPOLLOUT) != 0) ready |= QUORLOCK_LOOP_WRITE;
     if ((revents & (EPOLLERR | EPOLLHUP)) != 0) ready = source->wanted;
-    source->ready(source->of, ready & source->wanted);
+    ready &= source->wanted;
+    if (ready != 0) source->ready(source->of, ready);
     return 0;
 }
 
@@ -86,6 +87,7 @@ static inline int quorlock_sd_on_time(sd_event_source *event, uint64_t at_us, vo
 
     (void)event;
     (void)at_us;
+    source->wanted = 0;
     source->fire(source->of);
     return 0;
 }
@@ -112,31 +114,23 @@ static inline int quorlock_sd_timer_set(void *timer, uint64_t after_us)
     return sd_event_source_set_enabled(source->event, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
-static inline void quorlock_sd_stop(void *source)
-{
-    (void)sd_event_source_set_enabled(((struct quorlock_sd_source *)source)->event, SD_EVENT_OFF);
-}
-
-static inline int quorlock_sd_on_task(sd_event_source *event, void *arg)
+static inline void quorlock_sd_stop(void *arg)
 {
     struct quorlock_sd_source *source = (struct quorlock_sd_source *)arg;
 
-    (void)event;
-    source->fire(source->of);
-    return 0;
+    source->wanted = 0;
+    (void)sd_event_source_set_enabled(source->event, SD_EVENT_OFF);
 }
 
-static inline void *quorlock_sd_task_new(void *loop, void (*run)(void *), void *of)
-{
-    struct quorlock_sd_source *source = quorlock_sd_source(NULL, run, of);
-
-    if (source == NULL) return NULL;
-    return quorlock_sd_made(source, sd_event_add_defer((sd_event *)loop, &source->event, quorlock_sd_on_task, source));
-}
-
+/* A task is a timer that is due: a deferred source would come before whatever else is ready. */
 static inline void quorlock_sd_task_run(void *task)
 {
-    (void)sd_event_source_set_enabled(((struct quorlock_sd_source *)task)->event, SD_EVENT_ONESHOT);
+    struct quorlock_sd_source *source = (struct quorlock_sd_source *)task;
+
+    if (source->wanted != 0) return;
+    source->wanted = 1;
+    (void)sd_event_source_set_time(source->event, 0);
+    (void)sd_event_source_set_enabled(source->event, SD_EVENT_ONESHOT);
 }
 
 static inline struct quorlock_loop quorlock_loop_sd_event(sd_event *event)
@@ -145,7 +139,7 @@ static inline struct quorlock_loop quorlock_loop_sd_event(sd_event *event)
                                  quorlock_sd_watch_new, quorlock_sd_watch_set,
                                  quorlock_sd_free,      quorlock_sd_timer_new,
                                  quorlock_sd_timer_set, quorlock_sd_stop,
-                                 quorlock_sd_free,      quorlock_sd_task_new,
+                                 quorlock_sd_free,      quorlock_sd_timer_new,
                                  quorlock_sd_task_run,  quorlock_sd_stop,
                                  quorlock_sd_free};
 
