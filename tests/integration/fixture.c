@@ -34,6 +34,7 @@ void fixture_begin(uint32_t n_servers)
     fixture.base = event_base_new_with_config(config);
     event_config_free(config);
     assert_non_null(fixture.base);
+    host_loop_begin(fixture.base);
     cluster_start(&fixture.cluster, n_servers);
     memcpy(fixture.nodes, fixture.cluster.addresses, sizeof(fixture.nodes));
     fixture.options = (struct quorlock_client_options){.size = sizeof(fixture.options),
@@ -48,15 +49,11 @@ void fixture_begin(uint32_t n_servers)
 /* Closes what is open and frees the base. Returns how many events are left on it. */
 static int end_loop(void)
 {
-    int left;
-
     if (fixture.at_end != NULL) fixture.at_end();
     for (size_t i = 0; i < FIXTURE_CLIENTS_MAX; i++) {
         if (fixture.clients[i] != NULL) fixture_close(fixture.clients[i]);
     }
-    left = event_base_get_num_events(fixture.base, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE);
-    event_base_free(fixture.base);
-    return left;
+    return host_loop_end();
 }
 
 void fixture_end(void)
@@ -229,7 +226,7 @@ quorlock_client *fixture_new_client(uint32_t ready)
 
     options.error = error;
     options.error_size = sizeof(error);
-    status = quorlock_client_new(place, fixture.base, &options);
+    status = host_loop_client(place, &options);
     if (status != 0) fail_msg("quorlock_client_new: %s: %s", quorlock_status_name(status), error);
     assert_non_null(*place);
     if (ready > 0) fixture_await_ready(*place, ready);

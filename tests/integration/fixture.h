@@ -16,6 +16,7 @@
 #include <quorlock/quorlock.h>
 
 #include "cluster.h"
+#include "host_loop.h"
 #include "test.h"
 
 #define GENEROUS_MS         30000u

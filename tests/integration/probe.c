@@ -58,7 +58,7 @@ struct probe *probe_open(const char *address)
     while (probe->is_open) assert_true(++probe < probes + PROBES_MAX);
     memset(probe, 0, sizeof(*probe));
     alloc_init(&probe->alloc, NULL);
-    probe->system = system_libevent(fixture.base, &probe->alloc);
+    probe->system = host_loop_system(&probe->alloc);
     if (uri_parse(&probe->uri, &probe->alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
     probe->config = (struct node_config){.link = {.uri = &probe->uri,
                                                   .client_name = "probe",

@@ -118,7 +118,7 @@ static bool live(long fail_at, bool for_good)
     fixture.options.reconnect_max_ms = 2;
     fixture.options.owner_label = "sweep";
     fixture.options.key_prefix = "p:";
-    status = quorlock_client_new(&client, fixture.base, &fixture.options);
+    status = host_loop_client(&client, &fixture.options);
     if (status != QUORLOCK_OK) {
         assert_status(status, QUORLOCK_NOMEM);
         assert_null(client);

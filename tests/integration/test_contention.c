@@ -259,7 +259,7 @@ static void contender_life(int number, uint64_t end_us)
     FILE *file;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    event_reinit(fixture.base);
+    host_loop_forked();
     snprintf(inside, sizeof(inside), "%s/inside", fixture.cluster.folder);
     snprintf(turns, sizeof(turns), "%s/turns.%d", fixture.cluster.folder, number);
     fixture.options.log = NULL;

@@ -71,7 +71,7 @@ static void sleeper_life(int report)
     quorlock *other;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    event_reinit(fixture.base);
+    host_loop_forked();
     fixture.options.log = NULL;
     fixture_client(0);
     fixture_await_ready(fixture.client, 3);

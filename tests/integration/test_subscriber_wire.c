@@ -2,7 +2,6 @@
 /*
  * test_subscriber_wire.c - the connection for release notices, on a real server
  */
-#include "base/system_os.h"
 #include "fixture.h"
 #include "redis/link/uri.h"
 #include "redis/subscriber.h"
@@ -98,7 +97,7 @@ static void begin(const char *address, const char *wants, uint32_t timeout_ms)
 
     memset(&listener, 0, sizeof(listener));
     alloc_init(&listener.alloc, NULL);
-    listener.system = system_libevent(fixture.base, &listener.alloc);
+    listener.system = host_loop_system(&listener.alloc);
     if (uri_parse(&listener.uri, &listener.alloc, address, error, sizeof(error)) != 0) fail_msg("%s", error);
     listener.wants = wants;
     listener.subscriber = subscriber_new(&listener.system, &listener.alloc, 0, &config, &events);

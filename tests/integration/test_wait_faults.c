@@ -233,7 +233,7 @@ static void hold_until_killed(int pipe_in)
     quorlock *lock;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    event_reinit(fixture.base);
+    host_loop_forked();
     fixture.options.log = NULL;
     lock = fixture_lock(fixture_new_client(0), "key", LEASE(SHORT_LEASE_MS));
     if (fixture_acquire(lock, &seen) != QUORLOCK_OK || write(pipe_in, "", 1) != 1) _exit(20);
