@@ -130,6 +130,37 @@ check_headers() {
     passed "headers alone: C11, C++, no hiredis, no libevent, no OpenSSL"
 }
 
+# Each adapter for an event loop, where the headers of that loop are here.
+check_adapters() {
+    local path name package flags seen=''
+    for path in "$prefix"/include/quorlock/adapters/*.h; do
+        name=${path##*/}
+        case $name in
+        libevent.h) package=libevent_core ;;
+        libuv.h) package=libuv ;;
+        sd-event.h) package=libsystemd ;;
+        glib.h) package=glib-2.0 ;;
+        epoll.h) package= ;;
+        *) fail "no package is known for $name" ;;
+        esac
+        flags=()
+        if [ -n "$package" ]; then
+            pkg-config --exists "$package" || continue
+            read -ra flags <<<"$(pkg-config --cflags "$package")"
+        fi
+        printf '#include <quorlock/adapters/%s>\nint main(void) { return 0; }\n' "$name" >"$work/alone.c"
+        cp "$work/alone.c" "$work/alone.cpp"
+        "$CC" -std=gnu11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I"$prefix/include" ${flags[@]+"${flags[@]}"} \
+            -fsyntax-only "$work/alone.c" || fail "$name, as C11"
+        if command -v g++ >/dev/null; then
+            g++ -std=gnu++11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" ${flags[@]+"${flags[@]}"} -fsyntax-only \
+                "$work/alone.cpp" || fail "$name, as C++"
+        fi
+        seen+=" ${name%.h}"
+    done
+    passed "adapters alone:$seen"
+}
+
 # The README's first and second block of C.
 extract_examples() {
     [ -s "$source_dir/README.md" ] || fail "no README.md"
@@ -231,6 +262,7 @@ install_it
 check_version
 check_symbols
 check_headers
+check_adapters
 extract_examples
 by_pkg_config
 by_cmake
