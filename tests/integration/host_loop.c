@@ -44,7 +44,7 @@ static void turn(evutil_socket_t fd, short what, void *arg)
     if (touched || ms == 0) {
         touch();
     } else if (ms > 0) {
-        wait = (struct timeval){.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+        wait = (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
         event_add(timer, &wait);
     } else {
         event_del(timer);

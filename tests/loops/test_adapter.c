@@ -14,7 +14,7 @@
 #include "test.h"
 
 #define MS       UINT64_C(1000)
-#define FAR      (3600 * 1000 * MS)
+#define FAR      (MS * 1000 * 3600)
 #define SHORTLY  (20 * MS)
 #define EARLY_US (2 * MS) /* so much earlier than asked a timer may fire */
 #define MANY     300
@@ -594,7 +594,7 @@ LOOP_TEST(many_of_each)
         make_task(f, &f->many[2][i]);
         send_byte(&f->many[0][i]);
         want(&f->many[0][i], QUORLOCK_LOOP_READ);
-        set(&f->many[1][i], i * 100);
+        set(&f->many[1][i], (uint64_t)i * 100);
         run(&f->many[2][i]);
     }
     assert_int_equal(guard_live(), 3 * MANY);
