@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One lock on N independent Redis masters.
+
+    import quorlock
+
+    quorlock.configure("10.0.0.1:6379 10.0.0.2:6379 10.0.0.3:6379")
+    with quorlock.lock("key") as lock:
+        ...
+
+    async with quorlock.lock("key"):
+        ...
+
+Without configure() the nodes are those of QUORLOCK_NODES, with the user and password of QUORLOCK_USER and
+QUORLOCK_PASSWORD. quorlock.Client is for more than one set of nodes. The thread that renews the locks is the
+library's own: neither the interpreter nor an event loop that is busy keeps it from that.
+"""
+import os
+import threading
+from typing import Any, Iterable, Optional, Union
+
+from ._client import Client
+from ._errors import Canceled, Closed, Error, Held, Invalid, Lost, NoQuorum, TimedOut
+from ._library import RENEW_NEVER, WAIT_FOREVER
+from ._lock import Lock
+from ._version import VERSION as __version__
+
+__all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Client", "Closed", "Error", "Held", "Invalid", "Lock", "Lost",
+           "NoQuorum", "TimedOut", "__version__", "configure", "lock"]
+
+_guard = threading.Lock()
+_default: Optional[Client] = None
+
+
+def configure(nodes: Union[str, Iterable[str]], **options: Any) -> Client:
+    """Makes the client of quorlock.lock(), with the arguments of Client. One that was there before is closed."""
+    global _default  # pylint: disable=global-statement
+    client = Client(nodes, **options)
+    with _guard:
+        before, _default = _default, client
+    if before is not None:
+        before.close()
+    return client
+
+
+def _default_client() -> Client:
+    global _default  # pylint: disable=global-statement
+    with _guard:
+        if _default is None or _default.closed:
+            nodes = os.environ.get("QUORLOCK_NODES")
+            if not nodes:
+                raise Invalid("no nodes: call quorlock.configure(), or set QUORLOCK_NODES", -1)
+            _default = Client(nodes, user=os.environ.get("QUORLOCK_USER"),
+                              password=os.environ.get("QUORLOCK_PASSWORD"))
+        return _default
+
+
+def lock(*keys: Union[str, bytes], **options: Any) -> Lock:
+    """A lock on these keys, on the nodes of configure() or QUORLOCK_NODES. The options are those of Lock."""
+    return _default_client().lock(*keys, **options)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From what callers give to what the library takes."""
+import ctypes
+import operator
+from typing import Dict, Union
+
+from ._errors import INVAL, Invalid
+
+Text = Union[str, bytes]
+NUMBER_MAX = 2**32 - 1
+
+
+def encode(text: Text, what: str) -> bytes:
+    found = text.encode() if isinstance(text, str) else bytes(text)
+    if b"\0" in found:
+        raise Invalid(f"{what} {text!r} has a NUL in it", INVAL)
+    return found
+
+
+def choose(value: str, choices: Dict[str, int], what: str) -> int:
+    if value not in choices:
+        raise Invalid(f"{what} is {value!r}: it must be {' or '.join(choices)}", INVAL)
+    return choices[value]
+
+
+def number(value: int, what: str) -> int:
+    if not 0 <= operator.index(value) <= NUMBER_MAX:
+        raise Invalid(f"{what} is {value}: it must be 0 to {NUMBER_MAX}", INVAL)
+    return operator.index(value)
+
+
+def set_numbers(struct: ctypes.Structure, numbers: Dict[str, int]) -> None:
+    """What is not given stays 0, which is the default of all of them."""
+    for name, value in numbers.items():
+        setattr(struct, name, number(value, name))

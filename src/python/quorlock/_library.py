@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libquorlock by ctypes: the structs and functions of quorlock.h and blocking.h that this package uses.
+
+QUORLOCK_LIBRARY names another file than the one that the system's linker finds.
+"""
+import ctypes
+import os
+from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+from ._version import VERSION
+
+INTERFACE = ".".join(VERSION.split(".")[:2])
+NAME = f"libquorlock.so.{INTERFACE}"
+
+WAIT_FOREVER = 2**32 - 1
+RENEW_NEVER = 2**32 - 1
+TEXT_SIZE = 512
+TOKEN_SIZE = 128
+
+LogCallback = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+
+
+class ClientOptions(ctypes.Structure):
+    """struct quorlock_client_options"""
+    _fields_ = [("size", c_size_t), ("nodes", POINTER(c_char_p)), ("n_nodes", c_size_t), ("policy", c_int),
+                ("dialect", c_int), ("guard", c_int), ("node_timeout_ms", c_uint32), ("max_lease_ms", c_uint32),
+                ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32), ("reconnect_min_ms", c_uint32),
+                ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
+                ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p), ("log", LogCallback),
+                ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t), ("user", c_char_p),
+                ("password", c_char_p)]
+
+
+class Options(ctypes.Structure):
+    """struct quorlock_options"""
+    _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("renew_ms", c_uint32),
+                ("min_valid_ms", c_uint32), ("lost_margin_ms", c_uint32), ("max_hold_ms", c_uint32),
+                ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p)]
+
+
+class Result(ctypes.Structure):
+    """struct quorlock_blocking_result"""
+    _fields_ = [("size", c_size_t), ("status", c_int), ("granted", c_uint32), ("refused", c_uint32),
+                ("failed", c_uint32), ("rounds", c_uint32), ("elapsed_ms", c_uint32), ("valid_ms", c_uint32),
+                ("expired", c_int), ("fence", c_uint64), ("text", c_char * TEXT_SIZE), ("token", c_char * TOKEN_SIZE)]
+
+
+class Loss(ctypes.Structure):
+    """The front of struct quorlock_loss."""
+    _fields_ = [("reason", c_int), ("text", c_char_p), ("remaining_ms", c_uint32)]
+
+
+LostCallback = CFUNCTYPE(None, c_void_p, POINTER(Loss), c_void_p)
+
+# What each function returns and is given.
+FUNCTIONS = {
+    "quorlock_version": (c_char_p,),
+    "quorlock_status_name": (c_char_p, c_int),
+    "quorlock_status_text": (c_char_p, c_int),
+    "quorlock_blocking_open": (c_int, POINTER(c_void_p), POINTER(ClientOptions)),
+    "quorlock_blocking_close": (c_int, c_void_p),
+    "quorlock_blocking_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, POINTER(Options),
+                              c_char_p, c_size_t),
+    "quorlock_blocking_acquire": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_blocking_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
+    "quorlock_blocking_release": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_blocking_cancel": (c_int, c_void_p),
+    "quorlock_blocking_free": (None, c_void_p),
+    "quorlock_blocking_on_lost": (None, c_void_p, LostCallback, c_void_p),
+    "quorlock_blocking_valid_ms": (c_uint32, c_void_p),
+}
+
+
+def load() -> Any:
+    name = os.environ.get("QUORLOCK_LIBRARY") or NAME
+    try:
+        found = ctypes.CDLL(name)
+        for function, (result, *arguments) in FUNCTIONS.items():
+            getattr(found, function).restype = result
+            getattr(found, function).argtypes = arguments
+    except (OSError, AttributeError) as problem:
+        raise ImportError(f"{name}: {problem}. Install libquorlock {INTERFACE}, or set QUORLOCK_LIBRARY to its "
+                          f"file") from None
+    version = found.quorlock_version().decode()
+    if not version.startswith(INTERFACE + "."):
+        raise ImportError(f"{name} is quorlock {version}, and this package is for {INTERFACE}: install the one that "
+                          f"goes with the other")
+    return found
+
+
+library = load()
+
+
+def text_array(texts: "list[bytes]") -> Any:
+    return (c_char_p * len(texts))(*texts)
+
+
+def new_result() -> Result:
+    return Result(size=ctypes.sizeof(Result))
+
+
+def status_name(status: int) -> str:
+    return str(library.quorlock_status_name(status).decode())
+
+
+def status_text(status: int) -> str:
+    return str(library.quorlock_status_text(status).decode())
+
+
+__all__ = ["ClientOptions", "LogCallback", "LostCallback", "Options", "Result", "byref", "c_void_p", "library"]

@@ -1,0 +1,458 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python package on real servers: test_python.py PATH_TO_quorlock [TEST...]
+
+QUORLOCK_LIBRARY names the library, PYTHONPATH the folder of the package.
+"""
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+
+import command_case
+from command_case import LIMIT_S, SERVERS, Case, die_with_us, nodes, wait_for
+
+import quorlock
+from quorlock import Closed, Held, Invalid, Lost, NoQuorum, TimedOut
+
+LEASE_MS = 600
+LONG_MS = 120000
+
+
+class PythonCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.client = self.open()
+
+    def open(self, **options):
+        """A client that reaches all nodes."""
+        client = quorlock.Client(nodes(), guard="off", **{"max_lease_ms": LONG_MS, **options})
+        self.addCleanup(client.close)
+        return client
+
+    def lock(self, **options):
+        return self.client.lock(self.key, **options)
+
+    def holders(self):
+        return {value.decode() for value in self.values() if value is not None}
+
+    def take_away(self):
+        """The holder loses it at its next renewal."""
+        for server in SERVERS:
+            server.ask("DEL", self.key)
+
+    def python(self, text, **more):
+        """Another process with this program."""
+        environment = {**os.environ, "QUORLOCK_NODES": nodes(), "KEY": self.key}
+        process = subprocess.Popen([sys.executable, "-c", text], env=environment, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, preexec_fn=die_with_us, **more)
+        command_case.RUNNING.append(process)
+        return process
+
+
+class With(PythonCase):
+    def test_the_block_holds_the_lock(self):
+        with self.lock() as lock:
+            self.assertEqual(self.holders(), {lock.token})
+            self.assertGreater(lock.valid_ms, 0)
+            self.assertFalse(lock.lost)
+            lock.check()
+        self.assert_free()
+        self.assertEqual(lock.valid_ms, 0)
+        with self.assertRaises(Lost):
+            lock.check()
+
+    def test_nobody_else_gets_it(self):
+        with self.lock():
+            with self.assertRaises(Held) as caught:
+                self.lock(wait_ms=0).acquire()
+            self.assertEqual(caught.exception.name, "HELD")
+            self.assertIn(self.key, str(caught.exception))
+            with self.assertRaises((Held, TimedOut)):
+                self.open().lock(self.key, wait_ms=50).acquire()
+
+    def test_the_next_gets_it(self):
+        order = []
+        waits = threading.Thread(target=self.hold_in_turn, args=(order, "second"), daemon=True)
+        with self.lock():
+            waits.start()
+            time.sleep(0.05)
+            order.append("first")
+        waits.join(LIMIT_S)
+        self.assertEqual(order, ["first", "second"])
+
+    def hold_in_turn(self, order, name):
+        with self.lock():
+            order.append(name)
+
+    def test_a_busy_interpreter_does_not_lose_it(self):
+        with self.lock(lease_ms=LEASE_MS) as lock:
+            end = time.monotonic() + 3 * LEASE_MS / 1000
+            while time.monotonic() < end:
+                sum(range(10000))
+            lock.check()
+
+    def test_an_exception_gives_it_back(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.lock():
+                self.assertNotEqual(self.holders(), set())
+                raise ZeroDivisionError
+        self.assert_free()
+
+    def test_several_keys(self):
+        with self.client.lock("a", "b", self.key, lease_ms=LEASE_MS):
+            with self.assertRaises(Held):
+                self.lock(wait_ms=0).acquire()
+        self.assert_free()
+
+    def test_fencing_tokens_rise(self):
+        lock = self.lock(fencing=True)
+        fences = []
+        for _ in range(3):
+            with lock:
+                fences.append(lock.fence)
+        self.assertEqual(fences, sorted(set(fences)))
+        self.assertGreater(fences[0], 0)
+
+    def test_holds_of_one_owner_nest(self):
+        with self.lock(owner="me") as outer:
+            with self.lock(owner="me", wait_ms=0) as inner:
+                self.assertEqual(inner.token, outer.token)
+            outer.check()
+
+    def test_extend(self):
+        with self.lock(lease_ms=LEASE_MS) as lock:
+            lock.extend(LONG_MS)
+            self.assertGreater(lock.valid_ms, LONG_MS / 2)
+            with self.assertRaises(Invalid):
+                lock.extend(LONG_MS + 1)
+
+    def test_a_lock_that_is_dropped_is_released(self):
+        lock = self.lock()
+        lock.acquire()
+        del lock
+        gc.collect()
+        self.assert_free()
+
+
+class Loss(PythonCase):
+    def test_it_is_told_and_raised(self):
+        told = []
+        event = threading.Event()
+
+        def on_lost(lock, text):
+            told.append((lock, text, lock.valid_ms))
+            event.set()
+
+        lock = self.lock(lease_ms=LEASE_MS, on_lost=on_lost)
+        with self.assertRaises(Lost):
+            with lock:
+                self.take_away()
+                self.assertTrue(event.wait(LIMIT_S))
+                self.assertTrue(lock.lost)
+                with self.assertRaises(Lost):
+                    lock.check()
+        self.assertEqual([(lock, 0)], [(found, valid) for found, _, valid in told])
+        self.assertNotEqual(told[0][1], "")
+        # It can be taken again.
+        with lock:
+            lock.check()
+            self.assertFalse(lock.lost)
+
+    def test_what_the_block_raises_comes_first(self):
+        lock = self.lock(lease_ms=LEASE_MS)
+        with self.assertRaises(ZeroDivisionError):
+            with lock:
+                self.take_away()
+                wait_for(lambda: lock.lost)
+                raise ZeroDivisionError
+
+    def test_nodes_that_are_gone(self):
+        lock = self.lock(lease_ms=LEASE_MS)
+        with self.assertRaises(Lost):
+            with lock:
+                for server in SERVERS[:2]:
+                    server.kill()
+                wait_for(lambda: lock.lost)
+        with self.assertRaises((NoQuorum, TimedOut)):
+            self.lock(wait_ms=0).acquire()
+
+
+class Ends(PythonCase):
+    def test_close_releases(self):
+        lock = self.lock()
+        lock.acquire()
+        self.client.close()
+        self.client.close()
+        self.assertTrue(self.client.closed)
+        self.assert_free()
+        for call in (lock.acquire, lock.release, self.lock):
+            with self.assertRaises(Closed):
+                call()
+        self.assertEqual(lock.valid_ms, 0)
+
+    def test_close_ends_those_who_wait(self):
+        found = []
+        threads = [threading.Thread(target=self.wait_in_vain, args=(found,), daemon=True) for _ in range(8)]
+        with self.open().lock(self.key):
+            for thread in threads:
+                thread.start()
+            wait_for(lambda: len(self.client._calls) == len(threads))
+            self.client.close()
+            for thread in threads:
+                thread.join(LIMIT_S)
+        self.assertEqual(found, [Closed] * len(threads))
+
+    def wait_in_vain(self, found):
+        try:
+            self.lock().acquire()
+        except quorlock.Error as problem:
+            found.append(type(problem))
+
+    def test_cancel(self):
+        found = []
+        lock = self.lock()
+
+        def wait():
+            try:
+                lock.acquire()
+            except quorlock.Canceled:
+                found.append("canceled")
+
+        with self.open().lock(self.key):
+            thread = threading.Thread(target=wait, daemon=True)
+            thread.start()
+            wait_for(lambda: lock.cancel() or found)
+            thread.join(LIMIT_S)
+
+    def test_an_interpreter_that_ends_releases(self):
+        process = self.python("import os, quorlock\n"
+                              "quorlock.configure(os.environ['QUORLOCK_NODES'], guard='off')\n"
+                              "lock = quorlock.lock(os.environ['KEY'])\n"
+                              "lock.acquire()\n"
+                              "print(lock.token)\n")
+        status, out, err = self.end_text(process)
+        self.assertEqual((status, err), (0, ""))
+        self.assertNotEqual(out.strip(), "")
+        self.assert_free()
+
+    def end_text(self, process):
+        out, err = process.communicate(timeout=LIMIT_S)
+        return process.returncode, out, err
+
+    def test_ctrl_c_ends_a_wait(self):
+        """Also where it comes before, or while, the wait begins."""
+        for pause_s in (0, 0.001, 0.002, 0.003, 0.005, 0.1):
+            with self.subTest(pause_s=pause_s):
+                self.interrupt(pause_s)
+
+    def interrupt(self, pause_s):
+        with self.lock() as lock:
+            # A shell that runs this in the background has SIGINT ignored.
+            process = self.python("import os, quorlock, signal\n"
+                                  "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                                  "client = quorlock.configure(os.environ['QUORLOCK_NODES'], guard='off')\n"
+                                  "print('waits', flush=True)\n"
+                                  "with quorlock.lock(os.environ['KEY']):\n"
+                                  "    print('has it', flush=True)\n")
+            self.assertEqual(process.stdout.readline(), "waits\n")
+            time.sleep(pause_s)
+            process.send_signal(signal.SIGINT)
+            status, out, err = self.end_text(process)
+            self.assertEqual((status, out), (-signal.SIGINT, ""), err)
+            self.assertIn("KeyboardInterrupt", err)
+            self.assertEqual(self.holders(), {lock.token})
+        self.assert_free()
+
+    def test_a_child_of_fork_has_a_client_of_its_own(self):
+        with self.lock() as lock:
+            child = os.fork()
+            if child == 0:
+                os._exit(self.live_in_child(lock))
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            lock.check()
+            self.assertEqual(self.holders(), {lock.token})
+
+    def live_in_child(self, lock):
+        try:
+            lock.acquire()
+            return 1
+        except Closed:
+            pass
+        self.client.close()
+        if lock.valid_ms != 0:
+            return 2
+        try:
+            quorlock.Client(nodes(), guard="off", max_lease_ms=LONG_MS).lock(self.key, wait_ms=0).acquire()
+            return 3
+        except Held:
+            return 0
+
+    def test_threads_exclude_each_other(self):
+        self.count = 0
+        threads = [threading.Thread(target=self.increase, daemon=True) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT_S)
+        self.assertEqual(self.count, 8 * 5)
+
+    def increase(self):
+        lock = self.lock()
+        for _ in range(5):
+            with lock:
+                count = self.count
+                time.sleep(0.001)
+                self.count = count + 1
+
+
+class Refusals(PythonCase):
+    def test_arguments(self):
+        for wrong, text in [({"nodes": []}, "0 node addresses"), ({"nodes": "a:b:c"}, "more than one colon"),
+                            ({"policy": "some"}, "'some'"), ({"max_lease_ms": -1}, "max_lease_ms is -1"),
+                            ({"max_lease_ms": 2**32}, "max_lease_ms is 4294967296"),
+                            ({"key_prefix": "a\0b"}, "NUL"), ({"owner_label": "two words"}, "two words")]:
+            with self.subTest(text=text), self.assertRaises(Invalid) as caught:
+                quorlock.Client(**{"nodes": nodes(), **wrong})
+            self.assertIn(text, str(caught.exception))
+        for keys, options, text in [((), {}, "key"), (("",), {}, "empty"), (("a\0b",), {}, "NUL"),
+                                    (("a",), {"lease_ms": 1}, "is 1: it must be"),
+                                    (("a",), {"lease_ms": LONG_MS + 1}, "120001"),
+                                    (("a",), {"owner": ""}, "owner")]:
+            with self.subTest(keys=keys, options=options), self.assertRaises(Invalid) as caught:
+                self.client.lock(*keys, **options)
+            self.assertIn(text, str(caught.exception))
+        with self.assertRaises(TypeError):
+            self.client.lock("a", lease_ms=0.5)
+
+    def test_states(self):
+        lock = self.lock()
+        with self.assertRaises(quorlock.Error) as caught:
+            lock.release()
+        self.assertEqual(caught.exception.name, "STATE")
+        with lock, self.assertRaises(quorlock.Error):
+            lock.acquire()
+
+    def test_the_nodes_of_the_environment(self):
+        process = self.python("import quorlock\nquorlock.lock('a')\n")
+        self.assertEqual(process.wait(LIMIT_S), 0)
+        environment = {name: value for name, value in os.environ.items() if name != "QUORLOCK_NODES"}
+        found = subprocess.run([sys.executable, "-c", "import quorlock\nquorlock.lock('a')\n"], env=environment,
+                               capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertIn("call quorlock.configure(), or set QUORLOCK_NODES", found.stderr)
+        environment["QUORLOCK_LIBRARY"] = "/nowhere/libquorlock.so"
+        found = subprocess.run([sys.executable, "-c", "import quorlock\n"], env=environment, capture_output=True,
+                               text=True, timeout=LIMIT_S, check=False)
+        self.assertIn("or set QUORLOCK_LIBRARY", found.stderr)
+
+
+class Log(PythonCase):
+    def test_lines(self):
+        lines = []
+        client = self.open(log=lambda level, text: lines.append((level, text)))
+        with client.lock(self.key, lease_ms=LEASE_MS) as lock:
+            self.take_away()
+            wait_for(lambda: lock.lost)
+            lock.cancel()
+            with self.assertRaises(Lost):
+                lock.release()
+            lock.acquire()
+        self.assertTrue(any(f'lost "{self.key}"' in text for _, text in lines), lines)
+
+
+class Asyncio(PythonCase):
+    def test_the_block_holds_the_lock(self):
+        async def hold():
+            async with self.lock() as lock:
+                self.assertEqual(self.holders(), {lock.token})
+                await asyncio.sleep(0)
+                lock.check()
+        asyncio.run(hold())
+        self.assert_free()
+
+    def test_tasks_exclude_each_other(self):
+        count = 0
+
+        async def increase():
+            nonlocal count
+            async with self.lock():
+                before = count
+                await asyncio.sleep(0.001)
+                count = before + 1
+
+        async def increase_all():
+            await asyncio.gather(*(increase() for _ in range(50)))
+        asyncio.run(increase_all())
+        self.assertEqual(count, 50)
+
+    def test_a_loss_ends_the_wait_of_the_block(self):
+        async def lose():
+            async with self.lock(lease_ms=LEASE_MS):
+                self.take_away()
+                await asyncio.sleep(3600)
+        async def lose_twice():
+            for _ in range(2):
+                with self.assertRaises(Lost):
+                    await lose()
+            # Nothing of the cancellation is left.
+            await asyncio.sleep(0)
+        asyncio.run(lose_twice())
+        self.assert_free()
+
+    def test_a_loss_that_the_block_does_not_wait_for(self):
+        async def lose():
+            async with self.lock(lease_ms=LEASE_MS) as lock:
+                self.take_away()
+                wait_for(lambda: lock.lost)
+        with self.assertRaises(Lost):
+            asyncio.run(lose())
+
+    def test_a_waiter_that_is_canceled_holds_nothing(self):
+        async def cancel():
+            async with self.lock():
+                waits = asyncio.create_task(self.open().lock(self.key).acquire_async())
+                await asyncio.sleep(0.05)
+                waits.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await waits
+            await asyncio.sleep(0.05)
+            self.assertEqual(self.holders(), set())
+        asyncio.run(cancel())
+        self.assert_free()
+
+    def test_another_cancellation_stays_one(self):
+        async def hold():
+            async with self.lock():
+                await asyncio.sleep(3600)
+
+        async def cancel():
+            task = asyncio.create_task(hold())
+            while not self.holders():
+                await asyncio.sleep(0.005)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+        asyncio.run(cancel())
+        self.assert_free()
+
+    def test_errors(self):
+        async def fail():
+            async with self.lock():
+                with self.assertRaises(Held):
+                    async with self.lock(wait_ms=0):
+                        pass
+                raise ZeroDivisionError
+        with self.assertRaises(ZeroDivisionError):
+            asyncio.run(fail())
+        self.assert_free()
+
+
+if __name__ == "__main__":
+    command_case.main()
