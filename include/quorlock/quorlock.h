@@ -258,6 +258,7 @@ struct quorlock_node_report {
     uint64_t fence;        /* the key's fencing counter; 0 where there is none */
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
     const char *type;      /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
+    int64_t waiters;       /* quorlock_inspect: so many clients listen there for a release of the key; -1: not known */
 };
 
 struct quorlock_report {
@@ -397,8 +398,11 @@ QUORLOCK_API uint64_t quorlock_fence(const quorlock *lock);
 
 /* quorlock_inspect - asks every node for the key's holder; changes nothing. quorlock_break: deletes the key on
  * every node, and reports what it held. The holder learns of its loss at its next renewal. Errors: INVAL,
- * NOMEM, CLOSED. */
+ * NOMEM, CLOSED. quorlock_inspect_node: asks one node, by its place in the options, so that no other one delays the
+ * answer; the report has that node alone, and the status is 0 when it answered. Another error: INVAL, no such node. */
 QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb,
+                                       void *arg);
 QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
 
 struct quorlock_bootstrap_options {

@@ -43,14 +43,16 @@ static void no_answer(struct inspect *inspect, uint32_t index, enum fault fault,
     node->error = alloc_text(&runtime_of(inspect)->alloc, why, strlen(why));
 }
 
-static void ask(struct inspect *inspect, uint32_t index, bool use_eval)
+static void ask(struct inspect *inspect, uint32_t index)
 {
     struct runtime *runtime = runtime_of(inspect);
     struct inspect_node *node = &inspect->nodes[index];
     const char *why = node_why(runtime->nodes[index].node);
     struct core_tag tag = {.node = (uint8_t)index};
     struct node_request request = {.op = node->op,
-                                   .use_eval = use_eval,
+                                   .use_eval = node->by_eval,
+                                   .read_only = node->read_only,
+                                   .explain = inspect->kind == NULL,
                                    NODE_KEY(inspect->key, inspect->key_length),
                                    .timeout_ms = runtime_timeout_ms(runtime)};
     int result;
@@ -71,8 +73,8 @@ static void ask(struct inspect *inspect, uint32_t index, bool use_eval)
 void inspect_ask(struct inspect *inspect, uint32_t index, enum op op)
 {
     inspect->nodes[index].op = op;
-    inspect->nodes[index].again = false;
-    ask(inspect, index, false);
+    inspect->nodes[index].by_eval = inspect->nodes[index].read_only = false;
+    ask(inspect, index);
 }
 
 static void look_at(struct inspect *inspect, uint32_t index)
@@ -104,24 +106,14 @@ static void clear_texts(const struct alloc *alloc, struct inspect_node *node)
     node->error = node->holder = node->type = NULL;
 }
 
-static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
-                     const struct node_reply *reply)
+static void keep(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
-    struct inspect *inspect = CONTAINER_OF(requester, struct inspect, requester);
     const struct alloc *alloc = &runtime_of(inspect)->alloc;
     struct inspect_node *node = &inspect->nodes[index];
 
-    (void)tag;
-    (void)generation;
-    inspect->report.in_flight--;
-    if (inspect->report.complete) return;
-    if (reply->outcome == OUTCOME_NOSCRIPT && !node->again) {
-        node->again = true;
-        ask(inspect, index, true);
-        judge(inspect);
-        return;
-    }
     node->answer = ANSWER_IN;
+    /* What it said first names what is denied. */
+    if (node->read_only && reply->outcome >= OUTCOME_ERROR && reply->fault != FAULT_FOREIGN) return;
     node->reply = *reply;
     node->reply.error = node->reply.holder = node->reply.type = NULL;
     clear_texts(alloc, node);
@@ -129,6 +121,28 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
     if (inspect->kind != NULL) inspect->kind->reply(inspect, index, reply);
+}
+
+static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
+                     const struct node_reply *reply)
+{
+    struct inspect *inspect = CONTAINER_OF(requester, struct inspect, requester);
+    struct inspect_node *node = &inspect->nodes[index];
+
+    (void)tag;
+    (void)generation;
+    inspect->report.in_flight--;
+    if (inspect->report.complete) return;
+    if (reply->outcome == OUTCOME_NOSCRIPT && !node->by_eval) {
+        node->by_eval = true;
+        ask(inspect, index);
+    } else {
+        bool denied = reply->fault == FAULT_AUTH && !node->read_only && node->op == OP_PEEK;
+
+        keep(inspect, index, reply);
+        node->read_only |= denied;
+        if (denied) ask(inspect, index);
+    }
     judge(inspect);
 }
 
@@ -161,7 +175,7 @@ void inspect_set_deadline(struct inspect *inspect)
 void inspect_ask_all(struct inspect *inspect)
 {
     inspect_set_deadline(inspect);
-    for (uint32_t i = 0; i < runtime_of(inspect)->n_nodes; i++) {
+    for (uint32_t i = inspect->first; i < inspect->end; i++) {
         inspect->nodes[i].answer = ANSWER_WAITED_FOR;
         look_at(inspect, i);
     }
@@ -178,13 +192,15 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
                                          .error = node->error,
                                          .holder = node->holder,
                                          .fence = node->reply.fence,
-                                         .quarantine_ms = -1};
+                                         .quarantine_ms = -1,
+                                         .waiters = -1};
     if (inspect->kind != NULL) {
         inspect->kind->report(inspect, index, ret);
         return;
     }
     if (node->answer != ANSWER_IN || node->reply.outcome == OUTCOME_UNKNOWN) return;
     ret->ttl_ms = node->reply.ttl_ms;
+    ret->waiters = node->reply.waiters;
     if (node->reply.has_guard) ret->quarantine_ms = node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
     if (node->reply.outcome == OUTCOME_MISSING) {
         ret->state = "free";
@@ -255,20 +271,23 @@ static void notify(struct report *base)
     const struct runtime *runtime = runtime_of(inspect);
     struct quorlock_node_report each[QUORLOCK_NODES_MAX];
     const struct quorlock_node_report *nodes[QUORLOCK_NODES_MAX];
-    struct quorlock_report report = {
-        .key = inspect->name, .quorum = runtime_quorum(runtime), .nodes = nodes, .n_nodes = runtime->n_nodes};
+    struct quorlock_report report = {.key = inspect->name,
+                                     .quorum = runtime_quorum(runtime),
+                                     .nodes = nodes,
+                                     .n_nodes = inspect->end - inspect->first};
+    bool all = report.n_nodes == runtime->n_nodes;
     int status = inspect->status;
 
-    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        const struct inspect_node *node = &inspect->nodes[i];
+    for (uint32_t i = 0; i < report.n_nodes; i++) {
+        const struct inspect_node *node = &inspect->nodes[inspect->first + i];
 
-        report_node(inspect, i, &each[i]);
+        report_node(inspect, inspect->first + i, &each[i]);
         nodes[i] = &each[i];
         report.answered += node->answer == ANSWER_IN && node->reply.outcome != OUTCOME_UNKNOWN &&
                            (node->reply.outcome != OUTCOME_ERROR || node->reply.fault == FAULT_FOREIGN);
     }
     if (inspect->kind == NULL) find_holder(&report);
-    if (status == 0 && report.answered < report.quorum) status = QUORLOCK_NOQUORUM;
+    if (status == 0 && report.answered < (all ? report.quorum : 1)) status = QUORLOCK_NOQUORUM;
     runtime_batch(inspect->report.all->runtime, false);
     inspect->call(status, &report, inspect->arg);
 }
@@ -307,6 +326,7 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     inspect->requester.reply = on_reply;
     inspect->kind = kind;
     inspect->more = more;
+    inspect->end = n_nodes;
     for (uint32_t i = 0; i < n_nodes; i++) inspect->nodes[i].reply.ttl_ms = -2;
     inspect->key = alloc_joined(alloc, prefix, key, &inspect->key_length);
     if (inspect->key != NULL && runtime_reserve_waker(all->runtime, &inspect->waker, on_deadline) == 0) {
@@ -318,6 +338,16 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     return NULL;
 }
 
+static void start(struct inspect *inspect, struct admin *all, enum op op, quorlock_report_cb cb, void *arg)
+{
+    inspect->op = op;
+    inspect->call = cb;
+    inspect->arg = arg;
+    report_begin(all, &inspect->report);
+    inspect_ask_all(inspect);
+    judge(inspect);
+}
+
 int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum op op, const char *prefix,
                   const char *key, quorlock_report_cb cb, void *arg)
 {
@@ -327,21 +357,38 @@ int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more
         alloc_free(&all->runtime->alloc, more);
         return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
     }
-    inspect->op = op;
-    inspect->call = cb;
-    inspect->arg = arg;
-    report_begin(all, &inspect->report);
-    inspect_ask_all(inspect);
-    judge(inspect);
+    start(inspect, all, op, cb, arg);
     return 0;
+}
+
+static int check_key(struct admin *all, const char *key, bool has_callback)
+{
+    int status = report_check(all, has_callback);
+
+    return status != 0 ? status : options_key(key, &all->runtime->options, &all->runtime->error);
 }
 
 int inspect_key(struct admin *all, enum op op, const char *key, quorlock_report_cb cb, void *arg)
 {
-    struct runtime *runtime = all->runtime;
-    int status = report_check(all, cb != NULL);
+    int status = check_key(all, key, cb != NULL);
 
-    if (status == 0) status = options_key(key, &runtime->options, &runtime->error);
+    return status != 0 ? status : inspect_start(all, NULL, NULL, op, all->runtime->key_prefix, key, cb, arg);
+}
+
+int inspect_one(struct admin *all, size_t node, const char *key, quorlock_report_cb cb, void *arg)
+{
+    struct runtime *runtime = all->runtime;
+    struct inspect *inspect;
+    int status = check_key(all, key, cb != NULL);
+
     if (status != 0) return status;
-    return inspect_start(all, NULL, NULL, op, runtime->key_prefix, key, cb, arg);
+    if (node >= runtime->n_nodes)
+        return runtime_fail(runtime, QUORLOCK_INVAL, "node %zu: there are %u, counted from 0", node, runtime->n_nodes);
+    inspect = build(all, NULL, NULL, runtime->key_prefix, key);
+    if (inspect == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) inspect->nodes[i].answer = ANSWER_NONE;
+    inspect->first = (uint32_t)node;
+    inspect->end = inspect->first + 1;
+    start(inspect, all, OP_PEEK, cb, arg);
+    return 0;
 }

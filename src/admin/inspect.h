@@ -26,8 +26,9 @@ struct inspect_node {
     enum op op;              /* that it was asked last */
     struct node_reply reply; /* the last, without its texts */
     char *error, *holder, *type;
-    bool again; /* asked by EVAL, for it did not know the script */
-    bool tried; /* OP_BOOTSTRAP was sent: its guard may be another now */
+    bool by_eval;   /* for it did not know the script */
+    bool read_only; /* for it denied the command that may write: asked again by the one that only reads */
+    bool tried;     /* OP_BOOTSTRAP was sent: its guard may be another now */
 };
 
 struct inspect {
@@ -35,8 +36,9 @@ struct inspect {
     struct waker waker;
     struct requester requester;
     const struct inspect_kind *kind;
-    void *more; /* the kind's own */
-    enum op op; /* what each node is asked first */
+    void *more;          /* the kind's own */
+    enum op op;          /* what each node is asked first */
+    uint32_t first, end; /* the nodes that are asked */
     char *key;
     size_t key_length;
     const char *name; /* of the key, without prefix */
@@ -55,5 +57,7 @@ int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum 
 void inspect_ask(struct inspect *, uint32_t node, enum op);
 void inspect_ask_all(struct inspect *);
 void inspect_set_deadline(struct inspect *);
-/* inspect_key - behind quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK. */
+/* inspect_key - behind quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK. inspect_one: behind
+ * quorlock_inspect_node. */
 int inspect_key(struct admin *, enum op, const char *key, quorlock_report_cb cb, void *arg);
+int inspect_one(struct admin *, size_t node, const char *key, quorlock_report_cb cb, void *arg);

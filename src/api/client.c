@@ -239,6 +239,11 @@ int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_c
     return inspect_key(&client->admin, OP_PEEK, key, cb, arg);
 }
 
+int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb, void *arg)
+{
+    return inspect_one(&client->admin, node, key, cb, arg);
+}
+
 int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
     return inspect_key(&client->admin, OP_BREAK, key, cb, arg);

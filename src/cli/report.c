@@ -187,7 +187,7 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
 
 /* ---- the table of the nodes ---- */
 
-enum column { NODE, STATE, HOLDER, LEFT, FENCE, GUARD, FOUND_GUARD, LATENCY, RESULT, ERROR, N_COLUMNS };
+enum column { NODE, STATE, HOLDER, LEFT, FENCE, WAITERS, GUARD, FOUND_GUARD, LATENCY, RESULT, ERROR, N_COLUMNS };
 
 /* Whether the node may vote, as far as its guard says; nothing where it could not be read. */
 static void add_guard(struct text *cell, const struct quorlock_node_report *node)
@@ -260,6 +260,9 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
     case FENCE:
         if (node->fence != 0) text_format(cell, "%" PRIu64, node->fence);
         break;
+    case WAITERS:
+        if (node->waiters > 0) text_format(cell, "%" PRId64, node->waiters);
+        break;
     case GUARD: add_guard(cell, node); break;
     case FOUND_GUARD:
         if (node->holder != NULL) add_found_guard(cell, node->holder);
@@ -278,6 +281,7 @@ void report_table(struct text *text, const struct quorlock_report *report, enum 
 
     for (size_t i = 0; i < report->n_nodes; i++) {
         if (report->nodes[i]->fence != 0) heads[FENCE] = "fence";
+        if (report->nodes[i]->waiters > 0 && kind == REPORT_INSPECT) heads[WAITERS] = "waiting";
         if (report->nodes[i]->holder != NULL && kind == REPORT_BOOTSTRAP) heads[FOUND_GUARD] = "guard";
     }
     if (kind != REPORT_BOOTSTRAP) heads[HOLDER] = "holder";
@@ -302,6 +306,7 @@ static json_t *node_json(const struct quorlock_node_report *node, enum report_ki
     document_add(&object, "latency_us", document_number(node->latency_us, 1));
     document_add(&object, "fence", document_number((int64_t)node->fence, 1));
     document_add(&object, "quarantine_ms", document_number(node->quarantine_ms, 0));
+    if (kind == REPORT_INSPECT) document_add(&object, "waiters", document_number(node->waiters, 0));
     document_add(&object, "error", document_text(node->error));
     if (kind == REPORT_BREAK) document_add(&object, "broken", document_truth(node->broken));
     return object;

@@ -135,6 +135,7 @@ static void report_unknown(struct node *node, union node_tag tag, enum fault fau
                                .error = error,
                                .ttl_ms = -2,
                                .quarantine_ms = -1,
+                               .waiters = -1,
                                .latency_us = latency_us};
 
     report(node, &tag, &reply);

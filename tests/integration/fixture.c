@@ -369,6 +369,7 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
         copy_text(seen->nodes[i].holder, report->nodes[i]->holder);
         copy_text(seen->nodes[i].error, report->nodes[i]->error);
         seen->nodes[i].ttl_ms = report->nodes[i]->ttl_ms;
+        seen->nodes[i].waiters = report->nodes[i]->waiters;
         seen->nodes[i].broken = report->nodes[i]->broken;
     }
 }

@@ -58,7 +58,7 @@ struct seen_report {
     char holder[TEXT_SIZE];
     struct {
         char node[TEXT_SIZE], state[32], type[32], holder[TEXT_SIZE], error[TEXT_SIZE];
-        int64_t ttl_ms;
+        int64_t ttl_ms, waiters;
         int broken;
     } nodes[QUORLOCK_NODES_MAX];
 };

@@ -44,6 +44,10 @@ static void inspect_and_break(quorlock_client *client, const char *key)
         await_count(&report.calls, 1, GENEROUS_MS, "inspect");
     }
     report.calls = 0;
+    if (started(quorlock_inspect_node(client, 0, key, on_report, &report))) {
+        await_count(&report.calls, 1, GENEROUS_MS, "inspect of a node");
+    }
+    report.calls = 0;
     if (started(quorlock_break(client, key, on_report, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "break");
     }

@@ -391,7 +391,7 @@ class Reports(Bootstrapped):
         self.assertEqual(list(report), ["key", "quorum", "held", "holder", "valid_ms", "nodes"])
         for node in report["nodes"]:
             self.assertEqual(list(node), ["node", "state", "holder", "ttl_ms", "latency_us", "fence", "quarantine_ms",
-                                          "error"])
+                                          "waiters", "error"])
             self.assertEqual((node["fence"], node["quarantine_ms"]), (None, 0))
             self.assertGreater(node["latency_us"], 0)
         self.assertEqual((report["key"], report["quorum"]), (self.key, 2))

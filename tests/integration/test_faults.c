@@ -388,3 +388,30 @@ CLIENT_TEST(forgotten_scripts_are_loaded_again)
     assert_int_equal(seen.result.expired, 0);
     await_free("key");
 }
+
+SERVERS_TEST(a_frozen_node_does_not_delay_what_is_asked_of_another)
+{
+    struct seen_report frozen = {.calls = 0}, other = {.calls = 0};
+
+    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
+    fixture_client(3);
+    take_by_hand(2, "key", "another");
+    fixture_inspect(fixture.client, "key", &other);
+    assert_int_equal(other.nodes[0].waiters, 0);
+    server_freeze(SERVER(0));
+    memset(&other, 0, sizeof(other));
+    assert_status(quorlock_inspect_node(fixture.client, 0, "key", on_report, &frozen), QUORLOCK_OK);
+    assert_status(quorlock_inspect_node(fixture.client, 1, "key", on_report, &other), QUORLOCK_OK);
+    await_count(&other.calls, 1, GENEROUS_MS, "the report of the other node");
+    assert_int_equal(frozen.calls, 0);
+    assert_int_equal(other.status, QUORLOCK_OK);
+    assert_int_equal(other.report.n_nodes, 1);
+    assert_int_equal(other.report.quorum, 2);
+    assert_int_equal(other.report.held, 0);
+    assert_string_equal(other.nodes[0].state, "held");
+    assert_string_equal(other.nodes[0].holder, "another");
+    await_count(&frozen.calls, 1, GENEROUS_MS, "the report of the frozen node");
+    assert_int_equal(frozen.status, QUORLOCK_NOQUORUM);
+    assert_string_equal(frozen.nodes[0].state, "down");
+    server_thaw(SERVER(0));
+}

@@ -296,6 +296,10 @@ SERVERS_TEST(bad_keys_and_options)
 
     assert_status(quorlock_inspect(fixture.client, "", on_report, &report), QUORLOCK_INVAL);
     assert_status(quorlock_inspect(fixture.client, NULL, on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_inspect_node(fixture.client, 0, "", on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_inspect_node(fixture.client, 0, "key", NULL, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_inspect_node(fixture.client, fixture.cluster.n, "key", on_report, &report), QUORLOCK_INVAL);
+    assert_non_null(strstr(quorlock_client_error(fixture.client), "counted from 0"));
     assert_status(quorlock_break(fixture.client, "quorlock:guard", on_report, &report), QUORLOCK_INVAL);
 }
 

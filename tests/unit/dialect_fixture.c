@@ -111,14 +111,16 @@ static void check(const struct dialect_judged *row, const struct node_reply *got
 {
     const char *error = got->error != NULL ? got->error : got->type;
     int64_t quarantine_ms = row->quarantine_ms != 0 ? row->quarantine_ms : -1;
+    int64_t waiters = row->waiters != 0 ? row->waiters : -1;
 
     if (got->outcome != row->outcome || got->fault != row->fault || got->ttl_ms != row->ttl_ms ||
         got->fence != row->fence || got->node_time_us != row->node_time_us || got->count != row->count ||
-        got->has_guard != row->has_guard || got->quarantine_ms != quarantine_ms) {
-        fail_msg("%d %s: outcome %d fault %d ttl %lld fence %llu time %llu count %u guard %d quarantine %lld",
-                 (int)row->op, row->wire, got->outcome, got->fault, (long long)got->ttl_ms,
-                 (unsigned long long)got->fence, (unsigned long long)got->node_time_us, (unsigned)got->count,
-                 got->has_guard, (long long)got->quarantine_ms);
+        got->has_guard != row->has_guard || got->quarantine_ms != quarantine_ms || got->waiters != waiters) {
+        fail_msg(
+            "%d %s: outcome %d fault %d ttl %lld fence %llu time %llu count %u guard %d quarantine %lld waiters %lld",
+            (int)row->op, row->wire, got->outcome, got->fault, (long long)got->ttl_ms, (unsigned long long)got->fence,
+            (unsigned long long)got->node_time_us, (unsigned)got->count, got->has_guard, (long long)got->quarantine_ms,
+            (long long)got->waiters);
     }
     if ((row->holder == NULL) != (got->holder == NULL) ||
         (got->holder != NULL && (strcmp(got->holder, row->holder) != 0 || got->holder_length != strlen(row->holder)))) {

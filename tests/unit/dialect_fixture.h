@@ -30,6 +30,7 @@ struct dialect_judged {
     const char *error; /* a part of it, or where there is none the type; NULL: neither */
     uint64_t fence, node_time_us, count;
     int64_t quarantine_ms; /* 0: none */
+    int64_t waiters;       /* 0: not known */
     bool has_guard;
     bool by_set; /* the request was a SET, no script */
 };

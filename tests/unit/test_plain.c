@@ -54,7 +54,10 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_RAISE, KEY, .fence = 5}, &guard_lax, "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me G 5 604800000"},
     {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 me  5 604800000"},
     {{.op = OP_PEEK, KEY, .fenced = true}, &guard_strict, "EVALSHA c 1 k"},
+    {{.op = OP_PEEK, KEY, .explain = true}, &guard_off, "EVALSHA c 1 k waiters"},
+    {{.op = OP_PEEK, KEY, .read_only = true}, &guard_off, "EVALSHA_RO c 1 k"},
     {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k"},
+    {{.op = OP_BREAK, KEY, .explain = true}, &guard_off, "EVALSHA d 1 k"},
 };
 
 DIALECT_TEST(requests_become_commands)
@@ -302,6 +305,9 @@ static const struct dialect_judged judged[] = {
      .has_guard = true, .quarantine_ms = 250, .holder = "bob"},
     {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n:17\r\n:0\r\n:-1\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .fence = 17},
     {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .has_guard = true},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n:3\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .waiters = 3},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n:-1\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n$1\r\n3\r\n", DOES_NOT_FIT},
     {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
     {OP_PEEK, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
     {OP_BOOTSTRAP, "$9\r\nwritten:x\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .holder = "x"},

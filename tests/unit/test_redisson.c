@@ -107,6 +107,8 @@ static const struct dialect_judged judged[] = {
     {OP_PEEK, PEEK ":3\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17, .count = 3},
     {OP_PEEK, PEEK ":99999999999\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17,
      .count = UINT32_MAX},
+    {OP_PEEK, "*7\r\n$3\r\nu:1\r\n:9\r\n:17\r\n:0\r\n:-1\r\n:5\r\n:3\r\n", OUTCOME_YES, FINE, .ttl_ms = 9,
+     .holder = "u:1", .fence = 17, .count = 3, .waiters = 5},
     {OP_PEEK, PEEK ":-3\r\n", DOES_NOT_FIT},
     {OP_PEEK, PEEK "$1\r\n3\r\n", DOES_NOT_FIT},
     {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .fence = 17,

@@ -52,13 +52,14 @@ static void name_script(const struct plain_call *call, enum plain_script script,
                         size_t n_args)
 {
     struct bytes *out = call->out;
+    bool read_only = call->request != NULL && call->request->read_only;
 
     bytes_command(out, 3 + n_keys + n_args);
     if (whole) {
-        bytes_text(out, "EVAL");
+        bytes_text(out, read_only ? "EVAL_RO" : "EVAL");
         bytes_word(out, call->scripts[script].text, call->scripts[script].length);
     } else {
-        bytes_text(out, "EVALSHA");
+        bytes_text(out, read_only ? "EVALSHA_RO" : "EVALSHA");
         bytes_word(out, call->shas->sha[script], DIALECT_SHA_LENGTH);
     }
     bytes_number(out, n_keys);
@@ -113,6 +114,16 @@ static bool write_script(const struct plain_call *call, enum plain_script script
     return by_hash;
 }
 
+/* Peek and break: neither guard nor counters are among the keys. */
+static bool peek(const struct plain_call *call)
+{
+    bool counts = call->request->op == OP_PEEK && call->request->explain;
+    bool by_hash = begin_script(call, call->request->op == OP_PEEK ? PLAIN_PEEK : PLAIN_BREAK, counts);
+
+    if (counts) bytes_text(call->out, "waiters");
+    return by_hash;
+}
+
 /* A SET will do for one key without a counter, where yes or no is answer enough. */
 static bool acquire(const struct plain_call *call)
 {
@@ -148,9 +159,7 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
     case OP_RELEASE: call.fenced = request->fence != 0; return write_script(&call, PLAIN_RELEASE);
     case OP_RAISE: call.fenced = true; return write_script(&call, PLAIN_RAISE);
     case OP_PEEK:
-    case OP_BREAK:
-        call.guarded = call.fenced = false;
-        return begin_script(&call, request->op == OP_PEEK ? PLAIN_PEEK : PLAIN_BREAK, 0);
+    case OP_BREAK: call.guarded = call.fenced = false; return peek(&call);
     case OP_MAY_KILL:
     case OP_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
@@ -280,7 +289,7 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     return true;
 }
 
-/* {holder or nil, ttl, counter, 1 where there is a guard, the rest of its quarantine} */
+/* {holder or nil, ttl, counter, 1 where there is a guard, the rest of its quarantine [, waiters]} */
 static void judge_peek(const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
@@ -294,6 +303,7 @@ static void judge_peek(const struct reply *reply, struct node_reply *ret)
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
     ret->has_guard = numbers[2].integer != 0;
     ret->quarantine_ms = numbers[3].integer > 0 ? clamp(numbers[3].integer, NODE_MS_MAX) : -1;
+    if (reply->n_elements > 5 && numbers[4].integer >= 0) ret->waiters = clamp(numbers[4].integer, UINT32_MAX);
 }
 
 /* 0: missing; n >= 1: deleted, and n - 1 clients were notified */
@@ -336,7 +346,7 @@ static bool judge_value(enum op op, const struct reply *reply, struct node_reply
     }
     if (self->type == REPLY_ARRAY) {
         if (reply->n_elements == 0) return false;
-        if (op == OP_PEEK && reply_fits(reply, "niiii")) {
+        if (op == OP_PEEK && (reply_fits(reply, "niiii") || reply_fits(reply, "niiiii"))) {
             judge_peek(reply, ret);
             return true;
         }
@@ -352,7 +362,7 @@ static bool judge_value(enum op op, const struct reply *reply, struct node_reply
 static void judge(enum op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
                   size_t text_size)
 {
-    *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1};
+    *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1, .waiters = -1};
     if (reply->self.type == REPLY_ERROR) {
         judge_error(op, by_hash, &reply->self, ret, text, text_size);
         if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
@@ -366,8 +376,12 @@ static void judge(enum op op, bool by_hash, const struct reply *reply, struct no
     }
     snprintf(text, text_size, "%s: a reply that does not fit the request: something between us and the server?",
              op_name(op, by_hash));
-    *ret = (struct node_reply){
-        .outcome = OUTCOME_ERROR, .fault = FAULT_PROTO, .error = text, .ttl_ms = -2, .quarantine_ms = -1};
+    *ret = (struct node_reply){.outcome = OUTCOME_ERROR,
+                               .fault = FAULT_PROTO,
+                               .error = text,
+                               .ttl_ms = -2,
+                               .quarantine_ms = -1,
+                               .waiters = -1};
 }
 
 static size_t channel(const struct node_key *key, char *ret, size_t size)

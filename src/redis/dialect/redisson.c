@@ -13,7 +13,7 @@
 #include "redis/wire/errors.h"
 #include "scripts.h"
 
-#define REDISSON_PEEK_ELEMENTS 6
+#define REDISSON_PEEK_ELEMENTS 6 /* one more with the waiters */
 #define REDISSON_CHANNEL       "redisson_lock__channel"
 
 static const struct dialect_script redisson_scripts[] = {
@@ -50,12 +50,13 @@ static void judge(enum op op, bool by_hash, const struct reply *reply, struct no
     struct reply cut;
     uint32_t count = 0;
 
-    if (op == OP_PEEK && reply->self.type == REPLY_ARRAY && reply->n_elements == REDISSON_PEEK_ELEMENTS) {
-        const struct reply_item *item = &reply->elements[REDISSON_PEEK_ELEMENTS - 1];
+    if (op == OP_PEEK && reply->self.type == REPLY_ARRAY && reply->n_elements >= REDISSON_PEEK_ELEMENTS &&
+        reply->n_elements <= REDISSON_PEEK_ELEMENTS + 1) {
+        const struct reply_item *item = &reply->elements[reply->n_elements - 1];
 
         cut = *reply;
         /* Without its last element it is a reply of plain. Where that is no count, one element fits nothing. */
-        cut.n_elements = item->type == REPLY_INTEGER && item->integer >= 0 ? REDISSON_PEEK_ELEMENTS - 1 : 1;
+        cut.n_elements = item->type == REPLY_INTEGER && item->integer >= 0 ? reply->n_elements - 1 : 1;
         count = item->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)item->integer;
         reply = &cut;
     } else if (acquires && (reply->self.type == REPLY_NIL || reply->self.type == REPLY_STATUS)) {

@@ -30,8 +30,9 @@ struct node_key {
 struct node_request {
     enum op op;
     bool use_eval;   /* EVAL instead of EVALSHA */
+    bool read_only;  /* PEEK: by a command that servers from 7.0 on have, for a user who may only read the keys */
     bool explain;    /* ACQUIRE: by script even where a native SET would do, so that a refusal names the
-                        holder and its remaining lease */
+                        holder and its remaining lease. PEEK: also how many clients wait */
     bool silent;     /* RELEASE: our own waiters ignore what it publishes */
     bool if_deleted; /* RELEASE: publishes nothing of a key that it does not delete */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
@@ -68,6 +69,7 @@ struct node_reply {
                               unknown */
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
     int64_t quarantine_ms; /* PEEK: what is left of the quarantine; -1: nothing; at most NODE_MS_MAX */
+    int64_t waiters;       /* PEEK with explain: how many clients listen for a release; -1: not known */
     bool has_guard;        /* PEEK */
     uint32_t count;        /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
                               ACQUIRE by script: how many clients listen for a release; else 0 */

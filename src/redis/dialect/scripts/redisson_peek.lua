@@ -3,7 +3,11 @@
 --@ around
 --@ hash
 --@ hash_whose
+--@ hash_channel
+--@ waiters
 --@ peek
 count = math.min(tonumber(string.match(count or '', '^%d+$') or 0), 4294967295)
 local counter, kept, left = look_around()
-return {holder, ttl, counter, kept, left, count}
+local reply = {holder, ttl, counter, kept, left, count_waiters(ARGV[1])}
+reply[#reply + 1] = count
+return reply

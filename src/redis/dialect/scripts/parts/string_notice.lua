@@ -1,8 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The channel of the key's waiters.
-local function notice_channel(key)
-  return 'quorlock:released:' .. key
-end
+--@ string_channel
 -- Notifies the key's waiters, and returns their number. By pcall: where the channel is denied to the user, the script
 -- must not fail.
 local function notice_released(key, owner, silent)
