@@ -194,6 +194,19 @@ static int set_seconds(const struct given *given)
     return set_number(given, 1, BENCH_SECONDS_MAX, "number of seconds");
 }
 
+static int set_interval(const struct given *given)
+{
+    return set_duration(given, WATCH_INTERVAL_MS_MIN, 3600000);
+}
+
+/* set_count - also for --once, which has no value. */
+static int set_count(const struct given *given)
+{
+    if (given->value != NULL) return set_number(given, 1, WATCH_COUNT_MAX, "number of rounds");
+    *(uint32_t *)given->setting = 1;
+    return 0;
+}
+
 static int set_flag(const struct given *given)
 {
     *(bool *)given->setting = true;
@@ -324,7 +337,7 @@ static int set_key(const struct given *given)
 /* ---- options ---- */
 
 enum {
-    REPORTS = ARGS_INSPECT | ARGS_BREAK,
+    REPORTS = ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH,
     LOCKS = ARGS_RUN | ARGS_BENCH | ARGS_CONFIG,
     KEYED = ARGS_RUN | REPORTS,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
@@ -418,6 +431,11 @@ static const struct entry entries[] = {
      "own, 1 to 100000 (default 16)"},
     {ARGS_BENCH | ARGS_CONFIG, 0, "seconds", "N", set_seconds, SETTING(seconds),
      "how long to measure, 1 to 3600 (default 5)"},
+    {ARGS_WATCH, 0, "interval", "DURATION", set_interval, SETTING(interval_ms),
+     "from one look at a key to the next, 250ms to 1h (default 1s);\n"
+     "several keys take turns, four a second at most"},
+    {ARGS_WATCH, 0, "count", "N", set_count, SETTING(count), "end after so many looks at every key"},
+    {ARGS_WATCH, 0, "once", NULL, set_count, SETTING(count), "the same as --count 1"},
     {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH | ARGS_CONFIG, 0, "json", NULL, set_flag, SETTING(json),
      "print the report as JSON"},
     {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; twice: everything"},

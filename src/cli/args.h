@@ -15,6 +15,7 @@ enum args_place {
     ARGS_DOCTOR = 32,
     ARGS_BENCH = 64,
     ARGS_CONFIG = 128,
+    ARGS_WATCH = 256,
 };
 
 /*

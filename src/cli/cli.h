@@ -25,6 +25,9 @@ enum exit_status {
 /* The most that bench takes. */
 #define BENCH_IN_FLIGHT_MAX 100000
 #define BENCH_SECONDS_MAX   3600
+/* So that no node gets more than a few commands a second. */
+#define WATCH_INTERVAL_MS_MIN 250
+#define WATCH_COUNT_MAX       1000000
 
 #define ARGS_OPTIONS_MAX 64
 
@@ -45,6 +48,7 @@ struct settings {
     int policy, dialect, guard;
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
     uint32_t in_flight, seconds;                               /* of bench */
+    uint32_t interval_ms, count;                               /* of watch; 0: the default, and for ever */
     uint32_t held_status;
     const char *asked[ARGS_OPTIONS_MAX]; /* what the command line gave to each option; see args_asked */
     const char *const *words;            /* what is no option: keys */
@@ -91,6 +95,7 @@ int verb_inspect(const struct settings *settings);
 int verb_break(const struct settings *settings);
 int verb_bootstrap(const struct settings *settings);
 int verb_doctor(const struct settings *settings);
+int verb_watch(const struct settings *settings);
 int verb_bench(const struct settings *settings);
 int verb_config(const struct settings *settings);
 

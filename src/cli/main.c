@@ -54,6 +54,15 @@ static const struct verb verbs[] = {
      "\n"
      "Exit status: 0 a quorum of nodes answered, whether the lock is held or free; 64 usage; 69 too few\n"
      "answered; 74 the report could not be written.\n"},
+    {"watch", ARGS_WATCH, verb_watch, "watch [OPTIONS] KEY...", "show the holders of locks as they change",
+     "Asks every node again and again which owner holds KEY. On a terminal it shows a table: the holder, on\n"
+     "how many nodes, what is left of its lease on each, which nodes are down or quarantined, and how many\n"
+     "clients wait; q ends it. Elsewhere, and where TERM is dumb, it writes a line when something changes.\n"
+     "Writes nothing on the nodes, and needs only the rights to read.\n"
+     "\n"
+     "Exit status: 0 ended by q, or by --count when a quorum of nodes answered for every key; 64 usage; 69 too\n"
+     "few answered in the last round of --count; 71 no memory; 74 the output could not be written; 128+N ended\n"
+     "by signal N, 141 when its reader is gone.\n"},
     {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY...", "release a lock by force, whatever its owner",
      "Prints the owner of KEY, then deletes it on every node. The holder notices at its next renewal; what it "
      "did\n"
@@ -117,7 +126,7 @@ static int print_verb_help(const struct verb *verb)
 
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
-    bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK)) != 0;
+    bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH)) != 0;
     bool may_take_keys;
     int next = 0;
     int status = args_parse(settings, verb->place, words, count, &next);
@@ -154,7 +163,7 @@ static int run_words(char **words, int count)
         return put(&version);
     }
     if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, bootstrap, doctor, inspect, break, bench or config; see quorlock --help");
+        say("no verb: give run, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock --help");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
@@ -162,7 +171,7 @@ static int run_words(char **words, int count)
     if (strpbrk(words[next], ":@") != NULL) {
         say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
     } else {
-        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect, break, bench or config; see quorlock --help",
+        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock --help",
             words[next]);
     }
     return EXIT_USAGE;

@@ -21,7 +21,8 @@ MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock
 class Usage(Bootstrapped):
     def test_help_and_manual_list_every_option(self):
         manual = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
-        for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("break",), ("doctor",), ("bench",), ("config",)]:
+        for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("watch",), ("break",), ("doctor",), ("bench",),
+                     ("config",)]:
             status, out, err = self.quorlock(*verb, "--help")
             self.assertEqual((status, err), (0, ""), verb)
             self.assertIn("usage: quorlock", out)
