@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program in C++ that has nothing but what is installed: both ways to use the library, each on the nodes given. */
+#include <event2/event.h>
+#include <quorlock/blocking.h>
+
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+struct Close {
+    void operator()(quorlock_blocking *client) const { quorlock_blocking_close(client); }
+    void operator()(quorlock_blocking_lock *lock) const { quorlock_blocking_free(lock); }
+    void operator()(event_base *base) const { event_base_free(base); }
+};
+
+void check(int status, const std::string &what)
+{
+    if (status != QUORLOCK_OK) throw std::runtime_error(std::string(quorlock_status_name(status)) + ": " + what);
+}
+
+/* With a loop of its own: a lock with a fencing token, and a loss that must not come. */
+void hold(quorlock_client_options nodes, const char *error)
+{
+    quorlock_blocking *client = nullptr;
+    check(quorlock_blocking_open(&client, &nodes), error);
+    std::unique_ptr<quorlock_blocking, Close> client_owner(client);
+
+    quorlock_options options = {};
+    options.size = sizeof(options);
+    options.wait_ms = 10000;
+    options.fencing = 1;
+    const char *key = "report";
+    char text[256] = "";
+    quorlock_blocking_lock *lock = nullptr;
+    check(quorlock_blocking_new(&lock, client, &key, 1, &options, text, sizeof(text)), text);
+    std::unique_ptr<quorlock_blocking_lock, Close> lock_owner(lock);
+
+    quorlock_blocking_result result = {};
+    result.size = sizeof(result);
+    auto lost = [](quorlock_blocking_lock *, const quorlock_loss *loss, void *) { std::printf("lost: %s\n", loss->text); };
+    quorlock_blocking_on_lost(lock, lost, nullptr);
+    check(quorlock_blocking_acquire(lock, &result), result.text);
+    std::printf("valid for %u ms, token %d\n", quorlock_blocking_valid_ms(lock), result.fence > 0);
+    check(quorlock_blocking_release(lock, &result), result.text);
+    std::printf("released\n");
+}
+
+/* On a loop of the caller's. */
+void look(const quorlock_client_options &nodes, const char *error)
+{
+    std::unique_ptr<event_base, Close> base(event_base_new());
+    quorlock_client *client = nullptr;
+    check(quorlock_client_new(&client, base.get(), &nodes), error);
+    auto report = [](int status, const quorlock_report *said, void *arg) {
+        std::printf("%s: %s, %u answered\n", said->key, status == 0 && said->held == 0 ? "free" : "not free", said->answered);
+        quorlock_client_close(static_cast<quorlock_client *>(arg), nullptr, nullptr);
+    };
+    check(quorlock_inspect(client, "report", report, client), quorlock_client_error(client));
+    event_base_dispatch(base.get());
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    char error[256] = "";
+    quorlock_client_options nodes = {};
+    nodes.size = sizeof(nodes);
+    nodes.nodes = argv + 1;
+    nodes.n_nodes = static_cast<size_t>(argc - 1);
+    nodes.node_timeout_ms = 5000; /* a machine that is busy is no fault */
+    nodes.error = error;
+    nodes.error_size = sizeof(error);
+    try {
+        hold(nodes, error);
+        look(nodes, error);
+    } catch (const std::exception &problem) {
+        std::fprintf(stderr, "%s\n", problem.what());
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# consumers.sh PREFIX SOURCE - builds and runs programs with nothing but what is installed at PREFIX: the examples of
+# README.md and quorlock(3) in SOURCE, and one in C++; by pkg-config and by CMake, shared and static, against three real
+# servers.
+set -euo pipefail
+
+prefix=$1
+source_dir=$2
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+CC=${CC:-cc} CXX=${CXX:-g++}
+libdir=$(dirname "$(find "$prefix/lib"* -name libquorlock.so 2>/dev/null | head -n 1)")
+[ -e "$libdir/libquorlock.so" ] || fail "no libquorlock.so below $prefix"
+c_flags=(-std=c11 -Wall -Wextra -Werror)
+cxx_flags=(-std=c++11 -Wall -Wextra -Wpedantic -Werror)
+
+check_headers() {
+    local path header
+    while IFS= read -r path; do
+        header=quorlock/${path##*/quorlock/}
+        printf '#include <%s>\nint main(void) { return 0; }\n' "$header" >"$work/alone.c"
+        cp "$work/alone.c" "$work/alone.cpp"
+        "$CC" "${c_flags[@]}" -Wpedantic -I"$prefix/include" -fsyntax-only "$work/alone.c" || fail "$header alone, as C11"
+        "$CXX" "${cxx_flags[@]}" -I"$prefix/include" -fsyntax-only "$work/alone.cpp" || fail "$header alone, as C++"
+        if "$CC" -I"$prefix/include" -M "$work/alone.c" | grep -E 'hiredis|event2?/|event\.h|openssl'; then
+            fail "$header includes hiredis, libevent or OpenSSL"
+        fi
+    done < <(find "$prefix/include/quorlock" -maxdepth 1 -name '*.h')
+    passed "headers alone: C11, C++, no hiredis, no libevent, no OpenSSL"
+}
+
+# Each adapter for an event loop, where the headers of that loop are here.
+check_adapters() {
+    local path name package flags seen=''
+    for path in "$prefix"/include/quorlock/adapters/*.h; do
+        name=${path##*/}
+        case $name in
+        libevent.h) package=libevent_core ;;
+        libuv.h) package=libuv ;;
+        sd-event.h) package=libsystemd ;;
+        glib.h) package=glib-2.0 ;;
+        epoll.h) package= ;;
+        *) fail "no package is known for $name" ;;
+        esac
+        flags=()
+        if [ -n "$package" ]; then
+            pkg-config --exists "$package" || continue
+            read -ra flags <<<"$(pkg-config --cflags "$package")"
+        fi
+        printf '#include <quorlock/adapters/%s>\nint main(void) { return 0; }\n' "$name" >"$work/alone.c"
+        cp "$work/alone.c" "$work/alone.cpp"
+        "$CC" -std=gnu11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I"$prefix/include" ${flags[@]+"${flags[@]}"} \
+            -fsyntax-only "$work/alone.c" || fail "$name, as C11"
+        "$CXX" -std=gnu++11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" ${flags[@]+"${flags[@]}"} -fsyntax-only \
+            "$work/alone.cpp" || fail "$name, as C++"
+        seen+=" ${name%.h}"
+    done
+    passed "adapters alone:$seen"
+}
+
+# The README's first and second block of C, and that of quorlock(3).
+extract_examples() {
+    [ -s "$source_dir/README.md" ] || fail "no README.md"
+    awk -v work="$work" '/^```c / { inside = 1; n++; next } /^```/ { inside = 0 }
+        inside { print > (work "/" (n == 1 ? "example.c" : "nested.c")) }' "$source_dir/README.md"
+    sed -n '/^\.SH EXAMPLES/,/^\.fi/p' "$source_dir/src/man/quorlock.3" | sed -n '/^\.nf/,/^\.fi/p' |
+        sed '/^\./d; s/\\-/-/g; s/\\e/\\/g' >"$work/manual.c"
+    grep -q 'quorlock_acquire' "$work/example.c" || fail "no C example in README.md"
+    grep -q 'quorlock_blocking_acquire' "$work/nested.c" || fail "no C example of nested calls in README.md"
+    grep -q 'quorlock_blocking_acquire' "$work/manual.c" || fail "no C example in quorlock(3)"
+    cp "$source_dir/tests/package/consumer.cpp" "$work"
+}
+
+by_pkg_config() {
+    local program flags private
+    export PKG_CONFIG_PATH=$libdir/pkgconfig
+    read -ra flags <<<"$(pkg-config --cflags --libs quorlock libevent_core)"
+    for program in example nested manual; do
+        "$CC" "${c_flags[@]}" "$work/$program.c" "${flags[@]}" -o "$work/$program" ||
+            fail "$program.c with pkg-config: ${flags[*]}"
+    done
+    "$CXX" "${cxx_flags[@]}" "$work/consumer.cpp" "${flags[@]}" -o "$work/consumer" ||
+        fail "consumer.cpp with pkg-config: ${flags[*]}"
+    read -ra private <<<"$(pkg-config --print-requires-private quorlock | tr '\n' ' ')"
+    read -ra flags <<<"$(pkg-config --cflags quorlock) $libdir/libquorlock.a $(pkg-config --libs "${private[@]}") -lpthread"
+    "$CC" "${c_flags[@]}" "$work/example.c" "${flags[@]}" -o "$work/example_static" || fail "the example, static"
+    unset PKG_CONFIG_PATH
+    passed "examples in C and C++ built by pkg-config, and with the static library"
+}
+
+by_cmake() {
+    mkdir "$work/project"
+    cp "$work/example.c" "$work/consumer.cpp" "$work/project"
+    cat >"$work/project/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.23)
+project(example LANGUAGES C CXX)
+set(CMAKE_CXX_STANDARD 11)
+find_package(quorlock REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(EVENT REQUIRED IMPORTED_TARGET libevent_core)
+foreach(source example.c consumer.cpp)
+  foreach(kind quorlock quorlock_static)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name}_${kind} ${source})
+    target_link_libraries(${name}_${kind} PRIVATE quorlock::${kind} PkgConfig::EVENT)
+  endforeach()
+endforeach()
+CMAKE
+    {
+        CC=$CC CXX=$CXX cmake -G Ninja -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$prefix" &&
+            cmake --build "$work/project/build"
+    } >"$work/cmake.log" 2>&1 || {
+        tail -n 40 "$work/cmake.log" >&2
+        fail "the examples with find_package(quorlock)"
+    }
+    passed "examples in C and C++ built by find_package: quorlock::quorlock, quorlock::quorlock_static"
+}
+
+# run PROGRAM LINE...: it ends well, says these, and leaves no key. Shared ones made by CMake know where the library is.
+run() {
+    local program=$1 line output key
+    shift
+    output=$(LD_LIBRARY_PATH=$libdir timeout 60 "$program" "${nodes[@]}") || fail "$program ended with $?: $output"
+    for line; do
+        grep -q -- "$line" <<<"$output" || fail "$program did not say '$line': $output"
+    done
+    for key in report nightly-report account:3 account:7; do no_key "$key"; done
+    passed "${program##*/} ran: $(printf '%s' "$output" | tr '\n' ';')"
+}
+
+check_headers
+check_adapters
+extract_examples
+by_pkg_config
+by_cmake
+start_nodes "$prefix/bin/quorlock"
+for program in "$work/example" "$work/example_static" "$work"/project/build/example_quorlock{,_static}; do
+    run "$program" 'valid for [1-9][0-9]* ms' '^released'
+done
+# Both keys, the inner hold at once, given back by the outer release only.
+run "$work/nested" 'granted "account:3, account:7" by' 'held by its owner already: 2 holds' '^released "account:3, account:7" on'
+run "$work/manual" '^released "nightly-report" on'
+for program in "$work/consumer" "$work"/project/build/consumer_quorlock{,_static}; do
+    run "$program" 'valid for [1-9][0-9]* ms, token 1' '^released' 'report: free, [23] answered'
+done
+printf '%d checks passed\n' "$checks"
