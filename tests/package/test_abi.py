@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_abi.py SOURCE BUILD [--update] - whether programs that were built against the last release run with this library:
+abidiff compares the library with the description of that release in tests/package/abi, and the values of all constants
+of the headers with those that are stored there. --update stores what is now: for a release, or for a break on purpose."""
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from test_manual import Headers
+
+SKIPPED = 77
+REMEDY = """Programs that were built against {baseline} would break with this library. If that was not meant: add fields at the end of
+structs only, leave functions and constants as they are, add new ones. If it was: raise QUORLOCK_VERSION to the next minor
+version in include/quorlock/quorlock.h (which renames the library), then store the new ABI, and commit it:
+    tests/package/test_abi.py SOURCE BUILD --update"""
+# What only tells the version or the text of something.
+FREE_CONSTANTS = re.compile(r"QUORLOCK_VERSION\w*")
+TOY = """
+#include <stddef.h>
+struct quorlock_toy { size_t size; int first; const char *last; int end; };
+int quorlock_read(const struct quorlock_toy *toy) { return toy->first; }
+int quorlock_write(struct quorlock_toy *toy, int first) { return toy->first = first; }
+"""
+
+
+def fail(text):
+    sys.exit(f"test_abi: FAILED: {text}")
+
+
+def run(*words):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+
+
+def described(library, *more):
+    """Its ABI as XML, whatever folder it was built in."""
+    done = run("abidw", "--drop-private-types", "--exported-interfaces-only", "--no-architecture", "--no-corpus-path",
+               "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--no-parameter-names", "--type-id-style", "hash",
+               *more, library)
+    if done.returncode or "<function-decl" not in done.stdout:
+        fail(f"abidw says nothing of {library} (without debug information?): {done.stderr}")
+    return done.stdout
+
+
+def without_growth(before, after):
+    """`after` without the fields that structs got behind their end, as the headers permit. A field in the padding of
+    the old struct stays: callers may have left anything there. (abidiff's own suppressions let too much through.)"""
+    old = {struct.get("name"): struct for struct in ElementTree.fromstring(before).iter("class-decl") if struct.get("size-in-bits")}
+    tree = ElementTree.fromstring(after)
+    for struct in tree.iter("class-decl"):
+        known = old.get(struct.get("name"))
+        if known is None or struct.get("size-in-bits") is None:
+            continue
+        for part in struct.findall("data-member")[len(known.findall("data-member")):]:
+            if int(part.get("layout-offset-in-bits")) >= int(known.get("size-in-bits")):
+                struct.remove(part)
+                struct.set("size-in-bits", known.get("size-in-bits"))
+    return ElementTree.tostring(tree, encoding="unicode")
+
+
+def broken(before, after):
+    """What abidiff says that breaks programs built with `before`; "" where nothing does."""
+    with tempfile.TemporaryDirectory() as work:
+        paths = [Path(work) / "before.abi", Path(work) / "after.abi"]
+        paths[0].write_text(before, encoding="utf-8")
+        paths[1].write_text(without_growth(before, after), encoding="utf-8")
+        done = run("abidiff", "--no-added-syms", *paths)
+    if done.returncode & 3:
+        fail(f"abidiff cannot compare: {done.stdout}{done.stderr}")
+    return (done.stdout or "changed\n") if done.returncode else ""
+
+
+def constants(source):
+    """Name to value of every constant of the headers, as a program sees it."""
+    paths = sorted((source / "include/quorlock").glob("*.h"))
+    names = Headers("\n".join(path.read_text(encoding="utf-8") for path in paths)).constants
+    names = sorted(name for name in names if not FREE_CONSTANTS.fullmatch(name))
+    with tempfile.TemporaryDirectory() as work:
+        program = Path(work) / "constants.c"
+        program.write_text("#include <stdio.h>\n" + "".join(f"#include <quorlock/{path.name}>\n" for path in paths) +
+                           "int main(void)\n{\n" + "".join(f'    printf("%s %lld\\n", "{name}", (long long)({name}));\n'
+                                                           for name in names) + "    return 0;\n}\n", encoding="utf-8")
+        done = run("cc", "-std=c11", "-I", source / "include", program, "-o", Path(work) / "constants")
+        if done.returncode:
+            fail(f"the constants of the headers do not compile: {done.stderr}")
+        return run(Path(work) / "constants").stdout.splitlines()
+
+
+def toy(source):
+    with tempfile.TemporaryDirectory() as work:
+        library = Path(work) / "libtoy.so"
+        done = subprocess.run(["cc", "-g", "-shared", "-fPIC", "-xc", "-", "-o", library], input=source, text=True,
+                              capture_output=True, check=False)
+        if done.returncode:
+            fail(f"does not compile: {source}{done.stderr}")
+        return described(library)
+
+
+def check_bites():
+    """The same comparison lets through what is permitted, and nothing else."""
+    before = toy(TOY)
+    changes = [
+        (False, TOY.replace("end; }", "end; void *added; }")),
+        (True, TOY.replace("end; }", "end; int in_the_padding; }")),
+        (False, TOY + "int quorlock_added(void) { return 0; }"),
+        (True, TOY.replace("int first;", "int added; int first;")),
+        (True, TOY.replace("int first; const char *last;", "int first; int padding; const char *last;")),
+        (True, TOY.replace("int first; const char *last;", "const char *last; int first;")),
+        (True, TOY.replace("int first;", "long first;")),
+        (True, TOY.replace("const char *last;", "char **last;")),
+        (True, TOY.replace("int first)", "long first)")),
+        (True, TOY.replace("quorlock_write(", "quorlock_set(")),
+    ]
+    for breaks, change in changes:
+        if (broken(before, toy(change)) != "") != breaks:
+            fail(f"{'not noticed' if breaks else 'not permitted'}: {change}")
+
+
+def update(source, folder, description, baseline):
+    for old in folder.glob("*.abi"):
+        old.unlink()
+    baseline.write_text(description, encoding="utf-8")
+    (folder / "constants").write_text("# SPDX-License-Identifier: BSD-3-Clause\n" +
+                                      "".join(line + "\n" for line in constants(source)), encoding="utf-8")
+    print(f"{baseline} and {folder / 'constants'} say what is now")
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(f"usage: {sys.argv[0]} SOURCE BUILD [--update]")
+    source, library = Path(sys.argv[1]), Path(sys.argv[2]) / "lib/libquorlock.so"
+    if shutil.which("abidiff") is None:
+        print("SKIPPED test_abi: abidiff is not installed; run scripts/setup")
+        return SKIPPED
+    folder = source / "tests/package/abi"
+    soname = re.search(r"SONAME\s+libquorlock\.so\.(\S+)", run("objdump", "-p", library).stdout)[1]
+    baseline = folder / f"quorlock-{soname}.abi"
+    description = described(library, "--headers-dir", source / "include/quorlock")
+    if sys.argv[3:] == ["--update"]:
+        update(source, folder, description, baseline)
+        return 0
+    if not baseline.exists():
+        fail(f"{baseline} is not there: the name of the library has changed. Store its ABI by --update, and commit it")
+    found = broken(baseline.read_text(encoding="utf-8"), description)
+    before = (folder / "constants").read_text(encoding="utf-8").splitlines()[1:]
+    now = constants(source)
+    found += "".join(f"constant {line} is gone, or has another value\n" for line in before if line not in now)
+    if found:
+        fail(f"\n{found}\n{REMEDY.format(baseline=baseline.name)}")
+    check_bites()
+    print(f"the library stands in for that of {baseline.name}, and {len(before)} constants are what they were")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
