@@ -65,8 +65,7 @@ extract_examples() {
     [ -s "$source_dir/README.md" ] || fail "no README.md"
     awk -v work="$work" '/^```c / { inside = 1; n++; next } /^```/ { inside = 0 }
         inside { print > (work "/" (n == 1 ? "example.c" : "nested.c")) }' "$source_dir/README.md"
-    sed -n '/^\.SH EXAMPLES/,/^\.fi/p' "$source_dir/src/man/quorlock.3" | sed -n '/^\.nf/,/^\.fi/p' |
-        sed '/^\./d; s/\\-/-/g; s/\\e/\\/g' >"$work/manual.c"
+    manual_example "$source_dir" >"$work/manual.c"
     grep -q 'quorlock_acquire' "$work/example.c" || fail "no C example in README.md"
     grep -q 'quorlock_blocking_acquire' "$work/nested.c" || fail "no C example of nested calls in README.md"
     grep -q 'quorlock_blocking_acquire' "$work/manual.c" || fail "no C example in quorlock(3)"

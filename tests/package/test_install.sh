@@ -84,6 +84,8 @@ check_symbols() {
     [ "$(wc -l <<<"$declared")" -ge 15 ] || fail "found few declarations: $declared"
     diff <(echo "$declared") <(cut -d@ -f1 <<<"$exported" | sort -u) ||
         fail "declared in the headers (<) and exported (>) differ"
+    diff <(echo "$declared") <(sed -n 's/^ \(quorlock_[a-z_]*\)@.*/\1/p' "$source_dir/scripts/debian/libquorlock0.symbols") ||
+        fail "scripts/debian/libquorlock0.symbols has others (>): a new function gets a line ' NAME@QUORLOCK_$interface VERSION', the version being the one that first has it, in the order of the alphabet"
     passed "symbols: $(wc -l <<<"$declared") in version QUORLOCK_$interface, exactly those of the headers"
 }
 

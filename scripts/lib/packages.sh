@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154
+#
+# `scripts/test packages`: the Debian packages made, examined, installed, used, upgraded and purged in clean roots of
+# Debian 12 and 13. Sourced by scripts/test, after roots.sh.
+
+PACKAGES_RELEASES='bookworm trixie'
+PACKAGES_TOOLS='build-essential blhc lintian'
+
+# What counts is a line that begins with ok.
+packages_ok() { printf 'ok: %s\n' "$*"; }
+
+# packages_make_root BASE DIR: what makes packages, for the next time too. What Build-Depends does not name is not there.
+packages_make_root() {
+    local base=$1 dir=$2 needs
+    needs=$(sed -n 's/^Build-Depends: //p' "$root/scripts/debian/control")
+    [ "$(cat "$dir/.quorlock-packages" 2>/dev/null)" != "$PACKAGES_TOOLS, $needs" ] || return 0
+    rm -rf --one-file-system -- "$dir"
+    cp -a -- "$base" "$dir"
+    # shellcheck disable=SC2086
+    root_apt "$dir" install $PACKAGES_TOOLS
+    root_apt "$dir" satisfy "$needs"
+    printf '%s\n' "$PACKAGES_TOOLS, $needs" >"$dir/.quorlock-packages"
+}
+
+# The part that runs as root, of one release.
+packages_main() {
+    local release=$1 folder=$2 base=$ROOTS_CACHE/$1-base made
+    rm -rf --one-file-system -- "$folder"
+    mkdir -p -- "$folder/tree" "$folder/out"
+    root_make "$release" "$base"
+    packages_make_root "$base" "$ROOTS_CACHE/$release-package"
+    root_copy "$folder/tree"
+    root_try "$ROOTS_CACHE/$release-package" "$folder" sh -c '
+        set -e
+        /work/tree/scripts/package --out /work/out >/work/build.log 2>&1 || { cat /work/build.log; exit 1; }
+        blhc --all /work/build.log
+        # The standards of Debian 13 are newer than what the lintian of Debian 12 knows.
+        said=$(lintian --allow-root --pedantic --display-info --suppress-tags newer-standards-version /work/out/*.changes) || :
+        [ -z "$said" ] || { printf "lintian: mend it, or explain it in scripts/debian/*lintian-overrides:\\n%s\\n" "$said"; exit 1; }
+    '
+    made=$(cd "$folder/out" && echo ./*.deb)
+    packages_ok "$release: $made"
+    packages_ok "$release: hardened, and lintian has nothing to say"
+    root_try "$base" "$folder" /work/tree/tests/package/packages.sh /work/out /work/tree
+}
+
+stage_packages() {
+    local release log start=$SECONDS status passed pids=() releases=()
+    for release in $PACKAGES_RELEASES; do
+        echo "packages: $release; the log is $out/packages-$release.log"
+        as_root packages_main "$release" "$out/packages-$release" >"$out/packages-$release.log" 2>&1 7>&- &
+        pids+=($!) releases+=("$release")
+    done
+    for release in "${releases[@]}"; do
+        log=$out/packages-$release.log status=0
+        wait "${pids[0]}" || status=$?
+        pids=("${pids[@]:1}")
+        passed=$(grep -c '^ok: ' "$log" || :)
+        if [ "$status" = 0 ]; then
+            say "ok    packages/$release, $((SECONDS - start)) s"
+        else
+            stage_bad "packages/$release" $((SECONDS - start)) "$log"
+        fi
+        result label "packages/$release" "$passed" 0 0 $((SECONDS - start))
+    done
+}
