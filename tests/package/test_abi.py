@@ -15,9 +15,10 @@ from test_manual import Headers
 
 SKIPPED = 77
 REMEDY = """Programs that were built against {baseline} would break with this library. If that was not meant: add fields at the end of
-structs only, leave functions and constants as they are, add new ones. If it was: raise QUORLOCK_VERSION to the next minor
-version in include/quorlock/quorlock.h (which renames the library), then store the new ABI, and commit it:
-    tests/package/test_abi.py SOURCE BUILD --update"""
+structs only, leave functions and constants as they are, add new ones. If it was: unless this version has never been
+released, raise QUORLOCK_VERSION to the next minor version in include/quorlock/quorlock.h, which renames the library. Then
+store the new ABI, and commit it:
+    {program} {source} {build} --update"""
 # What only tells the version or the text of something.
 FREE_CONSTANTS = re.compile(r"QUORLOCK_VERSION\w*")
 TOY = """
@@ -150,7 +151,7 @@ def main():
     now = constants(source)
     found += "".join(f"constant {line} is gone, or has another value\n" for line in before if line not in now)
     if found:
-        fail(f"\n{found}\n{REMEDY.format(baseline=baseline.name)}")
+        fail(f"\n{found}\n{REMEDY.format(baseline=baseline.name, program=sys.argv[0], source=source, build=sys.argv[2])}")
     check_bites()
     print(f"the library stands in for that of {baseline.name}, and {len(before)} constants are what they were")
     return 0
