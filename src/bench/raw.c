@@ -574,7 +574,7 @@ static void delete_some(struct raw *raw, const char *prefix, uint32_t first, uin
     const char *words[BATCH + 1] = {"DEL"};
     size_t lengths[BATCH + 1] = {3};
     char *request = NULL;
-    int length;
+    long long length; /* hiredis 1.x returns it so */
 
     for (uint32_t i = 0; i < n; i++) {
         lengths[i + 1] = (size_t)snprintf(keys[i], KEY_SIZE, "%s%u", prefix, first + i);
