@@ -12,7 +12,7 @@ from pathlib import Path
 
 SKIPPED = 77
 # Of the macros only these are for callers.
-NO_CONSTANT = re.compile(r"QUORLOCK_(API|BUILDING|\w+_H|STATUS_MAP|STATUS_ENUM)")
+NO_CONSTANT = re.compile(r"QUORLOCK_(API|BUILDING|\w+_H|\w+_MAP|\w+_ENUM)")
 
 
 def fail(text):
@@ -33,8 +33,11 @@ class Headers:
         self.structs = {name: body for name, body in re.findall(r"^struct (\w+) \{(.*?)^\};", text, flags=re.M | re.S)}
         self.opaque = set(re.findall(r"^(?:typedef )?struct (\w+)\b[^{;]*;", text, flags=re.M))
         self.callbacks = set(re.findall(r"^typedef [^;{]*\(\*(\w+)\)\(", text, flags=re.M))
-        statuses = re.search(r"#define QUORLOCK_STATUS_MAP\(X\)(.*?[^\\])\n", text, flags=re.S)[1]
-        self.constants = {f"QUORLOCK_{name}" for name in re.findall(r"X\((\w+),", statuses)}
+        self.constants = set()
+        # Enums that are made of a map of names and values.
+        for enum, prefix in re.findall(r"#define QUORLOCK_(\w+)_ENUM\(.*?\) (QUORLOCK_\w*)##", text):
+            names = re.search(rf"#define QUORLOCK_{enum}_MAP\(X\)(.*?[^\\])\n", text, flags=re.S)[1]
+            self.constants |= {prefix + name for name in re.findall(r"X\((\w+),", names)}
         for body in re.findall(r"^enum \w+ \{(.*?)\};", text, flags=re.M | re.S):
             self.constants |= set(re.findall(r"^\s*(QUORLOCK_[A-Z_]+)\b(?!\()", re.sub(r"[,{]", "\n", body), flags=re.M))
         defined = re.findall(r"^# *define (QUORLOCK_\w+)", text, flags=re.M)
