@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "redis/node.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +8,7 @@
 #include "redis/dialect/dialect.h"
 #include "redis/dialect/guard.h"
 #include "redis/link/link.h"
-#include "redis/ring.h"
+#include "redis/outbox.h"
 #include "redis/wire/errors.h"
 
 #define NODE_SRTT_SHIFT     3     /* each reply weighs an eighth */
@@ -18,15 +17,6 @@
 /* A node is late when it says nothing for so many round trips, and so long more. */
 #define NODE_LATE_TRIPS 4u
 #define NODE_LATE_US    20000u
-
-/* Requests on their way at most, and bytes that wait to be sent, by enum node_room. */
-static const struct {
-    size_t requests, bytes;
-} node_rooms[] = {
-    [NODE_ROOM_NEW] = {(size_t)RING_MAX / 2, CONN_OUT_MAX / 4},
-    [NODE_ROOM_KEEP] = {(size_t)RING_MAX / 4 * 3, CONN_OUT_MAX / 4 * 3},
-    [NODE_ROOM_NEXT] = {RING_MAX, CONN_OUT_MAX},
-};
 
 struct node {
     struct node_config config;
@@ -44,13 +34,9 @@ struct node {
     char countdown_text[LINK_TEXT_SIZE];
     char *countdown; /* that text, which node_why() makes anew, also for a const node */
 
-    struct batch batch; /* requests that wait for the end of the turn, and are not in the ring yet */
+    struct outbox out;
     struct verdicts verdicts;
-    bool alone;     /* on this connection each request goes alone */
-    bool forgotten; /* the server lost the script of batches: the next one brings it */
-    struct ring ring;
     size_t answerable; /* requests that were out when the bytes at hand were read */
-    size_t fresh;      /* requests that have not left yet: the latest ones of the ring */
     uint64_t greet_us; /* when the handshake began */
     uint64_t heard_us; /* when bytes came last */
     uint32_t srtt_us;
@@ -103,7 +89,7 @@ static void set_open_state(struct node *node)
 static uint64_t next_wake_us(struct node *node)
 {
     const struct guard *guard = &node->guard;
-    uint64_t wake_us = ring_wake_us(&node->ring, (uint64_t)node->config.stall_ms * 1000);
+    uint64_t wake_us = ring_wake_us(&node->out.ring, node->out.stall_us);
 
     return guard->until_us != 0 && !guard->asked && guard->until_us < wake_us ? guard->until_us : wake_us;
 }
@@ -113,7 +99,7 @@ static void open_node(struct node *node)
     link_open(&node->link);
     node->generation++;
     node->answerable = 0;
-    node->alone = node->forgotten = false;
+    node->out.alone = node->out.forgotten = false;
     (void)link_arm(&node->link, next_wake_us(node));
     set_open_state(node);
 }
@@ -225,9 +211,9 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
 /* Off the ring before the callback, which may send, so that the ring moves. */
 static struct ring_entry take_entry(struct node *node)
 {
-    struct ring_entry entry = *ring_at(&node->ring, 0);
+    struct ring_entry entry = *ring_at(&node->out.ring, 0);
 
-    ring_pop(&node->ring);
+    ring_pop(&node->out.ring);
     node->answerable--;
     return entry;
 }
@@ -239,8 +225,8 @@ static const struct reply *refusal(struct node *node, const struct reply *raw)
     static const struct reply again = {.self = {.type = REPLY_ERROR, .text = "NOSCRIPT", .length = 8}};
     struct error_class class = error_classify(raw->self.text, raw->self.length);
 
-    if (class.noscript) node->forgotten = true;
-    if (class.fault == FAULT_AUTH) node->alone = true;
+    if (class.noscript) node->out.forgotten = true;
+    if (class.fault == FAULT_AUTH) node->out.alone = true;
     return class.noscript || class.fault == FAULT_AUTH ? &again : raw;
 }
 
@@ -274,12 +260,12 @@ static void on_reply(void *arg, const struct reply *raw)
         on_guard_reply(node, raw);
         return;
     }
-    if (ring_at(&node->ring, 0)->parts > 0) {
-        on_part(node, ring_at(&node->ring, 0), raw);
+    if (ring_at(&node->out.ring, 0)->parts > 0) {
+        on_part(node, ring_at(&node->out.ring, 0), raw);
         return;
     }
-    if (ring_at(&node->ring, 0)->batch > 0) {
-        on_batch_reply(node, ring_at(&node->ring, 0)->batch, raw);
+    if (ring_at(&node->out.ring, 0)->batch > 0) {
+        on_batch_reply(node, ring_at(&node->out.ring, 0)->batch, raw);
         return;
     }
     entry = take_entry(node);
@@ -312,7 +298,7 @@ static void on_heard(void *arg)
     struct node *node = arg;
     bool open = link_is_open(&node->link);
 
-    node->answerable = open ? node->ring.count - node->fresh : node->guard.asked;
+    node->answerable = open ? node->out.ring.count - node->out.fresh : node->guard.asked;
     if (!open && node->link.handshake.n_first == 0) smooth(node, heard_after_us(node, node->greet_us));
 }
 
@@ -345,21 +331,6 @@ static void on_readable(void *arg)
         node->events.room(node->events.arg, node->config.index);
 }
 
-/* The time to answer runs from when the request left; only a lease counts from before. */
-static void on_sent(void *arg)
-{
-    struct node *node = arg;
-    uint64_t now_us = link_now_us(&node->link);
-
-    for (size_t i = node->ring.count - node->fresh; i < node->ring.count; i++) {
-        struct ring_entry *entry = ring_at(&node->ring, i);
-
-        entry->sent_us = now_us;
-        if (entry->deadline_us != RING_NEVER) entry->deadline_us = now_us + (uint64_t)entry->timeout_ms * 1000;
-    }
-    node->fresh = 0;
-}
-
 static bool waits_long(void *arg, enum fault fault)
 {
     const struct node *node = arg;
@@ -373,15 +344,13 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
     struct node *node = arg;
     bool again = was_open && !node->expelled;
 
-    for (size_t i = 0; i < node->batch.content.n; i++) ring_push(&node->ring, &node->batch.entries[i]);
-    batch_forget(&node->batch);
-    node->fresh = 0;
+    outbox_close(&node->out);
     node->expelled = false;
     /* Nothing can be pushed meanwhile, for the link is no longer open. */
-    while (node->ring.count > 0 && !node->link.dead) {
-        struct ring_entry entry = *ring_at(&node->ring, 0);
+    while (node->out.ring.count > 0 && !node->link.dead) {
+        struct ring_entry entry = *ring_at(&node->out.ring, 0);
 
-        ring_pop(&node->ring);
+        ring_pop(&node->out.ring);
         if (!entry.reported) report_unknown(node, entry.tag, FAULT_UNREACHABLE, why, 0);
     }
     if (!node->link.dead) set_state(node, again ? NODE_CONNECTING : NODE_DOWN, fault, why);
@@ -391,62 +360,23 @@ static void on_ended(void *arg)
 {
     struct node *node = arg;
 
-    ring_clear(&node->ring);
-    batch_clear(&node->batch);
+    outbox_clear(&node->out);
     verdicts_clear(&node->verdicts);
     alloc_free(node->link.alloc, node);
 }
 
-/* ---- on their way out ---- */
-
-static struct ring_entry entry_of(const struct node_request *request, uint64_t now_us, bool by_hash)
-{
-    uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
-
-    return (struct ring_entry){.tag = request->tag,
-                               .sent_us = now_us,
-                               .deadline_us = timeout_us > 0 ? now_us + timeout_us : RING_NEVER,
-                               .timeout_ms = request->timeout_ms,
-                               .op = request->op,
-                               .by_hash = by_hash,
-                               .parts = guard_parts(request)};
-}
-
-/* Behind all others. */
-static void push(struct node *node, const struct ring_entry *entry)
-{
-    uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
-    uint64_t wake_us = entry->deadline_us;
-
-    ring_push(&node->ring, entry);
-    node->fresh++;
-    /* When the timer fires, on_due() looks at the whole ring. */
-    if (stall_us > 0 && entry->sent_us + stall_us < wake_us) wake_us = entry->sent_us + stall_us;
-    link_arm_by(&node->link, entry->sent_us, wake_us);
-}
-
-/* What waited for the end of the turn goes now. Each that came left room for it in the buffer. */
-static void send_batch(struct node *node)
-{
-    struct batch *batch = &node->batch;
-    size_t n = batch->content.n;
-    bool by_hash;
-
-    if (n == 0) return;
-    by_hash = batch_build(batch, &node->link.conn.out, node->dialect, &node->link.handshake.shas, &node->guard);
-    assert(node->link.conn.out.fault == BYTES_FINE);
-    if (n > 1 && batch->by_eval) node->forgotten = false;
-    batch->entries[0].batch = n > 1 ? (uint8_t)n : 0;
-    for (size_t i = 0; i < n; i++) {
-        batch->entries[i].by_hash = by_hash;
-        push(node, &batch->entries[i]);
-    }
-    batch_forget(batch);
-}
-
 static void on_sending(void *arg)
 {
-    send_batch(arg);
+    struct node *node = arg;
+
+    outbox_flush(&node->out);
+}
+
+static void on_sent(void *arg)
+{
+    struct node *node = arg;
+
+    outbox_sent(&node->out, link_now_us(&node->link));
 }
 
 /* ---- deadlines ---- */
@@ -455,10 +385,10 @@ static void on_sending(void *arg)
 static void expire(struct node *node, uint64_t now_us)
 {
     uint32_t connection = node->link.connection;
-    size_t count = node->ring.count - node->fresh;
+    size_t count = node->out.ring.count - node->out.fresh;
 
     for (size_t i = 0; i < count && link_is_on(&node->link, connection); i++) {
-        struct ring_entry *entry = ring_at(&node->ring, i);
+        struct ring_entry *entry = ring_at(&node->out.ring, i);
         char text[64];
 
         if (entry->reported || entry->deadline_us > now_us) continue;
@@ -468,26 +398,12 @@ static void expire(struct node *node, uint64_t now_us)
     }
 }
 
-/* Behind what is in flight; no caller hears of the reply. */
 static void ask_guard(struct node *node, uint64_t now_us)
 {
-    struct bytes *out = &node->link.conn.out;
-    size_t mark = out->used;
-    struct ring_entry entry = {.sent_us = now_us, .deadline_us = RING_NEVER, .reported = true, .guard = true};
-
-    if (ring_reserve(&node->ring, node->batch.content.n + 1) == RING_ROOM) {
-        guard_ask(&node->guard, out);
-        bytes_reserve(out, batch_size(&node->batch, node->dialect));
-        if (out->fault == BYTES_FINE) {
-            ring_push(&node->ring, &entry);
-            node->fresh++;
-            node->guard.asked = true;
-            conn_wake(&node->link.conn);
-            return;
-        }
-        bytes_cut(out, mark);
-    }
-    node->guard.until_us = now_us + NODE_GUARD_RETRY_US;
+    if (outbox_ask_guard(&node->out, now_us))
+        node->guard.asked = true;
+    else
+        node->guard.until_us = now_us + NODE_GUARD_RETRY_US;
 }
 
 static void on_due(void *arg)
@@ -495,12 +411,13 @@ static void on_due(void *arg)
     struct node *node = arg;
     const struct guard *guard = &node->guard;
     uint32_t connection = node->link.connection;
-    uint64_t stall_us = (uint64_t)node->config.stall_ms * 1000;
+    uint64_t stall_us = node->out.stall_us;
     uint64_t now_us = link_now_us(&node->link);
 
     expire(node, now_us);
     if (!link_is_on(&node->link, connection)) return;
-    if (stall_us > 0 && node->ring.count > node->fresh && now_us - ring_at(&node->ring, 0)->sent_us >= stall_us) {
+    if (stall_us > 0 && node->out.ring.count > node->out.fresh &&
+        now_us - ring_at(&node->out.ring, 0)->sent_us >= stall_us) {
         link_drop(&node->link, FAULT_UNREACHABLE, "no answer for %u ms, connection dropped",
                   (unsigned)node->config.stall_ms);
         return;
@@ -540,8 +457,7 @@ struct node *node_new(struct system *system, const struct alloc *alloc, const st
     node->state = NODE_CONNECTING;
     snprintf(node->why, sizeof(node->why), "connecting");
     guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set, config->set_named);
-    ring_init(&node->ring, alloc);
-    batch_init(&node->batch, alloc);
+    outbox_init(&node->out, alloc, &node->link, node->dialect, &node->guard, (uint64_t)config->stall_ms * 1000);
     verdicts_init(&node->verdicts, alloc);
     if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) && link_start(&node->link))
         return node;
@@ -561,22 +477,19 @@ void node_expel(struct node *node, enum fault fault, const char *why)
     link_drop(&node->link, fault, "%s", why);
 }
 
+int node_send(struct node *node, const struct node_request *request)
+{
+    return outbox_send(&node->out, request);
+}
+
 bool node_has_room(const struct node *node, enum node_room room)
 {
-    size_t bytes = node->link.conn.out.used + batch_size(&node->batch, node->dialect);
-
-    return link_is_open(&node->link) && node_in_flight(node) < node_rooms[room].requests &&
-           bytes < node_rooms[room].bytes;
+    return outbox_has_room(&node->out, room);
 }
 
 size_t node_in_flight(const struct node *node)
 {
-    return node->ring.count + node->batch.content.n;
-}
-
-static enum node_room room_of(enum op op)
-{
-    return op == OP_EXTEND || op == OP_RELEASE ? NODE_ROOM_KEEP : NODE_ROOM_NEXT;
+    return outbox_count(&node->out);
 }
 
 bool node_is_late(const struct node *node)
@@ -584,71 +497,12 @@ bool node_is_late(const struct node *node)
     const struct ring_entry *first;
     uint64_t since_us, late_us;
 
-    if (!link_is_open(&node->link) || node->ring.count == node->fresh) return false;
-    first = &node->ring.entries[node->ring.head];
+    if (!link_is_open(&node->link) || node->out.ring.count == node->out.fresh) return false;
+    first = &node->out.ring.entries[node->out.ring.head];
     since_us = first->sent_us > node->heard_us ? first->sent_us : node->heard_us;
     late_us = since_us + NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;
     /* The process may have stood still itself: then the answers lie there unread. */
     return link_now_us(&node->link) >= late_us && !conn_has_input(&node->link.conn);
-}
-
-/* Queues it as the last command so far. What waits for the end of the turn keeps its room behind it. */
-static enum bytes_fault add_command(struct node *node, const struct node_request *request, uint64_t now_us)
-{
-    struct bytes *out = &node->link.conn.out;
-    size_t mark = out->used;
-    bool by_hash = node->dialect->build(out, request, &node->link.handshake.shas, &node->guard);
-    struct ring_entry entry = entry_of(request, now_us, by_hash);
-    enum bytes_fault fault;
-
-    bytes_reserve(out, batch_size(&node->batch, node->dialect));
-    fault = out->fault;
-    if (fault == BYTES_FINE)
-        push(node, &entry);
-    else
-        bytes_cut(out, mark);
-    return fault;
-}
-
-/* Lets it wait for the end of the turn, with room in the buffer and the ring. */
-static enum bytes_fault add_waiting(struct node *node, char letter, const struct node_request *request, uint64_t now_us)
-{
-    struct bytes *out = &node->link.conn.out;
-    struct ring_entry entry = entry_of(request, now_us, true);
-    enum bytes_fault fault;
-
-    bytes_reserve(out, batch_size_with(&node->batch, node->dialect, request));
-    fault = out->fault;
-    bytes_cut(out, out->used);
-    return fault != BYTES_FINE ? fault : batch_add(&node->batch, letter, request, &entry, node->forgotten);
-}
-
-int node_send(struct node *node, const struct node_request *request)
-{
-    bool alone = node->alone || node->dialect->letter == NULL;
-    char letter = alone ? '\0' : node->dialect->letter(request);
-    enum bytes_fault fault;
-    uint64_t now_us;
-
-    assert(request->n_keys <= (request->op == OP_BREAK ? 1 : NODE_KEYS_MAX));
-    assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
-    if (!link_is_open(&node->link)) return NODE_NOT_READY;
-    if (!node_has_room(node, room_of(request->op))) return NODE_FULL;
-    if (batch_meets(&node->batch, request) || (letter != '\0' && batch_is_full(&node->batch, request)))
-        send_batch(node);
-    switch (ring_reserve(&node->ring, node->batch.content.n + 1)) {
-    case RING_ROOM: break;
-    case RING_FULL: return NODE_FULL;
-    case RING_NOMEM: return NODE_NOMEM;
-    }
-    /* Read before the first byte is queued: a lease counts from here. */
-    now_us = link_now_us(&node->link);
-    fault = letter != '\0' ? add_waiting(node, letter, request, now_us) : BYTES_NOMEM;
-    /* Without memory for a batch there may still be room for a command of its own. */
-    if (fault != BYTES_FINE) fault = add_command(node, request, now_us);
-    if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
-    conn_wake(&node->link.conn);
-    return NODE_SENT;
 }
 
 size_t node_channel(const struct node *node, const struct node_key *key, char *ret, size_t size)

@@ -57,21 +57,9 @@ struct node *node_new(struct system *, const struct alloc *, const struct node_c
  * comes after or from it. May be called from inside a callback of this node. */
 void node_free(struct node *);
 
-/* FULL, NOMEM: a connection holds a bounded number of requests and bytes; events.room() follows when to try
- * again. */
-enum node_send_result { NODE_SENT = 0, NODE_NOT_READY = -1, NODE_FULL = -2, NODE_NOMEM = -3 };
 /* node_send - queues one request; NODE_SENT promises one reply callback, anything else none. */
 int node_send(struct node *, const struct node_request *);
 
-/*
- * How much of a connection's bounded room a request may use. New attempts leave room for renewals and releases;
- * both leave room for the next requests of attempts under way.
- */
-enum node_room {
-    NODE_ROOM_NEW,  /* begins an attempt */
-    NODE_ROOM_KEEP, /* OP_EXTEND and OP_RELEASE: node_send() refuses them as FULL where there is none */
-    NODE_ROOM_NEXT, /* all else */
-};
 /* node_has_room - whether a request of that kind could be queued now; false where it takes no requests. */
 bool node_has_room(const struct node *, enum node_room);
 /* node_in_flight - requests that are not answered yet, also those whose deadline has passed. */

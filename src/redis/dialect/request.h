@@ -74,3 +74,17 @@ struct node_reply {
     uint32_t count;        /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
                               ACQUIRE by script: how many clients listen for a release; else 0 */
 };
+
+/* What becomes of a request. FULL, NOMEM: a connection holds a bounded number of requests and bytes; events.room()
+ * follows when to try again. */
+enum node_send_result { NODE_SENT = 0, NODE_NOT_READY = -1, NODE_FULL = -2, NODE_NOMEM = -3 };
+
+/*
+ * How much of a connection's bounded room a request may use. New attempts leave room for renewals and releases;
+ * both leave room for the next requests of attempts under way.
+ */
+enum node_room {
+    NODE_ROOM_NEW,  /* begins an attempt */
+    NODE_ROOM_KEEP, /* OP_EXTEND and OP_RELEASE: node_send() refuses them as FULL where there is none */
+    NODE_ROOM_NEXT, /* all else */
+};

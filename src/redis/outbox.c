@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "redis/outbox.h"
+
+#include <assert.h>
+
+/* Requests on their way at most, and bytes that wait to be sent, by enum node_room. */
+static const struct {
+    size_t requests, bytes;
+} rooms[] = {
+    [NODE_ROOM_NEW] = {(size_t)RING_MAX / 2, CONN_OUT_MAX / 4},
+    [NODE_ROOM_KEEP] = {(size_t)RING_MAX / 4 * 3, CONN_OUT_MAX / 4 * 3},
+    [NODE_ROOM_NEXT] = {RING_MAX, CONN_OUT_MAX},
+};
+
+void outbox_init(struct outbox *outbox, const struct alloc *alloc, struct redis_link *link,
+                 const struct dialect *dialect, const struct guard *guard, uint64_t stall_us)
+{
+    *outbox = (struct outbox){.link = link, .dialect = dialect, .guard = guard, .stall_us = stall_us};
+    ring_init(&outbox->ring, alloc);
+    batch_init(&outbox->batch, alloc);
+}
+
+void outbox_clear(struct outbox *outbox)
+{
+    ring_clear(&outbox->ring);
+    batch_clear(&outbox->batch);
+}
+
+static struct ring_entry entry_of(const struct node_request *request, uint64_t now_us, bool by_hash)
+{
+    uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
+
+    return (struct ring_entry){.tag = request->tag,
+                               .sent_us = now_us,
+                               .deadline_us = timeout_us > 0 ? now_us + timeout_us : RING_NEVER,
+                               .timeout_ms = request->timeout_ms,
+                               .op = request->op,
+                               .by_hash = by_hash,
+                               .parts = guard_parts(request)};
+}
+
+/* Behind all others. */
+static void push(struct outbox *outbox, const struct ring_entry *entry)
+{
+    uint64_t stall_us = outbox->stall_us;
+    uint64_t wake_us = entry->deadline_us;
+
+    ring_push(&outbox->ring, entry);
+    outbox->fresh++;
+    /* When the timer fires, on_due() looks at the whole ring. */
+    if (stall_us > 0 && entry->sent_us + stall_us < wake_us) wake_us = entry->sent_us + stall_us;
+    link_arm_by(outbox->link, entry->sent_us, wake_us);
+}
+
+/* What waited for the end of the turn goes now. Each that came left room for it in the buffer. */
+void outbox_flush(struct outbox *outbox)
+{
+    struct batch *batch = &outbox->batch;
+    size_t n = batch->content.n;
+    bool by_hash;
+
+    if (n == 0) return;
+    by_hash =
+        batch_build(batch, &outbox->link->conn.out, outbox->dialect, &outbox->link->handshake.shas, outbox->guard);
+    assert(outbox->link->conn.out.fault == BYTES_FINE);
+    if (n > 1 && batch->by_eval) outbox->forgotten = false;
+    batch->entries[0].batch = n > 1 ? (uint8_t)n : 0;
+    for (size_t i = 0; i < n; i++) {
+        batch->entries[i].by_hash = by_hash;
+        push(outbox, &batch->entries[i]);
+    }
+    batch_forget(batch);
+}
+
+/* The time to answer runs from when the request left; only a lease counts from before. */
+void outbox_sent(struct outbox *outbox, uint64_t now_us)
+{
+    for (size_t i = outbox->ring.count - outbox->fresh; i < outbox->ring.count; i++) {
+        struct ring_entry *entry = ring_at(&outbox->ring, i);
+
+        entry->sent_us = now_us;
+        if (entry->deadline_us != RING_NEVER) entry->deadline_us = now_us + (uint64_t)entry->timeout_ms * 1000;
+    }
+    outbox->fresh = 0;
+}
+
+bool outbox_has_room(const struct outbox *outbox, enum node_room room)
+{
+    size_t bytes = outbox->link->conn.out.used + batch_size(&outbox->batch, outbox->dialect);
+
+    return link_is_open(outbox->link) && outbox_count(outbox) < rooms[room].requests && bytes < rooms[room].bytes;
+}
+
+size_t outbox_count(const struct outbox *outbox)
+{
+    return outbox->ring.count + outbox->batch.content.n;
+}
+
+static enum node_room room_of(enum op op)
+{
+    return op == OP_EXTEND || op == OP_RELEASE ? NODE_ROOM_KEEP : NODE_ROOM_NEXT;
+}
+
+/* Queues it as the last command so far. What waits for the end of the turn keeps its room behind it. */
+static enum bytes_fault add_command(struct outbox *outbox, const struct node_request *request, uint64_t now_us)
+{
+    struct bytes *out = &outbox->link->conn.out;
+    size_t mark = out->used;
+    bool by_hash = outbox->dialect->build(out, request, &outbox->link->handshake.shas, outbox->guard);
+    struct ring_entry entry = entry_of(request, now_us, by_hash);
+    enum bytes_fault fault;
+
+    bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
+    fault = out->fault;
+    if (fault == BYTES_FINE)
+        push(outbox, &entry);
+    else
+        bytes_cut(out, mark);
+    return fault;
+}
+
+/* Lets it wait for the end of the turn, with room in the buffer and the ring. */
+static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const struct node_request *request,
+                                    uint64_t now_us)
+{
+    struct bytes *out = &outbox->link->conn.out;
+    struct ring_entry entry = entry_of(request, now_us, true);
+    enum bytes_fault fault;
+
+    bytes_reserve(out, batch_size_with(&outbox->batch, outbox->dialect, request));
+    fault = out->fault;
+    bytes_cut(out, out->used);
+    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, &entry, outbox->forgotten);
+}
+
+int outbox_send(struct outbox *outbox, const struct node_request *request)
+{
+    bool alone = outbox->alone || outbox->dialect->letter == NULL;
+    char letter = alone ? '\0' : outbox->dialect->letter(request);
+    enum bytes_fault fault;
+    uint64_t now_us;
+
+    assert(request->n_keys <= (request->op == OP_BREAK ? 1 : NODE_KEYS_MAX));
+    assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
+    if (!link_is_open(outbox->link)) return NODE_NOT_READY;
+    if (!outbox_has_room(outbox, room_of(request->op))) return NODE_FULL;
+    if (batch_meets(&outbox->batch, request) || (letter != '\0' && batch_is_full(&outbox->batch, request)))
+        outbox_flush(outbox);
+    switch (ring_reserve(&outbox->ring, outbox->batch.content.n + 1)) {
+    case RING_ROOM: break;
+    case RING_FULL: return NODE_FULL;
+    case RING_NOMEM: return NODE_NOMEM;
+    }
+    /* Read before the first byte is queued: a lease counts from here. */
+    now_us = link_now_us(outbox->link);
+    fault = letter != '\0' ? add_waiting(outbox, letter, request, now_us) : BYTES_NOMEM;
+    /* Without memory for a batch there may still be room for a command of its own. */
+    if (fault != BYTES_FINE) fault = add_command(outbox, request, now_us);
+    if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
+    conn_wake(&outbox->link->conn);
+    return NODE_SENT;
+}
+
+bool outbox_ask_guard(struct outbox *outbox, uint64_t now_us)
+{
+    struct bytes *out = &outbox->link->conn.out;
+    size_t mark = out->used;
+    struct ring_entry entry = {.sent_us = now_us, .deadline_us = RING_NEVER, .reported = true, .guard = true};
+
+    if (ring_reserve(&outbox->ring, outbox->batch.content.n + 1) != RING_ROOM) return false;
+    guard_ask(outbox->guard, out);
+    bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
+    if (out->fault != BYTES_FINE) {
+        bytes_cut(out, mark);
+        return false;
+    }
+    ring_push(&outbox->ring, &entry);
+    outbox->fresh++;
+    conn_wake(&outbox->link->conn);
+    return true;
+}
+
+void outbox_close(struct outbox *outbox)
+{
+    for (size_t i = 0; i < outbox->batch.content.n; i++) ring_push(&outbox->ring, &outbox->batch.entries[i]);
+    batch_forget(&outbox->batch);
+    outbox->fresh = 0;
+}
