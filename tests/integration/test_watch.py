@@ -317,7 +317,7 @@ class Ends(Watched, Bootstrapped):
 
     def test_usage(self):
         for args, said in [((), "watch takes keys"), (("",), "key"),
-                           (("--interval", "249ms", "a"), '"249ms" is out of range: give 250ms to 3600s'),
+                           (("--interval", "249ms", "a"), '"249ms" is out of range: give 250ms to 1h'),
                            (("--interval", "2", "a"), '"2" has no unit'),
                            (("--count", "0", "a"), '"0" is no number of rounds: give a number from 1 to'),
                            (("quorlock:a",), "quorlock:"), (("a", "quorlock:b"), "quorlock:"),
