@@ -139,6 +139,14 @@ def statement(text):
             fail(f"token {fence} should change {rows} rows: {text}")
 
 
+def python(program, tree):
+    """With the package that pip would install, and the library that is installed."""
+    given = {**environment(tree.parent), "PYTHONPATH": str(tree / "src/python")}
+    done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
+    if done.returncode:
+        fail(f"status {done.returncode} of\n{program}\n{done.stderr[-3000:]}")
+
+
 def inside(folder):
     tree, mine = folder / "quorlock", folder / "mine"
     mine.mkdir()
@@ -157,6 +165,8 @@ def inside(folder):
             said.append(shell(body, place))
         elif language == "sql":
             statement(body)
+        elif language == "python":
+            python(body, tree)
         elif language:
             fail(f"nobody knows what to do with a block of {language} in {section}")
         done += 1
