@@ -10,7 +10,7 @@
  *
  * - The lost callback and the log hook run in the loop's thread and hold it up: they should be short. Renewals wait
  *   meanwhile. In them only valid_ms, cancel, free, statistics and metrics may be called; what would wait for the loop
- * answers STATE there.
+ *   answers STATE there.
  * - Memory hooks are called from the loop's thread, and from the thread that opens. What the facade itself needs
  *   comes from malloc.
  * - All signals are blocked in the loop's thread.

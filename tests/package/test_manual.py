@@ -57,6 +57,22 @@ class Headers:
         return {*self.prototypes, *self.structs, *self.opaque, *self.callbacks}
 
 
+def of_adapters(text):
+    """As headers have them: what an adapter for an event loop is for, its table and what a comment names."""
+    for prototype, name in re.findall(r"^static inline ([^{;]*?\b(\w+)\([^{;]*\))\n\{", text, flags=re.M):
+        if name.startswith("quorlock_loop_") or f"/* {name} - " in text:
+            yield f"QUORLOCK_API {prototype};\n"
+    yield from (f"struct {name};\n" for name in re.findall(r"^struct (\w+) \{", text, flags=re.M))
+
+
+def headers_text(source):
+    """All public headers, as one."""
+    folder = source / "include/quorlock"
+    adapters = (path.read_text(encoding="utf-8") for path in sorted((folder / "adapters").glob("*.h")))
+    return "\n".join([path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.h"))] +
+                     [declared for text in adapters for declared in of_adapters(text)])
+
+
 def rendered(page):
     done = subprocess.run(["mandoc", "-T", "ascii", "-O", "width=200", str(page)], capture_output=True, text=True, check=True)
     return re.sub(".\b", "", done.stdout)
@@ -105,6 +121,8 @@ def check_bites(text, pages, sources):
         (text.replace("QUORLOCK_ALL = 1,", "QUORLOCK_ALL = 1,\n    QUORLOCK_FORGOTTEN = 2,"), "QUORLOCK_FORGOTTEN: no page"),
         (text.replace("int quorlock_cancel(quorlock *lock)", "int quorlock_cancel(quorlock *lock, int how)"), "prototype of quorlock_cancel"),
         (text.replace("quorlock_fence(", "quorlock_fenced("), "quorlock_fence is no function"),
+        (text + "".join(of_adapters("static inline struct quorlock_loop quorlock_loop_forgotten(void)\n{\n")),
+         "quorlock_loop_forgotten: no page"),
     ]
     for changed, said in changes:
         if not any(said in difference for difference in differences(Headers(changed), pages, sources)):
@@ -129,7 +147,7 @@ def main():
         if shutil.which(tool) is None:
             print(f"SKIPPED test_manual: {tool} is not installed; run scripts/setup")
             return SKIPPED
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((source / "include/quorlock").glob("*.h")))
+    text = headers_text(source)
     paths = sorted((source / "src/man").glob("*.3"))
     pages = {path.name: rendered(path) for path in paths}
     sources = "\n".join(path.read_text(encoding="utf-8") for path in paths)
