@@ -171,7 +171,8 @@ static int run_words(char **words, int count)
     if (strpbrk(words[next], ":@") != NULL) {
         say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
     } else {
-        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock --help",
+        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock "
+            "--help",
             words[next]);
     }
     return EXIT_USAGE;
