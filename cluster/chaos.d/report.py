@@ -3,21 +3,13 @@
 from html import escape
 
 import plan
-from drawing import KEY_COLOURS, Detail, Overview, box
+from drawing import COLOURS, KEY_COLOURS, SHAPES, Detail, Overview, box
 from judge import KINDS, milliseconds, percentile
 from lanes import paint
 
 LISTED_MAX = 60
 
-STYLE = """
-:root { --paper: #fbfaf7; --card: #ffffff; --ink: #1c2430; --soft: #69727f; --hair: #e6e3dc; --good: #1d7a4f;
-  --bad: #c8102e; --warn: #b86e00; --k0: #2f6db3; --k1: #17907f; --k2: #8457b5; --k3: #b0741c; --k4: #b0476d; --k5: #5b7a1f;
-  --up: #a9d3b8; --down: #3b414b; --quar: #c3b0e4; --still: #9aa3af; --still-back: #e3e6ea; --cut: #f2a65a; --part: #d9663f;
-  --slow: #f5d98b; --refuse: #e6b8a8; --clock: #7fb8d8; --wait: .34; --label: #2a2013; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14181d; --card: #1b2026; --ink: #e8e6e1; --soft: #98a2ae; --hair: #2c333b;
-  --good: #57c08c; --bad: #ff5a70; --warn: #e2a54a; --k0: #6ea8e6; --k1: #4cc2b0; --k2: #b08be0; --k3: #dca550; --k4: #e07ea0;
-  --k5: #9dbb5c; --up: #35614a; --down: #8b949f; --quar: #6e5a96; --still: #76808c; --still-back: #2a3037; --cut: #b5702b;
-  --part: #d9663f; --slow: #8a7636; --refuse: #8a5c4c; --clock: #3f7896; --wait: .45; --label: #fbf3e6; } }
+STYLE = COLOURS + """
 * { box-sizing: border-box }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.55 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif;
   font-variant-numeric: tabular-nums }
@@ -46,27 +38,9 @@ td.bar i { display: block; height: 8px; margin-top: 7px; border-radius: 2px; bac
 details { border-left: 3px solid var(--bad); padding: 3px 0 3px 14px; margin-bottom: 8px } details.mild { border-color: var(--warn) }
 summary { cursor: pointer } details ol { max-height: 190px; overflow-y: auto; margin: 4px 0 2px; padding: 0; list-style: none; font-size: 13.5px }
 details li { padding: 1px 0 } details a { color: inherit; text-decoration-color: var(--hair) } details a:hover { text-decoration-color: var(--ink) }
-text { font: 11px system-ui, "Segoe UI", Arial, sans-serif; fill: var(--soft) } text.name { font-size: 11.5px; fill: var(--ink) }
-text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: var(--label) } text.light { fill: var(--paper) }
-.k0 { --k: var(--k0) } .k1 { --k: var(--k1) } .k2 { --k: var(--k2) } .k3 { --k: var(--k3) } .k4 { --k: var(--k4) } .k5 { --k: var(--k5) }
-.line { fill: none; stroke: var(--k) } .line.wait { opacity: var(--wait) } .hold { fill: var(--k); rx: 1.5px } .hold:hover { stroke: var(--ink) }
-.promise { fill: var(--k); fill-opacity: .16; stroke: var(--k); stroke-dasharray: 2 2; stroke-width: .8 }
-.d1 { opacity: .3 } .d2 { opacity: .52 } .d3 { opacity: .76 } .thread { fill: var(--hair) }
-.up { fill: var(--up) } .down { fill: var(--down) } .quarantine { fill: var(--quar) } .cut { fill: var(--cut) } .slow { fill: var(--slow) }
-.part { fill: var(--part); opacity: .8 } .refuse { fill: var(--refuse) } .clock { fill: var(--clock) }
-.hatch-back { fill: var(--still-back) } .hatch-line { stroke: var(--still); stroke-width: 3.2 }
-#overview .paused, .ostopped { fill: url(#ohatch) } .paused, .dstopped { fill: url(#dhatch) } .dstopped { opacity: .72 }
-.odead, .ddead { fill: var(--paper); stroke: var(--still); stroke-width: .6; stroke-dasharray: 2 2 }
-.mark { stroke: var(--card); stroke-width: .7 } .lost { fill: var(--warn) } .stale { fill: var(--good) } .step { fill: var(--clock); stroke: var(--ink) }
-.area { fill: var(--k0); opacity: .28 } .tick, .grid { stroke: var(--hair); fill: none } .healed { stroke: var(--good); stroke-dasharray: 3 3; fill: none }
-.view { fill: var(--ink); fill-opacity: .05; stroke: var(--soft); stroke-width: .8; pointer-events: none }
-.violation { fill: var(--bad); opacity: .2 } .violation-frame { fill: none; stroke: var(--bad); stroke-width: 2 } .violation-flag { fill: var(--bad) }
-.violation-line { stroke: var(--bad); opacity: .55; fill: none } .tolerated { fill: var(--warn); opacity: .16 }
-.bead { stroke: var(--card); stroke-width: .7 }
-.violation-bead { fill: var(--bad) } .tolerated-bead { fill: var(--warn) } .tolerated-frame { fill: none; stroke: var(--warn); stroke-width: 1.6 } .tolerated-flag { fill: var(--warn) } .tolerated-line { stroke: var(--warn); opacity: .45; fill: none }
 footer { margin-top: 40px; font-size: 13px; color: var(--soft) } code { font: 12.5px ui-monospace, Menlo, Consolas, monospace }
 @media print { .scroll { overflow: hidden } }
-"""
+""" + SHAPES
 
 SCRIPT = """
 (function () {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import history
 import judge
+import picture
 import plan
-import report
 from faults import inject
 from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
@@ -285,7 +285,7 @@ def finish(system, faults):
     if system.options.history:
         write_whole("--history", system.options.history, "\n".join(text) + "\n")
     if system.options.report:
-        write_whole("--report", system.options.report, report.render(events, verdict))
+        write_whole("--report", system.options.report, picture.drawn(system.options.report, events, verdict))
         say(f"report: {system.options.report}")
     tell_faults(system, faults)
     say("\n".join(judge.describe(verdict)))

@@ -9,8 +9,10 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from xml.etree import ElementTree
 
 CHECK = Path(__file__).resolve().parents[2] / "cluster" / "check"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def line(t_ms, event, client="", key="job", **fields):
@@ -350,6 +352,23 @@ class Output(unittest.TestCase):
             self.assertEqual(done.returncode, 74, place)
             self.assertTrue(done.stdout.endswith("verdict: sound\n"), done.stdout)
             self.assertRegex(done.stderr, f"^cluster/check: --report: {place} cannot be written: .+\n$")
+
+    def test_a_picture(self):
+        """An SVG on its own: well formed, nothing in it is fetched or run, and it shows whether the lock held."""
+        for lines, status, title in ((flat(hold("a", 10, 500, 1), hold("b", 510, 900, 2)), 0, "The lock held"),
+                                     (flat(hold("a", 10, 500), hold("b", 300, 900)), 1, "The lock was broken 1 time")):
+            with tempfile.TemporaryDirectory() as folder:
+                picture = Path(folder) / "run.svg"
+                self.assertEqual(check(lines, "--report", str(picture))[0], status)
+                text = picture.read_text(encoding="utf-8")
+            root = ElementTree.fromstring(text)
+            self.assertEqual((root.tag, root[0].text), (SVG + "svg", title))
+            names = [found.text for found in root.iter(SVG + "text")]
+            self.assertTrue({"a", "b", "holds job", title} <= set(names), names)
+            self.assertEqual("violation" in names, status == 1, names)
+            self.assertEqual(len([found for found in root.iter(SVG + "rect") if "hold" in found.get("class", "").split()]),
+                             3, "two holds, and the sign that explains them")
+            self.assertNotRegex(text, "<script|href|<image|@import|url\\((?!#)")
 
     def test_nobody_reads(self):
         reader, writer = os.pipe()
