@@ -30,9 +30,9 @@ passed() {
     printf 'ok: %s\n' "$*"
 }
 
-# manual_example SOURCE: the program of quorlock(3).
+# manual_example SOURCE PAGE: the program in the examples of that page of section 3.
 manual_example() {
-    sed -n '/^\.SH EXAMPLES/,/^\.fi/p' "$1/src/man/quorlock.3" | sed -n '/^\.nf/,/^\.fi/p' | sed '/^\./d; s/\\-/-/g; s/\\e/\\/g'
+    sed -n '/^\.SH EXAMPLES/,/^\.fi/p' "$1/src/man/$2.3" | sed -n '/^\.nf/,/^\.fi/p' | sed '/^\./d; s/\\-/-/g; s/\\e/\\/g'
 }
 
 # A port may be taken in the moment between: then the server ends, and the next is tried.

@@ -48,7 +48,7 @@ check_command_alone() {
 check_upgrade() {
     local name
     apt install --no-install-recommends "$work"/old/*.deb gcc libc6-dev pkgconf redis-server
-    manual_example "$source_dir" >"$work/manual.c"
+    manual_example "$source_dir" quorlock >"$work/manual.c"
     # shellcheck disable=SC2046
     cc "$work/manual.c" $(pkg-config --cflags --libs quorlock) -o "$work/manual" || fail 'the example of quorlock(3)'
     start_nodes quorlock

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_readme.py SOURCE BUILD - does what README.md says: every command of it as it stands, in order, on a copy of
-the tree, in namespaces of its own: so it may install into /usr/local and use the ports of the page.
+"""test_readme.py SOURCE BUILD - does what README.md and the pages that it leads to say: every command of them as it
+stands, in order, on a copy of the tree, in namespaces of its own: so it may install into /usr/local and use the ports
+of the page. And README.md is short, and what these pages link to is there.
 
-What the reader brings is here too: a job to run, and a program's own folder for the sections "From C" and
-"Waiting...", where each block of code is the file that its fence names. Commands that run this very test are not run
-but must be there.
+What the reader brings is here too: a job to run, and a program's own folder for the section "From C", where each block
+of code is the file that its fence names. Commands that run this very test are not run but must be there.
 """
 import os
 import re
@@ -20,7 +20,10 @@ SKIPPED = 77
 INSIDE = "QUORLOCK_README_FOLDER"
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 LIMIT_S = 280
-OWN_FOLDER = ("From C", "Waiting")
+PAGES = ("README.md", "cluster/README.md", "tests/README.md")
+LINES_MAX = 200       # of README.md
+LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
+OWN_FOLDER = "From C"
 # They take minutes, or would run this test again; what they do is what the other tests do.
 NOT_RUN = re.compile(r"^(QUORLOCK_INTEROP_SECONDS=60 \./|\./)?scripts/(demo|test|lint|bench)\b")
 JOBS = {
@@ -139,6 +142,23 @@ def statement(text):
             fail(f"token {fence} should change {rows} rows: {text}")
 
 
+def anchors(page):
+    """Of its headings, as hosts of code make them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def check_pages(tree):
+    for name in PAGES:
+        for path, anchor in LINK.findall((tree / name).read_text(encoding="utf-8")):
+            target = (tree / name).parent / path if path else tree / name
+            if not target.exists() or anchor and anchor not in anchors(target):
+                fail(f"{name} links to {path}#{anchor}, which is not there")
+    lines = len((tree / "README.md").read_text(encoding="utf-8").splitlines())
+    if lines > LINES_MAX:
+        fail(f"README.md has {lines} lines, more than {LINES_MAX}: move what is not for everybody into src/man")
+
+
 def python(program, tree):
     """With the package that pip would install, and the library that is installed."""
     given = {**environment(tree.parent), "PYTHONPATH": str(tree / "src/python")}
@@ -147,17 +167,10 @@ def python(program, tree):
         fail(f"status {done.returncode} of\n{program}\n{done.stderr[-3000:]}")
 
 
-def inside(folder):
-    tree, mine = folder / "quorlock", folder / "mine"
-    mine.mkdir()
-    run("ip", "link", "set", "lo", "up")
-    for place in ("/usr/local", "/etc"):
-        cover(folder / place.replace("/", "-"), place)
-    for name, body in JOBS.items():
-        (tree / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-        (tree / name).chmod(0o755)
+def follow(page, tree, mine):
+    """Does what the page says; what its commands said, and how many blocks it has."""
     said, done = [], 0
-    for section, language, name, body in blocks((tree / "README.md").read_text(encoding="utf-8")):
+    for section, language, name, body in blocks(page.read_text(encoding="utf-8")):
         place = mine if section.startswith(OWN_FOLDER) else tree
         if name:
             (place / name).write_text(body, encoding="utf-8")
@@ -170,13 +183,29 @@ def inside(folder):
         elif language:
             fail(f"nobody knows what to do with a block of {language} in {section}")
         done += 1
-    told = "".join(said)
-    for part in ("broken on 0 of 3 nodes", "valid for ", "released", "held by its owner already: 2 holds", "verdict: sound"):
+    return "".join(said), done
+
+
+def inside(folder):
+    tree, mine = folder / "quorlock", folder / "mine"
+    mine.mkdir()
+    run("ip", "link", "set", "lo", "up")
+    for place in ("/usr/local", "/etc"):
+        cover(folder / place.replace("/", "-"), place)
+    for name, body in JOBS.items():
+        (tree / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (tree / name).chmod(0o755)
+    check_pages(tree)
+    told, done = "", 0
+    for page in PAGES:
+        said, count = follow(tree / page, tree, mine)
+        told, done = told + said, done + count
+    for part in ("broken on 0 of 3 nodes", "valid for ", "released", ", token ", "verdict: sound"):
         if part not in told:
             fail(f"'{part}' was never said: {told[-3000:]}")
     if done < 12:
-        fail(f"only {done} blocks in README.md")
-    print(f"{done} blocks of README.md hold")
+        fail(f"only {done} blocks in {', '.join(PAGES)}")
+    print(f"{done} blocks of {', '.join(PAGES)} hold")
     return 0
 
 
