@@ -8,12 +8,14 @@ TRIXIE_PACKAGES='gcc libc6-dev cmake ninja-build pkgconf libhiredis-dev libevent
     redis-server valkey-server procps python3-minimal python3 python3-prometheus-client systemtap-sdt-dev
     libuv1-dev libsystemd-dev libglib2.0-dev'
 
-# The part that runs as root.
-trixie_main() {
-    local dir=$ROOTS_CACHE/trixie status=0
-    root_make trixie "$dir"
+# The parts that run as root.
+trixie_prepare() {
+    root_make trixie "$ROOTS_CACHE/trixie"
     # shellcheck disable=SC2086
-    root_install "$dir" $TRIXIE_PACKAGES
+    root_install "$ROOTS_CACHE/trixie" $TRIXIE_PACKAGES
+}
+trixie_work() {
+    local dir=$ROOTS_CACHE/trixie status=0
     root_copy "$dir/src/quorlock"
     echo 'trixie: versions'
     root_in "$dir" sh -c 'redis-server --version; valkey-server --version; pkgconf --modversion hiredis; gcc --version | head -n 1'
@@ -26,8 +28,10 @@ trixie_main() {
 
 stage_trixie() {
     local log=$out/trixie.log start=$SECONDS status=0 lines passed failed skipped
+    if [ -n "$impossible" ]; then roots_cannot trixie "$impossible" 0 && return; fi
     echo "trixie: in $ROOTS_CACHE/trixie; the log is $log"
-    as_root trixie_main >"$log" 2>&1 7>&- || status=$?
+    as_root "$ROOTS_PREPARE_S" trixie_prepare >"$log" 2>&1 7>&- || status=$?
+    if [ "$status" = 0 ]; then as_root "$ROOTS_WORK_S" trixie_work >>"$log" 2>&1 7>&- || status=$?; fi
     # Both runs inside end in the line that counts.
     lines=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" || :)
     read -r passed failed skipped <<<"$(awk '{ p += $1; f += $3; s += $5 } END { print p + 0, f + 0, s + 0 }' <<<"$lines")"
@@ -36,8 +40,8 @@ stage_trixie() {
         say "ok    trixie, $((SECONDS - start)) s"
         result label trixie "$passed" "$failed" "$skipped" $((SECONDS - start))
     else
-        stage_bad trixie $((SECONDS - start)) "$log"
+        roots_ended trixie "$status" $((SECONDS - start)) "$log"
         # The failure itself was counted as one.
-        result label trixie/tests "$passed" "$((failed > 0 ? failed - 1 : 0))" "$skipped" $((SECONDS - start))
+        [ -z "$lines" ] || result label trixie/tests "$passed" "$((failed > 0 ? failed - 1 : 0))" "$skipped" $((SECONDS - start))
     fi
 }

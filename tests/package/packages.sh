@@ -8,6 +8,8 @@ packages=$1
 source_dir=$2
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=../../scripts/lib/roots.sh
+. "$source_dir/scripts/lib/roots.sh"
 NAMES='libquorlock0 libquorlock-dev quorlock'
 
 # The tests are in the system's hands only where it was made for them.
@@ -16,6 +18,7 @@ NAMES='libquorlock0 libquorlock-dev quorlock'
 apt() {
     apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Options::=--force-unsafe-io "$@" >"$work/apt.log" 2>&1 || {
         cat "$work/apt.log"
+        if root_network_failed "$work/apt.log"; then root_cannot "packages cannot be fetched: apt-get $*"; fi
         fail "apt-get $*"
     }
 }
