@@ -105,11 +105,39 @@ static const struct {
     {"ERR Invalid command passed to server.acl_check_cmd()", "", "ERR Invalid command passed to redis.acl_check_cmd()"},
 };
 
+/* The bulk that this position is in, from its '$' on: scripts answer with such texts, too. NULL: it is in none. */
+static char *bulk_at(const struct heard *heard, size_t at)
+{
+    size_t used = 0;
+
+    while (used <= at) {
+        char *bulk = heard->bytes + used, *line = memchr(bulk, '\n', heard->used - used);
+        long long n = *bulk == '$' ? strtoll(bulk + 1, NULL, 10) : -1;
+
+        if (line == NULL) return NULL;
+        used = (size_t)(line - heard->bytes) + 1;
+        if (n >= 0 && at >= used && at < used + (size_t)n) return bulk;
+        if (n >= 0) used += (size_t)n + 2;
+    }
+    return NULL;
+}
+
 static void replace(struct heard *heard, size_t at, size_t n, const char *text)
 {
     struct heard changed = {0};
+    const char *bulk = bulk_at(heard, at);
+    size_t kept = 0;
 
-    append(&changed, heard->bytes, at);
+    if (bulk != NULL) {
+        char *rest, line[32];
+        size_t length = strtoull(bulk + 1, &rest, 10) - n + strlen(text);
+        int written = snprintf(line, sizeof(line), "$%zu", length);
+
+        append(&changed, heard->bytes, (size_t)(bulk - heard->bytes));
+        append(&changed, line, (size_t)written);
+        kept = (size_t)(rest - heard->bytes);
+    }
+    append(&changed, heard->bytes + kept, at - kept);
     append(&changed, text, strlen(text));
     append(&changed, heard->bytes + at + n, heard->used - at - n);
     free(heard->bytes);
