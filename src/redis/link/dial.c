@@ -32,6 +32,8 @@ void dial_blame(struct dial *dial, enum fault fault, const char *problem)
     char address[INET6_ADDRSTRLEN] = "";
     const struct sockaddr_storage *storage = dial_address(dial);
 
+    /* What a server at one address said tells more than that there is none at the next. */
+    if (storage != NULL && fault == FAULT_UNREACHABLE && dial->fault != FAULT_UNREACHABLE) return;
     if (dial->uri->kind == URI_NAME && storage != NULL) {
         const void *bytes = storage->ss_family == AF_INET6
                                 ? (const void *)&((const struct sockaddr_in6 *)storage)->sin6_addr

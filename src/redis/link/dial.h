@@ -27,7 +27,7 @@ struct dial {
     struct lookup *lookup;
     struct addresses addresses;
     size_t at;
-    char why[DIAL_TEXT_SIZE]; /* the latest failure */
+    char why[DIAL_TEXT_SIZE]; /* the latest failure, but one of a server that was reached comes first */
     enum fault fault;
 };
 
@@ -45,8 +45,8 @@ enum dial_result dial_begin(struct dial *);
 /* dial_next - the next address that at least begins to connect; the connection must be closed. Never RESOLVING
  * or NOMEM. */
 enum dial_result dial_next(struct dial *);
-/* dial_blame - why the present address failed; kept in `why`, which names the address where the uri does not.
- */
+/* dial_blame - why the present address failed; kept in `why`, which names the address where the uri does not, unless
+ * another address led to a server and this one does not. */
 void dial_blame(struct dial *, enum fault, const char *problem);
 /* dial_cancel - resolved() does not come any more. Fine at any time. */
 void dial_cancel(struct dial *);
