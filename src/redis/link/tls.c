@@ -50,7 +50,8 @@ static int bio_write(BIO *bio, const char *bytes, size_t size, size_t *ret)
     if (n == 0) BIO_set_retry_write(bio);
     if (n < 0) tls->cut = true;
     *ret = n > 0 ? (size_t)n : 0;
-    return n > 0;
+    /* From 3.2 on OpenSSL takes a 0 that is not to be tried again for success. */
+    return n < 0 ? -1 : n > 0;
 }
 
 static int bio_read(BIO *bio, char *bytes, size_t size, size_t *ret)
