@@ -18,8 +18,8 @@
 #define MS         UINT64_C(1000)
 #define LIMIT_US   (60000 * MS)
 #define TICK_US    (5 * MS)
-#define LEASE_MS   600u
-#define HOLD_US    (1500 * MS) /* several leases */
+#define LEASE_MS   2000u
+#define HOLD_US    (3000 * MS) /* renewed meanwhile */
 #define MANY       20
 #define NODES      3
 #define LOG_LENGTH 65536
