@@ -76,11 +76,12 @@ as_root() {
     ${roots_sudo[@]+"${roots_sudo[@]}"} env "http_proxy=${http_proxy:-}" "https_proxy=${https_proxy:-}" \
         "no_proxy=${no_proxy:-}" timeout --foreground -s KILL "$limit" \
         unshare --mount --propagation private --pid --fork --kill-child bash -euo pipefail -c '
-        root=$1 ROOTS_MIRRORS=$2 ROOTS_CACHE=$3
+        root=$1
+        for part in roots trixie packages; do . "$root/scripts/lib/$part.sh"; done
+        ROOTS_MIRRORS=$2 ROOTS_CACHE=$3
         shift 3
         trap "exit 143" TERM
-        mkdir -p -- "$ROOTS_CACHE"
-        for part in roots trixie packages; do . "$root/scripts/lib/$part.sh"; done
+        mkdir -p -- "$ROOTS_CACHE" || root_cannot "there is no place for $ROOTS_CACHE; XDG_CACHE_HOME names another"
         "$@"
     ' bash "$root" "$ROOTS_MIRRORS" "$ROOTS_CACHE" "$@"
 }
@@ -121,7 +122,7 @@ root_probe() {
     dir=$(mktemp -d "$ROOTS_CACHE/probe.XXXXXX") || root_cannot "$ROOTS_CACHE cannot be written to"
     mkdir "$dir/proc" "$dir/dev"
     # shellcheck disable=SC2016
-    said=$(unshare --mount --propagation private sh -euc '
+    if ! said=$(unshare --mount --propagation private sh -euc '
         mknod "$1/null" c 1 3
         : >"$1/null"
         cp /bin/true "$1/true"
@@ -129,9 +130,11 @@ root_probe() {
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
         chroot / true
-    ' sh "$dir" 2>&1) || said="mounts, device nodes or programs are not permitted in $ROOTS_CACHE: $said"
+    ' sh "$dir" 2>&1); then
+        rm -r -- "$dir"
+        root_cannot "mounts, device nodes or programs are not permitted in $ROOTS_CACHE: $said"
+    fi
     rm -r -- "$dir"
-    [ -z "$said" ] || root_cannot "$said"
     [ ! -e "$ROOTS_CACHE/trixie/.quorlock-base" ] || return 0
     free=$(df --output=avail -m "$ROOTS_CACHE" | tail -n 1)
     [ "$free" -ge "$ROOTS_SPACE_MB" ] || root_cannot "$ROOTS_CACHE has ${free// /} MB free; $ROOTS_SPACE_MB are needed"
@@ -172,7 +175,7 @@ root_bootstrap() {
     for try in 1 2 3; do
         rm -rf --one-file-system -- "$dir"
         mkdir -p -- "$dir"
-        if unshare --mount --propagation private timeout -k 10 300 debootstrap --variant=minbase "$@" >"$dir.log" 2>&1; then
+        if unshare --mount --propagation private timeout --foreground -k 10 300 debootstrap --variant=minbase "$@" >"$dir.log" 2>&1; then
             break
         fi
         tail -n 20 -- "$dir.log"
