@@ -73,6 +73,10 @@ def check_structs(source, library, folder):
              (_library.Result, "quorlock_blocking_result"), (_library.Loss, "quorlock_loss")]
     wanted, lines = {}, []
     for struct, name in pairs:
+        if struct is not _library.Loss:
+            # A field that the header has got is wanted here, too.
+            wanted[f"sizeof_{name}"] = str(ctypes.sizeof(struct))
+            lines.append(f'printf("sizeof_{name} %zu\\n", sizeof(struct {name}));')
         for field, kind in struct._fields_:
             at = f"{name}.{field}"
             wanted[at] = f"{getattr(struct, field).offset} {ctypes.sizeof(kind)}"

@@ -318,7 +318,9 @@ class Refusals(PythonCase):
         for wrong, text in [({"nodes": []}, "0 node addresses"), ({"nodes": "a:b:c"}, "more than one colon"),
                             ({"policy": "some"}, "'some'"), ({"max_lease_ms": -1}, "max_lease_ms is -1"),
                             ({"max_lease_ms": 2**32}, "max_lease_ms is 4294967296"),
-                            ({"key_prefix": "a\0b"}, "NUL"), ({"owner_label": "two words"}, "two words")]:
+                            ({"key_prefix": "a\0b"}, "NUL"), ({"owner_label": "two words"}, "two words"),
+                            ({"tls_ca": "ca.pem"}, "rediss://"),
+                            ({"nodes": "rediss://127.0.0.1:1", "tls_ca": "/no/such/ca.pem"}, "/no/such/ca.pem")]:
             with self.subTest(text=text), self.assertRaises(Invalid) as caught:
                 quorlock.Client(**{"nodes": nodes(), **wrong})
             self.assertIn(text, str(caught.exception))
@@ -339,6 +341,27 @@ class Refusals(PythonCase):
         self.assertEqual(caught.exception.name, "STATE")
         with lock, self.assertRaises(quorlock.Error):
             lock.acquire()
+
+    def test_the_certificates_of_the_environment(self):
+        """Those of nodes that need none are left alone, as by the command."""
+        for scheme, text in [("rediss", "/no/such/ca.pem"), ("redis", "")]:
+            process = self.python("import os, quorlock\n"
+                                  "os.environ['QUORLOCK_TLS_CA'] = '/no/such/ca.pem'\n"
+                                  f"os.environ['QUORLOCK_NODES'] = '{scheme}://127.0.0.1:1'\n"
+                                  "try: quorlock.lock('a')\n"
+                                  "except quorlock.Invalid as problem: print(problem)\n")
+            out, _ = process.communicate(timeout=LIMIT_S)
+            self.assertIn(text, out)
+            self.assertEqual(bool(text), bool(out), out)
+
+    def test_troubles_on_purpose(self):
+        lines = []
+        client = self.open(buggify=7, log=lambda level, line: lines.append(line))
+        with self.assertRaises((NoQuorum, Lost)):
+            for _ in range(200):
+                with client.lock(self.key, wait_ms=LONG_MS):
+                    pass
+        self.assertTrue([line for line in lines if "buggify" in line.lower() and "7" in line], lines)
 
     def test_the_nodes_of_the_environment(self):
         process = self.python("import quorlock\nquorlock.lock('a')\n")

@@ -11,12 +11,12 @@
         ...
 
 Without configure() the nodes are those of QUORLOCK_NODES, with the user and password of QUORLOCK_USER and
-QUORLOCK_PASSWORD. quorlock.Client is for more than one set of nodes. The thread that renews the locks is the
+QUORLOCK_PASSWORD, and for rediss:// QUORLOCK_TLS_CA, _CERT, _KEY and _NAME. quorlock.Client is for more than one set of nodes. The thread that renews the locks is the
 library's own: neither the interpreter nor an event loop that is busy keeps it from that.
 """
 import os
 import threading
-from typing import Any, Iterable, Optional, Union
+from typing import Any, Dict, Iterable, Optional, Union
 
 from ._client import Client
 from ._errors import Canceled, Closed, Error, Held, Invalid, Lost, NoQuorum, TimedOut
@@ -49,8 +49,9 @@ def _default_client() -> Client:
             nodes = os.environ.get("QUORLOCK_NODES")
             if not nodes:
                 raise Invalid("no nodes: call quorlock.configure(), or set QUORLOCK_NODES", -1)
-            _default = Client(nodes, user=os.environ.get("QUORLOCK_USER"),
-                              password=os.environ.get("QUORLOCK_PASSWORD"))
+            names = ["user", "password"] + (["tls_ca", "tls_cert", "tls_key", "tls_name"] if "rediss://" in nodes else [])
+            given: Dict[str, Any] = {name: os.environ.get(f"QUORLOCK_{name.upper()}") for name in names}
+            _default = Client(nodes, **given)
         return _default
 
 

@@ -26,9 +26,9 @@ CLOSE_LIMIT_S = 60
 class Client:
     """A set of nodes, with a thread of its own that keeps locks on them.
 
-    `nodes` are addresses, host:port or redis://[user[:password]@]host[:port][/db] or unix:///path, as a list or as one
-    text with blanks or commas between them. The other arguments are those of struct quorlock_client_options in
-    quorlock.h; what is not given has the default. All methods may be called from any thread.
+    `nodes` are addresses, host:port, redis://[user[:password]@]host[:port][/db], rediss:// for TLS, or unix:///path, as
+    a list or as one text with blanks or commas between them. The other arguments are those of struct
+    quorlock_client_options in quorlock.h; what is not given has the default. All methods may be called from any thread.
 
     `log` is called with a level (0 debug to 3 error) and a line, in the thread of the client: while it runs no lock is
     renewed, so it should be short.
@@ -39,6 +39,8 @@ class Client:
                  drift_fixed_ms: int = 0, reconnect_min_ms: int = 0, reconnect_max_ms: int = 0,
                  key_prefix: Optional[str] = None, owner_label: Optional[str] = None, set_name: Optional[str] = None,
                  allow_eviction: bool = False, user: Optional[str] = None, password: Optional[str] = None,
+                 tls_ca: Optional[str] = None, tls_cert: Optional[str] = None, tls_key: Optional[str] = None,
+                 tls_name: Optional[str] = None, buggify: int = 0,
                  log: Optional[Callable[[int, str], None]] = None):
         self._handle: Optional[int] = None
         self._pid = os.getpid()
@@ -58,9 +60,11 @@ class Client:
             error=ctypes.cast(self._error, ctypes.c_char_p), error_size=_library.TEXT_SIZE)
         set_numbers(options, {"node_timeout_ms": node_timeout_ms, "max_lease_ms": max_lease_ms,
                               "drift_ppm": drift_ppm, "drift_fixed_ms": drift_fixed_ms,
-                              "reconnect_min_ms": reconnect_min_ms, "reconnect_max_ms": reconnect_max_ms})
+                              "reconnect_min_ms": reconnect_min_ms, "reconnect_max_ms": reconnect_max_ms,
+                              "buggify": buggify})
         for name, text in {"key_prefix": key_prefix, "owner_label": owner_label, "set_name": set_name, "user": user,
-                           "password": password}.items():
+                           "password": password, "tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key,
+                           "tls_name": tls_name}.items():
             if text is not None:
                 setattr(options, name, encode(text, name))
         if log is not None:

@@ -29,7 +29,8 @@ class ClientOptions(ctypes.Structure):
                 ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
                 ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p), ("log", LogCallback),
                 ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t), ("user", c_char_p),
-                ("password", c_char_p)]
+                ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p), ("tls_key", c_char_p),
+                ("tls_name", c_char_p), ("buggify", c_uint64)]
 
 
 class Options(ctypes.Structure):
