@@ -20,17 +20,15 @@
 
 #define RENEW_SPREAD 16u /* a renewal may be earlier by this part of the time between two */
 
-static uint64_t margin_us(const struct core_lock *lock)
+uint64_t hold_margin_us(const struct core_config *config, uint64_t lease_us)
 {
-    const struct core_config *config = lock->config;
-
     if (config->lost_margin_us != 0) return config->lost_margin_us;
-    return validity_lost_margin_us(lock->lease_us, config->drift_ppm, config->drift_fixed_us);
+    return validity_lost_margin_us(lease_us, config->drift_ppm, config->drift_fixed_us);
 }
 
 uint64_t hold_lost_at(const struct core_lock *lock)
 {
-    return validity_sub(lock->hold.validity_us, margin_us(lock));
+    return validity_sub(lock->hold.validity_us, hold_margin_us(lock->config, lock->lease_us));
 }
 
 /* The clocks of a quorum stepped in this hold, within one lease: more likely our own clock stood still, and no
@@ -110,22 +108,23 @@ static void lose(struct core_lock *lock, enum core_loss loss)
     }
 }
 
+enum core_loss hold_loss_reason(const struct core_config *config, uint64_t granted_us, uint64_t now_us)
+{
+    if (config->renew_us == CORE_NEVER) return CORE_LOSS_NOT_RENEWED;
+    return now_us >= validity_add(granted_us, config->max_hold_us) ? CORE_LOSS_MAX_HOLD : CORE_LOSS_EXPIRED;
+}
+
 void hold_check_lost(struct core_lock *lock, uint64_t now_us)
 {
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
-    if (lock->config->renew_us == CORE_NEVER) {
-        lose(lock, CORE_LOSS_NOT_RENEWED);
-    } else if (now_us >= held_until_us(lock)) {
-        lose(lock, CORE_LOSS_MAX_HOLD);
-    } else {
-        lose(lock, CORE_LOSS_EXPIRED);
-    }
+    lose(lock, hold_loss_reason(lock->config, lock->hold.granted_us, now_us));
 }
 
 void hold_lose(struct core_lock *lock, uint64_t now_us)
 {
     if (lock->phase != CORE_HELD) return;
-    lock->hold.validity_us = core_smaller(lock->hold.validity_us, validity_add(now_us, margin_us(lock)));
+    lock->hold.validity_us =
+        core_smaller(lock->hold.validity_us, validity_add(now_us, hold_margin_us(lock->config, lock->lease_us)));
     hold_check_lost(lock, now_us);
 }
 

@@ -7,6 +7,9 @@
 /* hold_grant - the Qth yes came. */
 void hold_grant(struct core_lock *, uint64_t now_us);
 uint64_t hold_lost_at(const struct core_lock *);
+/* hold_margin_us - so long before its validity ends a lock is lost. hold_loss_reason: why one is whose time is over. */
+uint64_t hold_margin_us(const struct core_config *, uint64_t lease_us);
+enum core_loss hold_loss_reason(const struct core_config *, uint64_t granted_us, uint64_t now_us);
 /* hold_check_lost - to be called before anything else in a step. */
 void hold_check_lost(struct core_lock *, uint64_t now_us);
 /* hold_begin_round - or, where the nodes have no room for it, waits for hold_on_room. */

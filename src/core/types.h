@@ -155,7 +155,7 @@ enum core_seen {
     CORE_SEEN_NOQUORUM = 2, /* too few nodes that can vote */
 };
 
-/* Equal in value to enum quorlock_status; asserted in claim.c. */
+/* Equal in value to enum quorlock_status; asserted in lock.c. */
 enum core_status {
     CORE_OK = 0,
     CORE_INVAL = -1, /* also: the nodes refuse our configuration */

@@ -60,14 +60,20 @@ static bool has_attempt_room(const struct admission *admission)
     return true;
 }
 
+bool admission_has_room(const struct admission *admission, enum core_wants wants)
+{
+    if (wants == CORE_WANTS_ROUND) return admission->rounds.count == 0 && has_round_room(admission);
+    return admission->attempts.count == 0 && has_attempt_room(admission);
+}
+
 void admission_limit(const struct admission *admission, struct core_event *event)
 {
     bool attempt = event->type == CORE_EV_ACQUIRE || event->type == CORE_EV_NOTICE || event->type == CORE_EV_WAKE;
     bool round = event->type == CORE_EV_EXTEND;
     bool either = event->type == CORE_EV_TIMER || event->type == CORE_EV_NODE;
 
-    if (attempt || either) event->no_attempt = admission->attempts.count > 0 || !has_attempt_room(admission);
-    if (round || either) event->no_round = admission->rounds.count > 0 || !has_round_room(admission);
+    if (attempt || either) event->no_attempt = !admission_has_room(admission, CORE_WANTS_ATTEMPT);
+    if (round || either) event->no_round = !admission_has_room(admission, CORE_WANTS_ROUND);
 }
 
 /* ---- waiting ---- */
@@ -131,7 +137,7 @@ static void serve_rounds(struct admission *admission)
     struct list *rounds = &admission->rounds;
 
     for (size_t n = rounds->count; n > 0 && rounds->count > 0 && has_round_room(admission); n--) {
-        (void)admission->begin(FIRST_OF(rounds, struct applicant, link));
+        if (!admission->begin(FIRST_OF(rounds, struct applicant, link))) return;
     }
 }
 

@@ -28,6 +28,7 @@ struct applicant {
     struct link link;
     struct list *waits_in; /* rounds or attempts, or NULL */
     bool asking;           /* its attempt is in flight */
+    bool of_handle;        /* which has no claim; else it is a claim's */
 };
 
 /* The queues of one client. */
@@ -37,16 +38,18 @@ struct admission {
     struct list unsent[CORE_NODES_MAX];
     uint32_t asking, window; /* applicants whose attempt is in flight, and how many may be */
     struct waker look;       /* looks for room while something waits */
-    /* There is room. begin: begins what the applicant waits for; false: no random bytes, or no memory. send: sends the
-     * release, or adds it again. */
+    /* There is room. begin: begins what the applicant waits for; false: not now, without random bytes or memory. send:
+     * sends the release, or adds it again. */
     bool (*begin)(struct applicant *);
     void (*send)(struct unsent_release *, uint32_t node);
 };
 
 /* admission_start - of a struct with its callbacks, else zeroed. 0, or -1 out of memory. */
 int admission_start(struct admission *, struct runtime *);
-/* admission_limit - notes in the event what it may begin. admission_follow: after each step of its core, the
+/* admission_has_room - for a round or an attempt, before which none waits. admission_limit - notes in the event what it
+ * may begin. admission_follow: after each step of its core, the
  * applicant waits for what the core wants. admission_leave: it waits no more. */
+bool admission_has_room(const struct admission *, enum core_wants);
 void admission_limit(const struct admission *, struct core_event *);
 void admission_follow(struct admission *, struct applicant *, enum core_wants, bool asking);
 void admission_leave(struct admission *, struct applicant *);

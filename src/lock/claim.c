@@ -10,55 +10,21 @@
 #define MS 1000u
 
 /* As many as there are attempts in flight at most. */
-#define SPARE_WORKS_MAX 1024u
+#define SPARES_MAX 1024u
+/* So many of the claims that went to rest have their blocks kept for those that come back. */
+#define RESUME_RESERVE 64u
 
-#define SAME_STATUS(name, status) _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
-SAME_STATUS(CORE_INVAL, QUORLOCK_INVAL);
-SAME_STATUS(CORE_BUSY, QUORLOCK_BUSY);
-SAME_STATUS(CORE_STATE, QUORLOCK_STATE);
-SAME_STATUS(CORE_HELD_BY_OTHER, QUORLOCK_HELD);
-SAME_STATUS(CORE_NOQUORUM, QUORLOCK_NOQUORUM);
-SAME_STATUS(CORE_TIMEDOUT, QUORLOCK_TIMEDOUT);
-SAME_STATUS(CORE_LOST_LOCK, QUORLOCK_LOST);
-SAME_STATUS(CORE_CANCELED, QUORLOCK_CANCELED);
-SAME_STATUS(CORE_CLOSED, QUORLOCK_CLOSED);
-SAME_STATUS(CORE_NO_AUTH, QUORLOCK_AUTH);
-SAME_STATUS(CORE_FOREIGN_KEY, QUORLOCK_FOREIGN);
-SAME_STATUS(CORE_NO_PROTO, QUORLOCK_PROTO);
-_Static_assert((int)CORE_LOSS_EXPIRED == (int)QUORLOCK_LOST_EXPIRED, "reasons of loss");
-_Static_assert((int)CORE_LOSS_GONE == (int)QUORLOCK_LOST_GONE, "reasons of loss");
-_Static_assert((int)CORE_LOSS_MAX_HOLD == (int)QUORLOCK_LOST_MAX_HOLD, "reasons of loss");
-_Static_assert((int)CORE_LOSS_NOT_RENEWED == (int)QUORLOCK_LOST_NOT_RENEWED, "reasons of loss");
-_Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of loss");
 _Static_assert(NODE_MS_MAX <= INT64_MAX / (int64_t)MS, "what a node says in ms fits in us");
 _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as outside");
 
 /* ---- commands to the nodes ---- */
 
-#define HEX_ROW(digit)                                                                                                 \
-    digit "0" digit "1" digit "2" digit "3" digit "4" digit "5" digit "6" digit "7" digit "8" digit "9" digit          \
-          "a" digit "b" digit "c" digit "d" digit "e" digit "f"
-
-/* Two digits at a time: each attempt has a text of its own. */
-static size_t hex_text(const unsigned char *bytes, size_t n, char *ret)
+size_t claims_owner(const struct claims *all, const struct core_token *token, char *ret)
 {
-    static const char pairs[] =
-        HEX_ROW("0") HEX_ROW("1") HEX_ROW("2") HEX_ROW("3") HEX_ROW("4") HEX_ROW("5") HEX_ROW("6") HEX_ROW("7")
-            HEX_ROW("8") HEX_ROW("9") HEX_ROW("a") HEX_ROW("b") HEX_ROW("c") HEX_ROW("d") HEX_ROW("e") HEX_ROW("f");
-
-    for (size_t i = 0; i < n; i++) memcpy(ret + 2 * i, pairs + 2 * (size_t)bytes[i], 2);
-    ret[2 * n] = '\0';
-    return 2 * n;
-}
-
-/* What the nodes see: the label, and the attempt's 20 bytes in hex; or as Redisson writes it. */
-static size_t owner_text(const struct claim *claim, const struct core_token *token, char *ret)
-{
-    const struct runtime *runtime = claim->all->runtime;
+    const struct runtime *runtime = all->runtime;
 
     if (runtime->uuid[0] != '\0') return owner_redisson(ret, runtime->uuid, token);
-    memcpy(ret, runtime->owner_label, runtime->owner_label_length);
-    return runtime->owner_label_length + hex_text(token->bytes, CORE_TOKEN_SIZE, ret + runtime->owner_label_length);
+    return owner_plain(ret, runtime->owner_label, runtime->owner_label_length, token);
 }
 
 /* The owner of the commands of one step, which mostly is one. */
@@ -72,7 +38,7 @@ static void own(struct step_owner *owner, const struct claim *claim, const struc
 {
     if (owner->length != 0 && memcmp(&owner->token, token, sizeof(*token)) == 0) return;
     owner->token = *token;
-    owner->length = owner_text(claim, token, owner->text);
+    owner->length = claims_owner(claim->all, token, owner->text);
 }
 
 static bool send_command(struct claim *claim, const struct core_command *command, struct step_owner *owner)
@@ -123,23 +89,12 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
     admission_limit(&all->admission, event);
     if (wants_work(claim, event)) event->work = spare_take(&all->works);
     status = core_step(claim->core, event, update);
-    if (!core_has_work(claim->core)) spare_keep(&all->works, event->work);
-    spare_keep(&all->works, core_end_work(claim->core, false));
+    if (!core_has_work(claim->core)) (void)spare_keep(&all->works, event->work);
+    (void)spare_keep(&all->works, core_end_work(claim->core, false));
     return status;
 }
 
 /* ---- steps ---- */
-
-static void result_clear(struct claim *claim, struct node_result *result)
-{
-    note_clear(&result->note, &claim->all->runtime->alloc);
-    result->latency_us = 0;
-}
-
-static void release_result_clear(struct claim *claim, struct node_result *result)
-{
-    note_clear_release(&result->note, &claim->all->runtime->alloc);
-}
 
 /* While the core waits its key list listens. */
 static void listen(struct claim *claim, bool wanted)
@@ -200,14 +155,11 @@ static void count_degraded(struct claim *claim, bool degraded)
     claim->all->counts.degraded += degraded ? 1u : UINT64_MAX;
 }
 
-static void count_hold(struct claim *claim, bool holds, uint64_t now_us)
+void claims_count_hold(struct claims *all, struct keylist *keylist, bool holds, uint64_t granted_us, uint64_t now_us)
 {
-    struct counts *counts = &claim->all->counts;
-
-    claim->counted = holds;
-    claim->keylist->held += holds ? 1u : UINT32_MAX;
-    counts->held += holds ? 1u : UINT64_MAX;
-    if (!holds) histogram_add(&counts->holds, validity_sub(now_us, core_granted_us(claim->core)));
+    keylist->held += holds ? 1u : UINT32_MAX;
+    all->counts.held += holds ? 1u : UINT64_MAX;
+    if (!holds) histogram_add(&all->counts.holds, validity_sub(now_us, granted_us));
 }
 
 static uint64_t next_wake_us(const struct claim *claim, uint64_t held_back_us)
@@ -234,7 +186,8 @@ static void settle(struct claim *claim, const struct core_update *update, uint64
     admission_follow(&all->admission, &claim->applicant, core_wants(claim->core), phase == CORE_ASKING);
     count_degraded(claim, holds && !core_is_whole(claim->core));
     if (holds != claim->counted) {
-        count_hold(claim, holds, now_us);
+        claim->counted = holds;
+        claims_count_hold(all, claim->keylist, holds, core_granted_us(claim->core), now_us);
         if (!holds) all->events->keys_released(claim);
     }
     listen(claim, core_listens(claim->core));
@@ -248,7 +201,7 @@ static void begin_results(struct claim *claim, const struct core_update *update)
     for (uint32_t i = 0; i < update->n_commands; i++) {
         const struct core_tag *tag = &update->commands[i].tag;
 
-        if (tag->op == OP_ACQUIRE) result_clear(claim, &claim->results[tag->node]);
+        if (tag->op == OP_ACQUIRE) result_clear(&claim->results[tag->node], &claim->all->runtime->alloc);
     }
 }
 
@@ -331,9 +284,8 @@ struct core_completion claim_dispatch(struct claim *claim)
     return completion;
 }
 
-static void on_wake(struct waker *waker)
+void claim_wake(struct claim *claim)
 {
-    struct claim *claim = CONTAINER_OF(waker, struct claim, waker);
     struct core_event event = {.type = CORE_EV_TIMER, .now_us = claim->all->events->due(claim)};
     bool held = core_phase_now(claim->core) == CORE_HELD;
 
@@ -346,18 +298,23 @@ static void on_wake(struct waker *waker)
     claim_reap(claim);
 }
 
+static void on_wake(struct waker *waker)
+{
+    claim_wake(CONTAINER_OF(waker, struct claim, waker));
+}
+
 /* ---- admission ---- */
 
-static bool begin_admitted(struct applicant *applicant)
+bool claim_begin_admitted(struct applicant *applicant)
 {
     struct claim *claim = CONTAINER_OF(applicant, struct claim, applicant);
     struct core_event event = {.type = CORE_EV_BEGIN};
 
-    /* A renewal needs none. */
-    if (core_wants(claim->core) == CORE_WANTS_ATTEMPT && !core_has_work(claim->core) &&
-        !spare_reserve(&claim->all->works)) {
-        return false;
+    if (core_wants(claim->core) == CORE_WANTS_ROUND) {
+        (void)claim_step(claim, &event);
+        return true;
     }
+    if (!core_has_work(claim->core) && !spare_reserve(&claim->all->works)) return false;
     (void)claim_step_randomly(claim, &event);
     return event.random != NULL;
 }
@@ -372,13 +329,19 @@ static void send_unsent(struct unsent_release *unsent, uint32_t node)
     claim_reap(claim);
 }
 
+/* Of its core, in a claim's block. */
+static size_t core_offset(const struct runtime *runtime)
+{
+    return sizeof(struct claim) + runtime->n_nodes * sizeof(struct node_result);
+}
+
 int claims_start(struct claims *all, struct runtime *runtime)
 {
     all->runtime = runtime;
-    all->admission.begin = begin_admitted;
     all->admission.send = send_unsent;
-    all->works =
-        (struct spare){.alloc = &runtime->alloc, .size = core_work_size(runtime->n_nodes), .most = SPARE_WORKS_MAX};
+    all->works = (struct spare){.alloc = &runtime->alloc, .size = core_work_size(runtime->n_nodes), .most = SPARES_MAX};
+    all->blocks = (struct spare){
+        .alloc = &runtime->alloc, .size = core_offset(runtime) + core_size(runtime->n_nodes), .most = SPARES_MAX};
     return admission_start(&all->admission, runtime);
 }
 
@@ -388,19 +351,25 @@ void claims_stop(struct claims *all)
     hashtable_clear(&all->owners, &all->runtime->alloc);
     hashtable_clear(&all->terms, &all->runtime->alloc);
     spare_clear(&all->works);
+    spare_clear(&all->blocks);
 }
 
 /* ---- nodes ---- */
 
+static struct core_node_change node_now(const struct runtime *runtime, uint32_t index)
+{
+    const struct node *node = runtime->nodes[index].node;
+
+    return (struct core_node_change){.index = index,
+                                     .state = node_state_now(node),
+                                     .generation = node_generation(node),
+                                     .fault = fault_class(node_fault_now(node)),
+                                     .srtt_us = node_srtt_us(node)};
+}
+
 void claim_on_node_state(struct claim *claim, uint32_t index)
 {
-    const struct node *node = claim->all->runtime->nodes[index].node;
-    struct core_event event = {.type = CORE_EV_NODE,
-                               .node = {.index = index,
-                                        .state = node_state_now(node),
-                                        .generation = node_generation(node),
-                                        .fault = fault_class(node_fault_now(node)),
-                                        .srtt_us = node_srtt_us(node)}};
+    struct core_event event = {.type = CORE_EV_NODE, .node = node_now(claim->all->runtime, index)};
 
     claim->node_changes = claim->all->runtime->node_changes;
     step(claim, &event, NULL);
@@ -441,46 +410,24 @@ void claim_clock_stepped(struct claim *claim, uint32_t index, uint64_t before_us
 
 /* ---- replies ---- */
 
-/* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. */
-static void forget_other_holders(struct claim *claim, const struct note *news)
-{
-    /* A lock that tries once asked all a moment ago. */
-    if (claim->terms->config.wait_us == 0) return;
-    for (uint32_t i = 0; i < claim->all->runtime->n_nodes && news->holder != NULL; i++) {
-        struct note **other = &claim->results[i].note;
-
-        if (note_read(*other)->holder == NULL || (*other)->holder_attempt == news->holder_attempt) continue;
-        if (strcmp((*other)->holder, news->holder) != 0) note_forget_holder(other, &claim->all->runtime->alloc);
-    }
-}
-
 static void observe_release(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
-    struct node_result *result = &claim->results[tag->node];
-
     keylist_count_listeners(claim->keylist, tag->node, reply->count);
-    if (result->released != QUORLOCK_VOTE_PENDING || tag->attempt != claim->released_attempt) return;
-    note_take_release(&result->note, &claim->all->runtime->alloc, reply);
-    result->released = QUORLOCK_VOTE_FAILED;
-    if (reply->outcome == OUTCOME_YES) result->released = QUORLOCK_VOTE_GRANTED;
-    if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER || reply->fault == FAULT_FOREIGN) {
-        result->released = QUORLOCK_VOTE_REFUSED;
-    }
+    if (tag->attempt != claim->released_attempt) return;
+    result_take_release(&claim->results[tag->node], &claim->all->runtime->alloc, reply);
 }
 
 static void observe_reply(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
     struct node_result *result = &claim->results[tag->node];
-    uint64_t holder_id;
 
     if (tag->attempt != core_attempt(claim->core) || reply->outcome == OUTCOME_NOSCRIPT) return;
     if (tag->op != OP_PEEK) result->latency_us = reply->latency_us;
-    note_take(&result->note, &claim->all->runtime->alloc, tag->attempt, reply);
-    if (reply->holder == NULL || result->note == NULL) return;
-    holder_id = owner_id(reply->holder, reply->holder_length);
-    if (holder_id == result->note->named_id) return;
-    result->note->named_id = holder_id;
-    forget_other_holders(claim, result->note);
+    /* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. A lock that
+     * tries once asked all a moment ago. */
+    if (result_take(result, &claim->all->runtime->alloc, tag->attempt, reply) && claim->terms->config.wait_us != 0) {
+        result_forget_others(claim->results, claim->all->runtime->n_nodes, &claim->all->runtime->alloc, tag->node);
+    }
 }
 
 static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
@@ -515,31 +462,81 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
 
 /* ---- life ---- */
 
-struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
-                        struct named_owner *named)
+/* A zeroed block with room for its waker. */
+static struct claim *take_block(struct claims *all, bool reserve)
 {
     struct runtime *runtime = all->runtime;
-    uint32_t n_nodes = runtime->n_nodes;
-    size_t size = sizeof(struct claim) + n_nodes * sizeof(struct node_result);
-    struct claim *claim = alloc_zero(&runtime->alloc, size + core_size(n_nodes));
+    struct claim *claim;
+
+    if (all->blocks.count > (reserve ? 0 : RESUME_RESERVE)) {
+        claim = spare_take(&all->blocks);
+        memset(claim, 0, all->blocks.size);
+        runtime_start_waker(&claim->waker, on_wake);
+        return claim;
+    }
+    claim = alloc_zero(&runtime->alloc, all->blocks.size);
+    if (claim == NULL || runtime_reserve_waker(runtime, &claim->waker, on_wake) == 0) return claim;
+    alloc_free(&runtime->alloc, claim);
+    return NULL;
+}
+
+static void give_back_block(struct claims *all, struct claim *claim)
+{
+    runtime_stop_waker(all->runtime, &claim->waker);
+    /* The waker's room goes with the block. */
+    if (!spare_keep(&all->blocks, claim)) all->runtime->n_wakers--;
+}
+
+static struct claim *make(struct claims *all, bool reserve, struct keylist *keylist, struct quorlock *handle,
+                          struct terms *terms)
+{
+    struct claim *claim = take_block(all, reserve);
 
     if (claim == NULL) return NULL;
-    claim->core = (struct core_lock *)(void *)((char *)claim + size);
-    if (runtime_reserve_waker(runtime, &claim->waker, on_wake) != 0) {
-        alloc_free(&runtime->alloc, claim);
-        return NULL;
-    }
+    claim->core = (struct core_lock *)(void *)((char *)claim + core_offset(all->runtime));
     claim->all = all;
     claim->keylist = keylist;
     keylist->users++;
     claim->handle = handle;
-    claim->named = named;
-    if (named != NULL) named->users++;
     claim->requester.reply = on_reply;
     claim->terms = terms_share(terms);
-    core_init(claim->core, &terms->config, keylist_first_arbiter(keylist));
-    claim->node_changes = runtime->node_changes - 1;
     list_add(&all->all, &claim->in_all);
+    return claim;
+}
+
+struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
+                        struct named_owner *named)
+{
+    struct claim *claim = make(all, false, keylist, handle, terms);
+
+    if (claim == NULL) return NULL;
+    claim->named = named;
+    if (named != NULL) named->users++;
+    core_init(claim->core, &terms->config, keylist_first_arbiter(keylist));
+    claim->node_changes = all->runtime->node_changes - 1;
+    return claim;
+}
+
+struct claim *claim_resume(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
+                           const struct core_rest *rest)
+{
+    struct runtime *runtime = all->runtime;
+    struct claim *claim = make(all, true, keylist, handle, terms);
+    struct core_node_change nodes[CORE_NODES_MAX];
+
+    if (claim == NULL) return NULL;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        nodes[i] = node_now(runtime, i);
+        claim->results[i].latency_us = rest->nodes[i].latency_us;
+    }
+    core_resume(claim->core, &terms->config, keylist_first_arbiter(keylist), rest, nodes, runtime_now_us(runtime));
+    claim->node_changes = runtime->node_changes;
+    claim->results_attempt = core_attempt(claim->core);
+    claim_note_owner(claim, true);
+    claim->counted = core_rest_holds(rest);
+    claim->degraded = claim->counted && !rest->whole;
+    list_add(&all->active, &claim->in_active);
+    runtime_wake_at(runtime, &claim->waker, core_deadline(claim->core));
     return claim;
 }
 
@@ -554,7 +551,9 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     if (event.random == NULL && !promised) return QUORLOCK_STATE;
     if (!core_has_work(claim->core) && !spare_reserve(&claim->all->works) && !promised) return QUORLOCK_NOMEM;
     catch_up(claim);
-    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) result_clear(claim, &claim->results[i]);
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
+        result_clear(&claim->results[i], &claim->all->runtime->alloc);
+    }
     claim->logged_wait_reason = 0;
     claim->logged_wait_us = 0;
     claim->known_subscribed = 0;
@@ -575,7 +574,7 @@ void claim_note_owner(struct claim *claim, bool granted)
 const char *claim_owner(const struct claim *claim, char *ret)
 {
     if (!claim->granted) return NULL;
-    owner_text(claim, &claim->token, ret);
+    (void)claims_owner(claim->all, &claim->token, ret);
     return ret;
 }
 
@@ -604,7 +603,7 @@ static int begin_release(struct claim *claim)
 
         /* The release in flight, if there is one, still waits for its answers. */
         if (status != 0) result->released = before[i];
-        if (status == 0) release_result_clear(claim, result);
+        if (status == 0) note_clear_release(&result->note, &claim->all->runtime->alloc);
         if (status == 0 && result->released == QUORLOCK_VOTE_NONE && core_debts(claim->core, i) > 0) {
             result->released = QUORLOCK_VOTE_FAILED;
         }
@@ -665,8 +664,8 @@ void claim_destroy(struct claim *claim)
     const struct alloc *alloc = &all->runtime->alloc;
 
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
-        result_clear(claim, &claim->results[i]);
-        release_result_clear(claim, &claim->results[i]);
+        result_clear(&claim->results[i], alloc);
+        note_clear_release(&claim->results[i].note, alloc);
         list_remove(&all->admission.unsent[i], &claim->results[i].unsent.link);
     }
     all->events->destroyed(claim);
@@ -679,20 +678,23 @@ void claim_destroy(struct claim *claim)
     if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
     named_owner_leave(&all->owners, alloc, claim->named);
     /* The core reads its config once more. */
-    spare_keep(&all->works, core_end_work(claim->core, true));
+    (void)spare_keep(&all->works, core_end_work(claim->core, true));
     terms_leave(&all->terms, alloc, claim->terms);
-    runtime_return_waker(all->runtime, &claim->waker);
     keylist_leave(claim->keylist);
-    alloc_free(alloc, claim);
+    give_back_block(all, claim);
 }
 
 void claim_reap(struct claim *claim)
 {
     bool owed = claim->acquirer != NULL || claim->extender != NULL || claim->releaser != NULL;
 
+    if (owed || claim->pins > 0 || claim->in_flight > 0) return;
+    if (claim->holds > 0) {
+        claim->all->events->quiet(claim);
+        return;
+    }
     /* Where handles wait in the queue, a handle whose turn is over keeps no claim. */
     if (claim->handle != NULL && claim->keylist->waiting.count == 0) return;
-    if (owed || claim->holds > 0 || claim->pending_holds.count > 0) return;
-    if (claim->pins > 0 || claim->in_flight > 0) return;
+    if (claim->pending_holds.count > 0) return;
     if (core_quiet(claim->core)) claim_destroy(claim);
 }

@@ -3,16 +3,18 @@
  * claim.h - one owner's claim to the keys: ties one core to the nodes and the clock
  *
  * A handle gets a claim when it begins to ask the nodes, so a handle in the queue costs little. It keeps the
- * claim while it holds or owes anything. The claim of a freed handle lives on until every release was answered.
- * Handles of one owner share one claim.
+ * claim while it has anything to do. The claim of a freed handle lives on until every release was answered.
+ * Handles of one owner share one claim. While the keys are held and nothing is under way, a small record stands for
+ * the claim (rest.h), and its memory serves others.
  */
 #pragma once
 
 #include "core/core.h"
+#include "core/rest.h"
 #include "lock/admission.h"
 #include "lock/counts.h"
 #include "lock/keylist.h"
-#include "lock/note.h"
+#include "lock/result.h"
 #include "lock/spare.h"
 #include "lock/terms.h"
 
@@ -27,6 +29,7 @@ struct claim_events {
     void (*lost)(struct claim *);               /* the callbacks for loss are due */
     void (*keys_released)(struct claim *);      /* it holds the keys no more; its releases are queued */
     uint64_t (*due)(struct claim *);            /* its deadline passed; returns the time to continue with */
+    void (*quiet)(struct claim *);              /* it is held, and perhaps has nothing under way; it may go */
     void (*destroyed)(struct claim *);          /* its memory goes */
 };
 
@@ -51,15 +54,8 @@ struct claims {
     struct counts counts;
     const struct claim_troubles *troubles; /* NULL: none */
     uint64_t trouble_state;
-    struct spare works; /* of core_work_size, for cores that ask for votes */
-};
-
-/* A node's answers for people; the verdict is the core's. */
-struct node_result {
-    struct unsent_release unsent;
-    struct note *note; /* what they said; NULL: nothing */
-    uint32_t latency_us;
-    enum quorlock_vote_outcome released : 8; /* the outcome of the latest release */
+    struct spare works;  /* of core_work_size, for cores that ask for votes */
+    struct spare blocks; /* for claims */
 };
 
 struct lock_callback {
@@ -107,12 +103,15 @@ struct claim {
     struct node_result results[];
 };
 
-/* claims_start - of a struct with its events, else zeroed. 0, or -1 out of memory. claims_stop: no claim may be
- * left. */
+/* claims_start - of a struct with its events, and admission.begin, else zeroed. 0, or -1 out of memory. claims_stop: no
+ * claim may be left. */
 int claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
-/* claim_new - a claim for that handle; NULL: out of memory. */
+/* claim_new - a claim for that handle; NULL: out of memory. claim_resume: the claim that the record stands for, which
+ * may take the last blocks that are kept; no record has more than them to go back to where memory is out. */
 struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, struct terms *, struct named_owner *);
+struct claim *claim_resume(struct claims *, struct keylist *, struct quorlock *, struct terms *,
+                           const struct core_rest *);
 /* claim_acquire - begins to ask for that handle, or, where it is behind others, to wait for a notice. promised: its
  * call has returned, so without random bytes it waits for them; else that is STATE. 0 or a status. claim_abandon: ends
  * that without a callback. */
@@ -124,6 +123,10 @@ void claim_agree(struct claim *, struct terms *);
 int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);
 /* claim_remaining_ms - until another owner may hold the keys after a loss. */
 uint32_t claim_remaining_ms(const struct claim *);
+/* claim_begin_admitted - there is room for what the claim waits for; see struct admission. */
+bool claim_begin_admitted(struct applicant *);
+/* claim_wake - its deadline has come. */
+void claim_wake(struct claim *);
 /* claim_step - one event for the core, and all that follows from it. claim_step_randomly: for an event that may
  * begin an attempt, with random bytes and the floor of fencing tokens; without random bytes only the attempt
  * has to wait. claim_dispatch: checks again, and returns what to report now. */
@@ -134,6 +137,10 @@ struct core_completion claim_dispatch(struct claim *);
  * ret, of CLAIM_OWNER_SIZE, and returns that; else NULL. */
 void claim_note_owner(struct claim *, bool granted);
 const char *claim_owner(const struct claim *, char *ret);
+/* claims_owner - writes the owner with that token likewise; its length. claims_count_hold: a claim for these keys began
+ * to hold them, or ended it. */
+size_t claims_owner(const struct claims *, const struct core_token *, char *ret);
+void claims_count_hold(struct claims *, struct keylist *, bool holds, uint64_t granted_us, uint64_t now_us);
 /* claim_notify_subscribed - reports to the core which nodes' notices come; old: since before its acquire.
  * claim_clock_stepped: a node's clock stepped forward, so earlier votes count no more. claim_on_node_state: the
  * node's present state. */

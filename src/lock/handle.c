@@ -23,6 +23,8 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     if (lock->holds > 0) return;
     list_remove(&claim->sharers, &lock->in_share);
     lock->held = NULL;
+    alloc_free(&lock->all->runtime->alloc, lock->rest);
+    lock->rest = NULL;
 }
 
 bool handle_asks(const struct quorlock *lock)
@@ -59,6 +61,7 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 
 uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
 {
+    if (handle_rests(lock)) return (uint32_t)(core_rest_valid_us(lock->rest, &lock->terms->config, now_us) / MS);
     return lock->held == NULL ? 0 : (uint32_t)(core_valid_us(lock->held->core, now_us) / MS);
 }
 
@@ -114,7 +117,9 @@ void handle_destroy(struct quorlock *lock)
     const struct alloc *alloc = &all->runtime->alloc;
 
     list_remove(&all->handles, &lock->in_all);
-    list_remove(&all->completed, &lock->in_completed);
+    list_remove(lock->lost_at_rest ? &all->lost : &all->completed, &lock->in_completed);
+    admission_leave(&all->claims.admission, &lock->applicant);
+    alloc_free(alloc, lock->rest);
     if (lock->nest != NULL) {
         free_given_back(alloc, &lock->nest->given_back);
         free_given_back(alloc, &lock->nest->spare);
@@ -151,11 +156,20 @@ uint32_t quorlock_valid_ms(const quorlock *lock)
 
 const char *quorlock_token(const quorlock *lock)
 {
-    return lock->held != NULL && core_notified_held(lock->held->core) ? claim_owner(lock->held, lock->all->token)
-                                                                      : NULL;
+    struct locks *all = lock->all;
+
+    if (handle_rests(lock)) {
+        if (!core_rest_holds(lock->rest)) return NULL;
+        (void)claims_owner(&all->claims, &lock->rest->token, all->token);
+        return all->token;
+    }
+    return lock->held != NULL && core_notified_held(lock->held->core) ? claim_owner(lock->held, all->token) : NULL;
 }
 
 uint64_t quorlock_fence(const quorlock *lock)
 {
+    if (handle_rests(lock)) {
+        return core_rest_holds(lock->rest) ? core_rest_fence(lock->rest, &lock->terms->config) : 0;
+    }
     return lock->held != NULL && core_notified_held(lock->held->core) ? core_fence(lock->held->core) : 0;
 }

@@ -11,6 +11,7 @@ struct locks {
     struct claims claims;
     struct list handles;
     struct list completed; /* handles with callbacks that are due without a core */
+    struct list lost;      /* handles whose locks were lost at rest, for want of memory */
     struct turn turn;
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
     size_t releases;                       /* of all handles, whose callbacks have not run */
@@ -37,13 +38,16 @@ struct nest {
 struct quorlock {
     struct locks *all;
     struct keylist *keylist;
-    struct link in_all, in_share, in_completed;
-    struct link turn;   /* in its key list's wait queue, or among a claim's pending holds */
-    struct waker waker; /* the wait bound, while another handle asks the nodes */
+    struct link in_all, in_share;
+    struct link in_completed; /* or, where lost_at_rest, in lost */
+    struct link turn;         /* in its key list's wait queue, or among a claim's pending holds */
+    struct waker waker;       /* the wait bound, while another handle asks the nodes; or of the rest */
     struct named_owner *named;
-    struct claim *claim;      /* its own; NULL until it is needed */
-    struct claim *held;       /* of which it has a share */
-    struct claim *pending_on; /* of which it is a pending hold */
+    struct claim *claim;        /* its own; NULL until it is needed */
+    struct claim *held;         /* of which it has a share */
+    struct claim *pending_on;   /* of which it is a pending hold */
+    struct core_rest *rest;     /* stands for the claim while the lock rests; then held is NULL */
+    struct applicant applicant; /* of the rest */
     uint32_t holds;
     uint32_t releases; /* whose callbacks have not run */
     struct lock_callback operation_ended;
@@ -56,8 +60,15 @@ struct quorlock {
     enum operation operation : 8;
     bool acquire_completed; /* without a core; the callback is due */
     int acquired_status;
-    bool freed; /* the handle is dead; its memory goes when nothing is owed to it */
+    bool lost_at_rest; /* and not told so yet */
+    bool freed;        /* the handle is dead; its memory goes when nothing is owed to it */
 };
+
+/* handle_rests - it holds the keys, or lost them, and a record stands for its claim. */
+static inline bool handle_rests(const struct quorlock *lock)
+{
+    return lock->rest != NULL && lock->held == NULL;
+}
 
 /* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */
 void handle_share(struct quorlock *, struct claim *);

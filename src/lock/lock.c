@@ -10,8 +10,28 @@
 #include "lock/notify.h"
 #include "lock/queue.h"
 #include "lock/reentry.h"
+#include "lock/rest.h"
 
 #define MS 1000u
+
+#define SAME_STATUS(name, status) _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
+SAME_STATUS(CORE_INVAL, QUORLOCK_INVAL);
+SAME_STATUS(CORE_BUSY, QUORLOCK_BUSY);
+SAME_STATUS(CORE_STATE, QUORLOCK_STATE);
+SAME_STATUS(CORE_HELD_BY_OTHER, QUORLOCK_HELD);
+SAME_STATUS(CORE_NOQUORUM, QUORLOCK_NOQUORUM);
+SAME_STATUS(CORE_TIMEDOUT, QUORLOCK_TIMEDOUT);
+SAME_STATUS(CORE_LOST_LOCK, QUORLOCK_LOST);
+SAME_STATUS(CORE_CANCELED, QUORLOCK_CANCELED);
+SAME_STATUS(CORE_CLOSED, QUORLOCK_CLOSED);
+SAME_STATUS(CORE_NO_AUTH, QUORLOCK_AUTH);
+SAME_STATUS(CORE_FOREIGN_KEY, QUORLOCK_FOREIGN);
+SAME_STATUS(CORE_NO_PROTO, QUORLOCK_PROTO);
+_Static_assert((int)CORE_LOSS_EXPIRED == (int)QUORLOCK_LOST_EXPIRED, "reasons of loss");
+_Static_assert((int)CORE_LOSS_GONE == (int)QUORLOCK_LOST_GONE, "reasons of loss");
+_Static_assert((int)CORE_LOSS_MAX_HOLD == (int)QUORLOCK_LOST_MAX_HOLD, "reasons of loss");
+_Static_assert((int)CORE_LOSS_NOT_RENEWED == (int)QUORLOCK_LOST_NOT_RENEWED, "reasons of loss");
+_Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of loss");
 
 /* ---- the end of an operation, or of all ---- */
 
@@ -51,6 +71,7 @@ static void give_up(struct quorlock *lock, int status)
     lock->freed = true;
     lock->lost = NULL;
     end_operation(lock, status);
+    if (handle_rests(lock) && rest_end(lock) == NULL) rest_drop(lock);
     claim = lock->claim;
     held = lock->held;
     handle_unshare(lock, lock->holds);
@@ -82,6 +103,17 @@ static struct keylist *join_keylist(struct locks *all, const char *const *keys, 
     return keylist_join(&all->keylists, sorted, n_keys);
 }
 
+static void on_wake(struct waker *waker)
+{
+    struct quorlock *lock = CONTAINER_OF(waker, struct quorlock, waker);
+
+    if (handle_rests(lock)) {
+        rest_wake(lock);
+    } else {
+        queue_wait_expired(lock);
+    }
+}
+
 static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, const char *owner)
 {
     struct locks *all = lock->all;
@@ -94,7 +126,7 @@ static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, 
     }
     lock->keylist = join_keylist(all, keys, n_keys);
     if (lock->keylist == NULL) return -1;
-    if (runtime_reserve_waker(all->runtime, &lock->waker, queue_wait_expired) == 0) return 0;
+    if (runtime_reserve_waker(all->runtime, &lock->waker, on_wake) == 0) return 0;
     keylist_leave(lock->keylist);
     return -1;
 }
@@ -137,13 +169,26 @@ static int check_free(struct quorlock *lock)
     return 0;
 }
 
+static int fail_held(struct quorlock *lock)
+{
+    return handle_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
+}
+
 /* A new acquire gives up a lost hold that was not released. */
 static int give_up_lost(struct quorlock *lock)
 {
-    struct claim *claim = lock->held;
+    struct claim *claim;
 
+    if (handle_rests(lock)) {
+        if (core_rest_holds(lock->rest) || lock->lost_at_rest) return fail_held(lock);
+        if (rest_end(lock) == NULL) {
+            rest_drop(lock);
+            return 0;
+        }
+    }
+    claim = lock->held;
     if (core_phase_now(claim->core) != CORE_LOST || core_loss_pending(claim->core)) {
-        return handle_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
+        return fail_held(lock);
     }
     handle_unshare(lock, lock->holds);
     claim_let_go(claim);
@@ -171,7 +216,7 @@ static int begin_acquire(struct quorlock *lock)
     if (lock->named != NULL) {
         if (prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
         status = reentry_check(lock, &claim);
-    } else if (lock->held != NULL) {
+    } else if (lock->held != NULL || handle_rests(lock)) {
         status = give_up_lost(lock);
     }
     if (status != 0) return status;
@@ -219,6 +264,10 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return runtime_fail(lock->all->runtime, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                             most_ms);
     }
+    if (claim == NULL && handle_rests(lock)) {
+        claim = rest_end(lock);
+        if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    }
     if (claim == NULL) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
     status = claim_step(claim, &event);
     if (status == QUORLOCK_INVAL) {
@@ -235,9 +284,10 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 
 static int begin_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct claim *claim = lock->held;
+    struct claim *claim = handle_rests(lock) ? rest_end(lock) : lock->held;
     int status;
 
+    if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
     if (claim->holds > 1 || claim->pending_holds.count > 0) {
         /* Nothing happens on the nodes. */
         handle_complete_release(lock, callback);
@@ -259,8 +309,10 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (lock->held == NULL && lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
-    if (lock->held == NULL) return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
+    if (lock->held == NULL && !handle_rests(lock)) {
+        if (lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
+        return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
+    }
     runtime_batch(runtime, true);
     callback.begun_us = runtime_now_us(runtime);
     status = begin_release(lock, &callback);
@@ -302,6 +354,7 @@ static const struct claim_events claim_events = {.logs = message_log,
                                                  .lost = message_log_loss,
                                                  .keys_released = queue_keys_released,
                                                  .due = queue_due,
+                                                 .quiet = rest_begin,
                                                  .destroyed = on_claim_destroyed};
 
 static void on_node_changed(struct node_observer *observer, uint32_t node)
@@ -316,6 +369,9 @@ static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
 
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_clock_stepped(claim, node, before_us);
+    LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
+        if (handle_rests(lock)) rest_clock_stepped(lock, node, before_us);
+    }
 }
 
 static void on_has_room(struct node_observer *observer, uint32_t node)
@@ -327,6 +383,11 @@ static void on_has_room(struct node_observer *observer, uint32_t node)
 }
 
 /* ---- the turn ---- */
+
+static bool begin_admitted(struct applicant *applicant)
+{
+    return applicant->of_handle ? rest_begin_admitted(applicant) : claim_begin_admitted(applicant);
+}
 
 static void begin_turn(struct turn *turn)
 {
@@ -357,6 +418,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->keylists.runtime = runtime;
     all->keylists.events = &queue_listener;
     all->claims.events = &claim_events;
+    all->claims.admission.begin = begin_admitted;
     all->observer =
         (struct node_observer){.changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
     all->turn = (struct turn){.begin = begin_turn, .next = notify_next, .end = end_turn, .waits = waits};

@@ -166,6 +166,23 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     LIST_WALK (struct quorlock, lock, &claim->sharers, in_share) report_handle_of_loss(lock, &loss);
 }
 
+/* Its votes are in no memory. */
+static void report_lost_at_rest(struct quorlock *lock)
+{
+    struct message_votes votes;
+    enum core_loss reason = (enum core_loss)lock->rest->loss;
+    uint64_t now_us = runtime_now_us(lock->all->runtime);
+    uint64_t until_us = core_rest_valid_until(lock->rest, &lock->terms->config);
+    struct quorlock_loss loss = {.reason = (int)reason,
+                                 .text = message_loss(reason),
+                                 .votes = votes.at,
+                                 .remaining_ms = (uint32_t)(validity_sub(until_us, now_us) / MS)};
+
+    lock->lost_at_rest = false;
+    list_remove(&lock->all->lost, &lock->in_completed);
+    report_handle_of_loss(lock, &loss);
+}
+
 static void report_acquired(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->acquirer;
@@ -235,7 +252,7 @@ void notify_budget(struct locks *all)
 
 bool notify_waits(const struct locks *all)
 {
-    return all->claims.ready.count > 0 || all->completed.count > 0 || all->claims.lost.count > 0;
+    return all->claims.ready.count > 0 || all->completed.count > 0 || all->claims.lost.count > 0 || all->lost.count > 0;
 }
 
 static bool grant_waits(const struct locks *all)
@@ -252,6 +269,8 @@ bool notify_next(struct turn *turn)
 
     if (all->claims.lost.count > 0) {
         report_claim(FIRST_OF(&all->claims.lost, struct claim, in_due));
+    } else if (all->lost.count > 0) {
+        report_lost_at_rest(FIRST_OF(&all->lost, struct quorlock, in_completed));
     } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
         all->completed_budget--;
         if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));

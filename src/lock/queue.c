@@ -170,9 +170,8 @@ void queue_keys_released(struct claim *claim)
     (void)claim_step_randomly(lock->claim, &event);
 }
 
-void queue_wait_expired(struct waker *waker)
+void queue_wait_expired(struct quorlock *lock)
 {
-    struct quorlock *lock = CONTAINER_OF(waker, struct quorlock, waker);
     const struct claim *asked = lock->keylist->asked;
     int status = QUORLOCK_TIMEDOUT;
     const char *why = NULL;

@@ -21,7 +21,7 @@ extern const struct listener_events queue_listener;
  * more. queue_wait_expired: its wait bound passed while another handle asked. */
 int queue_acquire(struct quorlock *);
 void queue_leave(struct quorlock *);
-void queue_wait_expired(struct waker *);
+void queue_wait_expired(struct quorlock *);
 /* queue_hand_off - ends the acquire of the handle that asks with that status; its successor continues. False:
  * no other handle can take its place. */
 bool queue_hand_off(struct quorlock *, int status);

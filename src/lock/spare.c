@@ -7,7 +7,7 @@ struct spare_block {
 
 bool spare_reserve(struct spare *spare)
 {
-    if (spare->first == NULL) spare_keep(spare, alloc_zero(spare->alloc, spare->size));
+    if (spare->first == NULL) (void)spare_keep(spare, alloc_zero(spare->alloc, spare->size));
     return spare->first != NULL;
 }
 
@@ -22,18 +22,19 @@ void *spare_take(struct spare *spare)
     return block;
 }
 
-void spare_keep(struct spare *spare, void *block)
+bool spare_keep(struct spare *spare, void *block)
 {
     struct spare_block *kept = block;
 
-    if (kept == NULL) return;
+    if (kept == NULL) return false;
     if (spare->count == spare->most) {
         alloc_free(spare->alloc, kept);
-        return;
+        return false;
     }
     kept->next = spare->first;
     spare->first = kept;
     spare->count++;
+    return true;
 }
 
 void spare_clear(struct spare *spare)

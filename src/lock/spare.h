@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spare.h - blocks of one size that are kept for the next use; a client's cores take turns with those of core_work_size
- */
+/* spare.h - blocks of one size that are kept for the next use: a client's claims, and the work of their cores */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +17,8 @@ struct spare {
 };
 
 /* spare_reserve - one is there at least; false: out of memory. spare_take: one, or NULL. spare_keep: takes one back;
- * NULL is fine. spare_clear: frees those that are kept. */
+ * false: it was freed, for enough are there. NULL is fine. spare_clear: frees those that are kept. */
 bool spare_reserve(struct spare *);
 void *spare_take(struct spare *);
-void spare_keep(struct spare *, void *block);
+bool spare_keep(struct spare *, void *block);
 void spare_clear(struct spare *);

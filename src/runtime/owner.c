@@ -50,6 +50,24 @@ size_t owner_redisson(char *ret, const char *uuid, const struct core_token *toke
     return length > 0 ? (size_t)length : 0;
 }
 
+#define HEX_ROW(digit)                                                                                                 \
+    digit "0" digit "1" digit "2" digit "3" digit "4" digit "5" digit "6" digit "7" digit "8" digit "9" digit          \
+          "a" digit "b" digit "c" digit "d" digit "e" digit "f"
+
+/* Two digits at a time: each attempt has a text of its own. */
+size_t owner_plain(char *ret, const char *label, size_t label_length, const struct core_token *token)
+{
+    static const char pairs[] =
+        HEX_ROW("0") HEX_ROW("1") HEX_ROW("2") HEX_ROW("3") HEX_ROW("4") HEX_ROW("5") HEX_ROW("6") HEX_ROW("7")
+            HEX_ROW("8") HEX_ROW("9") HEX_ROW("a") HEX_ROW("b") HEX_ROW("c") HEX_ROW("d") HEX_ROW("e") HEX_ROW("f");
+    char *at = ret + label_length;
+
+    memcpy(ret, label, label_length);
+    for (size_t i = 0; i < CORE_TOKEN_SIZE; i++, at += 2) memcpy(at, pairs + 2 * (size_t)token->bytes[i], 2);
+    *at = '\0';
+    return (size_t)(at - ret);
+}
+
 uint64_t owner_id(const char *owner, size_t length)
 {
     return hash_bytes(HASH_START, owner, length) | 1;

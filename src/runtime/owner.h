@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * owner.h - owners as Redisson writes them: <uuid of the client>:<number>
+ * owner.h - owners as the nodes know them: ours, and as Redisson writes them: <uuid of the client>:<number>
  *
  * Redisson's number is a thread's, and stays. Ours changes with every attempt, so that a late command of one
  * attempt cannot touch the lock of the next.
@@ -26,6 +26,8 @@ struct system;
 int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *);
 /* owner_redisson - writes the owner of one attempt, at most OWNER_REDISSON_SIZE bytes; its length. */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);
+/* owner_plain - the same in the plain dialect: the label, and the attempt's 20 bytes in hex. */
+size_t owner_plain(char *ret, const char *label, size_t label_length, const struct core_token *);
 bool owner_is_redisson(const char *owner);
 /* owner_id - a hash of an owner's bytes, never 0: as the core knows holders. */
 uint64_t owner_id(const char *owner, size_t length);

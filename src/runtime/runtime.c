@@ -135,11 +135,21 @@ static void arm(struct runtime *runtime)
     runtime->system.ops->alarm_set(runtime->alarm, left_us);
 }
 
-int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
+void runtime_start_waker(struct waker *waker, void (*wake)(struct waker *))
 {
     waker->entry.index = HEAP_OUT;
     waker->at_us = UINT64_MAX;
     waker->wake = wake;
+}
+
+void runtime_stop_waker(struct runtime *runtime, struct waker *waker)
+{
+    heap_set(&runtime->deadlines, &waker->entry, UINT64_MAX);
+}
+
+int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
+{
+    runtime_start_waker(waker, wake);
     if (heap_reserve(&runtime->deadlines, &runtime->alloc, runtime->n_wakers + 1) != 0) return -1;
     runtime->n_wakers++;
     return 0;
@@ -147,7 +157,7 @@ int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*w
 
 void runtime_return_waker(struct runtime *runtime, struct waker *waker)
 {
-    heap_set(&runtime->deadlines, &waker->entry, UINT64_MAX);
+    runtime_stop_waker(runtime, waker);
     runtime->n_wakers--;
 }
 

@@ -121,10 +121,13 @@ int runtime_fail_plainly(struct runtime *, int status);
 /* runtime_log - a log line. Like any callback the hook may call anything, so it runs from the loop, in order,
  * before the callback that the line explains. */
 void runtime_log(struct runtime *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* runtime_reserve_waker - room for one more deadline. 0, or -1. runtime_return_waker: gives it back.
- * runtime_wake_at: moves the deadline; UINT64_MAX: none. */
+/* runtime_reserve_waker - room for one more deadline, and runtime_start_waker. 0, or -1. runtime_return_waker: gives it
+ * back, after runtime_stop_waker. runtime_start_waker: it has no deadline yet. runtime_stop_waker: it has none any
+ * more, and the client does not know it; the room remains. runtime_wake_at: moves the deadline; UINT64_MAX: none. */
 int runtime_reserve_waker(struct runtime *, struct waker *, void (*wake)(struct waker *));
 void runtime_return_waker(struct runtime *, struct waker *);
+void runtime_start_waker(struct waker *, void (*wake)(struct waker *));
+void runtime_stop_waker(struct runtime *, struct waker *);
 void runtime_wake_at(struct runtime *, struct waker *, uint64_t at_us);
 /* runtime_add_turn - registers a turn. runtime_run_soon: runs the turns at the top of the loop. */
 void runtime_add_turn(struct runtime *, struct turn *);

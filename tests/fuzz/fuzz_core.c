@@ -16,6 +16,7 @@
 
 #include "core/core.h"
 #include "core/nodeclock.h"
+#include "core/rest.h"
 #include "feed.h"
 
 #define NODES_MAX     7
@@ -266,13 +267,55 @@ static int step(struct world *world, struct core_event *event, struct core_updat
     return status;
 }
 
+/* The lock is what it was, but for numbers of attempts and for jitter. */
+static void check_resumed(const struct world *world, const struct core_lock *before, const struct core_rest *rest)
+{
+    const struct core_lock *after = world->lock;
+    const struct core_config *config = &world->config;
+
+    CHECK(core_phase_now(after) == core_phase_now(before) && core_loss(after) == core_loss(before));
+    CHECK(core_deadline(after) == core_deadline(before) && core_deadline(after) == core_rest_deadline(rest, config));
+    CHECK(core_fence(after) == core_fence(before) && core_rounds(after) == core_rounds(before));
+    CHECK(core_lease_us(after) == core_lease_us(before) && core_granted_us(after) == core_granted_us(before));
+    CHECK(memcmp(core_token_now(after), core_token_now(before), sizeof(struct core_token)) == 0);
+    for (uint32_t i = 0; i < config->n_nodes; i++) CHECK(core_vote(after, i) == core_vote(before, i));
+    CHECK(core_valid_us(after, world->now_us) == core_rest_valid_us(rest, config, world->now_us));
+    if (!core_rest_holds(rest)) return;
+    CHECK(core_valid_until(after) == core_valid_until(before) && core_counted(after) == core_counted(before));
+}
+
+/* As the client does it where nothing is under way: the lock becomes a record, and a lock again. */
+static void rest(struct world *world)
+{
+    struct core_node_change nodes[NODES_MAX];
+    struct core_lock *before = world->lock;
+    struct core_rest *record = malloc(core_rest_size(&world->config));
+
+    if (world->n_flying == 0 && core_rest(before, world->now_us, record)) {
+        for (uint32_t i = 0; i < world->config.n_nodes; i++) {
+            nodes[i] =
+                (struct core_node_change){.state = world->nodes[i].state, .generation = world->nodes[i].generation};
+        }
+        world->lock = malloc(core_size(world->config.n_nodes));
+        core_resume(world->lock, &world->config, world->first_arbiter, record, nodes, world->now_us);
+        check_resumed(world, before, record);
+        world->attempt = core_attempt(world->lock);
+        free(before);
+    }
+    free(record);
+}
+
 /* One event; its commands fly. */
 static int happen(struct world *world, struct core_event event, bool *dispatch)
 {
     struct core_update update;
+    bool lost;
+    int status;
+
+    rest(world);
     /* Whatever comes now comes too late for the lock. */
-    bool lost = world->held && world->now_us >= core_lost_at(world->lock);
-    int status = step(world, &event, &update);
+    lost = world->held && world->now_us >= core_lost_at(world->lock);
+    status = step(world, &event, &update);
 
     CHECK(!lost || !core_notified_held(world->lock));
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rest.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core.h"
+#include "hold.h"
+#include "state.h"
+
+#define MS 1000u
+
+_Static_assert(sizeof(struct core_rest_node) == 2 * sizeof(uint32_t), "two words for each node");
+_Static_assert((int)CORE_VOTE_MISSING < 8 && (int)FAULT_CLASS_CONFIG < 8, "three bits have room for each");
+
+static size_t fence_offset(const struct core_config *config)
+{
+    return offsetof(struct core_rest, nodes) + config->n_nodes * sizeof(struct core_rest_node);
+}
+
+size_t core_rest_size(const struct core_config *config)
+{
+    return fence_offset(config) + (config->fencing ? sizeof(uint64_t) : 0);
+}
+
+static uint64_t lease_us(const struct core_rest *rest)
+{
+    return (uint64_t)rest->lease_ms * MS;
+}
+
+bool core_rest_holds(const struct core_rest *rest)
+{
+    return rest->loss == CORE_LOSS_NONE;
+}
+
+/* ---- from the lock to the record ---- */
+
+static uint64_t valid_until_us(const struct core_lock *lock, uint64_t sent_us, uint64_t for_us)
+{
+    return validity_of_vote(sent_us, for_us, lock->config->drift_ppm, lock->config->drift_fixed_us);
+}
+
+/* The yes that counts; false: the record has no room for it. One that has expired counts like none. */
+static bool write_yes(const struct core_lock *lock, const struct core_key *key, uint64_t now_us,
+                      const struct core_rest *rest, struct core_rest_node *ret)
+{
+    ret->age_us = CORE_REST_NO_YES;
+    if (lock->phase == CORE_LOST || key->valid_until_us <= now_us) return true;
+    if (key->sent_us > rest->base_us || rest->base_us - key->sent_us >= CORE_REST_NO_YES) return false;
+    ret->age_us = (uint32_t)(rest->base_us - key->sent_us);
+    return key->valid_until_us == valid_until_us(lock, key->sent_us, lock->lease_us);
+}
+
+static bool write_node(const struct core_lock *lock, const struct core_node *node, uint64_t now_us,
+                       const struct core_rest *rest, struct core_rest_node *ret)
+{
+    const struct core_key *key = &node->key;
+    bool stepped = key->stepped_us != 0 && validity_add(key->stepped_us, lock->lease_us) > now_us;
+
+    *ret = (struct core_rest_node){.vote = node->vote & 7u,
+                                   .fault = node->fault & 7u,
+                                   .there = key->until_us != 0,
+                                   .gone = node->gone,
+                                   .overdue = node->doubt.overdue,
+                                   .unfit = node->doubt.unfit};
+    if (node->vote == CORE_VOTE_PENDING || (stepped && lock->phase == CORE_HELD)) return false;
+    /* A release that follows counts on the key until then. */
+    if (key->until_us > validity_debt_until(now_us, lock->lease_us)) return false;
+    return write_yes(lock, key, now_us, rest, ret);
+}
+
+static bool is_quiet(const struct core_lock *lock)
+{
+    const struct hold *hold = &lock->hold;
+
+    if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return false;
+    if (lock->work != NULL || lock->owing != 0 || lock->release.attempt != 0 || lock->pending.kinds != 0) return false;
+    if (lock->phase == CORE_LOST) return true;
+    /* After a failure each node that comes back brings the next round forward. */
+    return hold->extend_lease_us == 0 && !hold->round_waits && hold->round_state == ROUND_SETTLED &&
+           hold->renew_failures == 0;
+}
+
+bool core_rest(const struct core_lock *lock, uint64_t now_us, struct core_rest *ret)
+{
+    const struct hold *hold = &lock->hold;
+    uint64_t lease_ms = lock->lease_us / MS;
+
+    if (!is_quiet(lock) || lease_ms > UINT32_MAX || lease_ms * MS != lock->lease_us) return false;
+    *ret = (struct core_rest){.granted_us = hold->granted_us,
+                              .base_us = now_us,
+                              .token = lock->id.token,
+                              .lease_ms = (uint32_t)lease_ms,
+                              .rounds = lock->acquire.attempts,
+                              .waiters = lock->waiters <= UINT16_MAX ? (uint16_t)lock->waiters : UINT16_MAX,
+                              .loss = lock->phase == CORE_LOST ? (uint8_t)hold->loss : (uint8_t)CORE_LOSS_NONE,
+                              .renews = hold->renew_at_us != CORE_NEVER,
+                              .renewed = hold->round > 0,
+                              .whole = hold->whole};
+    if (ret->renews) ret->base_us = core_larger(hold->renew_at_us, now_us);
+    if (lock->config->fencing) memcpy((char *)ret + fence_offset(lock->config), &lock->id.fence, sizeof(uint64_t));
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        if (!write_node(lock, &lock->nodes[i], now_us, ret, &ret->nodes[i])) return false;
+    }
+    return lock->phase == CORE_LOST || core_rest_lost_at(ret, lock->config) == hold_lost_at(lock);
+}
+
+/* ---- from the record to the lock ---- */
+
+static void read_node(const struct core_lock *lock, struct core_node *node, const struct core_rest *rest,
+                      const struct core_rest_node *from, const struct core_node_change *now, uint64_t now_us)
+{
+    node->state = now->state;
+    node->generation = core_can_talk(node) ? now->generation : 0;
+    node->down_fault = now->fault;
+    if (now->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
+    node->srtt_us = now->srtt_us;
+    node->vote = (enum core_vote)from->vote;
+    node->fault = (enum fault_class)from->fault;
+    node->gone = from->gone;
+    node->doubt.overdue = from->overdue;
+    node->doubt.unfit = from->unfit;
+    if (from->there) node->key.until_us = validity_debt_until(now_us, lock->lease_us);
+    if (from->age_us == CORE_REST_NO_YES) return;
+    node->key.sent_us = rest->base_us - from->age_us;
+    node->key.valid_until_us = valid_until_us(lock, node->key.sent_us, lock->lease_us);
+}
+
+void core_resume(struct core_lock *lock, const struct core_config *config, uint32_t first_arbiter,
+                 const struct core_rest *rest, const struct core_node_change *nodes, uint64_t now_us)
+{
+    uint64_t seed;
+
+    core_init(lock, config, first_arbiter);
+    lock->phase = core_rest_holds(rest) ? CORE_HELD : CORE_LOST;
+    lock->id = (struct attempt_id){.number = rest->rounds, .fence = core_rest_fence(rest, config), .token = rest->token};
+    memcpy(&seed, rest->token.bytes, sizeof(seed));
+    lock->jitter.state = seed ^ rest->base_us;
+    lock->lease_us = lease_us(rest);
+    lock->acquire.attempts = rest->rounds;
+    lock->waiters = rest->waiters;
+    lock->hold = (struct hold){.granted_us = rest->granted_us,
+                               .validity_us = core_rest_valid_until(rest, config),
+                               .renew_at_us = rest->renews ? rest->base_us : CORE_NEVER,
+                               .round = rest->renewed,
+                               .whole = rest->whole};
+    lock->hold.loss = (enum core_loss)rest->loss;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        read_node(lock, &lock->nodes[i], rest, &rest->nodes[i], &nodes[i], now_us);
+    }
+}
+
+/* ---- the record ---- */
+
+uint64_t core_rest_valid_until(const struct core_rest *rest, const struct core_config *config)
+{
+    uint64_t ends_us[CORE_NODES_MAX];
+
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        const struct core_rest_node *node = &rest->nodes[i];
+
+        ends_us[i] = 0;
+        if (node->gone || node->age_us == CORE_REST_NO_YES) continue;
+        ends_us[i] =
+            validity_of_vote(rest->base_us - node->age_us, lease_us(rest), config->drift_ppm, config->drift_fixed_us);
+    }
+    return validity_of_quorum(ends_us, config->n_nodes, config->quorum);
+}
+
+uint64_t core_rest_lost_at(const struct core_rest *rest, const struct core_config *config)
+{
+    return validity_sub(core_rest_valid_until(rest, config), hold_margin_us(config, lease_us(rest)));
+}
+
+uint64_t core_rest_deadline(const struct core_rest *rest, const struct core_config *config)
+{
+    if (!core_rest_holds(rest)) return CORE_NEVER;
+    return core_smaller(core_rest_lost_at(rest, config), rest->renews ? rest->base_us : CORE_NEVER);
+}
+
+uint64_t core_rest_valid_us(const struct core_rest *rest, const struct core_config *config, uint64_t now_us)
+{
+    if (!core_rest_holds(rest) || now_us >= core_rest_lost_at(rest, config)) return 0;
+    return validity_sub(core_rest_valid_until(rest, config), now_us);
+}
+
+uint64_t core_rest_fence(const struct core_rest *rest, const struct core_config *config)
+{
+    uint64_t fence = 0;
+
+    if (config->fencing) memcpy(&fence, (const char *)rest + fence_offset(config), sizeof(fence));
+    return fence;
+}
+
+enum core_loss core_rest_lose(struct core_rest *rest, const struct core_config *config, uint64_t now_us)
+{
+    enum core_loss loss = hold_loss_reason(config, rest->granted_us, now_us);
+
+    assert(core_rest_holds(rest));
+    rest->loss = (uint8_t)loss;
+    return loss;
+}
+
+bool core_rest_drop_yes(struct core_rest *rest, uint32_t node, uint64_t before_us)
+{
+    struct core_rest_node *at = &rest->nodes[node];
+
+    if (at->age_us == CORE_REST_NO_YES || rest->base_us - at->age_us >= before_us) return false;
+    at->age_us = CORE_REST_NO_YES;
+    return true;
+}

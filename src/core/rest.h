@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rest.h - a lock that is held, or lost and not released yet, and has nothing under way, as one small record
+ *
+ * What else a lock is made of follows from the record and from the nodes' present states, so its memory can serve other
+ * locks meanwhile. Numbers of attempts and of rounds begin anew: no answer is on its way that could name an earlier
+ * one. Where a member is not stored in full it is rounded to the safe side, and where that would change what the lock
+ * does next it does not rest.
+ */
+#pragma once
+
+#include "types.h"
+
+struct core_lock;
+
+/* What is kept of a node. */
+struct core_rest_node {
+    uint32_t age_us; /* when its yes was asked for that counts: so long before base_us; CORE_REST_NO_YES: none counts */
+    uint32_t vote : 3;  /* enum core_vote */
+    uint32_t fault : 3; /* enum fault_class */
+    uint32_t there : 1; /* the key may be there */
+    uint32_t gone : 1;
+    uint32_t overdue : 1, unfit : 1; /* doubts */
+    uint32_t latency_us : 22;        /* the caller's, who measures it */
+};
+
+#define CORE_REST_NO_YES      UINT32_MAX
+#define CORE_REST_LATENCY_MAX ((1u << 22) - 1)
+
+struct core_rest {
+    uint64_t granted_us;
+    uint64_t base_us; /* when it is renewed; where it is not, when it came to rest */
+    struct core_token token;
+    uint32_t lease_ms;
+    uint32_t rounds;  /* attempts of its acquire */
+    uint16_t waiters; /* as in struct core_lock, where it is not more than fits */
+    uint8_t loss;     /* enum core_loss; CORE_LOSS_NONE: it is held */
+    bool renews : 1;
+    bool renewed : 1; /* once at least */
+    bool whole : 1;
+    struct core_rest_node nodes[]; /* and behind them, with fencing, the token of the grant */
+};
+
+size_t core_rest_size(const struct core_config *);
+/* core_rest - writes the record; false: the lock does not rest now. The lock stays as it is. */
+bool core_rest(const struct core_lock *, uint64_t now_us, struct core_rest *ret);
+/* core_resume - makes the lock from its record, as core_init does for a new one. nodes: the present states of all. */
+void core_resume(struct core_lock *, const struct core_config *, uint32_t first_arbiter, const struct core_rest *,
+                 const struct core_node_change *nodes, uint64_t now_us);
+
+/* core_rest_deadline - when the lock must be made from it to renew, or to notice its loss; CORE_NEVER: never.
+ * core_rest_lost_at: when it is lost unless it is renewed. core_rest_valid_until: end of its validity. */
+uint64_t core_rest_deadline(const struct core_rest *, const struct core_config *);
+uint64_t core_rest_lost_at(const struct core_rest *, const struct core_config *);
+uint64_t core_rest_valid_until(const struct core_rest *, const struct core_config *);
+/* core_rest_valid_us, core_rest_fence: as of the lock. core_rest_holds: it is not lost. */
+uint64_t core_rest_valid_us(const struct core_rest *, const struct core_config *, uint64_t now_us);
+uint64_t core_rest_fence(const struct core_rest *, const struct core_config *);
+bool core_rest_holds(const struct core_rest *);
+/* core_rest_lose - its time is over; returns the reason. core_rest_drop_yes: the node's yes does not count where it was
+ * asked for before that; true: it did count. */
+enum core_loss core_rest_lose(struct core_rest *, const struct core_config *, uint64_t now_us);
+bool core_rest_drop_yes(struct core_rest *, uint32_t node, uint64_t before_us);

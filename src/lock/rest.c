@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/rest.h"
+
+#include "base/trace.h"
+#include "lock/message.h"
+
+static const struct core_config *config_of(const struct quorlock *lock)
+{
+    return &lock->terms->config;
+}
+
+static uint64_t lost_at(const struct quorlock *lock)
+{
+    return core_rest_lost_at(lock->rest, config_of(lock));
+}
+
+/* ---- to rest ---- */
+
+/* NULL: the lock does not rest now, or memory is out. */
+static struct core_rest *write_record(struct quorlock *lock, const struct claim *claim)
+{
+    const struct runtime *runtime = lock->all->runtime;
+
+    if (lock->rest == NULL) lock->rest = alloc_zero(&runtime->alloc, core_rest_size(config_of(lock)));
+    if (lock->rest == NULL || !core_rest(claim->core, runtime_now_us(lock->all->runtime), lock->rest)) return NULL;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        uint32_t latency_us = claim->results[i].latency_us;
+
+        if (latency_us > CORE_REST_LATENCY_MAX) latency_us = CORE_REST_LATENCY_MAX;
+        lock->rest->nodes[i].latency_us = latency_us & CORE_REST_LATENCY_MAX;
+    }
+    return lock->rest;
+}
+
+/* Nothing is under way but what its core knows. */
+static bool is_quiet(const struct claim *claim)
+{
+    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
+        if (claim->results[i].note != NULL) return false;
+    }
+    if (claim->named != NULL || claim->all->troubles != NULL || claim->put_off || claim->listens) return false;
+    return !list_has(&claim->in_due);
+}
+
+void rest_begin(struct claim *claim)
+{
+    struct quorlock *lock = claim->handle;
+    struct core_rest *rest;
+
+    if (lock == NULL || lock->held != claim || lock->pins > 0 || !is_quiet(claim)) return;
+    rest = write_record(lock, claim);
+    if (rest == NULL) return;
+    lock->rest = NULL; /* it outlives this hold of the claim */
+    handle_unshare(lock, 1);
+    lock->rest = rest;
+    claim_destroy(claim);
+    runtime_wake_at(lock->all->runtime, &lock->waker, core_rest_deadline(rest, config_of(lock)));
+}
+
+/* ---- and back ---- */
+
+static void leave(struct quorlock *lock)
+{
+    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
+    runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
+    if (lock->lost_at_rest) list_remove(&lock->all->lost, &lock->in_completed);
+    lock->lost_at_rest = false;
+}
+
+struct claim *rest_end(struct quorlock *lock)
+{
+    struct claim *claim = claim_resume(&lock->all->claims, lock->keylist, lock, lock->terms, lock->rest);
+
+    if (claim == NULL) return NULL;
+    leave(lock);
+    lock->claim = claim;
+    handle_share(lock, claim);
+    return claim;
+}
+
+/* ---- without memory ---- */
+
+static void count_end(struct quorlock *lock)
+{
+    struct claims *claims = &lock->all->claims;
+
+    claims_count_hold(claims, lock->keylist, false, lock->rest->granted_us, runtime_now_us(claims->runtime));
+    if (!lock->rest->whole) claims->counts.degraded--;
+}
+
+void rest_drop(struct quorlock *lock)
+{
+    leave(lock);
+    if (core_rest_holds(lock->rest)) count_end(lock);
+    alloc_free(&lock->all->runtime->alloc, lock->rest);
+    lock->rest = NULL;
+}
+
+static void lose(struct quorlock *lock)
+{
+    struct runtime *runtime = lock->all->runtime;
+    enum core_loss loss = core_rest_lose(lock->rest, config_of(lock), runtime_now_us(runtime));
+
+    leave(lock);
+    count_end(lock);
+    lock->all->claims.counts.losses[loss]++;
+    TRACE2(loss, lock->keylist->name, (int)loss);
+    runtime_log(runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; out of memory", lock->keylist->name, message_loss(loss));
+    lock->lost_at_rest = true;
+    list_add(&lock->all->lost, &lock->in_completed);
+    runtime_run_soon(runtime);
+}
+
+/* ---- what comes meanwhile ---- */
+
+static void wait_for_room(struct quorlock *lock)
+{
+    lock->applicant.of_handle = true;
+    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_ROUND, false);
+    runtime_wake_at(lock->all->runtime, &lock->waker, lost_at(lock));
+}
+
+void rest_wake(struct quorlock *lock)
+{
+    bool over = lost_at(lock) <= runtime_now_us(lock->all->runtime);
+    bool room = admission_has_room(&lock->all->claims.admission, CORE_WANTS_ROUND);
+    struct claim *claim = over || room ? rest_end(lock) : NULL;
+
+    if (claim != NULL) {
+        claim_wake(claim);
+    } else if (over) {
+        lose(lock);
+    } else {
+        wait_for_room(lock);
+    }
+}
+
+bool rest_begin_admitted(struct applicant *applicant)
+{
+    struct claim *claim = rest_end(CONTAINER_OF(applicant, struct quorlock, applicant));
+
+    if (claim == NULL) return false;
+    claim->pins++;
+    claim_wake(claim);
+    claim->pins--;
+    /* Others may still wait: it does not queue again behind them. */
+    if (core_wants(claim->core) == CORE_WANTS_ROUND) (void)claim_begin_admitted(&claim->applicant);
+    claim_reap(claim);
+    return true;
+}
+
+void rest_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us)
+{
+    struct claim *claim = core_rest_holds(lock->rest) ? rest_end(lock) : NULL;
+
+    if (claim != NULL) {
+        claim_clock_stepped(claim, node, before_us);
+    } else if (core_rest_drop_yes(lock->rest, node, before_us)) {
+        runtime_wake_at(lock->all->runtime, &lock->waker, core_rest_deadline(lock->rest, config_of(lock)));
+    }
+}
