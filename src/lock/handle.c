@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/handle.h"
 
+#include "core/validity.h"
 #include "lock/buggify.h"
 
 #define MS 1000u
@@ -44,12 +45,11 @@ static void part_from_busy(struct quorlock *lock)
     claim_reap(claim);
 }
 
-int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
+static int ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
     const struct core_acquire acquire = {.begun_us = lock->operation_ended.begun_us, .behind = behind, .seen = seen};
     int status;
 
-    part_from_busy(lock);
     if (lock->claim == NULL) {
         lock->claim = claim_new(&lock->all->claims, lock->keylist, lock, lock->terms, lock->named);
     }
@@ -57,6 +57,49 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
     status = claim_acquire(lock->claim, lock, &acquire, promised);
     if (status == 0) buggify_acquire(lock->claim);
     return status;
+}
+
+/* Any number of handles may wait, and a claim is many times as large. */
+static void wait_for_room(struct quorlock *lock, uint32_t seen)
+{
+    uint64_t wait_us = lock->terms->config.wait_us;
+
+    lock->seen = (uint8_t)seen;
+    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_ATTEMPT, false);
+    /* One that tries once makes its first attempt whenever its turn comes. */
+    if (wait_us == 0) return;
+    runtime_wake_at(lock->all->runtime, &lock->waker, validity_add(lock->operation_ended.begun_us, wait_us));
+}
+
+int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
+{
+    bool asks_now = behind || lock->named != NULL;
+
+    part_from_busy(lock);
+    if (!asks_now && lock->claim == NULL && !admission_has_room(&lock->all->claims.admission, CORE_WANTS_ATTEMPT)) {
+        wait_for_room(lock, seen);
+        return 0;
+    }
+    return ask(lock, behind, promised, seen);
+}
+
+bool handle_waits_for_room(const struct quorlock *lock)
+{
+    return lock->operation == OPERATION_ACQUIRE && lock->applicant.waits_in != NULL;
+}
+
+void handle_stop_waiting(struct quorlock *lock)
+{
+    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
+    runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
+}
+
+bool handle_begin_admitted(struct quorlock *lock)
+{
+    if (ask(lock, false, true, lock->seen) != 0) return false;
+    handle_stop_waiting(lock);
+    /* Others may still wait: it does not queue again behind them. */
+    return core_wants(lock->claim->core) != CORE_WANTS_ATTEMPT || claim_begin_admitted(&lock->claim->applicant);
 }
 
 uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)

@@ -47,7 +47,7 @@ struct quorlock {
     struct claim *held;         /* of which it has a share */
     struct claim *pending_on;   /* of which it is a pending hold */
     struct core_rest *rest;     /* stands for the claim while the lock rests; then held is NULL */
-    struct applicant applicant; /* of the rest */
+    struct applicant applicant; /* of the first attempt, before there is a claim; or of the rest */
     uint32_t holds;
     uint32_t releases; /* whose callbacks have not run */
     struct lock_callback operation_ended;
@@ -58,6 +58,7 @@ struct quorlock {
     const char *why; /* the reason, where it is not in the votes; else NULL */
     uint32_t pins;   /* callbacks of it on the stack */
     enum operation operation : 8;
+    uint8_t seen;           /* what stood in the way before, while it waits for room: bits of enum core_seen */
     bool acquire_completed; /* without a core; the callback is due */
     int acquired_status;
     bool lost_at_rest; /* and not told so yet */
@@ -73,10 +74,15 @@ static inline bool handle_rests(const struct quorlock *lock)
 /* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */
 void handle_share(struct quorlock *, struct claim *);
 void handle_unshare(struct quorlock *, uint32_t holds);
-/* handle_ask - its claim, made where it has none, begins to ask; see claim_acquire. 0 or a status. handle_asks:
- * its claim asks the nodes for it. */
+/* handle_ask - its claim, made where it has none, begins to ask; see claim_acquire. Where it has none, and the nodes
+ * have no room, the handle waits for that first. 0 or a status. handle_asks: its claim asks the nodes for it.
+ * handle_waits_for_room: it has no claim yet. handle_begin_admitted: there is room; see struct admission.
+ * handle_stop_waiting: neither for room nor for its wait bound. */
 int handle_ask(struct quorlock *, bool behind, bool promised, uint32_t seen);
 bool handle_asks(const struct quorlock *);
+bool handle_waits_for_room(const struct quorlock *);
+bool handle_begin_admitted(struct quorlock *);
+void handle_stop_waiting(struct quorlock *);
 /* handle_valid_ms - validity left then. */
 uint32_t handle_valid_ms(const struct quorlock *, uint64_t now_us);
 /* handle_complete_acquire - ends an acquire without a core; the callback follows from the loop. why: a literal,

@@ -53,7 +53,7 @@ static void end_operation(struct quorlock *lock, int status)
         /* The next one asks after this one's callback. */
         list_remove(&lock->keylist->waiting, &lock->turn);
     } else if (lock->operation == OPERATION_ACQUIRE) {
-        runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
+        handle_stop_waiting(lock);
         reentry_leave(lock);
         list_remove(&lock->keylist->waiting, &lock->turn);
         handle_complete_acquire(lock, status, NULL);
@@ -146,6 +146,7 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     lock = alloc_zero(&runtime->alloc, sizeof(*lock));
     if (lock == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     lock->all = all;
+    lock->applicant.of_handle = true;
     memcpy(config.arbiters, runtime->order, sizeof(config.arbiters));
     lock->terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms);
     if (lock->terms == NULL || build(lock, keys, n_keys, checked.owner) != 0) {
@@ -386,7 +387,10 @@ static void on_has_room(struct node_observer *observer, uint32_t node)
 
 static bool begin_admitted(struct applicant *applicant)
 {
-    return applicant->of_handle ? rest_begin_admitted(applicant) : claim_begin_admitted(applicant);
+    struct quorlock *lock = CONTAINER_OF(applicant, struct quorlock, applicant);
+
+    if (!applicant->of_handle) return claim_begin_admitted(applicant);
+    return handle_rests(lock) ? rest_begin_admitted(lock) : handle_begin_admitted(lock);
 }
 
 static void begin_turn(struct turn *turn)

@@ -82,7 +82,7 @@ static void advance(struct keylist *keylist)
 
     /* A handle that was freed while it asked leaves the queue at its callback. */
     while (!keylist->all->runtime->closing && (lock = first_of(keylist)) != NULL && !handle_asks(lock) &&
-           !lock->freed) {
+           !handle_waits_for_room(lock) && !lock->freed) {
         const char *why = NULL;
         int status;
 
@@ -180,10 +180,14 @@ void queue_wait_expired(struct quorlock *lock)
         why = "its owner holds it, and renewing it first took too long";
     } else if (lock->keylist->held > 0) {
         status = QUORLOCK_HELD;
+    } else if (handle_waits_for_room(lock)) {
+        if (lock->seen == CORE_SEEN_HELD) status = QUORLOCK_HELD;
+        if (lock->seen == CORE_SEEN_NOQUORUM) status = QUORLOCK_NOQUORUM;
     } else if (asked != NULL) {
         /* The first in the queue knows why the keys are not free. */
         status = core_wait_verdict(asked->core);
     }
+    handle_stop_waiting(lock);
     reentry_leave(lock);
     list_remove(&lock->keylist->waiting, &lock->turn);
     handle_complete_acquire(lock, status, why);

@@ -61,8 +61,7 @@ void rest_begin(struct claim *claim)
 
 static void leave(struct quorlock *lock)
 {
-    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
-    runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
+    handle_stop_waiting(lock);
     if (lock->lost_at_rest) list_remove(&lock->all->lost, &lock->in_completed);
     lock->lost_at_rest = false;
 }
@@ -115,7 +114,6 @@ static void lose(struct quorlock *lock)
 
 static void wait_for_room(struct quorlock *lock)
 {
-    lock->applicant.of_handle = true;
     admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_ROUND, false);
     runtime_wake_at(lock->all->runtime, &lock->waker, lost_at(lock));
 }
@@ -135,9 +133,9 @@ void rest_wake(struct quorlock *lock)
     }
 }
 
-bool rest_begin_admitted(struct applicant *applicant)
+bool rest_begin_admitted(struct quorlock *lock)
 {
-    struct claim *claim = rest_end(CONTAINER_OF(applicant, struct quorlock, applicant));
+    struct claim *claim = rest_end(lock);
 
     if (claim == NULL) return false;
     claim->pins++;

@@ -26,5 +26,5 @@ void rest_drop(struct quorlock *);
 /* rest_wake - its deadline came. rest_begin_admitted: there is room for its renewal; see struct admission.
  * rest_clock_stepped: as claim_clock_stepped. */
 void rest_wake(struct quorlock *);
-bool rest_begin_admitted(struct applicant *);
+bool rest_begin_admitted(struct quorlock *);
 void rest_clock_stepped(struct quorlock *, uint32_t node, uint64_t before_us);
