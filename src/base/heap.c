@@ -11,6 +11,7 @@ int heap_reserve(struct heap *heap, const struct alloc *alloc, size_t n)
     void *slots;
 
     if (n <= heap->room) return 0;
+    if (n >= HEAP_OUT) return -1;
     while (room < n) room *= 2;
     slots = alloc_resize(alloc, heap->slots, room * sizeof(struct heap_slot));
     if (slots == NULL) return -1;
@@ -28,7 +29,7 @@ void heap_clear(struct heap *heap, const struct alloc *alloc)
 static void put(struct heap *heap, struct heap_slot slot, size_t index)
 {
     heap->slots[index] = slot;
-    slot.entry->index = index;
+    slot.entry->index = (uint32_t)index;
 }
 
 /* The earliest below that index; `used` where there is none. */
@@ -70,14 +71,13 @@ static void take_out(struct heap *heap, struct heap_entry *entry)
 
 void heap_set(struct heap *heap, struct heap_entry *entry, uint64_t at_us)
 {
-    entry->at_us = at_us;
     if (at_us == UINT64_MAX) {
         if (entry->index != HEAP_OUT) take_out(heap, entry);
         return;
     }
     if (entry->index == HEAP_OUT) {
         assert(heap->used < heap->room);
-        entry->index = heap->used++;
+        entry->index = (uint32_t)heap->used++;
     }
     settle(heap, (struct heap_slot){at_us, entry}, entry->index);
 }
@@ -85,4 +85,14 @@ void heap_set(struct heap *heap, struct heap_entry *entry, uint64_t at_us)
 struct heap_entry *heap_first(const struct heap *heap)
 {
     return heap->used > 0 ? heap->slots[0].entry : NULL;
+}
+
+uint64_t heap_first_us(const struct heap *heap)
+{
+    return heap->used > 0 ? heap->slots[0].at_us : UINT64_MAX;
+}
+
+uint64_t heap_time_us(const struct heap *heap, const struct heap_entry *entry)
+{
+    return heap->slots[entry->index].at_us;
 }

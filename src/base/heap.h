@@ -13,11 +13,10 @@
 
 #include "base/alloc.h"
 
-#define HEAP_OUT SIZE_MAX
+#define HEAP_OUT UINT32_MAX
 
 struct heap_entry {
-    uint64_t at_us;
-    size_t index; /* HEAP_OUT: not in it */
+    uint32_t index; /* HEAP_OUT: not in it */
 };
 
 struct heap_slot {
@@ -30,10 +29,13 @@ struct heap {
     size_t used, room;
 };
 
-/* heap_reserve - room for n entries in all; 0, or -1 out of memory. */
+/* heap_reserve - room for n entries in all; 0, or -1 out of memory, or where they are more than an index can tell. */
 int heap_reserve(struct heap *, const struct alloc *, size_t n);
 void heap_clear(struct heap *, const struct alloc *);
 /* heap_set - puts the entry in, moves it, or takes it out where at_us is UINT64_MAX. */
 void heap_set(struct heap *, struct heap_entry *, uint64_t at_us);
-/* heap_first - the earliest, or NULL. */
+/* heap_first - the earliest, or NULL. heap_first_us: its time, UINT64_MAX where there is none. heap_time_us: the time
+ * of an entry that is in the heap. */
 struct heap_entry *heap_first(const struct heap *);
+uint64_t heap_first_us(const struct heap *);
+uint64_t heap_time_us(const struct heap *, const struct heap_entry *);

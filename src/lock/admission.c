@@ -86,17 +86,19 @@ static void look_again(struct admission *admission)
     runtime_wake_at(runtime, &admission->look, runtime_now_us(runtime) + LOOK_AGAIN_US);
 }
 
+static struct list *queue_for(struct admission *admission, enum core_wants wants)
+{
+    return wants == CORE_WANTS_ROUND ? &admission->rounds : &admission->attempts;
+}
+
 void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants, bool asking)
 {
-    struct list *list = wants == CORE_WANTS_ROUND ? &admission->rounds : &admission->attempts;
-    bool waits = wants != CORE_WANTS_NOTHING;
-
-    if (applicant->waits_in != NULL && (!waits || applicant->waits_in != list)) {
-        list_remove(applicant->waits_in, &applicant->link);
+    if (applicant->waits != CORE_WANTS_NOTHING && applicant->waits != wants) {
+        list_remove(queue_for(admission, applicant->waits), &applicant->link);
     }
-    applicant->waits_in = waits ? list : NULL;
-    if (waits) {
-        list_add(list, &applicant->link);
+    applicant->waits = wants;
+    if (wants != CORE_WANTS_NOTHING) {
+        list_add(queue_for(admission, wants), &applicant->link);
         look_again(admission);
     }
     if (asking == applicant->asking) return;
@@ -111,7 +113,7 @@ void admission_follow(struct admission *admission, struct applicant *applicant, 
 
 void admission_leave(struct admission *admission, struct applicant *applicant)
 {
-    if (applicant->waits_in != NULL) list_remove(applicant->waits_in, &applicant->link);
+    if (applicant->waits != CORE_WANTS_NOTHING) list_remove(queue_for(admission, applicant->waits), &applicant->link);
     if (applicant->asking) admission->asking--;
 }
 

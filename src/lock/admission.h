@@ -26,9 +26,9 @@ struct unsent_release {
 /* What asks the nodes, and waits where there is no room. */
 struct applicant {
     struct link link;
-    struct list *waits_in; /* rounds or attempts, or NULL */
-    bool asking;           /* its attempt is in flight */
-    bool of_handle;        /* which has no claim; else it is a claim's */
+    enum core_wants waits : 8;
+    bool asking;    /* its attempt is in flight */
+    bool of_handle; /* which has no claim; else it is a claim's */
 };
 
 /* The queues of one client. */

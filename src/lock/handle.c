@@ -6,6 +6,45 @@
 
 #define MS 1000u
 
+#define SPARES_MAX 1024u
+
+struct spare handle_blocks(struct runtime *runtime, bool fencing)
+{
+    const struct core_config config = {.n_nodes = runtime->n_nodes, .fencing = fencing};
+    size_t record = core_rest_size(&config);
+
+    return (struct spare){.alloc = &runtime->alloc,
+                          .size = record > sizeof(struct pending) ? record : sizeof(struct pending),
+                          .most = SPARES_MAX};
+}
+
+static struct spare *blocks_for(const struct quorlock *lock)
+{
+    return &locks_of(lock)->blocks[lock->terms->config.fencing];
+}
+
+int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
+{
+    if (lock->pending == NULL) lock->pending = spare_take(blocks_for(lock));
+    if (lock->pending == NULL) return QUORLOCK_NOMEM;
+    *lock->pending = (struct pending){.lock = lock, .ended = *callback};
+    lock->operation = operation;
+    return 0;
+}
+
+void handle_keep(struct quorlock *lock)
+{
+    if (lock->operation != OPERATION_NONE || lock->held != NULL || lock->rests) return;
+    (void)spare_keep(blocks_for(lock), lock->pending);
+    lock->pending = NULL;
+}
+
+void handle_end(struct quorlock *lock)
+{
+    lock->operation = OPERATION_NONE;
+    handle_keep(lock);
+}
+
 void handle_share(struct quorlock *lock, struct claim *claim)
 {
     lock->held = claim;
@@ -24,8 +63,7 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     if (lock->holds > 0) return;
     list_remove(&claim->sharers, &lock->in_share);
     lock->held = NULL;
-    alloc_free(&lock->all->runtime->alloc, lock->rest);
-    lock->rest = NULL;
+    handle_keep(lock);
 }
 
 bool handle_asks(const struct quorlock *lock)
@@ -47,11 +85,11 @@ static void part_from_busy(struct quorlock *lock)
 
 static int ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
-    const struct core_acquire acquire = {.begun_us = lock->operation_ended.begun_us, .behind = behind, .seen = seen};
+    const struct core_acquire acquire = {.begun_us = lock->pending->ended.begun_us, .behind = behind, .seen = seen};
     int status;
 
     if (lock->claim == NULL) {
-        lock->claim = claim_new(&lock->all->claims, lock->keylist, lock, lock->terms, lock->named);
+        lock->claim = claim_new(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_owner(lock));
     }
     if (lock->claim == NULL) return QUORLOCK_NOMEM;
     status = claim_acquire(lock->claim, lock, &acquire, promised);
@@ -65,18 +103,19 @@ static void wait_for_room(struct quorlock *lock, uint32_t seen)
     uint64_t wait_us = lock->terms->config.wait_us;
 
     lock->seen = (uint8_t)seen;
-    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_ATTEMPT, false);
+    admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_ATTEMPT, false);
     /* One that tries once makes its first attempt whenever its turn comes. */
     if (wait_us == 0) return;
-    runtime_wake_at(lock->all->runtime, &lock->waker, validity_add(lock->operation_ended.begun_us, wait_us));
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, validity_add(lock->pending->ended.begun_us, wait_us));
 }
 
 int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
-    bool asks_now = behind || lock->named != NULL;
+    bool asks_now = behind || lock->nest != NULL;
 
     part_from_busy(lock);
-    if (!asks_now && lock->claim == NULL && !admission_has_room(&lock->all->claims.admission, CORE_WANTS_ATTEMPT)) {
+    if (!asks_now && lock->claim == NULL &&
+        !admission_has_room(&locks_of(lock)->claims.admission, CORE_WANTS_ATTEMPT)) {
         wait_for_room(lock, seen);
         return 0;
     }
@@ -85,13 +124,13 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 
 bool handle_waits_for_room(const struct quorlock *lock)
 {
-    return lock->operation == OPERATION_ACQUIRE && lock->applicant.waits_in != NULL;
+    return lock->operation == OPERATION_ACQUIRE && lock->applicant.waits == CORE_WANTS_ATTEMPT;
 }
 
 void handle_stop_waiting(struct quorlock *lock)
 {
-    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
-    runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
+    admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
 }
 
 bool handle_begin_admitted(struct quorlock *lock)
@@ -104,21 +143,21 @@ bool handle_begin_admitted(struct quorlock *lock)
 
 uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
 {
-    if (handle_rests(lock)) return (uint32_t)(core_rest_valid_us(lock->rest, &lock->terms->config, now_us) / MS);
+    if (lock->rests) return (uint32_t)(core_rest_valid_us(lock->rest, &lock->terms->config, now_us) / MS);
     return lock->held == NULL ? 0 : (uint32_t)(core_valid_us(lock->held->core, now_us) / MS);
 }
 
 static void complete(struct quorlock *lock)
 {
-    list_add(&lock->all->completed, &lock->in_completed);
-    runtime_run_soon(lock->all->runtime);
+    list_add(&locks_of(lock)->completed, &lock->in_completed);
+    runtime_run_soon(locks_of(lock)->runtime);
 }
 
 void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 {
     lock->acquire_completed = true;
-    lock->acquired_status = status;
-    lock->why = why;
+    lock->acquired_status = (int8_t)status;
+    lock->pending->why = why;
     complete(lock);
 }
 
@@ -131,15 +170,15 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
     given_back->expired = core_phase_now(lock->held->core) == CORE_LOST;
     list_add(&lock->nest->given_back, &given_back->link);
     lock->releases++;
-    lock->all->releases++;
+    locks_of(lock)->releases++;
     handle_unshare(lock, 1);
     complete(lock);
 }
 
 int handle_fail(struct quorlock *lock, int status, const char *why)
 {
-    return runtime_fail(lock->all->runtime, status, "\"%s\": %s%s", lock->keylist->name, quorlock_status_text(status),
-                        why);
+    return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s%s", lock->keylist->name,
+                        quorlock_status_text(status), why);
 }
 
 /* ---- the end ---- */
@@ -156,22 +195,22 @@ static void free_given_back(const struct alloc *alloc, struct list *list)
 
 void handle_destroy(struct quorlock *lock)
 {
-    struct locks *all = lock->all;
+    struct locks *all = locks_of(lock);
     const struct alloc *alloc = &all->runtime->alloc;
 
     list_remove(&all->handles, &lock->in_all);
     list_remove(lock->lost_at_rest ? &all->lost : &all->completed, &lock->in_completed);
     admission_leave(&all->claims.admission, &lock->applicant);
-    alloc_free(alloc, lock->rest);
+    alloc_free(alloc, lock->pending);
     if (lock->nest != NULL) {
         free_given_back(alloc, &lock->nest->given_back);
         free_given_back(alloc, &lock->nest->spare);
+        named_owner_leave(&all->claims.owners, alloc, lock->nest->owner);
         alloc_free(alloc, lock->nest);
     }
     runtime_return_waker(all->runtime, &lock->waker);
-    keylist_leave(lock->keylist);
-    named_owner_leave(&all->claims.owners, alloc, lock->named);
     terms_leave(&all->claims.terms, alloc, lock->terms);
+    keylist_leave(lock->keylist);
     alloc_free(alloc, lock);
 }
 
@@ -180,7 +219,7 @@ void handle_reap(struct quorlock *lock)
     bool owed = lock->operation != OPERATION_NONE || lock->releases > 0;
 
     /* While the client closes, handles stay good until its end. */
-    if (lock->freed && !owed && lock->pins == 0 && !lock->all->runtime->closing) handle_destroy(lock);
+    if (lock->freed && !owed && lock->pins == 0 && !locks_of(lock)->runtime->closing) handle_destroy(lock);
 }
 
 /* ---- the public API: what a handle knows ---- */
@@ -194,14 +233,14 @@ void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
 /* Never by the time of a batch. */
 uint32_t quorlock_valid_ms(const quorlock *lock)
 {
-    return handle_valid_ms(lock, runtime_read_us(lock->all->runtime));
+    return handle_valid_ms(lock, runtime_read_us(locks_of(lock)->runtime));
 }
 
 const char *quorlock_token(const quorlock *lock)
 {
-    struct locks *all = lock->all;
+    struct locks *all = locks_of(lock);
 
-    if (handle_rests(lock)) {
+    if (lock->rests) {
         if (!core_rest_holds(lock->rest)) return NULL;
         (void)claims_owner(&all->claims, &lock->rest->token, all->token);
         return all->token;
@@ -211,7 +250,7 @@ const char *quorlock_token(const quorlock *lock)
 
 uint64_t quorlock_fence(const quorlock *lock)
 {
-    if (handle_rests(lock)) {
+    if (lock->rests) {
         return core_rest_holds(lock->rest) ? core_rest_fence(lock->rest, &lock->terms->config) : 0;
     }
     return lock->held != NULL && core_notified_held(lock->held->core) ? core_fence(lock->held->core) : 0;

@@ -10,8 +10,9 @@ struct locks {
     struct keylists keylists;
     struct claims claims;
     struct list handles;
-    struct list completed; /* handles with callbacks that are due without a core */
-    struct list lost;      /* handles whose locks were lost at rest, for want of memory */
+    struct list completed;  /* handles with callbacks that are due without a core */
+    struct list lost;       /* handles whose locks were lost at rest, for want of memory */
+    struct spare blocks[2]; /* for struct pending and for records; the second with fencing */
     struct turn turn;
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
     size_t releases;                       /* of all handles, whose callbacks have not run */
@@ -31,46 +32,70 @@ enum operation { OPERATION_NONE, OPERATION_ACQUIRE, OPERATION_EXTEND };
 
 /* Of a handle that has an owner, whose holds nest. */
 struct nest {
+    struct named_owner *owner;
     struct list given_back; /* callbacks that no core knows */
     struct list spare;      /* one for each hold, so that it can always be given back */
 };
 
+/* What a handle needs while an acquire or an extend is in flight. */
+struct pending {
+    struct quorlock *lock;
+    struct link turn; /* in its key list's wait queue, or among a claim's pending holds */
+    struct lock_callback ended;
+    struct claim *pending_on; /* of which it is a pending hold */
+    const char *why;          /* the reason, where it is not in the votes; else NULL */
+};
+
 struct quorlock {
-    struct locks *all;
     struct keylist *keylist;
-    struct link in_all, in_share;
-    struct link in_completed; /* or, where lost_at_rest, in lost */
-    struct link turn;         /* in its key list's wait queue, or among a claim's pending holds */
-    struct waker waker;       /* the wait bound, while another handle asks the nodes; or of the rest */
-    struct named_owner *named;
-    struct claim *claim;        /* its own; NULL until it is needed */
-    struct claim *held;         /* of which it has a share */
-    struct claim *pending_on;   /* of which it is a pending hold */
-    struct core_rest *rest;     /* stands for the claim while the lock rests; then held is NULL */
-    struct applicant applicant; /* of the first attempt, before there is a claim; or of the rest */
-    uint32_t holds;
-    uint32_t releases; /* whose callbacks have not run */
-    struct lock_callback operation_ended;
+    struct link in_all;
+    struct link in_completed; /* or, where lost_at_rest, in locks->lost */
+    union {
+        struct link in_share;       /* where held */
+        struct applicant applicant; /* of the first attempt, before there is a claim; or of the rest */
+    };
+    struct waker waker;  /* the wait bound, while no claim asks the nodes for it; or of the rest */
+    struct claim *claim; /* its own; NULL until it is needed */
+    struct claim *held;  /* of which it has a share */
+    /* One block, from the begin of an acquire until that has failed, or the keys are given back. */
+    union {
+        struct pending *pending; /* while an operation is in flight */
+        struct core_rest *rest;  /* stands for the claim while the lock rests; then held is NULL */
+    };
     struct nest *nest; /* NULL: no owner */
     quorlock_lost_cb lost;
     void *lost_arg;
     struct terms *terms;
-    const char *why; /* the reason, where it is not in the votes; else NULL */
-    uint32_t pins;   /* callbacks of it on the stack */
+    uint32_t holds;
+    uint32_t releases; /* whose callbacks have not run */
+    uint16_t pins;     /* callbacks of it on the stack */
     enum operation operation : 8;
-    uint8_t seen;           /* what stood in the way before, while it waits for room: bits of enum core_seen */
+    int8_t acquired_status;
     bool acquire_completed; /* without a core; the callback is due */
-    int acquired_status;
+    bool freed;             /* the handle is dead; its memory goes when nothing is owed to it */
+    bool rests;
     bool lost_at_rest; /* and not told so yet */
-    bool freed;        /* the handle is dead; its memory goes when nothing is owed to it */
+    uint8_t seen;      /* what stood in the way before, while it waits for room: bits of enum core_seen */
 };
 
-/* handle_rests - it holds the keys, or lost them, and a record stands for its claim. */
-static inline bool handle_rests(const struct quorlock *lock)
+static inline struct locks *locks_of(const struct quorlock *lock)
 {
-    return lock->rest != NULL && lock->held == NULL;
+    return CONTAINER_OF(lock->keylist->all, struct locks, keylists);
 }
 
+/* handle_owner - NULL: none. */
+static inline struct named_owner *handle_owner(const struct quorlock *lock)
+{
+    return lock->nest != NULL ? lock->nest->owner : NULL;
+}
+
+/* handle_blocks - none yet, for locks with fencing or without. */
+struct spare handle_blocks(struct runtime *, bool fencing);
+/* handle_begin - an operation; its block is made where there is none. 0 or NOMEM. handle_end: it is over. handle_keep:
+ * gives the block back where it is not needed. */
+int handle_begin(struct quorlock *, enum operation, const struct lock_callback *);
+void handle_end(struct quorlock *);
+void handle_keep(struct quorlock *);
 /* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */
 void handle_share(struct quorlock *, struct claim *);
 void handle_unshare(struct quorlock *, uint32_t holds);

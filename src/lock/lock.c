@@ -45,17 +45,17 @@ static void end_operation(struct quorlock *lock, int status)
         /* A hold whose callback has not run is undone; a refusal stands. */
         if (lock->acquired_status != QUORLOCK_OK) return;
         handle_unshare(lock, 1);
-        lock->acquired_status = status;
+        lock->acquired_status = (int8_t)status;
         claim_let_go(claim);
     } else if (lock->operation == OPERATION_ACQUIRE && handle_asks(lock)) {
         if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
         /* The next one asks after this one's callback. */
-        list_remove(&lock->keylist->waiting, &lock->turn);
+        list_remove(&lock->keylist->waiting, &lock->pending->turn);
     } else if (lock->operation == OPERATION_ACQUIRE) {
         handle_stop_waiting(lock);
         reentry_leave(lock);
-        list_remove(&lock->keylist->waiting, &lock->turn);
+        list_remove(&lock->keylist->waiting, &lock->pending->turn);
         handle_complete_acquire(lock, status, NULL);
     } else if (lock->operation == OPERATION_EXTEND) {
         (void)claim_step(claim, &event);
@@ -71,7 +71,7 @@ static void give_up(struct quorlock *lock, int status)
     lock->freed = true;
     lock->lost = NULL;
     end_operation(lock, status);
-    if (handle_rests(lock) && rest_end(lock) == NULL) rest_drop(lock);
+    if (lock->rests && rest_end(lock) == NULL) rest_drop(lock);
     claim = lock->claim;
     held = lock->held;
     handle_unshare(lock, lock->holds);
@@ -107,22 +107,20 @@ static void on_wake(struct waker *waker)
 {
     struct quorlock *lock = CONTAINER_OF(waker, struct quorlock, waker);
 
-    if (handle_rests(lock)) {
+    if (lock->rests) {
         rest_wake(lock);
     } else {
         queue_wait_expired(lock);
     }
 }
 
-static int build(struct quorlock *lock, const char *const *keys, size_t n_keys, const char *owner)
+static int build(struct locks *all, struct quorlock *lock, const char *const *keys, size_t n_keys, const char *owner)
 {
-    struct locks *all = lock->all;
-
     if (owner != NULL) {
-        lock->named = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
-        if (lock->named == NULL) return -1;
         lock->nest = alloc_zero(&all->runtime->alloc, sizeof(*lock->nest));
         if (lock->nest == NULL) return -1;
+        lock->nest->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
+        if (lock->nest->owner == NULL) return -1;
     }
     lock->keylist = join_keylist(all, keys, n_keys);
     if (lock->keylist == NULL) return -1;
@@ -145,13 +143,12 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     if (status != 0) return status;
     lock = alloc_zero(&runtime->alloc, sizeof(*lock));
     if (lock == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
-    lock->all = all;
     lock->applicant.of_handle = true;
     memcpy(config.arbiters, runtime->order, sizeof(config.arbiters));
     lock->terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms);
-    if (lock->terms == NULL || build(lock, keys, n_keys, checked.owner) != 0) {
+    if (lock->terms == NULL || build(all, lock, keys, n_keys, checked.owner) != 0) {
         terms_leave(&all->claims.terms, &runtime->alloc, lock->terms);
-        named_owner_leave(&all->claims.owners, &runtime->alloc, lock->named);
+        named_owner_leave(&all->claims.owners, &runtime->alloc, handle_owner(lock));
         alloc_free(&runtime->alloc, lock->nest);
         alloc_free(&runtime->alloc, lock);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
@@ -163,8 +160,8 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
 
 static int check_free(struct quorlock *lock)
 {
-    if (lock->all->runtime->closing || lock->freed) {
-        return runtime_fail_plainly(lock->all->runtime, QUORLOCK_CLOSED);
+    if (locks_of(lock)->runtime->closing || lock->freed) {
+        return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
     }
     if (lock->operation != OPERATION_NONE) return handle_fail(lock, QUORLOCK_BUSY, "");
     return 0;
@@ -180,7 +177,7 @@ static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim;
 
-    if (handle_rests(lock)) {
+    if (lock->rests) {
         if (core_rest_holds(lock->rest) || lock->lost_at_rest) return fail_held(lock);
         if (rest_end(lock) == NULL) {
             rest_drop(lock);
@@ -202,52 +199,50 @@ static int prepare_release(struct quorlock *lock)
     struct given_back *given_back;
 
     if (lock->nest->spare.count > lock->holds) return 0;
-    given_back = alloc_zero(&lock->all->runtime->alloc, sizeof(*given_back));
+    given_back = alloc_zero(&locks_of(lock)->runtime->alloc, sizeof(*given_back));
     if (given_back == NULL) return QUORLOCK_NOMEM;
     list_add(&lock->nest->spare, &given_back->link);
     return 0;
 }
 
-static int begin_acquire(struct quorlock *lock)
+static int begin_acquire(struct quorlock *lock, const struct lock_callback *callback)
 {
     const char *why = NULL;
     struct claim *claim = NULL;
-    int status = 0;
+    int status = lock->nest == NULL && (lock->held != NULL || lock->rests) ? give_up_lost(lock) : 0;
 
-    if (lock->named != NULL) {
-        if (prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
-        status = reentry_check(lock, &claim);
-    } else if (lock->held != NULL || handle_rests(lock)) {
-        status = give_up_lost(lock);
-    }
+    if (status != 0) return status;
+    if (lock->nest != NULL && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (lock->nest != NULL) status = reentry_check(lock, &claim);
     if (status != 0) return status;
     if (claim != NULL) {
         status = reentry_enter(lock, claim, &why);
         if (status == 0 || why == NULL) return status == 0 ? 0 : handle_fail(lock, status, "");
-        return runtime_fail(lock->all->runtime, status, "\"%s\": %s", lock->keylist->name, why);
+        return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s", lock->keylist->name, why);
     }
     status = queue_acquire(lock);
     if (status == QUORLOCK_STATE) {
-        return runtime_fail(lock->all->runtime, status, "getrandom failed: no owner token without it");
+        return runtime_fail(locks_of(lock)->runtime, status, "getrandom failed: no owner token without it");
     }
     return status == 0 ? 0 : handle_fail(lock, status, "");
 }
 
 int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 {
-    struct runtime *runtime = lock->all->runtime;
+    struct runtime *runtime = locks_of(lock)->runtime;
+    struct lock_callback callback = {.call = cb, .arg = arg};
     int status = check_free(lock);
 
     if (status != 0) return status;
     runtime_batch(runtime, true);
-    lock->operation = OPERATION_ACQUIRE;
-    lock->operation_ended = (struct lock_callback){cb, arg, runtime_now_us(runtime)};
-    status = begin_acquire(lock);
+    callback.begun_us = runtime_now_us(runtime);
+    status = begin_acquire(lock, &callback);
     runtime_batch(runtime, false);
     if (status != 0) {
-        lock->operation = OPERATION_NONE;
+        handle_end(lock);
     } else {
-        lock->all->claims.counts.waiting++;
+        locks_of(lock)->claims.counts.waiting++;
         TRACE2(acquire_begin, lock, lock->keylist->name);
     }
     return status;
@@ -257,35 +252,36 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = (uint64_t)lease_ms * MS}};
     struct claim *claim = lock->held;
-    uint32_t most_ms = lock->all->runtime->options.max_lease_ms;
+    uint32_t most_ms = locks_of(lock)->runtime->options.max_lease_ms;
     int status = check_free(lock);
 
     if (status != 0) return status;
     if (lease_ms > most_ms) {
-        return runtime_fail(lock->all->runtime, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
+        return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                             most_ms);
     }
-    if (claim == NULL && handle_rests(lock)) {
+    if (claim == NULL && lock->rests) {
         claim = rest_end(lock);
         if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
     }
     if (claim == NULL) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
     status = claim_step(claim, &event);
     if (status == QUORLOCK_INVAL) {
-        return runtime_fail(lock->all->runtime, status, "lease_ms is %u: the lease is %llu, and is never shortened",
-                            lease_ms, (unsigned long long)(core_lease_us(claim->core) / MS));
+        return runtime_fail(locks_of(lock)->runtime, status,
+                            "lease_ms is %u: the lease is %llu, and is never shortened", lease_ms,
+                            (unsigned long long)(core_lease_us(claim->core) / MS));
     }
     if (status != 0) return handle_fail(lock, status, status == QUORLOCK_BUSY ? "" : ": it is not held");
     claim->extender = lock;
-    lock->operation = OPERATION_EXTEND;
-    lock->operation_ended = (struct lock_callback){cb, arg, event.now_us};
+    /* The block of the acquire is there. */
+    (void)handle_begin(lock, OPERATION_EXTEND, &(struct lock_callback){cb, arg, event.now_us});
     buggify_extend(claim);
     return 0;
 }
 
 static int begin_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct claim *claim = handle_rests(lock) ? rest_end(lock) : lock->held;
+    struct claim *claim = lock->rests ? rest_end(lock) : lock->held;
     int status;
 
     if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
@@ -298,19 +294,19 @@ static int begin_release(struct quorlock *lock, const struct lock_callback *call
     if (status != 0) return handle_fail(lock, status, "");
     buggify_release(claim);
     lock->releases++;
-    lock->all->releases++;
+    locks_of(lock)->releases++;
     handle_unshare(lock, 1);
     return 0;
 }
 
 int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 {
-    struct runtime *runtime = lock->all->runtime;
+    struct runtime *runtime = locks_of(lock)->runtime;
     struct lock_callback callback = {.call = cb, .arg = arg};
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (lock->held == NULL && !handle_rests(lock)) {
+    if (lock->held == NULL && !lock->rests) {
         if (lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
         return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
     }
@@ -324,23 +320,23 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 int quorlock_cancel(quorlock *lock)
 {
     /* Closing and freeing have ended everything with a status of their own. */
-    if (lock->all->runtime->closing || lock->freed) {
-        return runtime_fail_plainly(lock->all->runtime, QUORLOCK_CLOSED);
+    if (locks_of(lock)->runtime->closing || lock->freed) {
+        return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
     }
     if (lock->operation != OPERATION_NONE) {
         end_operation(lock, QUORLOCK_CANCELED);
         return 0;
     }
-    return runtime_fail(lock->all->runtime, QUORLOCK_STATE, "\"%s\": no acquire or extend is in flight",
+    return runtime_fail(locks_of(lock)->runtime, QUORLOCK_STATE, "\"%s\": no acquire or extend is in flight",
                         lock->keylist->name);
 }
 
 void quorlock_free(quorlock *lock)
 {
     if (lock == NULL || lock->freed) return;
-    runtime_batch(lock->all->runtime, true);
+    runtime_batch(locks_of(lock)->runtime, true);
     give_up(lock, CORE_CANCELED);
-    runtime_batch(lock->all->runtime, false);
+    runtime_batch(locks_of(lock)->runtime, false);
     handle_reap(lock);
 }
 
@@ -371,7 +367,7 @@ static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint
 
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_clock_stepped(claim, node, before_us);
     LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
-        if (handle_rests(lock)) rest_clock_stepped(lock, node, before_us);
+        if (lock->rests) rest_clock_stepped(lock, node, before_us);
     }
 }
 
@@ -390,7 +386,7 @@ static bool begin_admitted(struct applicant *applicant)
     struct quorlock *lock = CONTAINER_OF(applicant, struct quorlock, applicant);
 
     if (!applicant->of_handle) return claim_begin_admitted(applicant);
-    return handle_rests(lock) ? rest_begin_admitted(lock) : handle_begin_admitted(lock);
+    return lock->rests ? rest_begin_admitted(lock) : handle_begin_admitted(lock);
 }
 
 static void begin_turn(struct turn *turn)
@@ -423,6 +419,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->keylists.events = &queue_listener;
     all->claims.events = &claim_events;
     all->claims.admission.begin = begin_admitted;
+    for (int fencing = 0; fencing < 2; fencing++) all->blocks[fencing] = handle_blocks(runtime, fencing != 0);
     all->observer =
         (struct node_observer){.changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
     all->turn = (struct turn){.begin = begin_turn, .next = notify_next, .end = end_turn, .waits = waits};
@@ -449,6 +446,7 @@ void locks_stop(struct locks *all)
     while ((lock = FIRST_OF(&all->handles, struct quorlock, in_all)) != NULL) handle_destroy(lock);
     if (all->runtime == NULL) return;
     hashtable_clear(&all->keylists.table, &all->runtime->alloc);
+    for (int fencing = 0; fencing < 2; fencing++) spare_clear(&all->blocks[fencing]);
     claims_stop(&all->claims);
     subscriptions_stop(&all->keylists.subscriptions);
 }

@@ -15,7 +15,7 @@
 
 static void count_acquire(const struct quorlock *lock, int status, uint64_t elapsed_us)
 {
-    struct counts *counts = &lock->all->claims.counts;
+    struct counts *counts = &locks_of(lock)->claims.counts;
 
     counts->waiting--;
     histogram_add(&counts->acquires[-status], elapsed_us);
@@ -30,16 +30,17 @@ static void count_acquire(const struct quorlock *lock, int status, uint64_t elap
 static void run_callback(struct quorlock *lock, struct lock_callback *callback, struct quorlock_result *result)
 {
     struct lock_callback now = *callback;
-    uint64_t elapsed_us = validity_sub(runtime_now_us(lock->all->runtime), now.begun_us);
+    uint64_t elapsed_us = validity_sub(runtime_now_us(locks_of(lock)->runtime), now.begun_us);
 
-    if (callback == &lock->operation_ended) {
+    if (lock->operation != OPERATION_NONE && callback == &lock->pending->ended) {
         if (lock->operation == OPERATION_ACQUIRE) count_acquire(lock, result->status, elapsed_us);
-        lock->operation = OPERATION_NONE;
+        handle_end(lock);
+    } else {
+        *callback = (struct lock_callback){0};
     }
-    *callback = (struct lock_callback){0};
     result->elapsed_ms = (uint32_t)(elapsed_us / MS);
     lock->pins++;
-    runtime_batch(lock->all->runtime, false);
+    runtime_batch(locks_of(lock)->runtime, false);
     if (now.call != NULL) now.call(lock, result, now.arg);
     lock->pins--;
     handle_reap(lock);
@@ -53,7 +54,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
     char owner[CLAIM_OWNER_SIZE];
     struct quorlock_result result = {.status = completion->status,
                                      .rounds = core_rounds(claim->core),
-                                     .valid_ms = handle_valid_ms(lock, runtime_now_us(lock->all->runtime)),
+                                     .valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime)),
                                      .expired = completion->expired,
                                      .text = text,
                                      .fence = core_fence(claim->core)};
@@ -88,22 +89,22 @@ static void report_completed_acquire(struct quorlock *lock)
     if (reentry_renews_again(lock)) return;
     claim = lock->held != NULL ? lock->held : lock->keylist->asked;
     result.status = lock->acquired_status;
-    result.valid_ms = handle_valid_ms(lock, runtime_now_us(lock->all->runtime));
+    result.valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime));
     result.fence = quorlock_fence(lock);
     if (lock->held != NULL && core_notified_held(lock->held->core)) result.token = claim_owner(lock->held, owner);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
                  lock->held->holds);
-    } else if (lock->why != NULL) {
+    } else if (lock->pending->why != NULL) {
         snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->keylist->name,
-                 lock->why);
+                 lock->pending->why);
     } else if (claim != NULL) {
         message_verdict(claim, result.status, &result, text, sizeof(text));
     } else {
         snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->keylist->name);
     }
-    run_callback(lock, &lock->operation_ended, &result);
+    run_callback(lock, &lock->pending->ended, &result);
 }
 
 static void report_given_back(struct quorlock *lock)
@@ -114,9 +115,9 @@ static void report_given_back(struct quorlock *lock)
     struct quorlock_result result = {.expired = given_back->expired, .text = text};
 
     list_remove(&lock->nest->given_back, &given_back->link);
-    alloc_free(&lock->all->runtime->alloc, given_back);
+    alloc_free(&locks_of(lock)->runtime->alloc, given_back);
     lock->releases--;
-    lock->all->releases--;
+    locks_of(lock)->releases--;
     snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->keylist->name);
     run_callback(lock, &callback, &result);
 }
@@ -126,8 +127,8 @@ static void report_completed(struct quorlock *lock)
     size_t given_back = lock->nest != NULL ? lock->nest->given_back.count : 0;
     size_t left = given_back + lock->acquire_completed;
 
-    list_remove(&lock->all->completed, &lock->in_completed);
-    if (left > 1) list_add(&lock->all->completed, &lock->in_completed);
+    list_remove(&locks_of(lock)->completed, &lock->in_completed);
+    if (left > 1) list_add(&locks_of(lock)->completed, &lock->in_completed);
     if (given_back > 0) {
         report_given_back(lock);
     } else if (lock->acquire_completed) {
@@ -146,7 +147,7 @@ static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_l
         if (lock->held == NULL) return;
     }
     lock->pins++;
-    runtime_batch(lock->all->runtime, false);
+    runtime_batch(locks_of(lock)->runtime, false);
     if (lock->lost != NULL) lock->lost(lock, loss, lock->lost_arg);
     lock->pins--;
     handle_reap(lock);
@@ -171,7 +172,7 @@ static void report_lost_at_rest(struct quorlock *lock)
 {
     struct message_votes votes;
     enum core_loss reason = (enum core_loss)lock->rest->loss;
-    uint64_t now_us = runtime_now_us(lock->all->runtime);
+    uint64_t now_us = runtime_now_us(locks_of(lock)->runtime);
     uint64_t until_us = core_rest_valid_until(lock->rest, &lock->terms->config);
     struct quorlock_loss loss = {.reason = (int)reason,
                                  .text = message_loss(reason),
@@ -179,7 +180,7 @@ static void report_lost_at_rest(struct quorlock *lock)
                                  .remaining_ms = (uint32_t)(validity_sub(until_us, now_us) / MS)};
 
     lock->lost_at_rest = false;
-    list_remove(&lock->all->lost, &lock->in_completed);
+    list_remove(&locks_of(lock)->lost, &lock->in_completed);
     report_handle_of_loss(lock, &loss);
 }
 
@@ -198,7 +199,7 @@ static void report_acquired(struct claim *claim, const struct core_completion *c
         if (core_fence(claim->core) > claim->all->last_fence) claim->all->last_fence = core_fence(claim->core);
     }
     queue_leave(handle);
-    call_back(handle, &handle->operation_ended, claim, completion);
+    call_back(handle, &handle->pending->ended, claim, completion);
 }
 
 static void report_extended(struct claim *claim, const struct core_completion *completion)
@@ -207,7 +208,7 @@ static void report_extended(struct claim *claim, const struct core_completion *c
 
     claim->extender = NULL;
     reentry_renewed(claim, completion->status);
-    if (handle != NULL) call_back(handle, &handle->operation_ended, claim, completion);
+    if (handle != NULL) call_back(handle, &handle->pending->ended, claim, completion);
 }
 
 static void report_released(struct claim *claim, const struct core_completion *completion)
@@ -219,7 +220,7 @@ static void report_released(struct claim *claim, const struct core_completion *c
     claim->releaser = NULL;
     if (handle == NULL) return;
     handle->releases--;
-    handle->all->releases--;
+    locks_of(handle)->releases--;
     call_back(handle, &claim->released, claim, completion);
 }
 

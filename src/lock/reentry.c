@@ -8,16 +8,16 @@
 
 static int fail_overlap(struct quorlock *lock, const struct claim *claim, const char *key)
 {
-    return runtime_fail(lock->all->runtime, QUORLOCK_INVAL,
+    return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL,
                         "owner \"%.64s\" has \"%.100s\" in the list \"%.100s\" already and asks for the list "
                         "\"%.100s\": one owner nests the same list of keys only",
-                        lock->named->name, key, claim->keylist->name, lock->keylist->name);
+                        handle_owner(lock)->name, key, claim->keylist->name, lock->keylist->name);
 }
 
 int reentry_check(struct quorlock *lock, struct claim **ret_claim)
 {
     *ret_claim = NULL;
-    LIST_EACH (struct claim, claim, &lock->named->claims, in_owner) {
+    LIST_EACH (struct claim, claim, &handle_owner(lock)->claims, in_owner) {
         bool wanted = claim->holds > 0 || claim->pending_holds.count > 0;
         const char *key;
 
@@ -50,7 +50,7 @@ static int check_terms(const struct quorlock *lock, const struct claim *claim, c
 
 static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64_t least_us)
 {
-    uint64_t left_us = core_valid_us(claim->core, runtime_now_us(lock->all->runtime));
+    uint64_t left_us = core_valid_us(claim->core, runtime_now_us(locks_of(lock)->runtime));
 
     return left_us > 0 && left_us >= least_us && left_us >= lock->terms->config.min_valid_us &&
            lock->terms->config.lease_us <= core_lease_us(claim->core);
@@ -62,8 +62,10 @@ static int renew(struct claim *claim)
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = core_lease_us(claim->core)}};
     int status;
 
-    LIST_EACH (struct quorlock, lock, &claim->pending_holds, turn) {
-        if (lock->terms->config.lease_us > event.extend.lease_us) event.extend.lease_us = lock->terms->config.lease_us;
+    LIST_EACH (struct pending, hold, &claim->pending_holds, turn) {
+        uint64_t lease_us = hold->lock->terms->config.lease_us;
+
+        if (lease_us > event.extend.lease_us) event.extend.lease_us = lease_us;
     }
     status = claim_step(claim, &event);
     if (status == QUORLOCK_STATE && core_phase_now(claim->core) == CORE_LOST) return QUORLOCK_LOST;
@@ -72,9 +74,9 @@ static int renew(struct claim *claim)
 
 static void leave_pending(struct quorlock *lock)
 {
-    runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
-    list_remove(&lock->pending_on->pending_holds, &lock->turn);
-    lock->pending_on = NULL;
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
+    list_remove(&lock->pending->pending_on->pending_holds, &lock->pending->turn);
+    lock->pending->pending_on = NULL;
 }
 
 int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_why)
@@ -87,14 +89,14 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
         handle_complete_acquire(lock, QUORLOCK_OK, NULL);
         return 0;
     }
-    list_add(&claim->pending_holds, &lock->turn);
-    lock->pending_on = claim;
+    list_add(&claim->pending_holds, &lock->pending->turn);
+    lock->pending->pending_on = claim;
     status = renew(claim);
     if (status != 0) {
         leave_pending(lock);
     } else if (lock->terms->config.wait_us != 0) {
-        runtime_wake_at(lock->all->runtime, &lock->waker,
-                        validity_add(lock->operation_ended.begun_us, lock->terms->config.wait_us));
+        runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
+                        validity_add(lock->pending->ended.begun_us, lock->terms->config.wait_us));
     }
     return status;
 }
@@ -105,7 +107,7 @@ bool reentry_renews_again(struct quorlock *lock)
 
     if (lock->acquired_status != QUORLOCK_OK || lasts(lock, claim, 0)) return false;
     handle_unshare(lock, 1);
-    lock->acquired_status = reentry_enter(lock, claim, &lock->why);
+    lock->acquired_status = (int8_t)reentry_enter(lock, claim, &lock->pending->why);
     if (lock->acquired_status == 0) return true;
     claim_let_go(claim);
     return false;
@@ -125,7 +127,8 @@ static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 
 void reentry_renewed(struct claim *claim, int status)
 {
-    LIST_WALK (struct quorlock, lock, &claim->pending_holds, turn) {
+    LIST_WALK (struct pending, hold, &claim->pending_holds, turn) {
+        struct quorlock *lock = hold->lock;
         bool as_asked = lock->terms->config.lease_us <= core_lease_us(claim->core);
 
         if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
@@ -141,13 +144,13 @@ void reentry_renewed(struct claim *claim, int status)
     /* The renewal was another handle's: for a shorter lease, or canceled. */
     status = renew(claim);
     while (status != 0 && claim->pending_holds.count > 0) {
-        end_pending(FIRST_OF(&claim->pending_holds, struct quorlock, turn), claim, status);
+        end_pending(FIRST_OF(&claim->pending_holds, struct pending, turn)->lock, claim, status);
     }
 }
 
 void reentry_leave(struct quorlock *lock)
 {
-    struct claim *claim = lock->pending_on;
+    struct claim *claim = lock->pending->pending_on;
 
     if (claim == NULL) return;
     leave_pending(lock);
@@ -159,14 +162,14 @@ static void admit(struct quorlock *lock, struct claim *claim)
     const char *why = NULL;
     int status;
 
-    if (lock->freed || lock->held == claim || lock->named != claim->named) return;
+    if (lock->freed || lock->held == claim || handle_owner(lock) != claim->named) return;
     if (handle_asks(lock)) {
         /* Its acquire has ended and waits for its callback. */
         if (core_phase_now(lock->claim->core) == CORE_IDLE) return;
         claim_abandon(lock->claim);
     }
-    runtime_wake_at(lock->all->runtime, &lock->waker, UINT64_MAX);
-    list_remove(&claim->keylist->waiting, &lock->turn);
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
+    list_remove(&claim->keylist->waiting, &lock->pending->turn);
     status = reentry_enter(lock, claim, &why);
     if (status != 0) handle_complete_acquire(lock, status, why);
 }
@@ -174,7 +177,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
 void reentry_admit(struct claim *claim)
 {
     if (claim->named == NULL) return;
-    LIST_WALK (struct quorlock, lock, &claim->keylist->waiting, turn) admit(lock, claim);
+    LIST_WALK (struct pending, waiting, &claim->keylist->waiting, turn) admit(waiting->lock, claim);
     /* Locks that try once are not in the queue. */
     LIST_WALK (struct claim, other, &claim->named->claims, in_owner) {
         if (other->acquirer != NULL && other->keylist == claim->keylist) admit(other->acquirer, claim);

@@ -16,20 +16,19 @@ static uint64_t lost_at(const struct quorlock *lock)
 
 /* ---- to rest ---- */
 
-/* NULL: the lock does not rest now, or memory is out. */
-static struct core_rest *write_record(struct quorlock *lock, const struct claim *claim)
+/* False: the lock does not rest now. */
+static bool write_record(struct quorlock *lock, const struct claim *claim)
 {
-    const struct runtime *runtime = lock->all->runtime;
+    const struct runtime *runtime = locks_of(lock)->runtime;
 
-    if (lock->rest == NULL) lock->rest = alloc_zero(&runtime->alloc, core_rest_size(config_of(lock)));
-    if (lock->rest == NULL || !core_rest(claim->core, runtime_now_us(lock->all->runtime), lock->rest)) return NULL;
+    if (!core_rest(claim->core, runtime_now_us(locks_of(lock)->runtime), lock->rest)) return false;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         uint32_t latency_us = claim->results[i].latency_us;
 
         if (latency_us > CORE_REST_LATENCY_MAX) latency_us = CORE_REST_LATENCY_MAX;
         lock->rest->nodes[i].latency_us = latency_us & CORE_REST_LATENCY_MAX;
     }
-    return lock->rest;
+    return true;
 }
 
 /* Nothing is under way but what its core knows. */
@@ -45,16 +44,14 @@ static bool is_quiet(const struct claim *claim)
 void rest_begin(struct claim *claim)
 {
     struct quorlock *lock = claim->handle;
-    struct core_rest *rest;
 
-    if (lock == NULL || lock->held != claim || lock->pins > 0 || !is_quiet(claim)) return;
-    rest = write_record(lock, claim);
-    if (rest == NULL) return;
-    lock->rest = NULL; /* it outlives this hold of the claim */
+    if (lock == NULL || lock->operation != OPERATION_NONE || lock->held != claim || lock->pins > 0 || !is_quiet(claim))
+        return;
+    if (!write_record(lock, claim)) return;
+    lock->rests = true;
     handle_unshare(lock, 1);
-    lock->rest = rest;
     claim_destroy(claim);
-    runtime_wake_at(lock->all->runtime, &lock->waker, core_rest_deadline(rest, config_of(lock)));
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, core_rest_deadline(lock->rest, config_of(lock)));
 }
 
 /* ---- and back ---- */
@@ -62,16 +59,17 @@ void rest_begin(struct claim *claim)
 static void leave(struct quorlock *lock)
 {
     handle_stop_waiting(lock);
-    if (lock->lost_at_rest) list_remove(&lock->all->lost, &lock->in_completed);
+    if (lock->lost_at_rest) list_remove(&locks_of(lock)->lost, &lock->in_completed);
     lock->lost_at_rest = false;
 }
 
 struct claim *rest_end(struct quorlock *lock)
 {
-    struct claim *claim = claim_resume(&lock->all->claims, lock->keylist, lock, lock->terms, lock->rest);
+    struct claim *claim = claim_resume(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, lock->rest);
 
     if (claim == NULL) return NULL;
     leave(lock);
+    lock->rests = false;
     lock->claim = claim;
     handle_share(lock, claim);
     return claim;
@@ -81,7 +79,7 @@ struct claim *rest_end(struct quorlock *lock)
 
 static void count_end(struct quorlock *lock)
 {
-    struct claims *claims = &lock->all->claims;
+    struct claims *claims = &locks_of(lock)->claims;
 
     claims_count_hold(claims, lock->keylist, false, lock->rest->granted_us, runtime_now_us(claims->runtime));
     if (!lock->rest->whole) claims->counts.degraded--;
@@ -91,22 +89,22 @@ void rest_drop(struct quorlock *lock)
 {
     leave(lock);
     if (core_rest_holds(lock->rest)) count_end(lock);
-    alloc_free(&lock->all->runtime->alloc, lock->rest);
-    lock->rest = NULL;
+    lock->rests = false;
+    handle_keep(lock);
 }
 
 static void lose(struct quorlock *lock)
 {
-    struct runtime *runtime = lock->all->runtime;
+    struct runtime *runtime = locks_of(lock)->runtime;
     enum core_loss loss = core_rest_lose(lock->rest, config_of(lock), runtime_now_us(runtime));
 
     leave(lock);
     count_end(lock);
-    lock->all->claims.counts.losses[loss]++;
+    locks_of(lock)->claims.counts.losses[loss]++;
     TRACE2(loss, lock->keylist->name, (int)loss);
     runtime_log(runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; out of memory", lock->keylist->name, message_loss(loss));
     lock->lost_at_rest = true;
-    list_add(&lock->all->lost, &lock->in_completed);
+    list_add(&locks_of(lock)->lost, &lock->in_completed);
     runtime_run_soon(runtime);
 }
 
@@ -114,14 +112,14 @@ static void lose(struct quorlock *lock)
 
 static void wait_for_room(struct quorlock *lock)
 {
-    admission_follow(&lock->all->claims.admission, &lock->applicant, CORE_WANTS_ROUND, false);
-    runtime_wake_at(lock->all->runtime, &lock->waker, lost_at(lock));
+    admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_ROUND, false);
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, lost_at(lock));
 }
 
 void rest_wake(struct quorlock *lock)
 {
-    bool over = lost_at(lock) <= runtime_now_us(lock->all->runtime);
-    bool room = admission_has_room(&lock->all->claims.admission, CORE_WANTS_ROUND);
+    bool over = lost_at(lock) <= runtime_now_us(locks_of(lock)->runtime);
+    bool room = admission_has_room(&locks_of(lock)->claims.admission, CORE_WANTS_ROUND);
     struct claim *claim = over || room ? rest_end(lock) : NULL;
 
     if (claim != NULL) {
@@ -154,6 +152,6 @@ void rest_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us
     if (claim != NULL) {
         claim_clock_stepped(claim, node, before_us);
     } else if (core_rest_drop_yes(lock->rest, node, before_us)) {
-        runtime_wake_at(lock->all->runtime, &lock->waker, core_rest_deadline(lock->rest, config_of(lock)));
+        runtime_wake_at(locks_of(lock)->runtime, &lock->waker, core_rest_deadline(lock->rest, config_of(lock)));
     }
 }

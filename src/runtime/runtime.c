@@ -118,8 +118,7 @@ static bool is_wanted(const struct runtime *runtime, bool closing)
 /* For the earliest deadline, or for the next turn where callbacks were put off to it. */
 static void arm(struct runtime *runtime)
 {
-    const struct heap_entry *first = heap_first(&runtime->deadlines);
-    uint64_t at_us = first != NULL ? first->at_us : UINT64_MAX;
+    uint64_t at_us = heap_first_us(&runtime->deadlines);
     uint64_t now_us;
     uint64_t left_us = 0;
 
@@ -163,31 +162,29 @@ void runtime_return_waker(struct runtime *runtime, struct waker *waker)
 
 void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_us)
 {
-    const struct heap_entry *first = heap_first(&runtime->deadlines);
-    uint64_t before_us = first != NULL ? first->at_us : UINT64_MAX;
+    struct heap *heap = &runtime->deadlines;
+    uint64_t before_us = heap_first_us(heap);
 
     waker->at_us = at_us;
-    if (at_us == UINT64_MAX || (waker->entry.index != HEAP_OUT && waker->entry.at_us <= at_us)) return;
-    heap_set(&runtime->deadlines, &waker->entry, at_us);
-    first = heap_first(&runtime->deadlines);
+    if (at_us == UINT64_MAX || (waker->entry.index != HEAP_OUT && heap_time_us(heap, &waker->entry) <= at_us)) return;
+    heap_set(heap, &waker->entry, at_us);
     /* A timer that fires too early is armed again: only a nearer deadline needs it now. */
-    if (first != NULL && first->at_us < before_us && runtime->running == 0) arm(runtime);
+    if (at_us < before_us && runtime->running == 0) arm(runtime);
 }
 
 /* A batch begins, and stays: the last reading is behind all that was due. */
 static void wake_due(struct runtime *runtime)
 {
-    struct heap_entry *first;
+    struct heap *heap = &runtime->deadlines;
     bool woke = false;
 
     runtime_batch(runtime, true);
-    while ((first = heap_first(&runtime->deadlines)) != NULL && first->at_us <= runtime->batch_us) {
-        struct waker *waker = CONTAINER_OF(first, struct waker, entry);
-
+    while (heap_first_us(heap) <= runtime->batch_us) {
+        struct waker *waker = CONTAINER_OF(heap_first(heap), struct waker, entry);
         bool due = waker->at_us <= runtime->batch_us;
 
         /* Out first: it puts itself in again with its next deadline. */
-        heap_set(&runtime->deadlines, first, due ? UINT64_MAX : waker->at_us);
+        heap_set(heap, &waker->entry, due ? UINT64_MAX : waker->at_us);
         if (!due) continue;
         waker->at_us = UINT64_MAX;
         waker->wake(waker);

@@ -33,9 +33,9 @@ struct tls;
  * come, it moves.
  */
 struct waker {
-    struct heap_entry entry; /* at_us there, or before it */
-    uint64_t at_us;          /* UINT64_MAX: none */
+    uint64_t at_us; /* UINT64_MAX: none */
     void (*wake)(struct waker *);
+    struct heap_entry entry; /* in the heap at at_us, or before it */
 };
 
 /* A layer's part in each turn of the loop. */
