@@ -22,6 +22,11 @@ struct list {
     struct list_walk *walks; /* under way */
 };
 
+/* A list that is small: it has no count, and knows no walks. */
+struct row {
+    struct link_head links;
+};
+
 /* A walk over a list that may change under it. It visits, once each, the items that were in the list when it
  * began, except those that are removed before their turn. */
 struct list_walk {
@@ -67,6 +72,26 @@ static inline struct link *list_next(const struct link *link)
 static inline bool list_has(const struct link *link)
 {
     return link->at.tqe_prev != NULL;
+}
+
+/* row_add, row_remove, row_first - as for a list. */
+static inline void row_add(struct row *row, struct link *link)
+{
+    if (list_has(link)) return;
+    if (TAILQ_EMPTY(&row->links)) TAILQ_INIT(&row->links);
+    TAILQ_INSERT_TAIL(&row->links, link, at);
+}
+
+static inline void row_remove(struct row *row, struct link *link)
+{
+    if (!list_has(link)) return;
+    TAILQ_REMOVE(&row->links, link, at);
+    *link = (struct link){{NULL, NULL}};
+}
+
+static inline struct link *row_first(const struct row *row)
+{
+    return TAILQ_FIRST(&row->links);
 }
 
 /* list_add - at the end, where it is in no list yet. list_remove: where it is in the list. */

@@ -10,7 +10,7 @@
 #define LOSSES        8u /* grants and renewals */
 
 #define LOG(claim, format, ...)                                                                                        \
-    runtime_log((claim)->all->runtime, QUORLOCK_LOG_WARN, "buggify: \"%s\": " format, (claim)->keylist->name,          \
+    runtime_log((claim)->all->runtime, QUORLOCK_LOG_WARN, "buggify: \"%s\": " format, keylist_name((claim)->keylist),  \
                 __VA_ARGS__)
 
 /* splitmix64: as good from a small seed as from any. */

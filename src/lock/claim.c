@@ -117,7 +117,7 @@ static void set_in(struct list *list, struct link *link, bool in)
 static void count_loss(struct claim *claim, enum core_loss reason)
 {
     claim->all->counts.losses[reason]++;
-    TRACE2(loss, claim->keylist->name, (int)reason);
+    TRACE2(loss, keylist_name(claim->keylist), (int)reason);
 }
 
 /* Losses come first, so a claim waits in one list at a time. */
@@ -145,7 +145,7 @@ static void count_log(struct claim *claim, uint32_t log)
     counts->renewals += renewed;
     counts->renewals_failed += failed;
     counts->degradations += (log & CORE_LOG_DEGRADED) != 0;
-    if (renewed || failed) TRACE2(renewal, claim->keylist->name, (int)renewed);
+    if (renewed || failed) TRACE2(renewal, keylist_name(claim->keylist), (int)renewed);
 }
 
 static void count_degraded(struct claim *claim, bool degraded)
@@ -471,7 +471,7 @@ static struct claim *take_block(struct claims *all, bool reserve)
     if (all->blocks.count > (reserve ? 0 : RESUME_RESERVE)) {
         claim = spare_take(&all->blocks);
         memset(claim, 0, all->blocks.size);
-        runtime_start_waker(&claim->waker, on_wake);
+        runtime_start_waker(runtime, &claim->waker, on_wake);
         return claim;
     }
     claim = alloc_zero(&runtime->alloc, all->blocks.size);
@@ -609,7 +609,7 @@ static int begin_release(struct claim *claim)
         }
     }
     if (status == 0) {
-        TRACE1(release, claim->keylist->name);
+        TRACE1(release, keylist_name(claim->keylist));
         claim->put_off = false;
     } else {
         claim->released_attempt = attempt_before;
@@ -694,7 +694,7 @@ void claim_reap(struct claim *claim)
         return;
     }
     /* Where handles wait in the queue, a handle whose turn is over keeps no claim. */
-    if (claim->handle != NULL && claim->keylist->waiting.count == 0) return;
+    if (claim->handle != NULL && row_first(&claim->keylist->waiting) == NULL) return;
     if (claim->pending_holds.count > 0) return;
     if (core_quiet(claim->core)) claim_destroy(claim);
 }

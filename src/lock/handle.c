@@ -50,7 +50,7 @@ void handle_share(struct quorlock *lock, struct claim *claim)
     lock->held = claim;
     lock->holds++;
     claim->holds++;
-    list_add(&claim->sharers, &lock->in_share);
+    if (lock->nest != NULL) list_add(&claim->sharers, &lock->nest->in_share);
 }
 
 void handle_unshare(struct quorlock *lock, uint32_t holds)
@@ -61,7 +61,7 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     lock->holds -= holds;
     claim->holds -= holds;
     if (lock->holds > 0) return;
-    list_remove(&claim->sharers, &lock->in_share);
+    if (lock->nest != NULL) list_remove(&claim->sharers, &lock->nest->in_share);
     lock->held = NULL;
     handle_keep(lock);
 }
@@ -102,7 +102,7 @@ static void wait_for_room(struct quorlock *lock, uint32_t seen)
 {
     uint64_t wait_us = lock->terms->config.wait_us;
 
-    lock->seen = (uint8_t)seen;
+    lock->seen = seen & 3u;
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_ATTEMPT, false);
     /* One that tries once makes its first attempt whenever its turn comes. */
     if (wait_us == 0) return;
@@ -177,7 +177,7 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
 
 int handle_fail(struct quorlock *lock, int status, const char *why)
 {
-    return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s%s", lock->keylist->name,
+    return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s%s", keylist_name(lock->keylist),
                         quorlock_status_text(status), why);
 }
 
@@ -199,8 +199,8 @@ void handle_destroy(struct quorlock *lock)
     const struct alloc *alloc = &all->runtime->alloc;
 
     list_remove(&all->handles, &lock->in_all);
+    admission_follow(&all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
     list_remove(lock->lost_at_rest ? &all->lost : &all->completed, &lock->in_completed);
-    admission_leave(&all->claims.admission, &lock->applicant);
     alloc_free(alloc, lock->pending);
     if (lock->nest != NULL) {
         free_given_back(alloc, &lock->nest->given_back);

@@ -32,7 +32,9 @@ enum operation { OPERATION_NONE, OPERATION_ACQUIRE, OPERATION_EXTEND };
 
 /* Of a handle that has an owner, whose holds nest. */
 struct nest {
+    struct quorlock *lock;
     struct named_owner *owner;
+    struct link in_share;   /* where held */
     struct list given_back; /* callbacks that no core knows */
     struct list spare;      /* one for each hold, so that it can always be given back */
 };
@@ -49,10 +51,9 @@ struct pending {
 struct quorlock {
     struct keylist *keylist;
     struct link in_all;
-    struct link in_completed; /* or, where lost_at_rest, in locks->lost */
     union {
-        struct link in_share;       /* where held */
-        struct applicant applicant; /* of the first attempt, before there is a claim; or of the rest */
+        struct applicant applicant; /* without a nest: of the first attempt, before there is a claim; or of the rest */
+        struct link in_completed;   /* or, where lost_at_rest, in locks->lost; it does not wait for room then */
     };
     struct waker waker;  /* the wait bound, while no claim asks the nodes for it; or of the rest */
     struct claim *claim; /* its own; NULL until it is needed */
@@ -71,11 +72,11 @@ struct quorlock {
     uint16_t pins;     /* callbacks of it on the stack */
     enum operation operation : 8;
     int8_t acquired_status;
-    bool acquire_completed; /* without a core; the callback is due */
-    bool freed;             /* the handle is dead; its memory goes when nothing is owed to it */
-    bool rests;
-    bool lost_at_rest; /* and not told so yet */
-    uint8_t seen;      /* what stood in the way before, while it waits for room: bits of enum core_seen */
+    bool acquire_completed : 1; /* without a core; the callback is due */
+    bool freed : 1;             /* the handle is dead; its memory goes when nothing is owed to it */
+    bool rests : 1;
+    bool lost_at_rest : 1; /* and not told so yet */
+    uint8_t seen : 2;      /* what stood in the way before, while it waits for room: bits of enum core_seen */
 };
 
 static inline struct locks *locks_of(const struct quorlock *lock)

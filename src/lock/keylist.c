@@ -6,7 +6,11 @@
 
 #include "base/hash.h"
 
-#define OTHERS_US 500000u /* a process that listened a moment ago probably still waits */
+#define NAME_AT_MAX 0xffffffu
+#define OTHERS_US   500000u /* a process that listened a moment ago probably still waits */
+
+_Static_assert(QUORLOCK_KEYS_MAX *(2 * QUORLOCK_KEY_LENGTH_MAX + 64) < NAME_AT_MAX, "names begin within the block");
+_Static_assert(QUORLOCK_KEYS_MAX <= UINT8_MAX, "keys are counted in eight bits");
 
 /* ---- one list ---- */
 
@@ -56,7 +60,7 @@ static struct keylist *build(struct keylists *all, const char *const *keys, size
     keylist = alloc_zero(&all->runtime->alloc, size);
     if (keylist == NULL) return NULL;
     keylist->all = all;
-    keylist->n_keys = (uint32_t)n_keys;
+    keylist->n_keys = n_keys & UINT8_MAX;
     at = (char *)&keylist->keys[n_keys];
     for (size_t i = 0; i < n_keys; i++) {
         keylist->keys[i].text = at;
@@ -64,8 +68,9 @@ static struct keylist *build(struct keylists *all, const char *const *keys, size
         keylist->keys[i].length = (size_t)(at - keylist->keys[i].text);
         at++;
     }
-    keylist->name = is_name ? keylist->keys[0].text + prefix_length : at;
     if (!is_name) write_name(at, keys, n_keys);
+    if (is_name) at = (char *)&keylist->keys[n_keys] + prefix_length;
+    keylist->name_at = (size_t)(at - (char *)keylist) & NAME_AT_MAX;
     return keylist;
 }
 

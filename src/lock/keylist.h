@@ -33,13 +33,19 @@ struct keylist {
     uint32_t users;     /* handles and claims */
     uint32_t held;      /* claims that hold the keys */
     uint32_t listeners; /* claims that want notices */
-    uint32_t n_keys;
-    struct list waiting; /* handles in the order of coming; the first asks the nodes */
-    struct claim *asked; /* that asked the nodes last: its votes are why the others wait */
+    uint32_t n_keys : 8;
+    uint32_t name_at : 24; /* where its name begins in this block */
+    struct row waiting;    /* handles in the order of coming; the first asks the nodes */
+    struct claim *asked;   /* that asked the nodes last: its votes are why the others wait */
     struct contention *contention;
-    const char *name;       /* for people: without prefix, printable */
     struct node_key keys[]; /* with prefix, as the nodes know them; the bytes of keys and name follow */
 };
+
+/* keylist_name - for people: without prefix, printable. */
+static inline const char *keylist_name(const struct keylist *keylist)
+{
+    return (const char *)keylist + keylist->name_at;
+}
 
 /* An owner of holds that nest; see reentry.h. */
 struct named_owner {

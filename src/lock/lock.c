@@ -51,11 +51,11 @@ static void end_operation(struct quorlock *lock, int status)
         if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
         /* The next one asks after this one's callback. */
-        list_remove(&lock->keylist->waiting, &lock->pending->turn);
+        row_remove(&lock->keylist->waiting, &lock->pending->turn);
     } else if (lock->operation == OPERATION_ACQUIRE) {
         handle_stop_waiting(lock);
         reentry_leave(lock);
-        list_remove(&lock->keylist->waiting, &lock->pending->turn);
+        row_remove(&lock->keylist->waiting, &lock->pending->turn);
         handle_complete_acquire(lock, status, NULL);
     } else if (lock->operation == OPERATION_EXTEND) {
         (void)claim_step(claim, &event);
@@ -119,6 +119,7 @@ static int build(struct locks *all, struct quorlock *lock, const char *const *ke
     if (owner != NULL) {
         lock->nest = alloc_zero(&all->runtime->alloc, sizeof(*lock->nest));
         if (lock->nest == NULL) return -1;
+        lock->nest->lock = lock;
         lock->nest->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
         if (lock->nest->owner == NULL) return -1;
     }
@@ -219,7 +220,7 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
     if (claim != NULL) {
         status = reentry_enter(lock, claim, &why);
         if (status == 0 || why == NULL) return status == 0 ? 0 : handle_fail(lock, status, "");
-        return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s", lock->keylist->name, why);
+        return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s", keylist_name(lock->keylist), why);
     }
     status = queue_acquire(lock);
     if (status == QUORLOCK_STATE) {
@@ -243,7 +244,7 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
         handle_end(lock);
     } else {
         locks_of(lock)->claims.counts.waiting++;
-        TRACE2(acquire_begin, lock, lock->keylist->name);
+        TRACE2(acquire_begin, lock, keylist_name(lock->keylist));
     }
     return status;
 }
@@ -328,7 +329,7 @@ int quorlock_cancel(quorlock *lock)
         return 0;
     }
     return runtime_fail(locks_of(lock)->runtime, QUORLOCK_STATE, "\"%s\": no acquire or extend is in flight",
-                        lock->keylist->name);
+                        keylist_name(lock->keylist));
 }
 
 void quorlock_free(quorlock *lock)

@@ -243,7 +243,7 @@ static void add_taken(struct text *text, const struct claim *claim, const struct
     uint32_t quorum = runtime_quorum(claim->all->runtime);
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", claim->keylist->name, taken->nodes, result->n_votes);
+    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", keylist_name(claim->keylist), taken->nodes, result->n_votes);
     if (taken->same + taken->may_be < quorum) {
         add(text, "no one owner");
     } else {
@@ -256,7 +256,7 @@ static void add_holder(struct text *text, const struct claim *claim, const struc
 {
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is held by %s on %zu of %zu nodes", claim->keylist->name,
+    add(text, "\"%s\" is held by %s on %zu of %zu nodes", keylist_name(claim->keylist),
         message_owner(owner, sizeof(owner), holder), on, result->n_votes);
     if (ttl_ms == -1) add(text, ", without expiry");
     if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
@@ -270,11 +270,11 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
     struct taken taken = {0};
 
     if (claim->keylist->held > 0) {
-        add(text, "\"%s\" is held by another lock of this process", claim->keylist->name);
+        add(text, "\"%s\" is held by another lock of this process", keylist_name(claim->keylist));
         return;
     }
     if (holder == NULL) {
-        add(text, "\"%s\" is held by somebody else", claim->keylist->name);
+        add(text, "\"%s\" is held by somebody else", keylist_name(claim->keylist));
         if (result->refused > 0) add(text, " on %u of %zu nodes", result->refused, result->n_votes);
         return;
     }
@@ -299,7 +299,7 @@ void message_released(const struct claim *claim, const struct core_completion *c
 
     for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
     ret[0] = '\0';
-    put_on_nodes(&text, "released", claim->keylist->name, "on", result);
+    put_on_nodes(&text, "released", keylist_name(claim->keylist), "on", result);
     if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
     /* A quorum has answered: the others are not waited for. */
@@ -311,7 +311,7 @@ void message_released(const struct claim *claim, const struct core_completion *c
 
 static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
-    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", claim->keylist->name,
+    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", keylist_name(claim->keylist),
         result->granted + result->refused, result->n_votes, runtime_quorum(claim->all->runtime));
 }
 
@@ -323,7 +323,7 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
 
     ret[0] = '\0';
     switch (status) {
-    case QUORLOCK_OK: put_on_nodes(&text, "granted", claim->keylist->name, "by", result); break;
+    case QUORLOCK_OK: put_on_nodes(&text, "granted", keylist_name(claim->keylist), "by", result); break;
     case QUORLOCK_HELD: add_held(&text, claim, result); break;
     case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
     case QUORLOCK_TIMEDOUT:
@@ -334,8 +334,10 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
             add_too_few(&text, claim, result);
         }
         break;
-    case QUORLOCK_INVAL: add(&text, "the nodes refuse how we are configured for \"%s\"", claim->keylist->name); break;
-    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), claim->keylist->name); break;
+    case QUORLOCK_INVAL:
+        add(&text, "the nodes refuse how we are configured for \"%s\"", keylist_name(claim->keylist));
+        break;
+    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), keylist_name(claim->keylist)); break;
     }
     add_failures(&text, result);
 }
@@ -380,13 +382,13 @@ static void log_waiting(struct claim *claim)
     claim->logged_wait_reason = reason;
     claim->logged_wait_us = now_us;
     message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
-    runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", claim->keylist->name, text);
+    runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", keylist_name(claim->keylist), text);
 }
 
 void message_log(struct claim *claim, uint32_t log)
 {
     struct runtime *runtime = claim->all->runtime;
-    const char *name = claim->keylist->name;
+    const char *name = keylist_name(claim->keylist);
     struct message_votes votes;
     struct quorlock_result result = {0};
     unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
@@ -434,5 +436,5 @@ const char *message_loss(enum core_loss loss)
 void message_log_loss(struct claim *claim)
 {
     runtime_log(claim->all->runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left",
-                claim->keylist->name, message_loss(core_loss(claim->core)), claim_remaining_ms(claim));
+                keylist_name(claim->keylist), message_loss(core_loss(claim->core)), claim_remaining_ms(claim));
 }

@@ -20,9 +20,9 @@ static void count_acquire(const struct quorlock *lock, int status, uint64_t elap
     counts->waiting--;
     histogram_add(&counts->acquires[-status], elapsed_us);
     if (status == QUORLOCK_OK) {
-        TRACE3(granted, lock, lock->keylist->name, elapsed_us);
+        TRACE3(granted, lock, keylist_name(lock->keylist), elapsed_us);
     } else {
-        TRACE4(refused, lock, lock->keylist->name, status, elapsed_us);
+        TRACE4(refused, lock, keylist_name(lock->keylist), status, elapsed_us);
     }
 }
 
@@ -94,15 +94,15 @@ static void report_completed_acquire(struct quorlock *lock)
     if (lock->held != NULL && core_notified_held(lock->held->core)) result.token = claim_owner(lock->held, owner);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
-        snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", lock->keylist->name,
+        snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", keylist_name(lock->keylist),
                  lock->held->holds);
     } else if (lock->pending->why != NULL) {
-        snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), lock->keylist->name,
+        snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), keylist_name(lock->keylist),
                  lock->pending->why);
     } else if (claim != NULL) {
         message_verdict(claim, result.status, &result, text, sizeof(text));
     } else {
-        snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), lock->keylist->name);
+        snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), keylist_name(lock->keylist));
     }
     run_callback(lock, &lock->pending->ended, &result);
 }
@@ -118,7 +118,7 @@ static void report_given_back(struct quorlock *lock)
     alloc_free(&locks_of(lock)->runtime->alloc, given_back);
     lock->releases--;
     locks_of(lock)->releases--;
-    snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", lock->keylist->name);
+    snprintf(text, sizeof(text), "one hold of \"%s\" given back; its owner has others", keylist_name(lock->keylist));
     run_callback(lock, &callback, &result);
 }
 
@@ -164,7 +164,8 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
-    LIST_WALK (struct quorlock, lock, &claim->sharers, in_share) report_handle_of_loss(lock, &loss);
+    if (claim->named == NULL && claim->holds > 0) report_handle_of_loss(claim->handle, &loss);
+    LIST_WALK (struct nest, nest, &claim->sharers, in_share) report_handle_of_loss(nest->lock, &loss);
 }
 
 /* Its votes are in no memory. */

@@ -11,7 +11,7 @@
 
 static struct quorlock *first_of(const struct keylist *keylist)
 {
-    const struct pending *first = FIRST_OF(&keylist->waiting, struct pending, turn);
+    const struct pending *first = CONTAINER_OF(row_first(&keylist->waiting), struct pending, turn);
 
     return first != NULL ? first->lock : NULL;
 }
@@ -52,14 +52,14 @@ int queue_acquire(struct quorlock *lock)
 
     /* A lock that tries once does not queue. */
     if (lock->terms->config.wait_us == 0) return handle_ask(lock, false, false, 0);
-    list_add(&keylist->waiting, &lock->pending->turn);
+    row_add(&keylist->waiting, &lock->pending->turn);
     if (first_of(keylist) != lock) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
                         validity_add(lock->pending->ended.begun_us, lock->terms->config.wait_us));
         return 0;
     }
     status = begin(lock, false, 0);
-    if (status != 0) list_remove(&keylist->waiting, &lock->pending->turn);
+    if (status != 0) row_remove(&keylist->waiting, &lock->pending->turn);
     return status;
 }
 
@@ -91,7 +91,7 @@ static void advance(struct keylist *keylist)
         runtime_wake_at(keylist->all->runtime, &lock->waker, UINT64_MAX);
         status = ask_in_turn(lock, &why);
         if (status == 0) return;
-        list_remove(&keylist->waiting, &lock->pending->turn);
+        row_remove(&keylist->waiting, &lock->pending->turn);
         handle_complete_acquire(lock, status, why);
     }
 }
@@ -99,7 +99,7 @@ static void advance(struct keylist *keylist)
 void queue_leave(struct quorlock *lock)
 {
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
-    list_remove(&lock->keylist->waiting, &lock->pending->turn);
+    row_remove(&lock->keylist->waiting, &lock->pending->turn);
     advance(lock->keylist);
 }
 
@@ -132,7 +132,7 @@ bool queue_hand_off(struct quorlock *lock, int status)
     if (claim_step(claim, &event) != 0) return false;
     claim_agree(claim, successor->terms);
     runtime_wake_at(locks_of(successor)->runtime, &successor->waker, UINT64_MAX);
-    list_remove(&lock->keylist->waiting, &lock->pending->turn);
+    row_remove(&lock->keylist->waiting, &lock->pending->turn);
     lock->claim = NULL;
     successor->claim = claim;
     claim->handle = claim->acquirer = successor;
@@ -192,7 +192,7 @@ void queue_wait_expired(struct quorlock *lock)
     }
     handle_stop_waiting(lock);
     reentry_leave(lock);
-    list_remove(&lock->keylist->waiting, &lock->pending->turn);
+    row_remove(&lock->keylist->waiting, &lock->pending->turn);
     handle_complete_acquire(lock, status, why);
 }
 

@@ -11,7 +11,7 @@ static int fail_overlap(struct quorlock *lock, const struct claim *claim, const 
     return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL,
                         "owner \"%.64s\" has \"%.100s\" in the list \"%.100s\" already and asks for the list "
                         "\"%.100s\": one owner nests the same list of keys only",
-                        handle_owner(lock)->name, key, claim->keylist->name, lock->keylist->name);
+                        handle_owner(lock)->name, key, keylist_name(claim->keylist), keylist_name(lock->keylist));
 }
 
 int reentry_check(struct quorlock *lock, struct claim **ret_claim)
@@ -169,7 +169,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
         claim_abandon(lock->claim);
     }
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
-    list_remove(&claim->keylist->waiting, &lock->pending->turn);
+    row_remove(&claim->keylist->waiting, &lock->pending->turn);
     status = reentry_enter(lock, claim, &why);
     if (status != 0) handle_complete_acquire(lock, status, why);
 }
@@ -177,7 +177,11 @@ static void admit(struct quorlock *lock, struct claim *claim)
 void reentry_admit(struct claim *claim)
 {
     if (claim->named == NULL) return;
-    LIST_WALK (struct pending, waiting, &claim->keylist->waiting, turn) admit(waiting->lock, claim);
+    /* It takes none but the one that it admits from the queue. */
+    for (struct link *next, *link = row_first(&claim->keylist->waiting); link != NULL; link = next) {
+        next = list_next(link);
+        admit(CONTAINER_OF(link, struct pending, turn)->lock, claim);
+    }
     /* Locks that try once are not in the queue. */
     LIST_WALK (struct claim, other, &claim->named->claims, in_owner) {
         if (other->acquirer != NULL && other->keylist == claim->keylist) admit(other->acquirer, claim);

@@ -101,8 +101,9 @@ static void lose(struct quorlock *lock)
     leave(lock);
     count_end(lock);
     locks_of(lock)->claims.counts.losses[loss]++;
-    TRACE2(loss, lock->keylist->name, (int)loss);
-    runtime_log(runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; out of memory", lock->keylist->name, message_loss(loss));
+    TRACE2(loss, keylist_name(lock->keylist), (int)loss);
+    runtime_log(runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; out of memory", keylist_name(lock->keylist),
+                message_loss(loss));
     lock->lost_at_rest = true;
     list_add(&locks_of(lock)->lost, &lock->in_completed);
     runtime_run_soon(runtime);

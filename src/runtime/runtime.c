@@ -134,11 +134,13 @@ static void arm(struct runtime *runtime)
     runtime->system.ops->alarm_set(runtime->alarm, left_us);
 }
 
-void runtime_start_waker(struct waker *waker, void (*wake)(struct waker *))
+void runtime_start_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
 {
     waker->entry.index = HEAP_OUT;
     waker->at_us = UINT64_MAX;
-    waker->wake = wake;
+    waker->kind = 0;
+    while (runtime->wakes[waker->kind] != wake && runtime->wakes[waker->kind] != NULL) waker->kind++;
+    runtime->wakes[waker->kind] = wake;
 }
 
 void runtime_stop_waker(struct runtime *runtime, struct waker *waker)
@@ -148,7 +150,7 @@ void runtime_stop_waker(struct runtime *runtime, struct waker *waker)
 
 int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
 {
-    runtime_start_waker(waker, wake);
+    runtime_start_waker(runtime, waker, wake);
     if (heap_reserve(&runtime->deadlines, &runtime->alloc, runtime->n_wakers + 1) != 0) return -1;
     runtime->n_wakers++;
     return 0;
@@ -187,7 +189,7 @@ static void wake_due(struct runtime *runtime)
         heap_set(heap, &waker->entry, due ? UINT64_MAX : waker->at_us);
         if (!due) continue;
         waker->at_us = UINT64_MAX;
-        waker->wake(waker);
+        runtime->wakes[waker->kind](waker);
         woke = true;
     }
     if (woke) runtime_batch(runtime, true);

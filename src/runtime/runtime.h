@@ -33,10 +33,12 @@ struct tls;
  * come, it moves.
  */
 struct waker {
-    uint64_t at_us; /* UINT64_MAX: none */
-    void (*wake)(struct waker *);
+    uint64_t at_us;          /* UINT64_MAX: none */
     struct heap_entry entry; /* in the heap at at_us, or before it */
+    uint32_t kind;           /* of the function that is called, in runtime->wakes */
 };
+
+#define RUNTIME_WAKES_MAX 8
 
 /* A layer's part in each turn of the loop. */
 struct turn {
@@ -65,6 +67,7 @@ struct runtime {
     struct caller_error error;
 
     struct heap deadlines;
+    void (*wakes[RUNTIME_WAKES_MAX])(struct waker *);
     size_t n_wakers;     /* so many have room in the heap */
     struct alarm *alarm; /* for the earliest deadline, and for work put off to the next turn */
     uint64_t armed_us;   /* what it is armed for; UINT64_MAX: not at all */
@@ -126,7 +129,7 @@ void runtime_log(struct runtime *, int level, const char *format, ...) __attribu
  * more, and the client does not know it; the room remains. runtime_wake_at: moves the deadline; UINT64_MAX: none. */
 int runtime_reserve_waker(struct runtime *, struct waker *, void (*wake)(struct waker *));
 void runtime_return_waker(struct runtime *, struct waker *);
-void runtime_start_waker(struct waker *, void (*wake)(struct waker *));
+void runtime_start_waker(struct runtime *, struct waker *, void (*wake)(struct waker *));
 void runtime_stop_waker(struct runtime *, struct waker *);
 void runtime_wake_at(struct runtime *, struct waker *, uint64_t at_us);
 /* runtime_add_turn - registers a turn. runtime_run_soon: runs the turns at the top of the loop. */

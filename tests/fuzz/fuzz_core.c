@@ -284,7 +284,7 @@ static void check_resumed(const struct world *world, const struct core_lock *bef
 }
 
 /* As the client does it where nothing is under way: the lock becomes a record, and a lock again. */
-static void rest(struct world *world)
+static const struct core_lock *rest(struct world *world)
 {
     struct core_node_change nodes[NODES_MAX];
     struct core_lock *before = world->lock;
@@ -302,19 +302,17 @@ static void rest(struct world *world)
         free(before);
     }
     free(record);
+    return world->lock;
 }
 
 /* One event; its commands fly. */
 static int happen(struct world *world, struct core_event event, bool *dispatch)
 {
     struct core_update update;
-    bool lost;
-    int status;
-
-    rest(world);
     /* Whatever comes now comes too late for the lock. */
-    lost = world->held && world->now_us >= core_lost_at(world->lock);
-    status = step(world, &event, &update);
+    bool lost = world->now_us >= core_lost_at(rest(world)) && world->held;
+    int status = step(world, &event, &update);
+
     CHECK(!lost || !core_notified_held(world->lock));
 
     /* Set before the commands are looked at: what begins may send. */
