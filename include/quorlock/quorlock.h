@@ -354,7 +354,7 @@ QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 /* quorlock_extend - renews now, with a lease at least as long as the present one; later renewals use it too.
  * lease_ms 0: the present one. Result: OK, LOST, NOQUORUM (the lock is still held for its old validity),
  * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY (also while another handle of the same
- * owner extends it, or waits for a renewal), STATE (not held). */
+ * owner extends it, or waits for a renewal), STATE (not held), NOMEM (it is still held, and renewed). */
 QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
 
 /*
@@ -369,7 +369,9 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
  * nodes has answered, and waits for further answers where only these can tell whether it had expired. It comes
  * one node timeout after the release was sent at the latest, then with NOQUORUM if no quorum answered: nodes
  * that could not be reached, or refused for the moment, are released later, and their keys end with the lease
- * at the latest. A held lock can always be released, also while the release of an earlier hold is in flight.
+ * at the latest. A held lock can always be released, also while the release of an earlier hold is in flight. Where
+ * memory is out, and so many locks are being renewed or released that none of their memory is free, the result is
+ * NOQUORUM without votes, and the keys end with the lease.
  * Errors: STATE (never acquired), BUSY (acquire or extend in flight: cancel it first; or its last hold is being
  * released already).
  */

@@ -26,7 +26,7 @@ static struct spare *blocks_for(const struct quorlock *lock)
 int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
 {
     if (lock->pending == NULL) lock->pending = spare_take(blocks_for(lock));
-    if (lock->pending == NULL) return QUORLOCK_NOMEM;
+    if (lock->pending == NULL || lock->dropped) return QUORLOCK_NOMEM;
     *lock->pending = (struct pending){.lock = lock, .ended = *callback};
     lock->operation = operation;
     return 0;
@@ -34,7 +34,7 @@ int handle_begin(struct quorlock *lock, enum operation operation, const struct l
 
 void handle_keep(struct quorlock *lock)
 {
-    if (lock->operation != OPERATION_NONE || lock->held != NULL || lock->rests) return;
+    if (lock->operation != OPERATION_NONE || lock->held != NULL || lock->rests || lock->dropped) return;
     (void)spare_keep(blocks_for(lock), lock->pending);
     lock->pending = NULL;
 }

@@ -76,6 +76,7 @@ struct quorlock {
     bool freed : 1;             /* the handle is dead; its memory goes when nothing is owed to it */
     bool rests : 1;
     bool lost_at_rest : 1; /* and not told so yet */
+    bool dropped : 1;      /* released at rest without memory; the callback, in pending, is due */
     uint8_t seen : 2;      /* what stood in the way before, while it waits for room: bits of enum core_seen */
 };
 

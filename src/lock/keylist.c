@@ -84,6 +84,16 @@ struct contention *keylist_contention(struct keylist *keylist)
     return keylist->contention;
 }
 
+void keylist_rest(struct keylist *keylist)
+{
+    const struct contention *contention = keylist->contention;
+
+    if (contention == NULL || keylist->listeners > 0 || contention->listener.subscriptions != NULL) return;
+    if (row_first(&keylist->waiting) != NULL || keylist_others_listen(keylist)) return;
+    alloc_free(&keylist->all->runtime->alloc, keylist->contention);
+    keylist->contention = NULL;
+}
+
 uint32_t keylist_confirmed(const struct keylist *keylist)
 {
     return keylist->contention != NULL ? subscriptions_confirmed(&keylist->contention->listener) : 0;

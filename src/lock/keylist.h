@@ -63,6 +63,8 @@ void keylist_leave(struct keylist *);
 uint32_t keylist_first_arbiter(const struct keylist *);
 /* keylist_contention - made if there is none; NULL: out of memory, which costs liveness only. */
 struct contention *keylist_contention(struct keylist *);
+/* keylist_rest - the keys are held for a while: contention is forgotten where nobody has waited for them lately. */
+void keylist_rest(struct keylist *);
 /* keylist_confirmed - nodes whose notices come, a bit each. */
 uint32_t keylist_confirmed(const struct keylist *);
 /* keylist_listen - one more claim wants notices, or one less. */

@@ -285,7 +285,10 @@ static int begin_release(struct quorlock *lock, const struct lock_callback *call
     struct claim *claim = lock->rests ? rest_end(lock) : lock->held;
     int status;
 
-    if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (claim == NULL) {
+        rest_release(lock, callback);
+        return 0;
+    }
     if (claim->holds > 1 || claim->pending_holds.count > 0) {
         /* Nothing happens on the nodes. */
         handle_complete_release(lock, callback);

@@ -122,10 +122,27 @@ static void report_given_back(struct quorlock *lock)
     run_callback(lock, &callback, &result);
 }
 
+/* A release for which there was no memory. */
+static void report_dropped(struct quorlock *lock)
+{
+    struct lock_callback callback = lock->pending->ended;
+    char text[MESSAGE_SIZE];
+    struct quorlock_result result = {
+        .status = lock->acquired_status, .expired = lock->acquired_status == QUORLOCK_OK, .text = text};
+
+    lock->dropped = false;
+    lock->releases--;
+    locks_of(lock)->releases--;
+    handle_keep(lock);
+    snprintf(text, sizeof(text), "out of memory: the nodes were not asked to release \"%s\", which ends with its lease",
+             keylist_name(lock->keylist));
+    run_callback(lock, &callback, &result);
+}
+
 static void report_completed(struct quorlock *lock)
 {
     size_t given_back = lock->nest != NULL ? lock->nest->given_back.count : 0;
-    size_t left = given_back + lock->acquire_completed;
+    size_t left = given_back + lock->acquire_completed + lock->dropped;
 
     list_remove(&locks_of(lock)->completed, &lock->in_completed);
     if (left > 1) list_add(&locks_of(lock)->completed, &lock->in_completed);
@@ -133,6 +150,8 @@ static void report_completed(struct quorlock *lock)
         report_given_back(lock);
     } else if (lock->acquire_completed) {
         report_completed_acquire(lock);
+    } else if (lock->dropped) {
+        report_dropped(lock);
     }
 }
 

@@ -38,9 +38,10 @@ static int begin(struct quorlock *lock, bool promised, uint32_t seen)
     uint64_t since_us = runtime_now_us(keylist->all->runtime) - gave_back_us;
     bool at_once = gave_back_us != 0 && since_us < AT_ONCE_US;
     bool back = at_once && keylist->held == 0 && keylist_others_listen(keylist);
-    int status = handle_ask(lock, keylist->held > 0 || back, promised, seen);
+    int status;
 
     if (!at_once && contention != NULL) contention->handed = 0;
+    status = handle_ask(lock, keylist->held > 0 || back, promised, seen);
     if (status == 0 && back) (void)claim_step(lock->claim, &event);
     return status;
 }

@@ -51,6 +51,7 @@ void rest_begin(struct claim *claim)
     lock->rests = true;
     handle_unshare(lock, 1);
     claim_destroy(claim);
+    keylist_rest(lock->keylist);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, core_rest_deadline(lock->rest, config_of(lock)));
 }
 
@@ -91,6 +92,21 @@ void rest_drop(struct quorlock *lock)
     if (core_rest_holds(lock->rest)) count_end(lock);
     lock->rests = false;
     handle_keep(lock);
+}
+
+void rest_release(struct quorlock *lock, const struct lock_callback *callback)
+{
+    struct locks *all = locks_of(lock);
+
+    /* A lost one is over, wherever a key of it may be left. */
+    lock->acquired_status = core_rest_holds(lock->rest) ? QUORLOCK_NOQUORUM : QUORLOCK_OK;
+    lock->dropped = true;
+    rest_drop(lock);
+    *lock->pending = (struct pending){.lock = lock, .ended = *callback};
+    lock->releases++;
+    all->releases++;
+    list_add(&all->completed, &lock->in_completed);
+    runtime_run_soon(all->runtime);
 }
 
 static void lose(struct quorlock *lock)

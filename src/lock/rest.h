@@ -8,8 +8,8 @@
  * What a lock needs to be renewed, lost and released must not depend on memory that is there by then. So each claim
  * that goes to rest gives its block to the claims that come back, which have 64 for themselves (claim.c). Where all are
  * in use, and memory is out: renewals wait in order for a block, of which each is back when the nodes have answered, or
- * after a node timeout; a loss is told in time from the record, without votes; extending and releasing fail with NOMEM,
- * and the lock stays held and renewed; freeing leaves the keys to their leases.
+ * after a node timeout; a loss is told in time from the record, without votes; an extend fails with NOMEM, and the lock
+ * stays held and renewed; a release ends with NOQUORUM, and leaves the keys to their leases.
  *
  * Not for locks with an owner, whose handles share a claim, and not where troubles are made up.
  */
@@ -21,8 +21,9 @@
 void rest_begin(struct claim *);
 /* rest_end - the claim of a lock that rests; it is to be stepped next. NULL: out of memory. */
 struct claim *rest_end(struct quorlock *);
-/* rest_drop - the keys are left to their leases. */
+/* rest_drop - it is held no more, and the keys are left to their leases. rest_release: the same, with a callback. */
 void rest_drop(struct quorlock *);
+void rest_release(struct quorlock *, const struct lock_callback *);
 /* rest_wake - its deadline came. rest_begin_admitted: there is room for its renewal; see struct admission.
  * rest_clock_stepped: as claim_clock_stepped. */
 void rest_wake(struct quorlock *);

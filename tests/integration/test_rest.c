@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_rest.c - locks that are held and quiet, of which small records are kept, and what they do without memory */
+#include "fixture.h"
+
+#define FEW       200
+#define MANY      1200 /* more than the blocks that a client keeps for them */
+#define LEASE_MS  3000u
+#define LONG_MS   20000u
+#define RENEW_MS  500u
+#define ACTIVE_MS 2600u /* some renewals */
+
+struct rest {
+    quorlock *locks[MANY];
+    int granted, extended, released, dropped, losses;
+    int without_votes; /* of the losses */
+};
+
+static struct rest rest;
+static struct counted counted; /* outlives a failed assertion, as the client does */
+
+static void on_granted(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    rest.granted += result->status == QUORLOCK_OK;
+}
+
+static void on_extended(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    /* Without memory for its bytes a request may not have left. */
+    if (result->status != QUORLOCK_OK) assert_status(result->status, QUORLOCK_NOQUORUM);
+    rest.extended++;
+}
+
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    rest.released += result->status == QUORLOCK_OK;
+    rest.dropped += result->status == QUORLOCK_NOQUORUM && result->n_votes == 0;
+}
+
+static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    rest.losses++;
+    rest.without_votes += loss->n_votes == 0;
+    assert_int_equal(quorlock_valid_ms(lock), 0);
+    assert_null(quorlock_token(lock));
+}
+
+static bool all_answered(void *arg)
+{
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+    assert_status(quorlock_client_statistics(fixture.client, &statistics), QUORLOCK_OK);
+    return statistics.in_flight == 0;
+}
+
+/* So many locks, which all nodes have granted. */
+static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
+{
+    static struct quorlock_allocator hooks;
+
+    rest = (struct rest){.granted = 0};
+    counted = (struct counted){.until_failure = -1};
+    hooks = counted_hooks(&counted);
+    fixture.options.allocator = &hooks;
+    fixture_client(3);
+    for (int i = 0; i < n; i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "rest-%d", i);
+        rest.locks[i] =
+            fixture_lock(fixture.client, key, LEASE(lease_ms, .renew_ms = renew_ms, .wait_ms = QUORLOCK_WAIT_FOREVER));
+        quorlock_on_lost(rest.locks[i], on_lost, NULL);
+        assert_status(quorlock_acquire(rest.locks[i], on_granted, NULL), QUORLOCK_OK);
+    }
+    await_count(&rest.granted, n, GENEROUS_MS, "all locks are granted");
+    await(all_answered, NULL, GENEROUS_MS, "the late votes are there");
+}
+
+static void memory_is_out(void)
+{
+    counted.until_failure = 0;
+    counted.for_good = true;
+}
+
+static void memory_is_back(void)
+{
+    counted.until_failure = -1;
+    counted.for_good = false;
+}
+
+SERVERS_TEST(locks_at_rest_are_renewed_and_released_without_memory)
+{
+    hold(FEW, LONG_MS, RENEW_MS);
+    memory_is_out();
+    run_ms(ACTIVE_MS);
+    assert_int_equal(rest.losses, 0);
+    for (int i = 0; i < FEW; i++) assert_true(quorlock_valid_ms(rest.locks[i]) > 0);
+    for (int i = 0; i < FEW; i++) assert_status(quorlock_release(rest.locks[i], on_released, NULL), QUORLOCK_OK);
+    await_count(&rest.released, FEW, GENEROUS_MS, "all are released");
+    memory_is_back();
+}
+
+SERVERS_TEST(a_token_is_the_same_at_rest)
+{
+    struct seen seen = {.calls = 0};
+    char token[TEXT_SIZE];
+
+    hold(1, LONG_MS, RENEW_MS);
+    snprintf(token, sizeof(token), "%s", quorlock_token(rest.locks[0]));
+    await_holders("rest-0", token, 3);
+    run_ms(ACTIVE_MS);
+    assert_string_equal(quorlock_token(rest.locks[0]), token);
+    assert_status(quorlock_acquire(rest.locks[0], on_granted, NULL), QUORLOCK_STATE);
+    assert_status(fixture_extend(rest.locks[0], 2 * LONG_MS, &seen), QUORLOCK_OK);
+    assert_true(seen.result.granted >= 2);
+    assert_true(quorlock_valid_ms(rest.locks[0]) > LONG_MS);
+    assert_status(fixture_release(rest.locks[0], &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.expired, 0);
+    await_free("rest-0");
+}
+
+SERVERS_TEST(more_at_once_than_the_blocks_that_are_kept)
+{
+    int refused = 0;
+    quorlock *dropped = NULL;
+
+    hold(MANY, LONG_MS, 0);
+    memory_is_out();
+    for (int i = 0; i < MANY; i++) {
+        int status = quorlock_extend(rest.locks[i], LONG_MS, on_extended, NULL);
+
+        if (status == QUORLOCK_OK) continue;
+        assert_status(status, QUORLOCK_NOMEM);
+        assert_true(quorlock_valid_ms(rest.locks[i]) > 0);
+        refused++;
+        if (refused == 1) quorlock_free(rest.locks[i]);
+        if (refused == 2) dropped = rest.locks[i];
+    }
+    assert_true(refused > 1 && refused < MANY);
+    assert_status(quorlock_release(dropped, on_released, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_valid_ms(dropped), 0);
+    assert_status(quorlock_acquire(dropped, on_granted, NULL), QUORLOCK_NOMEM);
+    await_count(&rest.dropped, 1, GENEROUS_MS, "a release without memory ends");
+    await_count(&rest.extended, MANY - refused, GENEROUS_MS, "all other extends end");
+    assert_status(quorlock_release(rest.locks[MANY - 1], on_released, NULL), QUORLOCK_OK);
+    await_count(&rest.released, 1, GENEROUS_MS, "one is released");
+    memory_is_back();
+    assert_int_equal(rest.losses, 0);
+}
+
+SERVERS_TEST(losses_are_told_without_memory)
+{
+    hold(MANY, LEASE_MS, 0);
+    for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
+    memory_is_out();
+    await_count(&rest.losses, MANY, GENEROUS_MS, "all losses are told");
+    assert_true(rest.without_votes > 0);
+    assert_true(rest.without_votes < MANY);
+    run_ms(100);
+    assert_int_equal(rest.losses, MANY);
+    for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
+    memory_is_back();
+    /* Each can be taken again. */
+    rest.granted = 0;
+    for (int i = 0; i < MANY; i++) assert_status(quorlock_acquire(rest.locks[i], on_granted, NULL), QUORLOCK_OK);
+    await_count(&rest.granted, MANY, GENEROUS_MS, "all are granted again");
+}
