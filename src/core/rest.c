@@ -33,12 +33,26 @@ bool core_rest_holds(const struct core_rest *rest)
     return rest->loss == CORE_LOSS_NONE;
 }
 
-/* ---- from the lock to the record ---- */
-
-static uint64_t valid_until_us(const struct core_lock *lock, uint64_t sent_us, uint64_t for_us)
+/* How long a vote counts from when it was asked for. */
+static uint64_t vote_us(const struct core_config *config, uint64_t lease)
 {
-    return validity_of_vote(sent_us, for_us, lock->config->drift_ppm, lock->config->drift_fixed_us);
+    return validity_of_vote(0, lease, config->drift_ppm, config->drift_fixed_us);
 }
+
+static uint64_t valid_until(const struct core_rest *rest, const struct core_config *config, uint64_t span_us)
+{
+    uint64_t ends_us[CORE_NODES_MAX];
+
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        const struct core_rest_node *node = &rest->nodes[i];
+        bool counts = node->gone == 0 && node->age_us != CORE_REST_NO_YES;
+
+        ends_us[i] = counts ? validity_add(rest->base_us - node->age_us, span_us) : 0;
+    }
+    return validity_of_quorum(ends_us, config->n_nodes, config->quorum);
+}
+
+/* ---- from the lock to the record ---- */
 
 /* The yes that counts; false: the record has no room for it. One that has expired counts like none. */
 static bool write_yes(const struct core_lock *lock, const struct core_key *key, uint64_t now_us,
@@ -48,7 +62,7 @@ static bool write_yes(const struct core_lock *lock, const struct core_key *key, 
     if (lock->phase == CORE_LOST || key->valid_until_us <= now_us) return true;
     if (key->sent_us > rest->base_us || rest->base_us - key->sent_us >= CORE_REST_NO_YES) return false;
     ret->age_us = (uint32_t)(rest->base_us - key->sent_us);
-    return key->valid_until_us == valid_until_us(lock, key->sent_us, lock->lease_us);
+    return true;
 }
 
 static bool write_node(const struct core_lock *lock, const struct core_node *node, uint64_t now_us,
@@ -81,6 +95,20 @@ static bool is_quiet(const struct core_lock *lock)
            hold->renew_failures == 0;
 }
 
+/* What is read from the record is what the lock knows: each yes, and the end that follows from them. */
+static bool counts_as_written(const struct core_lock *lock, const struct core_rest *rest)
+{
+    uint64_t span_us = vote_us(lock->config, lock->lease_us);
+
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        const struct core_key *key = &lock->nodes[i].key;
+
+        if (rest->nodes[i].age_us == CORE_REST_NO_YES) continue;
+        if (key->valid_until_us != validity_add(key->sent_us, span_us)) return false;
+    }
+    return valid_until(rest, lock->config, span_us) == lock->hold.validity_us;
+}
+
 bool core_rest(const struct core_lock *lock, uint64_t now_us, struct core_rest *ret)
 {
     const struct hold *hold = &lock->hold;
@@ -92,23 +120,24 @@ bool core_rest(const struct core_lock *lock, uint64_t now_us, struct core_rest *
                               .token = lock->id.token,
                               .lease_ms = (uint32_t)lease_ms,
                               .rounds = lock->acquire.attempts,
+                              .first_arbiter = lock->first_arbiter,
                               .waiters = lock->waiters <= UINT16_MAX ? (uint16_t)lock->waiters : UINT16_MAX,
-                              .loss = lock->phase == CORE_LOST ? (uint8_t)hold->loss : (uint8_t)CORE_LOSS_NONE,
                               .renews = hold->renew_at_us != CORE_NEVER,
                               .renewed = hold->round > 0,
                               .whole = hold->whole};
+    if (lock->phase == CORE_LOST) ret->loss = hold->loss & 7u;
     if (ret->renews) ret->base_us = core_larger(hold->renew_at_us, now_us);
     if (lock->config->fencing) memcpy((char *)ret + fence_offset(lock->config), &lock->id.fence, sizeof(uint64_t));
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (!write_node(lock, &lock->nodes[i], now_us, ret, &ret->nodes[i])) return false;
     }
-    return lock->phase == CORE_LOST || core_rest_lost_at(ret, lock->config) == hold_lost_at(lock);
+    return lock->phase == CORE_LOST || counts_as_written(lock, ret);
 }
 
 /* ---- from the record to the lock ---- */
 
-static void read_node(const struct core_lock *lock, struct core_node *node, const struct core_rest *rest,
-                      const struct core_rest_node *from, const struct core_node_change *now, uint64_t now_us)
+static void read_node(struct core_node *node, const struct core_rest *rest, const struct core_rest_node *from,
+                      const struct core_node_change *now, uint64_t debt_until_us, uint64_t span_us)
 {
     node->state = now->state;
     node->generation = core_can_talk(node) ? now->generation : 0;
@@ -120,33 +149,36 @@ static void read_node(const struct core_lock *lock, struct core_node *node, cons
     node->gone = from->gone;
     node->doubt.overdue = from->overdue;
     node->doubt.unfit = from->unfit;
-    if (from->there) node->key.until_us = validity_debt_until(now_us, lock->lease_us);
+    if (from->there) node->key.until_us = debt_until_us;
     if (from->age_us == CORE_REST_NO_YES) return;
     node->key.sent_us = rest->base_us - from->age_us;
-    node->key.valid_until_us = valid_until_us(lock, node->key.sent_us, lock->lease_us);
+    node->key.valid_until_us = validity_add(node->key.sent_us, span_us);
 }
 
-void core_resume(struct core_lock *lock, const struct core_config *config, uint32_t first_arbiter,
-                 const struct core_rest *rest, const struct core_node_change *nodes, uint64_t now_us)
+void core_resume(struct core_lock *lock, const struct core_config *config, const struct core_rest *rest,
+                 const struct core_node_change *nodes, uint64_t now_us)
 {
+    uint64_t span_us = vote_us(config, lease_us(rest));
+    uint64_t debt_until_us = validity_debt_until(now_us, lease_us(rest));
     uint64_t seed;
 
-    core_init(lock, config, first_arbiter);
+    core_init(lock, config, rest->first_arbiter);
     lock->phase = core_rest_holds(rest) ? CORE_HELD : CORE_LOST;
-    lock->id = (struct attempt_id){.number = rest->rounds, .fence = core_rest_fence(rest, config), .token = rest->token};
+    lock->id =
+        (struct attempt_id){.number = rest->rounds, .fence = core_rest_fence(rest, config), .token = rest->token};
     memcpy(&seed, rest->token.bytes, sizeof(seed));
     lock->jitter.state = seed ^ rest->base_us;
     lock->lease_us = lease_us(rest);
     lock->acquire.attempts = rest->rounds;
     lock->waiters = rest->waiters;
     lock->hold = (struct hold){.granted_us = rest->granted_us,
-                               .validity_us = core_rest_valid_until(rest, config),
+                               .validity_us = valid_until(rest, config, span_us),
                                .renew_at_us = rest->renews ? rest->base_us : CORE_NEVER,
                                .round = rest->renewed,
                                .whole = rest->whole};
     lock->hold.loss = (enum core_loss)rest->loss;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        read_node(lock, &lock->nodes[i], rest, &rest->nodes[i], &nodes[i], now_us);
+        read_node(&lock->nodes[i], rest, &rest->nodes[i], &nodes[i], debt_until_us, span_us);
     }
 }
 
@@ -154,17 +186,7 @@ void core_resume(struct core_lock *lock, const struct core_config *config, uint3
 
 uint64_t core_rest_valid_until(const struct core_rest *rest, const struct core_config *config)
 {
-    uint64_t ends_us[CORE_NODES_MAX];
-
-    for (uint32_t i = 0; i < config->n_nodes; i++) {
-        const struct core_rest_node *node = &rest->nodes[i];
-
-        ends_us[i] = 0;
-        if (node->gone || node->age_us == CORE_REST_NO_YES) continue;
-        ends_us[i] =
-            validity_of_vote(rest->base_us - node->age_us, lease_us(rest), config->drift_ppm, config->drift_fixed_us);
-    }
-    return validity_of_quorum(ends_us, config->n_nodes, config->quorum);
+    return valid_until(rest, config, vote_us(config, lease_us(rest)));
 }
 
 uint64_t core_rest_lost_at(const struct core_rest *rest, const struct core_config *config)
@@ -197,7 +219,7 @@ enum core_loss core_rest_lose(struct core_rest *rest, const struct core_config *
     enum core_loss loss = hold_loss_reason(config, rest->granted_us, now_us);
 
     assert(core_rest_holds(rest));
-    rest->loss = (uint8_t)loss;
+    rest->loss = loss & 7u;
     return loss;
 }
 

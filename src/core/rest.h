@@ -34,10 +34,11 @@ struct core_rest {
     uint32_t lease_ms;
     uint32_t rounds;  /* attempts of its acquire */
     uint16_t waiters; /* as in struct core_lock, where it is not more than fits */
-    uint8_t loss;     /* enum core_loss; CORE_LOSS_NONE: it is held */
-    bool renews : 1;
-    bool renewed : 1; /* once at least */
-    bool whole : 1;
+    uint8_t first_arbiter;
+    uint8_t loss : 3;    /* enum core_loss; CORE_LOSS_NONE: it is held */
+    uint8_t renews : 1;  /* at base_us */
+    uint8_t renewed : 1; /* once at least */
+    uint8_t whole : 1;
     struct core_rest_node nodes[]; /* and behind them, with fencing, the token of the grant */
 };
 
@@ -45,7 +46,7 @@ size_t core_rest_size(const struct core_config *);
 /* core_rest - writes the record; false: the lock does not rest now. The lock stays as it is. */
 bool core_rest(const struct core_lock *, uint64_t now_us, struct core_rest *ret);
 /* core_resume - makes the lock from its record, as core_init does for a new one. nodes: the present states of all. */
-void core_resume(struct core_lock *, const struct core_config *, uint32_t first_arbiter, const struct core_rest *,
+void core_resume(struct core_lock *, const struct core_config *, const struct core_rest *,
                  const struct core_node_change *nodes, uint64_t now_us);
 
 /* core_rest_deadline - when the lock must be made from it to renew, or to notice its loss; CORE_NEVER: never.

@@ -529,7 +529,7 @@ struct claim *claim_resume(struct claims *all, struct keylist *keylist, struct q
         nodes[i] = node_now(runtime, i);
         claim->results[i].latency_us = rest->nodes[i].latency_us;
     }
-    core_resume(claim->core, &terms->config, keylist_first_arbiter(keylist), rest, nodes, runtime_now_us(runtime));
+    core_resume(claim->core, &terms->config, rest, nodes, runtime_now_us(runtime));
     claim->node_changes = runtime->node_changes;
     claim->results_attempt = core_attempt(claim->core);
     claim_note_owner(claim, true);

@@ -44,15 +44,17 @@ static bool is_quiet(const struct claim *claim)
 void rest_begin(struct claim *claim)
 {
     struct quorlock *lock = claim->handle;
+    uint64_t deadline_us;
 
     if (lock == NULL || lock->operation != OPERATION_NONE || lock->held != claim || lock->pins > 0 || !is_quiet(claim))
         return;
     if (!write_record(lock, claim)) return;
+    deadline_us = core_deadline(claim->core);
     lock->rests = true;
     handle_unshare(lock, 1);
     claim_destroy(claim);
     keylist_rest(lock->keylist);
-    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, core_rest_deadline(lock->rest, config_of(lock)));
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, deadline_us);
 }
 
 /* ---- and back ---- */
@@ -135,13 +137,14 @@ static void wait_for_room(struct quorlock *lock)
 
 void rest_wake(struct quorlock *lock)
 {
-    bool over = lost_at(lock) <= runtime_now_us(locks_of(lock)->runtime);
-    bool room = admission_has_room(&locks_of(lock)->claims.admission, CORE_WANTS_ROUND);
-    struct claim *claim = over || room ? rest_end(lock) : NULL;
+    struct locks *all = locks_of(lock);
+    bool room = admission_has_room(&all->claims.admission, CORE_WANTS_ROUND);
+    bool over = !room && lost_at(lock) <= runtime_now_us(all->runtime);
+    struct claim *claim = room || over ? rest_end(lock) : NULL;
 
     if (claim != NULL) {
         claim_wake(claim);
-    } else if (over) {
+    } else if (lost_at(lock) <= runtime_now_us(all->runtime)) {
         lose(lock);
     } else {
         wait_for_room(lock);

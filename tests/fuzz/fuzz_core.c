@@ -296,7 +296,7 @@ static const struct core_lock *rest(struct world *world)
                 (struct core_node_change){.state = world->nodes[i].state, .generation = world->nodes[i].generation};
         }
         world->lock = malloc(core_size(world->config.n_nodes));
-        core_resume(world->lock, &world->config, world->first_arbiter, record, nodes, world->now_us);
+        core_resume(world->lock, &world->config, record, nodes, world->now_us);
         check_resumed(world, before, record);
         world->attempt = core_attempt(world->lock);
         free(before);

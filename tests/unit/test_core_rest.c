@@ -26,7 +26,7 @@ static bool rests(struct fixture *f)
     }
     if (rests) {
         memset(f->lock, 0xee, core_size(f->config.n_nodes));
-        core_resume(f->lock, &f->config, 0, record, nodes, f->now_us);
+        core_resume(f->lock, &f->config, record, nodes, f->now_us);
         assert_int_equal(core_deadline(f->lock), core_rest_deadline(record, &f->config));
     }
     free(record);
