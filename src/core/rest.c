@@ -45,7 +45,7 @@ static uint64_t valid_until(const struct core_rest *rest, const struct core_conf
 
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         const struct core_rest_node *node = &rest->nodes[i];
-        bool counts = node->gone == 0 && node->age_us != CORE_REST_NO_YES;
+        bool counts = !node->gone && node->age_us != CORE_REST_NO_YES;
 
         ends_us[i] = counts ? validity_add(rest->base_us - node->age_us, span_us) : 0;
     }

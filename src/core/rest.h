@@ -18,10 +18,10 @@ struct core_rest_node {
     uint32_t age_us; /* when its yes was asked for that counts: so long before base_us; CORE_REST_NO_YES: none counts */
     uint32_t vote : 3;  /* enum core_vote */
     uint32_t fault : 3; /* enum fault_class */
-    uint32_t there : 1; /* the key may be there */
-    uint32_t gone : 1;
-    uint32_t overdue : 1, unfit : 1; /* doubts */
-    uint32_t latency_us : 22;        /* the caller's, who measures it */
+    bool there : 1;     /* the key may be there */
+    bool gone : 1;
+    bool overdue : 1, unfit : 1; /* doubts */
+    uint32_t latency_us : 22;    /* the caller's, who measures it */
 };
 
 #define CORE_REST_NO_YES      UINT32_MAX
@@ -35,10 +35,10 @@ struct core_rest {
     uint32_t rounds;  /* attempts of its acquire */
     uint16_t waiters; /* as in struct core_lock, where it is not more than fits */
     uint8_t first_arbiter;
-    uint8_t loss : 3;    /* enum core_loss; CORE_LOSS_NONE: it is held */
-    uint8_t renews : 1;  /* at base_us */
-    uint8_t renewed : 1; /* once at least */
-    uint8_t whole : 1;
+    uint8_t loss : 3; /* enum core_loss; CORE_LOSS_NONE: it is held */
+    bool renews : 1;  /* at base_us */
+    bool renewed : 1; /* once at least */
+    bool whole : 1;
     struct core_rest_node nodes[]; /* and behind them, with fencing, the token of the grant */
 };
 
