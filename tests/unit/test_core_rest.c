@@ -182,7 +182,7 @@ CORE_TEST(a_longer_lease_that_no_quorum_gave_keeps_it_awake)
 {
     fixture_open_held(f, 3, 2);
     assert_int_equal(fixture_extend(f, 9000 * MS), CORE_OK);
-    fixture_answers(f, OP_EXTEND, "yuu");
+    fixture_answers(f, OP_EXTEND, "uuu");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
     fixture_pass(f, 1);
     fixture_answers(f, OP_EXTEND, "yyy");
