@@ -107,8 +107,8 @@ struct claim {
  * claim may be left. */
 int claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
-/* claim_new - a claim for that handle; NULL: out of memory. claim_resume: the one that the record stands for; it may take
- * the last blocks that are kept, for where memory is out there are no others. */
+/* claim_new - a claim for that handle; NULL: out of memory. claim_resume: the one that the record stands for; it may
+ * take the last blocks that are kept, for where memory is out there are no others. */
 struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, struct terms *, struct named_owner *);
 struct claim *claim_resume(struct claims *, struct keylist *, struct quorlock *, struct terms *,
                            const struct core_rest *);

@@ -156,7 +156,7 @@ static void complete(struct quorlock *lock)
 void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 {
     lock->acquire_completed = true;
-    lock->acquired_status = (int8_t)status;
+    lock->acquired_status = (int16_t)status;
     lock->pending->why = why;
     complete(lock);
 }

@@ -70,8 +70,8 @@ struct quorlock {
     uint32_t holds;
     uint32_t releases; /* whose callbacks have not run */
     uint16_t pins;     /* callbacks of it on the stack */
+    int16_t acquired_status;
     enum operation operation : 8;
-    int8_t acquired_status;
     bool acquire_completed : 1; /* without a core; the callback is due */
     bool freed : 1;             /* the handle is dead; its memory goes when nothing is owed to it */
     bool rests : 1;

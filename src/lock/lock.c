@@ -45,7 +45,7 @@ static void end_operation(struct quorlock *lock, int status)
         /* A hold whose callback has not run is undone; a refusal stands. */
         if (lock->acquired_status != QUORLOCK_OK) return;
         handle_unshare(lock, 1);
-        lock->acquired_status = (int8_t)status;
+        lock->acquired_status = (int16_t)status;
         claim_let_go(claim);
     } else if (lock->operation == OPERATION_ACQUIRE && handle_asks(lock)) {
         if (queue_hand_off(lock, status)) return;

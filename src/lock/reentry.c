@@ -107,7 +107,7 @@ bool reentry_renews_again(struct quorlock *lock)
 
     if (lock->acquired_status != QUORLOCK_OK || lasts(lock, claim, 0)) return false;
     handle_unshare(lock, 1);
-    lock->acquired_status = (int8_t)reentry_enter(lock, claim, &lock->pending->why);
+    lock->acquired_status = (int16_t)reentry_enter(lock, claim, &lock->pending->why);
     if (lock->acquired_status == 0) return true;
     claim_let_go(claim);
     return false;

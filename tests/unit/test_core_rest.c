@@ -7,7 +7,7 @@
 #include "core/rest.h"
 #include "fixture.h"
 
-#define HOUR_US (3600 * 1000 * MS)
+#define HOUR_US UINT64_C(3600000000)
 
 /* Whether the lock rests; where it does, it goes on from its record, in memory that knows nothing of it. */
 static bool rests(struct fixture *f)
