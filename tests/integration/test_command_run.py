@@ -147,7 +147,7 @@ class Loss(Bootstrapped):
         status, _, err = self.end(process)
         self.assertEqual(status, 75, err)
         self.assert_gone(outer)
-        self.assertIn(f"its own exit status would have been {own}", err)
+        self.assertIn(f"the lock was lost while the command ran; its own exit status would have been {own}", err)
         self.assertTrue(self.read("term"))
         # No renewal was sent to two nodes after they froze, so validity cannot end later than this.
         late_s = os.stat(self.path("beat")).st_mtime - frozen_s - lease_s

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "supervise.h"
+
+#include <event2/event.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "notify.h"
+#include "say.h"
+#include "terminal.h"
+
+enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10 };
+enum { GROUP_POLL_MS = 10, TERMINAL_POLL_MS = 200 };
+/* Two readings of a deadline that did not move differ by no more, unless this process was kept from running. */
+enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
+
+static uint64_t now_ms(void)
+{
+    return warden_now_us() / 1000;
+}
+
+static void set_timer(struct supervisor *supervisor, uint64_t at_ms)
+{
+    struct itimerspec at = {.it_value = {(time_t)(at_ms / 1000), (long)(at_ms % 1000) * 1000000}};
+
+    timerfd_settime(supervisor->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/*
+ * min(5 s, lease/4), and less where a long node timeout leaves less: the library wants renewal + 2 node
+ * timeouts + this margin inside lease - drift allowance, and chooses its own node timeout so that this holds.
+ */
+uint32_t supervise_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
+{
+    uint64_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
+
+    if (node_timeout_ms > 0) {
+        uint64_t allowance_ms = (lease_ms + UINT64_C(99)) / 100 + 2;
+        uint64_t busy_ms = lease_ms / 3 + 2 * (uint64_t)node_timeout_ms + allowance_ms + 1;
+        uint64_t room_ms = busy_ms < lease_ms ? lease_ms - busy_ms : 0;
+
+        if (grace_ms > room_ms) grace_ms = room_ms;
+    }
+    /* Too little to end a command in: the library uses its own margin, or refuses the lease. */
+    return grace_ms < GRACE_MS_MIN ? 0 : (uint32_t)grace_ms;
+}
+
+/* reserve_ms_of - how long before the end of validity SIGKILL is sent at the latest. */
+static uint32_t reserve_ms_of(const struct supervisor *supervisor)
+{
+    return supervisor->grace_ms / 10 < KILL_RESERVE_MS_MIN ? KILL_RESERVE_MS_MIN : supervisor->grace_ms / 10;
+}
+
+/* The clock is read before the validity: a pause in between makes the result too early, never too late. */
+uint64_t supervise_deadline_us(const struct supervisor *supervisor)
+{
+    uint32_t valid_ms = 0, reserve_ms = reserve_ms_of(supervisor);
+    uint64_t read_us = 0;
+
+    for (int i = 0; i < READINGS; i++) {
+        read_us = warden_now_us();
+        valid_ms = supervisor->valid_ms(supervisor->arg);
+        if (warden_now_us() - read_us <= READING_US_MAX) break;
+    }
+    return valid_ms > reserve_ms ? read_us + (uint64_t)(valid_ms - reserve_ms) * 1000 : 0;
+}
+
+/* update_warden - sends the deadline where a renewal has moved it on, or the loss of a vote back. */
+static void update_warden(struct supervisor *supervisor)
+{
+    uint64_t known_us = supervisor->warden.deadline_us;
+    uint64_t deadline_us = supervise_deadline_us(supervisor);
+
+    /* At 0 it keeps what it knows: the loss is about to be reported. */
+    if (deadline_us > 0 && (deadline_us > known_us || deadline_us + DEADLINE_NOISE_US < known_us))
+        warden_tell(&supervisor->warden, deadline_us);
+}
+
+/* time_is_up - the command must not be continued then, whether the loss was reported or not. */
+static bool time_is_up(const struct supervisor *supervisor)
+{
+    if (warden_now_us() >= supervisor->warden.deadline_us) return true;
+    return supervisor->state == SUPERVISE_LOSING ? now_ms() >= supervisor->kill_at_ms
+                                                 : supervisor->valid_ms(supervisor->arg) == 0;
+}
+
+/* done - the command has ended, and what it may have left behind is spared by the warden. */
+static void done(struct supervisor *supervisor, int status)
+{
+    supervisor->state = SUPERVISE_IDLE;
+    warden_end(&supervisor->warden);
+    supervisor->ended(supervisor->arg, status);
+}
+
+static void kill_group(struct supervisor *supervisor)
+{
+    if (!supervisor->killed && !child_signal(&supervisor->child, SIGKILL))
+        say("cannot end the command (process group %ld): %s", (long)supervisor->child.pid, strerror(errno));
+    supervisor->killed = true;
+}
+
+static void end_command(struct supervisor *supervisor, uint32_t remaining_ms, int verdict)
+{
+    uint32_t budget_ms = remaining_ms < supervisor->grace_ms ? remaining_ms : supervisor->grace_ms;
+    uint32_t reserve_ms = reserve_ms_of(supervisor);
+
+    budget_ms = budget_ms > reserve_ms ? budget_ms - reserve_ms : 0;
+    notify_status(NULL, "ending the command, for \"%s\" is lost", supervisor->name);
+    supervisor->state = SUPERVISE_LOSING;
+    supervisor->verdict = verdict;
+    supervisor->kill_at_ms = now_ms() + budget_ms;
+    if (budget_ms > 0) {
+        child_signal(&supervisor->child, SIGTERM);
+        /* A stopped process would not see it. */
+        child_signal(&supervisor->child, SIGCONT);
+        set_timer(supervisor, supervisor->kill_at_ms);
+        say("ending the command before \"%s\" can be somebody else's: SIGTERM now, SIGKILL in %u ms", supervisor->name,
+            budget_ms);
+    } else {
+        kill_group(supervisor);
+        say("ending the command, for \"%s\" may be somebody else's now: SIGKILL", supervisor->name);
+    }
+}
+
+void supervise_lose(struct supervisor *supervisor, uint32_t remaining_ms)
+{
+    if (supervisor->state != SUPERVISE_IDLE) end_command(supervisor, remaining_ms, EXIT_LOST);
+}
+
+/* take_terminal - takes the foreground back from the command, for others of our group that want it. */
+static bool take_terminal(struct supervisor *supervisor)
+{
+    bool taken = terminal_take(supervisor->terminal, supervisor->child.pid);
+
+    if (taken && supervisor->others_want) {
+        supervisor->others_want = false;
+        supervisor->share_at_ms = now_ms() + TERMINAL_POLL_MS;
+        kill(0, SIGCONT);
+    }
+    return taken;
+}
+
+/*
+ * share_terminal - gives the foreground to what is stopped for reading without it: the command, or our own
+ * group
+ *
+ * Each side has some time to read before the other one gets it. It polls, for no event says that a shell has
+ * brought our group into the foreground.
+ */
+static void share_terminal(struct supervisor *supervisor)
+{
+    struct child *child = &supervisor->child;
+    uint64_t at_ms = now_ms();
+
+    if (at_ms >= supervisor->share_at_ms && supervisor->others_want && take_terminal(supervisor) &&
+        supervisor->verbose > 0)
+        say_at(LOG_INFO, "another process beside quorlock wants the terminal, and has it now");
+    if (at_ms >= supervisor->share_at_ms && child_wants_terminal(child) && !time_is_up(supervisor) &&
+        terminal_lend(supervisor->terminal, child->pid)) {
+        supervisor->share_at_ms = at_ms + TERMINAL_POLL_MS;
+        child_signal(child, SIGCONT);
+        if (supervisor->verbose > 0) say_at(LOG_INFO, "the command wants the terminal, and has it now");
+    }
+    /* In the other state the timer has another use. */
+    if ((supervisor->others_want || child_wants_terminal(child)) && supervisor->state != SUPERVISE_LOSING)
+        set_timer(supervisor, at_ms + TERMINAL_POLL_MS);
+}
+
+/* finish_losing - in LOSING, the command has ended: waits for its group until the time to kill it. */
+static void finish_losing(struct supervisor *supervisor)
+{
+    uint64_t next_ms = now_ms() + GROUP_POLL_MS;
+
+    if (child_group_is_left(&supervisor->child) && !supervisor->killed) {
+        if (now_ms() < supervisor->kill_at_ms) {
+            set_timer(supervisor, next_ms < supervisor->kill_at_ms ? next_ms : supervisor->kill_at_ms);
+            return;
+        }
+        kill_group(supervisor);
+    }
+    take_terminal(supervisor);
+    say("%s while the command ran; its own exit status would have been %d",
+        supervisor->verdict == EXIT_LOST ? "the lock was lost" : "the warden was lost", supervisor->child.status);
+    done(supervisor, supervisor->verdict);
+}
+
+static void timer_fired(evutil_socket_t fd, short what, void *arg)
+{
+    struct supervisor *supervisor = arg;
+    uint64_t times = 0;
+
+    (void)what;
+    if (read(fd, &times, sizeof(times)) < 0) return;
+    if (supervisor->state != SUPERVISE_LOSING) {
+        share_terminal(supervisor);
+        return;
+    }
+    if (supervisor->child.state == CHILD_ENDED) {
+        finish_losing(supervisor);
+    } else if (now_ms() >= supervisor->kill_at_ms) {
+        kill_group(supervisor);
+    } else {
+        set_timer(supervisor, supervisor->kill_at_ms);
+    }
+}
+
+/* note_typed - shells go on with a loop or a script unless we die of the typed signal, as the command did. */
+static void note_typed(struct supervisor *supervisor)
+{
+    int number = supervisor->child.end_signal;
+    bool lent = terminal_has(supervisor->terminal, supervisor->child.pid);
+
+    if ((number != SIGINT && number != SIGQUIT) || (number == supervisor->passed ? !supervisor->passed_typed : !lent))
+        return;
+    supervisor->die_of = number;
+    supervisor->die_together = lent;
+}
+
+static void ended(struct supervisor *supervisor)
+{
+    int status = supervisor->child.status;
+
+    if (supervisor->state == SUPERVISE_LOSING) {
+        finish_losing(supervisor);
+        return;
+    }
+    note_typed(supervisor);
+    take_terminal(supervisor);
+    if (supervisor->child.exec_errno != 0) {
+        say("cannot execute %s: %s", supervisor->command[0], strerror(supervisor->child.exec_errno));
+    } else if (time_is_up(supervisor)) {
+        /* This process stood still and sees the command's end before the library has reported the loss. What
+           the command started must not go on. */
+        kill_group(supervisor);
+        say("lost \"%s\" while the command ran: its validity is over; its own exit status would have been %d",
+            supervisor->name, status);
+        status = EXIT_LOST;
+    }
+    done(supervisor, status);
+}
+
+static void stopped(struct supervisor *supervisor)
+{
+    if (supervisor->terminal >= 0 && child_wants_terminal(&supervisor->child)) {
+        share_terminal(supervisor);
+        if (!terminal_has(supervisor->terminal, supervisor->child.pid) &&
+            !terminal_has(supervisor->terminal, getpgrp()))
+            say_at(LOG_WARNING,
+                   "the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
+                   "\"%s\" stays locked. It goes on when quorlock is",
+                   supervisor->name);
+    } else if (take_terminal(supervisor)) {
+        say_at(LOG_WARNING,
+               "the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
+               "the renewal too, and the command ends with the lease",
+               supervisor->name, (long)getpid());
+    } else {
+        say_at(LOG_WARNING, "the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on", supervisor->name,
+               (long)getpid());
+    }
+}
+
+static void check_child(struct supervisor *supervisor)
+{
+    if (supervisor->state == SUPERVISE_IDLE || !child_update(&supervisor->child)) return;
+    if (supervisor->child.state == CHILD_ENDED) {
+        ended(supervisor);
+    } else if (supervisor->child.state == CHILD_STOPPED && supervisor->state == SUPERVISE_RUNNING) {
+        stopped(supervisor);
+    }
+}
+
+/* check_warden - without a warden the command must not run. */
+static void check_warden(struct supervisor *supervisor)
+{
+    uint32_t restarts = supervisor->warden.restarts;
+
+    if (supervisor->state == SUPERVISE_IDLE) return;
+    if (!warden_check(&supervisor->warden)) {
+        say("somebody ended the warden, without which the command must not run, and there is no other to "
+            "be had: %s",
+            strerror(errno));
+        if (supervisor->state == SUPERVISE_RUNNING)
+            end_command(supervisor, supervisor->valid_ms(supervisor->arg), EXIT_SYSTEM);
+    } else if (restarts != supervisor->warden.restarts) {
+        say_at(LOG_WARNING,
+               "somebody ended the warden, the process that ends the command in time when quorlock cannot; "
+               "there is another one now");
+    }
+}
+
+/* pass_on - a signal for the command's group. */
+static void pass_on(struct supervisor *supervisor, int number, bool typed)
+{
+    bool stopped = supervisor->child.state == CHILD_STOPPED;
+
+    if (number == SIGINT || number == SIGQUIT) {
+        supervisor->passed = number;
+        supervisor->passed_typed = typed;
+    }
+    if (number == SIGCONT) {
+        if (time_is_up(supervisor)) return; /* the loss is about to be reported */
+        terminal_offer(supervisor->terminal, supervisor->child.pid);
+        child_signal(&supervisor->child, SIGCONT);
+    } else if (number == SIGTSTP && stopped && supervisor->terminal >= 0) {
+        /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
+        signals_stop();
+    } else {
+        if (signals_end_wait(number)) supervisor->asked_to_end = true;
+        child_signal(&supervisor->child, number);
+        /* So that a stopped command ends now, not when somebody continues it. */
+        if (stopped && signals_end_wait(number) && !time_is_up(supervisor)) child_signal(&supervisor->child, SIGCONT);
+    }
+}
+
+static void handle_signals(evutil_socket_t fd, short what, void *arg)
+{
+    struct supervisor *supervisor = arg;
+    bool typed = false;
+
+    (void)fd;
+    (void)what;
+    for (int number; (number = signals_next(&supervisor->signals, &typed)) != 0;) {
+        if (number == SIGCHLD) {
+            check_child(supervisor);
+            check_warden(supervisor);
+        } else if (number == SIGTTIN || number == SIGTTOU) {
+            supervisor->others_want = supervisor->terminal >= 0;
+            share_terminal(supervisor);
+        } else if (supervisor->state == SUPERVISE_IDLE) {
+            supervisor->signaled(supervisor->arg, number, typed);
+        } else {
+            pass_on(supervisor, number, typed);
+        }
+    }
+}
+
+void supervise_read_signals(struct supervisor *supervisor)
+{
+    handle_signals(supervisor->signals.fd, EV_READ, supervisor);
+}
+
+bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us)
+{
+    const char *what = "the command";
+    bool started = child_start(&supervisor->child, supervisor->command, &supervisor->signals);
+
+    if (started) {
+        what = "the warden, without which the command must not run";
+        started = warden_start(&supervisor->warden, supervisor->child.pid, deadline_us);
+        if (!started) child_abandon(&supervisor->child);
+    }
+    if (!started) {
+        say("no process to be had for %s: %s", what, strerror(errno));
+        return false;
+    }
+    supervisor->state = SUPERVISE_RUNNING;
+    supervisor->killed = supervisor->asked_to_end = false;
+    supervisor->verdict = 0;
+    supervisor->passed = 0;
+    terminal_offer(supervisor->terminal, supervisor->child.pid);
+    child_go(&supervisor->child);
+    notify_status("READY=1", "%s runs under \"%s\"", supervisor->command[0], supervisor->name);
+    return true;
+}
+
+/* ---- life ---- */
+
+/* is_well - for the manager of services: the loop runs, and what runs under the lock has it. */
+static bool is_well(const void *arg)
+{
+    const struct supervisor *supervisor = arg;
+
+    return supervisor->state != SUPERVISE_RUNNING || supervisor->valid_ms(supervisor->arg) > 0;
+}
+
+void supervise_init(struct supervisor *supervisor)
+{
+    *supervisor = (struct supervisor){.signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal = -1};
+}
+
+bool supervise_open(struct supervisor *supervisor)
+{
+    if (!signals_open(&supervisor->signals)) return false;
+    supervisor->terminal = terminal_open();
+    supervisor->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (supervisor->timer_fd < 0) return false;
+    supervisor->signal_event =
+        event_new(supervisor->base, supervisor->signals.fd, EV_READ | EV_PERSIST, handle_signals, supervisor);
+    supervisor->timer_event =
+        event_new(supervisor->base, supervisor->timer_fd, EV_READ | EV_PERSIST, timer_fired, supervisor);
+    return supervisor->signal_event != NULL && supervisor->timer_event != NULL &&
+           event_add(supervisor->signal_event, NULL) == 0 && event_add(supervisor->timer_event, NULL) == 0 &&
+           notify_open(supervisor->base, is_well, supervisor);
+}
+
+void supervise_close(struct supervisor *supervisor)
+{
+    /* Only after the loop failed: no command runs without a lock. */
+    if (supervisor->state != SUPERVISE_IDLE) kill_group(supervisor);
+    warden_end(&supervisor->warden);
+    child_forget(&supervisor->child);
+    if (supervisor->signal_event != NULL) event_free(supervisor->signal_event);
+    if (supervisor->timer_event != NULL) event_free(supervisor->timer_event);
+    notify_close();
+    if (supervisor->signals.fd >= 0) close(supervisor->signals.fd);
+    if (supervisor->timer_fd >= 0) close(supervisor->timer_fd);
+    if (supervisor->terminal >= 0) close(supervisor->terminal);
+}
+
+int supervise_loop(struct supervisor *supervisor)
+{
+    /* In each turn a renewal may have been answered. */
+    while (event_base_got_break(supervisor->base) == 0) {
+        if (event_base_loop(supervisor->base, EVLOOP_ONCE) != 0) {
+            say("the event loop failed");
+            return EXIT_SYSTEM;
+        }
+        if (supervisor->state == SUPERVISE_RUNNING) update_warden(supervisor);
+    }
+    return 0;
+}
+
+void supervise_die(const struct supervisor *supervisor, int status)
+{
+    if (supervisor->die_of != 0 && status == EXIT_SIGNAL + supervisor->die_of)
+        signals_die(supervisor->die_of, supervisor->die_together);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * supervise.h - a command under a lock: signals and the terminal are passed on to it, and it ends before the lock does
+ *
+ * One verb has one supervisor, for its own lifetime; under it the command runs once, or again and again. The warden
+ * knows until when the command's group may live, and kills it when this process cannot.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "child.h"
+#include "signals.h"
+#include "warden.h"
+
+struct event;
+struct event_base;
+
+enum supervise_state {
+    SUPERVISE_IDLE = 0, /* no command runs */
+    SUPERVISE_RUNNING,
+    SUPERVISE_LOSING, /* the command's group has until kill_at_ms to end by itself */
+};
+
+struct supervisor {
+    /* The verb's: set before supervise_open. */
+    struct event_base *base;
+    const char *name; /* of the lock, in messages */
+    char *const *command;
+    int verbose;
+    uint32_t grace_ms;
+    uint32_t (*valid_ms)(void *arg); /* what is left of the lock's validity, by the clock read now */
+    /* Nothing of the command runs any more, unless it was left behind after an exit of its own; supervise_start may be
+     * called. EXIT_LOST where the lock ended first. */
+    void (*ended)(void *arg, int status);
+    /* A signal came while no command ran. */
+    void (*signaled)(void *arg, int number, bool typed);
+    void *arg;
+
+    enum supervise_state state;
+    struct child child;
+    struct warden warden;
+    struct signals signals;
+    int terminal; /* -1: there is none */
+    struct event *signal_event, *timer_event;
+    int timer_fd;         /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
+    uint64_t kill_at_ms;  /* in LOSING */
+    bool killed;          /* in LOSING: SIGKILL was sent */
+    int verdict;          /* in LOSING: the exit status to come */
+    uint64_t share_at_ms; /* the terminal changes hands then at the earliest */
+    bool others_want;     /* others of our process group are stopped because they read the terminal */
+    int passed;           /* SIGINT or SIGQUIT, the last one that we sent to the command's group */
+    bool passed_typed;    /* it was typed on the terminal */
+    bool asked_to_end;    /* a signal that ends programs was sent to the command's group */
+    int die_of;           /* a signal that was typed on the terminal: we die of it in the end */
+    bool die_together;    /* typed while the command had the foreground: our group never got it */
+};
+
+/* supervise_grace_ms - how long before the end of validity the library must report a loss; 0: its own margin. */
+uint32_t supervise_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms);
+/* supervise_init - a supervisor that has opened nothing. supervise_open: watches signals, time, and the manager of
+ * services. False with errno. supervise_close: whatever was opened; ends a command that still runs. */
+void supervise_init(struct supervisor *supervisor);
+bool supervise_open(struct supervisor *supervisor);
+void supervise_close(struct supervisor *supervisor);
+/* supervise_loop - runs the loop until it is broken; 0, or an exit status after saying why. */
+int supervise_loop(struct supervisor *supervisor);
+/* supervise_read_signals - those that came and were not read yet. */
+void supervise_read_signals(struct supervisor *supervisor);
+/* supervise_deadline_us - when SIGKILL must be sent at the latest, by the clock of warden_now_us; 0: now. */
+uint64_t supervise_deadline_us(const struct supervisor *supervisor);
+/* supervise_start - starts the command, the warden first; false: no process, said already. */
+bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us);
+/* supervise_lose - the lock ends in remaining_ms, and the command must end before; where none runs: nothing. */
+void supervise_lose(struct supervisor *supervisor, uint32_t remaining_ms);
+/* supervise_die - dies of a signal that was typed, where that is what the exit status says. */
+void supervise_die(const struct supervisor *supervisor, int status);
