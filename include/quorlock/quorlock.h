@@ -189,6 +189,9 @@ struct quorlock_options {
                                 max_lease_ms; default QUORLOCK_FENCE_TTL_MS */
     const char *owner;       /* in whose name it is held, 1 to QUORLOCK_OWNER_LENGTH_MAX bytes: holds of one
                                 owner nest, see quorlock_acquire. NULL: no reentry */
+    const char *label;       /* readable front of this lock's owner tokens instead of the client's owner_label, 1 to
+                                64 printable characters without space; a colon follows it. NULL: the client's. Not in
+                                the redisson dialect */
 };
 
 enum quorlock_vote_outcome {

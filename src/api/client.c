@@ -82,7 +82,6 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     if (status != 0) return status;
     options->key_prefix = runtime->key_prefix;
     options->owner_label = runtime->owner_label;
-    runtime->owner_label_length = strlen(runtime->owner_label);
     nodes_name_set(runtime);
     /* NULL says that the caller gave no name. */
     if (options->set_name != NULL) options->set_name = runtime->set;

@@ -19,12 +19,12 @@ _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as ou
 
 /* ---- commands to the nodes ---- */
 
-size_t claims_owner(const struct claims *all, const struct core_token *token, char *ret)
+size_t claims_owner(const struct claims *all, const struct terms *terms, const struct core_token *token, char *ret)
 {
     const struct runtime *runtime = all->runtime;
 
     if (runtime->uuid[0] != '\0') return owner_redisson(ret, runtime->uuid, token);
-    return owner_plain(ret, runtime->owner_label, runtime->owner_label_length, token);
+    return owner_plain(ret, terms->label, terms->label_length, token);
 }
 
 /* The owner of the commands of one step, which mostly is one. */
@@ -38,7 +38,7 @@ static void own(struct step_owner *owner, const struct claim *claim, const struc
 {
     if (owner->length != 0 && memcmp(&owner->token, token, sizeof(*token)) == 0) return;
     owner->token = *token;
-    owner->length = claims_owner(claim->all, token, owner->text);
+    owner->length = claims_owner(claim->all, claim->terms, token, owner->text);
 }
 
 static bool send_command(struct claim *claim, const struct core_command *command, struct step_owner *owner)
@@ -574,7 +574,7 @@ void claim_note_owner(struct claim *claim, bool granted)
 const char *claim_owner(const struct claim *claim, char *ret)
 {
     if (!claim->granted) return NULL;
-    (void)claims_owner(claim->all, &claim->token, ret);
+    (void)claims_owner(claim->all, claim->terms, &claim->token, ret);
     return ret;
 }
 

@@ -139,7 +139,7 @@ void claim_note_owner(struct claim *, bool granted);
 const char *claim_owner(const struct claim *, char *ret);
 /* claims_owner - writes the owner with that token likewise; its length. claims_count_hold: a claim for these keys began
  * to hold them, or ended it. */
-size_t claims_owner(const struct claims *, const struct core_token *, char *ret);
+size_t claims_owner(const struct claims *, const struct terms *, const struct core_token *, char *ret);
 void claims_count_hold(struct claims *, struct keylist *, bool holds, uint64_t granted_us, uint64_t now_us);
 /* claim_notify_subscribed - reports to the core which nodes' notices come; old: since before its acquire.
  * claim_clock_stepped: a node's clock stepped forward, so earlier votes count no more. claim_on_node_state: the

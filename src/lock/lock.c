@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/lock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,7 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     struct runtime *runtime = all->runtime;
     struct quorlock_options checked;
     struct core_config config;
+    char label[OPTIONS_LABEL_SIZE];
     struct quorlock *lock;
     int status;
 
@@ -146,7 +148,9 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     if (lock == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     lock->applicant.of_handle = true;
     memcpy(config.arbiters, runtime->order, sizeof(config.arbiters));
-    lock->terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms);
+    (void)snprintf(label, sizeof(label), "%s%s", checked.label != NULL ? checked.label : runtime->owner_label,
+                   checked.label != NULL ? ":" : "");
+    lock->terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms, label);
     if (lock->terms == NULL || build(all, lock, keys, n_keys, checked.owner) != 0) {
         terms_leave(&all->claims.terms, &runtime->alloc, lock->terms);
         named_owner_leave(&all->claims.owners, &runtime->alloc, handle_owner(lock));

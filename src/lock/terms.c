@@ -12,21 +12,27 @@ _Static_assert(CONFIG_SIZE == 4 * sizeof(uint32_t) + 8 * sizeof(uint64_t) + size
                "there is no padding between the members, which are compared byte by byte");
 
 struct terms *terms_join(struct hashtable *table, const struct alloc *alloc, const struct core_config *config,
-                         uint32_t fence_ttl_ms)
+                         uint32_t fence_ttl_ms, const char *label)
 {
     uint64_t hash = hash_bytes(hash_bytes(HASH_START, config, CONFIG_SIZE), &fence_ttl_ms, sizeof(fence_ttl_ms));
+    size_t length = strlen(label);
     struct terms *terms;
+
+    hash = hash_bytes(hash, label, length);
 
     HASHTABLE_EACH_OF (struct terms, known, table, hash, entry) {
         if (memcmp(&known->config, config, CONFIG_SIZE) != 0 || known->fence_ttl_ms != fence_ttl_ms) continue;
+        if (strcmp(known->label, label) != 0) continue;
         return terms_share(known);
     }
     if (hashtable_reserve(table, alloc) != 0) return NULL;
-    terms = alloc_zero(alloc, sizeof(*terms));
+    terms = alloc_zero(alloc, sizeof(*terms) + length + 1);
     if (terms == NULL) return NULL;
     terms->config = *config;
     terms->fence_ttl_ms = fence_ttl_ms;
     terms->entry.hash = hash;
+    terms->label_length = (uint32_t)length;
+    memcpy(terms->label, label, length);
     terms->users = 1;
     hashtable_add(table, &terms->entry);
     return terms;

@@ -74,22 +74,29 @@ static int check_kinds(const struct quorlock_client_options *options, struct cal
     return 0;
 }
 
+/* what: "the owner label", for messages. */
+static int check_label(const char *what, const char *label, struct caller_error *error)
+{
+    if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
+        return REFUSE(error, "%s has %zu characters: at most %d", what, strlen(label), OPTIONS_LABEL_MAX);
+    }
+    for (const char *at = label; at != NULL && *at != '\0'; at++) {
+        if (isgraph((unsigned char)*at) != 0) continue;
+        return REFUSE(error, "%s \"%s\" has the byte 0x%02x: only printable ASCII without space", what, label,
+                      (unsigned)(unsigned char)*at);
+    }
+    return 0;
+}
+
 static int check_texts(const struct quorlock_client_options *options, struct caller_error *error)
 {
-    const char *label = options->owner_label;
+    int status = check_label("the owner label", options->owner_label, error);
 
-    if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
-        return REFUSE(error, "the owner label has %zu characters: at most %d", strlen(label), OPTIONS_LABEL_MAX);
-    }
+    if (status != 0) return status;
     if (options->set_name != NULL && (*options->set_name == '\0' || strlen(options->set_name) > SET_NAME_MAX ||
                                       strchr(options->set_name, '|') != NULL)) {
         return REFUSE(error, "the set's name is \"%.80s\": 1 to %d characters, without |", options->set_name,
                       SET_NAME_MAX);
-    }
-    for (const char *at = label; at != NULL && *at != '\0'; at++) {
-        if (isgraph((unsigned char)*at) != 0) continue;
-        return REFUSE(error, "the owner label \"%s\" has the byte 0x%02x: only printable ASCII without space", label,
-                      (unsigned)(unsigned char)*at);
     }
     if (options->key_prefix != NULL && strlen(options->key_prefix) > QUORLOCK_KEY_LENGTH_MAX) {
         return REFUSE(error, "key_prefix has %zu bytes: at most %d", strlen(options->key_prefix),
@@ -260,6 +267,18 @@ static int check_owner(const char *owner, struct caller_error *error)
     return 0;
 }
 
+static int check_lock_label(const struct quorlock_options *options, const struct quorlock_client_options *client,
+                            struct caller_error *error)
+{
+    if (options->label == NULL) return 0;
+    if (*options->label == '\0') return REFUSE(error, "the label is empty: give it a text, or NULL for the client's");
+    if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
+        return REFUSE(error, "the label \"%.64s\" has no place in the redisson dialect: its owners are <uuid>:<number>",
+                      options->label);
+    }
+    return check_label("the label", options->label, error);
+}
+
 /* One tenth of the lease, in sensible bounds, and never so long that a renewal could not be tried twice. */
 static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
 {
@@ -357,6 +376,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     }
     if (status == 0) status = check_keys(client, keys, n_keys, error);
     if (status == 0) status = check_owner(options.owner, error);
+    if (status == 0) status = check_lock_label(&options, client, error);
     if (status == 0) status = check_fence_ttl(&options, most_ms, error);
     if (status != 0) return status;
     fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);

@@ -58,7 +58,6 @@ struct runtime {
     struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
     bool max_lease_given;                   /* not the default; else reports take the guards' word */
     char *key_prefix, *owner_label;
-    size_t owner_label_length;
     char set[OPTIONS_SET_SIZE]; /* name of the nodes in their guards */
     char uuid[OWNER_UUID_SIZE]; /* front of our owners in the redisson dialect; else empty */
     struct clock clock;

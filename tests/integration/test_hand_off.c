@@ -101,6 +101,7 @@ enum unlike {
     UNLIKE_MARGIN,
     UNLIKE_NO_OWNER,
     UNLIKE_OWNER,
+    UNLIKE_LABEL,
     UNLIKES
 };
 
@@ -142,6 +143,10 @@ static void wish(enum unlike unlike, struct quorlock_options *first, struct quor
         break;
     case UNLIKE_NO_OWNER: first->owner = "me"; break;
     case UNLIKE_OWNER: successor->owner = "me"; break;
+    case UNLIKE_LABEL:
+        first->label = "one";
+        successor->label = "two";
+        break;
     case UNLIKES: break;
     }
 }
@@ -196,6 +201,10 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
         break;
     case UNLIKE_NO_OWNER: expect_nesting(wishes, QUORLOCK_HELD); break;
     case UNLIKE_OWNER: expect_nesting(wishes, QUORLOCK_OK); break;
+    case UNLIKE_LABEL:
+        assert_int_equal(strncmp(wishes->seen.owner, "two:", 4), 0);
+        await_holders(wishes->key, wishes->seen.owner, 3);
+        break;
     case UNLIKE_MIN_VALID: /* that it was granted */
     case UNLIKES: break;
     }

@@ -241,6 +241,24 @@ TEST(max_lease_is_optional_under_every_guard)
     refuses_lock(&options, &lock, "the lease in ms is 30001");
 }
 
+TEST(the_label_of_a_lock_is_checked)
+{
+    struct quorlock_client_options client = plain_client();
+    struct quorlock_options lock = plain_lock();
+
+    lock.label = TEN TEN TEN TEN TEN TEN "1234";
+    takes_lock(&client, &lock);
+    lock.label = TEN TEN TEN TEN TEN TEN "12345";
+    refuses_lock(&client, &lock, "the label has 65 characters: at most 64");
+    lock.label = "two words";
+    refuses_lock(&client, &lock, "the label \"two words\" has the byte 0x20");
+    lock.label = "";
+    refuses_lock(&client, &lock, "the label is empty");
+    lock.label = "host";
+    client.dialect = QUORLOCK_DIALECT_REDISSON;
+    refuses_lock(&client, &lock, "redisson");
+}
+
 TEST(an_allocator_of_an_unknown_size_is_refused)
 {
     struct counted counted = {0};
