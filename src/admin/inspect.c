@@ -21,10 +21,16 @@ static bool waits(const struct inspect *inspect)
     return inspect->kind != NULL && inspect->kind->waits(inspect);
 }
 
+static bool is_enough(const struct inspect *);
+
 static void judge(struct inspect *inspect)
 {
     int status = 0;
 
+    if (is_enough(inspect)) {
+        complete(inspect, 0);
+        return;
+    }
     do {
         for (uint32_t i = 0; i < runtime_of(inspect)->n_nodes; i++) {
             if (inspect->nodes[i].answer < ANSWER_IN) return;
@@ -265,31 +271,52 @@ static void find_holder(struct quorlock_report *report)
     }
 }
 
+/* A report of the answers so far, and what it points to. */
+struct whole_report {
+    struct quorlock_report report;
+    struct quorlock_node_report each[QUORLOCK_NODES_MAX];
+    const struct quorlock_node_report *nodes[QUORLOCK_NODES_MAX];
+};
+
+static const struct quorlock_report *fill_report(const struct inspect *inspect, struct whole_report *whole)
+{
+    struct quorlock_report *report = &whole->report;
+
+    *report = (struct quorlock_report){.key = inspect->name,
+                                       .quorum = runtime_quorum(runtime_of(inspect)),
+                                       .nodes = whole->nodes,
+                                       .n_nodes = inspect->end - inspect->first};
+    for (uint32_t i = 0; i < report->n_nodes; i++) {
+        const struct inspect_node *node = &inspect->nodes[inspect->first + i];
+
+        report_node(inspect, inspect->first + i, &whole->each[i]);
+        whole->nodes[i] = &whole->each[i];
+        report->answered += node->answer == ANSWER_IN && node->reply.outcome != OUTCOME_UNKNOWN &&
+                            (node->reply.outcome != OUTCOME_ERROR || node->reply.fault == FAULT_FOREIGN);
+    }
+    if (inspect->kind == NULL) find_holder(report);
+    return report;
+}
+
+static bool is_enough(const struct inspect *inspect)
+{
+    struct whole_report whole;
+
+    return inspect->enough != NULL && inspect->enough(fill_report(inspect, &whole));
+}
+
 static void notify(struct report *base)
 {
     struct inspect *inspect = CONTAINER_OF(base, struct inspect, report);
     const struct runtime *runtime = runtime_of(inspect);
-    struct quorlock_node_report each[QUORLOCK_NODES_MAX];
-    const struct quorlock_node_report *nodes[QUORLOCK_NODES_MAX];
-    struct quorlock_report report = {.key = inspect->name,
-                                     .quorum = runtime_quorum(runtime),
-                                     .nodes = nodes,
-                                     .n_nodes = inspect->end - inspect->first};
-    bool all = report.n_nodes == runtime->n_nodes;
+    struct whole_report whole;
+    const struct quorlock_report *report = fill_report(inspect, &whole);
+    bool all = report->n_nodes == runtime->n_nodes;
     int status = inspect->status;
 
-    for (uint32_t i = 0; i < report.n_nodes; i++) {
-        const struct inspect_node *node = &inspect->nodes[inspect->first + i];
-
-        report_node(inspect, inspect->first + i, &each[i]);
-        nodes[i] = &each[i];
-        report.answered += node->answer == ANSWER_IN && node->reply.outcome != OUTCOME_UNKNOWN &&
-                           (node->reply.outcome != OUTCOME_ERROR || node->reply.fault == FAULT_FOREIGN);
-    }
-    if (inspect->kind == NULL) find_holder(&report);
-    if (status == 0 && report.answered < (all ? report.quorum : 1)) status = QUORLOCK_NOQUORUM;
+    if (status == 0 && report->answered < (all ? report->quorum : 1)) status = QUORLOCK_NOQUORUM;
     runtime_batch(inspect->report.all->runtime, false);
-    inspect->call(status, &report, inspect->arg);
+    inspect->call(status, report, inspect->arg);
 }
 
 static void close_inspect(struct report *report)
@@ -373,6 +400,20 @@ int inspect_key(struct admin *all, enum op op, const char *key, quorlock_report_
     int status = check_key(all, key, cb != NULL);
 
     return status != 0 ? status : inspect_start(all, NULL, NULL, op, all->runtime->key_prefix, key, cb, arg);
+}
+
+int inspect_until(struct admin *all, const char *key, bool (*enough)(const struct quorlock_report *),
+                  quorlock_report_cb cb, void *arg)
+{
+    struct inspect *inspect;
+    int status = check_key(all, key, cb != NULL);
+
+    if (status != 0) return status;
+    inspect = build(all, NULL, NULL, all->runtime->key_prefix, key);
+    if (inspect == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
+    inspect->enough = enough;
+    start(inspect, all, OP_PEEK, cb, arg);
+    return 0;
 }
 
 int inspect_one(struct admin *all, size_t node, const char *key, quorlock_report_cb cb, void *arg)

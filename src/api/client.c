@@ -10,12 +10,16 @@
 #include "api/metrics.h"
 #include "api/statistics.h"
 #include "base/system_os.h"
+#include "election/candidate.h"
+#include "election/elections.h"
+#include "election/observer.h"
 #include "lock/lock.h"
 
 struct quorlock_client {
     struct runtime runtime;
     struct locks locks; /* registered first: losses are reported before anything else */
     struct admin admin;
+    struct elections elections;
     struct statistics statistics;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -38,6 +42,7 @@ static void dismantle(struct quorlock_client *client)
 
     /* The nodes first: what is in flight is not reported any more. */
     nodes_stop(runtime);
+    elections_stop(&client->elections);
     locks_stop(&client->locks);
     admin_stop(&client->admin);
     nodes_close_tls(runtime);
@@ -109,6 +114,7 @@ static int build(struct quorlock_client *client, struct caller_error *error)
     }
     if (nodes_start(runtime) != 0 || locks_start(&client->locks, runtime) != 0) return QUORLOCK_NOMEM;
     admin_start(&client->admin, runtime);
+    elections_start(&client->elections, runtime, &client->locks, &client->admin);
     return 0;
 }
 
@@ -217,6 +223,7 @@ int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *
     client->closed = cb;
     client->closed_arg = arg;
     runtime_close(&client->runtime, on_ended, client);
+    elections_close(&client->elections);
     locks_close(&client->locks);
     admin_close(&client->admin);
     return 0;
@@ -257,6 +264,18 @@ int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_
 int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg)
 {
     return doctor_begin(&client->admin, cb, arg);
+}
+
+int quorlock_candidate_new(quorlock_candidate **ret, quorlock_client *client, const char *name,
+                           const struct quorlock_candidate_options *options)
+{
+    return candidate_new(ret, &client->elections, name, options);
+}
+
+int quorlock_observe(quorlock_observer **ret, quorlock_client *client, const char *name,
+                     const struct quorlock_observer_options *options)
+{
+    return observer_new(ret, &client->elections, name, options);
 }
 
 int quorlock_client_statistics(quorlock_client *client, struct quorlock_statistics *ret)

@@ -10,6 +10,8 @@
 #define POLL_MAX_US     1000000u
 #define DEBT_MIN_US     10000u
 #define DEBT_MAX_US     1000000u
+#define STAND_MIN_US    100000u
+#define OBSERVE_MIN_US  10000u
 
 void backoff_seed(struct backoff_jitter *jitter, const unsigned char bytes[8])
 {
@@ -58,6 +60,16 @@ uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
 uint64_t backoff_debt_us(struct backoff_jitter *jitter, uint32_t tries)
 {
     return growing(jitter, DEBT_MIN_US, DEBT_MAX_US, tries);
+}
+
+uint64_t backoff_stand_us(struct backoff_jitter *jitter, uint64_t most_us, uint32_t times)
+{
+    return growing(jitter, STAND_MIN_US, most_us, times);
+}
+
+uint64_t backoff_observe_us(struct backoff_jitter *jitter, uint64_t most_us, uint32_t times)
+{
+    return growing(jitter, OBSERVE_MIN_US, most_us, times);
 }
 
 uint64_t backoff_renew_us(struct backoff_jitter *jitter, uint64_t node_timeout_us, uint32_t failures)

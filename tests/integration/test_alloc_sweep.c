@@ -4,6 +4,8 @@
  *
  * Whatever fails, nothing crashes or leaks, each promised callback comes once, and the client can be closed.
  */
+#include <quorlock/election.h>
+
 #include "fixture.h"
 
 #define SWEEP_MAX 4000
@@ -102,6 +104,46 @@ static void reenters_and_waits(quorlock_client *client, const char *key, struct 
     for (int i = 0; i < 4; i++) quorlock_free(locks[i]);
 }
 
+static void count_election(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void count_end(quorlock_candidate *candidate, int status, const char *text, void *arg)
+{
+    *(int *)arg += 1000;
+}
+
+static void count_leader(quorlock_observer *observer, const struct quorlock_leader *leader, void *arg)
+{
+    ++*(int *)arg;
+}
+
+/* Without memory it stands again and again, and memory may never come back. */
+static void stands_and_observes(quorlock_client *client, const char *name, bool for_good)
+{
+    int events = 0;
+    int told = 0;
+    const struct quorlock_candidate_options options = {
+        .size = sizeof(options), .elected = count_election, .ended = count_end, .arg = &events, .lease_ms = 400};
+    const struct quorlock_observer_options watching = {
+        .size = sizeof(watching), .changed = count_leader, .arg = &told, .poll_ms = 10};
+    quorlock_candidate *candidate = NULL;
+    quorlock_observer *observer = NULL;
+
+    if (started(quorlock_observe(&observer, client, name, &watching)) && !for_good)
+        await_count(&told, 1, GENEROUS_MS, "the first look");
+    if (started(quorlock_candidate_new(&candidate, client, name, &options)) && started(quorlock_stand(candidate))) {
+        if (!for_good) await_count(&events, 1, GENEROUS_MS, "election");
+        if (quorlock_resign(candidate) == 0) {
+            while (events < 1000) await_count(&events, events + 1, GENEROUS_MS, "the end");
+        }
+    }
+    assert_true(events / 1000 <= 1);
+    quorlock_candidate_free(candidate);
+    quorlock_observer_free(observer);
+}
+
 /* One whole life in which that allocation fails, and where `for_good` all after it; true where none failed. */
 static bool live(long fail_at, bool for_good)
 {
@@ -134,6 +176,7 @@ static bool live(long fail_at, bool for_good)
     reenters_and_waits(client, key, options);
     inspect_and_break(client, key);
     waits_in_vain(client, &options);
+    stands_and_observes(client, key, for_good);
     if (fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
     fixture_close(client);
     assert_int_equal(counted.out, 0);

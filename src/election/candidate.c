@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * candidate.c - a lock that is taken again and again, and what its owner is told of that
+ *
+ * WAITING for the lock, LEADING while it is held. A loss leads to PAUSING, and on to WAITING; resigning leads from all
+ * three to RESIGNING, and to the end, which is told from a turn of its own.
+ */
+#include "election/candidate.h"
+
+#include <stdio.h>
+
+#include "election/elections.h"
+
+#define MS            1000u
+#define END_TEXT_SIZE 512
+
+enum candidate_state {
+    CANDIDATE_IDLE,
+    CANDIDATE_WAITING,
+    CANDIDATE_LEADING,
+    CANDIDATE_PAUSING,
+    CANDIDATE_RESIGNING,
+    CANDIDATE_ENDING
+};
+
+struct quorlock_candidate {
+    struct member member; /* its deadline ends the pause */
+    struct quorlock *lock;
+    struct quorlock_candidate_options options;
+    enum candidate_state state;
+    uint32_t soon; /* in a row it was deposed soon */
+    uint64_t elected_us, lease_us;
+    uint32_t owed; /* callbacks of the lock */
+    bool freed;
+    int status; /* with which it ends */
+    char text[END_TEXT_SIZE];
+};
+
+static struct runtime *runtime_of(const struct quorlock_candidate *candidate)
+{
+    return candidate->member.all->runtime;
+}
+
+static void end(struct quorlock_candidate *candidate, int status, const char *text)
+{
+    runtime_wake_at(runtime_of(candidate), &candidate->member.waker, UINT64_MAX);
+    candidate->state = CANDIDATE_ENDING;
+    candidate->status = status;
+    (void)snprintf(candidate->text, sizeof(candidate->text), "%s", text);
+    member_wants_turn(&candidate->member);
+}
+
+static void destroy(struct member *member)
+{
+    const struct alloc *alloc = &member->all->runtime->alloc;
+
+    member_leave(member);
+    alloc_free(alloc, CONTAINER_OF(member, struct quorlock_candidate, member));
+}
+
+static void reap(struct quorlock_candidate *candidate)
+{
+    /* While the client closes, handles stay good until its end. */
+    if (candidate->freed && candidate->owed == 0 && !runtime_of(candidate)->closing) destroy(&candidate->member);
+}
+
+/* ---- standing ---- */
+
+static void pause_before(struct quorlock_candidate *candidate, uint64_t led_us, uint64_t least_us)
+{
+    uint64_t pause_us = election_stand_us(&candidate->member.jitter, &candidate->soon, led_us, candidate->lease_us);
+
+    candidate->state = CANDIDATE_PAUSING;
+    runtime_wake_at(runtime_of(candidate), &candidate->member.waker,
+                    runtime_now_us(runtime_of(candidate)) + (pause_us > least_us ? pause_us : least_us));
+}
+
+static void give_back(struct quorlock_candidate *candidate);
+
+/* Whatever the wait ended with: it may have been resigned from meanwhile. */
+static void wait_ended(struct quorlock_candidate *candidate, const struct quorlock_result *result)
+{
+    switch (result->status) {
+    case QUORLOCK_OK:
+        candidate->state = CANDIDATE_LEADING;
+        candidate->elected_us = runtime_now_us(runtime_of(candidate));
+        if (candidate->options.elected != NULL)
+            candidate->options.elected(candidate, result->fence, candidate->options.arg);
+        break;
+    /* These pass. */
+    case QUORLOCK_HELD:
+    case QUORLOCK_NOQUORUM:
+    case QUORLOCK_TIMEDOUT:
+    case QUORLOCK_LOST:
+    case QUORLOCK_NOMEM:
+    case QUORLOCK_STATE: pause_before(candidate, 0, 0); break;
+    default: end(candidate, result->status, result->text); break;
+    }
+}
+
+static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct quorlock_candidate *candidate = arg;
+
+    (void)lock;
+    candidate->owed--;
+    if (candidate->freed) {
+        reap(candidate);
+    } else if (candidate->state == CANDIDATE_WAITING) {
+        wait_ended(candidate, result);
+    } else if (candidate->state == CANDIDATE_RESIGNING) {
+        if (result->status == QUORLOCK_OK) {
+            give_back(candidate);
+        } else {
+            end(candidate, QUORLOCK_OK, "it has resigned");
+        }
+    }
+}
+
+static int ask(struct quorlock_candidate *candidate)
+{
+    int status = quorlock_acquire(candidate->lock, on_acquired, candidate);
+
+    if (status == 0) {
+        candidate->owed++;
+        candidate->state = CANDIDATE_WAITING;
+    }
+    return status;
+}
+
+static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct quorlock_candidate *candidate = arg;
+    uint64_t now_us = runtime_now_us(runtime_of(candidate));
+
+    (void)lock;
+    if (candidate->state != CANDIDATE_LEADING) return;
+    /* An acquire releases what is left on the nodes. Until another one may lead anyway this candidate may still act. */
+    pause_before(candidate, now_us - candidate->elected_us, (uint64_t)loss->remaining_ms * MS);
+    if (candidate->options.deposed != NULL) candidate->options.deposed(candidate, loss, candidate->options.arg);
+}
+
+/* From a turn: a call ends the batch in which deadlines are served. */
+static void on_pause_over(struct waker *waker)
+{
+    member_wants_turn(CONTAINER_OF(waker, struct member, waker));
+}
+
+static void take_turn(struct member *member)
+{
+    struct quorlock_candidate *candidate = CONTAINER_OF(member, struct quorlock_candidate, member);
+
+    if (candidate->state == CANDIDATE_PAUSING) {
+        if (ask(candidate) != 0) pause_before(candidate, 0, 0);
+    } else if (candidate->state == CANDIDATE_ENDING) {
+        candidate->state = CANDIDATE_IDLE;
+        if (candidate->options.ended != NULL)
+            candidate->options.ended(candidate, candidate->status, candidate->text, candidate->options.arg);
+    }
+}
+
+/* ---- resigning ---- */
+
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct quorlock_candidate *candidate = arg;
+
+    (void)lock;
+    candidate->owed--;
+    if (candidate->freed) {
+        reap(candidate);
+    } else if (candidate->state == CANDIDATE_RESIGNING) {
+        end(candidate, result->status, result->text);
+    }
+}
+
+static void give_back(struct quorlock_candidate *candidate)
+{
+    candidate->state = CANDIDATE_RESIGNING;
+    if (quorlock_release(candidate->lock, on_released, candidate) == 0) {
+        candidate->owed++;
+    } else {
+        /* It paused for another reason than a loss: there is nothing to give back. */
+        end(candidate, QUORLOCK_OK, "it has resigned");
+    }
+}
+
+int quorlock_resign(quorlock_candidate *candidate)
+{
+    struct runtime *runtime = runtime_of(candidate);
+
+    if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
+    switch (candidate->state) {
+    case CANDIDATE_WAITING:
+        candidate->state = CANDIDATE_RESIGNING;
+        /* Then on_acquired() comes with CANCELED, or with a grant, which it gives back. */
+        (void)quorlock_cancel(candidate->lock);
+        return 0;
+    case CANDIDATE_LEADING:
+    case CANDIDATE_PAUSING:
+        runtime_wake_at(runtime, &candidate->member.waker, UINT64_MAX);
+        list_remove(&candidate->member.all->due, &candidate->member.in_due);
+        give_back(candidate);
+        return 0;
+    case CANDIDATE_IDLE:
+    case CANDIDATE_RESIGNING:
+    case CANDIDATE_ENDING: break;
+    }
+    return runtime_fail(runtime, QUORLOCK_STATE, "the candidate does not stand, or has resigned already");
+}
+
+/* ---- life ---- */
+
+int quorlock_stand(quorlock_candidate *candidate)
+{
+    struct runtime *runtime = runtime_of(candidate);
+
+    if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
+    if (candidate->state != CANDIDATE_IDLE)
+        return runtime_fail(runtime, QUORLOCK_STATE, "the candidate stands already, or its end was not told yet");
+    candidate->soon = 0;
+    return ask(candidate);
+}
+
+/* The lock that the candidate takes. Its lease is the one that the library chooses where none was given. */
+static int make_lock(struct quorlock_candidate *candidate, const char *name)
+{
+    const struct quorlock_candidate_options *given = &candidate->options;
+    const struct quorlock_options options = {.size = sizeof(options),
+                                             .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                             .lease_ms = given->lease_ms,
+                                             .renew_ms = given->renew_ms,
+                                             .lost_margin_ms = given->lost_margin_ms,
+                                             .fence_ttl_ms = given->fence_ttl_ms,
+                                             .label = given->advertise,
+                                             .fencing = 1};
+    int status = lock_new(&candidate->lock, candidate->member.all->locks, &name, 1, &options);
+
+    if (status != 0) return status;
+    candidate->lease_us = candidate->lock->terms->config.lease_us;
+    candidate->options.advertise = NULL;
+    quorlock_on_lost(candidate->lock, on_lost, candidate);
+    return 0;
+}
+
+static void close_candidate(struct member *member)
+{
+    struct quorlock_candidate *candidate = CONTAINER_OF(member, struct quorlock_candidate, member);
+
+    if (candidate->freed || candidate->state == CANDIDATE_IDLE || candidate->state == CANDIDATE_ENDING) return;
+    list_remove(&member->all->due, &member->in_due);
+    end(candidate, QUORLOCK_CLOSED, quorlock_status_text(QUORLOCK_CLOSED));
+}
+
+int candidate_new(quorlock_candidate **ret, struct elections *all, const char *name,
+                  const struct quorlock_candidate_options *given)
+{
+    struct runtime *runtime = all->runtime;
+    struct quorlock_candidate_options options = {.size = sizeof(options)};
+    struct quorlock_candidate *candidate;
+    int status = elections_check(all);
+
+    if (status == 0 && given != NULL)
+        status =
+            caller_copy(&options, sizeof(options), given, given->size, "quorlock_candidate_options", &runtime->error);
+    if (status != 0) return status;
+    candidate = alloc_zero(&runtime->alloc, sizeof(*candidate));
+    if (candidate == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    candidate->options = options;
+    candidate->member.take_turn = take_turn;
+    candidate->member.close = close_candidate;
+    candidate->member.destroy = destroy;
+    if (member_join(&candidate->member, all, on_pause_over) != 0) {
+        alloc_free(&runtime->alloc, candidate);
+        return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    }
+    status = make_lock(candidate, name);
+    if (status != 0) {
+        destroy(&candidate->member);
+        return status;
+    }
+    *ret = candidate;
+    return 0;
+}
+
+void quorlock_candidate_free(quorlock_candidate *candidate)
+{
+    if (candidate == NULL || candidate->freed) return;
+    candidate->freed = true;
+    runtime_wake_at(runtime_of(candidate), &candidate->member.waker, UINT64_MAX);
+    list_remove(&candidate->member.all->due, &candidate->member.in_due);
+    quorlock_free(candidate->lock);
+    reap(candidate);
+}
+
+uint32_t quorlock_candidate_valid_ms(const quorlock_candidate *candidate)
+{
+    return candidate->state == CANDIDATE_LEADING && !candidate->freed ? quorlock_valid_ms(candidate->lock) : 0;
+}
+
+uint64_t quorlock_candidate_term(const quorlock_candidate *candidate)
+{
+    return quorlock_candidate_valid_ms(candidate) > 0 ? quorlock_fence(candidate->lock) : 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "election/elections.h"
+
+/* ---- the turn ---- */
+
+static void begin_turn(struct turn *turn)
+{
+    struct elections *all = CONTAINER_OF(turn, struct elections, turn);
+
+    all->budget = all->due.count;
+}
+
+static bool next_in_turn(struct turn *turn)
+{
+    struct elections *all = CONTAINER_OF(turn, struct elections, turn);
+    struct member *member;
+
+    if (all->budget == 0 || all->due.count == 0) return false;
+    all->budget--;
+    member = FIRST_OF(&all->due, struct member, in_due);
+    list_remove(&all->due, &member->in_due);
+    runtime_batch(all->runtime, false);
+    member->take_turn(member);
+    return true;
+}
+
+static void end_turn(struct turn *turn)
+{
+    (void)turn;
+}
+
+static bool waits(struct turn *turn, bool closing)
+{
+    (void)closing;
+    return CONTAINER_OF(turn, struct elections, turn)->due.count > 0;
+}
+
+/* ---- life ---- */
+
+void elections_start(struct elections *all, struct runtime *runtime, struct locks *locks, struct admin *admin)
+{
+    all->runtime = runtime;
+    all->locks = locks;
+    all->admin = admin;
+    all->turn = (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits};
+    runtime_add_turn(runtime, &all->turn);
+}
+
+void elections_close(struct elections *all)
+{
+    LIST_EACH (struct member, member, &all->members, in_all) member->close(member);
+}
+
+void elections_stop(struct elections *all)
+{
+    struct member *member;
+
+    while ((member = FIRST_OF(&all->members, struct member, in_all)) != NULL) member->destroy(member);
+}
+
+int elections_check(struct elections *all)
+{
+    if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_CLOSED);
+    if (all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN) return 0;
+    return runtime_fail(all->runtime, QUORLOCK_UNSUPPORTED,
+                        "the redisson dialect has no elections: its locks have no fencing tokens, and a term is one. "
+                        "Use a client of the plain dialect");
+}
+
+/* ---- members ---- */
+
+static void seed(struct runtime *runtime, struct backoff_jitter *jitter)
+{
+    unsigned char bytes[sizeof(jitter->state)];
+
+    /* Jitter is no secret. */
+    jitter->state = runtime_now_us(runtime);
+    if (random_draw(&runtime->random, &runtime->system, bytes, sizeof(bytes)) == 0) backoff_seed(jitter, bytes);
+}
+
+int member_join(struct member *member, struct elections *all, void (*wake)(struct waker *))
+{
+    if (runtime_reserve_waker(all->runtime, &member->waker, wake) != 0) return -1;
+    member->all = all;
+    seed(all->runtime, &member->jitter);
+    list_add(&all->members, &member->in_all);
+    return 0;
+}
+
+void member_leave(struct member *member)
+{
+    list_remove(&member->all->members, &member->in_all);
+    list_remove(&member->all->due, &member->in_due);
+    runtime_return_waker(member->all->runtime, &member->waker);
+}
+
+void member_wants_turn(struct member *member)
+{
+    list_add(&member->all->due, &member->in_due);
+    runtime_run_soon(member->all->runtime);
+}

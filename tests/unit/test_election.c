@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_election.c - what answers of nodes show of a leader, what an observer is told, and when a leader stands again
+ */
+
+#include "core/election.h"
+#include "test.h"
+
+#define MS     UINT64_C(1000)
+#define SECOND (1000 * MS)
+#define SILENT                                                                                                         \
+    {                                                                                                                  \
+        .answered = false                                                                                              \
+    }
+#define FREE                                                                                                           \
+    {                                                                                                                  \
+        .answered = true                                                                                               \
+    }
+#define BY(o, c)                                                                                                       \
+    {                                                                                                                  \
+        .answered = true, .owner_id = (o), .counter = (c)                                                              \
+    }
+
+struct sighting {
+    struct election_vote votes[5];
+    uint32_t n, quorum;
+    enum election_sight sight;
+    uint64_t owner_id, term;
+};
+
+static const struct sighting sightings[] = {
+    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    /* A quorum suffices, whatever the others show or would show. */
+    {{BY(7, 40), SILENT, BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    {{BY(7, 40), BY(9, 50), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    {{FREE, BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    /* A late vote has another counter, higher or lower. */
+    {{BY(7, 41), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    {{BY(7, 39), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    /* Which counter is the token is in doubt. */
+    {{BY(7, 39), BY(7, 40), SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
+    {{BY(7, 39), BY(7, 40), BY(7, 41)}, 3, 2, ELECTION_UNKNOWN, 0, 0},
+    /* Two attempts, or one that is not through. */
+    {{BY(7, 40), BY(9, 40), BY(8, 40)}, 3, 2, ELECTION_NONE, 0, 0},
+    {{BY(7, 40), FREE, FREE}, 3, 2, ELECTION_NONE, 0, 0},
+    {{BY(7, 40), FREE, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
+    {{FREE, FREE, SILENT}, 3, 2, ELECTION_NONE, 0, 0},
+    {{FREE, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
+    {{SILENT, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
+    /* It holds the key without a token. */
+    {{BY(7, 0), BY(7, 0), BY(7, 0)}, 3, 2, ELECTION_NONE, 0, 0},
+    /* All nodes must grant. */
+    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 3, ELECTION_LEADER, 7, 40},
+    {{BY(7, 40), BY(7, 40), FREE}, 3, 3, ELECTION_NONE, 0, 0},
+    {{BY(7, 40), BY(7, 40), SILENT}, 3, 3, ELECTION_UNKNOWN, 0, 0},
+    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), SILENT}, 5, 3, ELECTION_UNKNOWN, 0, 0},
+    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), FREE}, 5, 3, ELECTION_NONE, 0, 0},
+    {{BY(7, 40), BY(9, 50), BY(9, 50), BY(9, 50), BY(7, 40)}, 5, 3, ELECTION_LEADER, 9, 50},
+};
+
+TEST(votes_show_a_leader_none_or_leave_it_in_doubt)
+{
+    for (size_t i = 0; i < LENGTH(sightings); i++) {
+        const struct sighting *sighting = &sightings[i];
+        struct election_leader leader = {0};
+
+        if (election_judge(sighting->votes, sighting->n, sighting->quorum, &leader) != sighting->sight)
+            fail_msg("sighting %zu", i);
+        assert_int_equal(leader.owner_id, sighting->owner_id);
+        assert_int_equal(leader.term, sighting->term);
+    }
+}
+
+/* An observer that stops at the first certain answer is told the same as one that waits for all. */
+TEST(more_answers_change_nothing_that_is_certain)
+{
+    for (uint32_t code = 0; code < 4 * 4 * 4 * 4 * 4; code++) {
+        static const struct election_vote kinds[] = {SILENT, FREE, BY(7, 40), BY(9, 50)};
+        struct election_leader leader = {0};
+        struct election_leader later = {0};
+        struct election_vote votes[5];
+        enum election_sight sight;
+
+        for (uint32_t i = 0, rest = code; i < 5; i++, rest /= 4) votes[i] = kinds[rest % 4];
+        sight = election_judge(votes, 5, 3, &leader);
+        if (sight == ELECTION_UNKNOWN) continue;
+        for (uint32_t i = 0; i < 5; i++) {
+            if (votes[i].answered) continue;
+            for (uint32_t kind = 1; kind < 4; kind++) {
+                votes[i] = kinds[kind];
+                assert_int_equal(election_judge(votes, 5, 3, &later), sight);
+                assert_int_equal(later.term, leader.term);
+            }
+            votes[i] = kinds[0];
+        }
+    }
+}
+
+static bool shows(struct election_view *view, uint64_t owner_id, uint64_t term)
+{
+    const struct election_leader leader = {.owner_id = owner_id, .term = term};
+
+    return election_observe(view, ELECTION_LEADER, &leader);
+}
+
+static bool shows_none(struct election_view *view)
+{
+    return election_observe(view, ELECTION_NONE, NULL);
+}
+
+static bool shows_nothing(struct election_view *view)
+{
+    return election_observe(view, ELECTION_UNKNOWN, NULL);
+}
+
+TEST(an_observer_is_told_each_change_once)
+{
+    struct election_view view = {0};
+
+    assert_true(shows_none(&view)); /* the first round is told, whatever it shows */
+    assert_false(shows_none(&view));
+    assert_true(shows(&view, 7, 40));
+    assert_false(shows(&view, 7, 40));
+    assert_true(shows(&view, 9, 41)); /* nobody saw the pause between them */
+    assert_true(shows_none(&view));
+    assert_true(shows(&view, 7, 42));
+    assert_int_equal(view.leader.term, 42);
+    assert_int_equal(view.leader.owner_id, 7);
+}
+
+TEST(an_older_term_is_never_told_after_a_newer_one)
+{
+    struct election_view view = {0};
+
+    assert_true(shows(&view, 7, 40));
+    /* Another owner with the counter of the last leader, or an older one, has no term of its own. */
+    assert_true(shows(&view, 8, 40));
+    assert_int_equal(view.sight, ELECTION_NONE);
+    assert_int_equal(view.leader.term, 40);
+    assert_false(shows(&view, 9, 39));
+    assert_int_equal(view.leader.term, 40);
+    /* The same owner is seen again. */
+    assert_true(shows(&view, 7, 40));
+    assert_int_equal(view.sight, ELECTION_LEADER);
+    /* Its token was raised meanwhile. */
+    assert_true(shows(&view, 7, 44));
+    assert_false(shows(&view, 7, 43));
+    assert_int_equal(view.leader.term, 44);
+}
+
+TEST(an_observer_in_doubt_says_so_after_three_rounds)
+{
+    struct election_view view = {0};
+
+    assert_true(shows(&view, 7, 40));
+    assert_false(shows_nothing(&view));
+    assert_false(shows_nothing(&view));
+    assert_false(shows(&view, 7, 40));
+    assert_false(shows_nothing(&view));
+    assert_false(shows_nothing(&view));
+    assert_true(shows_nothing(&view));
+    assert_int_equal(view.sight, ELECTION_UNKNOWN);
+    assert_false(shows_nothing(&view));
+    assert_true(shows(&view, 7, 40));
+    assert_true(shows_none(&view));
+}
+
+TEST(whatever_rounds_show_terms_never_fall)
+{
+    struct backoff_jitter jitter = {.state = 42};
+
+    for (uint32_t run = 0; run < 2000; run++) {
+        struct election_view view = {0};
+        uint64_t owner_of[8] = {0};
+        uint64_t told = 0;
+
+        for (uint32_t i = 0; i < 40; i++) {
+            uint64_t before = view.leader.term;
+            enum election_sight sight = (enum election_sight)backoff_uniform(&jitter, 2);
+            const struct election_leader leader = {.owner_id = 1 + backoff_uniform(&jitter, 3),
+                                                   .term = 1 + backoff_uniform(&jitter, 6)};
+
+            if (!election_observe(&view, sight, &leader) || view.sight != ELECTION_LEADER) continue;
+            assert_true(view.leader.term >= told && view.leader.term >= before);
+            /* A term has one owner. */
+            if (owner_of[view.leader.term] != 0) assert_int_equal(owner_of[view.leader.term], view.leader.owner_id);
+            owner_of[view.leader.term] = view.leader.owner_id;
+            told = view.leader.term;
+        }
+    }
+}
+
+TEST(an_observer_asks_often_where_something_changes)
+{
+    struct backoff_jitter jitter = {.state = 1};
+    struct election_view view = {0};
+
+    for (int i = 0; i < 100; i++) assert_true(election_poll_us(&jitter, &view, SECOND, UINT64_MAX) <= 10 * MS);
+    assert_true(shows(&view, 7, 40));
+    for (int i = 0; i < 100; i++) {
+        uint64_t pause_us = election_poll_us(&jitter, &view, SECOND, UINT64_MAX);
+
+        assert_in_range(pause_us, SECOND / 2, SECOND);
+        /* Not behind the end of its lease. */
+        assert_int_equal(election_poll_us(&jitter, &view, SECOND, 20 * MS), 21 * MS);
+    }
+    assert_false(shows_nothing(&view));
+    assert_true(election_poll_us(&jitter, &view, SECOND, UINT64_MAX) <= 40 * MS);
+    for (int i = 0; i < 20; i++) shows_none(&view);
+    assert_in_range(election_poll_us(&jitter, &view, SECOND, UINT64_MAX), SECOND / 2, SECOND);
+}
+
+TEST(a_leader_that_is_deposed_soon_pauses_longer_each_time)
+{
+    struct backoff_jitter jitter = {.state = 1};
+    uint64_t lease_us = 5 * SECOND;
+    uint32_t soon = 0;
+
+    /* It led for long. */
+    assert_in_range(election_stand_us(&jitter, &soon, 4 * lease_us, lease_us), 50 * MS, 100 * MS);
+    assert_int_equal(soon, 0);
+    assert_in_range(election_stand_us(&jitter, &soon, lease_us, lease_us), 100 * MS, 200 * MS);
+    assert_in_range(election_stand_us(&jitter, &soon, 0, lease_us), 200 * MS, 400 * MS);
+    for (int i = 0; i < 100; i++) assert_true(election_stand_us(&jitter, &soon, 0, lease_us) <= lease_us);
+    assert_true(election_stand_us(&jitter, &soon, 0, lease_us) >= lease_us / 2);
+    assert_true(election_stand_us(&jitter, &soon, 4 * lease_us, lease_us) <= 100 * MS);
+    /* A lease may be shorter than the first pause. */
+    assert_true(election_stand_us(&jitter, &soon, 0, 10 * MS) <= 10 * MS);
+}
