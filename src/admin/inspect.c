@@ -156,6 +156,12 @@ static void on_deadline(struct waker *waker)
 {
     struct inspect *inspect = CONTAINER_OF(waker, struct inspect, waker);
 
+    if (inspect->patience_us > 0) {
+        inspect->patience_us = 0;
+        inspect_set_deadline(inspect);
+        judge(inspect);
+        return;
+    }
     if (waits(inspect)) {
         inspect->kind->wait_over(inspect);
         judge(inspect);
@@ -301,8 +307,11 @@ static const struct quorlock_report *fill_report(const struct inspect *inspect, 
 static bool is_enough(const struct inspect *inspect)
 {
     struct whole_report whole;
+    const struct quorlock_report *report;
 
-    return inspect->enough != NULL && inspect->enough(fill_report(inspect, &whole));
+    if (inspect->enough == NULL) return false;
+    report = fill_report(inspect, &whole);
+    return inspect->enough(report) || (inspect->patience_us == 0 && report->answered >= report->quorum);
 }
 
 static void notify(struct report *base)
@@ -403,7 +412,7 @@ int inspect_key(struct admin *all, enum op op, const char *key, quorlock_report_
 }
 
 int inspect_until(struct admin *all, const char *key, bool (*enough)(const struct quorlock_report *),
-                  quorlock_report_cb cb, void *arg)
+                  uint64_t patience_us, quorlock_report_cb cb, void *arg)
 {
     struct inspect *inspect;
     int status = check_key(all, key, cb != NULL);
@@ -412,7 +421,10 @@ int inspect_until(struct admin *all, const char *key, bool (*enough)(const struc
     inspect = build(all, NULL, NULL, all->runtime->key_prefix, key);
     if (inspect == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
     inspect->enough = enough;
+    inspect->patience_us = patience_us;
     start(inspect, all, OP_PEEK, cb, arg);
+    if (patience_us > 0 && !inspect->report.complete)
+        runtime_wake_at(all->runtime, &inspect->waker, runtime_now_us(all->runtime) + patience_us);
     return 0;
 }
 

@@ -37,10 +37,12 @@ struct inspect {
     struct requester requester;
     const struct inspect_kind *kind;
     void *more; /* the kind's own */
-    /* Whether these answers suffice; NULL: all nodes are waited for. */
+    /* Whether these answers suffice; NULL: all nodes are waited for. When its patience is over, those of a quorum do.
+     */
     bool (*enough)(const struct quorlock_report *);
-    enum op op;          /* what each node is asked first */
-    uint32_t first, end; /* the nodes that are asked */
+    uint64_t patience_us; /* 0: it is over */
+    enum op op;           /* what each node is asked first */
+    uint32_t first, end;  /* the nodes that are asked */
     char *key;
     size_t key_length;
     const char *name; /* of the key, without prefix */
@@ -60,8 +62,9 @@ void inspect_ask(struct inspect *, uint32_t node, enum op);
 void inspect_ask_all(struct inspect *);
 void inspect_set_deadline(struct inspect *);
 /* inspect_key - behind quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK. inspect_one: behind
- * quorlock_inspect_node. inspect_until: quorlock_inspect that ends as soon as the answers suffice. */
+ * quorlock_inspect_node. inspect_until: quorlock_inspect that ends as soon as the answers suffice, or a quorum has
+ * answered and so much time has passed. */
 int inspect_key(struct admin *, enum op, const char *key, quorlock_report_cb cb, void *arg);
-int inspect_until(struct admin *, const char *key, bool (*enough)(const struct quorlock_report *),
+int inspect_until(struct admin *, const char *key, bool (*enough)(const struct quorlock_report *), uint64_t patience_us,
                   quorlock_report_cb cb, void *arg);
 int inspect_one(struct admin *, size_t node, const char *key, quorlock_report_cb cb, void *arg);

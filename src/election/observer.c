@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "admin/inspect.h"
-#include "election/elections.h"
 #include "base/hash.h"
+#include "election/elections.h"
 #include "runtime/owner.h"
 
 #define MS           UINT64_C(1000)
 #define POLL_MS      1000u
 #define POLL_MS_MIN  10u
+#define PATIENCE_US  10000u
 #define POLL_MS_MAX  3600000u
 #define TOKEN_DIGITS ((size_t)(2 * CORE_TOKEN_SIZE))
 
@@ -72,6 +73,20 @@ static bool cut_label(char *ret, size_t size, const char *owner)
 }
 
 /* ---- looking ---- */
+
+/* For a node that does not answer others wait no longer than this, where a quorum leaves it in doubt who leads. */
+static uint64_t patience_us(const struct quorlock_observer *observer)
+{
+    struct runtime *runtime = observer->member.all->runtime;
+    uint64_t slowest_us = 0;
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        uint64_t round_trip_us = nodes_statistics(runtime, i).round_trip_us;
+
+        if (round_trip_us > slowest_us) slowest_us = round_trip_us;
+    }
+    return PATIENCE_US + 4 * slowest_us;
+}
 
 static void look(struct quorlock_observer *observer);
 
@@ -140,7 +155,8 @@ static void look(struct quorlock_observer *observer)
     observer->again = observer->looking;
     if (observer->looking) return;
     runtime_wake_at(observer->member.all->runtime, &observer->member.waker, UINT64_MAX);
-    if (inspect_until(observer->member.all->admin, observer->name, is_enough, on_report, observer) == 0) {
+    if (inspect_until(observer->member.all->admin, observer->name, is_enough, patience_us(observer), on_report,
+                      observer) == 0) {
         observer->looking = true;
     } else {
         look_later(observer, UINT64_MAX);

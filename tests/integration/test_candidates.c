@@ -175,6 +175,7 @@ SERVERS_TEST(two_never_lead_and_terms_rise)
     static struct watcher watchers[3];
     quorlock_client *clients[3];
     size_t wanted = 120;
+    size_t n_leaders = 0;
 
     no_seats();
     for (int i = 0; i < 3; i++) clients[i] = fixture_new_client(3);
@@ -192,7 +193,6 @@ SERVERS_TEST(two_never_lead_and_terms_rise)
 
         for (size_t i = 0; i < LENGTH(all); i++)
             if (all[i].leads) resign(&all[i]);
-        /* A node goes and comes back, with its memory and without. */
         if (n % 40 == 20) server_restart(SERVER(n % 3));
         while (reigns.n == n) event_base_loop(fixture.base, EVLOOP_ONCE);
     }
@@ -201,8 +201,8 @@ SERVERS_TEST(two_never_lead_and_terms_rise)
         assert_string_equal(watchers[i].text, reigns.of[reigns.n - 1]->advertised);
         assert_true(watchers[i].calls > 3);
     }
-    /* Candidates of one client are candidates like any others. */
-    assert_ptr_not_equal(reigns.of[0], reigns.of[reigns.n - 1]);
+    for (size_t i = 0; i < LENGTH(all); i++) n_leaders += all[i].elected > 0;
+    assert_true(n_leaders > 1);
 }
 
 /* ---- deposed ---- */
@@ -280,23 +280,21 @@ CLIENT_TEST(an_observer_says_that_it_does_not_know)
     await(knows_of, &watcher, GENEROUS_MS, "the leader");
 }
 
-/* A frozen node delays no observer: with one of three, a look ends with the two others' answers. */
+/* One look that waited for it would take longer than a test waits for anything. */
 CLIENT_TEST(a_frozen_node_delays_no_observer)
 {
     static struct seat seat;
     static struct watcher watcher;
-    uint64_t frozen_us;
 
     no_seats();
     fixture_close(fixture.client);
-    fixture.options.node_timeout_ms = 20000;
+    fixture.options.node_timeout_ms = 40000;
     fixture.options.max_lease_ms = 3 * LONG_LEASE_MS;
     fixture_client(3);
     sit(&seat, fixture.client, "a", 3 * LONG_LEASE_MS);
     observe(&watcher, fixture.client, 50);
     await(knows_none, &watcher, GENEROUS_MS, "that nobody leads");
     server_freeze(SERVER(1));
-    frozen_us = clock_us();
     for (int i = 0; i < 5; i++) {
         stand(&seat);
         await_count(&seat.elected, i + 1, GENEROUS_MS, "election");
@@ -305,8 +303,6 @@ CLIENT_TEST(a_frozen_node_delays_no_observer)
         await_count(&seat.ended, i + 1, GENEROUS_MS, "the end");
         await(knows_none, &watcher, GENEROUS_MS, "that nobody leads");
     }
-    /* One look that waited for it would have taken a node timeout. */
-    assert_true(clock_us() - frozen_us < 20000u * 1000u);
     server_thaw(SERVER(1));
 }
 
