@@ -337,9 +337,10 @@ static int set_key(const struct given *given)
 /* ---- options ---- */
 
 enum {
-    REPORTS = ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH,
-    LOCKS = ARGS_RUN | ARGS_BENCH | ARGS_CONFIG,
-    KEYED = ARGS_RUN | REPORTS,
+    REPORTS = ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH | ARGS_LEADER,
+    COMMANDS = ARGS_RUN | ARGS_ELECT,
+    LOCKS = COMMANDS | ARGS_BENCH | ARGS_CONFIG,
+    KEYED = COMMANDS | REPORTS,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_CONFIG,
     EVERYWHERE = ARGS_GLOBAL | VERBS,
@@ -389,6 +390,8 @@ static const struct entry entries[] = {
      "--reconfigure the present one"},
     {ARGS_RUN | ARGS_CONFIG, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
      "how long to wait for the lock; 0: try once (default forever)"},
+    {ARGS_LEADER, 0, "wait", NULL, set_flag, SETTING(wait_leader), "wait until somebody leads"},
+    {ARGS_LEADER, 0, "follow", NULL, set_flag, SETTING(follow), "go on, with a line whenever it changes"},
     {ARGS_RUN | ARGS_CONFIG, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},
     {ARGS_RUN, 'E', NULL, "STATUS", set_status, SETTING(held_status),
      "exit status when somebody else holds the lock, 0 to 255\n"
@@ -400,6 +403,11 @@ static const struct entry entries[] = {
      "readable front of our owner token, at most 64 printable\n"
      "characters without space; a colon follows it (default\n"
      "HOST:PID:)"},
+    {ARGS_ELECT, 0, "advertise", "TEXT", set_string, SETTING(advertise),
+     "what observers read while we lead, such as our address; at most\n"
+     "64 printable characters without space (default HOST:PID)"},
+    {ARGS_ELECT, 0, "restart", NULL, set_flag, SETTING(restart),
+     "when CMD ends by itself: resign, pause, and stand again"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
     {LOCKS, 0, "guard", "connection|strict|off", set_guard, SETTING(guard),
@@ -414,9 +422,9 @@ static const struct entry entries[] = {
      "the nodes have a guard, and their number, names or max lease\n"
      "changes; no node votes for the longer of both leases. Given\n"
      "again it finishes what was half done"},
-    {LOCKS, 0, "fence", "yes|no", set_switch, SETTING(fence),
+    {ARGS_RUN | ARGS_BENCH | ARGS_CONFIG, 0, "fence", "yes|no", set_switch, SETTING(fence),
      "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
-    {ARGS_RUN, 0, "metrics-file", "FILE", set_string, SETTING(metrics_file),
+    {COMMANDS, 0, "metrics-file", "FILE", set_string, SETTING(metrics_file),
      "write metrics to FILE every 5 seconds and at the end, for the\n"
      "textfile collector of Prometheus' node_exporter"},
     {ARGS_DOCTOR, 0, "acl", "USER", set_string, SETTING(acl),
@@ -490,6 +498,17 @@ void args_help(struct text *text, enum args_place place)
     }
 }
 
+/* is_another - it belongs elsewhere, and one of the same name belongs here. */
+static bool is_another(const struct entry *entry, enum args_place place)
+{
+    if ((entry->places & place) != 0 || entry->name == NULL) return false;
+    for (size_t i = 0; i < N_ENTRIES; i++) {
+        if ((entries[i].places & place) == 0 || entries[i].name == NULL) continue;
+        if (strcmp(entries[i].name, entry->name) == 0) return true;
+    }
+    return false;
+}
+
 /* offer - the options as getopt_long takes them, with those of other places, to say that they belong there. */
 static void offer(enum args_place place, struct option *names, char *letters)
 {
@@ -500,6 +519,7 @@ static void offer(enum args_place place, struct option *names, char *letters)
     for (size_t i = 0; i < N_ENTRIES; i++) {
         const struct entry *entry = &entries[i];
 
+        if (is_another(entry, place)) continue;
         if (entry->letter != 0) *letters++ = entry->letter;
         if (entry->letter != 0 && entry->value != NULL) *letters++ = ':';
         if (entry->name == NULL) continue;
@@ -609,9 +629,9 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
         words[settings->n_words] = optarg;
     }
     *ret_next = optind;
-    if (place == ARGS_RUN && end < count) settings->command = words + end + 1;
+    if ((place & COMMANDS) != 0 && end < count) settings->command = words + end + 1;
     /* Behind "--" the other verbs have more keys. */
-    while (place != ARGS_RUN && place != ARGS_GLOBAL && ++end < count) {
+    while ((place & COMMANDS) == 0 && place != ARGS_GLOBAL && ++end < count) {
         char *other = words[++settings->n_words];
 
         words[settings->n_words] = words[end];

@@ -16,6 +16,8 @@ enum args_place {
     ARGS_BENCH = 64,
     ARGS_CONFIG = 128,
     ARGS_WATCH = 256,
+    ARGS_ELECT = 512,
+    ARGS_LEADER = 1024,
 };
 
 /*

@@ -44,7 +44,10 @@ struct settings {
     const char *set_name;                               /* NULL: from the addresses */
     const char *acl;          /* of doctor: the user whose rights are printed; NULL: none are */
     bool no_notices;          /* for acl */
-    const char *metrics_file; /* of run; NULL: none */
+    const char *metrics_file; /* of run and elect; NULL: none */
+    const char *advertise;    /* of elect; NULL: the label */
+    bool restart;             /* of elect: also when the command has ended by itself */
+    bool wait_leader, follow; /* of leader */
     int policy, dialect, guard;
     uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms; /* 0: the library's default, but for wait_ms */
     uint32_t in_flight, seconds;                               /* of bench */
@@ -95,6 +98,8 @@ int verb_inspect(const struct settings *settings);
 int verb_break(const struct settings *settings);
 int verb_bootstrap(const struct settings *settings);
 int verb_doctor(const struct settings *settings);
+int verb_elect(const struct settings *settings);
+int verb_leader(const struct settings *settings);
 int verb_watch(const struct settings *settings);
 int verb_bench(const struct settings *settings);
 int verb_config(const struct settings *settings);

@@ -36,6 +36,24 @@ static const struct verb verbs[] = {
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
      "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is\n"
      "not executable; 127 CMD is not there.\n"},
+    {"elect", ARGS_ELECT, verb_elect, "elect [OPTIONS] NAME -- CMD ARGS...", "run a command while leading",
+     "Stands for the election NAME, and runs CMD while it leads. Whoever leads holds the lock NAME; the others\n"
+     "wait. CMD gets QUORLOCK_KEY (NAME) and QUORLOCK_TERM: a number that rises with every leader, by which what\n"
+     "CMD writes to can refuse a late writer. When it is deposed, CMD and its process group are ended before\n"
+     "another one can lead, and it stands again. When CMD ends by itself it resigns, and ends too; with\n"
+     "--restart it pauses for a second, longer each time that CMD ran for less than 10 s and 30 s at most, and\n"
+     "stands again. Signals are passed on to CMD; while it does not lead they end the candidacy.\n"
+     "\n"
+     "Exit status: that of CMD, 128+N if signal N ended it or the wait; 64 usage; 69 the nodes refuse this\n"
+     "client; 71 no memory or no process; 75 deposed while CMD was ending; 126 CMD is not executable; 127 CMD\n"
+     "is not there.\n"},
+    {"leader", ARGS_LEADER, verb_leader, "leader [OPTIONS] NAME", "show who leads, and follow it",
+     "Asks the nodes who leads the election NAME, and prints what the leader advertises, and its term. With\n"
+     "--wait it waits until somebody leads; with --follow it goes on, and prints a line whenever that changes.\n"
+     "Terms never fall. Changes nothing.\n"
+     "\n"
+     "Exit status: 0 somebody leads; 1 nobody does; 64 usage; 69 too few nodes answer; 74 the output could not\n"
+     "be written; 128+N ended by signal N.\n"},
     {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]", "declare that no lock is held on the nodes",
      "Each node keeps a guard, by which clients see that it may have lost its memory. At the first contact\n"
      "with nodes that have none, clients wait one max lease, for locks may be held. This declares that no "
@@ -126,7 +144,7 @@ static int print_verb_help(const struct verb *verb)
 
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
-    bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH)) != 0;
+    bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH | ARGS_LEADER)) != 0;
     bool may_take_keys;
     int next = 0;
     int status = args_parse(settings, verb->place, words, count, &next);
@@ -138,13 +156,14 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     if (settings->help) return print_verb_help(verb);
     status = sources_settle(settings, verb->place);
     if (status != 0) return status;
-    may_take_keys = verb->place == ARGS_RUN || (verb->place == ARGS_DOCTOR && settings->acl != NULL);
+    may_take_keys =
+        (verb->place & (ARGS_RUN | ARGS_ELECT)) != 0 || (verb->place == ARGS_DOCTOR && settings->acl != NULL);
     if (!may_take_keys && (settings->n_words > 0) != takes_keys) {
         say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys" : "no key", verb->synopsis);
         return EXIT_USAGE;
     }
     /* The other verbs must not write a guard, nor quarantine a node: bootstrap writes its own. */
-    if ((verb->place & (ARGS_RUN | ARGS_BENCH)) == 0) settings->guard = QUORLOCK_GUARD_OFF;
+    if ((verb->place & (ARGS_RUN | ARGS_ELECT | ARGS_BENCH)) == 0) settings->guard = QUORLOCK_GUARD_OFF;
     return verb->run(settings);
 }
 
@@ -163,7 +182,8 @@ static int run_words(char **words, int count)
         return put(&version);
     }
     if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock --help");
+        say("no verb: give run, elect, leader, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock "
+            "--help");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < N_VERBS; i++)
@@ -171,7 +191,8 @@ static int run_words(char **words, int count)
     if (strpbrk(words[next], ":@") != NULL) {
         say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
     } else {
-        say("\"%s\" is no verb: give run, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock "
+        say("\"%s\" is no verb: give run, elect, leader, bootstrap, doctor, inspect, watch, break, bench or config; "
+            "see quorlock "
             "--help",
             words[next]);
     }

@@ -23,9 +23,6 @@
 
 enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_RELEASING };
 
-/* While the command runs a line may wait so long: a terminal takes nothing while another process writes to it. */
-enum { RUNNING_PATIENCE_MS = 5 };
-
 struct run {
     struct session session;
     const struct settings *settings;
@@ -158,7 +155,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
         finish(run, EXIT_SIGNAL + run->signal);
         return;
     }
-    say_patience(RUNNING_PATIENCE_MS);
+    say_patience(SUPERVISE_PATIENCE_MS);
     if (run->settings->verbose > 0) say_granted(run, result);
     deadline_us = supervise_deadline_us(&run->supervisor);
     if (owner == NULL || deadline_us == 0) {
@@ -253,28 +250,9 @@ static int ask(struct run *run)
 
 static int check_settings(const struct settings *settings)
 {
-    if (settings->n_words == 0) {
-        say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
-    } else if (settings->command == NULL) {
-        say("no command: write -- between the keys and the command: quorlock run %s -- CMD ARGS...",
-            settings->words[0]);
-    } else if (settings->command[0] == NULL) {
-        say("no command behind --: give quorlock run %s -- CMD ARGS...", settings->words[0]);
-    } else if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
-        say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
-            "lengthen the other for all clients of these nodes",
-            settings->lease_ms, settings->max_lease_ms);
-    } else {
-        return 0;
-    }
+    if (settings->n_words > 0) return supervise_check(settings, "run");
+    say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
     return EXIT_USAGE;
-}
-
-/* choose_lease_ms - as the library chooses, for the grace depends on it. */
-static uint32_t choose_lease_ms(const struct settings *settings)
-{
-    if (settings->lease_ms > 0) return settings->lease_ms;
-    return settings->max_lease_ms > 0 && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
 }
 
 /* hold_and_run - takes the lock, runs the command, gives the lock back. */
@@ -283,7 +261,7 @@ static int hold_and_run(struct run *run)
     struct supervisor *supervisor = &run->supervisor;
     int status;
 
-    run->lease_ms = choose_lease_ms(run->settings);
+    run->lease_ms = supervise_lease_ms(run->settings);
     status = session_open(&run->session, run->settings);
     if (status != 0) return status;
     sources_forget(run->settings);

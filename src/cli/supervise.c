@@ -20,6 +20,32 @@ enum { GROUP_POLL_MS = 10, TERMINAL_POLL_MS = 200 };
 /* Two readings of a deadline that did not move differ by no more, unless this process was kept from running. */
 enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
+/* ---- what is asked for ---- */
+
+int supervise_check(const struct settings *settings, const char *verb)
+{
+    if (settings->command == NULL) {
+        say("no command: write -- before it: quorlock %s %s -- CMD ARGS...", verb, settings->words[0]);
+    } else if (settings->command[0] == NULL) {
+        say("no command behind --: give quorlock %s %s -- CMD ARGS...", verb, settings->words[0]);
+    } else if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
+        say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
+            "lengthen the other for all clients of these nodes",
+            settings->lease_ms, settings->max_lease_ms);
+    } else {
+        return 0;
+    }
+    return EXIT_USAGE;
+}
+
+uint32_t supervise_lease_ms(const struct settings *settings)
+{
+    if (settings->lease_ms > 0) return settings->lease_ms;
+    return settings->max_lease_ms > 0 && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
+}
+
+/* ---- time ---- */
+
 static uint64_t now_ms(void)
 {
     return warden_now_us() / 1000;
@@ -240,7 +266,7 @@ static void ended(struct supervisor *supervisor)
         kill_group(supervisor);
         say("lost \"%s\" while the command ran: its validity is over; its own exit status would have been %d",
             supervisor->name, status);
-        status = EXIT_LOST;
+        status = supervisor->verdict = EXIT_LOST;
     }
     done(supervisor, status);
 }

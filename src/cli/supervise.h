@@ -16,6 +16,10 @@
 
 struct event;
 struct event_base;
+struct settings;
+
+/* While the command runs a line may wait so long: a terminal takes nothing while another process writes to it. */
+enum { SUPERVISE_PATIENCE_MS = 5 };
 
 enum supervise_state {
     SUPERVISE_IDLE = 0, /* no command runs */
@@ -47,7 +51,7 @@ struct supervisor {
     int timer_fd;         /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
     uint64_t kill_at_ms;  /* in LOSING */
     bool killed;          /* in LOSING: SIGKILL was sent */
-    int verdict;          /* in LOSING: the exit status to come */
+    int verdict;          /* EXIT_LOST or EXIT_SYSTEM where the command had to end; 0: it did not */
     uint64_t share_at_ms; /* the terminal changes hands then at the earliest */
     bool others_want;     /* others of our process group are stopped because they read the terminal */
     int passed;           /* SIGINT or SIGQUIT, the last one that we sent to the command's group */
@@ -57,6 +61,10 @@ struct supervisor {
     bool die_together;    /* typed while the command had the foreground: our group never got it */
 };
 
+/* supervise_check - whether there is a command to run, and its lease can be: 0, or the exit status after saying why
+ * not. supervise_lease_ms: as the library chooses, for the grace depends on it. */
+int supervise_check(const struct settings *settings, const char *verb);
+uint32_t supervise_lease_ms(const struct settings *settings);
 /* supervise_grace_ms - how long before the end of validity the library must report a loss; 0: its own margin. */
 uint32_t supervise_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms);
 /* supervise_init - a supervisor that has opened nothing. supervise_open: watches signals, time, and the manager of

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * elect.c - quorlock elect: a command that runs while this candidate leads
+ *
+ * It stands; when it is elected the command runs; when it is deposed the supervisor ends the command before another
+ * candidate can lead, and the candidate stands again by itself. A command that ends by itself ends the verb, or with
+ * --restart the term: it resigns, pauses, and stands again. Whatever ends the verb resigns first.
+ */
+#include <quorlock/election.h>
+
+#include <event2/event.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "cli.h"
+#include "metrics.h"
+#include "notify.h"
+#include "say.h"
+#include "sources.h"
+#include "supervise.h"
+
+/* A command that ran for less is restarted after a pause that doubles. */
+enum { SHORT_RUN_MS = 10000, PAUSE_MS_MIN = 1000, PAUSE_MS_MAX = 30000 };
+
+struct elect {
+    struct session session;
+    const struct settings *settings;
+    const char *name;
+    quorlock_candidate *candidate;
+    struct supervisor supervisor;
+    struct metrics metrics;
+    struct event *pause;
+    uint32_t pause_ms;
+    uint64_t started_us; /* the command */
+    bool leaving;        /* the verb ends when it has resigned */
+    bool again;          /* it stands again when it has resigned */
+    int status;          /* exit status */
+};
+
+static uint32_t valid_ms(void *arg)
+{
+    const struct elect *elect = arg;
+
+    return quorlock_candidate_valid_ms(elect->candidate);
+}
+
+/* leave - resigns, where it stands, and leaves the loop. */
+static void leave(struct elect *elect, int status)
+{
+    notify_status("STOPPING=1", "resigning from \"%s\"", elect->name);
+    elect->leaving = true;
+    elect->again = false;
+    elect->status = status;
+    if (quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
+}
+
+static void stand_down(struct elect *elect)
+{
+    elect->again = true;
+    (void)quorlock_resign(elect->candidate);
+}
+
+/* stand - on the way out it says why not. */
+static void stand(struct elect *elect)
+{
+    int failed = session_check(&elect->session, quorlock_stand(elect->candidate));
+
+    if (failed != 0) {
+        leave(elect, failed);
+        return;
+    }
+    notify_status("READY=1", "standing for \"%s\"", elect->name);
+}
+
+/* ---- the command ---- */
+
+/* set_environment - for the command; nothing else reads it here. */
+static bool set_environment(const struct elect *elect, uint64_t term)
+{
+    char number[24];
+
+    snprintf(number, sizeof(number), "%" PRIu64, term);
+    return setenv("QUORLOCK_KEY", elect->name, 1) == 0 && setenv("QUORLOCK_TERM", number, 1) == 0;
+}
+
+/* lead - starts the command, unless the former one still ends: then that is where it is called again. */
+static void lead(struct elect *elect)
+{
+    struct supervisor *supervisor = &elect->supervisor;
+    uint64_t term = quorlock_candidate_term(elect->candidate);
+    uint64_t deadline_us;
+
+    if (supervisor->state != SUPERVISE_IDLE || term == 0) return;
+    /* A signal that is still unread came before: the command must not start. */
+    supervise_read_signals(supervisor);
+    if (elect->leaving) return;
+    deadline_us = supervise_deadline_us(supervisor);
+    if (deadline_us == 0) {
+        say("elected for \"%s\" too late: the command was not started", elect->name);
+        stand_down(elect);
+        return;
+    }
+    if (elect->settings->verbose > 0)
+        say_at(LOG_INFO, "elected for \"%s\", term %" PRIu64 ", valid %u ms", elect->name, term, valid_ms(elect));
+    elect->started_us = warden_now_us();
+    if (!set_environment(elect, term)) {
+        say("out of memory");
+        leave(elect, EXIT_SYSTEM);
+    } else if (!supervise_start(supervisor, deadline_us)) {
+        leave(elect, EXIT_SYSTEM);
+    }
+}
+
+/* restart_later - the term ends with the command. */
+static void restart_later(struct elect *elect, int status)
+{
+    bool was_short = warden_now_us() - elect->started_us < (uint64_t)SHORT_RUN_MS * 1000;
+    uint32_t longer_ms = elect->pause_ms < PAUSE_MS_MAX / 2 ? 2 * elect->pause_ms : PAUSE_MS_MAX;
+
+    elect->pause_ms = was_short && elect->pause_ms != 0 ? longer_ms : PAUSE_MS_MIN;
+    say_at(LOG_WARNING, "the command ended with status %d: resigned from \"%s\", standing again in %u ms", status,
+           elect->name, elect->pause_ms);
+    notify_status(NULL, "the command ended, pausing before \"%s\"", elect->name);
+    stand_down(elect);
+}
+
+static void command_ended(void *arg, int status)
+{
+    struct elect *elect = arg;
+    const struct supervisor *supervisor = &elect->supervisor;
+    bool may_go_on = supervisor->die_of == 0 && !supervisor->asked_to_end && supervisor->child.exec_errno == 0;
+
+    if (elect->leaving) return;
+    if (may_go_on && supervisor->verdict == EXIT_LOST) {
+        /* The candidate stands again by itself, and may have been elected meanwhile. */
+        notify_status(NULL, "standing again for \"%s\"", elect->name);
+        lead(elect);
+    } else if (may_go_on && supervisor->verdict == 0 && elect->settings->restart) {
+        restart_later(elect, status);
+    } else {
+        leave(elect, status);
+    }
+}
+
+static void signaled(void *arg, int number, bool typed)
+{
+    struct elect *elect = arg;
+
+    if (!signals_end_wait(number)) {
+        if (number == SIGTSTP && !elect->leaving) signals_stop();
+        return;
+    }
+    if (elect->leaving && (!typed || elect->status == EXIT_LOST)) return;
+    if (typed) elect->supervisor.die_of = number;
+    if (elect->leaving) {
+        elect->status = EXIT_SIGNAL + number;
+    } else {
+        leave(elect, EXIT_SIGNAL + number);
+    }
+}
+
+/* ---- what becomes of the candidate ---- */
+
+static void elected(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    (void)candidate;
+    (void)term;
+    lead(arg);
+}
+
+static void deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss, void *arg)
+{
+    struct elect *elect = arg;
+
+    (void)candidate;
+    say_at(LOG_WARNING, "deposed from \"%s\": %s", elect->name, loss->text);
+    supervise_lose(&elect->supervisor, loss->remaining_ms);
+}
+
+static void ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
+{
+    struct elect *elect = arg;
+    struct timeval pause = {.tv_sec = elect->pause_ms / 1000, .tv_usec = elect->pause_ms % 1000 * 1000};
+
+    (void)candidate;
+    if (elect->again) {
+        elect->again = false;
+        if (evtimer_add(elect->pause, &pause) != 0) leave(elect, EXIT_SYSTEM);
+        return;
+    }
+    if (!elect->leaving) {
+        say("cannot stand for \"%s\": %s", elect->name, text);
+        /* The command line was right, but the nodes are set up for other clients. */
+        elect->status = status == QUORLOCK_INVAL ? EXIT_NO_QUORUM : session_exit(status);
+    } else if (status != QUORLOCK_OK || elect->settings->verbose > 0) {
+        say_at(status != QUORLOCK_OK ? LOG_ERR : LOG_INFO, "resigned from \"%s\": %s", elect->name, text);
+    }
+    session_leave(&elect->session);
+}
+
+static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct elect *elect = arg;
+
+    (void)fd;
+    (void)what;
+    if (!elect->leaving) stand(elect);
+}
+
+/* ---- life ---- */
+
+/* make_candidate - 0, or the exit status after saying what the library does not accept. */
+static int make_candidate(struct elect *elect, uint32_t lease_ms)
+{
+    const struct quorlock_candidate_options options = {
+        .size = sizeof(options),
+        .advertise = elect->settings->advertise,
+        .elected = elected,
+        .deposed = deposed,
+        .ended = ended,
+        .arg = elect,
+        .lease_ms = lease_ms,
+        .lost_margin_ms = elect->supervisor.grace_ms,
+    };
+
+    return session_check(&elect->session,
+                         quorlock_candidate_new(&elect->candidate, elect->session.client, elect->name, &options));
+}
+
+static int stand_and_run(struct elect *elect)
+{
+    struct supervisor *supervisor = &elect->supervisor;
+    uint32_t lease_ms = supervise_lease_ms(elect->settings);
+    int status = session_open(&elect->session, elect->settings);
+
+    if (status != 0) return status;
+    sources_forget(elect->settings);
+    supervisor->base = elect->session.base;
+    supervisor->name = elect->name;
+    supervisor->command = elect->settings->command;
+    supervisor->verbose = elect->settings->verbose;
+    supervisor->grace_ms = supervise_grace_ms(lease_ms, elect->settings->node_timeout_ms);
+    supervisor->valid_ms = valid_ms;
+    supervisor->ended = command_ended;
+    supervisor->signaled = signaled;
+    supervisor->arg = elect;
+    elect->pause = evtimer_new(elect->session.base, on_pause_over, elect);
+    status = make_candidate(elect, lease_ms);
+    if (status == 0 && (elect->pause == NULL || !supervise_open(supervisor))) {
+        say("cannot watch signals and time: %s", strerror(errno));
+        status = EXIT_SYSTEM;
+    }
+    if (status == 0) {
+        say_patience(SUPERVISE_PATIENCE_MS);
+        status =
+            metrics_start(&elect->metrics, elect->session.base, elect->session.client, elect->settings->metrics_file);
+    }
+    if (status == 0) {
+        stand(elect);
+        status = supervise_loop(supervisor);
+    }
+    if (status == 0) status = elect->status;
+    supervise_close(supervisor);
+    metrics_end(&elect->metrics);
+    if (elect->pause != NULL) event_free(elect->pause);
+    session_close(&elect->session);
+    return status;
+}
+
+static int check_settings(const struct settings *settings)
+{
+    if (settings->n_words != 1) {
+        say("elect takes one name, and not %zu: quorlock elect [OPTIONS] NAME -- CMD ARGS...; a name that begins with "
+            "- "
+            "is given by --key NAME",
+            settings->n_words);
+        return EXIT_USAGE;
+    }
+    return supervise_check(settings, "elect");
+}
+
+int verb_elect(const struct settings *settings)
+{
+    /* Static: a frozen node may refer to it until the process ends. */
+    static struct elect elect;
+    int status = check_settings(settings);
+
+    if (status != 0) return status;
+    elect = (struct elect){.settings = settings, .name = settings->words[0]};
+    supervise_init(&elect.supervisor);
+    status = stand_and_run(&elect);
+    supervise_die(&elect.supervisor, status);
+    return status;
+}

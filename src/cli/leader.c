@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* leader.c - quorlock leader: who leads an election, once or again and again */
+#include <quorlock/election.h>
+
+#include <inttypes.h>
+#include <syslog.h>
+
+#include "cli.h"
+#include "say.h"
+
+struct observation {
+    struct session session;
+    const char *name;
+    bool said; /* that it waits */
+};
+
+static void add_line(struct text *text, const char *name, const struct quorlock_leader *leader)
+{
+    text_format(text, "\"");
+    text_add_known(text, name);
+    text_format(text, "\": ");
+    switch (leader->state) {
+    case QUORLOCK_LEADER_KNOWN:
+        text_add_known(text, leader->text);
+        text_format(text, " leads, term %" PRIu64 "\n", leader->term);
+        break;
+    case QUORLOCK_LEADER_NONE: text_format(text, "nobody leads\n"); break;
+    default: text_format(text, "unknown, for too few nodes answer, or they do not agree\n"); break;
+    }
+}
+
+static void add_json(struct text *text, const char *name, const struct quorlock_leader *leader)
+{
+    static const char *const states[] = {"unknown", "none", "leads"};
+    bool known = leader->state == QUORLOCK_LEADER_KNOWN;
+    json_t *line = json_object();
+
+    document_add(&line, "name", document_text(name));
+    document_add(&line, "state", document_text(states[leader->state]));
+    document_add(&line, "leader", document_text(leader->text));
+    document_add(&line, "term", document_number((int64_t)leader->term, 1));
+    document_add(&line, "owner", document_text(leader->owner));
+    document_add(&line, "valid_ms", document_number(known ? (int64_t)leader->valid_ms : -1, 0));
+    document_write(text, line);
+}
+
+static int exit_of(int state)
+{
+    if (state == QUORLOCK_LEADER_KNOWN) return EXIT_OK;
+    return state == QUORLOCK_LEADER_NONE ? EXIT_HELD : EXIT_NO_QUORUM;
+}
+
+static void leave(struct observation *observation, int status)
+{
+    observation->session.status = status;
+    session_leave(&observation->session);
+}
+
+static void changed(quorlock_observer *observer, const struct quorlock_leader *leader, void *arg)
+{
+    struct observation *observation = arg;
+    const struct settings *settings = observation->session.settings;
+    bool waits = settings->wait_leader && leader->state != QUORLOCK_LEADER_KNOWN;
+    struct text line = {0};
+    int failed;
+
+    (void)observer;
+    if (settings->json && !(waits && !settings->follow)) {
+        add_json(&line, observation->name, leader);
+    } else {
+        add_line(&line, observation->name, leader);
+    }
+    if (waits && !settings->follow) {
+        if (!observation->said) say_text(LOG_NOTICE, &line);
+        observation->said = true;
+        text_clear(&line);
+        return;
+    }
+    failed = put(&line);
+    if (failed != 0) {
+        leave(observation, failed);
+    } else if (!settings->follow) {
+        leave(observation, exit_of(leader->state));
+    }
+}
+
+static int observe(struct observation *observation)
+{
+    const struct quorlock_observer_options options = {.size = sizeof(options), .changed = changed, .arg = observation};
+    quorlock_observer *observer;
+
+    return session_check(&observation->session,
+                         quorlock_observe(&observer, observation->session.client, observation->name, &options));
+}
+
+int verb_leader(const struct settings *settings)
+{
+    /* Static: a frozen node may refer to it until the process ends. */
+    static struct observation observation;
+    int status;
+
+    if (settings->n_words != 1) {
+        say("leader takes one name, and not %zu: quorlock leader [OPTIONS] NAME", settings->n_words);
+        return EXIT_USAGE;
+    }
+    observation.name = settings->words[0];
+    status = session_open(&observation.session, settings);
+    return status != 0 ? status : session_run(&observation.session, observe(&observation));
+}
