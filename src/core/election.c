@@ -15,6 +15,26 @@ static uint32_t count_like(const struct election_vote *votes, uint32_t n, const 
     return count;
 }
 
+/* The owner of that vote is on a quorum. */
+static enum election_sight judge_owner(const struct election_vote *votes, uint32_t n, uint32_t quorum,
+                                       const struct election_vote *owner, struct election_leader *ret)
+{
+    uint64_t lowest = UINT64_MAX;
+    uint64_t highest = 0;
+    uint64_t agreed = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!votes[i].answered || votes[i].owner_id != owner->owner_id) continue;
+        if (votes[i].counter < lowest) lowest = votes[i].counter;
+        if (votes[i].counter > highest) highest = votes[i].counter;
+        if (count_like(votes, n, &votes[i], true) >= quorum) agreed = votes[i].counter;
+    }
+    if (highest == 0) return ELECTION_NONE;
+    *ret = (struct election_leader){
+        .owner_id = owner->owner_id, .term = agreed != 0 ? agreed : lowest, .certain = agreed == highest};
+    return ELECTION_LEADER;
+}
+
 enum election_sight election_judge(const struct election_vote *votes, uint32_t n, uint32_t quorum,
                                    struct election_leader *ret)
 {
@@ -23,23 +43,14 @@ enum election_sight election_judge(const struct election_vote *votes, uint32_t n
 
     for (uint32_t i = 0; i < n; i++) unknown += !votes[i].answered;
     for (uint32_t i = 0; i < n; i++) {
-        const struct election_vote *vote = &votes[i];
         uint32_t owned;
 
-        if (!vote->answered || vote->owner_id == 0) continue;
-        owned = count_like(votes, n, vote, false);
+        if (!votes[i].answered || votes[i].owner_id == 0) continue;
+        owned = count_like(votes, n, &votes[i], false);
+        if (owned >= quorum) return judge_owner(votes, n, quorum, &votes[i], ret);
         if (owned > most) most = owned;
-        if (count_like(votes, n, vote, true) < quorum) continue;
-        if (vote->counter == 0) return ELECTION_NONE;
-        *ret = (struct election_leader){.owner_id = vote->owner_id, .term = vote->counter};
-        return ELECTION_LEADER;
     }
     return most + unknown < quorum ? ELECTION_NONE : ELECTION_UNKNOWN;
-}
-
-static bool is_same(const struct election_view *view, const struct election_leader *leader)
-{
-    return view->leader.term != 0 && leader->owner_id == view->leader.owner_id;
 }
 
 static bool change(struct election_view *view, enum election_sight sight)
@@ -48,8 +59,32 @@ static bool change(struct election_view *view, enum election_sight sight)
 
     view->told = true;
     view->sight = sight;
+    view->doubts = 0;
     if (changed) view->rounds = 0;
     return changed;
+}
+
+static bool doubt(struct election_view *view)
+{
+    return ++view->doubts == ELECTION_DOUBTS;
+}
+
+static bool take(struct election_view *view, const struct election_leader *leader)
+{
+    if (leader->owner_id != view->leader.owner_id) view->seen = 0;
+    view->leader = *leader;
+    view->sight = ELECTION_UNKNOWN;
+    return change(view, ELECTION_LEADER);
+}
+
+/* The leader that was told of last still leads, or again: one owner has one term. */
+static bool see_again(struct election_view *view, const struct election_leader *leader)
+{
+    if (view->seen < ELECTION_DOUBTS) {
+        view->seen++;
+        if (leader->certain && leader->term > view->leader.term) return take(view, leader);
+    }
+    return change(view, ELECTION_LEADER);
 }
 
 bool election_observe(struct election_view *view, enum election_sight sight, const struct election_leader *leader)
@@ -57,20 +92,14 @@ bool election_observe(struct election_view *view, enum election_sight sight, con
     bool is_newer;
 
     if (view->rounds < UINT32_MAX) view->rounds++;
-    if (sight == ELECTION_UNKNOWN) {
-        if (view->doubts < ELECTION_DOUBTS) view->doubts++;
-        return view->doubts == ELECTION_DOUBTS ? change(view, sight) : false;
-    }
-    view->doubts = 0;
     if (sight == ELECTION_NONE) return change(view, sight);
+    if (sight == ELECTION_UNKNOWN) return doubt(view) && change(view, sight);
+    if (view->leader.term != 0 && leader->owner_id == view->leader.owner_id) return see_again(view, leader);
     is_newer = leader->term > view->leader.term;
     /* Another owner with an old counter took the key without a term, or the counters were lost. */
-    if (!is_newer && !is_same(view, leader)) return change(view, ELECTION_NONE);
-    if (!is_newer) return change(view, sight);
-    view->leader = *leader;
-    view->sight = ELECTION_UNKNOWN;
-    (void)change(view, sight);
-    return true;
+    if (leader->certain) return is_newer ? take(view, leader) : change(view, ELECTION_NONE);
+    if (!doubt(view)) return false;
+    return is_newer ? take(view, leader) : change(view, ELECTION_UNKNOWN);
 }
 
 uint64_t election_poll_us(struct backoff_jitter *jitter, const struct election_view *view, uint64_t poll_us,

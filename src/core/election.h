@@ -3,8 +3,10 @@
  * election.h - who leads, as far as answers of nodes show it; and when a deposed leader stands again
  *
  * A leader is the owner of a lock, and its term is the fencing token. When a grant is told, a quorum of nodes has that
- * very token in its counter; nodes whose votes came late may have another. So an answer of the nodes shows a term only
- * where a quorum shows the same owner and the same counter; less than that leaves it in doubt.
+ * very token in its counter. A node whose vote came late may have another, and so may one that forgot the key: before
+ * it got the key back others may have raised its counter. So where a quorum shows one owner and one counter, and no
+ * node of that owner a higher one, the term is certain. Else it is what a quorum shows, or the lowest counter: every
+ * node that has kept the key has the token once the owner has renewed, so a later leader has a higher one in any case.
  */
 #pragma once
 
@@ -13,7 +15,8 @@
 
 #include "backoff.h"
 
-/* So many rounds in a row that left it in doubt: then it is unknown who leads. */
+/* So many rounds in a row that left it in doubt: then it is unknown who leads, or what is not certain is taken. And for
+ * so many rounds the term of a leader may turn out to be higher: until then its token was perhaps not agreed. */
 #define ELECTION_DOUBTS 3u
 
 enum election_sight {
@@ -31,6 +34,7 @@ struct election_vote {
 
 struct election_leader {
     uint64_t owner_id, term;
+    bool certain;
 };
 
 /* What an observer was told. */
@@ -38,7 +42,8 @@ struct election_view {
     enum election_sight sight;
     bool told;                     /* it was told anything */
     struct election_leader leader; /* the newest that was ever told */
-    uint32_t doubts;               /* rounds since then that left it in doubt */
+    uint32_t seen;                 /* rounds that showed it, */
+    uint32_t doubts;               /* and since then, that left it in doubt who leads */
     uint32_t rounds;               /* in a row that changed nothing */
 };
 

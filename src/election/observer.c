@@ -55,7 +55,9 @@ static bool is_enough(const struct quorlock_report *report)
 {
     struct election_leader leader;
 
-    return judge(report, &leader) != ELECTION_UNKNOWN;
+    enum election_sight sight = judge(report, &leader);
+
+    return sight == ELECTION_NONE || (sight == ELECTION_LEADER && leader.certain);
 }
 
 /* What stands before the token of an owner, without the colon between them. False: it is none of ours. */

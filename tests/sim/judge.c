@@ -543,6 +543,7 @@ void judge_killed(struct process *process)
         actor->window.open = false;
         rare_abandoned(world, actor->plan->keys);
     }
+    election_killed(process);
 }
 
 void judge_peer(struct world *world)

@@ -54,6 +54,7 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_LATE_EXECUTION:
     case BIAS_LATE_EXTEND: return (features & ~rare) | bit(FEATURE_EXTENDS);
     case BIAS_LATE_CLIENT: return features & ~rare;
+    case BIAS_ELECTION: return features & ~rare & ~bit(FEATURE_REDISSON);
     case BIAS_LATE_RENEWAL:
         return features & ~rare & ~bit(FEATURE_KEYLISTS) & ~bit(FEATURE_UNRENEWED) & ~bit(FEATURE_MAX_HOLD);
     case BIAS_TOKENS:
@@ -229,6 +230,13 @@ static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
         break;
     case BIAS_LOSS:
     case BIAS_TOKENS_LOST: plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16); break;
+    case BIAS_ELECTION:
+        plan->lease_ms = (uint32_t)rng_between(rng, 400, 1000);
+        plan->max_lease_ms = 2 * plan->lease_ms;
+        plan->active_us = plan->lease_ms * MS * rng_between(rng, 6, 12);
+        plan->n_machines = (uint32_t)rng_between(rng, 3, 5);
+        plan->n_actors = 2;
+        break;
     case BIAS_TWINS:
         plan->n_servers = 3;
         plan->n_keys = 1;
@@ -498,6 +506,8 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_DEBTS] = OF(FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_LOADING, FAULT_BUSY, FAULT_BUSY, FAULT_MISCONF),
     [BIAS_RECONNECTS] = OF(FAULT_RESET, FAULT_RESET, FAULT_KILL_CLIENTS, FAULT_CRASH),
     [BIAS_BEAT] = OF(FAULT_RESET_LATE, FAULT_RESET, FAULT_FORGET_SCRIPTS, FAULT_PEER_KEY, FAULT_BUSY, FAULT_MUTE),
+    [BIAS_ELECTION] =
+        OF(FAULT_FREEZE, FAULT_CUT_TO, FAULT_CUT_FROM, FAULT_STALL, FAULT_KILL, FAULT_CRASH, FAULT_SUSPEND),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -616,6 +626,14 @@ static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->lost_permille = permille[rng_below(rng, 7)];
 }
 
+/* Locks of Redisson's have no terms. */
+static void draw_elections(struct plan *plan, struct rng *rng, enum plan_bias bias)
+{
+    bool some = rng_one_in(rng, 4) && bias == BIAS_NONE;
+
+    plan->elections = (some || bias == BIAS_ELECTION) && !plan_has(plan, FEATURE_REDISSON);
+}
+
 /* Now and then a situation that takes long. */
 static enum plan_bias draw_situation(struct rng *rng)
 {
@@ -659,4 +677,6 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     plan_draw_change(plan, &rng);
     rng_seed(&rng, seed, 10);
     draw_lost(plan, &rng, bias);
+    rng_seed(&rng, seed, 11);
+    draw_elections(plan, &rng, bias);
 }

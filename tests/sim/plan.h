@@ -155,7 +155,8 @@ struct plan_fault {
     X(FARTHER, "contenders, steady links, which become longer for good")                                               \
     X(LATE_RENEWAL, "machines that hold locks stand still between two answers")                                        \
     X(LATE_EXTEND, "extends are on their way for long, and are executed late")                                         \
-    X(BEAT, "many locks of a client act at the same moments")
+    X(BEAT, "many locks of a client act at the same moments")                                                          \
+    X(ELECTION, "candidates and observers, early losses, machines and servers that stand still")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -221,6 +222,7 @@ struct plan {
     bool keeps_counters; /* no fault makes a server forget */
     bool loses_memory;   /* some fault does */
     bool no_info;        /* scripts may not run INFO */
+    bool elections;      /* clients have candidates and observers */
     bool turns;          /* after the faults each lock that waits for ever must be granted once */
     bool calm;           /* delays hardly vary; no lock cancels */
     bool far;            /* ways are long */

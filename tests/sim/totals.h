@@ -93,6 +93,10 @@
     X(TOKENS, "granted with a token")                                                                                  \
     X(WRITES, "writes taken")                                                                                          \
     X(WRITES_REFUSED, "stale writes refused")                                                                          \
+    X(ELECTED, "elected")                                                                                              \
+    X(DEPOSED, "deposed")                                                                                              \
+    X(OBSERVED, "observers told")                                                                                      \
+    X(ELECTION_SETTLED, "elections settled")                                                                           \
     X(OUTSIDE, "runs outside the claim")                                                                               \
     X(OVERLAPS_OUTSIDE, "overlaps, outside")                                                                           \
     X(OTHERS_OUTSIDE, "others, outside")                                                                               \

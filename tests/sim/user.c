@@ -211,6 +211,7 @@ void user_open(struct user_client *client)
         if (world->actors[i].plan->client == client->index) actor_begin(&world->actors[i]);
     }
     if (!operates) crowd_begin(client);
+    if (!operates) election_begin(client);
 }
 
 static void forget_handles(struct user_client *client)
@@ -221,6 +222,7 @@ static void forget_handles(struct user_client *client)
         if (world->actors[i].plan->client == client->index) actor_reset(&world->actors[i]);
     }
     crowd_forget(client);
+    if (client->index < world->plan->n_clients) election_forget(client);
 }
 
 static void check_all_kept(const struct user_client *client)

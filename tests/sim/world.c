@@ -141,6 +141,7 @@ static void build_users(struct world *world)
         actor->grant = NOBODY;
         rng_seed(&actor->rng, plan->seed, 3000 + i);
     }
+    election_build(world);
     for (uint32_t i = 0; i < PLAN_FAULTS_MAX; i++) world->faults[i] = (struct fault_run){.world = world, .index = i};
     for (uint32_t i = 0; i < WRITES_MAX; i++) world->writes[i].moment = (struct moment){0};
 }
@@ -212,6 +213,7 @@ static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
     world->phase = phase;
     world->phase_until_us = world_now(world) + for_us;
     for (uint32_t i = 0; i < world->plan->n_actors && phase <= PHASE_STOPPED; i++) actor_hurry(&world->actors[i]);
+    if (phase <= PHASE_STOPPED) election_hurry(world);
 }
 
 /* Must it be granted, or its keys? */
@@ -253,6 +255,9 @@ static void judge_starved(struct world *world)
         judge_violated(world, I9_LIVENESS, "actor %u was%s granted its lock for %llu us after the last fault", i,
                        actor->had_turn ? ", beside others," : " not", since_us);
     }
+    if (!election_is_settled(world))
+        judge_violated(world, I9_LIVENESS, "no leader was elected and observed for %llu us after the last fault",
+                       since_us);
     judge_violated(world, I10_FORGOTTEN, "locks of a crowd were not granted for %llu us after the last fault",
                    since_us);
 }
@@ -301,7 +306,7 @@ static void look_healed(struct world *world)
 {
     uint64_t lease_us = world->plan->max_lease_ms * MS / 100 * 104;
 
-    if (all_granted(world) && !world->bootstraps && membership_is_settled(world)) {
+    if (all_granted(world) && election_is_settled(world) && !world->bootstraps && membership_is_settled(world)) {
         handover_end(world);
         enter(world, PHASE_STOPPED, 2 * lease_us + world->plan->late_us + LIVENESS_US);
     } else if (world_now(world) >= world->phase_until_us) {
@@ -359,7 +364,8 @@ static uint64_t patience_us(const struct world *world)
     /* Keys and quarantines that were begun late, by clocks that were set back. */
     return 2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
            (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
-           2 * lease_us * world->reconfigures + (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0);
+           (plan->elections ? 4 * plan->lease_ms * MS + LIVENESS_US : 0) + 2 * lease_us * world->reconfigures +
+           (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0);
 }
 
 static void look(struct world *world)
@@ -408,7 +414,8 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     /* What is not promised is counted, not judged (judge_violated). */
     if (plan->outside) {
         totals->of[TOTAL_OUTSIDE]++;
-        world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE));
+        world->judged &=
+            ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE) | (1u << I14_ONE_LEADER));
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
     /* What is made up has no reason in the world. */

@@ -13,6 +13,7 @@
  *   judge     what must hold in true time, seen from outside of the library
  *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
+ *   election  candidates and observers of one election
  *   handover  how long a lock is free while others wait, where nothing fails
  *   rare      states that must be reached
  *   trace     the story of a run
@@ -24,6 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include <quorlock/election.h>
 
 #include "parts/machine.h"
 #include "parts/net.h"
@@ -60,6 +63,8 @@ enum invariant {
     I9_LIVENESS,
     I10_FORGOTTEN,
     I11_OWN_LOAD,
+    I14_ONE_LEADER,
+    I15_TERMS_RISE,
     STALE_WRITE,
     REQUEST_STORM,
     UNEXPLAINED,
@@ -133,6 +138,25 @@ struct actor {
     uint64_t granted_us;
     struct window window;
     uint32_t grant; /* of world->grants; NOBODY: none */
+};
+
+/* A client's part in the election. */
+struct electorate {
+    struct world *world;
+    uint32_t client, margin_ms;
+    struct rng rng;
+    struct moment moment;
+    bool called;
+    quorlock_candidate *candidate;
+    bool standing; /* its end is owed */
+    /* The window in which it may act as the leader. */
+    bool open, deposed;
+    uint64_t term, until_us; /* machine's clock */
+    uint64_t ghost_until_us; /* true time: of a process that died leading */
+    quorlock_observer *observer;
+    uint64_t newest, newest_owner; /* that it was told of */
+    uint64_t known_term;           /* 0: it knows of no leader */
+    quorlock *plain;               /* a lock on the key, without a term */
 };
 
 struct crowd {
@@ -307,6 +331,7 @@ struct world {
     struct user_client clients[OWNER_CLIENTS];
     struct actor actors[PLAN_ACTORS_MAX];
     struct fault_run faults[PLAN_FAULTS_MAX];
+    struct electorate electorates[PLAN_CLIENTS_MAX];
     struct peer peer;
     struct moment boot_moment, phase_moment, operator_moment;
     bool bootstraps, bootstrap_again; /* the operator does; once more */
@@ -412,6 +437,17 @@ struct promise *user_promise(struct world *, uint32_t client, struct actor *, en
 bool user_kept(struct promise *);
 void user_drop(struct promise *);
 uint32_t user_node_timeout_ms(const struct world *, const struct actor *);
+
+/* ---- election.c ---- */
+
+void election_build(struct world *);
+/* election_begin - the client is open. election_forget: it closes, or its process has ended. */
+void election_begin(struct user_client *);
+void election_forget(struct user_client *);
+void election_killed(struct process *);
+/* election_is_settled - somebody leads, and observers know it. election_hurry: all act soon. */
+bool election_is_settled(struct world *);
+void election_hurry(struct world *);
 
 /* ---- actor.c ---- */
 

@@ -26,36 +26,38 @@ struct sighting {
     uint32_t n, quorum;
     enum election_sight sight;
     uint64_t owner_id, term;
+    bool certain;
 };
 
 static const struct sighting sightings[] = {
-    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
     /* A quorum suffices, whatever the others show or would show. */
-    {{BY(7, 40), SILENT, BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
-    {{BY(7, 40), BY(9, 50), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
-    {{FREE, BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
+    {{BY(7, 40), SILENT, BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
+    {{BY(7, 40), BY(9, 50), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
+    {{FREE, BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
     /* A late vote has another counter, higher or lower. */
-    {{BY(7, 41), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
-    {{BY(7, 39), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40},
-    /* Which counter is the token is in doubt. */
-    {{BY(7, 39), BY(7, 40), SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
-    {{BY(7, 39), BY(7, 40), BY(7, 41)}, 3, 2, ELECTION_UNKNOWN, 0, 0},
+    {{BY(7, 41), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, false},
+    {{BY(7, 39), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
+    /* Which counter is the token is in doubt: the lowest is no later leader's. */
+    {{BY(7, 41), BY(7, 40), SILENT}, 3, 2, ELECTION_LEADER, 7, 40, false},
+    {{BY(7, 39), BY(7, 40), BY(7, 41)}, 3, 2, ELECTION_LEADER, 7, 39, false},
+    {{BY(7, 0), BY(7, 40), SILENT}, 3, 2, ELECTION_LEADER, 7, 0, false},
     /* Two attempts, or one that is not through. */
-    {{BY(7, 40), BY(9, 40), BY(8, 40)}, 3, 2, ELECTION_NONE, 0, 0},
-    {{BY(7, 40), FREE, FREE}, 3, 2, ELECTION_NONE, 0, 0},
-    {{BY(7, 40), FREE, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
-    {{FREE, FREE, SILENT}, 3, 2, ELECTION_NONE, 0, 0},
-    {{FREE, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
-    {{SILENT, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0},
+    {{BY(7, 40), BY(9, 40), BY(8, 40)}, 3, 2, ELECTION_NONE, 0, 0, false},
+    {{BY(7, 40), FREE, FREE}, 3, 2, ELECTION_NONE, 0, 0, false},
+    {{BY(7, 40), FREE, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0, false},
+    {{FREE, FREE, SILENT}, 3, 2, ELECTION_NONE, 0, 0, false},
+    {{FREE, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0, false},
+    {{SILENT, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0, false},
     /* It holds the key without a token. */
-    {{BY(7, 0), BY(7, 0), BY(7, 0)}, 3, 2, ELECTION_NONE, 0, 0},
+    {{BY(7, 0), BY(7, 0), BY(7, 0)}, 3, 2, ELECTION_NONE, 0, 0, false},
     /* All nodes must grant. */
-    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 3, ELECTION_LEADER, 7, 40},
-    {{BY(7, 40), BY(7, 40), FREE}, 3, 3, ELECTION_NONE, 0, 0},
-    {{BY(7, 40), BY(7, 40), SILENT}, 3, 3, ELECTION_UNKNOWN, 0, 0},
-    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), SILENT}, 5, 3, ELECTION_UNKNOWN, 0, 0},
-    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), FREE}, 5, 3, ELECTION_NONE, 0, 0},
-    {{BY(7, 40), BY(9, 50), BY(9, 50), BY(9, 50), BY(7, 40)}, 5, 3, ELECTION_LEADER, 9, 50},
+    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 3, ELECTION_LEADER, 7, 40, true},
+    {{BY(7, 40), BY(7, 40), FREE}, 3, 3, ELECTION_NONE, 0, 0, false},
+    {{BY(7, 40), BY(7, 40), SILENT}, 3, 3, ELECTION_UNKNOWN, 0, 0, false},
+    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), SILENT}, 5, 3, ELECTION_UNKNOWN, 0, 0, false},
+    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), FREE}, 5, 3, ELECTION_NONE, 0, 0, false},
+    {{BY(7, 40), BY(9, 50), BY(9, 50), BY(9, 50), BY(7, 40)}, 5, 3, ELECTION_LEADER, 9, 50, true},
 };
 
 TEST(votes_show_a_leader_none_or_leave_it_in_doubt)
@@ -68,6 +70,7 @@ TEST(votes_show_a_leader_none_or_leave_it_in_doubt)
             fail_msg("sighting %zu", i);
         assert_int_equal(leader.owner_id, sighting->owner_id);
         assert_int_equal(leader.term, sighting->term);
+        assert_int_equal(leader.certain, sighting->certain);
     }
 }
 
@@ -97,6 +100,13 @@ TEST(more_answers_change_nothing_that_is_certain)
 }
 
 static bool shows(struct election_view *view, uint64_t owner_id, uint64_t term)
+{
+    const struct election_leader leader = {.owner_id = owner_id, .term = term, .certain = true};
+
+    return election_observe(view, ELECTION_LEADER, &leader);
+}
+
+static bool guesses(struct election_view *view, uint64_t owner_id, uint64_t term)
 {
     const struct election_leader leader = {.owner_id = owner_id, .term = term};
 
@@ -142,10 +152,41 @@ TEST(an_older_term_is_never_told_after_a_newer_one)
     /* The same owner is seen again. */
     assert_true(shows(&view, 7, 40));
     assert_int_equal(view.sight, ELECTION_LEADER);
-    /* Its token was raised meanwhile. */
+    assert_int_equal(view.leader.term, 40);
+}
+
+/* At first its token may be raised; later it stays what it is, whatever others made of the counters. */
+TEST(a_leader_has_one_term)
+{
+    struct election_view view = {0};
+
+    assert_true(shows(&view, 7, 40));
     assert_true(shows(&view, 7, 44));
-    assert_false(shows(&view, 7, 43));
+    for (int i = 0; i < 2; i++) assert_false(shows(&view, 7, 44));
+    assert_false(shows(&view, 7, 50));
     assert_int_equal(view.leader.term, 44);
+    assert_true(shows_none(&view));
+    assert_true(shows(&view, 7, 50));
+    assert_int_equal(view.leader.term, 44);
+    assert_true(shows(&view, 8, 51));
+}
+
+TEST(what_is_not_certain_is_taken_after_three_rounds)
+{
+    struct election_view view = {0};
+
+    for (int i = 0; i < 2; i++) assert_false(guesses(&view, 7, 40));
+    assert_true(guesses(&view, 7, 40));
+    assert_int_equal(view.sight, ELECTION_LEADER);
+    assert_int_equal(view.leader.term, 40);
+    assert_false(guesses(&view, 7, 39));
+    assert_true(shows(&view, 7, 41));
+    /* A later leader has a higher term: so this is not its term. */
+    for (int i = 0; i < 2; i++) assert_false(guesses(&view, 8, 41));
+    assert_true(guesses(&view, 8, 41));
+    assert_int_equal(view.sight, ELECTION_UNKNOWN);
+    assert_int_equal(view.leader.term, 41);
+    assert_true(shows(&view, 8, 42));
 }
 
 TEST(an_observer_in_doubt_says_so_after_three_rounds)
@@ -178,7 +219,8 @@ TEST(whatever_rounds_show_terms_never_fall)
             uint64_t before = view.leader.term;
             enum election_sight sight = (enum election_sight)backoff_uniform(&jitter, 2);
             const struct election_leader leader = {.owner_id = 1 + backoff_uniform(&jitter, 3),
-                                                   .term = 1 + backoff_uniform(&jitter, 6)};
+                                                   .term = 1 + backoff_uniform(&jitter, 6),
+                                                   .certain = backoff_uniform(&jitter, 1) == 1};
 
             if (!election_observe(&view, sight, &leader) || view.sight != ELECTION_LEADER) continue;
             assert_true(view.leader.term >= told && view.leader.term >= before);
