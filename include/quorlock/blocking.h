@@ -19,6 +19,7 @@
 #ifndef QUORLOCK_BLOCKING_H
 #define QUORLOCK_BLOCKING_H
 
+#include <quorlock/election.h>
 #include <quorlock/quorlock.h>
 
 #ifdef __cplusplus
@@ -27,6 +28,8 @@ extern "C" {
 
 typedef struct quorlock_blocking quorlock_blocking;           /* a client and its thread */
 typedef struct quorlock_blocking_lock quorlock_blocking_lock; /* one lock; reusable */
+typedef struct quorlock_blocking_candidate quorlock_blocking_candidate;
+typedef struct quorlock_blocking_observer quorlock_blocking_observer;
 
 #define QUORLOCK_BLOCKING_TEXT_SIZE  512
 #define QUORLOCK_BLOCKING_TOKEN_SIZE 128
@@ -96,6 +99,34 @@ QUORLOCK_API int quorlock_blocking_statistics(quorlock_blocking *blocking, quorl
                                               void *arg);
 QUORLOCK_API int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock_metrics_options *options,
                                            char *buffer, size_t size, size_t *ret_length);
+
+/* quorlock_blocking_candidate_new - as quorlock_candidate_new; the text of an error goes to error, which may be NULL.
+ * The callbacks in the options run in the loop's thread, and the candidate that they are handed is only a name there.
+ */
+QUORLOCK_API int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_blocking *blocking,
+                                                 const char *name, const struct quorlock_candidate_options *options,
+                                                 char *error, size_t error_size);
+
+/* quorlock_blocking_stand - stands, where it does not yet, and returns when it leads: 0, and the term. Called again by
+ * a leader it returns at once, and by one that was deposed when it leads again. Else it returns why it stands no more:
+ * CANCELED, because another thread resigned or freed it; CLOSED; or what the ended callback says. */
+QUORLOCK_API int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *ret_term);
+
+/* quorlock_blocking_resign - as quorlock_resign, and returns the status of its end. Errors: STATE, it does not stand.
+ */
+QUORLOCK_API int quorlock_blocking_resign(quorlock_blocking_candidate *candidate);
+
+/* quorlock_blocking_candidate_free, _valid_ms - as their namesakes; calls that wait return CANCELED. */
+QUORLOCK_API void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate);
+QUORLOCK_API uint32_t quorlock_blocking_candidate_valid_ms(quorlock_blocking_candidate *candidate);
+
+/* quorlock_blocking_observe - as quorlock_observe: the callback runs in the loop's thread, and the observer that it is
+ * handed is only a name there. quorlock_blocking_observer_free: when it returns, the callback does not run any more,
+ * unless it was called from inside it. */
+QUORLOCK_API int quorlock_blocking_observe(quorlock_blocking_observer **ret, quorlock_blocking *blocking,
+                                           const char *name, const struct quorlock_observer_options *options,
+                                           char *error, size_t error_size);
+QUORLOCK_API void quorlock_blocking_observer_free(quorlock_blocking_observer *observer);
 
 #ifdef __cplusplus
 }

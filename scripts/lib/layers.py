@@ -28,19 +28,25 @@ LAYERS = {
     "src/election": "include/quorlock src/base src/core src/runtime src/lock src/admin",
     "src/api": "include/quorlock src/base src/runtime src/lock src/admin src/election",
     "src/base/system_os.c": "include/quorlock include/quorlock/adapters src/base",
-    "src/api/blocking.c": "include/quorlock src/base",
+    "src/api/blocking.c": "include/quorlock src/base src/api/blocking_loop.c src/api/blocking_loop.h "
+                          "src/api/blocking_election.c src/api/blocking_election.h",
+    "src/api/blocking_election.c": "include/quorlock src/base src/api/blocking_loop.c src/api/blocking_loop.h "
+                                   "src/api/blocking_election.h",
+    "src/api/blocking_loop.c": "include/quorlock src/base src/api/blocking_loop.h",
+    "src/api/blocking_loop.h": "include/quorlock src/base",
     "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
     "src/cli": "include/quorlock src/bench",
 }
 # These use the library as any program does: what quorlock.h declares is the header's for them, not its file's.
-PROGRAMS = "src/api/blocking.c src/bench src/cli".split()
+PROGRAMS = "src/api/blocking.c src/api/blocking_loop.c src/api/blocking_election.c src/bench src/cli".split()
 # FOLDER: all that it may include of the system.
 SYSTEM = {
     "src/core": "assert.h inttypes.h limits.h stdbool.h stddef.h stdint.h string.h",
     "include/quorlock": "inttypes.h limits.h stdarg.h stdbool.h stddef.h stdint.h",
 }
 # HEADERS: only these folders and files may include them. What comes from outside, and memory, comes through src/base.
-BASE = "include/quorlock/adapters src/base src/api/blocking.c src/bench src/cli"
+BASE = ("include/quorlock/adapters src/base src/api/blocking.c src/api/blocking_loop.c src/api/blocking_loop.h "
+        "src/api/blocking_election.c src/bench src/cli")
 ONLY = {
     "hiredis/": "src/redis/wire src/bench",
     "openssl/": "src/redis/link",

@@ -20,33 +20,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/blocking_election.h"
+#include "api/blocking_loop.h"
 #include "base/caller.h"
-#include "base/list.h"
 #include "base/own_base.h"
-
-struct job {
-    struct job *next;
-    void (*run)(struct job *);
-    int (*start)(quorlock *, quorlock_cb, void *); /* what run_operation starts; NULL: an extend */
-    quorlock_blocking *blocking;
-    quorlock_blocking_lock *lock;
-    pthread_cond_t done_cond;
-    bool done;
-    struct quorlock_blocking_result result;
-
-    /* Arguments of the call. */
-    const char *const *keys;
-    size_t n_keys;
-    const struct quorlock_options *options;
-    uint32_t lease_ms;
-    quorlock_blocking_lost_cb lost;
-    void *lost_arg;
-    quorlock_blocking_statistics_cb read;
-    void *read_arg;
-    const struct quorlock_metrics_options *metrics;
-    char *buffer;
-    size_t size, *ret_length;
-};
 
 struct quorlock_blocking_lock {
     quorlock_blocking *blocking;
@@ -56,112 +33,7 @@ struct quorlock_blocking_lock {
     void *lost_arg;
 };
 
-struct quorlock_blocking {
-    struct event_base *base;
-    struct event *wake;
-    int wake_fd;
-    pthread_t thread;
-    /* The loop's thread only. */
-    quorlock_client *client;
-    struct list locks;
-
-    pthread_mutex_t mutex;
-    pthread_cond_t no_callers;
-    struct job *first, *last;
-    size_t n_callers;
-    bool closed; /* the loop takes no more jobs */
-};
-
-/* ---- the queue ---- */
-
-static bool in_loop(const quorlock_blocking *blocking)
-{
-    return pthread_equal(pthread_self(), blocking->thread) != 0;
-}
-
-static void wake(const quorlock_blocking *blocking)
-{
-    const uint64_t one = 1;
-    ssize_t n;
-
-    /* A counter that is full wakes the loop as well. */
-    do {
-        n = write(blocking->wake_fd, &one, sizeof(one));
-    } while (n < 0 && errno == EINTR);
-}
-
-/* The caller may be gone as soon as the mutex is released. */
-static void job_done(struct job *job)
-{
-    quorlock_blocking *blocking = job->blocking;
-
-    pthread_mutex_lock(&blocking->mutex);
-    job->done = true;
-    pthread_cond_signal(&job->done_cond);
-    pthread_mutex_unlock(&blocking->mutex);
-}
-
-/* Hands the job to the loop and waits for its end; returns its status. */
-static int job_do(struct job *job)
-{
-    quorlock_blocking *blocking = job->blocking;
-
-    if (pthread_cond_init(&job->done_cond, NULL) != 0) return job->result.status = QUORLOCK_NOMEM;
-    pthread_mutex_lock(&blocking->mutex);
-    blocking->n_callers++;
-    if (blocking->closed) {
-        job->result.status = QUORLOCK_CLOSED;
-        job->done = true;
-    } else {
-        if (blocking->last != NULL) {
-            blocking->last->next = job;
-        } else {
-            blocking->first = job;
-        }
-        blocking->last = job;
-        wake(blocking);
-    }
-    while (!job->done) pthread_cond_wait(&job->done_cond, &blocking->mutex);
-    if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
-    pthread_mutex_unlock(&blocking->mutex);
-    pthread_cond_destroy(&job->done_cond);
-    return job->result.status;
-}
-
-static struct job *take_jobs(quorlock_blocking *blocking)
-{
-    struct job *first;
-
-    pthread_mutex_lock(&blocking->mutex);
-    first = blocking->first;
-    blocking->first = blocking->last = NULL;
-    pthread_mutex_unlock(&blocking->mutex);
-    return first;
-}
-
-static void on_wake(evutil_socket_t fd, short what, void *arg)
-{
-    quorlock_blocking *blocking = arg;
-    uint64_t count;
-    struct job *next;
-
-    (void)what;
-    /* Emptied before the queue is: a job that comes in between wakes us again. */
-    (void)(read(fd, &count, sizeof(count)) == 0);
-    for (struct job *job = take_jobs(blocking); job != NULL; job = next) {
-        next = job->next;
-        job->run(job);
-    }
-}
-
 /* ---- jobs, in the loop's thread ---- */
-
-static void job_fail(struct job *job, int status)
-{
-    job->result.status = status;
-    snprintf(job->result.text, sizeof(job->result.text), "%s", quorlock_client_error(job->blocking->client));
-    job_done(job);
-}
 
 static void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
@@ -181,7 +53,7 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
     };
     snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
     snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");
-    job_done(job);
+    blocking_done(job);
 }
 
 static void run_operation(struct job *job)
@@ -190,19 +62,19 @@ static void run_operation(struct job *job)
     int status =
         job->start != NULL ? job->start(lock, on_result, job) : quorlock_extend(lock, job->lease_ms, on_result, job);
 
-    if (status != 0) job_fail(job, status);
+    if (status != 0) blocking_fail(job, status);
 }
 
 static void run_cancel(struct job *job)
 {
     job->result.status = quorlock_cancel(job->lock->lock);
-    job_done(job);
+    blocking_done(job);
 }
 
 static void run_valid_ms(struct job *job)
 {
     job->result.valid_ms = quorlock_valid_ms(job->lock->lock);
-    job_done(job);
+    blocking_done(job);
 }
 
 static void run_statistics(struct job *job)
@@ -211,14 +83,14 @@ static void run_statistics(struct job *job)
 
     job->result.status = quorlock_client_statistics(job->blocking->client, &statistics);
     if (job->result.status == 0) job->read(&statistics, job->read_arg);
-    job_done(job);
+    blocking_done(job);
 }
 
 static void run_metrics(struct job *job)
 {
     job->result.status =
         quorlock_client_metrics(job->blocking->client, job->metrics, job->buffer, job->size, job->ret_length);
-    job_done(job);
+    blocking_done(job);
 }
 
 static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
@@ -233,7 +105,7 @@ static void run_on_lost(struct job *job)
 {
     job->lock->lost = job->lost;
     job->lock->lost_arg = job->lost_arg;
-    job_done(job);
+    blocking_done(job);
 }
 
 static void run_new(struct job *job)
@@ -243,13 +115,13 @@ static void run_new(struct job *job)
     int status = quorlock_new(&handle->lock, blocking->client, job->keys, job->n_keys, job->options);
 
     if (status != 0) {
-        job_fail(job, status);
+        blocking_fail(job, status);
         return;
     }
     quorlock_on_lost(handle->lock, on_lost, handle);
     handle->blocking = blocking;
     list_add(&blocking->locks, &handle->link);
-    job_done(job);
+    blocking_done(job);
 }
 
 static void lock_free(quorlock_blocking_lock *handle)
@@ -262,7 +134,7 @@ static void lock_free(quorlock_blocking_lock *handle)
 static void run_free(struct job *job)
 {
     lock_free(job->lock);
-    job_done(job);
+    blocking_done(job);
 }
 
 /* Without the wake event nothing is left on the base: the loop ends by itself. */
@@ -277,12 +149,12 @@ static void on_closed(void *arg)
     blocking->closed = true;
     pthread_mutex_unlock(&blocking->mutex);
     /* Jobs that came too late for the client. */
-    for (struct job *job = take_jobs(blocking); job != NULL; job = next) {
+    for (struct job *job = blocking_take_jobs(blocking); job != NULL; job = next) {
         next = job->next;
         job->result.status = QUORLOCK_CLOSED;
-        job_done(job);
+        blocking_done(job);
     }
-    job_done(close_job);
+    blocking_done(close_job);
 }
 
 static void run_close(struct job *job)
@@ -307,7 +179,7 @@ static int open_base(quorlock_blocking *blocking)
     if (blocking->base == NULL) return QUORLOCK_NOMEM;
     blocking->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (blocking->wake_fd < 0) return QUORLOCK_NOMEM;
-    blocking->wake = event_new(blocking->base, blocking->wake_fd, EV_READ | EV_PERSIST, on_wake, blocking);
+    blocking->wake = event_new(blocking->base, blocking->wake_fd, EV_READ | EV_PERSIST, blocking_on_wake, blocking);
     if (blocking->wake == NULL || event_add(blocking->wake, NULL) != 0) return QUORLOCK_NOMEM;
     return 0;
 }
@@ -327,6 +199,7 @@ static int start_thread(quorlock_blocking *blocking)
 
 static void free_all(quorlock_blocking *blocking)
 {
+    blocking_election_free(blocking);
     LIST_WALK (quorlock_blocking_lock, handle, &blocking->locks, link) {
         list_remove(&blocking->locks, &handle->link);
         free(handle);
@@ -394,8 +267,8 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
     struct job job = {.run = run_close, .blocking = blocking};
 
     if (blocking == NULL) return 0;
-    if (in_loop(blocking)) return QUORLOCK_STATE;
-    if (job_do(&job) != 0) return job.result.status;
+    if (blocking_in_loop(blocking)) return QUORLOCK_STATE;
+    if (blocking_do(&job) != 0) return job.result.status;
     pthread_join(blocking->thread, NULL);
     /* Calls that ended with CLOSED are on their way out of the mutex. */
     pthread_mutex_lock(&blocking->mutex);
@@ -427,20 +300,14 @@ static int check_result(const struct quorlock_blocking_result *given)
     return caller_check(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
 }
 
-static void refuse_in_loop(struct quorlock_blocking_result *ret)
-{
-    *ret = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
-    snprintf(ret->text, sizeof(ret->text), "called from the loop's own thread: it would wait for itself");
-}
-
 static int call(struct job *job, struct quorlock_blocking_result *result)
 {
     job->blocking = job->lock->blocking;
     if (check_result(result) != 0) return QUORLOCK_INVAL;
-    if (in_loop(job->blocking)) {
-        refuse_in_loop(&job->result);
+    if (blocking_in_loop(job->blocking)) {
+        blocking_refuse_in_loop(&job->result);
     } else {
-        job_do(job);
+        blocking_do(job);
     }
     if (result != NULL) give(result, &job->result);
     return job->result.status;
@@ -452,8 +319,8 @@ int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *block
     quorlock_blocking_lock *handle = NULL;
     struct job job = {.run = run_new, .blocking = blocking, .keys = keys, .n_keys = n_keys, .options = options};
 
-    if (in_loop(blocking)) {
-        refuse_in_loop(&job.result);
+    if (blocking_in_loop(blocking)) {
+        blocking_refuse_in_loop(&job.result);
         goto failed;
     }
     handle = calloc(1, sizeof(*handle));
@@ -463,7 +330,7 @@ int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *block
         goto failed;
     }
     job.lock = handle;
-    if (job_do(&job) != 0) goto failed;
+    if (blocking_do(&job) != 0) goto failed;
     *ret = handle;
     return 0;
 failed:
@@ -489,14 +356,14 @@ int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_bloc
 
 int quorlock_blocking_cancel(quorlock_blocking_lock *lock)
 {
-    if (in_loop(lock->blocking)) return quorlock_cancel(lock->lock);
+    if (blocking_in_loop(lock->blocking)) return quorlock_cancel(lock->lock);
     return call(&(struct job){.run = run_cancel, .lock = lock}, NULL);
 }
 
 void quorlock_blocking_free(quorlock_blocking_lock *lock)
 {
     if (lock == NULL) return;
-    if (in_loop(lock->blocking)) {
+    if (blocking_in_loop(lock->blocking)) {
         lock_free(lock);
     } else {
         (void)call(&(struct job){.run = run_free, .lock = lock}, NULL);
@@ -505,7 +372,7 @@ void quorlock_blocking_free(quorlock_blocking_lock *lock)
 
 void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb, void *arg)
 {
-    if (in_loop(lock->blocking)) {
+    if (blocking_in_loop(lock->blocking)) {
         lock->lost = cb;
         lock->lost_arg = arg;
     } else {
@@ -519,14 +386,14 @@ uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
     struct quorlock_blocking_lock copy = {.blocking = lock->blocking, .lock = lock->lock};
     struct job job = {.run = run_valid_ms, .lock = &copy};
 
-    if (in_loop(lock->blocking)) return quorlock_valid_ms(lock->lock);
+    if (blocking_in_loop(lock->blocking)) return quorlock_valid_ms(lock->lock);
     return call(&job, NULL) == 0 ? job.result.valid_ms : 0;
 }
 
 /* For what may be called from anywhere: in the loop's own thread it is done at once. */
 static int do_anywhere(struct job *job)
 {
-    if (!in_loop(job->blocking)) return job_do(job);
+    if (!blocking_in_loop(job->blocking)) return blocking_do(job);
     job->run(job);
     return job->result.status;
 }

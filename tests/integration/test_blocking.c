@@ -428,3 +428,125 @@ BLOCKING_TEST(loss_is_told_from_the_loop)
     assert_int_equal(atomic_load(&losses.calls), 1);
     quorlock_blocking_free(lock);
 }
+
+/* ---- election ---- */
+
+struct stand {
+    pthread_t thread;
+    quorlock_blocking_candidate *candidate;
+    int status;
+    uint64_t term;
+};
+
+static quorlock_blocking_candidate *new_candidate(const char *advertise)
+{
+    const struct quorlock_candidate_options options = {
+        .size = sizeof(options), .advertise = advertise, .lease_ms = LONG_LEASE_MS};
+    quorlock_blocking_candidate *candidate = NULL;
+    char error[TEXT_SIZE] = "";
+
+    if (quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, error, sizeof(error)) != 0)
+        fail_msg("candidate: %s", error);
+    return candidate;
+}
+
+static void *stands(void *arg)
+{
+    struct stand *stand = arg;
+
+    stand->status = quorlock_blocking_stand(stand->candidate, &stand->term);
+    return NULL;
+}
+
+static void count_leader(quorlock_observer *observer, const struct quorlock_leader *leader, void *arg)
+{
+    if (leader->state == QUORLOCK_LEADER_KNOWN) atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+BLOCKING_TEST(candidates_stand_one_after_the_other)
+{
+    static atomic_int leaders;
+    const struct quorlock_observer_options watching = {
+        .size = sizeof(watching), .changed = count_leader, .arg = &leaders, .poll_ms = 10};
+    struct stand stands_[2] = {{.candidate = new_candidate("a")}, {.candidate = new_candidate("b")}};
+    quorlock_blocking_observer *observer = NULL;
+    uint64_t end_us = clock_us() + GENEROUS_US;
+    uint64_t term = 0;
+
+    atomic_store(&leaders, 0);
+    assert_int_equal(quorlock_blocking_observe(&observer, blocking, "election", &watching, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_resign(stands_[0].candidate), QUORLOCK_STATE);
+    assert_int_equal(quorlock_blocking_stand(stands_[0].candidate, &term), 0);
+    assert_true(term > 0);
+    assert_true(quorlock_blocking_candidate_valid_ms(stands_[0].candidate) > LONG_LEASE_MS / 2);
+    assert_int_equal(quorlock_blocking_stand(stands_[0].candidate, NULL), 0);
+    while (atomic_load(&leaders) < 1) assert_true(clock_us() < end_us);
+    assert_int_equal(pthread_create(&stands_[1].thread, NULL, stands, &stands_[1]), 0);
+    assert_int_equal(quorlock_blocking_resign(stands_[0].candidate), 0);
+    assert_int_equal(quorlock_blocking_candidate_valid_ms(stands_[0].candidate), 0);
+    assert_int_equal(pthread_join(stands_[1].thread, NULL), 0);
+    assert_int_equal(stands_[1].status, 0);
+    assert_true(stands_[1].term > term);
+    quorlock_blocking_observer_free(observer);
+    quorlock_blocking_candidate_free(stands_[0].candidate);
+    quorlock_blocking_candidate_free(stands_[1].candidate);
+    quorlock_blocking_candidate_free(NULL);
+    quorlock_blocking_observer_free(NULL);
+    cluster_await_free(&fixture.cluster, "election");
+}
+
+static void read_waiting(const struct quorlock_statistics *statistics, void *arg)
+{
+    *(uint64_t *)arg = statistics->waiting;
+}
+
+static uint64_t acquires_waiting(void)
+{
+    uint64_t waiting = 0;
+
+    assert_int_equal(quorlock_blocking_statistics(blocking, read_waiting, &waiting), 0);
+    return waiting;
+}
+
+/* By a thread that resigns, and one that closes. */
+BLOCKING_TEST(a_stand_that_waits_ends)
+{
+    struct stand waiting[3];
+    quorlock_blocking_candidate *leader = new_candidate("leader");
+    uint64_t end_us = clock_us() + GENEROUS_US;
+    int status;
+
+    assert_int_equal(quorlock_blocking_stand(leader, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        waiting[i] = (struct stand){.candidate = new_candidate("waits")};
+        assert_int_equal(pthread_create(&waiting[i].thread, NULL, stands, &waiting[i]), 0);
+    }
+    /* Not before it stands. */
+    while ((status = quorlock_blocking_resign(waiting[0].candidate)) == QUORLOCK_STATE) continue;
+    assert_int_equal(status, 0);
+    assert_int_equal(pthread_join(waiting[0].thread, NULL), 0);
+    assert_int_equal(waiting[0].status, QUORLOCK_CANCELED);
+    while (acquires_waiting() < 2) assert_true(clock_us() < end_us);
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    for (int i = 1; i < 3; i++) {
+        assert_int_equal(pthread_join(waiting[i].thread, NULL), 0);
+        assert_int_equal(waiting[i].status, QUORLOCK_CLOSED);
+    }
+    cluster_await_free(&fixture.cluster, "election");
+    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
+}
+
+BLOCKING_TEST(a_candidate_is_freed_under_a_stand)
+{
+    quorlock_blocking_candidate *leader = new_candidate("leader");
+    struct stand waiting = {.candidate = new_candidate("waits")};
+    uint64_t end_us = clock_us() + GENEROUS_US;
+
+    assert_int_equal(quorlock_blocking_stand(leader, NULL), 0);
+    assert_int_equal(pthread_create(&waiting.thread, NULL, stands, &waiting), 0);
+    while (acquires_waiting() < 1) assert_true(clock_us() < end_us);
+    quorlock_blocking_candidate_free(waiting.candidate);
+    assert_int_equal(pthread_join(waiting.thread, NULL), 0);
+    assert_int_equal(waiting.status, QUORLOCK_CANCELED);
+    quorlock_blocking_candidate_free(leader);
+}

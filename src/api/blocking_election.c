@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * blocking_election.c - candidates and observers behind the loop's thread
+ *
+ * The loop's callbacks write what became of a candidate under the mutex, and wake the calls that wait for it. A handle
+ * that is freed while calls wait goes with the last of them.
+ */
+#include "api/blocking_election.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/blocking_loop.h"
+#include "base/caller.h"
+
+struct quorlock_blocking_candidate {
+    quorlock_blocking *blocking;
+    struct link link; /* in blocking->candidates */
+    /* The loop's thread only. */
+    quorlock_candidate *candidate;
+    struct quorlock_candidate_options told; /* the caller's callbacks */
+    /* By the mutex. */
+    pthread_cond_t changed;
+    uint64_t term; /* 0: it does not lead */
+    bool standing, freed;
+    int status;         /* of the end */
+    unsigned n_waiting; /* calls */
+};
+
+struct quorlock_blocking_observer {
+    quorlock_blocking *blocking;
+    struct link link; /* in blocking->observers */
+    quorlock_observer *observer;
+};
+
+/* A job for one of both. */
+struct election_job {
+    struct job job;
+    quorlock_blocking_candidate *candidate;
+    quorlock_blocking_observer *observer;
+    const char *name;
+    const struct quorlock_candidate_options *candidate_options;
+    const struct quorlock_observer_options *observer_options;
+};
+
+static struct election_job *of(struct job *job)
+{
+    return CONTAINER_OF(job, struct election_job, job);
+}
+
+static void write_error(const struct job *job, char *error, size_t size)
+{
+    if (error != NULL && size > 0) snprintf(error, size, "%s", job->result.text);
+}
+
+/* 0, or the status after writing the error. */
+static int run_job(struct job *job, char *error, size_t size)
+{
+    if (blocking_in_loop(job->blocking)) {
+        blocking_refuse_in_loop(&job->result);
+    } else {
+        (void)blocking_do(job);
+    }
+    if (job->result.status != 0) write_error(job, error, size);
+    return job->result.status;
+}
+
+/* ---- what becomes of a candidate, in the loop's thread ---- */
+
+static void set_state(quorlock_blocking_candidate *handle, uint64_t term, bool standing, int status)
+{
+    pthread_mutex_lock(&handle->blocking->mutex);
+    handle->term = term;
+    handle->standing = standing;
+    handle->status = status;
+    pthread_cond_broadcast(&handle->changed);
+    pthread_mutex_unlock(&handle->blocking->mutex);
+}
+
+static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    quorlock_blocking_candidate *handle = arg;
+
+    set_state(handle, term, true, 0);
+    if (handle->told.elected != NULL) handle->told.elected(candidate, term, handle->told.arg);
+}
+
+static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss, void *arg)
+{
+    quorlock_blocking_candidate *handle = arg;
+
+    set_state(handle, 0, true, 0);
+    if (handle->told.deposed != NULL) handle->told.deposed(candidate, loss, handle->told.arg);
+}
+
+static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
+{
+    quorlock_blocking_candidate *handle = arg;
+
+    set_state(handle, 0, false, status);
+    if (handle->told.ended != NULL) handle->told.ended(candidate, status, text, handle->told.arg);
+}
+
+/* ---- jobs ---- */
+
+static void run_new(struct job *job)
+{
+    quorlock_blocking *blocking = job->blocking;
+    quorlock_blocking_candidate *handle = of(job)->candidate;
+    const struct quorlock_candidate_options *given = of(job)->candidate_options;
+    struct quorlock_candidate_options options = {.size = sizeof(options)};
+    struct caller_error error;
+    int status = 0;
+
+    if (given != NULL)
+        status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_candidate_options", &error);
+    if (status != 0) {
+        job->result.status = status;
+        snprintf(job->result.text, sizeof(job->result.text), "%s", error.text);
+        blocking_done(job);
+        return;
+    }
+    handle->told = options;
+    options.elected = on_elected;
+    options.deposed = on_deposed;
+    options.ended = on_ended;
+    options.arg = handle;
+    status = quorlock_candidate_new(&handle->candidate, blocking->client, of(job)->name, &options);
+    if (status != 0) {
+        blocking_fail(job, status);
+        return;
+    }
+    list_add(&blocking->candidates, &handle->link);
+    blocking_done(job);
+}
+
+/* The call goes on with await(): from here on another thread may free the handle. */
+static void will_wait(quorlock_blocking_candidate *handle)
+{
+    pthread_mutex_lock(&handle->blocking->mutex);
+    handle->n_waiting++;
+    handle->blocking->n_callers++;
+    pthread_mutex_unlock(&handle->blocking->mutex);
+}
+
+static void run_stand(struct job *job)
+{
+    quorlock_blocking_candidate *handle = of(job)->candidate;
+    int status = quorlock_stand(handle->candidate);
+
+    /* It stands already: then this call waits for the same. */
+    if (status != 0 && !(status == QUORLOCK_STATE && handle->standing)) {
+        blocking_fail(job, status);
+        return;
+    }
+    if (status == 0) set_state(handle, 0, true, 0);
+    will_wait(handle);
+    blocking_done(job);
+}
+
+static void run_resign(struct job *job)
+{
+    quorlock_blocking_candidate *handle = of(job)->candidate;
+    int status = quorlock_resign(handle->candidate);
+
+    if (status != 0) {
+        blocking_fail(job, status);
+        return;
+    }
+    set_state(handle, 0, true, 0);
+    will_wait(handle);
+    blocking_done(job);
+}
+
+static void free_in_loop(quorlock_blocking_candidate *handle)
+{
+    quorlock_blocking *blocking = handle->blocking;
+    bool is_last;
+
+    list_remove(&blocking->candidates, &handle->link);
+    quorlock_candidate_free(handle->candidate);
+    pthread_mutex_lock(&blocking->mutex);
+    handle->term = 0;
+    handle->standing = false;
+    handle->freed = true;
+    handle->status = QUORLOCK_CANCELED;
+    is_last = handle->n_waiting == 0;
+    pthread_cond_broadcast(&handle->changed);
+    pthread_mutex_unlock(&blocking->mutex);
+    if (!is_last) return;
+    pthread_cond_destroy(&handle->changed);
+    free(handle);
+}
+
+static void run_free(struct job *job)
+{
+    free_in_loop(of(job)->candidate);
+    blocking_done(job);
+}
+
+static void run_valid_ms(struct job *job)
+{
+    job->result.valid_ms = quorlock_candidate_valid_ms(of(job)->candidate->candidate);
+    blocking_done(job);
+}
+
+/* ---- candidates ---- */
+
+int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_blocking *blocking, const char *name,
+                                    const struct quorlock_candidate_options *options, char *error, size_t error_size)
+{
+    quorlock_blocking_candidate *handle = calloc(1, sizeof(*handle));
+    struct election_job job = {
+        .job = {.run = run_new, .blocking = blocking}, .candidate = handle, .name = name, .candidate_options = options};
+
+    if (handle == NULL || pthread_cond_init(&handle->changed, NULL) != 0) {
+        free(handle);
+        job.job.result.status = QUORLOCK_NOMEM;
+        snprintf(job.job.result.text, sizeof(job.job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
+        write_error(&job.job, error, error_size);
+        return QUORLOCK_NOMEM;
+    }
+    handle->blocking = blocking;
+    if (run_job(&job.job, error, error_size) != 0) {
+        pthread_cond_destroy(&handle->changed);
+        free(handle);
+        return job.job.result.status;
+    }
+    *ret = handle;
+    return 0;
+}
+
+/* Behind will_wait(): until it leads, where that is waited for, or stands no more. */
+static int await(quorlock_blocking_candidate *handle, bool until_elected, uint64_t *ret_term)
+{
+    quorlock_blocking *blocking = handle->blocking;
+    bool is_last;
+    int status;
+
+    pthread_mutex_lock(&blocking->mutex);
+    while (handle->standing && !(until_elected && handle->term != 0))
+        pthread_cond_wait(&handle->changed, &blocking->mutex);
+    *ret_term = handle->term;
+    status = handle->standing ? 0 : handle->status;
+    is_last = --handle->n_waiting == 0 && handle->freed;
+    if (is_last) {
+        pthread_cond_destroy(&handle->changed);
+        free(handle);
+    }
+    if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
+    pthread_mutex_unlock(&blocking->mutex);
+    return status;
+}
+
+int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *ret_term)
+{
+    struct election_job job = {.job = {.run = run_stand, .blocking = candidate->blocking}, .candidate = candidate};
+    uint64_t term = 0;
+    int status = run_job(&job.job, NULL, 0);
+
+    if (status != 0) return status;
+    status = await(candidate, true, &term);
+    if (status == 0 && term == 0) status = QUORLOCK_CANCELED;
+    if (status == 0 && ret_term != NULL) *ret_term = term;
+    return status;
+}
+
+int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
+{
+    struct election_job job = {.job = {.run = run_resign, .blocking = candidate->blocking}, .candidate = candidate};
+    uint64_t term = 0;
+    int status = run_job(&job.job, NULL, 0);
+
+    return status != 0 ? status : await(candidate, false, &term);
+}
+
+void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
+{
+    struct election_job job = {.job = {.run = run_free}, .candidate = candidate};
+
+    if (candidate == NULL) return;
+    job.job.blocking = candidate->blocking;
+    if (blocking_in_loop(candidate->blocking)) {
+        free_in_loop(candidate);
+    } else {
+        (void)blocking_do(&job.job);
+    }
+}
+
+uint32_t quorlock_blocking_candidate_valid_ms(quorlock_blocking_candidate *candidate)
+{
+    struct election_job job = {.job = {.run = run_valid_ms, .blocking = candidate->blocking}, .candidate = candidate};
+
+    if (blocking_in_loop(candidate->blocking)) return quorlock_candidate_valid_ms(candidate->candidate);
+    return blocking_do(&job.job) == 0 ? job.job.result.valid_ms : 0;
+}
+
+/* ---- observers ---- */
+
+static void run_observe(struct job *job)
+{
+    quorlock_blocking_observer *handle = of(job)->observer;
+    int status = quorlock_observe(&handle->observer, job->blocking->client, of(job)->name, of(job)->observer_options);
+
+    if (status != 0) {
+        blocking_fail(job, status);
+        return;
+    }
+    list_add(&job->blocking->observers, &handle->link);
+    blocking_done(job);
+}
+
+int quorlock_blocking_observe(quorlock_blocking_observer **ret, quorlock_blocking *blocking, const char *name,
+                              const struct quorlock_observer_options *options, char *error, size_t error_size)
+{
+    quorlock_blocking_observer *handle = calloc(1, sizeof(*handle));
+    struct election_job job = {.job = {.run = run_observe, .blocking = blocking},
+                               .observer = handle,
+                               .name = name,
+                               .observer_options = options};
+
+    if (handle == NULL) {
+        snprintf(job.job.result.text, sizeof(job.job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
+        write_error(&job.job, error, error_size);
+        return QUORLOCK_NOMEM;
+    }
+    handle->blocking = blocking;
+    if (run_job(&job.job, error, error_size) != 0) {
+        free(handle);
+        return job.job.result.status;
+    }
+    *ret = handle;
+    return 0;
+}
+
+static void forget_observer(quorlock_blocking_observer *handle)
+{
+    list_remove(&handle->blocking->observers, &handle->link);
+    quorlock_observer_free(handle->observer);
+    free(handle);
+}
+
+static void run_forget(struct job *job)
+{
+    forget_observer(of(job)->observer);
+    blocking_done(job);
+}
+
+void quorlock_blocking_observer_free(quorlock_blocking_observer *observer)
+{
+    struct election_job job = {.job = {.run = run_forget}, .observer = observer};
+
+    if (observer == NULL) return;
+    job.job.blocking = observer->blocking;
+    if (blocking_in_loop(observer->blocking)) {
+        forget_observer(observer);
+    } else {
+        (void)blocking_do(&job.job);
+    }
+}
+
+void blocking_election_free(quorlock_blocking *blocking)
+{
+    LIST_WALK (quorlock_blocking_candidate, handle, &blocking->candidates, link) {
+        list_remove(&blocking->candidates, &handle->link);
+        pthread_cond_destroy(&handle->changed);
+        free(handle);
+    }
+    LIST_WALK (quorlock_blocking_observer, handle, &blocking->observers, link) {
+        list_remove(&blocking->observers, &handle->link);
+        free(handle);
+    }
+}
