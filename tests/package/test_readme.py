@@ -29,6 +29,7 @@ NOT_RUN = re.compile(r"^(QUORLOCK_INTEROP_SECONDS=60 \./|\./)?scripts/(demo|test
 JOBS = {
     "make-report": 'test -n "$QUORLOCK_OWNER"',
     "store": 'test "$QUORLOCK_FENCE" -gt 0',
+    "schedule": 'test "$QUORLOCK_TERM" -gt 0',
     "transfer": 'test "$QUORLOCK_KEYS" = "account:3\naccount:7"',
 }
 
