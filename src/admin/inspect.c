@@ -265,9 +265,11 @@ static void find_holder(struct quorlock_report *report)
 
         if (holder == NULL) continue;
         for (size_t k = 0; k < report->n_nodes; k++) {
-            if (!is_held_by(report->nodes[k], holder)) continue;
+            const char *other = report->nodes[k]->holder;
+
+            if (other == NULL || quorlock_same_owner(other, holder) == 0) continue;
             same++;
-            equal += strcmp(report->nodes[k]->holder, holder) == 0;
+            equal += strcmp(other, holder) == 0;
         }
         if (same < report->quorum) continue;
         report->held = 1;

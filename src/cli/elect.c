@@ -185,7 +185,7 @@ static void deposed(quorlock_candidate *candidate, const struct quorlock_loss *l
 static void ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
 {
     struct elect *elect = arg;
-    struct timeval pause = {.tv_sec = elect->pause_ms / 1000, .tv_usec = elect->pause_ms % 1000 * 1000};
+    struct timeval pause = {.tv_sec = elect->pause_ms / 1000, .tv_usec = (suseconds_t)(elect->pause_ms % 1000) * 1000};
 
     (void)candidate;
     if (elect->again) {

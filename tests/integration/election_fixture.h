@@ -14,10 +14,10 @@ struct seat {
     quorlock_candidate *candidate;
     char advertised[32];
     int elected, deposed, ended;
+    int status; /* of the end */
     uint64_t term;
     uint64_t elected_us, deposed_us;
     uint32_t remaining_ms;
-    int status; /* of the end */
     char text[TEXT_SIZE];
     bool free_when_elected, free_when_deposed, stand_when_ended;
     bool leads; /* elected, and neither deposed nor resigned since */

@@ -222,7 +222,7 @@ CLIENT_TEST(a_deposed_leader_stands_again)
     await_count(&seat.deposed, 1, GENEROUS_MS, "deposed");
     await_count(&seat.elected, 2, GENEROUS_MS, "election");
     /* The one that it was deposed from may have acted as the leader until then. */
-    assert_true(seat.elected_us >= seat.deposed_us + 1000u * seat.remaining_ms);
+    assert_true(seat.elected_us >= seat.deposed_us + (uint64_t)seat.remaining_ms * 1000);
     assert_int_equal(seat.ended, 0);
     await(knows_of, &watcher, GENEROUS_MS, "the leader");
     /* Resigned from while it pauses. */

@@ -25,39 +25,39 @@ struct sighting {
     struct election_vote votes[5];
     uint32_t n, quorum;
     enum election_sight sight;
-    uint64_t owner_id, term;
     bool certain;
+    uint64_t owner_id, term;
 };
 
 static const struct sighting sightings[] = {
-    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
+    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
     /* A quorum suffices, whatever the others show or would show. */
-    {{BY(7, 40), SILENT, BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
-    {{BY(7, 40), BY(9, 50), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
-    {{FREE, BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
+    {{BY(7, 40), SILENT, BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
+    {{BY(7, 40), BY(9, 50), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
+    {{FREE, BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
     /* A late vote has another counter, higher or lower. */
-    {{BY(7, 41), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, false},
-    {{BY(7, 39), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, 7, 40, true},
+    {{BY(7, 41), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, false, 7, 40},
+    {{BY(7, 39), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
     /* Which counter is the token is in doubt: the lowest is no later leader's. */
-    {{BY(7, 41), BY(7, 40), SILENT}, 3, 2, ELECTION_LEADER, 7, 40, false},
-    {{BY(7, 39), BY(7, 40), BY(7, 41)}, 3, 2, ELECTION_LEADER, 7, 39, false},
-    {{BY(7, 0), BY(7, 40), SILENT}, 3, 2, ELECTION_LEADER, 7, 0, false},
+    {{BY(7, 41), BY(7, 40), SILENT}, 3, 2, ELECTION_LEADER, false, 7, 40},
+    {{BY(7, 39), BY(7, 40), BY(7, 41)}, 3, 2, ELECTION_LEADER, false, 7, 39},
+    {{BY(7, 0), BY(7, 40), SILENT}, 3, 2, ELECTION_LEADER, false, 7, 0},
     /* Two attempts, or one that is not through. */
-    {{BY(7, 40), BY(9, 40), BY(8, 40)}, 3, 2, ELECTION_NONE, 0, 0, false},
-    {{BY(7, 40), FREE, FREE}, 3, 2, ELECTION_NONE, 0, 0, false},
-    {{BY(7, 40), FREE, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0, false},
-    {{FREE, FREE, SILENT}, 3, 2, ELECTION_NONE, 0, 0, false},
-    {{FREE, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0, false},
-    {{SILENT, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, 0, 0, false},
+    {{BY(7, 40), BY(9, 40), BY(8, 40)}, 3, 2, ELECTION_NONE, false, 0, 0},
+    {{BY(7, 40), FREE, FREE}, 3, 2, ELECTION_NONE, false, 0, 0},
+    {{BY(7, 40), FREE, SILENT}, 3, 2, ELECTION_UNKNOWN, false, 0, 0},
+    {{FREE, FREE, SILENT}, 3, 2, ELECTION_NONE, false, 0, 0},
+    {{FREE, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, false, 0, 0},
+    {{SILENT, SILENT, SILENT}, 3, 2, ELECTION_UNKNOWN, false, 0, 0},
     /* It holds the key without a token. */
-    {{BY(7, 0), BY(7, 0), BY(7, 0)}, 3, 2, ELECTION_NONE, 0, 0, false},
+    {{BY(7, 0), BY(7, 0), BY(7, 0)}, 3, 2, ELECTION_NONE, false, 0, 0},
     /* All nodes must grant. */
-    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 3, ELECTION_LEADER, 7, 40, true},
-    {{BY(7, 40), BY(7, 40), FREE}, 3, 3, ELECTION_NONE, 0, 0, false},
-    {{BY(7, 40), BY(7, 40), SILENT}, 3, 3, ELECTION_UNKNOWN, 0, 0, false},
-    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), SILENT}, 5, 3, ELECTION_UNKNOWN, 0, 0, false},
-    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), FREE}, 5, 3, ELECTION_NONE, 0, 0, false},
-    {{BY(7, 40), BY(9, 50), BY(9, 50), BY(9, 50), BY(7, 40)}, 5, 3, ELECTION_LEADER, 9, 50, true},
+    {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 3, ELECTION_LEADER, true, 7, 40},
+    {{BY(7, 40), BY(7, 40), FREE}, 3, 3, ELECTION_NONE, false, 0, 0},
+    {{BY(7, 40), BY(7, 40), SILENT}, 3, 3, ELECTION_UNKNOWN, false, 0, 0},
+    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), SILENT}, 5, 3, ELECTION_UNKNOWN, false, 0, 0},
+    {{BY(7, 40), BY(7, 40), BY(9, 50), BY(9, 50), FREE}, 5, 3, ELECTION_NONE, false, 0, 0},
+    {{BY(7, 40), BY(9, 50), BY(9, 50), BY(9, 50), BY(7, 40)}, 5, 3, ELECTION_LEADER, true, 9, 50},
 };
 
 TEST(votes_show_a_leader_none_or_leave_it_in_doubt)
