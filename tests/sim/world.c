@@ -364,8 +364,8 @@ static uint64_t patience_us(const struct world *world)
     /* Keys and quarantines that were begun late, by clocks that were set back. */
     return 2 * lease_us + 2 * plan->back_us + plan->late_us + plan->lease_ms * MS + LIVENESS_US +
            (plan->turns ? plan->n_actors * TURN_US : 0) + (plan->n_flood > 0 ? FLOOD_US : 0) +
-           (plan->elections ? 4 * plan->lease_ms * MS + LIVENESS_US : 0) + 2 * lease_us * world->reconfigures +
-           (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0);
+           (plan->elections ? 4 * (uint64_t)plan->lease_ms * MS + LIVENESS_US : 0) +
+           2 * lease_us * world->reconfigures + (plan->changes ? 2 * lease_us + 2 * plan->operator_again_us : 0);
 }
 
 static void look(struct world *world)
