@@ -127,6 +127,10 @@ class With(PythonCase):
                 self.assertEqual(inner.token, outer.token)
             outer.check()
 
+    def test_a_lock_has_a_label_of_its_own(self):
+        with self.lock(label="build-7") as lock:
+            self.assertTrue(lock.token.startswith("build-7:"), lock.token)
+
     def test_extend(self):
         with self.lock(lease_ms=LEASE_MS) as lock:
             lock.extend(LONG_MS)
@@ -327,7 +331,7 @@ class Refusals(PythonCase):
         for keys, options, text in [((), {}, "key"), (("",), {}, "empty"), (("a\0b",), {}, "NUL"),
                                     (("a",), {"lease_ms": 1}, "is 1: it must be"),
                                     (("a",), {"lease_ms": LONG_MS + 1}, "120001"),
-                                    (("a",), {"owner": ""}, "owner")]:
+                                    (("a",), {"label": "two words"}, "two words"), (("a",), {"owner": ""}, "owner")]:
             with self.subTest(keys=keys, options=options), self.assertRaises(Invalid) as caught:
                 self.client.lock(*keys, **options)
             self.assertIn(text, str(caught.exception))

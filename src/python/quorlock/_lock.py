@@ -39,7 +39,8 @@ class Lock:
     def __init__(self, client: "Client", keys: Sequence[Text], *, wait_ms: int = _library.WAIT_FOREVER,
                  lease_ms: int = 0, renew_ms: int = 0, min_valid_ms: int = 0, lost_margin_ms: int = 0,
                  max_hold_ms: int = 0, fencing: bool = False, fence_ttl_ms: int = 0,
-                 owner: Optional[Text] = None, on_lost: "Optional[Callable[[Lock, str], None]]" = None):
+                 owner: Optional[Text] = None, label: Optional[str] = None,
+                 on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
         self._client = client
         self._on_lost = on_lost
@@ -54,6 +55,8 @@ class Lock:
                               "max_hold_ms": max_hold_ms, "fence_ttl_ms": fence_ttl_ms})
         if owner is not None:
             options.owner = encode(owner, "owner")
+        if label is not None:
+            options.label = encode(label, "label")
         text = ctypes.create_string_buffer(_library.TEXT_SIZE)
         handle = ctypes.c_void_p()
         with client._call() as of:
