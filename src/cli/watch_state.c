@@ -200,16 +200,30 @@ static enum watch_verdict judge(const struct watch_state *state, const struct wa
     return foreign > 0 ? WATCH_NO_LOCK : WATCH_IS_FREE;
 }
 
-/* observe_end - the ends of the quorum as the answers have them now; true: it was renewed since they were seen last. */
+/* find_voters - a bit for each node that names the key's holder. */
+static uint32_t find_voters(const struct watch_state *state, const struct watch_key *key)
+{
+    uint32_t voters = 0;
+
+    for (size_t i = 0; i < state->n_nodes; i++)
+        if (watch_is_named(key, &key->votes[i])) voters |= UINT32_C(1) << i;
+    return voters;
+}
+
+/* observe_end - the ends of the quorum as the answers have them now; true: it was renewed since they were seen last.
+ * Where other nodes vote than before, the quorum ends with another of them, renewed or not. */
 static bool observe_end(const struct watch_state *state, struct watch_key *key, bool same, uint64_t now_us)
 {
     uint64_t after_us = find_end(state, key, true), before_us = find_end(state, key, false);
     uint64_t slack_us = CLOCK_SLACK_US + (now_us - key->judged_us) / CLOCK_SLACK_PART;
-    bool renewed = same && after_us > key->ends_before_us && after_us - key->ends_before_us > slack_us;
+    uint32_t voters = find_voters(state, key);
+    bool comparable = same && voters == key->voters;
+    bool renewed = comparable && after_us > key->ends_before_us && after_us - key->ends_before_us > slack_us;
     uint64_t left_us = watch_left_us(after_us, now_us);
 
     /* Unless it was renewed, all answers are about one end. */
-    if (same && !renewed && key->ends_before_us < before_us) before_us = key->ends_before_us;
+    if (comparable && !renewed && key->ends_before_us < before_us) before_us = key->ends_before_us;
+    key->voters = voters;
     key->ends_after_us = after_us;
     key->ends_before_us = before_us;
     if (!same) key->lease_us = 0;

@@ -48,6 +48,7 @@ struct watch_key {
     char *holder; /* the one on most nodes; kept while too few nodes answer */
     uint32_t n_votes, n_answers;
     uint64_t ends_after_us, ends_before_us; /* the quorum's end */
+    uint32_t voters;                        /* the nodes of which that is: those that name the holder, a bit each */
     uint64_t judged_us;
     uint64_t lease_us;         /* the longest that was left of this holder's */
     int64_t waiters;           /* the most that a node knows of; -1: none says */

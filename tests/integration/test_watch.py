@@ -89,6 +89,17 @@ class Events(Watched, Bootstrapped):
         self.event("renewed", left_ms=None)
         self.assertEqual(self.names().count("renewed"), 1)
 
+    def test_one_more_vote_with_a_later_end_is_no_renewal(self):
+        for server, ms in zip(SERVERS, (600000, 700000)):
+            server.ask("SET", self.key, "somebody", "PX", ms)
+        self.watch(self.key)
+        self.event("holder", "quorum-gained", "votes", state="held", votes=2)
+        SERVERS[2].ask("SET", self.key, "somebody", "PX", 800000)
+        self.event("votes", votes=3)
+        SERVERS[2].ask("DEL", self.key)
+        self.event("votes", votes=2)
+        self.assertNotIn("renewed", self.names())
+
     def test_another_holder_and_one_on_too_few_nodes(self):
         self.hold("first", count=3)
         self.watch(self.key)
