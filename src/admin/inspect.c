@@ -180,8 +180,9 @@ static void on_deadline(struct waker *waker)
 void inspect_set_deadline(struct inspect *inspect)
 {
     struct runtime *runtime = runtime_of(inspect);
+    uint64_t wait_us = inspect->patience_us > 0 ? inspect->patience_us : 2000ull * runtime_timeout_ms(runtime);
 
-    runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + 2000ull * runtime_timeout_ms(runtime));
+    runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + wait_us);
 }
 
 void inspect_ask_all(struct inspect *inspect)
@@ -425,8 +426,6 @@ int inspect_until(struct admin *all, const char *key, bool (*enough)(const struc
     inspect->enough = enough;
     inspect->patience_us = patience_us;
     start(inspect, all, OP_PEEK, cb, arg);
-    if (patience_us > 0 && !inspect->report.complete)
-        runtime_wake_at(all->runtime, &inspect->waker, runtime_now_us(all->runtime) + patience_us);
     return 0;
 }
 

@@ -124,16 +124,13 @@ static void run_new(struct job *job)
     blocking_done(job);
 }
 
-static void lock_free(quorlock_blocking_lock *handle)
-{
-    list_remove(&handle->blocking->locks, &handle->link);
-    quorlock_free(handle->lock);
-    free(handle);
-}
-
 static void run_free(struct job *job)
 {
-    lock_free(job->lock);
+    quorlock_blocking_lock *handle = job->lock;
+
+    list_remove(&job->blocking->locks, &handle->link);
+    quorlock_free(handle->lock);
+    free(handle);
     blocking_done(job);
 }
 
@@ -267,8 +264,7 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
     struct job job = {.run = run_close, .blocking = blocking};
 
     if (blocking == NULL) return 0;
-    if (blocking_in_loop(blocking)) return QUORLOCK_STATE;
-    if (blocking_do(&job) != 0) return job.result.status;
+    if (blocking_call(&job) != 0) return job.result.status;
     pthread_join(blocking->thread, NULL);
     /* Calls that ended with CLOSED are on their way out of the mutex. */
     pthread_mutex_lock(&blocking->mutex);
@@ -304,11 +300,7 @@ static int call(struct job *job, struct quorlock_blocking_result *result)
 {
     job->blocking = job->lock->blocking;
     if (check_result(result) != 0) return QUORLOCK_INVAL;
-    if (blocking_in_loop(job->blocking)) {
-        blocking_refuse_in_loop(&job->result);
-    } else {
-        blocking_do(job);
-    }
+    (void)blocking_call(job);
     if (result != NULL) give(result, &job->result);
     return job->result.status;
 }
@@ -316,21 +308,16 @@ static int call(struct job *job, struct quorlock_blocking_result *result)
 int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *blocking, const char *const *keys,
                           size_t n_keys, const struct quorlock_options *options, char *error, size_t error_size)
 {
-    quorlock_blocking_lock *handle = NULL;
-    struct job job = {.run = run_new, .blocking = blocking, .keys = keys, .n_keys = n_keys, .options = options};
+    quorlock_blocking_lock *handle = calloc(1, sizeof(*handle));
+    struct job job = {
+        .run = run_new, .blocking = blocking, .lock = handle, .keys = keys, .n_keys = n_keys, .options = options};
 
-    if (blocking_in_loop(blocking)) {
-        blocking_refuse_in_loop(&job.result);
-        goto failed;
-    }
-    handle = calloc(1, sizeof(*handle));
     if (handle == NULL) {
         job.result.status = QUORLOCK_NOMEM;
         snprintf(job.result.text, sizeof(job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
         goto failed;
     }
-    job.lock = handle;
-    if (blocking_do(&job) != 0) goto failed;
+    if (blocking_call(&job) != 0) goto failed;
     *ret = handle;
     return 0;
 failed:
@@ -356,61 +343,45 @@ int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_bloc
 
 int quorlock_blocking_cancel(quorlock_blocking_lock *lock)
 {
-    if (blocking_in_loop(lock->blocking)) return quorlock_cancel(lock->lock);
-    return call(&(struct job){.run = run_cancel, .lock = lock}, NULL);
+    return blocking_do_anywhere(&(struct job){.run = run_cancel, .blocking = lock->blocking, .lock = lock});
 }
 
 void quorlock_blocking_free(quorlock_blocking_lock *lock)
 {
     if (lock == NULL) return;
-    if (blocking_in_loop(lock->blocking)) {
-        lock_free(lock);
-    } else {
-        (void)call(&(struct job){.run = run_free, .lock = lock}, NULL);
-    }
+    (void)blocking_do_anywhere(&(struct job){.run = run_free, .blocking = lock->blocking, .lock = lock});
 }
 
 void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb, void *arg)
 {
-    if (blocking_in_loop(lock->blocking)) {
-        lock->lost = cb;
-        lock->lost_arg = arg;
-    } else {
-        (void)call(&(struct job){.run = run_on_lost, .lock = lock, .lost = cb, .lost_arg = arg}, NULL);
-    }
+    struct job job = {.run = run_on_lost, .blocking = lock->blocking, .lock = lock, .lost = cb, .lost_arg = arg};
+
+    (void)blocking_do_anywhere(&job);
 }
 
 uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
 {
     /* The rest of it belongs to the loop. */
     struct quorlock_blocking_lock copy = {.blocking = lock->blocking, .lock = lock->lock};
-    struct job job = {.run = run_valid_ms, .lock = &copy};
+    struct job job = {.run = run_valid_ms, .blocking = lock->blocking, .lock = &copy};
 
-    if (blocking_in_loop(lock->blocking)) return quorlock_valid_ms(lock->lock);
-    return call(&job, NULL) == 0 ? job.result.valid_ms : 0;
-}
-
-/* For what may be called from anywhere: in the loop's own thread it is done at once. */
-static int do_anywhere(struct job *job)
-{
-    if (!blocking_in_loop(job->blocking)) return blocking_do(job);
-    job->run(job);
-    return job->result.status;
+    return blocking_do_anywhere(&job) == 0 ? job.result.valid_ms : 0;
 }
 
 int quorlock_blocking_statistics(quorlock_blocking *blocking, quorlock_blocking_statistics_cb cb, void *arg)
 {
     if (cb == NULL) return QUORLOCK_INVAL;
-    return do_anywhere(&(struct job){.run = run_statistics, .blocking = blocking, .read = cb, .read_arg = arg});
+    return blocking_do_anywhere(
+        &(struct job){.run = run_statistics, .blocking = blocking, .read = cb, .read_arg = arg});
 }
 
 int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock_metrics_options *options, char *buffer,
                               size_t size, size_t *ret_length)
 {
-    return do_anywhere(&(struct job){.run = run_metrics,
-                                     .blocking = blocking,
-                                     .metrics = options,
-                                     .buffer = buffer,
-                                     .size = size,
-                                     .ret_length = ret_length});
+    return blocking_do_anywhere(&(struct job){.run = run_metrics,
+                                              .blocking = blocking,
+                                              .metrics = options,
+                                              .buffer = buffer,
+                                              .size = size,
+                                              .ret_length = ret_length});
 }

@@ -57,13 +57,10 @@ static void write_error(const struct job *job, char *error, size_t size)
 /* 0, or the status after writing the error. */
 static int run_job(struct job *job, char *error, size_t size)
 {
-    if (blocking_in_loop(job->blocking)) {
-        blocking_refuse_in_loop(&job->result);
-    } else {
-        (void)blocking_do(job);
-    }
-    if (job->result.status != 0) write_error(job, error, size);
-    return job->result.status;
+    int status = blocking_call(job);
+
+    if (status != 0) write_error(job, error, size);
+    return status;
 }
 
 /* ---- what becomes of a candidate, in the loop's thread ---- */
@@ -173,9 +170,10 @@ static void run_resign(struct job *job)
     blocking_done(job);
 }
 
-static void free_in_loop(quorlock_blocking_candidate *handle)
+static void run_free(struct job *job)
 {
-    quorlock_blocking *blocking = handle->blocking;
+    quorlock_blocking *blocking = job->blocking;
+    quorlock_blocking_candidate *handle = of(job)->candidate;
     bool is_last;
 
     list_remove(&blocking->candidates, &handle->link);
@@ -188,14 +186,10 @@ static void free_in_loop(quorlock_blocking_candidate *handle)
     is_last = handle->n_waiting == 0;
     pthread_cond_broadcast(&handle->changed);
     pthread_mutex_unlock(&blocking->mutex);
-    if (!is_last) return;
-    pthread_cond_destroy(&handle->changed);
-    free(handle);
-}
-
-static void run_free(struct job *job)
-{
-    free_in_loop(of(job)->candidate);
+    if (is_last) {
+        pthread_cond_destroy(&handle->changed);
+        free(handle);
+    }
     blocking_done(job);
 }
 
@@ -281,19 +275,14 @@ void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
 
     if (candidate == NULL) return;
     job.job.blocking = candidate->blocking;
-    if (blocking_in_loop(candidate->blocking)) {
-        free_in_loop(candidate);
-    } else {
-        (void)blocking_do(&job.job);
-    }
+    (void)blocking_do_anywhere(&job.job);
 }
 
 uint32_t quorlock_blocking_candidate_valid_ms(quorlock_blocking_candidate *candidate)
 {
     struct election_job job = {.job = {.run = run_valid_ms, .blocking = candidate->blocking}, .candidate = candidate};
 
-    if (blocking_in_loop(candidate->blocking)) return quorlock_candidate_valid_ms(candidate->candidate);
-    return blocking_do(&job.job) == 0 ? job.job.result.valid_ms : 0;
+    return blocking_do_anywhere(&job.job) == 0 ? job.job.result.valid_ms : 0;
 }
 
 /* ---- observers ---- */
@@ -334,16 +323,13 @@ int quorlock_blocking_observe(quorlock_blocking_observer **ret, quorlock_blockin
     return 0;
 }
 
-static void forget_observer(quorlock_blocking_observer *handle)
-{
-    list_remove(&handle->blocking->observers, &handle->link);
-    quorlock_observer_free(handle->observer);
-    free(handle);
-}
-
 static void run_forget(struct job *job)
 {
-    forget_observer(of(job)->observer);
+    quorlock_blocking_observer *handle = of(job)->observer;
+
+    list_remove(&job->blocking->observers, &handle->link);
+    quorlock_observer_free(handle->observer);
+    free(handle);
     blocking_done(job);
 }
 
@@ -353,11 +339,7 @@ void quorlock_blocking_observer_free(quorlock_blocking_observer *observer)
 
     if (observer == NULL) return;
     job.job.blocking = observer->blocking;
-    if (blocking_in_loop(observer->blocking)) {
-        forget_observer(observer);
-    } else {
-        (void)blocking_do(&job.job);
-    }
+    (void)blocking_do_anywhere(&job.job);
 }
 
 void blocking_election_free(quorlock_blocking *blocking)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-bool blocking_in_loop(const quorlock_blocking *blocking)
+static bool is_loop(const quorlock_blocking *blocking)
 {
     return pthread_equal(pthread_self(), blocking->thread) != 0;
 }
@@ -32,7 +32,7 @@ void blocking_done(struct job *job)
     pthread_mutex_unlock(&blocking->mutex);
 }
 
-int blocking_do(struct job *job)
+static int hand_over(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
 
@@ -55,6 +55,23 @@ int blocking_do(struct job *job)
     if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
     pthread_mutex_unlock(&blocking->mutex);
     pthread_cond_destroy(&job->done_cond);
+    return job->result.status;
+}
+
+int blocking_call(struct job *job)
+{
+    struct quorlock_blocking_result *result = &job->result;
+
+    if (!is_loop(job->blocking)) return hand_over(job);
+    *result = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
+    snprintf(result->text, sizeof(result->text), "called from the loop's own thread: it would wait for itself");
+    return result->status;
+}
+
+int blocking_do_anywhere(struct job *job)
+{
+    if (!is_loop(job->blocking)) return hand_over(job);
+    job->run(job);
     return job->result.status;
 }
 
@@ -89,10 +106,4 @@ void blocking_fail(struct job *job, int status)
     job->result.status = status;
     snprintf(job->result.text, sizeof(job->result.text), "%s", quorlock_client_error(job->blocking->client));
     blocking_done(job);
-}
-
-void blocking_refuse_in_loop(struct quorlock_blocking_result *ret)
-{
-    *ret = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
-    snprintf(ret->text, sizeof(ret->text), "called from the loop's own thread: it would wait for itself");
 }

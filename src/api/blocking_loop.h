@@ -51,14 +51,13 @@ struct quorlock_blocking {
     bool closed; /* the loop takes no more jobs */
 };
 
-/* blocking_in_loop - the caller is the loop's thread. blocking_do: hands the job to the loop and waits for its end; its
- * status. blocking_done: the job's end; it may be gone then. blocking_fail: with the client's text. */
-bool blocking_in_loop(const quorlock_blocking *);
-int blocking_do(struct job *);
+/* blocking_call - hands the job to the loop and waits for its end; its status. The loop's own thread is refused, for it
+ * would wait for itself. blocking_do_anywhere: there the job is done at once. */
+int blocking_call(struct job *);
+int blocking_do_anywhere(struct job *);
+/* blocking_done - the job's end; it may be gone then. blocking_fail: with the client's text. */
 void blocking_done(struct job *);
 void blocking_fail(struct job *, int status);
-/* blocking_refuse_in_loop - the result of a call that would wait for itself. */
-void blocking_refuse_in_loop(struct quorlock_blocking_result *ret);
 /* blocking_on_wake - runs the jobs, in the loop. blocking_take_jobs: those that wait. */
 void blocking_on_wake(int fd, short what, void *blocking);
 struct job *blocking_take_jobs(quorlock_blocking *);

@@ -60,6 +60,7 @@ struct settings {
 };
 
 struct event_base;
+struct timeval;
 
 /* One event loop with one client on it, for the time of one verb. */
 struct session {
@@ -89,6 +90,8 @@ void session_leave(struct session *session);
  */
 void session_close(struct session *session);
 
+/* session_span - for timers of the session's loop. */
+struct timeval session_span(uint32_t ms);
 /* session_exit - the exit status for a library status. */
 int session_exit(int status);
 

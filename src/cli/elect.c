@@ -10,11 +10,9 @@
 
 #include <event2/event.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <syslog.h>
 
 #include "cli.h"
@@ -185,7 +183,7 @@ static void deposed(quorlock_candidate *candidate, const struct quorlock_loss *l
 static void ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
 {
     struct elect *elect = arg;
-    struct timeval pause = {.tv_sec = elect->pause_ms / 1000, .tv_usec = (suseconds_t)(elect->pause_ms % 1000) * 1000};
+    struct timeval pause = session_span(elect->pause_ms);
 
     (void)candidate;
     if (elect->again) {
@@ -215,7 +213,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 /* ---- life ---- */
 
 /* make_candidate - 0, or the exit status after saying what the library does not accept. */
-static int make_candidate(struct elect *elect, uint32_t lease_ms)
+static int make_candidate(struct elect *elect)
 {
     const struct quorlock_candidate_options options = {
         .size = sizeof(options),
@@ -224,10 +222,15 @@ static int make_candidate(struct elect *elect, uint32_t lease_ms)
         .deposed = deposed,
         .ended = ended,
         .arg = elect,
-        .lease_ms = lease_ms,
+        .lease_ms = supervise_lease_ms(elect->settings),
         .lost_margin_ms = elect->supervisor.grace_ms,
     };
 
+    elect->pause = evtimer_new(elect->session.base, on_pause_over, elect);
+    if (elect->pause == NULL) {
+        say("out of memory");
+        return EXIT_SYSTEM;
+    }
     return session_check(&elect->session,
                          quorlock_candidate_new(&elect->candidate, elect->session.client, elect->name, &options));
 }
@@ -235,26 +238,17 @@ static int make_candidate(struct elect *elect, uint32_t lease_ms)
 static int stand_and_run(struct elect *elect)
 {
     struct supervisor *supervisor = &elect->supervisor;
-    uint32_t lease_ms = supervise_lease_ms(elect->settings);
     int status = session_open(&elect->session, elect->settings);
 
     if (status != 0) return status;
     sources_forget(elect->settings);
-    supervisor->base = elect->session.base;
     supervisor->name = elect->name;
-    supervisor->command = elect->settings->command;
-    supervisor->verbose = elect->settings->verbose;
-    supervisor->grace_ms = supervise_grace_ms(lease_ms, elect->settings->node_timeout_ms);
     supervisor->valid_ms = valid_ms;
     supervisor->ended = command_ended;
     supervisor->signaled = signaled;
     supervisor->arg = elect;
-    elect->pause = evtimer_new(elect->session.base, on_pause_over, elect);
-    status = make_candidate(elect, lease_ms);
-    if (status == 0 && (elect->pause == NULL || !supervise_open(supervisor))) {
-        say("cannot watch signals and time: %s", strerror(errno));
-        status = EXIT_SYSTEM;
-    }
+    status = supervise_open(supervisor, &elect->session);
+    if (status == 0) status = make_candidate(elect);
     if (status == 0) {
         say_patience(SUPERVISE_PATIENCE_MS);
         status =
@@ -275,9 +269,8 @@ static int stand_and_run(struct elect *elect)
 static int check_settings(const struct settings *settings)
 {
     if (settings->n_words != 1) {
-        say("elect takes one name, and not %zu: quorlock elect [OPTIONS] NAME -- CMD ARGS...; a name that begins with "
-            "- "
-            "is given by --key NAME",
+        say("elect takes one name, and not %zu: quorlock elect [OPTIONS] NAME -- CMD ARGS...; a name that begins "
+            "with - is given by --key NAME",
             settings->n_words);
         return EXIT_USAGE;
     }

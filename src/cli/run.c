@@ -5,11 +5,9 @@
  * WAITING for the grant, then RUNNING the command, then RELEASING. A signal leads from WAITING to RELEASING
  * without starting the command. What becomes of the command in between is the supervisor's.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <syslog.h>
 
 #include "cli.h"
@@ -259,30 +257,21 @@ static int check_settings(const struct settings *settings)
 static int hold_and_run(struct run *run)
 {
     struct supervisor *supervisor = &run->supervisor;
-    int status;
+    int status = session_open(&run->session, run->settings);
 
-    run->lease_ms = supervise_lease_ms(run->settings);
-    status = session_open(&run->session, run->settings);
     if (status != 0) return status;
     sources_forget(run->settings);
-    supervisor->base = run->session.base;
     supervisor->name = run->name;
-    supervisor->command = run->settings->command;
-    supervisor->verbose = run->settings->verbose;
-    supervisor->grace_ms = supervise_grace_ms(run->lease_ms, run->settings->node_timeout_ms);
     supervisor->valid_ms = valid_ms;
     supervisor->ended = command_ended;
     supervisor->signaled = signaled;
     supervisor->arg = run;
-    if (!supervise_open(supervisor)) {
-        say("cannot watch signals and time: %s", strerror(errno));
-        status = EXIT_SYSTEM;
-    } else {
+    status = supervise_open(supervisor, &run->session);
+    if (status == 0)
         status = metrics_start(&run->metrics, run->session.base, run->session.client, run->settings->metrics_file);
-        if (status == 0) status = ask(run);
-        if (status == 0) status = supervise_loop(supervisor);
-        if (status == 0) status = run->status;
-    }
+    if (status == 0) status = ask(run);
+    if (status == 0) status = supervise_loop(supervisor);
+    if (status == 0) status = run->status;
     supervise_close(supervisor);
     metrics_end(&run->metrics);
     session_close(&run->session);
@@ -296,7 +285,7 @@ int verb_run(const struct settings *settings)
     int status = check_settings(settings);
 
     if (status != 0) return status;
-    run = (struct run){.settings = settings};
+    run = (struct run){.settings = settings, .lease_ms = supervise_lease_ms(settings)};
     supervise_init(&run.supervisor);
     run.name = text_joined(settings->words, settings->n_words, ", ");
     run.keys = text_joined(settings->words, settings->n_words, "\n");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -193,6 +194,11 @@ int session_run(struct session *session, int failed)
     if (status == 0) status = session->status;
     session_close(session);
     return status;
+}
+
+struct timeval session_span(uint32_t ms)
+{
+    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
 
 void session_leave(struct session *session)

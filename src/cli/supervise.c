@@ -62,7 +62,7 @@ static void set_timer(struct supervisor *supervisor, uint64_t at_ms)
  * min(5 s, lease/4), and less where a long node timeout leaves less: the library wants renewal + 2 node
  * timeouts + this margin inside lease - drift allowance, and chooses its own node timeout so that this holds.
  */
-uint32_t supervise_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
+static uint32_t choose_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
 {
     uint64_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
 
@@ -411,7 +411,7 @@ void supervise_init(struct supervisor *supervisor)
     *supervisor = (struct supervisor){.signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal = -1};
 }
 
-bool supervise_open(struct supervisor *supervisor)
+static bool watch(struct supervisor *supervisor)
 {
     if (!signals_open(&supervisor->signals)) return false;
     supervisor->terminal = terminal_open();
@@ -424,6 +424,19 @@ bool supervise_open(struct supervisor *supervisor)
     return supervisor->signal_event != NULL && supervisor->timer_event != NULL &&
            event_add(supervisor->signal_event, NULL) == 0 && event_add(supervisor->timer_event, NULL) == 0 &&
            notify_open(supervisor->base, is_well, supervisor);
+}
+
+int supervise_open(struct supervisor *supervisor, const struct session *session)
+{
+    const struct settings *settings = session->settings;
+
+    supervisor->base = session->base;
+    supervisor->command = settings->command;
+    supervisor->verbose = settings->verbose;
+    supervisor->grace_ms = choose_grace_ms(supervise_lease_ms(settings), settings->node_timeout_ms);
+    if (watch(supervisor)) return 0;
+    say("cannot watch signals and time: %s", strerror(errno));
+    return EXIT_SYSTEM;
 }
 
 void supervise_close(struct supervisor *supervisor)

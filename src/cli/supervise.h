@@ -16,6 +16,7 @@
 
 struct event;
 struct event_base;
+struct session;
 struct settings;
 
 /* While the command runs a line may wait so long: a terminal takes nothing while another process writes to it. */
@@ -29,11 +30,7 @@ enum supervise_state {
 
 struct supervisor {
     /* The verb's: set before supervise_open. */
-    struct event_base *base;
     const char *name; /* of the lock, in messages */
-    char *const *command;
-    int verbose;
-    uint32_t grace_ms;
     uint32_t (*valid_ms)(void *arg); /* what is left of the lock's validity, by the clock read now */
     /* Nothing of the command runs any more, unless it was left behind after an exit of its own; supervise_start may be
      * called. EXIT_LOST where the lock ended first. */
@@ -42,6 +39,10 @@ struct supervisor {
     void (*signaled)(void *arg, int number, bool typed);
     void *arg;
 
+    struct event_base *base;
+    char *const *command;
+    int verbose;
+    uint32_t grace_ms; /* how long before the end of validity the library must report a loss; 0: its own margin */
     enum supervise_state state;
     struct child child;
     struct warden warden;
@@ -65,12 +66,11 @@ struct supervisor {
  * not. supervise_lease_ms: as the library chooses, for the grace depends on it. */
 int supervise_check(const struct settings *settings, const char *verb);
 uint32_t supervise_lease_ms(const struct settings *settings);
-/* supervise_grace_ms - how long before the end of validity the library must report a loss; 0: its own margin. */
-uint32_t supervise_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms);
-/* supervise_init - a supervisor that has opened nothing. supervise_open: watches signals, time, and the manager of
- * services. False with errno. supervise_close: whatever was opened; ends a command that still runs. */
+/* supervise_init - a supervisor that has opened nothing. supervise_open: for the command of the session's settings;
+ * watches signals, time, and the manager of services. 0, or the exit status after saying why. supervise_close: whatever
+ * was opened; ends a command that still runs. */
 void supervise_init(struct supervisor *supervisor);
-bool supervise_open(struct supervisor *supervisor);
+int supervise_open(struct supervisor *supervisor, const struct session *session);
 void supervise_close(struct supervisor *supervisor);
 /* supervise_loop - runs the loop until it is broken; 0, or an exit status after saying why. */
 int supervise_loop(struct supervisor *supervisor);

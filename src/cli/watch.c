@@ -21,6 +21,7 @@
 #include "say.h"
 #include "screen.h"
 #include "signals.h"
+#include "warden.h"
 #include "watch_show.h"
 #include "watch_state.h"
 
@@ -66,18 +67,10 @@ struct watch {
 
 static struct watch_time read_time(void)
 {
-    struct watch_time time;
-    struct timespec now;
+    struct watch_time time = {.now_us = warden_now_us()};
 
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    time.now_us = (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
     clock_gettime(CLOCK_REALTIME, &time.of_day);
     return time;
-}
-
-static struct timeval span(uint32_t ms)
-{
-    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
 
 /* step_ms - from the round of one key to that of the next. */
@@ -314,7 +307,7 @@ static int ask(struct query *query)
 static int begin_round(struct watch_round *round)
 {
     struct watch *watch = round->watch;
-    struct timeval settle = span(step_ms(watch) / 2 < SETTLE_MS_MAX ? step_ms(watch) / 2 : SETTLE_MS_MAX);
+    struct timeval settle = session_span(step_ms(watch) / 2 < SETTLE_MS_MAX ? step_ms(watch) / 2 : SETTLE_MS_MAX);
 
     round->open = true;
     round->overdue = false;
@@ -420,7 +413,7 @@ static struct event *listen_to(struct watch *watch, int fd, short what, event_ca
 
 static bool make_events(struct watch *watch)
 {
-    struct timeval draws = span(DRAW_MS), steps = span(step_ms(watch));
+    struct timeval draws = session_span(DRAW_MS), steps = session_span(step_ms(watch));
 
     watch->on_signal = listen_to(watch, watch->signals.fd, EV_READ | EV_PERSIST, on_signal, watch);
     watch->on_tick = listen_to(watch, -1, EV_PERSIST, on_tick, watch);

@@ -54,7 +54,6 @@ static enum election_sight judge(const struct quorlock_report *report, struct el
 static bool is_enough(const struct quorlock_report *report)
 {
     struct election_leader leader;
-
     enum election_sight sight = judge(report, &leader);
 
     return sight == ELECTION_NONE || (sight == ELECTION_LEADER && leader.certain);
