@@ -57,6 +57,8 @@ void on_ended(quorlock_candidate *candidate, int status, const char *text, void 
     seat->leads = false;
     seat->status = status;
     snprintf(seat->text, sizeof(seat->text), "%s", text);
+    /* It goes with its client, while candidates of other clients may still be elected. */
+    if (status == QUORLOCK_CLOSED) seat->candidate = NULL;
     if (!seat->stand_when_ended || status != QUORLOCK_OK) return;
     status = quorlock_stand(candidate);
     /* The test may be over, and its client closing. */
