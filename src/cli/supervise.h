@@ -30,7 +30,7 @@ enum supervise_state {
 
 struct supervisor {
     /* The verb's: set before supervise_open. */
-    const char *name; /* of the lock, in messages */
+    const char *name;                /* of the lock, in messages */
     uint32_t (*valid_ms)(void *arg); /* what is left of the lock's validity, by the clock read now */
     /* Nothing of the command runs any more, unless it was left behind after an exit of its own; supervise_start may be
      * called. EXIT_LOST where the lock ended first. */
