@@ -30,7 +30,6 @@ struct run {
     struct supervisor supervisor;
     struct metrics metrics;
     enum run_state state;
-    uint32_t lease_ms;
     uint64_t asked_us; /* when the lock was asked for */
     int signal;        /* ended the wait */
     int status;        /* exit status */
@@ -222,9 +221,10 @@ static void acquired(quorlock *lock, const struct quorlock_result *result, void 
 static int ask(struct run *run)
 {
     const struct settings *settings = run->settings;
+    uint32_t lease_ms = supervise_lease_ms(settings);
     struct quorlock_options options = {
         .size = sizeof(options),
-        .lease_ms = run->lease_ms,
+        .lease_ms = lease_ms,
         .wait_ms = settings->wait_ms,
         .lost_margin_ms = run->supervisor.grace_ms,
         .fencing = settings->fence,
@@ -238,11 +238,11 @@ static int ask(struct run *run)
         status = quorlock_acquire(run->lock, acquired, run);
     }
     failed = session_check(&run->session, status);
-    if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && run->lease_ms > 30000)
+    if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && lease_ms > 30000)
         say("a lease so long needs another max lease on the nodes and at all their clients: "
             "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
             "QUORLOCK_MAX_LEASE=%ums",
-            run->lease_ms, run->lease_ms, run->lease_ms);
+            lease_ms, lease_ms, lease_ms);
     return failed;
 }
 
@@ -285,7 +285,7 @@ int verb_run(const struct settings *settings)
     int status = check_settings(settings);
 
     if (status != 0) return status;
-    run = (struct run){.settings = settings, .lease_ms = supervise_lease_ms(settings)};
+    run = (struct run){.settings = settings};
     supervise_init(&run.supervisor);
     run.name = text_joined(settings->words, settings->n_words, ", ");
     run.keys = text_joined(settings->words, settings->n_words, "\n");
