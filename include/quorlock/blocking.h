@@ -50,6 +50,7 @@ struct quorlock_blocking_result {
     uint64_t fence;
     char text[QUORLOCK_BLOCKING_TEXT_SIZE];   /* the verdict or the error in words, cut where it is long */
     char token[QUORLOCK_BLOCKING_TOKEN_SIZE]; /* our owner token, whole; "" where there is none */
+    uint32_t slot;                            /* of a lock with permits: which of them it holds; else 0 */
 };
 
 typedef void (*quorlock_blocking_lost_cb)(quorlock_blocking_lock *, const struct quorlock_loss *, void *arg);

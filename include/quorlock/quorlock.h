@@ -103,6 +103,8 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_WAIT_FOREVER     UINT32_MAX
 #define QUORLOCK_RENEW_NEVER      UINT32_MAX
 #define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
+#define QUORLOCK_PERMITS_MAX      64
+#define QUORLOCK_SHARED_ALL       UINT64_MAX
 
 /*
  * What the caller makes starts with its size, so that it can grow: fill with zeros, set size = sizeof. A zero
@@ -192,6 +194,11 @@ struct quorlock_options {
     const char *label;       /* readable front of this lock's owner tokens instead of the client's owner_label, 1 to
                                 64 printable characters without space; a colon follows it. NULL: the client's. Not in
                                 the redisson dialect */
+    uint64_t shared;  /* the keys that are locked shared, a bit each by its place in the list, from the lowest bit
+                         on; QUORLOCK_SHARED_ALL: all of them. Default: none. Not in the redisson dialect */
+    uint32_t permits; /* the key is a name with so many permits, 1 to QUORLOCK_PERMITS_MAX, and this lock is one
+                         of them: its slot is in the result. One key, which is not shared; all clients must use
+                         the same number. Default: an ordinary lock. Not in the redisson dialect */
 };
 
 enum quorlock_vote_outcome {
@@ -225,6 +232,7 @@ struct quorlock_result {
     uint64_t fence;      /* fencing token of the grant; 0 without fencing */
     const struct quorlock_vote *const *votes;
     size_t n_votes;
+    uint32_t slot; /* of a lock with permits: which of them it holds, 0 to permits - 1; else 0 */
 };
 
 typedef void (*quorlock_cb)(quorlock *, const struct quorlock_result *, void *arg);
@@ -247,6 +255,21 @@ struct quorlock_loss {
 
 typedef void (*quorlock_lost_cb)(quorlock *, const struct quorlock_loss *, void *arg);
 
+enum quorlock_holder_kind {
+    QUORLOCK_HOLDER_SLOT = 1, /* holds a permit */
+    QUORLOCK_HOLDER_READER,   /* holds the key shared */
+    QUORLOCK_HOLDER_WAITS,    /* waits for the key, and has other clients wait for it meanwhile */
+};
+
+/* One of several that one node knows of for a key. */
+struct quorlock_holder {
+    int kind;           /* enum quorlock_holder_kind */
+    const char *holder; /* as in struct quorlock_node_report */
+    int64_t ttl_ms;     /* likewise */
+    uint64_t fence;     /* the slot's fencing counter; 0 where there is none */
+    uint32_t slot;
+};
+
 /* What one node knows about a key. state: "free", "held", "foreign", "down", "error"; quorlock_bootstrap
  * has its own. */
 struct quorlock_node_report {
@@ -262,6 +285,9 @@ struct quorlock_node_report {
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
     const char *type;      /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
     int64_t waiters;       /* quorlock_inspect: so many clients listen there for a release of the key; -1: not known */
+    uint32_t permits;      /* quorlock_inspect: how many permits the name has; 0: none is held there */
+    const struct quorlock_holder *const *holders; /* quorlock_inspect: slots by number, readers, those that wait */
+    size_t n_holders;
 };
 
 struct quorlock_report {

@@ -50,6 +50,7 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
         .valid_ms = result->valid_ms,
         .expired = result->expired,
         .fence = result->fence,
+        .slot = result->slot,
     };
     snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
     snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");

@@ -28,11 +28,13 @@ struct core_config {
     uint64_t max_hold_us;    /* CORE_NEVER: no bound */
     uint64_t node_timeout_us;
     uint64_t drift_fixed_us;
+    uint64_t shared; /* the keys that are locked shared, a bit each */
     uint32_t drift_ppm;
     /* Renewals are due at multiples of this, so that those of many locks go out together, and earlier by a random part
      * of renew_us, so that not all of them do. 0: exactly renew_us after the one before. */
     uint32_t renew_grid_us;
-    bool fencing; /* every grant carries a token that rises over the quorum */
+    uint32_t permits; /* 0: an ordinary lock */
+    bool fencing;     /* every grant carries a token that rises over the quorum */
     /* The nodes in an order that is the same for all clients of the nodes. From one of them on, and round, a lock's
      * waiters choose their arbiter in it. */
     uint8_t arbiters[CORE_NODES_MAX];

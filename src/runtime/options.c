@@ -353,6 +353,30 @@ static int check_min_valid(const struct core_config *config, const struct quorlo
                   options->min_valid_ms, options->lease_ms, (unsigned long long)(useful_us / MS));
 }
 
+/* How the keys are locked, where that is not each of them for one owner alone. */
+static int check_mode(const struct quorlock_options *options, const struct quorlock_client_options *client,
+                      size_t n_keys, struct caller_error *error)
+{
+    uint64_t keys = n_keys >= 64 ? UINT64_MAX : (UINT64_C(1) << n_keys) - 1;
+
+    if (options->permits == 0 && options->shared == 0) return 0;
+    if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
+        return caller_fail(error, QUORLOCK_UNSUPPORTED,
+                           "the redisson dialect has neither permits nor shared locks: Redisson's own have other rules "
+                           "and are left alone. Use the plain dialect");
+    }
+    if (options->permits > QUORLOCK_PERMITS_MAX)
+        return REFUSE(error, "permits is %u: 1 to %d", options->permits, QUORLOCK_PERMITS_MAX);
+    if (options->permits != 0 && options->shared != 0)
+        return REFUSE(error,
+                      "a lock with permits is one of several holders, and not shared beside: choose one of both");
+    if (options->permits != 0 && n_keys != 1)
+        return REFUSE(error, "permits belong to one name, but %zu keys are given", n_keys);
+    if (options->shared != QUORLOCK_SHARED_ALL && (options->shared & ~keys) != 0)
+        return REFUSE(error, "shared has bits for more than the %zu keys", n_keys);
+    return 0;
+}
+
 static uint32_t renew_grid_us(uint64_t renew_us)
 {
     if (renew_us == CORE_NEVER) return 0;
@@ -378,6 +402,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     if (status == 0) status = check_owner(options.owner, error);
     if (status == 0) status = check_lock_label(&options, client, error);
     if (status == 0) status = check_fence_ttl(&options, most_ms, error);
+    if (status == 0) status = check_mode(&options, client, n_keys, error);
     if (status != 0) return status;
     fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
     fill(&options.lease_ms, most_ms < DEFAULT_LEASE_MS ? most_ms : DEFAULT_LEASE_MS);
@@ -391,6 +416,8 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     config.min_valid_us = (uint64_t)options.min_valid_ms * MS;
     config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.fencing = options.fencing != 0;
+    config.permits = options.permits;
+    config.shared = n_keys < 64 && options.shared == QUORLOCK_SHARED_ALL ? (UINT64_C(1) << n_keys) - 1 : options.shared;
     config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);

@@ -37,14 +37,16 @@ class Options(ctypes.Structure):
     """struct quorlock_options"""
     _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("renew_ms", c_uint32),
                 ("min_valid_ms", c_uint32), ("lost_margin_ms", c_uint32), ("max_hold_ms", c_uint32),
-                ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p)]
+                ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p),
+                ("shared", c_uint64), ("permits", c_uint32)]
 
 
 class Result(ctypes.Structure):
     """struct quorlock_blocking_result"""
     _fields_ = [("size", c_size_t), ("status", c_int), ("granted", c_uint32), ("refused", c_uint32),
                 ("failed", c_uint32), ("rounds", c_uint32), ("elapsed_ms", c_uint32), ("valid_ms", c_uint32),
-                ("expired", c_int), ("fence", c_uint64), ("text", c_char * TEXT_SIZE), ("token", c_char * TOKEN_SIZE)]
+                ("expired", c_int), ("fence", c_uint64), ("text", c_char * TEXT_SIZE), ("token", c_char * TOKEN_SIZE),
+                ("slot", c_uint32)]
 
 
 class Loss(ctypes.Structure):
