@@ -52,6 +52,15 @@ static const struct piece numbers[] = {PIECE("0"),
                                        PIECE("-9223372036854775808"),
                                        PIECE("9223372036854775808"),
                                        PIECE("2000")};
+static const struct piece scores[] = {PIECE("0"),    PIECE("1"),   PIECE("2"),     PIECE("3"),   PIECE("-1.5"),
+                                      PIECE("2"),    PIECE("1e3"), PIECE("inf"),   PIECE("-0"),  PIECE("1700000000123"),
+                                      PIECE("-inf"), PIECE("2.5"), PIECE("1e400"), PIECE("nan"), PIECE("x"),
+                                      PIECE("")};
+/* Of ranges: with a bracket the bound itself is left out. */
+static const struct piece bounds[] = {PIECE("0"),    PIECE("1"),    PIECE("(1"),   PIECE("2"),    PIECE("(2"),
+                                      PIECE("-inf"), PIECE("-inf"), PIECE("+inf"), PIECE("+inf"), PIECE("inf"),
+                                      PIECE("(-1"),  PIECE("1e3"),  PIECE("("),    PIECE(""),     PIECE("x"),
+                                      PIECE("nan"),  PIECE("(inf")};
 static const struct piece channels[] = {PIECE("c"), PIECE("quorlock:released:a"), PIECE("quorlock:released:b"),
                                         PIECE("redisson_lock__channel:{a}"), PIECE("redisson_lock__channel:{a}:you")};
 /* Other keys than those of locks. */
@@ -105,10 +114,17 @@ static const char *const bodies[] = {
     "return {redis.call('DEL', KEYS[1]), redis.pcall('SET', KEYS[1], 'x')}",
     "return {redis.pcall('TIME').err == nil, redis.pcall('INCR', KEYS[1])}",
     "return redis.pcall('MULTI')",
+    "redis.call('ZADD', KEYS[1], 1.5, 'me', 1700000000123, 'you')\nreturn redis.call('ZRANGE', KEYS[1], 0, -1, "
+    "'WITHSCORES')",
+    "local why = redis.pcall('ZADD', KEYS[1], ARGV[1], 'me')\nreturn type(why) == 'table' and why.err or why",
+    "local score = redis.call('ZSCORE', KEYS[1], 'me')\nreturn {type(score), tonumber(score or 7) + 1}",
+    "local n = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', 2)\nreturn {n, redis.call('EXISTS', KEYS[1])}",
+    "return {redis.pcall('ZADD', KEYS[1], 2^53, ARGV[1]), redis.pcall('PEXPIRE', KEYS[1], 90), redis.pcall('TYPE', "
+    "KEYS[1])}",
 };
 
 /* Capital letters stand for what is drawn: key, value (W: no long one), ms, number, field, channel, time, body, hash of
- * a script. */
+ * a script, score, bound of scores. */
 static const struct {
     unsigned weight;
     const char *words;
@@ -162,6 +178,30 @@ static const struct {
     {1, "LLEN K"},
     {1, "SADD K V V"},
     {1, "SCARD K"},
+    {6, "ZADD K S F"},
+    {2, "ZADD K S F S F"},
+    {1, "ZADD K NX S F"},
+    {1, "ZADD K XX CH S F"},
+    {1, "ZADD K GT S F"},
+    {1, "ZADD K LT CH S W"},
+    {1, "ZADD K NX XX S F"},
+    {1, "ZADD K NX GT S F"},
+    {1, "ZADD K S F S"},
+    {2, "ZREM K F F"},
+    {2, "ZSCORE K F"},
+    {1, "ZCARD K"},
+    {2, "ZCOUNT K R R"},
+    {3, "ZRANGE K N N"},
+    {2, "ZRANGE K 0 -1 WITHSCORES"},
+    {1, "ZRANGE K N N REV WITHSCORES"},
+    {1, "ZRANGE K R R BYSCORE LIMIT N N"},
+    {1, "ZRANGE K R R BYSCORE REV"},
+    {1, "ZRANGE K N N LIMIT N N"},
+    {1, "ZRANGE K N N V"},
+    {2, "ZRANGEBYSCORE K R R"},
+    {1, "ZRANGEBYSCORE K R R WITHSCORES LIMIT N N"},
+    {1, "ZRANGEBYSCORE K R R LIMIT N"},
+    {2, "ZREMRANGEBYSCORE K R R"},
     {3, "SUBSCRIBE C"},
     {1, "SUBSCRIBE C C"},
     {4, "UNSUBSCRIBE C"},
@@ -247,6 +287,8 @@ static void word(struct draw *draw, struct bytes *out, const char *what, size_t 
     case 'M': bytes_number(out, below(draw, 5) == 0 ? below(draw, 3) : below(draw, 300)); break;
     case 'N': DRAW_PIECE(draw, out, numbers); break;
     case 'F': DRAW_PIECE(draw, out, fields); break;
+    case 'S': DRAW_PIECE(draw, out, scores); break;
+    case 'R': DRAW_PIECE(draw, out, bounds); break;
     case 'C': DRAW_PIECE(draw, out, channels); break;
     case 'T': bytes_number(out, draw->wall_ms - 5 + below(draw, 100)); break;
     case 'B': bytes_text(out, bodies[below(draw, LENGTH(bodies))]); break;

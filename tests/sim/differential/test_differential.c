@@ -174,6 +174,7 @@ static void compare_state(struct fixture *f)
         ASK(f, 0, "HGETALL", key);
         ASK(f, 0, "LRANGE", key, "0", "-1");
         ASK(f, 0, "SCARD", key);
+        ASK(f, 0, "ZRANGE", key, "0", "-1", "WITHSCORES");
     }
 }
 
@@ -185,6 +186,34 @@ PAIR_TEST(random_commands_are_answered_alike)
         agree(f, f->seed + i, 2000);
         compare_state(f);
     }
+}
+
+/* A set that has something in each range. */
+PAIR_TEST(ranges_of_sorted_sets_are_alike)
+{
+    static const char *const bounds[] = {"-inf", "-1", "0", "(0", "1", "(1", "(2", "2", "+inf", "(inf"};
+    static const char *const limits[] = {"-2", "-1", "0", "1", "2", "9"};
+    struct rng *rng = &f->draw.rng;
+
+    ASK(f, 0, "ZADD", "a", "1", "b", "1", "ba", "0", "c", "2", "", "2", "a", "-1", "z", "1e3", "y", "1", "aa");
+    ASK(f, 0, "ZADD", "a", "GT", "CH", "0", "b", "3", "c", "0", "new");
+    ASK(f, 0, "ZADD", "a", "LT", "CH", "0", "b", "9", "c", "0", "newer");
+    rng_seed(rng, f->seed, 0);
+    for (unsigned i = 0; i < 300; i++) {
+        const char *from = bounds[rng_below(rng, LENGTH(bounds))], *to = bounds[rng_below(rng, LENGTH(bounds))];
+        const char *skip = limits[rng_below(rng, LENGTH(limits))], *n = limits[rng_below(rng, LENGTH(limits))];
+
+        ASK(f, 0, "ZRANGEBYSCORE", "a", from, to, "WITHSCORES", "LIMIT", skip, n);
+        ASK(f, 0, "ZRANGE", "a", from, to, "BYSCORE", "REV", "LIMIT", skip, n);
+        ASK(f, 0, "ZRANGE", "a", skip, n, "REV", "WITHSCORES");
+        ASK(f, 0, "ZRANGE", "a", skip, n);
+        ASK(f, 0, "ZCOUNT", "a", from, to);
+    }
+    ASK(f, 0, "ZREMRANGEBYSCORE", "a", "(0", "2");
+    ASK(f, 0, "ZRANGE", "a", "0", "-1");
+    ASK(f, 0, "ZREM", "a", "z", "z", "c");
+    ASK(f, 0, "ZREMRANGEBYSCORE", "a", "-inf", "inf");
+    ASK(f, 0, "EXISTS", "a");
 }
 
 PAIR_TEST(a_full_server_is_answered_for_alike)
@@ -231,7 +260,8 @@ PAIR_TEST(denied_commands_are_denied_alike)
                 {{"-set", "-pexpire", "-type"}, "SET PEXPIRE TYPE"},
                 {{"-evalsha", "-subscribe", "-client|kill"}, "EVALSHA SUBSCRIBE CLIENT|KILL"},
                 {{"-get", "-info", "-del"}, "GET INFO DEL"},
-                {{"-exec", "-pttl", "-hscan"}, "EXEC PTTL HSCAN"}};
+                {{"-exec", "-pttl", "-hscan"}, "EXEC PTTL HSCAN"},
+                {{"-zadd", "-zrange", "-exists"}, "ZADD ZRANGE EXISTS"}};
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
         const char *words[12] = {"ACL", "SETUSER", "default", "+@all"};

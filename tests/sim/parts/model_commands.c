@@ -76,6 +76,14 @@ static const struct command commands[] = {
     {"ttl", 2, 0, run_ttl},
     {"type", 2, 0, run_type},
     {"unsubscribe", -1, NO_SCRIPT | LOADS | STALE | IN_PUBSUB, run_unsubscribe},
+    {"zadd", -4, WRITES | DENY_OOM, run_zadd},
+    {"zcard", 2, 0, run_zcard},
+    {"zcount", 4, 0, run_zcount},
+    {"zrange", -4, 0, run_zrange},
+    {"zrangebyscore", -4, 0, run_zrangebyscore},
+    {"zrem", -3, WRITES, run_zrem},
+    {"zremrangebyscore", 4, WRITES, run_zremrangebyscore},
+    {"zscore", 3, 0, run_zscore},
 };
 
 /* What Redis 7.0 knows besides. */
@@ -94,10 +102,10 @@ static const char unmodelled[] =
     "script|help script|kill sdiff sdiffstore setbit setex setrange shutdown sinter sintercard sinterstore sismember "
     "slaveof slowlog smembers smismember smove sort sort_ro spop spublish srandmember srem sscan ssubscribe substr "
     "sunion sunionstore sunsubscribe swapdb sync touch unlink unwatch wait watch xack xadd xautoclaim xclaim xdel "
-    "xgroup xinfo xlen xpending xrange xread xreadgroup xrevrange xsetid xtrim zadd zcard zcount zdiff zdiffstore "
-    "zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin zrandmember zrange zrangebylex "
-    "zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex "
-    "zrevrangebyscore zrevrank zscan zscore zunion zunionstore ";
+    "xgroup xinfo xlen xpending xrange xread xreadgroup xrevrange xsetid xtrim zdiff zdiffstore "
+    "zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin zrandmember zrangebylex "
+    "zrangestore zrank zremrangebylex zremrangebyrank zrevrange zrevrangebylex "
+    "zrevrangebyscore zrevrank zscan zunion zunionstore ";
 
 static int compare(const void *name, const void *command)
 {

@@ -79,8 +79,11 @@ void run_exists(struct call *call)
 
 void run_type(struct call *call)
 {
-    static const char *const names[] = {
-        [VALUE_STRING] = "string", [VALUE_HASH] = "hash", [VALUE_LIST] = "list", [VALUE_SET] = "set"};
+    static const char *const names[] = {[VALUE_STRING] = "string",
+                                        [VALUE_HASH] = "hash",
+                                        [VALUE_LIST] = "list",
+                                        [VALUE_SET] = "set",
+                                        [VALUE_ZSET] = "zset"};
     const struct entry *entry = call_key(call, 1);
 
     out_status(call->out, entry != NULL ? names[entry->type] : "none");

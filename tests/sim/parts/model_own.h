@@ -210,6 +210,10 @@ void run_hgetall(struct call *), run_hlen(struct call *), run_hincrby(struct cal
 void run_lpush(struct call *), run_rpush(struct call *), run_lrange(struct call *), run_llen(struct call *);
 void run_sadd(struct call *), run_scard(struct call *);
 
+void run_zadd(struct call *), run_zrem(struct call *), run_zremrangebyscore(struct call *);
+void run_zscore(struct call *), run_zcard(struct call *), run_zcount(struct call *);
+void run_zrange(struct call *), run_zrangebyscore(struct call *);
+
 void run_auth(struct call *), run_ping(struct call *), run_select(struct call *), run_time(struct call *);
 void run_client_setname(struct call *), run_client_getname(struct call *), run_client_id(struct call *);
 void run_client_kill(struct call *);

@@ -2,8 +2,9 @@
 /*
  * model_store.h - the keys of a model, and their values
  *
- * A value is a list of byte strings: a string's one, a hash's fields and values in turn, a list's or set's elements.
- * Keys and elements are in the order in which they were made. What is removed keeps its memory for what comes next.
+ * A value is a list of byte strings: a string's one, a hash's fields and values in turn, a list's or set's elements,
+ * a sorted set's members and scores in turn. Keys and elements are in the order in which they were made, but for sorted
+ * sets. What is removed keeps its memory for what comes next.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ struct blob {
     size_t length, room;
 };
 
-enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST, VALUE_SET };
+enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST, VALUE_SET, VALUE_ZSET };
 
 struct entry {
     struct hashtable_entry hashed;
