@@ -73,18 +73,24 @@ static bool take(struct election_view *view, const struct election_leader *leade
 {
     if (leader->owner_id != view->leader.owner_id) view->seen = 0;
     view->leader = *leader;
+    view->higher = 0;
     view->sight = ELECTION_UNKNOWN;
     return change(view, ELECTION_LEADER);
 }
 
-/* The leader that was told of last still leads, or again: one owner has one term. */
+/* The leader that was told of last still leads, or again: one owner has one term. One that was told in doubt may only
+ * be too low, and rises as soon as a round is certain, or when rounds in doubt go on to show a higher one. */
 static bool see_again(struct election_view *view, const struct election_leader *leader)
 {
+    bool is_higher = leader->term > view->leader.term;
+
     if (view->seen < ELECTION_DOUBTS) {
-        view->seen++;
-        if (leader->certain && leader->term > view->leader.term) return take(view, leader);
+        view->seen += leader->certain || view->leader.certain;
+        if (leader->certain && is_higher) return take(view, leader);
     }
-    return change(view, ELECTION_LEADER);
+    view->leader.certain = leader->certain || view->leader.certain;
+    view->higher = is_higher && !view->leader.certain ? view->higher + 1 : 0;
+    return view->higher == ELECTION_DOUBTS ? take(view, leader) : change(view, ELECTION_LEADER);
 }
 
 bool election_observe(struct election_view *view, enum election_sight sight, const struct election_leader *leader)

@@ -16,7 +16,8 @@
 #include "backoff.h"
 
 /* So many rounds in a row that left it in doubt: then it is unknown who leads, or what is not certain is taken. And for
- * so many rounds the term of a leader may turn out to be higher: until then its token was perhaps not agreed. */
+ * so many rounds, from the first certain one on, the term of a leader may turn out to be higher: until then its token
+ * was perhaps not agreed. */
 #define ELECTION_DOUBTS 3u
 
 enum election_sight {
@@ -41,9 +42,10 @@ struct election_leader {
 struct election_view {
     enum election_sight sight;
     bool told;                     /* it was told anything */
-    struct election_leader leader; /* the newest that was ever told */
-    uint32_t seen;                 /* rounds that showed it, */
-    uint32_t doubts;               /* and since then, that left it in doubt who leads */
+    struct election_leader leader; /* the newest that was ever told; certain: once it was */
+    uint32_t seen;                 /* rounds that showed it, since its term was certain once */
+    uint32_t higher;               /* rounds in a row that showed it, and in doubt a higher term than was told */
+    uint32_t doubts;               /* rounds since it was shown that left it in doubt who leads */
     uint32_t rounds;               /* in a row that changed nothing */
 };
 

@@ -189,6 +189,62 @@ TEST(what_is_not_certain_is_taken_after_three_rounds)
     assert_true(shows(&view, 8, 42));
 }
 
+/* Nodes were cut, and one of the others fell behind: only when all answer again they show the term. */
+TEST(a_term_told_in_doubt_rises_as_soon_as_a_round_is_certain)
+{
+    struct election_view view = {0};
+
+    for (int i = 0; i < 3; i++) (void)guesses(&view, 7, 30);
+    assert_int_equal(view.leader.term, 30);
+    for (int i = 0; i < 100; i++) assert_false(guesses(&view, 7, 30));
+    assert_true(shows(&view, 7, 40));
+    assert_int_equal(view.leader.term, 40);
+    /* Now it was certain once: from here on it is a term like any other. */
+    for (int i = 0; i < 100; i++) assert_false(guesses(&view, 7, 50));
+    assert_false(shows(&view, 7, 50));
+    assert_false(shows(&view, 7, 30));
+    assert_int_equal(view.leader.term, 40);
+}
+
+/* One node's counter is above the others for ever, so no round is certain. */
+TEST(a_term_told_in_doubt_rises_after_three_rounds_in_doubt)
+{
+    struct election_view view = {0};
+
+    for (int i = 0; i < 3; i++) (void)guesses(&view, 7, 30);
+    for (int i = 0; i < 20; i++) {
+        assert_false(guesses(&view, 7, 40));
+        assert_false(guesses(&view, 7, 40));
+        assert_false(guesses(&view, 7, 30));
+    }
+    for (int i = 0; i < 2; i++) assert_false(guesses(&view, 7, 40));
+    assert_true(guesses(&view, 7, 40));
+    assert_int_equal(view.leader.term, 40);
+    for (int i = 0; i < 100; i++) assert_false(guesses(&view, 7, i % 2 == 0 ? 30 : 40));
+    assert_int_equal(view.leader.term, 40);
+    /* A round that leaves it in doubt who leads is no round for a higher term, nor the other way round. */
+    for (int i = 0; i < 2; i++) assert_false(guesses(&view, 7, 44));
+    assert_false(shows_nothing(&view));
+    assert_false(shows_nothing(&view));
+    assert_true(guesses(&view, 7, 44));
+    assert_int_equal(view.leader.term, 44);
+}
+
+/* What was told in doubt was too much, or right: it is what it is. */
+TEST(a_term_told_in_doubt_stays_when_a_round_is_certain_of_no_more)
+{
+    for (uint64_t term = 39; term <= 40; term++) {
+        struct election_view view = {0};
+
+        for (int i = 0; i < 3; i++) (void)guesses(&view, 7, 40);
+        assert_false(shows(&view, 7, term));
+        assert_int_equal(view.leader.term, 40);
+        for (int i = 0; i < 100; i++) assert_false(guesses(&view, 7, 50));
+        assert_false(shows(&view, 7, 50));
+        assert_int_equal(view.leader.term, 40);
+    }
+}
+
 TEST(an_observer_in_doubt_says_so_after_three_rounds)
 {
     struct election_view view = {0};
