@@ -6,8 +6,9 @@
 
 #include "base/hash.h"
 
-#define NAME_AT_MAX 0xffffffu
-#define OTHERS_US   500000u /* a process that listened a moment ago probably still waits */
+#define NAME_AT_MAX   0xffffffu
+#define LISTENERS_MAX 0xffffffu
+#define OTHERS_US     500000u /* a process that listened a moment ago probably still waits */
 
 _Static_assert(QUORLOCK_KEYS_MAX *(2 * QUORLOCK_KEY_LENGTH_MAX + 64) < NAME_AT_MAX, "names begin within the block");
 _Static_assert(QUORLOCK_KEYS_MAX <= UINT8_MAX, "keys are counted in eight bits");
@@ -102,36 +103,39 @@ uint32_t keylist_confirmed(const struct keylist *keylist)
 /* ---- the table ---- */
 
 /* Keys are compared without their prefix, which is the client's. */
-static bool has_keys(const struct keylist *keylist, const char *const *keys, size_t n_keys)
+static bool has_keys(const struct keylist *keylist, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     size_t prefix = strlen(keylist->all->runtime->key_prefix);
 
-    if (keylist->n_keys != n_keys) return false;
+    if (keylist->n_keys != n_keys || keylist->permits != permits) return false;
     for (size_t i = 0; i < n_keys; i++) {
         if (strcmp(keylist->keys[i].text + prefix, keys[i]) != 0) return false;
     }
     return true;
 }
 
-static struct keylist *find(const struct keylists *all, uint64_t hash, const char *const *keys, size_t n_keys)
+static struct keylist *find(const struct keylists *all, uint64_t hash, const char *const *keys, size_t n_keys,
+                            uint32_t permits)
 {
     HASHTABLE_EACH_OF (struct keylist, keylist, &all->table, hash, entry) {
-        if (has_keys(keylist, keys, n_keys)) return keylist;
+        if (has_keys(keylist, keys, n_keys, permits)) return keylist;
     }
     return NULL;
 }
 
-struct keylist *keylist_join(struct keylists *all, const char *const *keys, size_t n_keys)
+struct keylist *keylist_join(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     uint64_t hash = HASH_START;
     struct keylist *keylist;
 
     for (size_t i = 0; i < n_keys; i++) hash = hash_text(hash, keys[i]);
-    keylist = find(all, hash, keys, n_keys);
+    hash += permits;
+    keylist = find(all, hash, keys, n_keys, permits);
     if (keylist == NULL) {
         if (hashtable_reserve(&all->table, &all->runtime->alloc) != 0) return NULL;
         keylist = build(all, keys, n_keys);
         if (keylist == NULL) return NULL;
+        keylist->permits = permits & UINT8_MAX;
         keylist->entry.hash = hash;
         hashtable_add(&all->table, &keylist->entry);
     }
@@ -144,6 +148,11 @@ void keylist_leave(struct keylist *keylist)
     if (--keylist->users > 0) return;
     hashtable_remove(&keylist->all->table, &keylist->entry);
     destroy(keylist);
+}
+
+bool keylist_admits(const struct keylist *keylist, const struct core_config *config)
+{
+    return keylist->held == 0 || keylist->held < config->permits;
 }
 
 /* ---- arbiters ---- */
@@ -178,7 +187,7 @@ void keylist_listen(struct keylist *keylist, bool wanted)
     struct subscriptions *subscriptions = &keylist->all->subscriptions;
     struct contention *contention = keylist_contention(keylist);
 
-    keylist->listeners += wanted ? 1u : UINT32_MAX;
+    keylist->listeners = (keylist->listeners + (wanted ? 1u : UINT32_MAX)) & LISTENERS_MAX;
     /* Without memory waiters poll. */
     if (contention == NULL) return;
     if (wanted) {
@@ -203,10 +212,12 @@ bool keylist_others_listen(const struct keylist *keylist)
     return contention != NULL && runtime_now_us(keylist->all->runtime) < contention->others_until_us;
 }
 
-/* Both are sorted. */
+/* Both are sorted. The slots of permits are other keys on the nodes than the one that an ordinary lock has. */
 const char *keylist_common_key(const struct keylist *a, const struct keylist *b)
 {
     size_t k = 0;
+
+    if ((a->permits == 0) != (b->permits == 0)) return NULL;
 
     for (size_t i = 0; i < a->n_keys; i++) {
         while (k < b->n_keys && strcmp(b->keys[k].text, a->keys[i].text) < 0) k++;

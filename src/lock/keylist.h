@@ -26,13 +26,15 @@ struct contention {
     uint64_t others_until_us; /* other processes are taken to wait for them until then */
 };
 
-/* All of one client that wants the same keys. */
+/* All of one client that wants the same keys in the same way. Locks with permits have a list of their own for each
+ * number of permits, apart from that of ordinary locks of the key. */
 struct keylist {
     struct keylists *all;
     struct hashtable_entry entry;
-    uint32_t users;     /* handles and claims */
-    uint32_t held;      /* claims that hold the keys */
-    uint32_t listeners; /* claims that want notices */
+    uint32_t users;          /* handles and claims */
+    uint32_t held;           /* claims that hold the keys: with permits several at once */
+    uint32_t listeners : 24; /* claims that want notices */
+    uint32_t permits : 8;    /* 0: ordinary locks */
     uint32_t n_keys : 8;
     uint32_t name_at : 24; /* where its name begins in this block */
     struct row waiting;    /* handles in the order of coming; the first asks the nodes */
@@ -55,10 +57,13 @@ struct named_owner {
     char name[];
 };
 
-/* keylist_join - the list of these sorted keys, made if there is none; NULL: out of memory. keylist_leave gives
- * it up. */
-struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys);
+/* keylist_join - the list of these sorted keys with so many permits, made if there is none; NULL: out of memory.
+ * keylist_leave gives it up. */
+struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys, uint32_t permits);
 void keylist_leave(struct keylist *);
+/* keylist_admits - one more claim of this process, with this config, may hold the keys beside those that do: so it asks
+ * the nodes. Else it waits for one of these to give them back. */
+bool keylist_admits(const struct keylist *, const struct core_config *);
 /* keylist_first_arbiter - the place, in the client's order of nodes, of the first that waiters for these keys ask. */
 uint32_t keylist_first_arbiter(const struct keylist *);
 /* keylist_contention - made if there is none; NULL: out of memory, which costs liveness only. */
@@ -73,7 +78,7 @@ void keylist_listen(struct keylist *, bool wanted);
  * other processes waited for the keys a moment ago. */
 void keylist_count_listeners(struct keylist *, uint32_t node, uint32_t listeners);
 bool keylist_others_listen(const struct keylist *);
-/* keylist_common_key - a key that is in both lists; NULL: there is none. */
+/* keylist_common_key - a key that both lists lock; NULL: there is none. */
 const char *keylist_common_key(const struct keylist *, const struct keylist *);
 /* named_owner_join - the owner of that name, made if there is none; NULL: out of memory. named_owner_leave
  * gives it up; NULL is fine. */

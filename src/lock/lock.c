@@ -95,13 +95,13 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Sorted, so that two lists in different order cannot each hold what the other waits for. */
-static struct keylist *join_keylist(struct locks *all, const char *const *keys, size_t n_keys)
+static struct keylist *join_keylist(struct locks *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     const char *sorted[QUORLOCK_KEYS_MAX];
 
     memcpy(sorted, keys, n_keys * sizeof(sorted[0]));
     qsort(sorted, n_keys, sizeof(sorted[0]), by_text);
-    return keylist_join(&all->keylists, sorted, n_keys);
+    return keylist_join(&all->keylists, sorted, n_keys, permits);
 }
 
 static void on_wake(struct waker *waker)
@@ -124,7 +124,7 @@ static int build(struct locks *all, struct quorlock *lock, const char *const *ke
         lock->nest->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
         if (lock->nest->owner == NULL) return -1;
     }
-    lock->keylist = join_keylist(all, keys, n_keys);
+    lock->keylist = join_keylist(all, keys, n_keys, lock->terms->config.permits);
     if (lock->keylist == NULL) return -1;
     if (runtime_reserve_waker(all->runtime, &lock->waker, on_wake) == 0) return 0;
     keylist_leave(lock->keylist);

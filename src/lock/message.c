@@ -269,7 +269,7 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
     const char *holder = main_holder(result, &on, &ttl_ms);
     struct taken taken = {0};
 
-    if (claim->keylist->held > 0) {
+    if (!keylist_admits(claim->keylist, &claim->terms->config)) {
         add(text, "\"%s\" is held by another lock of this process", keylist_name(claim->keylist));
         return;
     }

@@ -37,11 +37,12 @@ static int begin(struct quorlock *lock, bool promised, uint32_t seen)
     uint64_t gave_back_us = contention != NULL ? contention->gave_back_us : 0;
     uint64_t since_us = runtime_now_us(keylist->all->runtime) - gave_back_us;
     bool at_once = gave_back_us != 0 && since_us < AT_ONCE_US;
-    bool back = at_once && keylist->held == 0 && keylist_others_listen(keylist);
+    bool full = !keylist_admits(keylist, &lock->terms->config);
+    bool back = at_once && !full && keylist_others_listen(keylist);
     int status;
 
     if (!at_once && contention != NULL) contention->handed = 0;
-    status = handle_ask(lock, keylist->held > 0 || back, promised, seen);
+    status = handle_ask(lock, full || back, promised, seen);
     if (status == 0 && back) (void)claim_step(lock->claim, &event);
     return status;
 }
@@ -170,7 +171,7 @@ void queue_keys_released(struct claim *claim)
         owner = claim_owner(claim, text);
         contention->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
     }
-    if (lock == NULL || !handle_asks(lock) || keylist->held > 0) return;
+    if (lock == NULL || !handle_asks(lock) || !keylist_admits(keylist, &lock->terms->config)) return;
     event.wake.yield = holds_back(keylist);
     (void)claim_step_randomly(lock->claim, &event);
 }
@@ -183,7 +184,7 @@ void queue_wait_expired(struct quorlock *lock)
 
     if (lock->pending->pending_on != NULL) {
         why = "its owner holds it, and renewing it first took too long";
-    } else if (lock->keylist->held > 0) {
+    } else if (!keylist_admits(lock->keylist, &lock->terms->config)) {
         status = QUORLOCK_HELD;
     } else if (handle_waits_for_room(lock)) {
         if (lock->seen == CORE_SEEN_HELD) status = QUORLOCK_HELD;

@@ -2,7 +2,8 @@
 /*
  * queue.h - the wait queue of a key list: handles of this client that wait for the same keys
  *
- * Only the first in the queue asks the nodes, so any number of waiters costs the nodes what one costs. When a
+ * Only the first in the queue asks the nodes, so any number of waiters costs the nodes what one costs. It asks while no
+ * claim of this process holds the keys, or those that do leave room for one more (keylist_admits). When a
  * lock of this process releases the keys, the first in the queue asks in the same flush, right after the
  * release; so does a lock that is acquired again at once. Both are faster than other processes, which must
  * receive the notice first. So after some times in a row this process waits until the others had their turn.
