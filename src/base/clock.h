@@ -5,6 +5,9 @@
  * Leases run on while a machine sleeps, so CLOCK_BOOTTIME is right and CLOCK_MONOTONIC is not; but a time
  * daemon may slow BOOTTIME down, which CLOCK_MONOTONIC_RAW does not follow. Elapsed time is the larger of the
  * two advances over any interval, so an error makes a lock end early, never late.
+ *
+ * BOOTTIME is read each time, for a machine may have slept just now. RAW is read once a millisecond at most: a slew
+ * takes a tenth of that at most, which the fixed part of the drift allowance, a millisecond at least, covers.
  */
 #pragma once
 
@@ -16,6 +19,7 @@ struct clock {
     int64_t skew_low_us; /* raw - boot when raw last was not ahead */
     uint64_t extra_us;   /* what raw has gained on boot */
     uint64_t last_us;
+    uint64_t compared_us; /* what boot showed when raw was read last */
     int started;
 };
 

@@ -152,3 +152,75 @@ TEST(the_clock_reads_the_clocks_of_the_system)
         last_us = now_us;
     }
 }
+
+/* ---- how often RAW is read ---- */
+
+struct slewed {
+    struct system system;
+    uint64_t true_us;  /* as RAW shows it */
+    uint64_t slow_ppm; /* BOOT loses so much */
+    uint64_t slept_us;
+    uint64_t boot_reads, raw_reads;
+};
+
+static uint64_t slewed_boot_us(struct system *system)
+{
+    struct slewed *slewed = (struct slewed *)system;
+
+    slewed->boot_reads++;
+    return BOOT_US + slewed->slept_us + slewed->true_us - slewed->true_us * slewed->slow_ppm / SECOND_US;
+}
+
+static uint64_t slewed_raw_us(struct system *system)
+{
+    struct slewed *slewed = (struct slewed *)system;
+
+    slewed->raw_reads++;
+    return RAW_US + slewed->true_us;
+}
+
+static const struct system_ops slewed_ops = {.boot_us = slewed_boot_us, .raw_us = slewed_raw_us};
+
+TEST(raw_is_read_once_a_millisecond_at_most)
+{
+    struct slewed slewed = {.system.ops = &slewed_ops};
+    struct clock clock = {0};
+
+    for (; slewed.true_us < SECOND_US; slewed.true_us += 10)
+        assert_int_equal(clock_now_us(&clock, &slewed.system), BOOT_US + slewed.true_us);
+    assert_int_equal(slewed.boot_reads, 100000);
+    assert_int_equal(slewed.raw_reads, 1000);
+}
+
+/* As much as the kernel slews, at whatever pace we look: behind are the slack, and what the last millisecond hides. */
+TEST(the_hardest_slew_hides_no_more_than_the_allowance_covers)
+{
+    static const uint64_t paces_us[] = {7, 100, 999, 1001, 20000};
+
+    for (size_t k = 0; k < LENGTH(paces_us); k++) {
+        struct slewed slewed = {.system.ops = &slewed_ops, .slow_ppm = 100500};
+        struct clock clock = {0};
+        uint64_t now_us = 0;
+
+        for (; slewed.true_us < SECOND_US; slewed.true_us += paces_us[k]) {
+            now_us = clock_now_us(&clock, &slewed.system) - BOOT_US;
+            assert_true(now_us <= slewed.true_us + 1);
+            if (now_us + SLACK_US + 120 < slewed.true_us)
+                fail_msg("%llu us behind", (unsigned long long)(slewed.true_us - now_us));
+        }
+        assert_true(now_us > 0);
+    }
+}
+
+TEST(a_suspend_counts_at_once)
+{
+    struct slewed slewed = {.system.ops = &slewed_ops};
+    struct clock clock = {0};
+
+    assert_int_equal(clock_now_us(&clock, &slewed.system), BOOT_US);
+    slewed.slept_us = 500;
+    slewed.true_us = 10;
+    assert_int_equal(clock_now_us(&clock, &slewed.system), BOOT_US + 510);
+    slewed.slept_us = 3600 * SECOND_US;
+    assert_int_equal(clock_now_us(&clock, &slewed.system), BOOT_US + 3600 * SECOND_US + 10);
+}
