@@ -361,8 +361,9 @@ async def reconfigure(system, fault):
 
 
 def refused_since(channels, from_us):
-    """How often no quorum would vote for them, be it that all said so (INVAL) or that some did not answer."""
-    return sum(outcome in ("INVAL", "NOQUORUM") and asked_us > from_us for channel in channels
+    """How often no quorum would vote for them, be it that all said so (INVAL) or that some did not answer. A candidate
+    bears that, and only its user gives up (RESIGNED)."""
+    return sum(outcome in ("INVAL", "NOQUORUM", "RESIGNED") and asked_us > from_us for channel in channels
                for asked_us, outcome in channel.outcomes)
 
 

@@ -4,7 +4,9 @@
 One JSON object a line. Every line has `t_us` (CLOCK_MONOTONIC, microseconds)
 and `event`. What a client says of its own operation also has `client` and
 `key`; a grant has `deadline_us`, the end of the validity that the library
-reported. What the supervisor adds (faults, states of nodes) is not judged,
+reported, and of one of several permits its `slot` and how many `permits`
+there are, of a leader its `term`. `mode` is how the key is taken, `user` which
+of several users in one client takes it. What the supervisor adds (faults, states of nodes) is not judged,
 only drawn.
 """
 import json
@@ -15,16 +17,19 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from verdict import MODES
+
 VERSION = 1  # of what quorlock-chaos(7) describes
 # What a client reports of its operations, and what the register reports of writes.
 CLIENT_EVENTS = {
     "invoke", "granted", "renewed", "refused", "lost", "released",
-    "read", "read_refused", "write", "write_refused", "breach", "killed",
+    "read", "read_refused", "write", "write_refused", "breach", "killed", "observed",
 }
 # What the supervisor reports; judged only where named (healed, end, breach).
 SYSTEM_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
-TEXTS = ("client", "key", "status", "text", "program")
-NUMBERS = ("t_us", "deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id", "version")
+TEXTS = ("client", "key", "status", "text", "program", "mode", "leader")
+NUMBERS = ("t_us", "deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id", "version", "user",
+           "slot", "permits", "term")
 
 
 class Malformed(Exception):
@@ -58,6 +63,8 @@ def wrong_field(name, value):
         return f"{name} is {value!r}, not a whole number"
     if name not in TEXTS:
         return None
+    if name == "mode" and value not in MODES:
+        return f"mode is {value!r}, none of {', '.join(MODES)}"
     # JSON has escapes for halves of characters, which no file can hold.
     return None if isinstance(value, str) and value.isprintable() else f"{name} is {value!r}, not a printable string"
 
@@ -82,6 +89,8 @@ def _problem(fields):
         return f"{event} without a key"
     if event == "granted" and "deadline_us" not in fields:
         return "granted without deadline_us, the end of its validity"
+    if event == "observed" and "term" not in fields:
+        return "observed without term, the newest that the observer was told"
     return None
 
 

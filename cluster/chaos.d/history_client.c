@@ -79,25 +79,41 @@ void history_begin(const char *program)
     ask(answer, "{\"event\":\"hello\",\"version\":1,\"program\":\"%s\"}\n", program);
 }
 
-void history_say(uint64_t t_us, const char *event, const char *key, const char *more, ...)
+/* The fields that a plain lock of the only user has no need of. */
+static const char *subject_fields(char *text, const struct history_subject *subject)
 {
-    char fields[LINE_BYTES_MAX], answer[LINE_BYTES_MAX];
+    int length = 0;
+
+    text[0] = 0;
+    if (subject->user != 0) length = snprintf(text, LINE_BYTES_MAX, ",\"user\":%" PRIu32, subject->user);
+    if (subject->mode != NULL)
+        length += snprintf(text + length, LINE_BYTES_MAX - (size_t)length, ",\"mode\":\"%s\"", subject->mode);
+    if (subject->slot != 0)
+        (void)snprintf(text + length, LINE_BYTES_MAX - (size_t)length, ",\"slot\":%" PRIu32, subject->slot);
+    return text;
+}
+
+void history_say(uint64_t t_us, const char *event, const struct history_subject *subject, const char *more, ...)
+{
+    char about[LINE_BYTES_MAX], fields[LINE_BYTES_MAX], answer[LINE_BYTES_MAX];
     va_list arguments;
 
     va_start(arguments, more);
     (void)add(fields, 0, more, arguments);
     va_end(arguments);
-    ask(answer, "{\"t_us\":%" PRIu64 ",\"event\":\"%s\",\"key\":\"%s\"%s}\n", t_us, event, key, fields);
+    ask(answer, "{\"t_us\":%" PRIu64 ",\"event\":\"%s\",\"key\":\"%s\"%s%s}\n", t_us, event, subject->key,
+        subject_fields(about, subject), fields);
 }
 
 static bool visit(const struct history_access *access, const char *event, uint64_t *ret_value)
 {
-    char answer[LINE_BYTES_MAX];
+    char about[LINE_BYTES_MAX], answer[LINE_BYTES_MAX];
     const char *value;
 
     ask(answer,
-        "{\"event\":\"%s\",\"key\":\"%s\",\"fence\":%" PRIu64 ",\"deadline_us\":%" PRIu64 ",\"value\":%" PRIu64 "}\n",
-        event, access->key, access->fence, access->deadline_us, access->value);
+        "{\"event\":\"%s\",\"key\":\"%s\"%s,\"fence\":%" PRIu64 ",\"deadline_us\":%" PRIu64 ",\"value\":%" PRIu64 "}\n",
+        event, access->subject->key, subject_fields(about, access->subject), access->fence, access->deadline_us,
+        access->value);
     /* VERDICT TIME VALUE */
     value = strrchr(answer, ' ');
     if (value == NULL) exit(LOST);

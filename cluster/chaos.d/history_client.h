@@ -11,16 +11,24 @@ void history_begin(const char *program);
 /* history_now_us - CLOCK_MONOTONIC; no two readings are the same. */
 uint64_t history_now_us(void);
 
+/* What a line is about. */
+struct history_subject {
+    const char *key;
+    const char *mode; /* NULL: a lock */
+    uint32_t user;    /* of several in this process, from 1 on; 0: there is one */
+    uint32_t slot;
+};
+
 /*
  * history_say - one line, with its time and more fields as text like ",\"fence\":%u"; waits for the answer
  *
  * A process whose supervisor is gone ends here.
  */
-__attribute__((format(printf, 4, 5))) void history_say(uint64_t t_us, const char *event, const char *key,
-                                                       const char *more, ...);
+__attribute__((format(printf, 4, 5))) void history_say(uint64_t t_us, const char *event,
+                                                       const struct history_subject *subject, const char *more, ...);
 
 struct history_access {
-    const char *key;
+    const struct history_subject *subject;
     uint64_t fence;       /* 0: the client has no token */
     uint64_t deadline_us; /* of the client's validity */
     uint64_t value;       /* what a write stores; what a read found */

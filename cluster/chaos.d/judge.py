@@ -1,102 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Judges a history: was the lock what it promises to be?
 
-The window of a grant is what its owner was told: from the moment the grant
-was reported to the first of release, loss and the last validity reported. A
-client that was killed keeps its window to the end of its validity, for that
-was promised to it.
+This reads the events and builds the operations; rules.py has the rules for all grants of a key, verdict.py the words.
 """
-import bisect
-from dataclasses import dataclass, field
+import rules
+from plan import KINDS as FAULTS
+from verdict import KINDS, MODES, OVERLAPS, Operation, Verdict, milliseconds, percentile, seconds
 
-KINDS = {
-    "overlap": "two owners at once",
-    "token-duplicate": "one fencing token given twice",
-    "token-order": "a later grant with an older fencing token",
-    "stale-write": "a write accepted though a newer owner had been there",
-    "lost-update": "a write that undid or repeated another",
-    "terminal": "an operation without exactly one end",
-    "validity": "a grant reported without validity left",
-    "no-grant-write": "a write by a client that held no lock",
-    "liveness": "no grant after everything had healed",
-    "breach": "the client saw the library break its word",
-}
+__all__ = ["KINDS", "MODES", "OVERLAPS", "describe", "judge", "milliseconds", "percentile", "seconds", "summary"]
+
 EXAMPLES = 10  # of each kind, in the words for a person
-# Outside the assumptions these may happen: they are counted, and only then.
-TOLERATED_OUTSIDE = {"overlap", "token-duplicate", "token-order"}
-
-
-@dataclass(slots=True)
-class Operation:
-    client: str
-    key: str
-    invoke_us: int
-    line: int
-    granted_us: int = None
-    deadline_us: int = None
-    fence: int = 0
-    end_us: int = None
-    end: str = None  # refused, lost, released, killed
-    status: str = ""
-    writes: int = 0
-    overtaken: bool = False  # another owner was granted the key in its window
-
-    @property
-    def window_end_us(self):
-        """Until when the lock is valid for its owner."""
-        if self.end in ("lost", "released"):
-            return min(self.end_us, self.deadline_us)
-        return self.deadline_us
-
-
-@dataclass
-class Violation:
-    kind: str
-    t_us: int
-    text: str
-    key: str = ""
-    clients: tuple = ()
-    until_us: int = 0
-    tolerated: bool = False
-
-
-@dataclass
-class Verdict:
-    profile: str
-    start_us: int = 0
-    end_us: int = 0
-    operations: list = field(default_factory=list)
-    violations: list = field(default_factory=list)
-    counts: dict = field(default_factory=dict)
-    handovers_us: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
-
-    @property
-    def sound(self):
-        return all(violation.tolerated for violation in self.violations)
-
-    def add(self, kind, t_us, text, tolerated=False, **more):
-        tolerated = tolerated or (self.profile == "outside" and kind in TOLERATED_OUTSIDE)
-        self.violations.append(Violation(kind, t_us, text, tolerated=tolerated, **more))
-
-    def kinds(self, tolerated):
-        found = {}
-        for violation in self.violations:
-            if violation.tolerated == tolerated:
-                found[violation.kind] = found.get(violation.kind, 0) + 1
-        return found
-
-
-def percentile(values, percent):
-    """The value that percent of all do not exceed; None of an empty list."""
-    if not values:
-        return None
-    values = sorted(values)
-    return values[min(len(values) - 1, max(0, -(-len(values) * percent // 100) - 1))]
-
-
-def seconds(verdict, t_us):
-    return f"{(t_us - verdict.start_us) / 1e6:.3f} s"
+# Faults after which a node has no counters any more: a set that changes may have a new node.
+FORGETTING = {name for name, fault in FAULTS.items() if fault.forgets} | {"reconfigure"}
 
 
 class _Register:
@@ -118,6 +33,8 @@ class _Reader:
         self.invoked = invoked  # the history tells where operations begin, so they must, and must end
         self.open = {}
         self.registers = {}
+        self.seen = {}       # {(client, key): (term, owner) of the newest leader that an observer was told of}
+        self.forgotten = {}  # {id of a fault: [begin, end] of when a node lost its memory}
         self.healed = None
         self.counts = verdict.counts
 
@@ -125,7 +42,8 @@ class _Reader:
         self.counts[name] = self.counts.get(name, 0) + 1
 
     def bad(self, kind, event, text, **more):
-        at = f"{seconds(self.verdict, event.t_us)}, line {event.line}: {event.client}"
+        user = event.number("user")
+        at = f"{seconds(self.verdict, event.t_us)}, line {event.line}: {event.client}{f'.{user}' if user else ''}"
         self.verdict.add(kind, event.t_us, f"{at} {text}", key=event.key, clients=(event.client,), **more)
 
     def take(self, event):
@@ -137,22 +55,26 @@ class _Reader:
         self.healed = event
 
     def on_invoke(self, event):
-        before = self.open.get(event.client)
+        before = self.open.get(self.name(event))
         if before:
             self.bad("terminal", event, f"begins an operation while that of line {before.line} has not ended")
-        operation = Operation(event.client, event.key, event.t_us, event.line)
+        self.begin(event)
+
+    def begin(self, event):
+        operation = Operation(event.client, event.key, event.t_us, event.line, event.number("user"),
+                              event.fields.get("mode", "lock"))
         self.open[self.name(event)] = operation
         self.verdict.operations.append(operation)
 
     def name(self, event):
-        """Whose operations are one after the other: a client's, or where we cannot know that, its own of one key."""
-        return event.client if self.invoked else (event.client, event.key)
+        """Whose operations are one after the other: a user's of a client, or where we cannot know that, its own of one
+        key."""
+        return (event.client, event.number("user"), "" if self.invoked else event.key)
 
     def begin_unasked(self, event):
         """A grant or a refusal of a history that has no invoke."""
         if not self.invoked:
-            self.open[self.name(event)] = Operation(event.client, event.key, event.t_us, event.line)
-            self.verdict.operations.append(self.open[self.name(event)])
+            self.begin(event)
 
     def current(self, event, granted):
         """The client's open operation on this key, or None, with a violation recorded."""
@@ -175,7 +97,10 @@ class _Reader:
             return
         operation.granted_us = event.t_us
         operation.deadline_us = event.number("deadline_us")
-        operation.fence = event.number("fence")
+        operation.fence = event.number("term") or event.number("fence")
+        operation.slot, operation.permits = event.number("slot"), event.number("permits")
+        if operation.mode == "permits" and operation.permits == 0:
+            self.bad("slot", event, f"is granted {event.key} as one of no permits")
         self.count("grants")
         if operation.deadline_us <= event.t_us:
             self.bad("validity", event, f"is granted {event.key} with no validity left")
@@ -228,11 +153,36 @@ class _Reader:
             operation = self.open.pop(name)
             operation.end_us, operation.end = event.t_us, "killed"
 
+    def on_client(self, event):
+        # Another process of the name: its observers have been told nothing.
+        if "version" in event.fields:
+            for name in [name for name in self.seen if name[0] == event.client]:
+                del self.seen[name]
+
+    def on_observed(self, event):
+        """What an observer of an election was told. One leader is told again by a higher term than before where its
+        term was in doubt."""
+        self.count("observations")
+        name, term, owner = (event.client, event.key), event.number("term"), event.fields.get("leader", "")
+        newest, leader = self.seen.get(name, (0, ""))
+        if term < newest:
+            self.bad("observer", event, f"is told of term {term} of {event.key} after {newest}")
+        elif owner and term == newest and leader not in ("", owner):
+            self.bad("observer", event, f"is told that {owner} leads {event.key} by term {term}, by which {leader} led")
+        self.seen[name] = (max(term, newest), owner if term > newest else leader or owner)
+
+    def on_fault(self, event):
+        if event.fields.get("kind") in FORGETTING:
+            times = self.forgotten.setdefault(event.number("id"), [event.t_us, self.verdict.end_us])
+            if event.fields.get("phase") == "end":
+                times[1] = event.t_us
+
     def on_breach(self, event):
         self.bad("breach", event, event.fields.get("text", "saw a promise broken"))
 
     def register(self, event):
-        return self.registers.setdefault(event.key, _Register())
+        """A slot has one of its own: its tokens are none of another's."""
+        return self.registers.setdefault((event.key, event.number("slot")), _Register())
 
     def on_read(self, event):
         self.visit(event, self.register(event))
@@ -241,6 +191,8 @@ class _Reader:
         """An access that was accepted. True where a newer owner had been there: by its token, else by its grant."""
         fence, operation = event.number("fence"), self.open.get(self.name(event))
         owner = operation if operation and operation.key == event.key and operation.granted_us is not None else None
+        if owner and owner.mode == "shared":
+            return False  # readers may be many, and none of them is newer than another
         overtaken = owner is not None and register.visitor is not None and owner.granted_us < register.visitor.granted_us
         stale = fence < register.newest if fence else overtaken
         register.newest = max(register.newest, fence)
@@ -284,96 +236,6 @@ class _Reader:
         register.value, register.writer, register.fence = value, event.client, fence
 
 
-def _judge_overlaps(verdict, key, grants):
-    """Counts each grant that came while an earlier one of its key was still valid."""
-    reaching = None
-    for operation in grants:
-        if reaching and operation.granted_us < reaching.window_end_us:
-            until_us = min(reaching.window_end_us, operation.window_end_us)
-            shared_ms = max(0, until_us - operation.granted_us) / 1000
-            reaching.overtaken = True
-            verdict.add("overlap", operation.granted_us,
-                        f"{seconds(verdict, operation.granted_us)}: {operation.client} is granted {key} while "
-                        f"{reaching.client} is still valid (granted {seconds(verdict, reaching.granted_us)}, "
-                        f"valid to {seconds(verdict, reaching.window_end_us)}; both for {shared_ms:.1f} ms)",
-                        key=key, clients=(reaching.client, operation.client), until_us=until_us)
-        if reaching is None or operation.window_end_us > reaching.window_end_us:
-            reaching = operation
-
-
-def _judge_tokens(verdict, key, grants):
-    fenced = [operation for operation in grants if operation.fence]
-    owner = {}
-    for operation in fenced:
-        first = owner.setdefault(operation.fence, operation)
-        if first is not operation:
-            verdict.add("token-duplicate", operation.granted_us,
-                        f"{seconds(verdict, operation.granted_us)}: {operation.client} is granted {key} with token "
-                        f"{operation.fence}, which {first.client} got at {seconds(verdict, first.granted_us)}",
-                        key=key, clients=(first.client, operation.client))
-    _judge_order(verdict, key, fenced, "began", lambda a: a.granted_us, lambda b: b.invoke_us)
-    if verdict.profile == "inside":
-        _judge_order(verdict, key, fenced, "was granted", lambda a: a.window_end_us, lambda b: b.granted_us)
-
-
-def _judge_order(verdict, key, fenced, verb, done_us, begun_us):
-    """A grant after another one has the newer token. Equal tokens are duplicates, recorded already."""
-    done = sorted(fenced, key=done_us)
-    newest, next_done = None, 0
-    for operation in sorted(fenced, key=begun_us):
-        while next_done < len(done) and done_us(done[next_done]) < begun_us(operation):
-            if newest is None or done[next_done].fence > newest.fence:
-                newest = done[next_done]
-            next_done += 1
-        if newest and newest is not operation and operation.fence < newest.fence:
-            known = any(v.kind == "token-order" and v.t_us == operation.granted_us for v in verdict.violations[-50:])
-            if not known:
-                verdict.add("token-order", operation.granted_us,
-                            f"{seconds(verdict, operation.granted_us)}: {operation.client} is granted {key} with "
-                            f"token {operation.fence} though it {verb} after {newest.client} had {newest.fence} "
-                            f"({seconds(verdict, newest.granted_us)})",
-                            key=key, clients=(newest.client, operation.client))
-
-
-def _handovers(operations, grants):
-    """From a release to the next grant of the key, where the next owner was already waiting."""
-    times = [operation.granted_us for operation in grants]
-    found = []
-    for operation in operations:
-        if operation.end != "released":
-            continue
-        after = bisect.bisect_left(times, operation.end_us)
-        if after < len(times) and grants[after].invoke_us <= operation.end_us:
-            found.append(times[after] - operation.end_us)
-    return found
-
-
-def _judge_liveness(verdict, healed, by_key, bound_us):
-    if healed is None:
-        verdict.notes.append("no healed mark: liveness not judged")
-        return
-    from_us = healed.t_us
-    bound_us = healed.number("bound_us", bound_us)
-    judged_to_us = min(from_us + bound_us, verdict.end_us)
-    for key, operations in sorted(by_key.items()):
-        # Only an open acquire can be granted, also one that is open at the mark.
-        asked = [o for o in operations if (o.end_us or verdict.end_us) > from_us and o.invoke_us < judged_to_us
-                 and (o.granted_us is None or o.granted_us > from_us)]
-        if not asked:
-            continue
-        granted = [o.granted_us for o in asked if o.granted_us is not None and o.granted_us <= from_us + bound_us]
-        if granted:
-            first_us = min(granted) - from_us
-            verdict.counts["first grant after healing us"] = max(
-                first_us, verdict.counts.get("first grant after healing us", 0))
-        elif judged_to_us < from_us + bound_us:
-            verdict.notes.append(f"the history ends too soon after healing to judge liveness of {key}")
-        else:
-            verdict.add("liveness", judged_to_us,
-                        f"{seconds(verdict, judged_to_us)}: no grant of {key} within {bound_us / 1e6:.1f} s "
-                        f"after all had healed ({seconds(verdict, from_us)}), though {len(asked)} asked", key=key)
-
-
 def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
     """Verdict over events as history.parse or history.Stream gives them. bound_us: liveness, where the healed mark names
     none. start_us: from when its texts count the time, else from the first event."""
@@ -389,15 +251,14 @@ def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
         verdict.add("terminal", operation.invoke_us,
                     f"{seconds(verdict, operation.invoke_us)}, line {operation.line}: the operation of "
                     f"{operation.client} on {operation.key} never ends", key=operation.key, clients=(operation.client,))
-    by_key = {}
+    by_key, by_mode = {}, {}
     for operation in verdict.operations:
         by_key.setdefault(operation.key, []).append(operation)
-    for key, operations in sorted(by_key.items()):
-        grants = sorted((o for o in operations if o.granted_us is not None), key=lambda o: o.granted_us)
-        _judge_overlaps(verdict, key, grants)
-        _judge_tokens(verdict, key, grants)
-        verdict.handovers_us += _handovers(operations, grants)
-    _judge_liveness(verdict, reader.healed, by_key, bound_us)
+        by_mode.setdefault((operation.key, operation.mode), []).append(operation)
+        _count(verdict.figures(operation.mode), operation)
+    for _, operations in sorted(by_key.items()):
+        rules.judge_key(verdict, operations, reader.forgotten.values())
+    rules.judge_liveness(verdict, reader.healed, by_mode, bound_us)
     verdict.violations.sort(key=lambda violation: violation.t_us)
     counts = verdict.counts
     counts["operations"] = len(verdict.operations)
@@ -407,16 +268,28 @@ def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
     return verdict
 
 
+def _count(figures, operation):
+    figures.grants += operation.granted_us is not None
+    figures.refusals += operation.end == "refused"
+    figures.losses += operation.end == "lost"
+
+
 def summary(verdict):
     """What --json prints: figures and verdict as plain data."""
-    handovers = verdict.handovers_us
+    def spread(times_us):
+        return {"count": len(times_us), "p50": percentile(times_us, 50), "p99": percentile(times_us, 99),
+                "max": max(times_us, default=None)}
+
     return {
         "verdict": "sound" if verdict.sound else "violated",
         "profile": verdict.profile,
         "seconds": round((verdict.end_us - verdict.start_us) / 1e6, 3),
         "counts": dict(sorted(verdict.counts.items())),
-        "handover_us": {"count": len(handovers), "p50": percentile(handovers, 50), "p99": percentile(handovers, 99),
-                        "max": max(handovers, default=None)},
+        "handover_us": spread(verdict.handovers_us),
+        "modes": {mode: {"grants": figures.grants, "refusals": figures.refusals, "losses": figures.losses,
+                         "permits": figures.permits, "at_once": figures.at_once,
+                         "handover_us": spread(figures.handovers_us), "return_us": spread(figures.returns_us)}
+                  for mode, figures in sorted(verdict.modes.items())},
         "violations": verdict.kinds(False),
         "tolerated": verdict.kinds(True),
         "details": [{"kind": v.kind, "t_us": v.t_us, "key": v.key, "clients": list(v.clients), "text": v.text,
@@ -425,8 +298,19 @@ def summary(verdict):
     }
 
 
-def milliseconds(us):
-    return "-" if us is None else f"{us / 1000:.1f} ms"
+def describe_mode(mode, modes):
+    """Of a history with other modes than the lock: a line for each, and one for the owners that were killed."""
+    figures = modes[mode]
+    if set(modes) != {"lock"}:
+        inside = {"permits": f", {figures.at_once} of {figures.permits} at once at most",
+                  "shared": f", {figures.at_once} at once at most"}.get(mode, "")
+        yield (f"{mode:<9} {figures.grants} granted{inside}, {figures.refusals} refused, {figures.losses} lost"
+               + (f"; hand-over {milliseconds(percentile(figures.handovers_us, 50))} median, "
+                  f"{milliseconds(percentile(figures.handovers_us, 99))} p99" if figures.handovers_us else ""))
+    if figures.returns_us:
+        yield (f"          {len(figures.returns_us)} killed owners had one after them "
+               f"{milliseconds(percentile(figures.returns_us, 50))} (median; longest {milliseconds(max(figures.returns_us))}) "
+               "after their validity ended")
 
 
 def describe(verdict):
@@ -455,6 +339,7 @@ def describe(verdict):
         lines.append(f"  hand-over {milliseconds(percentile(handovers, 50))} median, "
                      f"{milliseconds(percentile(handovers, 99))} p99, {milliseconds(max(handovers))} longest "
                      f"({len(handovers)} releases with a waiter)")
+    lines += [f"  {line}" for mode in MODES if mode in verdict.modes for line in describe_mode(mode, verdict.modes)]
     if "first grant after healing us" in counts:
         lines.append(f"  healed    first grant after {milliseconds(counts['first grant after healing us'])}")
     lines += [f"  note      {note}" for note in verdict.notes]

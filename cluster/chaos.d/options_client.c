@@ -10,6 +10,7 @@
 
 #define PROTOCOL "1"
 #define MS_MAX   86400000ul
+#define MANY     1000ul
 
 static int bad(const char *name, const char *wanted)
 {
@@ -55,18 +56,50 @@ static int read_range(struct chaos_range *ret_range, const char *name)
     return 0;
 }
 
-/* The number of a word in a list that ends with NULL. */
+/* The place of a word in a list that ends with NULL; -1: it is not there. */
+static int find_word(const char *text, const char *const *words)
+{
+    for (int i = 0; text != NULL && words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0) return i;
+    return -1;
+}
+
 static int read_word(int *ret_number, const char *name, const char *const *words)
 {
-    const char *text = getenv(name);
-    int i;
+    *ret_number = find_word(getenv(name), words);
+    return *ret_number >= 0 ? 0 : bad(name, words[0]);
+}
 
-    for (i = 0; text != NULL && words[i] != NULL; i++) {
-        if (strcmp(words[i], text) != 0) continue;
-        *ret_number = i;
-        return 0;
+/* 1 to MANY; 1 where nothing is told. */
+static int read_count(uint32_t *ret_count, const char *name)
+{
+    const char *text = getenv(name);
+    unsigned long count = 1;
+    char *end = NULL;
+
+    if (text != NULL) count = strtoul(text, &end, 10);
+    if (count < 1 || count > MANY || (end != NULL && *end != 0)) return bad(name, "a number from 1 to 1000");
+    *ret_count = (uint32_t)count;
+    return 0;
+}
+
+/* Of each key; locks where nothing is told. */
+static int read_modes(struct chaos_options *options)
+{
+    static const char *const words[] = {"lock", "permits", "shared", "election", NULL};
+    char *items[CHAOS_LIST_MAX];
+    size_t n;
+
+    if (getenv("QUORLOCK_CHAOS_MODES") == NULL) return 0;
+    if (read_list(items, &n, "QUORLOCK_CHAOS_MODES") != 0) return -1;
+    if (n != options->n_keys) return bad("QUORLOCK_CHAOS_MODES", "a mode for each key");
+    for (size_t i = 0; i < n; i++) {
+        int mode = find_word(items[i], words);
+
+        if (mode < 0) return bad("QUORLOCK_CHAOS_MODES", "a list of lock, permits, shared, election");
+        options->modes[i] = (enum chaos_mode)mode;
     }
-    return bad(name, words[0]);
+    return 0;
 }
 
 static int read_flag(bool *ret_flag, const char *name)
@@ -91,7 +124,9 @@ int options_read(struct chaos_options *ret_options)
     if (seed == NULL) return bad("QUORLOCK_CHAOS_SEED", "a number");
     options.seed = strtoull(seed, NULL, 10);
     if (read_list(options.nodes, &options.n_nodes, "QUORLOCK_CHAOS_NODES") != 0 ||
-        read_list(options.keys, &options.n_keys, "QUORLOCK_CHAOS_KEYS") != 0 ||
+        read_list(options.keys, &options.n_keys, "QUORLOCK_CHAOS_KEYS") != 0 || read_modes(&options) != 0 ||
+        read_count(&options.permits, "QUORLOCK_CHAOS_PERMITS") != 0 ||
+        read_count(&options.n_users, "QUORLOCK_CHAOS_USERS") != 0 ||
         read_range(&options.lease_ms, "QUORLOCK_CHAOS_LEASE_MS") != 0 ||
         read_range(&options.hold_ms, "QUORLOCK_CHAOS_HOLD_MS") != 0 ||
         read_range(&options.think_ms, "QUORLOCK_CHAOS_THINK_MS") != 0 ||

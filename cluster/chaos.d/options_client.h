@@ -12,10 +12,15 @@ struct chaos_range {
     uint32_t min, max;
 };
 
+/* How a key is taken. */
+enum chaos_mode { MODE_LOCK, MODE_PERMITS, MODE_SHARED, MODE_ELECTION };
+
 struct chaos_options {
     const char *name;
     char *nodes[CHAOS_LIST_MAX], *keys[CHAOS_LIST_MAX];
+    enum chaos_mode modes[CHAOS_LIST_MAX]; /* of each key */
     size_t n_nodes, n_keys;
+    uint32_t permits, n_users;
     struct chaos_range lease_ms, hold_ms, think_ms, wait_ms;
     uint32_t max_lease_ms;
     uint64_t seed;

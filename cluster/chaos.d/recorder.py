@@ -17,12 +17,13 @@ FAR = 2 ** 62  # no number of a line is larger
 # What a client may write, and what must be in it.
 EVENTS = {"hello": ("version",), "invoke": ("key",), "granted": ("key", "deadline_us"), "renewed": ("key", "deadline_us"),
           "refused": ("key",), "lost": ("key",), "released": ("key",), "read": ("key",), "write": ("key", "value"),
-          "breach": ("text",)}
+          "breach": ("text",), "observed": ("key", "term")}
 WITH_DEADLINE = ("granted", "renewed", "read", "write")
 
 
 class Register:
-    """The resource that a lock protects: a number, and the newest token that it has seen."""
+    """The resource that a lock protects: a number, and the newest token that it has seen. Readers of a shared lock do not
+    make it newer: two of them may have different tokens, and neither came after the other."""
 
     def __init__(self):
         self.value = self.seen = 0
@@ -32,7 +33,8 @@ class Register:
         fence = fields.get("fence", 0)
         if 0 < fence < self.seen:
             return fields | {"event": fields["event"] + "_refused", "now": self.value, "seen": self.seen}
-        self.seen = max(self.seen, fence)
+        if fields.get("mode") != "shared":
+            self.seen = max(self.seen, fence)
         if fields["event"] == "write":
             self.value = fields["value"]
         return fields | {"value": self.value, "now": self.value, "seen": self.seen}
@@ -47,7 +49,7 @@ class Channel:
         self.last_us = self.begun_us = now_us()
         self.greeted = self.ended = False
         self.armed = False
-        self.asked_us, self.outcomes = 0, []  # of each operation: when it was asked for, "granted" or why not
+        self.asked_us, self.outcomes = {}, []  # of each user; of each operation: when it was asked for, "granted" or why not
         self.holding, self.go = threading.Event(), threading.Event()
         self.thread = None
 
@@ -77,8 +79,8 @@ class Recorder:
 
     def __init__(self, path, keys, max_lease_ms):
         self.path, self.keys, self.max_lease_ms = path, keys, max_lease_ms
-        self.registers = {key: Register() for key in keys}
-        self.grants, self.granted_us = 0, dict.fromkeys(keys, 0)
+        self.registers = {}  # of each key, and of each slot where it has several: their tokens are not one another's
+        self.grants, self.granted_us = 0, {}  # when each key, or slot, was last granted in that mode
         self.problem = None
         self.lock = threading.Lock()
         self.file = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
@@ -141,15 +143,15 @@ class Recorder:
             channel.greeted = True
             fields |= {"event": "client", "state": "running"}
         elif event == "invoke":
-            channel.asked_us = t_us
+            channel.asked_us[fields.get("user", 0)] = t_us
         elif event == "refused":
-            channel.outcomes.append((channel.asked_us, fields.get("status", "")))
+            channel.outcomes.append((channel.asked_us.get(fields.get("user", 0), 0), fields.get("status", "")))
         elif event == "granted":
-            channel.outcomes.append((channel.asked_us, "granted"))
+            channel.outcomes.append((channel.asked_us.get(fields.get("user", 0), 0), "granted"))
             self.grants += 1
-            self.granted_us[fields["key"]] = t_us
+            self.granted_us[fields["key"], fields.get("mode", "lock"), fields.get("slot", 0)] = t_us
         elif event in ("read", "write"):
-            fields = self.registers[fields["key"]].access(fields)
+            fields = self.registers.setdefault((fields["key"], fields.get("slot", 0)), Register()).access(fields)
             verdict = "ok" if fields["event"] == event else "refused"
         self._write(fields)
         return f"{verdict} {t_us} {fields['now']}" if event in ("read", "write") else f"{verdict} {t_us}"

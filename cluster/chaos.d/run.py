@@ -11,6 +11,7 @@ from pathlib import Path
 
 import history
 import judge
+import modes
 import picture
 import plan
 from faults import inject
@@ -40,7 +41,8 @@ class System:
         self.max_lease_ms, self.lease, self.hold = options.max_lease, options.lease, options.hold
         self.commands = options.commands
         self.scheme = "rediss://" if options.tls else ""
-        self.keys = [f"job-{i}" for i in range(1, options.keys + 1)]
+        self.places = options.places
+        self.keys = [place.key for place in options.places]
         self.bin, self.server = options.bin, options.server
         self.shims = {name: self.preloadable(path) for name, path in options.shims.items()}
         self.source_shim = self.preloadable(options.source_shim)
@@ -194,9 +196,9 @@ class System:
         longest_ms = max(self.max_lease_ms, self.options.max_lease)
         until = loop.time() + (longest_ms + 1000) / 1000 - min(n.clock_offset_ms() for n in self.nodes) / 1000
         for node in self.nodes:
-            left = self.keys
+            left = kept = [name for place in self.places for name in modes.kept(place, self.options.permits)]
             while left:
-                left = [key for key in self.keys if await node.ask("EXISTS", key)]
+                left = [key for key in kept if await node.ask("EXISTS", key)]
                 if left and loop.time() > until:
                     for key in left:
                         ttl = await node.ask("PTTL", key)
@@ -256,9 +258,10 @@ def look(*tasks):
 
 
 def quiet_enough(system, healed_us):
-    """Some seconds have passed since healing, and every key was granted again."""
+    """Some seconds have passed since healing, and every key was granted again, in each way in which it is taken."""
+    expected = modes.expected(system.places, system.options.permits, system.options.clients * system.options.users)
     return now_us() - healed_us >= QUIET_SECONDS * 1_000_000 and \
-        all(granted_us > healed_us for granted_us in system.recorder.granted_us.values())
+        all(system.recorder.granted_us.get(name, 0) > healed_us for name in expected)
 
 
 def judge_run(system, lines):

@@ -271,7 +271,8 @@ class Client:
         """What the program is told."""
         system = self.system
         told = {"VERSION": VERSION, "CLIENT": self.name, "NODES": system.addresses(),
-                "KEYS": ",".join(system.keys), "LEASE_MS": system.lease, "HOLD_MS": system.hold, "THINK_MS": "1-60",
+                "KEYS": ",".join(system.keys), "MODES": ",".join(place.mode for place in system.places),
+                "PERMITS": system.options.permits, "USERS": system.options.users, "LEASE_MS": system.lease, "HOLD_MS": system.hold, "THINK_MS": "1-60",
                 "WAIT_MS": "0-3000", "MAX_LEASE_MS": system.max_lease_ms, "GUARD": system.guard,
                 "FENCE": int(system.fence), "SOURCE": self.address, "VERBOSE": int(system.verbose),
                 "SEED": (system.seed * 1000003 + self.number * 1009 + self.lives) % 2 ** 53}

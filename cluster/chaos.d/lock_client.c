@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lock_client.c - a user that takes a lock: exclusive, shared, or one of several permits */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "user_client.h"
+
+#define MORE_SIZE 256
+
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct user *user = arg;
+
+    (void)result;
+    if (lock != user->lock) {
+        user_breach(user, "a release calls back for another lock");
+        return;
+    }
+    user_given_back(user);
+}
+
+static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct user *user = arg;
+
+    if (lock != user->lock) {
+        user_breach(user, "a loss callback of another lock");
+        return;
+    }
+    user_lost(user, loss);
+}
+
+static void granted(struct user *user, const struct quorlock_result *result)
+{
+    char more[MORE_SIZE];
+    int length = snprintf(more, sizeof(more), ",\"fence\":%" PRIu64 ",\"rounds\":%" PRIu32 ",\"yes\":%u", result->fence,
+                          result->rounds, result->granted);
+
+    if (user->permits != 0) {
+        user->subject.slot = result->slot;
+        (void)snprintf(more + length, sizeof(more) - (size_t)length, ",\"permits\":%" PRIu32, user->permits);
+    }
+    user_granted(user, result->valid_ms > 0, more);
+    if (user->chaos->options.fencing && result->fence == 0) user_breach(user, "a fenced grant without a token");
+}
+
+static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct user *user = arg;
+    char more[MORE_SIZE];
+
+    if (lock != user->lock || user->state != USER_ASKING) {
+        user_breach(user, "an acquire calls back twice, or unasked");
+        return;
+    }
+    if (result->status == QUORLOCK_OK) {
+        granted(user, result);
+        return;
+    }
+    (void)snprintf(more, sizeof(more), ",\"yes\":%u,\"no\":%u,\"none\":%u", result->granted, result->refused,
+                   result->failed);
+    user_refused(user, quorlock_status_name(result->status), more);
+}
+
+static int ask(struct user *user)
+{
+    const struct quorlock_options options = {.size = sizeof(options),
+                                             .lease_ms = user->lease_ms,
+                                             .wait_ms = user->wait_ms,
+                                             .fencing = user->chaos->options.fencing,
+                                             .shared = user->shared ? QUORLOCK_SHARED_ALL : 0,
+                                             .permits = user->permits};
+
+    if (quorlock_new(&user->lock, user->chaos->client, &user->subject.key, 1, &options) != 0) {
+        (void)fprintf(stderr, "chaos_client: no lock: %s\n", quorlock_client_error(user->chaos->client));
+        exit(1);
+    }
+    quorlock_on_lost(user->lock, on_lost, user);
+    return quorlock_acquire(user->lock, on_acquired, user);
+}
+
+static void cancel(struct user *user)
+{
+    (void)quorlock_cancel(user->lock);
+}
+
+static int release(struct user *user)
+{
+    return quorlock_release(user->lock, on_released, user);
+}
+
+static uint32_t valid_ms(const struct user *user)
+{
+    return quorlock_valid_ms(user->lock);
+}
+
+static uint64_t fence(const struct user *user)
+{
+    return quorlock_fence(user->lock);
+}
+
+static void drop(struct user *user)
+{
+    quorlock_free(user->lock);
+    user->lock = NULL;
+}
+
+const struct user_kind lock_kind = {.ask = ask,
+                                    .cancel = cancel,
+                                    .release = release,
+                                    .lost = user_give_back,
+                                    .valid_ms = valid_ms,
+                                    .fence = fence,
+                                    .drop = drop};

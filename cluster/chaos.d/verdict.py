@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the judge speaks of: operations with their windows, violations, the verdict and its figures.
+
+The window of a grant is what its owner was told: from the moment the grant
+was reported to the first of release, loss and the last validity reported. A
+client that was killed keeps its window to the end of its validity, for that
+was promised to it.
+"""
+from dataclasses import dataclass, field
+
+KINDS = {
+    "overlap": "two owners at once",
+    "shared-overlap": "a reader and a writer at once",
+    "slot-overlap": "two holders of one slot at once",
+    "permits": "more holders at once than there are permits",
+    "slot": "a slot that is none of the name's",
+    "leaders": "two leaders at once",
+    "token-duplicate": "one fencing token given twice",
+    "token-order": "a later grant with an older fencing token",
+    "reader-token": "a reader with an older token than a writer that was there before",
+    "observer": "an observer that was told an older term, or two leaders by one term",
+    "stale-write": "a write accepted though a newer owner had been there",
+    "lost-update": "a write that undid or repeated another",
+    "terminal": "an operation without exactly one end",
+    "validity": "a grant reported without validity left",
+    "no-grant-write": "a write by a client that held no lock",
+    "liveness": "no grant after everything had healed",
+    "breach": "the client saw the library break its word",
+}
+# Holders that exclude each other, at once.
+OVERLAPS = {"overlap", "shared-overlap", "slot-overlap", "permits", "leaders"}
+# Outside the assumptions these may happen: they are counted, and only then.
+TOLERATED_OUTSIDE = OVERLAPS | {"token-duplicate", "token-order", "reader-token"}
+# How a key may be taken. A lock is exclusive; it is also what writes where others hold the key shared.
+MODES = ("lock", "permits", "shared", "election")
+
+
+@dataclass(slots=True)
+class Operation:
+    client: str
+    key: str
+    invoke_us: int
+    line: int
+    user: int = 0
+    mode: str = "lock"
+    granted_us: int = None
+    deadline_us: int = None
+    fence: int = 0  # of an election: the term
+    slot: int = 0
+    permits: int = 0
+    end_us: int = None
+    end: str = None  # refused, lost, released, killed
+    status: str = ""
+    writes: int = 0
+    overtaken: bool = False  # another owner was granted the key in its window
+
+    @property
+    def window_end_us(self):
+        """Until when the lock is valid for its owner."""
+        if self.end in ("lost", "released"):
+            return min(self.end_us, self.deadline_us)
+        return self.deadline_us
+
+    @property
+    def who(self):
+        return f"{self.client}.{self.user}" if self.user else self.client
+
+    @property
+    def what(self):
+        """The thing that one holder has for itself, in words."""
+        return f"{self.key} slot {self.slot}" if self.mode == "permits" else self.key
+
+
+@dataclass
+class Violation:
+    kind: str
+    t_us: int
+    text: str
+    key: str = ""
+    clients: tuple = ()
+    until_us: int = 0
+    tolerated: bool = False
+
+
+@dataclass
+class Figures:
+    """Of all operations of one mode."""
+    grants: int = 0
+    refusals: int = 0
+    losses: int = 0
+    permits: int = 0
+    at_once: int = 0  # so many held one key at most
+    handovers_us: list = field(default_factory=list)
+    returns_us: list = field(default_factory=list)  # from the end of a killed owner's validity to the next grant
+
+
+@dataclass
+class Verdict:
+    profile: str
+    start_us: int = 0
+    end_us: int = 0
+    operations: list = field(default_factory=list)
+    violations: list = field(default_factory=list)
+    counts: dict = field(default_factory=dict)
+    handovers_us: list = field(default_factory=list)
+    modes: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
+
+    @property
+    def sound(self):
+        return all(violation.tolerated for violation in self.violations)
+
+    def add(self, kind, t_us, text, tolerated=False, **more):
+        tolerated = tolerated or (self.profile == "outside" and kind in TOLERATED_OUTSIDE)
+        self.violations.append(Violation(kind, t_us, text, tolerated=tolerated, **more))
+
+    def kinds(self, tolerated):
+        found = {}
+        for violation in self.violations:
+            if violation.tolerated == tolerated:
+                found[violation.kind] = found.get(violation.kind, 0) + 1
+        return found
+
+    def figures(self, mode):
+        return self.modes.setdefault(mode, Figures())
+
+
+def percentile(values, percent):
+    """The value that percent of all do not exceed; None of an empty list."""
+    if not values:
+        return None
+    values = sorted(values)
+    return values[min(len(values) - 1, max(0, -(-len(values) * percent // 100) - 1))]
+
+
+def seconds(verdict, t_us):
+    return f"{(t_us - verdict.start_us) / 1e6:.3f} s"
+
+
+def milliseconds(us):
+    return "-" if us is None else f"{us / 1000:.1f} ms"
