@@ -3,6 +3,7 @@
 from html import escape
 
 from lanes import WORDS, merged
+from verdict import OVERLAPS
 
 LABEL = 64            # width of the names beside the lanes
 OVERVIEW_WIDTH = 1180
@@ -213,7 +214,7 @@ class Overview:
         for violation in self.verdict.violations[:VIOLATIONS_MAX]:
             x = self.x(violation.t_us)
             names = "tolerated" if violation.tolerated else "violation"
-            if violation.kind == "overlap":
+            if violation.kind in OVERLAPS:
                 self.parts.append(f'<path class="{names}-line" d="M{number(x)} {top}V{bottom}"/>')
             self.parts.append(f'<path class="{names}-flag" d="M{number(x - 4)} {top - 6}h8l-4 7z">'
                               f'<title>{escape(violation.text)}</title></path>')
@@ -333,7 +334,7 @@ class Detail:
         for violation in self.verdict.violations[:VIOLATIONS_MAX]:
             names = "tolerated" if violation.tolerated else "violation"
             x = self.x(violation.t_us)
-            if violation.kind != "overlap":
+            if violation.kind not in OVERLAPS:
                 self.bead(violation, x, names)
                 continue
             width = max(2.0, (violation.until_us - violation.t_us) / 1e6 * self.scale) if violation.until_us else 2

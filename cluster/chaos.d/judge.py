@@ -101,6 +101,7 @@ class _Reader:
         operation.slot, operation.permits = event.number("slot"), event.number("permits")
         if operation.mode == "permits" and operation.permits == 0:
             self.bad("slot", event, f"is granted {event.key} as one of no permits")
+            operation.permits = operation.slot + 1
         self.count("grants")
         if operation.deadline_us <= event.t_us:
             self.bad("validity", event, f"is granted {event.key} with no validity left")
@@ -250,7 +251,7 @@ def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
     for operation in reader.open.values() if reader.invoked else ():
         verdict.add("terminal", operation.invoke_us,
                     f"{seconds(verdict, operation.invoke_us)}, line {operation.line}: the operation of "
-                    f"{operation.client} on {operation.key} never ends", key=operation.key, clients=(operation.client,))
+                    f"{operation.who} on {operation.key} never ends", key=operation.key, clients=(operation.client,))
     by_key, by_mode = {}, {}
     for operation in verdict.operations:
         by_key.setdefault(operation.key, []).append(operation)

@@ -8,9 +8,9 @@ MS_IN_US = 1000
 def measure(events, verdict):
     """Plain data; the judge has said already what was sound."""
     counts, handovers = verdict.counts, verdict.handovers_us
-    overlaps = [violation for violation in verdict.violations if violation.kind == "overlap"]
+    overlaps = [violation for violation in verdict.violations if violation.kind in judge.OVERLAPS]
     others = {kind: number for kind, number in verdict.kinds(False).items()
-              if kind not in ("overlap", "stale-write", "lost-update", "liveness")}
+              if kind not in judge.OVERLAPS | {"stale-write", "lost-update", "liveness"}}
     return {
         "seconds": round((verdict.end_us - verdict.start_us) / 1e6, 3),
         "grants": counts.get("grants", 0),

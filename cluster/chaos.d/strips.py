@@ -4,6 +4,7 @@ from html import escape
 
 from drawing import KEY_COLOURS, STATE_CLASS, area, axis, box, fault_colour, number, patterns, words
 from lanes import WORDS, merged
+from verdict import OVERLAPS
 
 WIDTH, LABEL = 1120, 118
 LANE, STRIP, GAP = 13, 46, 6
@@ -51,10 +52,10 @@ class Strips:
         step = self.seconds / len(counts)
         self.parts.append(area(counts, high, base, STRIP - 12, lambda i: self.x(i * step))
                           + f'<path class="tick" d="M{LABEL} {base}H{WIDTH}"/>')
-        for violation in [v for v in verdict.violations if v.kind in ("overlap", "stale-write")][:MARKS_MAX]:
+        for violation in [v for v in verdict.violations if v.kind in OVERLAPS | {"stale-write"}][:MARKS_MAX]:
             x = self.x((violation.t_us - verdict.start_us) / 1e6)
             title = f"<title>{escape(violation.text)}</title>"
-            if violation.kind == "overlap":
+            if violation.kind in OVERLAPS:
                 self.parts.append(f'<path class="violation-line" d="M{number(x)} {self.y + 7}V{base}"/>'
                                   f'<path class="violation-flag" d="M{number(x - 4)} {self.y}h8l-4 7z">{title}</path>')
             else:

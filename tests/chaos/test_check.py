@@ -36,6 +36,24 @@ def hold(client, start, end, fence=0, values=(), deadline=None, terminal="releas
     return lines
 
 
+def moded(mode, lines, **granted):
+    """The same lines of an operation in that mode; more fields of the grant, of which the slot is in each access."""
+    slot = {"slot": granted["slot"]} if granted.get("slot") else {}
+    return [made | {"mode": mode} | (granted if made["event"] == "granted" else slot) for made in lines]
+
+
+def permit(client, start, end, slot, fence=0, values=(), permits=2, **more):
+    return moded("permits", hold(client, start, end, fence, values, **more), slot=slot, permits=permits)
+
+
+def reader(client, start, end, fence=0, **more):
+    return moded("shared", hold(client, start, end, fence, **more))
+
+
+def leader(client, start, end, term, **more):
+    return moded("election", hold(client, start, end, **more), term=term)
+
+
 def flat(*groups):
     """The lines of all groups in the order of their time."""
     found = []
@@ -273,6 +291,165 @@ class Bad(unittest.TestCase):
         self.assert_violated("breach", lines, text="came twice")
 
 
+class Modes(unittest.TestCase):
+    """Permits, readers and writers, elections: what each rule of them must refuse, and what it must not."""
+
+    def judged(self, lines, *options):
+        status, report, error = check(lines, *options)
+        self.assertEqual(error, "")
+        self.assertEqual(status, 1 if report["violations"] else 0)
+        return report["violations"], report
+
+    def assert_sound(self, lines, *options):
+        violations, report = self.judged(lines, *options)
+        self.assertEqual(violations, {}, report["details"])
+        return report
+
+    def assert_violated(self, kind, lines, *options, times=1, text=""):
+        violations, report = self.judged(lines, *options)
+        self.assertEqual(violations, {kind: times}, report["details"])
+        self.assertIn(text, report["details"][0]["text"])
+
+    def test_as_many_holders_as_permits(self):
+        lines = flat(permit("a", 10, 100, 0, 7), permit("b", 20, 90, 1, 7), permit("c", 95, 150, 1, 8))
+        report = self.assert_sound(lines)
+        self.assertEqual(report["modes"]["permits"]["at_once"], 2)
+        self.assertEqual(report["modes"]["permits"]["handover_us"]["count"], 1)
+
+    def test_one_slot_twice(self):
+        lines = flat(permit("a", 10, 100, 1, 7), permit("b", 99, 150, 1, 8))
+        self.assert_violated("slot-overlap", lines, text="job slot 1 while a is still valid")
+
+    def test_more_holders_than_permits(self):
+        """Three of two: one of them has a slot that there is not."""
+        lines = flat(permit("a", 10, 100, 0, 7), permit("b", 20, 100, 1, 7), permit("c", 50, 80, 2, 7))
+        violations, report = self.judged(lines)
+        self.assertEqual(violations, {"permits": 1, "slot": 1}, report["details"])
+
+    def test_two_that_do_not_agree_on_how_many_there_are(self):
+        lines = flat(permit("a", 10, 100, 0, 7), permit("b", 20, 100, 1, 7, permits=3))
+        self.assert_violated("permits", lines, text="one of 3 permits while a holds one of 2")
+        self.assert_sound(flat(permit("a", 10, 100, 0, 7), permit("b", 120, 150, 1, 7, permits=3)))
+
+    def test_a_slot_that_there_is_not(self):
+        self.assert_violated("slot", permit("a", 10, 100, 2, 7), text="job slot 2 of 2 permits")
+        self.assert_violated("slot", permit("a", 10, 100, 0, 7, permits=0), text="one of no permits")
+
+    def test_tokens_rise_in_each_slot_and_not_over_them(self):
+        self.assert_sound(flat(permit("a", 10, 50, 0, 7), permit("b", 60, 90, 1, 3), permit("c", 100, 150, 1, 4)))
+        lines = flat(permit("a", 10, 50, 0, 7), permit("b", 60, 90, 0, 6))
+        self.assert_violated("token-order", lines, text="job slot 0 with token 6")
+        self.assert_violated("token-duplicate", flat(permit("a", 10, 50, 1, 7), permit("b", 60, 90, 1, 7)))
+
+    def test_a_slot_has_a_register_of_its_own(self):
+        lines = flat(permit("a", 10, 90, 0, 9, (1, 2)), permit("b", 10, 90, 1, 3, (1, 2)), permit("c", 95, 99, 1, 4, (3,)))
+        self.assert_sound(lines)
+        lines = flat(permit("a", 10, 600, 1, 3, deadline=210, terminal="lost"), permit("b", 300, 400, 1, 4, (1,)),
+                     line(500, "write", "a", fence=3, slot=1, value=2))
+        self.assert_violated("stale-write", lines)
+
+    def test_the_promise_to_a_killed_holder(self):
+        dead = permit("a", 10, 0, 1, 7, deadline=210, terminal=None)
+        lines = flat(dead, line(50, "killed", "a"), permit("b", 230, 300, 1, 8, invoke=60))
+        self.assertEqual(self.assert_sound(lines)["modes"]["permits"]["return_us"]["max"], 20_000)
+        self.assert_violated("slot-overlap", flat(dead, line(50, "killed", "a"), permit("b", 200, 300, 1, 8)))
+
+    def test_a_slot_that_never_comes_back(self):
+        waiter = [line(900, "invoke", "b", mode="permits"), line(3500, "refused", "b", mode="permits")]
+        lines = flat(line(1000, "healed"), permit("a", 1500, 3900, 0, 7), waiter, line(4000, "end"))
+        self.assert_violated("liveness", lines, "--live-within", "2", text="slot 1 of job was not used")
+        lines = flat(line(1000, "healed"), permit("a", 1500, 3900, 0, 7), permit("c", 1600, 1700, 1, 7), waiter,
+                     line(4000, "end"))
+        self.assert_sound(lines, "--live-within", "2")
+
+    def test_readers_are_many(self):
+        report = self.assert_sound(flat(reader("a", 10, 100, 5), reader("b", 20, 150, 4), hold("w", 151, 160, 6)))
+        self.assertEqual(report["modes"]["shared"]["at_once"], 2)
+
+    def test_a_writer_beside_a_reader(self):
+        lines = flat(reader("a", 10, 100), reader("b", 20, 30), hold("w", 99, 150))
+        self.assert_violated("shared-overlap", lines, text="w is granted job while a (shared) is still valid")
+
+    def test_a_reader_beside_a_writer(self):
+        self.assert_violated("shared-overlap", flat(hold("w", 10, 100), reader("a", 99, 150)))
+
+    def test_a_writer_beside_both(self):
+        lines = flat(hold("v", 10, 100), reader("a", 50, 120), hold("w", 99, 150))
+        violations, report = self.judged(lines)
+        self.assertEqual(violations, {"shared-overlap": 2, "overlap": 1}, report["details"])
+
+    def test_a_reader_has_seen_the_writer_before_it(self):
+        self.assert_sound(flat(hold("w", 10, 50, 7), reader("a", 60, 90, 7), reader("b", 60, 90, 9), hold("v", 95, 99, 8)))
+        lines = flat(hold("w", 10, 50, 7), reader("a", 60, 90, 6))
+        self.assert_violated("reader-token", lines, text="with token 6 though w had released it with 7")
+        # It asked while the writer held, and may have had its answers from before.
+        self.assert_sound(flat(hold("w", 10, 50, 7), reader("a", 60, 90, 6, invoke=40)))
+
+    def test_a_counter_that_a_node_lost(self):
+        def fault(begin, end, kind):
+            return [line(begin, "fault", id=1, kind=kind, phase="begin"), line(end, "fault", id=1, kind=kind, phase="end")]
+        behind = flat(hold("w", 10, 50, 7), reader("a", 100, 120, 6))
+        for kind in ("wipe", "aof-cut", "reconfigure", "flush"):
+            report = self.assert_sound(flat(behind, fault(55, 80, kind)))
+            self.assertEqual(report["counts"]["readers behind lost counters"], 1)
+        self.assert_sound(flat(behind, fault(5, 80, "wipe")))
+        for lost in (fault(55, 80, "kill"), fault(2, 8, "wipe"), fault(130, 140, "wipe")):
+            self.assert_violated("reader-token", flat(behind, lost))
+
+    def test_readers_and_writers_each_go_on_after_healing(self):
+        lines = flat(line(1000, "healed"), hold("w", 1500, 1600), line(1400, "invoke", "a", mode="shared"),
+                     line(2900, "refused", "a", mode="shared"), line(4000, "end"))
+        self.assert_violated("liveness", lines, "--live-within", "1", text="no grant of job (shared)")
+
+    def test_users_of_one_client(self):
+        def of_user(user, lines):
+            return [made | {"user": user} for made in lines]
+        self.assert_sound(flat(of_user(1, permit("a", 10, 100, 0, 7)), of_user(2, permit("a", 20, 90, 1, 7))))
+        lines = flat(of_user(1, hold("a", 10, 100)), of_user(2, hold("a", 50, 150)))
+        self.assert_violated("overlap", lines, text="a.2 is granted job while a.1 is still valid")
+        self.assert_violated("terminal", of_user(3, hold("a", 10, 50, terminal=None)), text="a.3 on job never ends")
+        dead = flat(of_user(1, permit("a", 10, 0, 0, 7, terminal=None)), of_user(2, permit("a", 20, 0, 1, 7, terminal=None)),
+                    line(50, "killed", "a"))
+        self.assert_sound(dead)
+
+    def test_one_leader_after_another(self):
+        self.assert_sound(flat(leader("a", 10, 50, 7), leader("b", 60, 90, 8)))
+        self.assert_violated("leaders", flat(leader("a", 10, 100, 7), leader("b", 99, 150, 8)))
+
+    def test_terms_rise(self):
+        self.assert_violated("token-order", flat(leader("a", 10, 50, 7), leader("b", 60, 90, 6)), text="with term 6")
+        self.assert_violated("token-duplicate", flat(leader("a", 10, 50, 7), leader("b", 60, 90, 7)), text="with term 7")
+
+    def test_an_observer_never_goes_back(self):
+        def told(t_ms, term, owner="", client="o"):
+            return line(t_ms, "observed", client, term=term, mode="election", **({"leader": owner} if owner else {}))
+        led = flat(leader("a", 10, 50, 7), leader("b", 60, 90, 8))
+        self.assert_sound(flat(led, told(20, 7, "a:1"), told(55, 7), told(70, 8, "b:2"), told(75, 8, "b:2"),
+                               told(80, 7, "a:1", client="late")))
+        self.assert_sound(flat(led, told(20, 6, "a:1"), told(21, 7, "a:1")))
+        self.assert_violated("observer", flat(led, told(20, 8, "b:2"), told(70, 7, "a:1")), text="term 7 of job after 8")
+        self.assert_violated("observer", flat(led, told(20, 8, "b:2"), told(70, 7)), text="term 7 of job after 8")
+        self.assert_violated("observer", flat(led, told(20, 7, "a:1"), told(55, 7), told(70, 7, "b:2")),
+                             text="is told that b:2 leads job by term 7, by which a:1 led")
+        begins = line(40, "client", "o", state="running", version=1)
+        self.assert_sound(flat(led, told(20, 8, "b:2"), begins, told(70, 7, "a:1")))
+        stopped = line(40, "client", "o", state="running")
+        self.assert_violated("observer", flat(led, told(20, 8, "b:2"), stopped, told(70, 7, "a:1")))
+
+    def test_outside_the_claim_they_are_counted(self):
+        for kind, lines in (("slot-overlap", flat(permit("a", 10, 100, 1, 7), permit("b", 99, 150, 1, 8))),
+                            ("shared-overlap", flat(reader("a", 10, 100), hold("w", 99, 150))),
+                            ("leaders", flat(leader("a", 10, 100, 7), leader("b", 99, 150, 8)))):
+            status, report, _ = check(lines, "--profile", "outside")
+            self.assertEqual((status, report["tolerated"]), (0, {kind: 1}))
+
+    def test_without_invoke(self):
+        lines = flat(permit("a", 10, 100, 1, 7), permit("b", 99, 150, 1, 8), reader("a", 10, 100, key="data"),
+                     hold("w", 99, 150, key="data"))
+        violations, _ = self.judged([made for made in lines if made["event"] != "invoke"])
+        self.assertEqual(violations, {"slot-overlap": 1, "shared-overlap": 1})
+
+
 class Outside(unittest.TestCase):
     def test_overlaps_are_counted(self):
         status, report, _ = check(flat(hold("a", 10, 100), hold("b", 50, 150)), "--profile", "outside")
@@ -401,6 +578,9 @@ class Malformed(unittest.TestCase):
         self.assert_refused([line(1, "invoke", "a", fence=-1)], "fence is -1")
         self.assert_refused([line(1, "invoke", "a", fence=True)], "fence is True")
         self.assert_refused([{"t_us": 1.5, "event": "invoke"}], "no t_us")
+        self.assert_refused([line(1, "invoke", "a", mode="write")], "mode is 'write', none of lock, permits, shared, election")
+        self.assert_refused([line(1, "invoke", "a", slot="1")], "slot is '1'")
+        self.assert_refused([line(1, "observed", "a")], "observed without term")
 
     def test_nothing_to_judge(self):
         self.assert_refused([], "holds no operation")
