@@ -33,8 +33,13 @@ class Picture:
     run: dict
     survived: dict
     programs: list      # as the clients name themselves
+    places: list = field(default_factory=list)  # of each slot, shared key and election: who had it
     healed_us: int = 0
     hits: dict = field(default_factory=dict)  # {kind: {what: how often}}
+
+    @property
+    def has_readers(self):
+        return any(span.state == "readers" for lane in self.places for span in lane.holds)
 
     def seconds(self, t_us):
         return (t_us - self.start_us) / 1e6
@@ -125,10 +130,12 @@ def _place_fault(picture, first, to_us):
 
 
 def _hold_title(picture, operation):
-    token = f", token {operation.fence}" if operation.fence else ""
+    word = "term" if operation.mode == "election" else "token"
+    token = f", {word} {operation.fence}" if operation.fence else ""
     ends = {"released": "released", "lost": "lost", "killed": "killed while holding", None: "never ended"}
     waited_ms = (operation.granted_us - operation.invoke_us) / 1000
-    return (f"{operation.client} held {operation.key}{token}: {picture.seconds(operation.granted_us):.3f} to "
+    verb = {"shared": "read", "election": "led"}.get(operation.mode, "held")
+    return (f"{operation.who} {verb} {operation.what}{token}: {picture.seconds(operation.granted_us):.3f} to "
             f"{picture.seconds(operation.window_end_us):.3f} s, {operation.writes} writes, waited {waited_ms:.0f} ms, "
             f"{ends.get(operation.end, operation.end)}")
 
@@ -156,6 +163,35 @@ def _operations(picture, verdict):
                                f"{picture.seconds(operation.end_us):.3f} s that it lost {operation.key}, {when}"))
 
 
+def _places(picture, verdict):
+    """A lane for each slot, shared key and election, in the colours of those that hold it. Readers that hold a key together
+    are one span."""
+    numbers = {lane.name: i for i, lane in enumerate(picture.clients)}
+    by_place = {}
+    shared = {operation.key for operation in verdict.operations if operation.mode == "shared"}
+    for operation in verdict.operations:
+        if operation.granted_us is not None and (operation.mode != "lock" or operation.key in shared):
+            name = f"{operation.key}/{operation.slot}" if operation.mode == "permits" else operation.key
+            by_place.setdefault(name, []).append(operation)
+    for name in _order(by_place):
+        lane, readers = Lane(name), None
+        for operation in sorted(by_place[name], key=lambda one: one.granted_us):
+            from_us, to_us = operation.granted_us, operation.window_end_us
+            if operation.mode != "shared":
+                lane.holds.append(Span(from_us, to_us, "hold", _hold_title(picture, operation), numbers[operation.client]))
+            elif readers and from_us <= readers.to_us:
+                readers.to_us, readers.count = max(readers.to_us, to_us), readers.count + 1
+            else:
+                readers = Span(from_us, to_us, "readers")
+                lane.holds.append(readers)
+        for span in lane.holds:
+            if span.state == "readers":
+                count = f"{span.count} readers, one after the other or together" if span.count > 1 else "one reader"
+                span.title = f"{name}: {count}, {picture.seconds(span.from_us):.3f} to {picture.seconds(span.to_us):.3f} s"
+                span.count = 1
+        picture.places.append(lane)
+
+
 def paint(events, verdict):
     """The picture of a history and its verdict."""
     run = next((event.fields for event in events if event.event == "run"), {})
@@ -173,6 +209,7 @@ def paint(events, verdict):
     picture.healed_us = next((event.t_us for event in reversed(events) if event.event == "healed"), 0)
     _faults(picture, events)
     _operations(picture, verdict)
+    _places(picture, verdict)
     # An access that was refused as stale is what the token is for: worth a mark.
     lanes = {lane.name: lane for lane in picture.clients}
     for event in events:

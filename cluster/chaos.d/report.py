@@ -4,7 +4,7 @@ from html import escape
 
 import plan
 from drawing import COLOURS, KEY_COLOURS, SHAPES, Detail, Overview, box
-from judge import KINDS, milliseconds, percentile
+from judge import KINDS, MODES, milliseconds, percentile
 from lanes import paint
 
 LISTED_MAX = 60
@@ -75,19 +75,52 @@ def plural(count, one, many=None):
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+# What is judged: how it reads where it was broken, where it overlapped, where it held, and what that means.
+THINGS = {
+    "lock": ("The lock was", "Beyond its assumptions, the lock overlapped", "The lock held", "No two owners at once"),
+    "permits": ("The permits were", "Beyond their assumptions, the permits overlapped", "The permits held",
+                "Never more holders than permits, never two of one slot"),
+    "shared": ("The shared lock was", "Beyond its assumptions, the shared lock overlapped", "The shared lock held",
+               "No writer beside a reader or another writer"),
+    "election": ("The elections were", "Beyond their assumptions, there were two leaders", "The elections held",
+                 "No two leaders at once, terms rose"),
+    "mixed": ("The locks were", "Beyond their assumptions, the locks overlapped", "The locks held",
+              "No two that exclude each other held at once"),
+}
+
+
+def thing(verdict):
+    modes = set(verdict.modes) - {"lock"}
+    if not modes:
+        return "lock"
+    # A writer of a shared key is a lock.
+    return next(iter(modes)) if modes == {"shared"} or set(verdict.modes) == modes and len(modes) == 1 else "mixed"
+
+
 def headline(verdict):
     """(class, sign, sentence, explanation)"""
     failed, tolerated = verdict.kinds(False), verdict.kinds(True)
     if failed:
         most = max(failed, key=failed.get)
-        return "bad", "✕", f"The lock was broken {plural(sum(failed.values()), 'time')}", \
+        return "bad", "✕", f"{THINGS[thing(verdict)][0]} broken {plural(sum(failed.values()), 'time')}", \
             f"Most often: {KINDS[most]} ({failed[most]})."
     if tolerated:
-        return "mild", "!", "Beyond its assumptions, the lock overlapped", \
+        return "mild", "!", THINGS[thing(verdict)][1], \
             (f"{plural(sum(tolerated.values()), 'event')} outside what is claimed, as these faults allow. No stale write was "
              "accepted, every operation ended once, and the work went on after healing.")
-    return "good", "✓", "The lock held", \
-        "No two owners at once, no stale or lost write, every operation ended exactly once, and the work went on after healing."
+    _, _, title, rule = THINGS[thing(verdict)]
+    return "good", "✓", title, \
+        f"{rule}, no stale or lost write, every operation ended exactly once, and the work went on after healing."
+
+
+def contended(run):
+    """What the clients want."""
+    keys, users, mode = run.get("keys", 0), run.get("users", 1), run.get("mode", "lock")
+    text = {"permits": plural(keys, f"name of {run.get('permits')} permits", f"names of {run.get('permits')} permits each"),
+            "shared": plural(keys, "key that is locked shared and exclusive", "keys that are locked shared and exclusive"),
+            "election": plural(keys, "election"),
+            "mixed": f"{plural(keys, 'key')} of all modes, with {run.get('permits')} permits a name"}.get(mode, plural(keys, "lock"))
+    return text + (f", {users} users in each client" if users > 1 else "")
 
 
 def circumstances(run, verdict, picture):
@@ -95,7 +128,7 @@ def circumstances(run, verdict, picture):
         return f"A history of {verdict.counts['clients']} clients, {picture.seconds(picture.end_us):.0f} s, profile {verdict.profile}."
     fence = "fencing tokens" if run.get("fence") else "no fencing tokens"
     text = (f"{plural(run.get('nodes', 0), 'Redis server')}, {plural(run.get('clients', 0), 'client')}, "
-            f"{plural(run.get('keys', 0), 'lock')}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
+            f"{contended(run)}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
             f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}{', TLS' if run.get('tls') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
             f"in {run.get('place')}.")
     if picture.programs:
@@ -147,6 +180,7 @@ def signs_of(picture):
         (box(0.5, 0.5, 25, 11, "promise k0"), "promised to a killed client"),
         ('<path class="mark lost" d="M9 12h8l-4 -9z"/>', "loss of the lock"),
         ('<path class="mark stale" d="M9 1h8l-4 9z"/>', "stale access refused"),
+        *([(box(0, 0, 26, 12, "readers"), "readers")] if picture.has_readers else []),
         (box(0, 0, 26, 12, "dstopped"), "stopped"),
         (box(0.5, 0.5, 25, 11, "ddead"), "client gone"),
         (box(0, 4, 26, 4, "up"), "node up"),
@@ -212,6 +246,27 @@ def client_table(verdict, picture):
     return f"<section><h2>Everybody’s turn</h2><table><tr>{head}</tr>{''.join(rows)}</table></section>"
 
 
+def mode_table(verdict):
+    """A row for each way of taking a key, where there is another than the lock."""
+    if set(verdict.modes) <= {"lock"}:
+        return ""
+    rows = []
+    for mode in MODES:
+        own = verdict.modes.get(mode)
+        if own is None:
+            continue
+        most = f"{own.at_once} of {own.permits}" if mode == "permits" else own.at_once if mode == "shared" else ""
+        times = [milliseconds(value) for value in (percentile(own.handovers_us, 50), percentile(own.handovers_us, 99),
+                                                   percentile(own.returns_us, 50), max(own.returns_us, default=None))]
+        rows.append(f'<tr><td class="kind">{mode}</td>' + "".join(
+            f'<td class="n">{value}</td>' for value in (f"{own.grants:,}", f"{own.refusals:,}", own.losses, most, *times)) + "</tr>")
+    head = "".join(f'<th{"" if i == 0 else " class=n"}>{name}</th>' for i, name in enumerate(
+        ("mode", "granted", "refused", "lost", "at once", "hand-over", "p99", "after a kill", "longest")))
+    return ('<h2>Modes</h2><p class="soft">How a key is taken; how many had one at once at most; from a release to the next '
+            "grant; and from the end of what a killed owner was promised to the next grant.</p>"
+            f'<div class="card"><table><tr>{head}</tr>{"".join(rows)}</table></div>')
+
+
 def handover_chart(verdict):
     """How long a released lock was free although a client waited: a histogram with steps that double."""
     handovers = verdict.handovers_us
@@ -247,6 +302,7 @@ def render(events, verdict):
 <header class="{mood}"><div class="seal">{sign}</div><div><h1>{escape(title)}</h1><p>{escape(explanation)}</p>
 <p class="soft">{escape(circumstances(picture.run, verdict, picture))}</p>{notes}</div></header>
 {figures(verdict, picture)}
+{mode_table(verdict)}
 {told(verdict, picture)}
 <h2>The whole run</h2><p class="soft">The fuller a lane, the more of that moment its client held a lock. Click to see a moment below.</p>
 <div class="card">{Overview(picture, verdict).draw()}</div>

@@ -140,6 +140,7 @@ test_empty_restarts_without_the_guard_are_caught() {
 
 # Half of the nodes instead of more than half, and a network divided in two.
 test_half_a_quorum_is_caught() {
+    local mode kind
     if [ ! -x "$1/chaos_client_controls" ]; then
         echo "skipped: half a quorum (chaos_client_controls is not built)"
         return
@@ -150,10 +151,28 @@ test_half_a_quorum_is_caught() {
         return
         ;;
     esac
-    QUORLOCK_CHAOS_BREAK=half-quorum expect_status 1 "$chaos" "${common[@]}" --faults divide,split,cut --nodes 4 \
-        --clients 6 --keys 1 --seconds 10 --seed 3 --history "$work/half"
-    expect_status 1 "$check" --json "$work/half"
-    [ "$(value "$work/out" violations overlap)" -ge 3 ] || not_ok "only $(value "$work/out" violations overlap) overlaps with half a quorum"
+    for mode in lock:overlap election:leaders; do
+        kind=${mode#*:} mode=${mode%:*}
+        QUORLOCK_CHAOS_BREAK=half-quorum expect_status 1 "$chaos" "${common[@]}" --mode "$mode" --faults divide,split,cut \
+            --nodes 4 --clients 6 --keys 1 --seconds 10 --seed 3 --history "$work/half"
+        expect_status 1 "$check" --json "$work/half"
+        [ "$(value "$work/out" violations "$kind")" -ge 3 ] ||
+            not_ok "only $(value "$work/out" violations "$kind") $kind with half a quorum in mode $mode"
+    done
+}
+
+# Each mode, with more users than processes: enough must have been tried for the run to mean something.
+test_modes_are_sound() {
+    local mode
+    for mode in lock election; do
+        expect_status 0 "$chaos" "${common[@]}" --mode "$mode" --users 3 --seconds 10 --seed 21 --history "$work/mode"
+        expect_status 0 "$check" --json "$work/mode"
+        [ "$(value "$work/out" modes "$mode" grants)" -ge 10 ] ||
+            not_ok "only $(value "$work/out" modes "$mode" grants) grants in mode $mode"
+        [ "$(value "$work/out" counts writes)" -ge 10 ] || not_ok "only $(value "$work/out" counts writes) writes in mode $mode"
+    done
+    expect_status 64 "$chaos" "${common[@]}" --mode election --no-fence
+    expect_status 64 "$chaos" "${common[@]}" --mode mixed --keys 8
 }
 
 # A client stopped between its last check and its write: the token refuses the write, without one it does damage.
