@@ -79,6 +79,7 @@ void actor_begin(struct actor *actor)
 {
     uint64_t pause_us = draw(actor, actor->world->plan->turns ? 200 : lease_us(actor));
 
+    if (actor->plan->course.set) pause_us = actor->plan->course.begin_us;
     actor->state = ACTOR_IDLE;
     if (actor->world->phase < PHASE_STOPPED && !actor->plan->left_out) act_in(actor, pause_us);
 }
@@ -160,7 +161,7 @@ static void begin_release(struct actor *actor)
         return;
     }
     actor->state = quietly ? ACTOR_IDLE : ACTOR_RELEASING;
-    if (rng_one_in(&actor->rng, 4) && wants(actor)) {
+    if (rng_one_in(&actor->rng, 4) && wants(actor) && !actor->plan->course.set) {
         begin_acquire(actor);
     } else if (quietly) {
         act_in(actor, draw(actor, lease_us(actor) / 2));
@@ -346,6 +347,7 @@ static uint64_t draw_hold_us(struct actor *actor)
     if (actor->world->plan->bias == BIAS_LATE_RENEWAL && !rng_one_in(&actor->rng, 4)) hold_us = 6 * one;
     if (actor->world->phase >= PHASE_HEALED) hold_us = draw(actor, one / 8);
     if (actor->world->plan->calm) hold_us = calm_us(actor);
+    if (actor->plan->course.set) hold_us = actor->plan->course.hold_us;
     return hold_us;
 }
 
@@ -416,6 +418,7 @@ void actor_released(struct actor *actor, const struct quorlock_result *result)
     if (actor->state != ACTOR_RELEASING || actor->releasing > 0) return;
     actor->state = ACTOR_IDLE;
     if (actor->world->plan->calm) soon_us = calm_us(actor);
+    if (actor->plan->course.set) soon_us = actor->plan->course.rest_us;
     if (draw_if(actor, FEATURE_INSIDE, 8)) {
         free_handle(actor, true);
     } else {

@@ -13,13 +13,18 @@
 
 #define GREW_US 1000u
 
+static bool is_overlap(enum invariant invariant)
+{
+    return invariant == I1_EXCLUSION || invariant == I12_PERMITS || invariant == I13_READERS;
+}
+
 void judge_violated(struct world *world, enum invariant invariant, const char *format, ...)
 {
     va_list arguments;
 
     if (world->over) return;
     if ((world->judged & (1u << invariant)) == 0) {
-        if (world->plan->outside) totals_outside(world->totals, invariant == I1_EXCLUSION);
+        if (world->plan->outside) totals_outside(world->totals, is_overlap(invariant));
         return;
     }
     world->over = true;
@@ -85,6 +90,15 @@ bool judge_is_open(struct actor *actor)
 
 /* ---- I1 ---- */
 
+static void check_pair(struct actor *actor, const struct held *other, const char *whom, uint32_t index)
+{
+    enum invariant violated = holds_conflict(&actor->window.held, other);
+
+    if (violated == INVARIANT_NONE) return;
+    judge_violated(actor->world, violated, "actor %u and %s %u both hold a key%s", actor->index, whom, index,
+                   violated == I13_READERS ? ", one of them shared" : "");
+}
+
 static void check_ghosts(struct actor *actor)
 {
     struct world *world = actor->world;
@@ -92,19 +106,61 @@ static void check_ghosts(struct actor *actor)
     for (uint32_t i = 0; i < world->n_ghosts; i++) {
         const struct ghost *ghost = &world->ghosts[i];
 
-        if ((ghost->keys & actor->plan->keys) == 0 || world_now(world) >= ghost->until_us) continue;
-        judge_violated(world, I1_EXCLUSION, "actor %u holds a key within the validity of dead actor %u", actor->index,
-                       ghost->actor);
+        if (world_now(world) < ghost->until_us) check_pair(actor, &ghost->held, "the dead actor", ghost->actor);
     }
 }
 
+/* A peer's lock is a writer's. */
 static void check_peers(struct actor *actor)
 {
     struct world *world = actor->world;
     const struct peer *peer = &world->peer;
+    const struct held held = {.keys = (uint8_t)(1u << peer->key)};
 
-    if (!peer->held || (actor->plan->keys >> peer->key & 1u) == 0 || world_now(world) >= peer->until_us) return;
-    judge_violated(world, I1_EXCLUSION, "actor %u and a peer both hold key %u", actor->index, peer->key);
+    if (!peer->held || world_now(world) >= peer->until_us || actor->window.held.permits != 0) return;
+    check_pair(actor, &held, "peer", 0);
+}
+
+struct holders {
+    uint64_t tokens[GHOSTS_MAX + PLAN_ACTORS_MAX];
+    uint32_t n;
+};
+
+static void count_holder(struct holders *holders, uint64_t token_hash)
+{
+    for (uint32_t i = 0; i < holders->n; i++) {
+        if (holders->tokens[i] == token_hash) return;
+    }
+    holders->tokens[holders->n++] = token_hash;
+}
+
+/* I12: so many, and all by the same number. */
+static void check_permits(struct actor *actor)
+{
+    struct world *world = actor->world;
+    const struct held *held = &actor->window.held;
+    struct holders holders = {.n = 0};
+
+    count_holder(&holders, actor->window.token_hash);
+    for (uint32_t i = 0; i < world->n_ghosts; i++) {
+        const struct ghost *ghost = &world->ghosts[i];
+
+        if (ghost->held.keys == held->keys && world_now(world) < ghost->until_us)
+            count_holder(&holders, ghost->token_hash);
+    }
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        struct actor *other = &world->actors[i];
+
+        if (other == actor || !other->window.open || other->window.held.keys != held->keys) continue;
+        if (!judge_is_open(other)) continue;
+        count_holder(&holders, other->window.token_hash);
+        if (other->window.held.permits == held->permits) continue;
+        judge_violated(world, I12_PERMITS, "actor %u holds one of %u permits, and actor %u one of %u of the same name",
+                       actor->index, held->permits, i, other->window.held.permits);
+    }
+    world->totals->of[TOTAL_PERMITS_ALL] += holders.n == held->permits && holders.n > 1;
+    if (holders.n <= held->permits) return;
+    judge_violated(world, I12_PERMITS, "with actor %u %u hold a permit of %u", actor->index, holders.n, held->permits);
 }
 
 /* When a window opens or grows. A grant that is told is a window, if of no length, unless its machine stood still
@@ -117,53 +173,16 @@ static void check_exclusion(struct actor *actor, bool at_grant)
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         struct actor *other = &world->actors[i];
 
-        if (other == actor || (other->plan->keys & actor->plan->keys) == 0 || !other->window.open) continue;
-        if (other->window.token_hash == actor->window.token_hash || !judge_is_open(other)) continue;
-        judge_violated(world, I1_EXCLUSION, "actor %u and actor %u both hold a key", actor->index, i);
+        if (other == actor || !other->window.open || other->window.token_hash == actor->window.token_hash) continue;
+        if (holds_conflict(&actor->window.held, &other->window.held) != INVARIANT_NONE && judge_is_open(other))
+            check_pair(actor, &other->window.held, "actor", i);
     }
     check_ghosts(actor);
     check_peers(actor);
+    if (actor->window.held.permits != 0) check_permits(actor);
 }
 
 /* ---- I5 ---- */
-
-/* The true time until which the server holds that key for that token, or would, if no fault had made it forget: it
- * does not vote against it. 0: it does not. */
-static uint64_t held_until_us(struct world *world, uint32_t server, uint32_t key, uint64_t token_hash)
-{
-    const char *name = world_full_key(world, key);
-    struct server *of = world->servers[server];
-    uint64_t wall_us = server_wall_us(of);
-    struct model_value value;
-    uint64_t expires_ms = 0;
-
-    if (model_look(server_model(of), name, strlen(name), wall_us, &value) && value.owner != NULL &&
-        world_hash(value.owner, value.owner_length) == token_hash) {
-        if (value.expires_ms == 0) return NEVER;
-        expires_ms = value.expires_ms;
-    }
-    for (uint32_t i = 0; i < world->n_shadows; i++) {
-        const struct shadow *shadow = &world->shadows[i];
-
-        if (shadow->server != server || shadow->key != key || shadow->token_hash != token_hash) continue;
-        if (shadow->expires_ms > expires_ms) expires_ms = shadow->expires_ms;
-    }
-    return expires_ms * MS > wall_us ? skew_when(server_clock(of), expires_ms * MS) : 0;
-}
-
-static uint64_t all_held_until_us(struct actor *actor, uint32_t server)
-{
-    uint64_t until_us = NEVER;
-
-    for (uint32_t key = 0; key < actor->world->plan->n_keys; key++) {
-        uint64_t one_us;
-
-        if ((actor->plan->keys >> key & 1u) == 0) continue;
-        one_us = held_until_us(actor->world, server, key, actor->window.token_hash);
-        if (one_us < until_us) until_us = one_us;
-    }
-    return until_us;
-}
 
 /* The longest that a quorum holds it; and on how many servers it stands. */
 static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
@@ -174,7 +193,7 @@ static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
 
     *ret_holders = 0;
     for (uint32_t i = 0; i < membership_set(world, client)->n; i++) {
-        uint64_t end_us = all_held_until_us(actor, membership_server(world, client, i));
+        uint64_t end_us = holds_until_us(actor->world, membership_server(world, client, i), &actor->window);
 
         *ret_holders += end_us != 0;
         for (uint32_t k = 0; k <= i; k++) {
@@ -188,7 +207,7 @@ static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
     return ends_us[membership_quorum(world, client) - 1];
 }
 
-static void check_quorum(struct actor *actor)
+void judge_quorum(struct actor *actor)
 {
     struct world *world = actor->world;
     struct window *window = &actor->window;
@@ -207,138 +226,25 @@ static void check_quorum(struct actor *actor)
                    actor->index, (unsigned long long)until_us, (unsigned long long)quorum_us, holders);
 }
 
-/* ---- what servers hold ---- */
-
-bool judge_is_quarantined(struct world *world, uint32_t server)
-{
-    struct server *of = world->servers[server];
-    static const char name[] = "quorlock:guard";
-    struct model_value value;
-    uint64_t till_ms = 0;
-    size_t bars = 0;
-
-    if (!model_look(server_model(of), name, sizeof(name) - 1, server_wall_us(of), &value)) return false;
-    for (size_t i = 0; i < value.owner_length && bars < 7; i++) {
-        if (value.owner[i] == '|') {
-            bars++;
-        } else if (bars == 6 && value.owner[i] >= '0' && value.owner[i] <= '9') {
-            till_ms = 10 * till_ms + (uint64_t)(value.owner[i] - '0');
-        }
-    }
-    /* A quarantine for a client with a longer max_lease says nothing to connections that were there before. */
-    return bars < 7 && till_ms * MS > server_wall_us(of);
-}
-
-static struct taking *latest(struct site *site, uint32_t key)
-{
-    uint32_t n = site->n_takings[key];
-
-    return n == 0 ? NULL : &site->takings[key][(n - 1) % HOLDS_MAX];
-}
-
-/* The first: later ones are repairs. */
-static struct taking *find_taking(struct site *site, uint32_t key, uint64_t token_hash)
-{
-    uint32_t n = site->n_takings[key];
-
-    for (uint32_t i = n > HOLDS_MAX ? n - HOLDS_MAX : 0; i < n; i++) {
-        struct taking *taking = &site->takings[key][i % HOLDS_MAX];
-
-        if (taking->token_hash == token_hash) return taking;
-    }
-    return NULL;
-}
-
-static void check_windows(struct world *world, uint32_t key, uint64_t token_hash)
-{
-    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
-        struct actor *actor = &world->actors[i];
-
-        if (!actor->window.open || actor->window.token_hash != token_hash) continue;
-        if ((actor->plan->keys >> key & 1u) != 0 && judge_is_open(actor)) check_quorum(actor);
-    }
-}
-
-void judge_changed(struct site *site, const char *name, size_t length)
-{
-    struct world *world = site->world;
-    uint32_t key = world_key_index(world, name, length);
-    struct server *of = world->servers[site->index];
-    const struct taking *before;
-    struct model_value value;
-    uint64_t hash = 0;
-    uint64_t hash_before;
-
-    if (key == NOBODY || world->over) return;
-    if (model_look(server_model(of), name, length, server_wall_us(of), &value) && value.owner != NULL) {
-        hash = world_hash(value.owner, value.owner_length);
-    }
-    before = latest(site, key);
-    hash_before = before != NULL ? before->token_hash : 0;
-    if (hash == hash_before) return;
-    if (hash != 0 && find_taking(site, key, hash) != NULL) world->totals->of[TOTAL_REPAIRED]++;
-    site->takings[key][site->n_takings[key]++ % HOLDS_MAX] =
-        (struct taking){.token_hash = hash,
-                        .order = ++site->order,
-                        .quarantined = hash != 0 && judge_is_quarantined(world, site->index)};
-    world->totals->of[TOTAL_QUARANTINED] += latest(site, key)->quarantined;
-    for (uint32_t i = 0; i < world->plan->n_servers && hash != 0; i++) {
-        const struct taking *other = latest(&world->sites[i], key);
-
-        world->totals->of[TOTAL_SPLIT] += other != NULL && other->token_hash != 0 && other->token_hash != hash;
-    }
-    if (hash_before != 0) check_windows(world, key, hash_before);
-}
-
-static void forget_key(void *arg, const char *name, size_t length, const struct model_value *value)
-{
-    struct site *site = arg;
-    struct world *world = site->world;
-    uint32_t key = world_key_index(world, name, length);
-
-    if (key == NOBODY || value->owner == NULL || world->n_shadows == SHADOWS_MAX) return;
-    world->shadows[world->n_shadows++] = (struct shadow){.token_hash = world_hash(value->owner, value->owner_length),
-                                                         .expires_ms = value->expires_ms,
-                                                         .server = (uint8_t)site->index,
-                                                         .key = (uint8_t)key};
-}
-
-void judge_forgets(struct site *site)
-{
-    struct server *of = site->world->servers[site->index];
-
-    model_each(server_model(of), server_wall_us(of), forget_key, site);
-}
-
 /* ---- grants ---- */
 
 /* I7: a fresh grant stands on a quorum of servers that had a vote when they said yes. */
 static void check_votes(struct actor *actor)
 {
     struct world *world = actor->world;
-    const struct plan *plan = world->plan;
-    const struct plan_client *client = &plan->clients[actor->plan->client];
+    const struct plan_client *client = &world->plan->clients[actor->plan->client];
     uint32_t votes = 0;
     uint32_t quarantined = 0;
 
     if (client->twins) return;
     for (uint32_t i = 0; i < membership_set(world, actor->plan->client)->n; i++) {
-        uint32_t server = membership_server(world, actor->plan->client, i);
-        bool yes = true;
-        bool late = false;
-
-        for (uint32_t key = 0; key < plan->n_keys; key++) {
-            const struct taking *taking;
-
-            if ((actor->plan->keys >> key & 1u) == 0) continue;
-            taking = find_taking(&world->sites[server], key, actor->window.token_hash);
-            yes &= taking != NULL;
-            late |= taking != NULL && taking->quarantined;
-        }
+        struct site *site = &world->sites[membership_server(world, actor->plan->client, i)];
+        const struct taking *taking = holds_taking(site, &actor->window);
         /* The client measures what is left of a quarantine by its own clock. */
-        late &= !world->sites[server].stepped_back;
-        votes += yes && !late;
-        quarantined += yes && late;
+        bool late = taking != NULL && taking->quarantined && !site->stepped_back;
+
+        votes += taking != NULL && !late;
+        quarantined += late;
     }
     if (client->guard == QUORLOCK_GUARD_OFF) votes += quarantined;
     if (votes >= membership_quorum(world, actor->plan->client)) return;
@@ -346,7 +252,7 @@ static void check_votes(struct actor *actor)
                    actor->index, votes, quarantined);
 }
 
-/* Another handle of its owner holds it. */
+/* Another handle of its owner holds it, as it was taken first: to read inside of what is written takes nothing. */
 static bool is_nested(struct actor *actor)
 {
     struct world *world = actor->world;
@@ -355,7 +261,14 @@ static bool is_nested(struct actor *actor)
         const struct actor *other = &world->actors[i];
 
         if (other == actor || !other->window.open || other->plan->owner == 0) continue;
-        if (other->window.token_hash == actor->window.token_hash) return true;
+        if (other->window.token_hash != actor->window.token_hash) continue;
+        world->totals->of[TOTAL_READS_WRITTEN] += (actor->plan->shared & ~other->window.held.shared) != 0;
+        violated_if(actor, I13_READERS, (other->window.held.shared & ~actor->plan->shared) != 0,
+                    "writes inside of what its owner only reads");
+        violated_if(actor, I6_TOLD_ONCE, actor->window.held.slot != other->window.held.slot,
+                    "has another slot than the hold of its owner that it is in");
+        actor->window.held = other->window.held;
+        return true;
     }
     return false;
 }
@@ -369,7 +282,11 @@ static void open_window(struct actor *actor, const struct quorlock_result *resul
         violated_if(actor, I6_TOLD_ONCE, !actor_process(actor)->stood_in_turn, "is granted a lock without its token");
         return;
     }
-    *window = (struct window){.open = true,
+    *window = (struct window){.held = {.keys = actor->plan->keys,
+                                       .shared = actor->plan->shared,
+                                       .slot = (uint8_t)result->slot,
+                                       .permits = (uint8_t)actor->plan->options.permits},
+                              .open = true,
                               .token_hash = world_hash(token, strlen(token)),
                               .fence = quorlock_fence(actor->lock),
                               .until_us = process_now_us(actor_process(actor)) + valid_ms(actor) * MS};
@@ -382,9 +299,11 @@ static void count_grant(struct actor *actor)
     struct world *world = actor->world;
 
     world->totals->of[TOTAL_GRANTS]++;
+    world->totals->of[TOTAL_MIXED] += actor->plan->shared != 0 && actor->plan->shared != actor->plan->keys;
     actor->granted_us = world_now(world);
     if (world->phase != PHASE_HEALED || (world->changed && !actor_client(actor)->renewed)) return;
-    for (uint32_t key = 0; key < world->plan->n_keys; key++) world->grants_healed[key] += actor->plan->keys >> key & 1u;
+    for (uint32_t key = 0; key < world->plan->n_keys; key++)
+        world->grants_healed[key][actor->plan->shared >> key & 1u] += actor->plan->keys >> key & 1u;
     world->totals->of[TOTAL_TURNS] += !actor->had_turn;
     actor->had_turn = true;
 }
@@ -411,6 +330,10 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
                 "is granted a lock that is not valid");
     violated_if(actor, I6_TOLD_ONCE, result->valid_ms + 2 < actor->plan->options.min_valid_ms && !stood,
                 "is granted less validity than it asked for");
+    violated_if(actor, I6_TOLD_ONCE, result->slot != 0 && result->slot >= actor->plan->options.permits,
+                "is granted a slot that its name does not have");
+    modes_waited(actor);
+    actor->n_grants++;
     handover_granted(actor);
     rare_granted(actor);
     if (is_nested(actor)) {
@@ -420,7 +343,7 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
         tokens_granted(actor);
     }
     check_exclusion(actor, !stood);
-    check_quorum(actor);
+    judge_quorum(actor);
 }
 
 void judge_given_back(struct actor *actor)
@@ -428,7 +351,7 @@ void judge_given_back(struct actor *actor)
     if (actor->window.open) {
         /* What it relied on up to now. */
         refresh(actor);
-        if (actor->window.fresh) check_quorum(actor);
+        if (actor->window.fresh) judge_quorum(actor);
         handover_freed(actor);
         rare_given_back(actor);
     }
@@ -538,7 +461,7 @@ void judge_killed(struct process *process)
                 (struct ghost){.until_us = process_true_us(process, actor->window.until_us),
                                .token_hash = actor->window.token_hash,
                                .actor = i,
-                               .keys = actor->plan->keys};
+                               .held = actor->window.held};
         }
         actor->window.open = false;
         rare_abandoned(world, actor->plan->keys);
@@ -572,7 +495,7 @@ static void look_at(struct actor *actor)
     refresh(actor);
     if (actor->window.fresh) {
         check_exclusion(actor, false);
-        check_quorum(actor);
+        judge_quorum(actor);
     }
     if (actor->no_lost || process_stood(process) || actor->world->plan->n_flood > 0) return;
     violated_if(actor, I6_TOLD_ONCE, process_now_us(process) >= actor->window.until_us + LATE_US,
@@ -622,13 +545,25 @@ void judge_look(struct world *world)
         if (world->promises[i].pending) check_in_time(&world->promises[i]);
     }
     /* Also those whose machine stands still. */
-    for (uint32_t i = 0; i < world->plan->n_actors; i++) refresh(&world->actors[i]);
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        refresh(&world->actors[i]);
+        if (world->actors[i].acquiring != NULL) modes_waited(&world->actors[i]);
+    }
 }
 
 static bool has_fault(const struct world *world, enum plan_fault_kind kind)
 {
     for (uint32_t i = 0; i < world->plan->n_faults; i++) {
         if (world->plan->faults[i].kind == kind) return true;
+    }
+    return false;
+}
+
+/* Its name has as many permits for some users, and so many for others: while a slot is held one side is refused. */
+static bool is_of_two_minds(const struct actor *actor)
+{
+    for (uint32_t key = 0; actor != NULL && key < PLAN_KEYS_MAX; key++) {
+        if ((actor->plan->keys >> key & 1u) != 0 && actor->world->plan->other_permits[key] != 0) return true;
     }
     return false;
 }
@@ -650,9 +585,11 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
     case QUORLOCK_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
     case QUORLOCK_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
-    case QUORLOCK_STATE: return promise->kind == PROMISE_BOOTSTRAP;
+    /* A writer inside of what its owner reads would wait for itself. */
+    case QUORLOCK_STATE:
+        return promise->kind == PROMISE_BOOTSTRAP || (acquires && owned && plan_has(plan, FEATURE_SHARED));
     case QUORLOCK_INVAL:
-        if (promise->kind == PROMISE_BOOTSTRAP) return true;
+        if (promise->kind == PROMISE_BOOTSTRAP || (acquires && is_of_two_minds(promise->actor))) return true;
         return acquires && (owned || plan->clients[promise->client].twins || plan_has(plan, FEATURE_BOOTSTRAP) ||
                             has_fault(world, FAULT_RECONFIGURE) || has_fault(world, FAULT_FLIP) ||
                             has_fault(world, FAULT_FLIP_LIVE));
@@ -687,4 +624,6 @@ void judge_ended(const struct promise *promise, int status)
                        trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));
     }
     count_ended(world->totals, promise, status);
+    world->totals->of[TOTAL_TWO_MINDS] +=
+        promise->kind == PROMISE_ACQUIRE && status == QUORLOCK_INVAL && is_of_two_minds(promise->actor);
 }

@@ -18,7 +18,7 @@ struct options {
     uint64_t runs, runs_default, seconds, seed;
     enum plan_bias bias;
     const char *only, *without, *control;
-    bool trace, controls, handovers, help, hashes, buggify;
+    bool trace, controls, handovers, modes, help, hashes, buggify;
 };
 
 static const char usage[] =
@@ -28,6 +28,7 @@ static const char usage[] =
     "                                   one run as a trace, with only these faults (f3) and actors (a2), and without\n"
     "                                   these features\n"
     "       sim --handovers             how long hand-overs take; fails where they take too long\n"
+    "       sim --modes                 the same of waits among readers and writers, and for permits\n"
     "       sim_controls --controls [--control NAME]   breaks rules and sees whether it is noticed\n"
     "       sim_controls --seed S --trace --control NAME\n"
     "\n"
@@ -116,7 +117,8 @@ static bool read_options(struct options *options, int argc, char **argv)
         bool *flag;
     } flags[] = {{"--help", &options->help},         {"--trace", &options->trace},
                  {"--controls", &options->controls}, {"--handovers", &options->handovers},
-                 {"--hashes", &options->hashes},     {"--buggify", &options->buggify}};
+                 {"--hashes", &options->hashes},     {"--buggify", &options->buggify},
+                 {"--modes", &options->modes}};
 
     if (!read_environment("QUORLOCK_SIM_RUNS", &options->runs)) return false;
     if (!read_environment("QUORLOCK_SIM_SEED", &options->seed)) return false;
@@ -257,6 +259,8 @@ int main(int argc, char **argv)
     }
     if (options.handovers) {
         good = handover_table(&world, stdout);
+    } else if (options.modes) {
+        good = modes_table(&world, stdout);
     } else if (options.controls) {
         good = controls_run(&world, options.seed, options.control);
     } else if (options.trace || options.only != NULL || options.without != NULL) {

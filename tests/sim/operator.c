@@ -30,11 +30,7 @@ const char *site_command(struct site *site, const char *a, const char *b, const 
 
 void site_look_again(struct site *site)
 {
-    for (uint32_t key = 0; key < site->world->plan->n_keys; key++) {
-        const char *name = world_full_key(site->world, key);
-
-        judge_changed(site, name, strlen(name));
-    }
+    for (uint32_t key = 0; key < site->world->plan->n_keys; key++) holds_look_again(site, key);
 }
 
 static void start(struct site *site)
@@ -47,7 +43,7 @@ static void start(struct site *site)
     site->down = false;
     /* What was released may be there again. */
     site->late |= site->memory == SERVER_OLD;
-    if (site->memory != SERVER_KEEPS) judge_forgets(site);
+    if (site->memory != SERVER_KEEPS) holds_forgets(site);
     if (world->phase != PHASE_FAULTS || world_now(world) >= world->plan->active_us) site->loading_us = 0;
     server_start(world->servers[site->index], site->memory, site->new_replid, site->loading_us);
     site_look_again(site);
@@ -101,7 +97,7 @@ static void flip_back(struct site *site, const struct plan_fault *fault)
     if (site->down || site->snapshot == NULL) return;
     TRACE(world, "server %u  is a master again, with older memory", site->index);
     site->late = true;
-    judge_forgets(site);
+    holds_forgets(site);
     model_load(site_model(site), site->snapshot);
     manners->replid = rng_mix(world->plan->seed, ++world->runs);
     for (uint32_t i = 0; i <= world->plan->n_machines && fault->kind == FAULT_FLIP; i++)
@@ -397,7 +393,7 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_KILL_CLIENTS: end_connections(site); break;
     case FAULT_FORGET_SCRIPTS: (void)site_command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
     case FAULT_FLUSH:
-        judge_forgets(site);
+        holds_forgets(site);
         (void)site_command(site, "FLUSHALL", NULL, NULL, NULL);
         site_look_again(site);
         break;
@@ -612,10 +608,10 @@ static void on_changed(void *arg, const char *key, size_t length)
         for (uint32_t i = 0; i < site->world->plan->n_actors; i++) {
             site->world->totals->of[TOTAL_GUARD_VOTING] += site->world->actors[i].acquiring != NULL;
         }
-        if (judge_is_quarantined(site->world, site->index)) rare_quarantined(site);
+        if (holds_is_quarantined(site->world, site->index)) rare_quarantined(site);
         return;
     }
-    judge_changed(site, key, length);
+    holds_changed(site, key, length);
 }
 
 /* Of locks, and not of connections. */

@@ -76,7 +76,10 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
         return features & (bit(FEATURE_FENCING) | bit(FEATURE_PREFIX) | bit(FEATURE_REDISSON) | bit(FEATURE_LOG));
     case BIAS_CROWD:
     case BIAS_QUEUE:
-        return features & (bit(FEATURE_FENCING) | bit(FEATURE_PREFIX) | bit(FEATURE_REDISSON) | bit(FEATURE_PEERS));
+        return features & (bit(FEATURE_FENCING) | bit(FEATURE_PREFIX) | bit(FEATURE_REDISSON) | bit(FEATURE_PEERS) |
+                           bit(FEATURE_PERMITS) | bit(FEATURE_SHARED));
+    case BIAS_PERMITS: return (features & ~rare & ~bit(FEATURE_REDISSON)) | bit(FEATURE_PERMITS);
+    case BIAS_SHARED: return (features & ~rare & ~bit(FEATURE_REDISSON)) | bit(FEATURE_SHARED) | bit(FEATURE_PEERS);
     case BIAS_LIVES:
         return features | bit(FEATURE_FREES) | bit(FEATURE_CLOSES) | bit(FEATURE_INSIDE) | bit(FEATURE_OWNERS);
     default: return features;
@@ -88,7 +91,8 @@ static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bia
 {
     static const uint8_t rare[] = {
         [FEATURE_REDISSON] = 4,  [FEATURE_ALL] = 6,    [FEATURE_PEERS] = 6,     [FEATURE_COLD] = 12,
-        [FEATURE_BOOTSTRAP] = 8, [FEATURE_CLOSES] = 3, [FEATURE_LATE_LOOP] = 4, [FEATURE_BEAT] = 6};
+        [FEATURE_BOOTSTRAP] = 8, [FEATURE_CLOSES] = 3, [FEATURE_LATE_LOOP] = 4, [FEATURE_BEAT] = 6,
+        [FEATURE_PERMITS] = 4,   [FEATURE_SHARED] = 3};
     uint32_t one_in = (uint32_t)rng_between(rng, 1, 4);
 
     for (uint32_t i = 0; i < FEATURES; i++) {
@@ -97,9 +101,14 @@ static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bia
         if (rng_one_in(rng, of)) plan->features |= 1u << i;
     }
     if (bias != BIAS_NONE) plan->features &= ~bit(FEATURE_BEAT);
+    /* What a bias needs its rules for would be rarer. */
+    if (!PLAN_MIXES_MODES ||
+        (bias != BIAS_NONE && bias != BIAS_QUEUE && bias != BIAS_LIVENESS && bias != BIAS_LIVES && bias != BIAS_MEMORY))
+        plan->features &= ~(bit(FEATURE_PERMITS) | bit(FEATURE_SHARED));
     plan->features = bend_features(plan->features, bias);
     /* A peer writes strings. */
-    if (plan_has(plan, FEATURE_REDISSON)) plan->features &= ~bit(FEATURE_PEERS);
+    if (plan_has(plan, FEATURE_REDISSON))
+        plan->features &= ~(bit(FEATURE_PEERS) | bit(FEATURE_PERMITS) | bit(FEATURE_SHARED));
     if (plan_has(plan, FEATURE_COLD)) plan->features &= ~bit(FEATURE_BOOTSTRAP);
 }
 
@@ -128,163 +137,6 @@ static void draw_shape(struct plan *plan, struct rng *rng)
     plan->no_info = rng_one_in(rng, 12);
     plan->n_actors = (uint32_t)rng_between(rng, 2, 6);
     if (rng_one_in(rng, 6)) plan->n_actors = (uint32_t)rng_between(rng, 6, 16);
-}
-
-static void bend_calm(struct plan *plan, struct rng *rng)
-{
-    static const uint8_t contenders[] = {2, 3, 10, 30};
-
-    plan->n_servers = rng_one_in(rng, 2) ? 3 : 5;
-    plan->n_keys = 1;
-    plan->n_machines = plan->n_actors = contenders[rng_below(rng, rng_one_in(rng, 8) ? 4 : 3)];
-    plan->lease_ms = 500;
-    plan->max_lease_ms = 2 * plan->lease_ms;
-    plan->active_us = 3 * MS * plan->lease_ms;
-    plan->service_us = 2;
-    plan->split_one_in = 0;
-    plan->turns = plan->calm = true;
-}
-
-static void bend_many(struct plan *plan, struct rng *rng, uint32_t least, uint32_t most)
-{
-    plan->n_keys = 1;
-    plan->n_machines = plan->n_actors = (uint32_t)rng_between(rng, least, most);
-    plan->lease_ms = (uint32_t)rng_between(rng, 200, 300);
-    plan->max_lease_ms = 2 * plan->lease_ms;
-    plan->active_us = plan->lease_ms * MS;
-}
-
-static void bend_flood(struct plan *plan, struct rng *rng)
-{
-    plan->n_flood = (uint32_t)rng_between(rng, 100, 3000);
-    plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
-    plan->lease_ms = (uint32_t)rng_between(rng, 5, 30) * 1000;
-    plan->max_lease_ms = 30000;
-    plan->active_us = plan->lease_ms * MS / 2;
-}
-
-static void bend_members(struct plan *plan, struct rng *rng)
-{
-    if (plan->lease_ms > 1000) plan->lease_ms = 500;
-    plan->max_lease_ms = (uint32_t)(plan->lease_ms * rng_between(rng, 2, 4));
-    plan->active_us = plan->lease_ms * MS * rng_between(rng, 12, 24);
-}
-
-/* What was not released is still there in the end. */
-static void bend_debts(struct plan *plan, struct rng *rng)
-{
-    plan->lease_ms = (uint32_t)rng_between(rng, 10, 20) * 1000;
-    plan->max_lease_ms = 30000;
-    plan->pace_us = rng_between(rng, 10, 100) * MS;
-    plan->active_us = plan->pace_us * rng_between(rng, 4, 16);
-}
-
-static void bend_nests(struct plan *plan, struct rng *rng)
-{
-    plan->n_keys = plan->n_machines = 1;
-    plan->n_actors = (uint32_t)rng_between(rng, 4, 10);
-    plan->lease_ms = (uint32_t)rng_between(rng, 200, 400);
-    plan->max_lease_ms = 4 * plan->lease_ms;
-    plan->active_us = plan->lease_ms * MS * rng_between(rng, 3, 8);
-}
-
-static void bend_beat(struct plan *plan, struct rng *rng)
-{
-    plan->n_machines = (uint32_t)rng_between(rng, 1, 3);
-    plan->n_actors = (uint32_t)rng_between(rng, 8, 24);
-    plan->n_keys = PLAN_KEYS_MAX;
-}
-
-static void bend_reconnects(struct plan *plan, struct rng *rng)
-{
-    plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
-    plan->n_actors = (uint32_t)rng_between(rng, 8, 16);
-    plan->n_keys = PLAN_KEYS_MAX;
-    plan->n_flood = (uint32_t)rng_between(rng, 10, 40);
-    plan->lease_ms = 400;
-    plan->max_lease_ms = 2 * plan->lease_ms;
-    plan->active_us = 1500 * MS;
-    plan->service_us = 100;
-}
-
-/* What is to come too late is often on its way: a long one, in a short lease. */
-static void bend_far(struct plan *plan, struct rng *rng)
-{
-    plan->lease_ms = (uint32_t)rng_between(rng, 200, 400);
-    plan->max_lease_ms = plan->lease_ms * (uint32_t)rng_between(rng, 2, 4);
-    plan->active_us = plan->lease_ms * MS * rng_between(rng, 4, 8);
-    plan->late_us = plan->lease_ms * MS * rng_between(rng, 1, 8) / 4;
-    plan->far = true;
-}
-
-static void bend(struct plan *plan, struct rng *rng, enum plan_bias bias)
-{
-    if (bias == BIAS_NONE) return;
-    plan->outside = plan->counters_void = false;
-    switch (bias) {
-    case BIAS_LATE_EXTEND: bend_far(plan, rng); break;
-    case BIAS_LATE_RENEWAL:
-        bend_far(plan, rng);
-        plan->n_keys = (uint32_t)rng_between(rng, 3, PLAN_KEYS_MAX);
-        plan->n_actors = (uint32_t)rng_between(rng, 5, 8);
-        break;
-    case BIAS_LOSS:
-    case BIAS_TOKENS_LOST: plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16); break;
-    case BIAS_ELECTION:
-        plan->lease_ms = (uint32_t)rng_between(rng, 400, 1000);
-        plan->max_lease_ms = 2 * plan->lease_ms;
-        plan->active_us = plan->lease_ms * MS * rng_between(rng, 6, 12);
-        plan->n_machines = (uint32_t)rng_between(rng, 3, 5);
-        plan->n_actors = 2;
-        break;
-    case BIAS_TWINS:
-        plan->n_servers = 3;
-        plan->n_keys = 1;
-        plan->n_machines = (uint32_t)rng_between(rng, 2, 4);
-        break;
-    case BIAS_TOKENS:
-        bend_far(plan, rng);
-        plan->keeps_counters = true;
-        plan->n_servers = 3;
-        plan->n_keys = 1;
-        plan->n_machines = (uint32_t)rng_between(rng, 3, 4);
-        plan->n_actors = plan->n_machines;
-        plan->max_lease_ms = 4 * plan->lease_ms;
-        plan->active_us = plan->lease_ms * MS * rng_between(rng, 8, 16);
-        break;
-    case BIAS_CROWD:
-        bend_many(plan, rng, 20, PLAN_MACHINES_MAX);
-        plan->service_us = 1000;
-        plan->turns = true;
-        break;
-    case BIAS_QUEUE:
-        bend_many(plan, rng, 8, 16);
-        plan->turns = true;
-        break;
-    case BIAS_CALM:
-    case BIAS_FROZEN:
-    case BIAS_ODD: bend_calm(plan, rng); break;
-    case BIAS_FARTHER:
-        bend_calm(plan, rng);
-        plan->n_machines = plan->n_actors = 10;
-        break;
-    case BIAS_LIVENESS: plan->turns = true; break;
-    case BIAS_OUTSIDE:
-        plan->outside = true;
-        plan->counters_void = rng_one_in(rng, 2);
-        break;
-    case BIAS_FLOOD: bend_flood(plan, rng); break;
-    case BIAS_MEMBERS: bend_members(plan, rng); break;
-    case BIAS_RECONNECTS: bend_reconnects(plan, rng); break;
-    case BIAS_BEAT: bend_beat(plan, rng); break;
-    case BIAS_LIVES:
-        plan->n_machines = (uint32_t)rng_between(rng, 1, 2);
-        plan->n_actors = (uint32_t)rng_between(rng, 4, 12);
-        break;
-    case BIAS_DEBTS: bend_debts(plan, rng); break;
-    case BIAS_NESTS: bend_nests(plan, rng); break;
-    default: break;
-    }
 }
 
 /* ---- clients ---- */
@@ -508,6 +360,10 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_BEAT] = OF(FAULT_RESET_LATE, FAULT_RESET, FAULT_FORGET_SCRIPTS, FAULT_PEER_KEY, FAULT_BUSY, FAULT_MUTE),
     [BIAS_ELECTION] =
         OF(FAULT_FREEZE, FAULT_CUT_TO, FAULT_CUT_FROM, FAULT_STALL, FAULT_KILL, FAULT_CRASH, FAULT_SUSPEND),
+    [BIAS_PERMITS] =
+        OF(FAULT_FREEZE, FAULT_CUT_TO, FAULT_RESET_LATE, FAULT_STALL, FAULT_KILL, FAULT_CRASH_EMPTY, FAULT_RESET),
+    [BIAS_SHARED] =
+        OF(FAULT_PEER_KEY, FAULT_PEER_KEY, FAULT_CUT_TO, FAULT_RESET_LATE, FAULT_STALL, FAULT_KILL, FAULT_STEP_BACK),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -639,11 +495,11 @@ static enum plan_bias draw_situation(struct rng *rng)
 {
     static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM,  BIAS_FROZEN,     BIAS_ODD,
                                           BIAS_CROWD, BIAS_FLOOD, BIAS_RECONNECTS, BIAS_BEAT};
-    static const enum plan_bias some[] = {BIAS_LIVENESS, BIAS_LIVES,          BIAS_MEMORY,
-                                          BIAS_LOSS,     BIAS_LATE_EXECUTION, BIAS_MEMBERS};
+    static const enum plan_bias some[] = {BIAS_LIVENESS,       BIAS_LIVES,   BIAS_MEMORY,  BIAS_LOSS,
+                                          BIAS_LATE_EXECUTION, BIAS_MEMBERS, BIAS_PERMITS, BIAS_SHARED};
 
     if (rng_one_in(rng, 60)) return rare[rng_below(rng, 8)];
-    return rng_one_in(rng, 4) ? some[rng_below(rng, 6)] : BIAS_NONE;
+    return rng_one_in(rng, 4) ? some[rng_below(rng, PLAN_MIXES_MODES ? 8 : 6)] : BIAS_NONE;
 }
 
 void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t without)
@@ -657,7 +513,7 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     plan->bias = bias;
     rng_seed(&rng, seed, 1);
     draw_shape(plan, &rng);
-    bend(plan, &rng, bias);
+    plan_bend(plan, &rng);
     rng_seed(&rng, seed, 10);
     plan_draw_sets(plan, &rng);
     rng_seed(&rng, seed, 8);
@@ -668,6 +524,8 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     plan_clocks(plan, &rng);
     draw_twins(plan, &rng, bias);
     draw_actors(plan, seed, bias);
+    rng_seed(&rng, seed, 12);
+    plan_modes(plan, &rng);
     rng_seed(&rng, seed, 4);
     plan_calm(plan, &rng);
     rng_seed(&rng, seed, 2);

@@ -19,7 +19,9 @@ enum {
     PLAN_SERVERS_MAX = 7,
     PLAN_ACTORS_MAX = 48,
     PLAN_KEYS_MAX = 6,
+    PLAN_PERMITS_MAX = 5,
     PLAN_FAULTS_MAX = 48,
+    PLAN_MIXES_MODES = 0,  /* runs that are bent towards nothing have permits and readers, too */
     PLAN_WAIT_MIN_MS = 60, /* a lock that waits less may never be granted */
 };
 
@@ -54,7 +56,9 @@ enum {
     X(BOOTSTRAP, "guards are made by a client")                                                                        \
     X(COLD, "no node has a guard yet")                                                                                 \
     X(LOG, "lines of the log are passed on")                                                                           \
-    X(BEAT, "locks act at the same moments")
+    X(BEAT, "locks act at the same moments")                                                                           \
+    X(PERMITS, "names with permits")                                                                                   \
+    X(SHARED, "keys that some lock shared")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, text) FEATURE_##name,
@@ -156,7 +160,9 @@ struct plan_fault {
     X(LATE_RENEWAL, "machines that hold locks stand still between two answers")                                        \
     X(LATE_EXTEND, "extends are on their way for long, and are executed late")                                         \
     X(BEAT, "many locks of a client act at the same moments")                                                          \
-    X(ELECTION, "candidates and observers, early losses, machines and servers that stand still")
+    X(ELECTION, "candidates and observers, early losses, machines and servers that stand still")                       \
+    X(PERMITS, "names with permits, more users than those")                                                            \
+    X(SHARED, "readers and writers, beside plain peers")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -192,12 +198,20 @@ struct plan_server {
     uint32_t delay_us;
 };
 
+/* What a user does, where chance has no part in it. */
+struct plan_course {
+    bool set;
+    uint64_t begin_us, hold_us, rest_us;
+};
+
 struct plan_actor {
     uint8_t client;
     uint8_t keys;                    /* bits */
+    uint8_t shared;                  /* those of them that it locks shared */
     uint8_t owner;                   /* 0: none; those of one client with one number nest */
     bool left_out;                   /* by shrinking */
     struct quorlock_options options; /* but for the owner's name */
+    struct plan_course course;
 };
 
 struct plan {
@@ -216,16 +230,18 @@ struct plan {
     uint64_t late_us;                           /* what outlives its connection may execute so much later */
     uint64_t back_us;                           /* all steps back of all clocks */
     uint32_t service_us, split_one_in;
-    uint8_t keys_void;   /* bits: an operator breaks them, so nothing is promised of them */
-    bool outside;        /* faults outside of what is promised: exclusion is not judged */
-    bool counters_void;  /* among them such that lose counters without a quarantine */
-    bool keeps_counters; /* no fault makes a server forget */
-    bool loses_memory;   /* some fault does */
-    bool no_info;        /* scripts may not run INFO */
-    bool elections;      /* clients have candidates and observers */
-    bool turns;          /* after the faults each lock that waits for ever must be granted once */
-    bool calm;           /* delays hardly vary; no lock cancels */
-    bool far;            /* ways are long */
+    uint8_t keys_void;                    /* bits: an operator breaks them, so nothing is promised of them */
+    uint8_t permits[PLAN_KEYS_MAX];       /* of a name; 0: an ordinary key */
+    uint8_t other_permits[PLAN_KEYS_MAX]; /* that some users believe in; 0: none do */
+    bool outside;                         /* faults outside of what is promised: exclusion is not judged */
+    bool counters_void;                   /* among them such that lose counters without a quarantine */
+    bool keeps_counters;                  /* no fault makes a server forget */
+    bool loses_memory;                    /* some fault does */
+    bool no_info;                         /* scripts may not run INFO */
+    bool elections;                       /* clients have candidates and observers */
+    bool turns;                           /* after the faults each lock that waits for ever must be granted once */
+    bool calm;                            /* delays hardly vary; no lock cancels */
+    bool far;                             /* ways are long */
     uint64_t round_trip_us, handover_most_us, handover_mostly_us; /* calm: each; most of them */
     uint64_t listens_us;                                          /* calm: who waits for so long is told of releases */
     uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
@@ -239,10 +255,12 @@ struct plan {
 
 struct rng;
 
-/* plan_clocks, plan_stays, plan_calm - draw them, for plan_make(). */
+/* plan_bend, plan_clocks, plan_stays, plan_calm, plan_modes - draw them, for plan_make(). */
+void plan_bend(struct plan *, struct rng *);
 void plan_clocks(struct plan *, struct rng *);
 void plan_stays(struct plan *, struct rng *);
 void plan_calm(struct plan *, struct rng *);
+void plan_modes(struct plan *, struct rng *);
 /* plan_make - the plan of this seed, but for these features; the same for ever for the same arguments. */
 void plan_make(struct plan *, uint64_t seed, enum plan_bias, uint32_t without);
 /* plan_server - which server stands behind this client's entry for a node. */

@@ -95,10 +95,10 @@ void rare_refused(struct actor *actor)
         uint32_t taken = 0, free = 0;
 
         for (uint32_t key = 0; key < world->plan->n_keys; key++) {
-            uint32_t n = world->sites[i].n_takings[key];
+            const struct taking *latest = holds_latest(&world->sites[i], holds_place(key, 0));
 
             if ((actor->plan->keys >> key & 1u) == 0) continue;
-            if (n > 0 && world->sites[i].takings[key][(n - 1) % HOLDS_MAX].token_hash != 0)
+            if (latest != NULL && latest->token_hash != 0)
                 taken++;
             else
                 free++;

@@ -4,6 +4,8 @@
 
 #include "world.h"
 
+#define READERS "quorlock:readers:"
+
 struct rest {
     struct world *world;
     uint32_t server;
@@ -19,30 +21,53 @@ static bool is_expelled(const struct rest *rest, uint32_t client)
 }
 
 /* Of a client that is there, by its label: others' debts nobody pays. */
-static bool has_to_release(const struct rest *rest, const struct model_value *value)
+static bool has_to_release(const struct rest *rest, const char *owner, size_t owner_length)
 {
     const struct world *world = rest->world;
 
     for (uint32_t i = 0; i < world->plan->n_clients; i++) {
         size_t length = strlen(world->clients[i].label);
 
-        if (value->owner_length <= length || memcmp(value->owner, world->clients[i].label, length) != 0) continue;
+        if (owner_length <= length || memcmp(owner, world->clients[i].label, length) != 0) continue;
         return world->clients[i].state == CLIENT_OPEN && !is_expelled(rest, i);
     }
     return false;
 }
 
-static void look_at_rest(void *arg, const char *name, size_t length, const struct model_value *value)
+static void left_behind(const struct rest *rest, const char *name, size_t length, const char *owner,
+                        size_t owner_length)
+{
+    judge_violated(rest->world, I8_LEFT_BEHIND, "the key %.*s of %.*s is left on server %u %s", (int)length, name,
+                   (int)owner_length, owner, rest->server, rest->silent ? "at rest" : "although all was released");
+}
+
+static void look_at_reader(void *arg, const char *member, size_t length, double score)
 {
     const struct rest *rest = arg;
-    struct world *world = rest->world;
-    bool ours = length > 9 && memcmp(name, "quorlock:", 9) == 0;
 
-    if (ours || value->type == MODEL_OTHER || value->expires_ms == 0) return;
-    if (!rest->silent && !has_to_release(rest, value)) return;
-    judge_violated(world, I8_LEFT_BEHIND, "the key %.*s of %.*s is left on server %u %s", (int)length, name,
-                   (int)(value->owner != NULL ? value->owner_length : 0), value->owner != NULL ? value->owner : "",
-                   rest->server, rest->silent ? "at rest" : "although all was released");
+    (void)score;
+    if (has_to_release(rest, member, length)) left_behind(rest, READERS, strlen(READERS) - 1, member, length);
+}
+
+static bool begins(const char *name, size_t length, const char *front)
+{
+    return length > strlen(front) && memcmp(name, front, strlen(front)) == 0;
+}
+
+/* What is kept beside locks, and how many permits a name has, ends by itself; slots are locks. */
+static void look_at_rest(void *arg, const char *name, size_t length, const struct model_value *value)
+{
+    struct rest *rest = arg;
+    struct server *of = rest->world->servers[rest->server];
+    bool slot = begins(name, length, "quorlock:slot:"), lock = slot || !begins(name, length, "quorlock:");
+    const char *owner = value->owner != NULL ? value->owner : "";
+
+    if (!rest->silent && begins(name, length, READERS))
+        model_members(server_model(of), name, length, server_wall_us(of), look_at_reader, rest);
+    if (!lock && (begins(name, length + 1, "quorlock:guard") || begins(name, length, "quorlock:fence:"))) return;
+    if (value->expires_ms == 0 || (value->type == MODEL_OTHER && lock)) return;
+    if (rest->silent || (lock && has_to_release(rest, owner, value->owner_length)))
+        left_behind(rest, name, length, owner, value->owner_length);
 }
 
 static void look_at_servers(struct world *world, bool silent)

@@ -152,8 +152,10 @@ static void print_needs(const struct plan *plan, FILE *out)
         const struct plan_actor *actor = &plan->actors[i];
 
         if (actor->left_out) continue;
-        (void)fprintf(out, "    a%-2u of client %u, keys %02x, owner %u, lease %u ms, wait %d ms\n", i, actor->client,
-                      actor->keys, actor->owner, actor->options.lease_ms, (int)actor->options.wait_ms);
+        (void)fprintf(out,
+                      "    a%-2u of client %u, keys %02x, shared %02x, permits %u, owner %u, lease %u ms, wait %d ms\n",
+                      i, actor->client, actor->keys, actor->shared, actor->options.permits, actor->owner,
+                      actor->options.lease_ms, (int)actor->options.wait_ms);
     }
     plan_print_sets(plan, out);
     for (uint32_t i = 0; i < FEATURES; i++) {

@@ -93,6 +93,12 @@
     X(TOKENS, "granted with a token")                                                                                  \
     X(WRITES, "writes taken")                                                                                          \
     X(WRITES_REFUSED, "stale writes refused")                                                                          \
+    X(PERMITS_ALL, "all permits of a name held at once")                                                               \
+    X(READERS_BESIDE, "readers beside others on a server")                                                             \
+    X(READS_WRITTEN, "readers inside of what their owner writes")                                                      \
+    X(MIXED, "granted in mixed modes")                                                                                 \
+    X(INTENTS, "intents on a server changed")                                                                          \
+    X(TWO_MINDS, "refused, another number of permits")                                                                 \
     X(ELECTED, "elected")                                                                                              \
     X(DEPOSED, "deposed")                                                                                              \
     X(OBSERVED, "observers told")                                                                                      \

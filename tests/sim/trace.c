@@ -19,6 +19,8 @@ const char *trace_invariant(enum invariant invariant)
         [I9_LIVENESS] = "I9 (a live majority, and no lock is granted)",
         [I10_FORGOTTEN] = "I10 (an operation is forgotten)",
         [I11_OWN_LOAD] = "I11 (a lock is lost, and nothing failed)",
+        [I12_PERMITS] = "I12 (more hold a permit than the name has)",
+        [I13_READERS] = "I13 (a writer beside a reader)",
         [I14_ONE_LEADER] = "I14 (two may act as the leader)",
         [I15_TERMS_RISE] = "I15 (an observer goes back in terms)",
         [STALE_WRITE] = "W (a stale write is accepted)",

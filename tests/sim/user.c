@@ -339,8 +339,11 @@ int user_new(struct actor *actor)
     for (uint32_t i = 0; i < world->plan->n_keys; i++) {
         uint32_t key = (i + actor->index) % world->plan->n_keys;
 
-        if ((actor->plan->keys >> key & 1u) != 0) keys[n++] = world->keys[key];
+        if ((actor->plan->keys >> key & 1u) == 0) continue;
+        options.shared |= (uint64_t)(actor->plan->shared >> key & 1u) << n;
+        keys[n++] = world->keys[key];
     }
+    if (actor->plan->shared == actor->plan->keys && actor->index % 2 == 0) options.shared = QUORLOCK_SHARED_ALL;
     (void)snprintf(owner, sizeof(owner), "owner %u", actor->plan->owner);
     if (actor->plan->owner != 0) options.owner = owner;
     status = quorlock_new(&actor->lock, actor_client(actor)->client, keys, n, &options);

@@ -222,7 +222,22 @@ static bool counts(const struct world *world, const struct actor *actor)
     const struct plan_actor *plan = actor->plan;
 
     if (plan->left_out || world->plan->clients[plan->client].twins) return false;
+    /* While others hold what they believe to be one of more permits, or fewer, it is refused. */
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+        if ((plan->keys >> key & 1u) != 0 && world->plan->other_permits[key] != 0) return false;
+    }
     return plan->options.wait_ms >= 4 * PLAN_WAIT_MIN_MS;
+}
+
+/* Each of its keys was granted, in its mode; or it was, where each lock is to have a turn. */
+static bool is_satisfied(const struct world *world, const struct actor *actor)
+{
+    const struct plan_actor *plan = actor->plan;
+
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+        if ((plan->keys >> key & 1u) != 0 && world->grants_healed[key][plan->shared >> key & 1u] == 0) return false;
+    }
+    return !world->plan->turns || plan->options.wait_ms != QUORLOCK_WAIT_FOREVER || actor->had_turn;
 }
 
 static bool all_granted(struct world *world)
@@ -230,12 +245,7 @@ static bool all_granted(struct world *world)
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         const struct actor *actor = &world->actors[i];
 
-        if (!counts(world, actor)) continue;
-        for (uint32_t key = 0; key < world->plan->n_keys; key++) {
-            if ((actor->plan->keys >> key & 1u) != 0 && world->grants_healed[key] == 0) return false;
-        }
-        if (world->plan->turns && actor->plan->options.wait_ms == QUORLOCK_WAIT_FOREVER && !actor->had_turn)
-            return false;
+        if (counts(world, actor) && !is_satisfied(world, actor)) return false;
     }
     for (uint32_t i = 0; i < world->plan->n_clients; i++) {
         if (!crowd_is_done(&world->clients[i])) return false;
@@ -251,14 +261,21 @@ static void judge_starved(struct world *world)
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         const struct actor *actor = &world->actors[i];
 
-        if (!counts(world, actor)) continue;
-        judge_violated(world, I9_LIVENESS, "actor %u was%s granted its lock for %llu us after the last fault", i,
-                       actor->had_turn ? ", beside others," : " not", since_us);
+        if (!counts(world, actor) || is_satisfied(world, actor)) continue;
+        judge_violated(world, I9_LIVENESS, "actor %u was not granted its lock for %llu us after the last fault", i,
+                       since_us);
     }
     if (!election_is_settled(world))
         judge_violated(world, I9_LIVENESS, "no leader was elected and observed for %llu us after the last fault",
                        since_us);
-    judge_violated(world, I10_FORGOTTEN, "locks of a crowd were not granted for %llu us after the last fault",
+    for (uint32_t i = 0; i < world->plan->n_clients; i++) {
+        if (crowd_is_done(&world->clients[i])) continue;
+        judge_violated(world, I10_FORGOTTEN,
+                       "locks of client %u's crowd were not granted for %llu us after the last "
+                       "fault",
+                       i, since_us);
+    }
+    judge_violated(world, I10_FORGOTTEN, "an operator did not come to an end for %llu us after the last fault",
                    since_us);
 }
 
@@ -414,8 +431,8 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     /* What is not promised is counted, not judged (judge_violated). */
     if (plan->outside) {
         totals->of[TOTAL_OUTSIDE]++;
-        world->judged &=
-            ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE) | (1u << I14_ONE_LEADER));
+        world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE) |
+                           (1u << I12_PERMITS) | (1u << I13_READERS) | (1u << I14_ONE_LEADER));
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
     /* What is made up has no reason in the world. */

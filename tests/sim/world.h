@@ -11,10 +11,12 @@
  *   operator  faults of servers and links, and what operators do about them
  *   membership  the clients get another set of nodes, one process after the other
  *   judge     what must hold in true time, seen from outside of the library
+ *   holds     what servers hold of locks, slots and readers
  *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
  *   election  candidates and observers of one election
  *   handover  how long a lock is free while others wait, where nothing fails
+ *   modes     how long readers and writers wait for each other, and for a permit
  *   rare      states that must be reached
  *   trace     the story of a run
  *   shrink    the same run with less in it
@@ -50,6 +52,9 @@
 #define OWNER_CLIENTS  (PLAN_CLIENTS_MAX + 1)
 #define OPERATOR_INDEX PLAN_MACHINES_MAX
 
+/* Where something is held on a server: the key, or the slots of a name with permits; and the readers of the key. */
+enum { PLACE_READERS = PLAN_PERMITS_MAX, PLACES_OF_KEY, PLACES = PLAN_KEYS_MAX * PLACES_OF_KEY };
+
 enum invariant {
     INVARIANT_NONE,
     I1_EXCLUSION,
@@ -63,6 +68,8 @@ enum invariant {
     I9_LIVENESS,
     I10_FORGOTTEN,
     I11_OWN_LOAD,
+    I12_PERMITS,
+    I13_READERS,
     I14_ONE_LEADER,
     I15_TERMS_RISE,
     STALE_WRITE,
@@ -99,8 +106,15 @@ struct promise {
     uint64_t since_us, stood_us, bound_us;
 };
 
+/* What is held, and how. */
+struct held {
+    uint8_t keys, shared; /* bits */
+    uint8_t slot, permits;
+};
+
 /* What a handle reports to hold, and until when. */
 struct window {
+    struct held held;
     bool open;
     bool fresh;          /* not checked since it was opened or grew */
     bool ended;          /* quorlock_valid_ms() has said 0 */
@@ -133,7 +147,8 @@ struct actor {
     bool no_lost;      /* its owner does not listen */
     uint32_t releasing;
     struct promise *acquiring, *extending;
-    uint64_t acquire_since_us;
+    uint64_t acquire_since_us, longest_us; /* it has waited, in the time of faults */
+    uint32_t n_grants;
     uint64_t round_begun_us; /* its token cannot be older */
     uint64_t granted_us;
     struct window window;
@@ -214,17 +229,17 @@ struct ghost {
     uint64_t until_us; /* true time */
     uint64_t token_hash;
     uint32_t actor;
-    uint8_t keys;
+    struct held held;
 };
 
 /* A key that a server lost by a fault: until then it would have held it. */
 struct shadow {
     uint64_t token_hash;
     uint64_t expires_ms; /* server's clock */
-    uint8_t server, key;
+    uint8_t server, place;
 };
 
-/* An owner took a key on a server. */
+/* An owner took a place on a server. */
 struct taking {
     uint64_t token_hash;
     uint32_t order;
@@ -234,9 +249,11 @@ struct taking {
 struct site {
     struct world *world;
     uint32_t index;
-    struct taking takings[PLAN_KEYS_MAX][HOLDS_MAX];
-    uint32_t n_takings[PLAN_KEYS_MAX];
+    struct taking takings[PLACES][HOLDS_MAX];
+    uint32_t n_takings[PLACES];
     uint32_t order;
+    struct moment second_look; /* when the command that changed something has ended */
+    uint8_t readers_changed;   /* bits of keys */
     uint64_t frozen_until_us;
     struct moment back; /* of a crash */
     enum server_memory memory;
@@ -268,7 +285,7 @@ struct grant {
     uint64_t token, begun_us, reported_us, token_hash;
     uint32_t order[PLAN_SERVERS_MAX]; /* when it took the servers that hold it; 0: does not hold it */
     uint32_t actor;
-    uint8_t keys;
+    struct held held;
 };
 
 struct written {
@@ -353,13 +370,13 @@ struct world {
     struct promise *promises;
     uint32_t n_promises;
     struct written writes[WRITES_MAX];
-    struct guarded_register registers[PLAN_KEYS_MAX];
+    struct guarded_register registers[PLACES];
     struct freed freed[PLAN_KEYS_MAX];
-    struct handover handover;    /* where nothing fails there is one key */
-    struct handovers *handovers; /* measured here; NULL: not */
-    uint32_t grants_healed[PLAN_KEYS_MAX];
-    uint64_t runs;             /* of servers */
-    uint64_t commands, rounds; /* executed; attempts that calls were told of */
+    struct handover handover;                 /* where nothing fails there is one key */
+    struct handovers *handovers;              /* measured here; NULL: not */
+    uint32_t grants_healed[PLAN_KEYS_MAX][2]; /* to writers, or of permits; to readers */
+    uint64_t runs;                            /* of servers */
+    uint64_t commands, rounds;                /* executed; attempts that calls were told of */
 
     uint32_t judged; /* a bit for each enum invariant that ends the run */
     struct violation violation;
@@ -524,13 +541,36 @@ void judge_ended(const struct promise *, int status);
 void judge_called(struct world *, uint32_t client);
 void judge_turned(struct process *);
 void judge_killed(struct process *);
-void judge_changed(struct site *, const char *key, size_t length);
-void judge_forgets(struct site *); /* its memory is about to go */
 void judge_peer(struct world *);
 /* judge_look - what can be seen at any time: what is overdue, and what was not told. */
 void judge_look(struct world *);
 bool judge_is_open(struct actor *);
-bool judge_is_quarantined(struct world *, uint32_t server);
+/* judge_quorum - by what servers hold now a quorum must stand behind what the actor was told. */
+void judge_quorum(struct actor *);
+
+/* ---- holds.c ---- */
+
+/* holds_place - of a key's slot, 0 where it has none. */
+static inline uint32_t holds_place(uint32_t key, uint32_t slot)
+{
+    return key * PLACES_OF_KEY + slot;
+}
+/* holds_conflict - which invariant it violates that both are held at once. */
+enum invariant holds_conflict(const struct held *, const struct held *);
+/* holds_changed - a key of that server has come, or gone, or another value. holds_look_again: all of
+ * that key may have changed. holds_forgets: its memory is about to go.
+ */
+void holds_changed(struct site *, const char *key, size_t length);
+void holds_look_again(struct site *, uint32_t key);
+void holds_forgets(struct site *);
+/* holds_until_us - the true time until which the server holds all keys of the window for it, or would, if no fault had
+ * made it forget: it does not vote against it. 0: it does not. */
+uint64_t holds_until_us(struct world *, uint32_t server, const struct window *);
+/* holds_taking - when all keys of the window were taken there first, by the last of them; NULL: not all were. */
+const struct taking *holds_taking(struct site *, const struct window *);
+/* holds_latest - of the place; NULL: nobody took it. */
+const struct taking *holds_latest(const struct site *, uint32_t place);
+bool holds_is_quarantined(struct world *, uint32_t server);
 
 /* ---- rest.c ---- */
 
@@ -553,6 +593,14 @@ void handover_end(struct world *);
 /* handover_table - hand-overs among 2, 3, 10 and 30 contenders; prints, and returns whether what must hold of them
  * does: with notices and without faults the median is 3 round trips at most. */
 bool handover_table(struct world *, FILE *);
+
+/* ---- modes.c ---- */
+
+/* modes_waited - its wait is over, or goes on. */
+void modes_waited(struct actor *);
+/* modes_table - endless readers and writers, dead ones, permits; prints, and returns whether all wait as long as they
+ * may, and no longer. */
+bool modes_table(struct world *, FILE *);
 
 /* ---- rare.c ---- */
 

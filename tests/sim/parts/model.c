@@ -373,6 +373,16 @@ void model_each(const struct model *model, uint64_t wall_us,
     }
 }
 
+void model_members(const struct model *model, const char *key, size_t length, uint64_t wall_us,
+                   void (*each)(void *arg, const char *member, size_t length, double score), void *arg)
+{
+    const struct entry *entry = store_find(&model->store, 0, key, length);
+
+    if (entry == NULL || !is_there(entry, wall_us) || entry->type != VALUE_ZSET) return;
+    for (size_t i = 0; i < entry->n_items; i += 2)
+        each(arg, entry->items[i].text, entry->items[i].length, entry_score(entry, i));
+}
+
 void model_expire(struct model *model, uint64_t wall_us)
 {
     if (model->manners.replica) return;

@@ -80,6 +80,9 @@ void *model_session_arg(const struct session *);
 bool model_look(const struct model *, const char *key, size_t length, uint64_t wall_us, struct model_value *ret);
 void model_each(const struct model *, uint64_t wall_us,
                 void (*each)(void *arg, const char *key, size_t length, const struct model_value *), void *arg);
+/* model_members - of the sorted set at the key, lowest scores first; none where it is something else. */
+void model_members(const struct model *, const char *key, size_t length, uint64_t wall_us,
+                   void (*each)(void *arg, const char *member, size_t length, double score), void *arg);
 /* model_expire - deletes all that has expired, as a server does in the background ten times a second. Without it a key
  * goes when a command finds it, and where the clock steps back before that, it is there again. */
 void model_expire(struct model *, uint64_t wall_us);

@@ -165,6 +165,9 @@ struct entry *call_make(struct call *, size_t index, enum value_type);
 void call_changed(struct call *, const struct entry *);
 void call_remove(struct call *, struct entry *);
 
+/* entry_score - of the sorted set's member that is the item `at`. */
+double entry_score(const struct entry *, size_t at);
+
 /* ---- execution ---- */
 
 /* command_find - NULL: no such command; the reply was written. A subcommand is found by its first two words. */

@@ -12,7 +12,7 @@
 #define DIGITS      64
 #define BOUNDS_TEXT "ERR min or max is not a float"
 
-static double score_at(const struct entry *entry, size_t at)
+double entry_score(const struct entry *entry, size_t at)
 {
     double score;
 
@@ -65,7 +65,7 @@ static bool is_before(const struct entry *entry, size_t at, double score, const 
     size_t shorter = there->length < member->length ? there->length : member->length;
     int order = shorter != 0 ? memcmp(there->text, member->text, shorter) : 0;
 
-    if (score_at(entry, at) != score) return score_at(entry, at) < score;
+    if (entry_score(entry, at) != score) return entry_score(entry, at) < score;
     return order != 0 ? order < 0 : there->length < member->length;
 }
 
@@ -129,7 +129,7 @@ static enum added add(struct entry *entry, const struct zadd_options *options, d
         insert(entry, score, member);
         return ADDED_MEMBER;
     }
-    before = score_at(entry, at);
+    before = entry_score(entry, at);
     if (options->nx || score == before || (options->gt && score < before) || (options->lt && score > before))
         return ADDED_NOTHING;
     entry_remove(entry, at, 2);
@@ -228,7 +228,7 @@ void run_zremrangebyscore(struct call *call)
 
     if (!to_bounds(call, false, &bounds) || !call_key_of(call, 1, VALUE_ZSET, &entry)) return;
     for (size_t at = 0; entry != NULL && at < entry->n_items;) {
-        if (is_within(&bounds, score_at(entry, at))) {
+        if (is_within(&bounds, entry_score(entry, at))) {
             entry_remove(entry, at, 2);
             n++;
         } else {
@@ -250,7 +250,7 @@ void run_zscore(struct call *call)
     if (entry == NULL || at == entry->n_items)
         out_nil(call->out);
     else
-        out_score(call->out, score_at(entry, at));
+        out_score(call->out, entry_score(entry, at));
 }
 
 void run_zcard(struct call *call)
@@ -268,7 +268,7 @@ void run_zcount(struct call *call)
     int64_t n = 0;
 
     if (!to_bounds(call, false, &bounds) || !call_key_of(call, 1, VALUE_ZSET, &entry)) return;
-    for (size_t at = 0; entry != NULL && at < entry->n_items; at += 2) n += is_within(&bounds, score_at(entry, at));
+    for (size_t at = 0; entry != NULL && at < entry->n_items; at += 2) n += is_within(&bounds, entry_score(entry, at));
     out_number(call->out, n);
 }
 
@@ -326,7 +326,7 @@ static size_t choose(const struct entry *entry, struct range *range, size_t *at)
     for (size_t i = 0; any && i < n; i++) {
         size_t item = 2 * (range->reversed ? n - 1 - i : i);
 
-        if (range->by_score ? !is_within(&range->bounds, score_at(entry, item))
+        if (range->by_score ? !is_within(&range->bounds, entry_score(entry, item))
                             : (int64_t)i < range->from || (int64_t)i > range->to)
             continue;
         /* One that is below 0 skips all. */
@@ -353,7 +353,7 @@ static void reply_range(struct call *call, bool plain)
     out_array(call->out, range.scores ? 2 * n : n);
     for (size_t i = 0; i < n; i++) {
         out_bulk(call->out, entry->items[at[i]].text, entry->items[at[i]].length);
-        if (range.scores) out_score(call->out, score_at(entry, at[i]));
+        if (range.scores) out_score(call->out, entry_score(entry, at[i]));
     }
     free(at);
 }
