@@ -47,6 +47,8 @@ enum op {
                      the present one, with a quarantine of longest_ms, and in the same transaction every other
                      client of the server is disconnected. YES: the holder is the new guard. Neither this nor
                      OP_MAY_KILL uses key and owner */
+    OP_INTEND,    /* the waiter is remembered for lease_ms where one of the other mode is in its way, so that others
+                     wait behind it; 0: it waits no more. YES, which is no vote */
 };
 
 enum outcome {

@@ -23,6 +23,7 @@ struct dialect_script {
     const char *name;
     const char *text;
     size_t length;
+    const char *sha; /* of one that is loaded at its first use: its hash */
 };
 
 /* So few that no script keeps the server for long, and that the holders of all its keys fit into one reply. */
@@ -43,7 +44,8 @@ struct dialect_shas {
 };
 
 struct dialect {
-    size_t n_scripts;
+    size_t n_scripts; /* that every connection loads; */
+    size_t n_later;   /* behind them those for a few clients, each loaded at its first use */
     const struct dialect_script *scripts;
     /* The commands that a user needs the right to, from acquire to release; NULL at the end. */
     const char *const *commands;

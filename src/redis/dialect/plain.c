@@ -10,6 +10,7 @@
 
 #define PLAIN_CHANNEL_PREFIX "quorlock:released:"
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
+#define PLAIN_READERS        "quorlock:readers" /* at a key that is locked shared */
 #define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
 /* Scripts compute in doubles: from here on a counter loses digits. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
@@ -22,18 +23,32 @@ enum plain_script {
     PLAIN_ACQUIRE,
     PLAIN_RAISE,
     PLAIN_COMBINED,
+    PLAIN_LOADED, /* so many; the others at their first use */
+    PLAIN_SHARED_EXTEND = PLAIN_LOADED,
+    PLAIN_SHARED_RELEASE,
+    PLAIN_SHARED_ACQUIRE,
+    PLAIN_SHARED_RAISE,
+    PLAIN_INTEND,
     PLAIN_SCRIPTS,
 };
 
+#define LATER(name) {#name, script_##name, sizeof(script_##name) - 1, sha_##name}
+
 static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
-    [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1},
-    [PLAIN_RELEASE] = {"release", script_release, sizeof(script_release) - 1},
-    [PLAIN_PEEK] = {"peek", script_peek, sizeof(script_peek) - 1},
-    [PLAIN_BREAK] = {"break", script_break, sizeof(script_break) - 1},
-    [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof(script_acquire) - 1},
-    [PLAIN_RAISE] = {"raise", script_raise, sizeof(script_raise) - 1},
-    [PLAIN_COMBINED] = {"combined", script_combined, sizeof(script_combined) - 1},
+    [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1, NULL},
+    [PLAIN_RELEASE] = {"release", script_release, sizeof(script_release) - 1, NULL},
+    [PLAIN_PEEK] = {"peek", script_peek, sizeof(script_peek) - 1, NULL},
+    [PLAIN_BREAK] = {"break", script_break, sizeof(script_break) - 1, NULL},
+    [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof(script_acquire) - 1, NULL},
+    [PLAIN_RAISE] = {"raise", script_raise, sizeof(script_raise) - 1, NULL},
+    [PLAIN_COMBINED] = {"combined", script_combined, sizeof(script_combined) - 1, NULL},
+    [PLAIN_SHARED_EXTEND] = LATER(shared_extend),
+    [PLAIN_SHARED_RELEASE] = LATER(shared_release),
+    [PLAIN_SHARED_ACQUIRE] = LATER(shared_acquire),
+    [PLAIN_SHARED_RAISE] = LATER(shared_raise),
+    [PLAIN_INTEND] = LATER(intend),
 };
+_Static_assert(PLAIN_LOADED <= DIALECT_SCRIPTS_MAX, "room for hashes");
 
 static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
 
@@ -60,7 +75,9 @@ static void name_script(const struct plain_call *call, enum plain_script script,
         bytes_word(out, call->scripts[script].text, call->scripts[script].length);
     } else {
         bytes_text(out, read_only ? "EVALSHA_RO" : "EVALSHA");
-        bytes_word(out, call->shas->sha[script], DIALECT_SHA_LENGTH);
+        const char *sha = call->scripts[script].sha;
+
+        bytes_word(out, sha != NULL ? sha : call->shas->sha[script], DIALECT_SHA_LENGTH);
     }
     bytes_number(out, n_keys);
 }
@@ -85,17 +102,71 @@ static bool is_strict(const struct plain_call *call)
     return call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
 }
 
+/* The script for keys of which some are shared. */
+static enum plain_script shared_one(enum plain_script script)
+{
+    switch (script) {
+    case PLAIN_ACQUIRE: return PLAIN_SHARED_ACQUIRE;
+    case PLAIN_EXTEND: return PLAIN_SHARED_EXTEND;
+    case PLAIN_RAISE: return PLAIN_SHARED_RAISE;
+    default: return PLAIN_SHARED_RELEASE;
+    }
+}
+
+/* A letter for each key. */
+static void write_modes(const struct plain_call *call)
+{
+    char modes[NODE_KEYS_MAX];
+
+    for (size_t i = 0; i < call->request->n_keys; i++) modes[i] = (call->request->shared >> i & 1) != 0 ? 's' : 'x';
+    bytes_word(call->out, modes, call->request->n_keys);
+}
+
+static void write_waiter(const struct plain_call *call)
+{
+    bytes_word(call->out, call->request->waiter, call->request->waiter_length);
+    bytes_number(call->out, call->request->waited_ms);
+}
+
+/* Readers are told the counters, and increment none. */
+static bool reads(const struct node_request *request)
+{
+    size_t n = request->n_keys;
+    uint64_t all = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+
+    return (request->shared & all) == all;
+}
+
+static void write_fence(const struct plain_call *call, bool acquires)
+{
+    if (!call->fenced)
+        bytes_text(call->out, "");
+    else if (acquires && reads(call->request))
+        bytes_text(call->out, "read");
+    else
+        bytes_number(call->out, call->request->fence);
+}
+
+static const char *release_how(const struct node_request *request)
+{
+    if (request->silent) return "silent";
+    return request->if_deleted ? "deleted" : "";
+}
+
 /* Every script but peek and break: how many of the keys are locks, the owner, and what this one needs. */
 static bool write_script(const struct plain_call *call, enum plain_script script)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
+    bool shared = request->shared != 0;
     bool acquires = script == PLAIN_ACQUIRE, leased = acquires || script == PLAIN_EXTEND;
-    bool notice = script == PLAIN_RELEASE && (request->silent || request->if_deleted);
-    bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || notice;
+    bool notice = script == PLAIN_RELEASE && (request->silent || request->if_deleted || shared);
+    bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || notice || shared;
     uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
     const char *how = is_strict(call) ? "strict" : "";
-    bool by_hash = begin_script(call, script, 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice);
+    size_t last = shared ? 1 + (acquires ? 2u : 0) : 0;
+    bool by_hash = begin_script(call, shared ? shared_one(script) : script,
+                                2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice + last);
 
     bytes_number(out, request->n_keys);
     bytes_word(out, request->owner, request->owner_length);
@@ -103,14 +174,25 @@ static bool write_script(const struct plain_call *call, enum plain_script script
     if (more) bytes_text(out, call->guarded ? call->guard->seen : "");
     if (acquires) bytes_text(out, request->op == OP_REPAIR ? "repair" : how);
     if (more) {
-        if (call->fenced)
-            bytes_number(out, request->fence);
-        else
-            bytes_text(out, "");
+        write_fence(call, acquires);
         bytes_number(out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
     }
     if (acquires) bytes_number(out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
-    if (notice) bytes_text(out, request->silent ? "silent" : "deleted");
+    if (notice) bytes_text(out, release_how(request));
+    if (shared && acquires) write_waiter(call);
+    if (shared) write_modes(call);
+    return by_hash;
+}
+
+static bool intend(const struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+    bool by_hash = begin_script(call, PLAIN_INTEND, 5);
+
+    bytes_number(call->out, request->n_keys);
+    write_waiter(call);
+    bytes_number(call->out, request->lease_ms);
+    write_modes(call);
     return by_hash;
 }
 
@@ -129,7 +211,7 @@ static bool acquire(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
-    bool more = is_strict(call) || call->fenced || request->explain || request->op == OP_REPAIR;
+    bool more = is_strict(call) || call->fenced || request->explain || request->op == OP_REPAIR || request->shared != 0;
 
     if (!call->native || more || request->n_keys > 1) return write_script(call, PLAIN_ACQUIRE);
     BYTES_LITERAL(out, "*6\r\n$3\r\nSET\r\n");
@@ -160,6 +242,7 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
     case OP_RAISE: call.fenced = true; return write_script(&call, PLAIN_RAISE);
     case OP_PEEK:
     case OP_BREAK: call.guarded = call.fenced = false; return peek(&call);
+    case OP_INTEND: call.guarded = call.fenced = false; return intend(&call);
     case OP_MAY_KILL:
     case OP_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
     }
@@ -178,7 +261,7 @@ static bool build(struct bytes *out, const struct node_request *request, const s
  * server less than one in a script, and in a script of many writes a server would not look at its memory limit. */
 static char letter(const struct node_request *request)
 {
-    bool alone = request->n_keys != 1 || request->use_eval || request->fence != 0;
+    bool alone = request->n_keys != 1 || request->use_eval || request->fence != 0 || request->shared != 0;
 
     if (alone) return '\0';
     if (request->op == OP_EXTEND) return request->fenced ? '\0' : 'e';
@@ -215,7 +298,7 @@ static const char *op_name(enum op op, bool by_hash)
         [OP_RELEASE] = "release (script)", [OP_PEEK] = "inspect (script)",
         [OP_BREAK] = "break (script)",     [OP_REPAIR] = "repair (SET)",
         [OP_RAISE] = "raise (script)",     [OP_MAY_KILL] = "rehearsal of bootstrap",
-        [OP_BOOTSTRAP] = "bootstrap",
+        [OP_BOOTSTRAP] = "bootstrap",      [OP_INTEND] = "intent (script)",
     };
 
     if (by_hash && op == OP_ACQUIRE) return "acquire (script)";
@@ -285,6 +368,7 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     } else {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
+        ret->readers = reply_is(holder, PLAIN_READERS);
     }
     return true;
 }
@@ -298,6 +382,7 @@ static void judge_peek(const struct reply *reply, struct node_reply *ret)
     if (ret->outcome == OUTCOME_YES) {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
+        ret->readers = reply_is(holder, PLAIN_READERS);
         ret->ttl_ms = clamp_ttl(numbers[0].integer);
     }
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
@@ -356,7 +441,7 @@ static bool judge_value(enum op op, const struct reply *reply, struct node_reply
     if (self->type != REPLY_INTEGER || op == OP_ACQUIRE || op == OP_REPAIR) return false;
     if (op == OP_RELEASE) return judge_release(self, ret);
     ret->outcome = self->integer != 0 ? OUTCOME_YES : OUTCOME_MISSING;
-    return self->integer == 0 || (self->integer == 1 && op == OP_EXTEND);
+    return self->integer == 0 || (self->integer == 1 && (op == OP_EXTEND || op == OP_INTEND));
 }
 
 static void judge(enum op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
@@ -390,7 +475,8 @@ static size_t channel(const struct node_key *key, char *ret, size_t size)
 }
 
 const struct dialect dialect_plain = {
-    .n_scripts = PLAIN_SCRIPTS,
+    .n_scripts = PLAIN_LOADED,
+    .n_later = PLAIN_SCRIPTS - PLAIN_LOADED,
     .scripts = plain_scripts,
     .commands = plain_commands,
     .build = build,

@@ -17,12 +17,12 @@
 #define REDISSON_CHANNEL       "redisson_lock__channel"
 
 static const struct dialect_script redisson_scripts[] = {
-    {"extend", script_redisson_extend, sizeof(script_redisson_extend) - 1},
-    {"release", script_redisson_release, sizeof(script_redisson_release) - 1},
-    {"peek", script_redisson_peek, sizeof(script_redisson_peek) - 1},
-    {"break", script_redisson_break, sizeof(script_redisson_break) - 1},
-    {"acquire", script_redisson_acquire, sizeof(script_redisson_acquire) - 1},
-    {"raise", script_redisson_raise, sizeof(script_redisson_raise) - 1},
+    {"extend", script_redisson_extend, sizeof(script_redisson_extend) - 1, NULL},
+    {"release", script_redisson_release, sizeof(script_redisson_release) - 1, NULL},
+    {"peek", script_redisson_peek, sizeof(script_redisson_peek) - 1, NULL},
+    {"break", script_redisson_break, sizeof(script_redisson_break) - 1, NULL},
+    {"acquire", script_redisson_acquire, sizeof(script_redisson_acquire) - 1, NULL},
+    {"raise", script_redisson_raise, sizeof(script_redisson_raise) - 1, NULL},
 };
 _Static_assert(sizeof(redisson_scripts) / sizeof(redisson_scripts[0]) <= DIALECT_SCRIPTS_MAX, "room for hashes");
 

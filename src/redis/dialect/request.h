@@ -46,6 +46,11 @@ struct node_request {
     uint64_t fence;        /* a floor or a token, see enum op; below 2^53 */
     uint64_t fence_ttl_ms; /* a counter's life after its last use; 0: seven days */
     bool force;            /* BOOTSTRAP */
+    uint64_t shared;       /* the keys that are locked shared, a bit each from the lowest on */
+    const char *waiter;    /* who waits for the keys, under one name for as long as it does: INTEND, and ACQUIRE of
+                              shared keys, where NULL: nobody */
+    size_t waiter_length;
+    uint32_t waited_ms;    /* for so long it has */
     bool closes;           /* BOOTSTRAP: the guard is for 0 nodes, so that it fits no client */
     uint32_t longest_ms;   /* BOOTSTRAP: the longest lease that may still run */
     union node_tag tag;
@@ -71,6 +76,7 @@ struct node_reply {
     int64_t quarantine_ms; /* PEEK: what is left of the quarantine; -1: nothing; at most NODE_MS_MAX */
     int64_t waiters;       /* PEEK with explain: how many clients listen for a release; -1: not known */
     bool has_guard;        /* PEEK */
+    bool readers;          /* the holder stands for those that hold the key shared */
     uint32_t count;        /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
                               ACQUIRE by script: how many clients listen for a release; else 0 */
 };

@@ -74,16 +74,16 @@ static struct script *find_text(const struct word *text)
 static const char *name_of(const struct word *text)
 {
     static const struct dialect *const dialects[] = {&dialect_plain, &dialect_redisson};
-    static const struct dialect_script others[] = {{"guard", script_guard, sizeof(script_guard) - 1},
-                                                   {"bootstrap", script_bootstrap, sizeof(script_bootstrap) - 1},
-                                                   {"rights", script_rights, sizeof(script_rights) - 1}};
+    static const struct dialect_script others[] = {{"guard", script_guard, sizeof(script_guard) - 1, NULL},
+                                                   {"bootstrap", script_bootstrap, sizeof(script_bootstrap) - 1, NULL},
+                                                   {"rights", script_rights, sizeof(script_rights) - 1, NULL}};
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         if (others[i].length == text->length && memcmp(others[i].text, text->text, text->length) == 0)
             return others[i].name;
     }
     for (size_t d = 0; d < 2; d++) {
-        for (size_t i = 0; i < dialects[d]->n_scripts; i++) {
+        for (size_t i = 0; i < dialects[d]->n_scripts + dialects[d]->n_later; i++) {
             const struct dialect_script *script = &dialects[d]->scripts[i];
 
             if (script->length == text->length && memcmp(script->text, text->text, text->length) == 0)

@@ -48,7 +48,7 @@ for i = 1, n do
     reply = 1
     if letter ~= 's' then
       asked = asked + 2
-      if tell_all or heard[asked] ~= 0 then reply = 1 + notice_released(KEYS[i], owner) end
+      if tell_all or heard[asked] ~= 0 then reply = 1 + notice_released(KEYS[i], owner, hows[letter]) end
     end
     if broken then reply = {reply, broken} end
   elseif letter == 'e' then

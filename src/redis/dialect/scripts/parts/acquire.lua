@@ -22,13 +22,13 @@ if ARGV[6] ~= '' then
   --@ highest
   counter, why = fence_highest(n)
   if not counter then return why end
-  if ARGV[5] == 'repair' then
+  if ARGV[5] == 'repair' and ARGV[6] ~= 'read' then
     counter = math.max(counter, tonumber(ARGV[6]))
-  else
+  elseif ARGV[6] ~= 'read' then
     -- A client whose clock is far ahead must not use up the numbers.
     counter = math.max(counter + 1, math.min(tonumber(ARGV[6]), now_us + tonumber(ARGV[8]) * 500))
   end
-  why = counter > 0 and fence_level(n, counter, ARGV[7])
+  why = counter > 0 and ARGV[6] ~= 'read' and fence_level(n, counter, ARGV[7])
   if why then return why end
 end
 for i = 1, n do

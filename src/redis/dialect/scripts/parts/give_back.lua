@@ -9,7 +9,7 @@ end
 local told = 0
 for i = first, last do
   if ours[i] or not (wrong or how) then
-    told = math.max(told, notice_released(KEYS[i], owner, how == 'silent'))
+    told = math.max(told, notice_released(KEYS[i], owner, how))
   end
 end
 if wrong then return wrong end

@@ -9,9 +9,9 @@
 --
 -- Each waiter of a fair lock has a channel of its own and an entry in a list: the first of the list that listens is
 -- notified, as by Redisson. The list is not changed; an entry that does not listen is of a dead waiter.
-local function notice_released(key, _, silent)
+local function notice_released(key, _, how)
   local channel = notice_channel(key)
-  local told = redis.pcall('PUBLISH', channel, silent and '00' or '0')
+  local told = redis.pcall('PUBLISH', channel, how == 'silent' and '00' or '0')
   local queue = redis.pcall('LRANGE', notice_tagged('redisson_lock_queue:', key), 0, 15)
   for i = 1, #queue do
     local heard = redis.pcall('PUBLISH', channel .. ':' .. queue[i], '0')

@@ -1,9 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --@ string_channel
--- Notifies the key's waiters, and returns their number. By pcall: where the channel is denied to the user, the script
--- must not fail.
-local function notice_released(key, owner, silent)
-  if silent then return 0 end
+-- Notifies the key's waiters unless `how` is silent, and returns their number. By pcall: where the channel is denied to
+-- the user, the script must not fail. Without a `how` it was held.
+local function notice_released(key, owner, how)
+  if how == 'silent' then return 0 end
   local told = redis.pcall('PUBLISH', notice_channel(key), owner)
-  return type(told) == 'number' and told or 0
+  if type(told) ~= 'number' then return 0 end
+  if told > 0 and not how then
+    --@ turn
+  end
+  return told
 end

@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- KEYS the n locks
+-- ARGV n, the name of who waits, for how many ms it has, for how many ms it is to be remembered, or 0: it waits no
+-- more; the modes
+-- A writer is remembered where readers are in its way, a reader where a writer is. 1.
+--@ shared_keys
+local waiter, waited_ms, life_ms = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+--@ waits_before
+--@ shared_whose
+--@ shared_lift
+--@ shared_clear
+--@ shared_notice
+local function remember(key)
+  local intents, letter, mine = intents_of(key), shared[key] and 'r' or 'w', nil
+  redis.pcall('ZREMRANGEBYSCORE', intents, '-inf', whole(now))
+  waits_before(key)
+  for _, member in ipairs(own_intents[key]) do
+    if string.sub(member, 1, 1) == letter then mine = member end
+  end
+  local whose = lock_whose(key, '')
+  if not mine and type(whose) == 'string' and (shared[key] or whose == sentinel) then
+    mine = letter .. ':' .. whole(now - waited_ms) .. ':' .. waiter
+  end
+  if not mine then return nil end
+  local done = redis.pcall('ZADD', intents, whole(now + life_ms), mine)
+  return type(done) == 'table' and done or outlive(intents, life_ms)
+end
+-- Whoever waited behind it only is notified.
+local function forget(key)
+  waits_before(key)
+  local gone
+  for _, member in ipairs(own_intents[key]) do
+    redis.pcall('ZREM', intents_of(key), member)
+    gone = true
+  end
+  if not gone then return nil end
+  local holder = redis.pcall('GET', key)
+  if shared[key] and holder == sentinel then
+    settle_readers(key)
+    holder = redis.pcall('GET', key)
+  end
+  if not holder or not shared[key] and holder == sentinel then
+    redis.pcall('PUBLISH', notice_channel(key), waiter)
+  end
+end
+for i = 1, tonumber(ARGV[1]) do
+  local why
+  if life_ms > 0 then why = remember(KEYS[i]) else why = forget(KEYS[i]) end
+  if why then return why end
+end
+return 1

@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Has the sentinel expire with the last reader, and takes it away where there is none; but while readers have their
+-- turn that are not in yet, it stays for them. Nil, or an error.
+local function settle_readers(key)
+  local readers, till = readers_of(key), 0
+  local last = redis.pcall('ZRANGE', readers, '-1', '-1', 'WITHSCORES')
+  if last.err then return last end
+  if last[2] then till = tonumber(last[2]) end
+  if till <= now then
+    local intents = redis.pcall('ZRANGEBYSCORE', intents_of(key), '(' .. whole(now), '+inf', 'WITHSCORES')
+    for i = 1, #intents, 2 do
+      if string.sub(intents[i], 1, 2) == 't:' then till = math.max(till, tonumber(intents[i + 1])) end
+    end
+  end
+  if redis.pcall('GET', key) ~= sentinel then return nil end
+  local done
+  if till > now then
+    done = redis.pcall('PEXPIRE', key, whole(till - now))
+  else
+    done = redis.pcall('DEL', key, readers)
+  end
+  if type(done) == 'table' then return done end
+end
+-- Deletes a lock that is ours: nil, or an error.
+local function lock_clear(key, owner)
+  local done
+  if shared[key] then
+    done = redis.pcall('ZREM', readers_of(key), owner)
+    if type(done) ~= 'table' then done = settle_readers(key) end
+  else
+    done = redis.pcall('DEL', key)
+  end
+  if type(done) == 'table' then return done end
+end

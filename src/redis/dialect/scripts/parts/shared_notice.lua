@@ -1,0 +1,12 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+--@ string_channel
+-- As string_notice.lua. A key that still has readers, or is kept for some, has nothing to tell.
+local function notice_released(key, owner, how)
+  if how == 'silent' or shared[key] and redis.pcall('GET', key) then return 0 end
+  local told = redis.pcall('PUBLISH', notice_channel(key), owner)
+  if type(told) ~= 'number' then return 0 end
+  if told > 0 and not how and not shared[key] then
+    --@ turn
+  end
+  return told
+end

@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- As extend.lua, of keys of which some are shared; the modes come last.
+--@ guarded
+--@ clock
+--@ shared_keys
+local owner = ARGV[2]
+local waits_before
+--@ shared_whose
+--@ shared_look
+--@ shared_lift
+--@ extend

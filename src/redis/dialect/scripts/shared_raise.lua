@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- As raise.lua, of keys of which some are shared; the modes come last.
+--@ guarded
+--@ clock
+--@ fence
+--@ highest
+--@ shared_keys
+local waits_before
+--@ shared_whose
+--@ shared_look
+--@ raise
