@@ -178,6 +178,49 @@ static void draw_keys(struct fuzz_handle *handle, struct draw *draw, char texts[
     }
 }
 
+/* Names with permits are no ordinary keys; the owners of both would hold different lists. */
+static void draw_mode(struct fuzz_handle *handle, struct quorlock_options *options, struct draw *draw)
+{
+    bool shares = draw_once_in(draw, 3), all = draw_once_in(draw, 3);
+    uint32_t bits = draw_below(draw, 16);
+
+    if (handle->fuzz->dialect == QUORLOCK_DIALECT_REDISSON) return;
+    if (handle->keys[0] < FUZZ_NAMES) {
+        handle->n_keys = 1;
+        handle->permits = options->permits = FUZZ_PERMITS(handle->keys[0]);
+        return;
+    }
+    while (handle->keys[handle->n_keys - 1] < FUZZ_NAMES) handle->n_keys--;
+    if (!shares) return;
+    handle->shared = (all ? 15 : bits) & ((1u << handle->n_keys) - 1);
+    options->shared = all ? QUORLOCK_SHARED_ALL : handle->shared;
+}
+
+/* What no lock is made of. */
+static void check_nonsense(const struct fuzz *fuzz, const struct fuzz_client *client, struct draw *draw)
+{
+    static const struct quorlock_options nonsense[] = {
+        {.permits = QUORLOCK_PERMITS_MAX + 1},         {.permits = UINT32_MAX}, {.permits = 1, .shared = 1},
+        {.permits = 2, .shared = QUORLOCK_SHARED_ALL}, {.shared = 4},           {.shared = UINT64_MAX - 1}};
+    const char *const keys[] = {"k0", "k1"};
+    struct quorlock_options options = nonsense[draw_below(draw, sizeof(nonsense) / sizeof(nonsense[0]))];
+    quorlock *lock = NULL;
+    size_t n_keys = 1 + draw_below(draw, 2);
+    int status;
+
+    if (draw_once_in(draw, 4)) {
+        options = (struct quorlock_options){.permits = 3};
+        n_keys = 2;
+    }
+    options.size = sizeof(options);
+    status = quorlock_new(&lock, client->client, keys, n_keys, &options);
+    if (lock == NULL && (status == QUORLOCK_INVAL || status == QUORLOCK_UNSUPPORTED || status == QUORLOCK_NOMEM ||
+                         status == QUORLOCK_CLOSED))
+        return;
+    fuzz_fail(fuzz, "permits %u with shared %llx of %zu keys are refused by %d", options.permits,
+              (unsigned long long)options.shared, n_keys, status);
+}
+
 static struct quorlock_options draw_options(struct fuzz_handle *handle, struct draw *draw)
 {
     static const uint32_t waits_ms[8] = {0, 0, 50, 300, 1000, 3000, 3000, QUORLOCK_WAIT_FOREVER};
@@ -192,6 +235,7 @@ static struct quorlock_options draw_options(struct fuzz_handle *handle, struct d
     options.fencing = handle->fencing = draw_once_in(draw, 3);
     handle->owner = draw_once_in(draw, 3) ? (int)draw_below(draw, 3) : -1;
     if (handle->owner >= 0) options.owner = owners[handle->owner];
+    draw_mode(handle, &options, draw);
     return options;
 }
 
@@ -205,6 +249,7 @@ static void new_handle(struct fuzz *fuzz, uint32_t slot, struct draw *draw)
     int status;
 
     if (client == NULL) return;
+    if (draw_once_in(draw, 40)) check_nonsense(fuzz, client, draw);
     handle = calloc(1, sizeof(*handle));
     if (handle == NULL) abort();
     handle->fuzz = fuzz;

@@ -30,11 +30,19 @@ void fuzz_fail(const struct fuzz *fuzz, const char *format, ...)
 
 /* ---- exclusion ---- */
 
+static bool reads(const struct fuzz_handle *handle, uint32_t nth)
+{
+    return (handle->shared >> nth & 1) != 0;
+}
+
+/* They hold a key that only one of them may. */
 static bool share_key(const struct fuzz_handle *one, const struct fuzz_handle *other)
 {
+    if (one->permits != 0 && other->permits != 0 && one->slot != other->slot) return false;
     for (uint32_t i = 0; i < one->n_keys; i++) {
         for (uint32_t k = 0; k < other->n_keys; k++) {
-            if (one->keys[i] == other->keys[k] && one->keys[i] < FUZZ_KEYS) return true;
+            if (one->keys[i] == other->keys[k] && one->keys[i] < FUZZ_KEYS && !(reads(one, i) && reads(other, k)))
+                return true;
         }
     }
     return false;
@@ -68,16 +76,19 @@ static void check_fence(struct fuzz *fuzz, const struct fuzz_handle *handle, uin
 {
     if (fuzz->spoiled) return;
     if (!handle->fencing) return;
-    if (fence == 0) fuzz_fail(fuzz, "a grant with fencing has no token");
+    /* A reader that no writer came before may be told none. */
+    if (fence == 0 && handle->shared == 0) fuzz_fail(fuzz, "a grant with fencing has no token");
     for (uint32_t i = 0; i < handle->n_keys; i++) {
         uint32_t key = handle->keys[i];
+        uint64_t *latest;
 
-        if (key >= FUZZ_KEYS) continue;
-        if (fence < fuzz->fences[key] || (fence == fuzz->fences[key] && handle->owner < 0)) {
-            fuzz_fail(fuzz, "key %u: token %llu after %llu", key, (unsigned long long)fence,
-                      (unsigned long long)fuzz->fences[key]);
+        if (key >= FUZZ_KEYS || reads(handle, i)) continue;
+        latest = &fuzz->fences[key][handle->slot];
+        if (fence < *latest || (fence == *latest && handle->owner < 0)) {
+            fuzz_fail(fuzz, "key %u, slot %u: token %llu after %llu", key, handle->slot, (unsigned long long)fence,
+                      (unsigned long long)*latest);
         }
-        fuzz->fences[key] = fence;
+        *latest = fence;
     }
 }
 
@@ -92,6 +103,9 @@ static void on_granted(struct fuzz_handle *handle, const struct quorlock_result 
     handle->holds++;
     if (handle->lock == NULL) fuzz_fail(fuzz, "a grant of a handle that was freed");
     if (result->token == NULL) fuzz_fail(fuzz, "a grant without a token");
+    if (result->slot != 0 && result->slot >= handle->permits)
+        fuzz_fail(fuzz, "slot %u of %u permits", result->slot, handle->permits);
+    handle->slot = result->slot;
     check_fence(fuzz, handle, result->fence);
     check_exclusion(fuzz, handle);
 }

@@ -8,8 +8,8 @@
  * - a start that returned 0 is answered exactly once, from the loop, never from inside the call, and within its
  *   bound; one that returned anything else never is
  * - a loss callback comes only to a handle that holds, once, and never after its release
- * - at the callback of a grant no other handle believes to hold one of its keys, but of the same owner; and its
- *   fencing token is larger than all before
+ * - at the callback of a grant no other handle believes to hold one of its keys, but of the same owner, a reader
+ *   beside a reader, or one with another slot of a name; and a writer's fencing token is larger than all before
  * - after close all memory is back
  */
 #ifndef TESTS_FUZZ_API_FUZZ_H
@@ -26,7 +26,10 @@
 
 #define FUZZ_CLIENTS      4u
 #define FUZZ_KEYS         24u /* exclusion is checked on these */
-#define FUZZ_FREE_KEYS    4u  /* these are broken by force, too */
+#define FUZZ_NAMES        3u  /* the first of them, which have permits: as many as FUZZ_PERMITS says */
+#define FUZZ_SLOTS        4u  /* at most */
+#define FUZZ_PERMITS(key) (2u + (key))
+#define FUZZ_FREE_KEYS    4u /* these are broken by force, too */
 #define FUZZ_KEYS_AT_ONCE 4u
 #define FUZZ_LEASE_MAX_MS 2000u
 #define FUZZ_NODES        3u
@@ -49,6 +52,8 @@ struct fuzz_handle {
     quorlock *lock; /* NULL: freed, or its client closed */
     struct fuzz_handle *next;
     uint32_t keys[FUZZ_KEYS_AT_ONCE], n_keys;
+    uint64_t shared; /* a bit for each of them */
+    uint32_t permits, slot;
     int owner; /* -1: none */
     uint32_t wait_ms;
     bool fencing;
@@ -97,7 +102,7 @@ struct fuzz {
     uint32_t n_slots;
     struct fuzz_handle *handles; /* all of the round */
     struct fuzz_op *ops;         /* all unanswered ones, and those that were refused */
-    uint64_t fences[FUZZ_KEYS];
+    uint64_t fences[FUZZ_KEYS][FUZZ_SLOTS];
     uint64_t alive_us; /* time in which the loop ran */
     uint64_t call_count;
     uint32_t depth;
