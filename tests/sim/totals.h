@@ -98,6 +98,7 @@
     X(READS_WRITTEN, "readers inside of what their owner writes")                                                      \
     X(MIXED, "granted in mixed modes")                                                                                 \
     X(INTENTS, "intents on a server changed")                                                                          \
+    X(HOLDERS, "holders beside others reported")                                                                       \
     X(TWO_MINDS, "refused, another number of permits")                                                                 \
     X(ELECTED, "elected")                                                                                              \
     X(DEPOSED, "deposed")                                                                                              \

@@ -538,6 +538,31 @@ void user_free(struct actor *actor)
 
 /* ---- reports ---- */
 
+/* Slots by number, then readers, then those that wait, each with its name. */
+static void check_holders(struct world *world, const struct quorlock_report *report)
+{
+    for (size_t i = 0; report != NULL && i < report->n_nodes; i++) {
+        const struct quorlock_node_report *node = report->nodes[i];
+        uint64_t before = 0;
+
+        for (size_t k = 0; k < node->n_holders; k++) {
+            const struct quorlock_holder *holder = node->holders[k];
+            uint64_t place = (uint64_t)holder->kind << 32 | holder->slot;
+
+            if (place < before || holder->kind < QUORLOCK_HOLDER_SLOT || holder->kind > QUORLOCK_HOLDER_WAITS ||
+                holder->holder == NULL || holder->slot >= QUORLOCK_PERMITS_MAX) {
+                judge_violated(world, UNEXPLAINED, "holder %zu of node %zu is reported as kind %d, slot %u", k, i,
+                               holder->kind, holder->slot);
+                return;
+            }
+            TRACE(world, "           node %zu: %s, kind %d, slot %u, for %lld ms", i, holder->holder, holder->kind,
+                  holder->slot, (long long)holder->ttl_ms);
+            world->totals->of[TOTAL_HOLDERS]++;
+            before = place;
+        }
+    }
+}
+
 static void on_report(int status, const struct quorlock_report *report, void *arg)
 {
     struct promise *promise = arg;
@@ -548,6 +573,7 @@ static void on_report(int status, const struct quorlock_report *report, void *ar
     TRACE(world, "client %u > %s: %s, %u answered", promise->client, trace_promise(kind), quorlock_status_name(status),
           report != NULL ? report->answered : 0);
     world_mix(world, (uint64_t)status);
+    check_holders(world, report);
     judge_ended(promise, status);
     world->totals->of[TOTAL_INSPECTED] += kind == PROMISE_INSPECT && status == QUORLOCK_OK;
     world->totals->of[TOTAL_BROKEN] += kind == PROMISE_BREAK && status == QUORLOCK_OK;

@@ -164,6 +164,17 @@ void fuzz_on_report(int status, const struct quorlock_report *report, void *arg)
 
     answered(op, status);
     if (report != NULL && report->n_nodes > FUZZ_NODES) fuzz_fail(op->fuzz, "a report of too many nodes");
+    for (size_t i = 0; report != NULL && i < report->n_nodes; i++) {
+        const struct quorlock_node_report *node = report->nodes[i];
+
+        for (size_t k = 0; k < node->n_holders; k++) {
+            const struct quorlock_holder *holder = node->holders[k];
+
+            if (holder->holder == NULL || holder->slot >= QUORLOCK_PERMITS_MAX || holder->kind < QUORLOCK_HOLDER_SLOT ||
+                holder->kind > QUORLOCK_HOLDER_WAITS)
+                fuzz_fail(op->fuzz, "a holder of kind %d, slot %u", holder->kind, holder->slot);
+        }
+    }
     calls_inside(op->fuzz, NULL, &op->draw);
 }
 
