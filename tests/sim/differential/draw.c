@@ -37,6 +37,7 @@ static const struct piece values[] = {
     PIECE("0.5e3"),
     PIECE("mode"),
     PIECE("9223372036854775807"),
+    PIECE("quorlock:readers"),
     PIECE("long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long")};
 static const struct piece fields[] = {PIECE("me"), PIECE("you"), PIECE("x:1"), PIECE("mode"), PIECE("z")};
 static const struct piece numbers[] = {PIECE("0"),
@@ -64,8 +65,10 @@ static const struct piece bounds[] = {PIECE("0"),    PIECE("1"),    PIECE("(1"),
 static const struct piece channels[] = {PIECE("c"), PIECE("quorlock:released:a"), PIECE("quorlock:released:b"),
                                         PIECE("redisson_lock__channel:{a}"), PIECE("redisson_lock__channel:{a}:you")};
 /* Other keys than those of locks. */
-static const struct piece others[] = {PIECE("quorlock:fence:a"), PIECE("quorlock:fence:b"), PIECE("quorlock:guard"),
-                                      PIECE("redisson_lock_queue:{a}"), PIECE("redisson_lock_queue:{b}")};
+static const struct piece others[] = {
+    PIECE("quorlock:fence:a"),        PIECE("quorlock:fence:b"),        PIECE("quorlock:guard"),
+    PIECE("redisson_lock_queue:{a}"), PIECE("redisson_lock_queue:{b}"), PIECE("quorlock:readers:a"),
+    PIECE("quorlock:readers:b"),      PIECE("quorlock:intents:a"),      PIECE("quorlock:intents:b")};
 
 /* What scripts can do besides what ours do. */
 static const char *const bodies[] = {
@@ -349,6 +352,7 @@ static void request(struct draw *draw, struct bytes *out)
     static const enum op ops[] = {OP_ACQUIRE, OP_ACQUIRE, OP_ACQUIRE, OP_EXTEND,  OP_EXTEND,   OP_RELEASE,  OP_RELEASE,
                                   OP_PEEK,    OP_BREAK,   OP_REPAIR,  OP_RAISE,   OP_ACQUIRE,  OP_EXTEND,   OP_RELEASE,
                                   OP_PEEK,    OP_ACQUIRE, OP_EXTEND,  OP_RELEASE, OP_MAY_KILL, OP_BOOTSTRAP};
+    static const char *const waiters[] = {"me", "x:1", "other"};
     const struct dialect *const dialects[] = {&dialect_plain, &dialect_redisson};
     const struct piece *owner = &values[below(draw, below(draw, 4) == 0 ? LENGTH(values) - 1 : 3)];
     struct node_key keys[3];
@@ -367,9 +371,17 @@ static void request(struct draw *draw, struct bytes *out)
                                 .force = below(draw, 3) == 0,
                                 .closes = below(draw, 4) == 0,
                                 .longest_ms = (uint32_t)below(draw, 90)};
-    size_t which = below(draw, 2);
+    size_t which = below(draw, 2), shares = below(draw, 2), waiter = below(draw, 3);
     struct guard guard;
 
+    sent.waiter = waiters[waiter];
+    sent.waiter_length = strlen(waiters[waiter]);
+    sent.waited_ms = (uint32_t)below(draw, 400);
+    if (shares == 0 && which == 0) {
+        sent.shared = below(draw, 8);
+        if (below(draw, 4) == 0) sent.op = OP_INTEND;
+        if (sent.op == OP_INTEND && below(draw, 3) == 0) sent.lease_ms = 0;
+    }
     sent.n_keys = sent.op == OP_BREAK ? 1 : choose_keys(draw, keys);
     if (sent.op == OP_BREAK) keys[0] = (struct node_key){draw_keys[0], 1};
     fill_guard(draw, &guard);
@@ -402,7 +414,7 @@ static void nonsense(struct draw *draw, struct bytes *out)
 {
     static const char *const firsts[] = {"1", "1", "2", "3", "0", "-1", "x", ""};
     const struct dialect *dialect = below(draw, 2) == 0 ? &dialect_plain : &dialect_redisson;
-    const struct dialect_script *script = &dialect->scripts[below(draw, dialect->n_scripts)];
+    const struct dialect_script *script = &dialect->scripts[below(draw, dialect->n_scripts + dialect->n_later)];
     size_t n_keys = 1 + below(draw, 3), n_args = below(draw, 8);
 
     bytes_command(out, 3 + n_keys + n_args);
