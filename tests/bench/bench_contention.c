@@ -2,13 +2,17 @@
 /*
  * bench_contention.c - one process that contends for a key; the script `contention` starts many of them
  *
- * usage: bench_contention [--hold-us N] [--think-us N] [--handles N] [--lease-ms N] [--redisson] NODE...
+ * usage: bench_contention [--hold-us N] [--think-us N] [--uneven] [--handles N] [--lease-ms N] [--redisson]
+ *                         [--permits K] [--readers PERCENT] NODE...
  *        bench_contention --raw NODE...
  *
  * Connects, says "ready", and reads "KEY BEGIN END" from stdin, times in nanoseconds of CLOCK_MONOTONIC, which
  * is the same for all processes of a machine. From BEGIN to END each handle acquires, holds, releases and
  * thinks, again and again. Then every turn is printed: when the grant came, when it called release, when
- * that was answered, and how many attempts it took.
+ * that was answered, how many attempts it took, when it called acquire, its slot, and 1 where it was a reader.
+ *
+ * --uneven: a handle thinks for any time up to twice as long. --permits: the key has so many. --readers: so many of 100
+ * turns, drawn at random, are those of readers.
  *
  * --raw: the baseline under the same load: a PING and its answer, blocking, on one node after the other.
  */
@@ -36,11 +40,15 @@
 struct turn {
     uint64_t granted_ns, release_ns, released_ns;
     uint32_t rounds;
+    uint64_t asked_ns;
+    uint32_t slot;
+    bool shared;
 };
 
 struct handle {
     struct bench *bench;
-    quorlock *lock;
+    quorlock *locks[2]; /* the second is a reader's */
+    quorlock *lock;     /* of this turn */
     struct event *timer;
     struct turn turn;
     bool inside;
@@ -49,7 +57,8 @@ struct handle {
 struct bench {
     struct event_base *base;
     quorlock_client *client;
-    uint32_t hold_us, think_us, lease_ms, n_handles;
+    uint32_t hold_us, think_us, lease_ms, n_handles, permits, readers;
+    bool uneven;
     int dialect;
     char key[KEY_SIZE];
     uint64_t begin_ns, end_ns;
@@ -159,17 +168,25 @@ static void wake_in(struct handle *handle, uint32_t us)
     if (event_add(handle->timer, &delay) != 0) fail("no timer");
 }
 
+static void think(struct handle *handle)
+{
+    uint32_t think_us = handle->bench->think_us;
+
+    if (handle->bench->uneven) think_us = (uint32_t)((uint64_t)random() % (2 * (uint64_t)think_us + 1));
+    if (think_us != 0) {
+        wake_in(handle, think_us);
+    } else {
+        next(handle);
+    }
+}
+
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct handle *handle = arg;
 
     handle->turn.released_ns = now_ns();
     note(handle->bench, &handle->turn);
-    if (handle->bench->think_us != 0) {
-        wake_in(handle, handle->bench->think_us);
-    } else {
-        next(handle);
-    }
+    think(handle);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -194,7 +211,9 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
         next(handle);
         return;
     }
-    handle->turn = (struct turn){.granted_ns = now_ns(), .rounds = result->rounds};
+    handle->turn.granted_ns = now_ns();
+    handle->turn.rounds = result->rounds;
+    handle->turn.slot = result->slot;
     handle->inside = true;
     wake_in(handle, handle->bench->hold_us);
 }
@@ -203,7 +222,9 @@ static void next(struct handle *handle)
 {
     struct bench *bench = handle->bench;
 
-    if (now_ns() >= bench->end_ns) {
+    handle->turn = (struct turn){.asked_ns = now_ns(), .shared = random() % 100 < (long)bench->readers};
+    handle->lock = handle->locks[handle->turn.shared];
+    if (handle->turn.asked_ns >= bench->end_ns) {
         if (--bench->at_work == 0) event_base_loopbreak(bench->base);
     } else if (quorlock_acquire(handle->lock, on_acquired, handle) != 0) {
         fail(quorlock_client_error(bench->client));
@@ -216,14 +237,19 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
     struct bench *bench = arg;
 
     for (uint32_t i = 0; i < bench->n_handles; i++) {
-        if (!bench->handles[i].inside) (void)quorlock_cancel(bench->handles[i].lock);
+        struct handle *handle = &bench->handles[i];
+
+        if (!handle->inside && handle->lock != NULL) (void)quorlock_cancel(handle->lock);
     }
 }
 
-static quorlock *lock_on(struct bench *bench, const char *key)
+static quorlock *lock_on(struct bench *bench, const char *key, uint32_t permits, uint64_t shared)
 {
-    struct quorlock_options options = {
-        .size = sizeof(options), .lease_ms = bench->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    struct quorlock_options options = {.size = sizeof(options),
+                                       .lease_ms = bench->lease_ms,
+                                       .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                       .permits = permits,
+                                       .shared = shared};
     quorlock *lock = NULL;
 
     if (quorlock_new(&lock, bench->client, &key, 1, &options) != 0) fail(quorlock_client_error(bench->client));
@@ -252,7 +278,7 @@ static void connect_client(struct bench *bench, const char *const *nodes, size_t
     bench->base = program_loop();
     if (quorlock_client_new(&bench->client, bench->base, &options) != 0) fail(error);
     snprintf(key, sizeof(key), "warm:%ld", (long)getpid());
-    if (quorlock_acquire(lock_on(bench, key), on_first, bench->base) != 0) fail("first acquire");
+    if (quorlock_acquire(lock_on(bench, key, 0, 0), on_first, bench->base) != 0) fail("first acquire");
     event_base_dispatch(bench->base);
 }
 
@@ -272,9 +298,15 @@ static void contend(struct bench *bench)
         struct handle *handle = &bench->handles[i];
 
         handle->bench = bench;
-        handle->lock = lock_on(bench, bench->key);
+        handle->locks[0] = lock_on(bench, bench->key, bench->permits, 0);
+        if (bench->readers != 0) handle->locks[1] = lock_on(bench, bench->key, 0, QUORLOCK_SHARED_ALL);
         handle->timer = event_new(bench->base, -1, 0, on_timer, handle);
-        next(handle);
+        /* Else all would begin at once. */
+        if (bench->uneven) {
+            think(handle);
+        } else {
+            next(handle);
+        }
     }
     event_base_dispatch(bench->base);
     for (uint32_t i = 0; i < bench->n_handles; i++) event_free(bench->handles[i].timer);
@@ -286,8 +318,8 @@ static void tell(const struct bench *bench)
     for (size_t i = 0; i < bench->n_turns; i++) {
         const struct turn *turn = &bench->turns[i];
 
-        printf("turn %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 "\n", turn->granted_ns, turn->release_ns,
-               turn->released_ns, turn->rounds);
+        printf("turn %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %d\n", turn->granted_ns,
+               turn->release_ns, turn->released_ns, turn->rounds, turn->asked_ns, turn->slot, turn->shared);
     }
     printf("failed %u\n", bench->failed);
 }
@@ -310,11 +342,18 @@ int main(int argc, char **argv)
     int at = 1;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    srandom((unsigned)getpid());
     for (; good && at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--raw") == 0)
             raw = true;
         else if (strcmp(argv[at], "--redisson") == 0)
             bench.dialect = QUORLOCK_DIALECT_REDISSON;
+        else if (strcmp(argv[at], "--uneven") == 0)
+            bench.uneven = true;
+        else if (strcmp(argv[at], "--permits") == 0)
+            good = read_number(argv[++at], QUORLOCK_PERMITS_MAX, &bench.permits);
+        else if (strcmp(argv[at], "--readers") == 0)
+            good = read_number(argv[++at], 100, &bench.readers);
         else if (strcmp(argv[at], "--hold-us") == 0)
             good = read_number(argv[++at], 1000000, &bench.hold_us);
         else if (strcmp(argv[at], "--think-us") == 0)
@@ -327,8 +366,9 @@ int main(int argc, char **argv)
             good = false;
     }
     if (!good || at >= argc || bench.n_handles == 0) {
-        fprintf(stderr, "usage: bench_contention [--hold-us N] [--think-us N] [--handles N] [--lease-ms N] "
-                        "[--redisson] NODE...\n       bench_contention --raw NODE...\n");
+        fprintf(stderr,
+                "usage: bench_contention [--hold-us N] [--think-us N] [--uneven] [--handles N] [--lease-ms N] "
+                "[--redisson] [--permits K] [--readers PERCENT] NODE...\n       bench_contention --raw NODE...\n");
         return 64;
     }
     if (raw) {

@@ -61,5 +61,19 @@ def others(results):
              [row["least_valid_ms"] / row["lease_ms"] for row in most], True)]
 
 
+def modes(results):
+    elected = [row["hand_over"]["median_round_trips"] for row in find(results, 11, delay_ms=5) if row["hand_overs"]]
+    alone = [median_of(row["round_trips"]) for row in find(results, 12, delay_ms=5, in_flight=1) if row["mode"] != "plain"]
+    before = [median_of(row["locks_per_s_ratio"]) for row in find(results, 12, mode="before")]
+    waited = [row["hand_over"]["median_round_trips"] for row in find(results, 9, delay_ms=5) if row["hand_overs"]]
+    overlaps = [row["overlaps"] for number in (9, 10, 11) for row in find(results, number)]
+    return [
+        goal("from resign to elected at 5 ms each way, in network round trips", 2.5, elected),
+        goal("an uncontended permit or reader's lock at 5 ms each way, in network round trips", 1.2, alone),
+        goal("a permit that became free, to one that waits, at 5 ms each way, in network round trips", 3, waited),
+        goal("permits, readers and leaders too many at once", 0, overlaps),
+        goal("plain locks/s, of the build before", 0.95, before, True)]
+
+
 def judge(results):
-    return uncontended(results) + others(results)
+    return uncontended(results) + others(results) + modes(results)

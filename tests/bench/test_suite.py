@@ -102,7 +102,7 @@ class Suite(unittest.TestCase):
                 self.assertEqual(glob.glob(os.path.join(self.scratch, "*")), [])
 
     def test_bad_options_are_named(self):
-        for options, said in ((("--workloads", "9"), "'9' is no list of numbers from 1 to 8"),
+        for options, said in ((("--workloads", "13"), "'13' is no list of numbers from 1 to 12"),
                               (("--workloads", ""), "'' is no list of numbers"),
                               (("--seconds", "0"), "'0' is no number from 0.5 to 3600"),
                               (("--clients", "1"), "'1' is no list of numbers from 2"), (("contention",), "contention")):

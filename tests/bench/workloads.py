@@ -14,7 +14,9 @@ import threading
 import time
 
 import contention
+import modes
 from programs import TITLES, Failed, check_status, read_json
+from ratios import ratio, spread
 from servers import Servers, free_port, launch
 
 OFF = ("--guard", "off")
@@ -39,21 +41,6 @@ class Setting:
 
     def say(self, text):
         print(f"  {text}", flush=True)
-
-
-def spread(values):
-    """The median and the quartiles, or None."""
-    values = sorted(value for value in values if value is not None)
-    if not values:
-        return None
-    if len(values) == 1:
-        return {"median": values[0], "low": values[0], "high": values[0]}
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return {"median": median, "low": low, "high": high}
-
-
-def ratio(above, below):
-    return above / below if below else None
 
 
 def ratios_to_raw(reports):
@@ -403,4 +390,13 @@ WORKLOADS = {
     7: ("From a shell", "One process after the other, with its start and its end.", shell),
     8: ("A flood", "So many acquires in one turn of the loop, then their releases; latency is how long the last of so "
         "many waits.", flood),
+    9: ("Permits under load", "Twenty processes want one of five permits, hold it, and think for a while, so that so "
+        "much of the five is wanted. A hand-over is from the call that gives a slot back to the grant of it to one that "
+        "waited; direct is from the call of acquire, where a slot was free.", modes.permits),
+    10: ("Readers and writers", "Twenty processes that all want one key, hold it for 2 ms, and want it again: 95 of 100 "
+         "turns are readers', against none.", modes.readers),
+    11: ("Elections", "Candidates, of which one leads for 20 ms, resigns, and stands again; and an observer. From the "
+         "call of resign to the next one's callback.", modes.elections),
+    12: ("Uncontended, by mode", "Plain locks, permits and readers' locks, each with a name of its own, in turn in one "
+         "process; and where it is given, plain locks beside those of another build.", modes.uncontended),
 }
