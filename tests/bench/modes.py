@@ -5,16 +5,18 @@ Processes contend as in contention.py, whose servers, baseline and counts these 
 round trips, of a PING at the same time.
 """
 import os
+import time
 
 from contention import LEASE_MS, Contention, Worker, figures, quantile
 from programs import Failed
 from ratios import ratio, spread
+from servers import Wire
 
 PERMITS, PROCESSES = 5, 20
 LOADS = (50, 95, 120)  # per cent of the permits
 HOLD_US, SHORT_HOLD_US, LEAD_US = 40_000, 2_000, 20_000
 DELAYS_MS = (0, 5)
-LOOPBACK_TRIP_US = 200
+PINGS = 11  # of each node
 MODES = ("plain", "permit", "shared")
 
 
@@ -42,6 +44,19 @@ class Turns(Contention):
         if not row["grants"] or row["failed"]:
             raise Failed(f"{name}: {row['grants']} grants, {row['failed']} failures")
         return row
+
+
+def trips_us(nodes):
+    """How long a PING takes to each node, again and again. What a proxy says that it adds is not what it adds."""
+    found = []
+    for node in nodes:
+        wire = Wire(int(node.rsplit(":", 1)[1]))
+        for _ in range(PINGS):
+            begun_ns = time.monotonic_ns()
+            wire.ask("PING")
+            found.append((time.monotonic_ns() - begun_ns) / 1000)
+        wire.close()
+    return found
 
 
 def over_delays(setting, judge_turns, cases):
@@ -112,9 +127,10 @@ def think_us(load, trip_us):
 
 
 def permits(setting):
-    def cases(bench, delay_ms):
+    def cases(bench, _):
+        trip_us = quantile(trips_us(bench.nodes), 0.5)
         for load in LOADS:
-            pause_us = think_us(load, 2000 * delay_ms or LOOPBACK_TRIP_US)
+            pause_us = think_us(load, trip_us)
             row = bench.case(f"{load} % of {PERMITS} permits wanted", "permits", PROCESSES, "--permits", PERMITS,
                              "--hold-us", HOLD_US, "--think-us", pause_us, "--uneven")
             row.update(load=load, permits=PERMITS)
@@ -254,7 +270,9 @@ def tell_compared(setting, row):
 def by_mode(setting, servers, in_flight, delay_ms):
     program = setting.programs.path("bench_modes")
     seconds = max(1, round(setting.seconds)) * (3 if delay_ms else 1)
+    pings = trips_us(servers.nodes())
     result = setting.programs.run([program, in_flight, seconds, "modes", ",".join(servers.nodes())])
+    trip_us = quantile(pings + trips_us(servers.nodes()), 0.5)
     where = f"{delay_ms} ms each way" if delay_ms else "loopback"
     for mode in MODES:
         row = compared(f"{where}, {in_flight} in flight, {mode}", result[mode], result["plain"])
@@ -262,7 +280,7 @@ def by_mode(setting, servers, in_flight, delay_ms):
         if not row["locks"]:
             raise Failed(f"{row['name']}: no lock")
         if delay_ms:
-            row["round_trips"] = spread(piece["p50_us"] / (2000 * delay_ms) for piece in result[mode])
+            row["round_trips"] = spread(piece["p50_us"] / trip_us for piece in result[mode])
         tell_compared(setting, row)
         yield row
 

@@ -64,13 +64,13 @@ class Suite(unittest.TestCase):
             time.sleep(0.02)
 
     def test_results_and_report(self):
-        suite = self.start("--workloads", "5,7,8", "--seconds", "0.5", "--held", "50", "--hold", "1", "--flood", "64")
+        suite = self.start("--workloads", "5,7,8,12", "--seconds", "0.5", "--held", "50", "--hold", "1", "--flood", "64")
         out, err = suite.communicate(timeout=LIMIT_S)
         self.assertEqual((suite.returncode, err), (0, ""), out)
         with open(os.path.join(self.out, "bench.json"), encoding="utf-8") as file:
             results = json.load(file)
         workloads = results["workloads"]
-        self.assertEqual([(key, each["failed"]) for key, each in workloads.items()], [("5", ""), ("7", ""), ("8", "")])
+        self.assertEqual([(key, each["failed"]) for key, each in workloads.items()], [(key, "") for key in ("5", "7", "8", "12")])
         held, = workloads["5"]["rows"]
         self.assertEqual(held["locks"], 50)
         self.assertGreater(held["rss_bytes_per_lock"], 0)
@@ -79,9 +79,15 @@ class Suite(unittest.TestCase):
         flood, = workloads["8"]["rows"]
         self.assertGreaterEqual(flood["quorlock"]["locks"], 64)
         self.assertGreater(flood["ratio_to_raw"]["throughput"]["median"], 0)
+        modes = {(row["in_flight"], row["delay_ms"], row["mode"]): row for row in workloads["12"]["rows"]}
+        for mode in ("plain", "permit", "shared"):
+            self.assertGreater(modes[16, 0, mode]["locks"], 0)
+            self.assertEqual(modes[16, 0, mode]["failed"], 0)
+            self.assertGreaterEqual(modes[1, 5, mode]["round_trips"]["median"], 0.9)
         with open(os.path.join(self.out, "bench.html"), encoding="utf-8") as file:
             page = file.read()
-        for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "50 held", "quorlock run KEY -- true"):
+        for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "12. Uncontended, by mode", "50 held",
+                     "quorlock run KEY -- true"):
             self.assertIn(text, page)
         self.assertGreaterEqual(page.count("<svg"), 5)
         # It needs nothing else.
