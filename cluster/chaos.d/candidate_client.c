@@ -63,9 +63,9 @@ static int ask(struct user *user)
                                                        .ended = on_ended,
                                                        .arg = user};
 
-    (void)snprintf(name, sizeof(name), user->subject.user != 0 ? "%s.%" PRIu32 : "%s", user->chaos->options.name,
-                   user->subject.user);
-    if (quorlock_candidate_new(&user->candidate, user->chaos->client, user->subject.key, &options) != 0) {
+    (void)snprintf(name, sizeof(name), user->parts[0].subject.user != 0 ? "%s.%" PRIu32 : "%s",
+                   user->chaos->options.name, user->parts[0].subject.user);
+    if (quorlock_candidate_new(&user->candidate, user->chaos->client, user->parts[0].subject.key, &options) != 0) {
         (void)fprintf(stderr, "chaos_client: no candidate: %s\n", quorlock_client_error(user->chaos->client));
         exit(1);
     }

@@ -38,7 +38,7 @@ static void granted(struct user *user, const struct quorlock_result *result)
                           result->rounds, result->granted);
 
     if (user->permits != 0) {
-        user->subject.slot = result->slot;
+        user->parts[0].subject.slot = result->slot;
         (void)snprintf(more + length, sizeof(more) - (size_t)length, ",\"permits\":%" PRIu32, user->permits);
     }
     user_granted(user, result->valid_ms > 0, more);
@@ -65,14 +65,18 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static int ask(struct user *user)
 {
-    const struct quorlock_options options = {.size = sizeof(options),
-                                             .lease_ms = user->lease_ms,
-                                             .wait_ms = user->wait_ms,
-                                             .fencing = user->chaos->options.fencing,
-                                             .shared = user->shared ? QUORLOCK_SHARED_ALL : 0,
-                                             .permits = user->permits};
+    struct quorlock_options options = {.size = sizeof(options),
+                                       .lease_ms = user->lease_ms,
+                                       .wait_ms = user->wait_ms,
+                                       .fencing = user->chaos->options.fencing,
+                                       .permits = user->permits};
+    const char *keys[USER_PARTS_MAX];
 
-    if (quorlock_new(&user->lock, user->chaos->client, &user->subject.key, 1, &options) != 0) {
+    for (size_t i = 0; i < user->n_parts; i++) {
+        keys[i] = user->parts[i].subject.key;
+        if (user->parts[i].shared) options.shared |= UINT64_C(1) << i;
+    }
+    if (quorlock_new(&user->lock, user->chaos->client, keys, user->n_parts, &options) != 0) {
         (void)fprintf(stderr, "chaos_client: no lock: %s\n", quorlock_client_error(user->chaos->client));
         exit(1);
     }

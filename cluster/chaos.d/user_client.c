@@ -3,18 +3,35 @@
 #include "user_client.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define PATIENCE_MS 15000 /* beyond what the library was given: then a promise is broken */
-#define WRITERS     4     /* one in so many takes a shared key exclusively */
+#define MORE_SIZE   512
+#define PAIRS       4 /* one in so many takes a second key where it has drawn one */
+#define WRITERS     4 /* one in so many takes a shared key exclusively */
 #define OF(user)    ((user)->chaos)
 #define DEAD        2 /* exit status: a promise is broken */
 #define US_IN_MS    UINT64_C(1000)
 
 void user_breach(struct user *user, const char *text)
 {
-    history_say(history_now_us(), "breach", &user->subject, ",\"text\":\"%s\"", text);
+    history_say(history_now_us(), "breach", &user->parts[0].subject, ",\"text\":\"%s\"", text);
+}
+
+/* The same of each key. t_us: 0, now. */
+__attribute__((format(printf, 4, 5))) static void say(struct user *user, uint64_t t_us, const char *event,
+                                                      const char *format, ...)
+{
+    char more[MORE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(more, sizeof(more), format, arguments);
+    va_end(arguments);
+    for (size_t i = 0; i < user->n_parts; i++)
+        history_say(t_us != 0 ? t_us : history_now_us(), event, &user->parts[i].subject, "%s", more);
 }
 
 static void turn(struct user *user, enum user_state state)
@@ -70,8 +87,8 @@ void user_give_back(struct user *user)
 static void release(struct user *user)
 {
     /* The window ends before the first node can learn of it. */
-    history_say(history_now_us(), "released", &user->subject, ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64,
-                user->deadline_us, user->kind->fence(user));
+    say(user, 0, "released", ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64, user->deadline_us,
+        user->kind->fence(user));
     user_give_back(user);
 }
 
@@ -81,9 +98,8 @@ void user_lost(struct user *user, const struct quorlock_loss *loss)
         user_breach(user, "a loss callback without a hold");
         return;
     }
-    history_say(history_now_us(), "lost", &user->subject,
-                ",\"deadline_us\":%" PRIu64 ",\"reason\":%d,\"valid_ms\":%" PRIu32, user->deadline_us, loss->reason,
-                loss->remaining_ms);
+    say(user, 0, "lost", ",\"deadline_us\":%" PRIu64 ",\"reason\":%d,\"valid_ms\":%" PRIu32, user->deadline_us,
+        loss->reason, loss->remaining_ms);
     if (user->kind->valid_ms(user) != 0) user_breach(user, "validity is left after the loss");
     user->kind->lost(user);
 }
@@ -100,17 +116,17 @@ static uint64_t deadline_read(struct user *user, uint32_t *ret_valid_ms)
 /* Reads first, writes what follows from it later: the damage of two owners would show. Readers of a shared key read. */
 static void work(struct user *user)
 {
+    struct user_part *part = &user->parts[user->next_part++ % user->n_parts];
     struct history_access access = {
-        .subject = &user->subject, .fence = user->kind->fence(user), .deadline_us = user->deadline_us};
-    bool is_reader = user->kind == &lock_kind && user->shared;
+        .subject = &part->subject, .fence = user->kind->fence(user), .deadline_us = user->deadline_us};
 
-    if (!user->may_write || is_reader) {
-        user->may_write = history_read(&access);
-        user->next_value = access.value + 1;
+    if (!part->may_write || part->shared) {
+        part->may_write = history_read(&access);
+        part->next_value = access.value + 1;
     } else {
-        access.value = user->next_value;
-        user->may_write = history_write(&access);
-        if (user->may_write) user->next_value++;
+        access.value = part->next_value;
+        part->may_write = history_write(&access);
+        if (part->may_write) part->next_value++;
     }
 }
 
@@ -124,7 +140,7 @@ static void step(struct user *user)
     if (valid_ms == 0) return;
     if (deadline_us > user->deadline_us + 5000) {
         user->deadline_us = deadline_us;
-        history_say(history_now_us(), "renewed", &user->subject, ",\"deadline_us\":%" PRIu64, deadline_us);
+        say(user, 0, "renewed", ",\"deadline_us\":%" PRIu64, deadline_us);
     }
     if (history_now_us() >= user->hold_until_us)
         release(user);
@@ -134,7 +150,7 @@ static void step(struct user *user)
 
 void user_refused(struct user *user, const char *status, const char *more)
 {
-    history_say(history_now_us(), "refused", &user->subject, ",\"status\":\"%s\"%s", status, more);
+    say(user, 0, "refused", ",\"status\":\"%s\"%s", status, more);
     rest(user);
 }
 
@@ -152,12 +168,12 @@ void user_granted(struct user *user, bool was_valid, const char *more)
     deadline_us = deadline_read(user, &valid_ms);
     user->deadline_us = deadline_us;
     if (valid_ms == 0 && was_valid) user->deadline_us += 1;
-    history_say(deadline_us - valid_ms * US_IN_MS, "granted", &user->subject,
-                ",\"deadline_us\":%" PRIu64 ",\"lease_ms\":%" PRIu32 "%s", user->deadline_us, user->lease_ms, more);
+    say(user, deadline_us - valid_ms * US_IN_MS, "granted", ",\"deadline_us\":%" PRIu64 ",\"lease_ms\":%" PRIu32 "%s",
+        user->deadline_us, user->lease_ms, more);
     /* Now and then a job longer than its lease, which lives by renewal. */
     if (ONE_IN(OF(user), 10)) hold_ms += user->lease_ms + user->lease_ms / 2;
     user->hold_until_us = deadline_us - valid_ms * US_IN_MS + hold_ms * US_IN_MS;
-    user->may_write = false;
+    for (size_t i = 0; i < user->n_parts; i++) user->parts[i].may_write = false;
     turn(user, USER_HOLDING);
     if (OF(user)->stop != 0)
         release(user);
@@ -168,8 +184,7 @@ void user_granted(struct user *user, bool was_valid, const char *more)
 void user_asks(struct user *user, const char *more)
 {
     turn(user, USER_ASKING);
-    history_say(history_now_us(), "invoke", &user->subject, ",\"wait_ms\":%" PRIu32 ",\"lease_ms\":%" PRIu32 "%s",
-                user->wait_ms, user->lease_ms, more);
+    say(user, 0, "invoke", ",\"wait_ms\":%" PRIu32 ",\"lease_ms\":%" PRIu32 "%s", user->wait_ms, user->lease_ms, more);
 }
 
 /* A lock's wait ends by itself, but for a user that changes its mind. A candidate's does not. */
@@ -182,22 +197,42 @@ void user_patience(struct user *user)
     }
 }
 
+static void add_part(struct user *user, size_t key)
+{
+    static const char *const words[] = {NULL, "permits", "shared", "election"};
+    struct user_part *part = &user->parts[user->n_parts++];
+    enum chaos_mode mode = OF(user)->options.modes[key];
+
+    part->shared = mode == MODE_SHARED && !ONE_IN(OF(user), WRITERS);
+    part->subject.key = OF(user)->options.keys[key];
+    part->subject.mode = mode == MODE_SHARED && !part->shared ? NULL : words[mode];
+    part->subject.slot = 0;
+}
+
+/* Now and then two keys that are locked shared or exclusive, each in its way, all or none. */
+static void add_second(struct user *user, size_t first)
+{
+    const struct chaos_options *options = &OF(user)->options;
+    size_t second = (size_t)(chaos_random(OF(user)) % options->n_keys);
+
+    if (options->modes[first] != MODE_SHARED || options->modes[second] != MODE_SHARED || first == second) return;
+    if (ONE_IN(OF(user), PAIRS)) add_part(user, second);
+}
+
 /* What this operation is about. */
 static void choose(struct user *user)
 {
-    static const char *const words[] = {NULL, "permits", "shared", "election"};
     const struct chaos_options *options = &OF(user)->options;
     size_t key = (size_t)(chaos_random(OF(user)) % options->n_keys);
     enum chaos_mode mode = options->modes[key];
 
     user->lease_ms = RANGE(OF(user), options->lease_ms);
     user->wait_ms = ONE_IN(OF(user), 6) ? 0 : RANGE(OF(user), options->wait_ms);
-    user->shared = mode == MODE_SHARED && !ONE_IN(OF(user), WRITERS);
     user->permits = mode == MODE_PERMITS ? options->permits : 0;
     user->kind = mode == MODE_ELECTION ? &candidate_kind : &lock_kind;
-    user->subject.key = options->keys[key];
-    user->subject.mode = mode == MODE_SHARED && !user->shared ? NULL : words[mode];
-    user->subject.slot = 0;
+    user->n_parts = 0;
+    add_part(user, key);
+    add_second(user, key);
 }
 
 static void ask(struct user *user)
@@ -268,8 +303,9 @@ void user_stop(struct user *user)
 int user_begin(struct user *user, struct chaos *chaos, uint32_t number)
 {
     user->chaos = chaos;
-    user->subject.key = chaos->options.keys[0];
-    user->subject.user = chaos->options.n_users > 1 ? number + 1 : 0;
+    user->parts[0].subject.key = chaos->options.keys[0];
+    user->parts[0].subject.user = chaos->options.n_users > 1 ? number + 1 : 0;
+    user->parts[1].subject.user = number + 1 + chaos->options.n_users;
     user->timer = event_new(chaos->base, -1, 0, on_timer, user);
     if (user->timer == NULL) return -1;
     timer_set(user, RANGE(chaos, chaos->options.think_ms));

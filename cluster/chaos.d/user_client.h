@@ -48,10 +48,22 @@ struct user_kind {
 
 enum user_state { USER_IDLE, USER_ASKING, USER_HOLDING, USER_RELEASING, USER_CLOSED };
 
+/* One key of an operation. In the history each is an operation of its own, and the second one has a user of its own. */
+struct user_part {
+    struct history_subject subject;
+    uint64_t next_value;
+    bool shared;
+    bool may_write; /* the register was read in this hold */
+};
+
+#define USER_PARTS_MAX 2
+
 struct user {
     struct chaos *chaos;
     const struct user_kind *kind; /* of this operation */
-    struct history_subject subject;
+    struct user_part parts[USER_PARTS_MAX];
+    size_t n_parts;
+    size_t next_part; /* to work on */
     enum user_state state;
     struct event *timer;
     uint32_t ticks;      /* in this state; they do not run while we are stopped */
@@ -59,10 +71,7 @@ struct user {
     struct quorlock *lock;
     struct quorlock_candidate *candidate;
     uint32_t lease_ms, wait_ms, permits;
-    bool shared;
     uint64_t deadline_us, hold_until_us;
-    uint64_t next_value;
-    bool may_write; /* the register was read in this hold */
 };
 
 /* user_begin - its first operation is due after a while. number: from 0 on. -1: no memory. */
