@@ -33,7 +33,7 @@ text { font: 11px system-ui, "Segoe UI", Arial, sans-serif; fill: var(--soft) } 
 text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: var(--label) } text.light { fill: var(--paper) }
 .k0 { --k: var(--k0) } .k1 { --k: var(--k1) } .k2 { --k: var(--k2) } .k3 { --k: var(--k3) } .k4 { --k: var(--k4) } .k5 { --k: var(--k5) }
 .line { fill: none; stroke: var(--k) } .line.wait { opacity: var(--wait) } .hold { fill: var(--k); rx: 1.5px } .hold:hover { stroke: var(--ink) }
-.readers { fill: var(--soft); opacity: .45 } .promise { fill: var(--k); fill-opacity: .16; stroke: var(--k); stroke-dasharray: 2 2; stroke-width: .8 }
+.readers { fill: var(--k); opacity: .42 } .promise { fill: var(--k); fill-opacity: .16; stroke: var(--k); stroke-dasharray: 2 2; stroke-width: .8 }
 .d1 { opacity: .3 } .d2 { opacity: .52 } .d3 { opacity: .76 } .thread { fill: var(--hair) }
 .up { fill: var(--up) } .down { fill: var(--down) } .quarantine { fill: var(--quar) } .cut { fill: var(--cut) } .slow { fill: var(--slow) }
 .part { fill: var(--part); opacity: .8 } .refuse { fill: var(--refuse) } .clock { fill: var(--clock) }
@@ -332,13 +332,13 @@ class Detail:
         self.marks(lane, y, CLIENT_HEIGHT)
 
     def place(self, lane):
-        """A slot, a shared key or an election, by those that had it."""
+        """A slot, a shared key or an election: when somebody had it."""
         y = self.lane_y[lane.name]
         for span in merged(lane.holds, self.gap_us):
             title = span.title if span.count == 1 else (
-                f"{lane.name}: {span.count} times {self.picture.clients[span.key].name}, "
+                f"{lane.name} was held {span.count} times, "
                 f"{self.picture.seconds(span.from_us):.2f} to {self.picture.seconds(span.to_us):.2f} s")
-            names = "readers" if span.state == "readers" else f"hold k{span.key % KEY_COLOURS}"
+            names = f"{span.state} k{span.key % KEY_COLOURS}"
             self.parts.append(box(self.x(span.from_us), y, (span.to_us - span.from_us) / 1e6 * self.scale, SMALL_HEIGHT + 2,
                                   names, title))
 

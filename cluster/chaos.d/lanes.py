@@ -38,8 +38,9 @@ class Picture:
     hits: dict = field(default_factory=dict)  # {kind: {what: how often}}
 
     @property
-    def has_readers(self):
-        return any(span.state == "readers" for lane in self.places for span in lane.holds)
+    def keys_read(self):
+        """The numbers of those that were held shared."""
+        return sorted({span.key for lane in self.places for span in lane.holds if span.state == "readers"})
 
     def seconds(self, t_us):
         return (t_us - self.start_us) / 1e6
@@ -164,9 +165,7 @@ def _operations(picture, verdict):
 
 
 def _places(picture, verdict):
-    """A lane for each slot, shared key and election, in the colours of those that hold it. Readers that hold a key together
-    are one span."""
-    numbers = {lane.name: i for i, lane in enumerate(picture.clients)}
+    """A lane for each slot, shared key and election. Readers that hold a key together are one span."""
     by_place = {}
     shared = {operation.key for operation in verdict.operations if operation.mode == "shared"}
     for operation in verdict.operations:
@@ -174,15 +173,15 @@ def _places(picture, verdict):
             name = f"{operation.key}/{operation.slot}" if operation.mode == "permits" else operation.key
             by_place.setdefault(name, []).append(operation)
     for name in _order(by_place):
-        lane, readers = Lane(name), None
+        lane, readers, key = Lane(name), None, picture.keys.index(by_place[name][0].key)
         for operation in sorted(by_place[name], key=lambda one: one.granted_us):
             from_us, to_us = operation.granted_us, operation.window_end_us
             if operation.mode != "shared":
-                lane.holds.append(Span(from_us, to_us, "hold", _hold_title(picture, operation), numbers[operation.client]))
+                lane.holds.append(Span(from_us, to_us, "hold", _hold_title(picture, operation), key))
             elif readers and from_us <= readers.to_us:
                 readers.to_us, readers.count = max(readers.to_us, to_us), readers.count + 1
             else:
-                readers = Span(from_us, to_us, "readers")
+                readers = Span(from_us, to_us, "readers", key=key)
                 lane.holds.append(readers)
         for span in lane.holds:
             if span.state == "readers":

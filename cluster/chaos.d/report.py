@@ -115,7 +115,7 @@ def headline(verdict):
 
 def contended(run):
     """What the clients want."""
-    keys, users, mode = run.get("keys", 0), run.get("users", 1), run.get("mode", "lock")
+    keys, users, mode = run.get("keys", 0), run.get("users", 1), run.get("modes", "lock")
     text = {"permits": plural(keys, f"name of {run.get('permits')} permits", f"names of {run.get('permits')} permits each"),
             "shared": plural(keys, "key that is locked shared and exclusive", "keys that are locked shared and exclusive"),
             "election": plural(keys, "election"),
@@ -180,7 +180,8 @@ def signs_of(picture):
         (box(0.5, 0.5, 25, 11, "promise k0"), "promised to a killed client"),
         ('<path class="mark lost" d="M9 12h8l-4 -9z"/>', "loss of the lock"),
         ('<path class="mark stale" d="M9 1h8l-4 9z"/>', "stale access refused"),
-        *([(box(0, 0, 26, 12, "readers"), "readers")] if picture.has_readers else []),
+        *((box(0, 0, 26, 12, f"readers k{key % KEY_COLOURS}"), f"readers of {picture.keys[key]}")
+          for key in picture.keys_read[:KEY_COLOURS]),
         (box(0, 0, 26, 12, "dstopped"), "stopped"),
         (box(0.5, 0.5, 25, 11, "ddead"), "client gone"),
         (box(0, 4, 26, 4, "up"), "node up"),
@@ -298,6 +299,7 @@ def render(events, verdict):
     mood, sign, title, explanation = headline(verdict)
     side, strip, scale = Detail(picture, verdict).draw()
     notes = "".join(f"<p class=soft>{escape(note)}</p>" for note in verdict.notes)
+    below = " Below the clients: each slot, shared key and election, while somebody has it." if picture.places else ""
     return document(title, f"""<main>
 <header class="{mood}"><div class="seal">{sign}</div><div><h1>{escape(title)}</h1><p>{escape(explanation)}</p>
 <p class="soft">{escape(circumstances(picture.run, verdict, picture))}</p>{notes}</div></header>
@@ -306,7 +308,7 @@ def render(events, verdict):
 {told(verdict, picture)}
 <h2>The whole run</h2><p class="soft">The fuller a lane, the more of that moment its client held a lock. Click to see a moment below.</p>
 <div class="card">{Overview(picture, verdict).draw()}</div>
-<h2 id="detail">Every step</h2><p class="soft">Scroll sideways; hover for what happened.</p>
+<h2 id="detail">Every step</h2><p class="soft">Scroll sideways; hover for what happened.{below}</p>
 <div class="card strip">{side}<div class="scroll" data-scale="{scale:.3f}" data-label="64" data-total="{picture.seconds(picture.end_us):.3f}">{strip}</div></div>
 {legend(signs_of(picture))}
 <div class="columns">{fault_table(picture)}<div>{handover_chart(verdict)}{client_table(verdict, picture)}</div></div>
