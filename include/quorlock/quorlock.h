@@ -268,6 +268,7 @@ struct quorlock_holder {
     int64_t ttl_ms;     /* likewise */
     uint64_t fence;     /* the slot's fencing counter; 0 where there is none */
     uint32_t slot;
+    int shared; /* QUORLOCK_HOLDER_WAITS: it waits to hold the key shared */
 };
 
 /* What one node knows about a key. state: "free", "held", "foreign", "down", "error"; quorlock_bootstrap
@@ -285,8 +286,10 @@ struct quorlock_node_report {
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
     const char *type;      /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
     int64_t waiters;       /* quorlock_inspect: so many clients listen there for a release of the key; -1: not known */
-    uint32_t permits;      /* quorlock_inspect: how many permits the name has; 0: none is held there */
-    const struct quorlock_holder *const *holders; /* quorlock_inspect: slots by number, readers, those that wait */
+    /* quorlock_inspect, and what quorlock_break deleted. How many permits the name has; 0: none is held there. They
+     * change neither state nor holder, which are those of a lock without permits. */
+    uint32_t permits;
+    const struct quorlock_holder *const *holders; /* slots by number, readers, those that wait */
     size_t n_holders;
 };
 

@@ -110,6 +110,7 @@ static void clear_texts(const struct alloc *alloc, struct inspect_node *node)
     alloc_free(alloc, node->holder);
     alloc_free(alloc, node->type);
     node->error = node->holder = node->type = NULL;
+    holders_clear(&node->holders, alloc);
 }
 
 static void keep(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
@@ -121,11 +122,12 @@ static void keep(struct inspect *inspect, uint32_t index, const struct node_repl
     /* What it said first names what is denied. */
     if (node->read_only && reply->outcome >= OUTCOME_ERROR && reply->fault != FAULT_FOREIGN) return;
     node->reply = *reply;
-    node->reply.error = node->reply.holder = node->reply.type = NULL;
+    node->reply.error = node->reply.holder = node->reply.type = node->reply.others = NULL;
     clear_texts(alloc, node);
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
+    if (reply->others != NULL) holders_read(&node->holders, alloc, reply);
     if (inspect->kind != NULL) inspect->kind->reply(inspect, index, reply);
 }
 
@@ -214,13 +216,16 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
     if (node->answer != ANSWER_IN || node->reply.outcome == OUTCOME_UNKNOWN) return;
     ret->ttl_ms = node->reply.ttl_ms;
     ret->waiters = node->reply.waiters;
+    ret->permits = node->holders.permits;
+    ret->holders = node->holders.places;
+    ret->n_holders = node->holders.n;
     if (node->reply.has_guard) ret->quarantine_ms = node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
     if (node->reply.outcome == OUTCOME_MISSING) {
         ret->state = "free";
     } else if (node->reply.outcome == OUTCOME_YES) {
         ret->count = node->reply.count;
-        /* A value of another type, which break has deleted. */
-        ret->state = node->holder != NULL ? "held" : "foreign";
+        /* A value of another type, or slots alone, which break has deleted. */
+        ret->state = node->holder != NULL ? "held" : node->type != NULL ? "foreign" : "free";
         ret->type = node->type;
         ret->broken = inspect->op == OP_BREAK;
     } else {

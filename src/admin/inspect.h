@@ -2,6 +2,7 @@
 /* inspect.h - asks every node about a key: inspect and break, and the base of bootstrap */
 #pragma once
 
+#include "admin/holders.h"
 #include "admin/report.h"
 
 struct inspect;
@@ -26,6 +27,7 @@ struct inspect_node {
     enum op op;              /* that it was asked last */
     struct node_reply reply; /* the last, without its texts */
     char *error, *holder, *type;
+    struct holders holders;
     bool by_eval;   /* for it did not know the script */
     bool read_only; /* for it denied the command that may write: asked again by the one that only reads */
     bool tried;     /* OP_BOOTSTRAP was sent: its guard may be another now */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dialect_fixture.h"
+#include "redis/dialect/others.h"
 #include "redis/wire/errors.h"
 
 /* ---- commands ---- */
@@ -180,6 +181,9 @@ TEST(a_command_that_does_not_fit_leaves_what_was_there)
 
 #define GONE "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
 
+/* A peek of a free key, and what stands behind the number of waiters. */
+#define PARTS(item) "*7\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n:3\r\n" item
+
 static const struct dialect_judged judged[] = {
     {OP_ACQUIRE, "+OK\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .by_set = true},
     {OP_ACQUIRE, "$-1\r\n", OUTCOME_OTHER, FINE, .ttl_ms = NO_TTL, .by_set = true},
@@ -310,6 +314,17 @@ static const struct dialect_judged judged[] = {
     {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n$1\r\n3\r\n", DOES_NOT_FIT},
     {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
     {OP_PEEK, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
+    {OP_PEEK, PARTS("$0\r\n\r\n"), OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .waiters = 3},
+    {OP_PEEK, PARTS("$11\r\np 5 0 0 0 \n\r\n"), OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .waiters = 3},
+    {OP_PEEK, PARTS("$10\r\np 5 0 0 0 \r\n"), DOES_NOT_FIT},
+    {OP_PEEK, PARTS("$11\r\nx 5 0 0 0 \n\r\n"), DOES_NOT_FIT},
+    {OP_PEEK, PARTS("$12\r\nr 0 0 9 2 a\n\r\n"), DOES_NOT_FIT},
+    {OP_PEEK, PARTS(":1\r\n"), DOES_NOT_FIT},
+    {OP_BREAK, "*4\r\n$-1\r\n:-2\r\n$4\r\nnone\r\n$12\r\nr 0 0 9 1 a\n\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL},
+    {OP_BREAK, "*4\r\n$1\r\nb\r\n:7\r\n$6\r\nstring\r\n$12\r\nr 0 0 9 1 a\n\r\n", OUTCOME_YES, FINE, .ttl_ms = 7,
+     .holder = "b"},
+    {OP_BREAK, "*4\r\n$1\r\nb\r\n:7\r\n$6\r\nstring\r\n$1\r\nr\r\n", DOES_NOT_FIT},
+    {OP_BREAK, "*4\r\n$1\r\nb\r\n:7\r\n$6\r\nstring\r\n:1\r\n", DOES_NOT_FIT},
     {OP_BOOTSTRAP, "$9\r\nwritten:x\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .holder = "x"},
     {OP_BOOTSTRAP, "$9\r\nguarded:x\r\n", OUTCOME_OTHER, FINE, .ttl_ms = NO_TTL, .holder = "x"},
     {OP_BOOTSTRAP, "$9\r\nnothing:x\r\n", DOES_NOT_FIT},
@@ -334,6 +349,58 @@ static const struct dialect_judged judged[] = {
     {OP_RELEASE, ":-1\r\n", DOES_NOT_FIT},
     {OP_RELEASE, "*2\r\n:4\r\n$5\r\nGUARD\r\n", OUTCOME_YES, FAULT_GUARD, .ttl_ms = NO_TTL, .count = 3},
 };
+
+/* Any bytes in a holder; numbers that a report has no room for, cut. */
+TEST(a_list_of_parts_is_read)
+{
+    static const char list[] =
+        "p 5 0 0 0 \ns 4 1700000000000001 -1 5 a\0\nb \nr 0 0 99999999999999999999 1 x\nw 0 0 7 0 \nq 0 0 7 1 y\n";
+    static const struct other wanted[] = {
+        {OTHER_PERMITS, 5, 0, 0, "", 0},           {OTHER_SLOT, 4, 1700000000000001, -1, "a\0\nb ", 5},
+        {OTHER_READER, 0, 0, NODE_MS_MAX, "x", 1}, {OTHER_WRITER_WAITS, 0, 0, 7, "", 0},
+        {OTHER_READER_WAITS, 0, 0, 7, "y", 1},
+    };
+    const char *at = list, *end = list + sizeof(list) - 1;
+    struct other got;
+
+    assert_true(others_fit(list, sizeof(list) - 1));
+    for (size_t i = 0; i < LENGTH(wanted); i++) {
+        assert_true(others_next(&at, end, &got));
+        assert_int_equal(got.kind, wanted[i].kind);
+        assert_int_equal(got.number, wanted[i].number);
+        assert_int_equal(got.fence, wanted[i].fence);
+        assert_int_equal(got.ttl_ms, wanted[i].ttl_ms);
+        assert_int_equal(got.holder_length, wanted[i].holder_length);
+        assert_memory_equal(got.holder, wanted[i].holder, wanted[i].holder_length);
+    }
+    assert_ptr_equal(at, end);
+    assert_false(others_next(&at, end, &got));
+    /* What is cut anywhere but behind a line is no list. */
+    for (size_t i = 0; i < sizeof(list) - 1; i++) {
+        bool whole = i == 0 || (list[i - 1] == '\n' && list[i] >= 'a' && list[i + 1] == ' ' && list[i - 2] != '\0');
+
+        assert_int_equal(others_fit(list, i), whole);
+    }
+}
+
+TEST(what_is_no_list_of_parts)
+{
+    static const char *const lists[] = {"p",
+                                        "p ",
+                                        "s 1 0 0 0\n",
+                                        "s -1 0 0 0 \n",
+                                        "s 100 0 0 0 \n",
+                                        "s 1 -1 0 0 \n",
+                                        "s 1 9007199254740992 0 0 \n",
+                                        "s 1 0 0 257 \n",
+                                        "s 1 0 0 -1 \n",
+                                        "s  1 0 0 0 \n",
+                                        "s 1 0 0 1 ab\n",
+                                        "S 1 0 0 0 \n",
+                                        "s 1 0 - 0 \n"};
+
+    for (size_t i = 0; i < LENGTH(lists); i++) assert_false(others_fit(lists[i], strlen(lists[i])));
+}
 
 DIALECT_TEST(replies_become_results)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "redis/dialect/dialect.h"
+#include "redis/dialect/others.h"
 #include "redis/wire/errors.h"
 #include "scripts.h"
 
@@ -345,25 +346,36 @@ static int64_t clamp_ttl(int64_t ttl_ms)
     return ttl_ms < -1 ? -2 : clamp(ttl_ms, NODE_MS_MAX);
 }
 
-/* {holder, ttl}, of break {holder or nil, ttl, type}, of acquire {holder, ttl, listeners}, of release where the
- * guard changed {holder, ttl, 'GUARD'} */
+/* others - what stands behind a good reply to peek or break: who else has a part in the name. False: it is no list. */
+static bool judge_others(const struct reply_item *item, struct node_reply *ret)
+{
+    ret->others = item->text;
+    ret->others_length = item->length;
+    return others_fit(item->text, item->length);
+}
+
+/* {holder, ttl}, of break {holder or nil, ttl, type [, others]}, of acquire {holder, ttl, listeners}, of release where
+ * the guard changed {holder, ttl, 'GUARD'} */
 static bool judge_holder(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];
     bool acquires = op == OP_ACQUIRE || op == OP_REPAIR;
+    bool several = op == OP_BREAK && reply_fits(reply, "niss");
 
+    if (several && !judge_others(&reply->elements[3], ret)) return false;
     if (acquires && reply_fits(reply, "sii")) {
         if (third->integer < 0) return false;
         ret->count = (uint32_t)clamp(third->integer, UINT32_MAX);
     } else if (op == OP_RELEASE && reply_fits(reply, "sis")) {
         ret->fault = FAULT_GUARD;
-    } else if (!reply_fits(reply, op == OP_BREAK ? "nis" : "si")) {
+    } else if (!several && !reply_fits(reply, op == OP_BREAK ? "nis" : "si")) {
         return false;
     }
     ret->outcome = op == OP_PEEK || op == OP_BREAK ? OUTCOME_YES : OUTCOME_OTHER;
     ret->ttl_ms = clamp_ttl(reply->elements[1].integer);
     if (holder->type == REPLY_NIL) {
-        ret->type = third->text;
+        /* Where only others had a part in the name, there was no key. */
+        ret->type = several && reply_is(third, "none") ? NULL : third->text;
         ret->type_length = third->length;
     } else {
         ret->holder = holder->text;
@@ -373,8 +385,8 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     return true;
 }
 
-/* {holder or nil, ttl, counter, 1 where there is a guard, the rest of its quarantine [, waiters]} */
-static void judge_peek(const struct reply *reply, struct node_reply *ret)
+/* {holder or nil, ttl, counter, 1 where there is a guard, the rest of its quarantine [, waiters [, others]]} */
+static bool judge_peek(const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
 
@@ -389,6 +401,7 @@ static void judge_peek(const struct reply *reply, struct node_reply *ret)
     ret->has_guard = numbers[2].integer != 0;
     ret->quarantine_ms = numbers[3].integer > 0 ? clamp(numbers[3].integer, NODE_MS_MAX) : -1;
     if (reply->n_elements > 5 && numbers[4].integer >= 0) ret->waiters = clamp(numbers[4].integer, UINT32_MAX);
+    return reply->n_elements < 7 || judge_others(&reply->elements[6], ret);
 }
 
 /* 0: missing; n >= 1: deleted, and n - 1 clients were notified */
@@ -431,10 +444,9 @@ static bool judge_value(enum op op, const struct reply *reply, struct node_reply
     }
     if (self->type == REPLY_ARRAY) {
         if (reply->n_elements == 0) return false;
-        if (op == OP_PEEK && (reply_fits(reply, "niiii") || reply_fits(reply, "niiiii"))) {
-            judge_peek(reply, ret);
-            return true;
-        }
+        if (op == OP_PEEK &&
+            (reply_fits(reply, "niiii") || reply_fits(reply, "niiiii") || reply_fits(reply, "niiiiis")))
+            return judge_peek(reply, ret);
         if (reply->elements[0].type == REPLY_INTEGER) return judge_done(op, reply, ret);
         return judge_holder(op, reply, ret);
     }

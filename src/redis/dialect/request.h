@@ -75,10 +75,12 @@ struct node_reply {
     uint64_t node_time_us; /* the server's clock: EXTEND, RAISE, and ACQUIRE and REPAIR by script; else 0 */
     int64_t quarantine_ms; /* PEEK: what is left of the quarantine; -1: nothing; at most NODE_MS_MAX */
     int64_t waiters;       /* PEEK with explain: how many clients listen for a release; -1: not known */
-    bool has_guard;        /* PEEK */
-    bool readers;          /* the holder stands for those that hold the key shared */
-    uint32_t count;        /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
-                              ACQUIRE by script: how many clients listen for a release; else 0 */
+    const char *others;    /* PEEK with explain, and BREAK: who else has a part in the key, see others.h; NULL: none */
+    size_t others_length;
+    bool has_guard; /* PEEK */
+    bool readers;   /* the holder stands for those that hold the key shared */
+    uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
+                       ACQUIRE by script: how many clients listen for a release; else 0 */
 };
 
 /* What becomes of a request. FULL, NOMEM: a connection holds a bounded number of requests and bytes; events.room()

@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the locks
 -- ARGV ['waiters']
--- {holder or nil, ttl, counter or 0, 1 where there is a guard, the rest of a quarantine in ms or -1 [, waiters]}: of
--- the lock with the longest ttl, and the highest counter.
+-- {holder or nil, ttl, counter or 0, 1 where there is a guard, the rest of a quarantine in ms or -1 [, waiters, who else
+-- has a part in the first key]}: of the lock with the longest ttl, and the highest counter.
 --@ around
 --@ string_whose
 --@ string_channel
 --@ waiters
+--@ others
 --@ peek
 local counter, kept, left = look_around()
-return {holder, ttl, counter, kept, left, count_waiters(ARGV[1])}
+if not ARGV[1] then return {holder, ttl, counter, kept, left} end
+local others = list_others(KEYS[1], 0)
+return {holder, ttl, counter, kept, left, count_waiters(ARGV[1]), others}

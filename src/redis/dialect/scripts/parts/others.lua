@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Who has a part in a name beside the holder of its key, and how many slots are held. A line each: kind, number, fencing counter, ms left, how long
+-- the rest is, the rest. p: it has that number of permits; s: the slot of that number, and its holder; r: a reader; w: a
+-- writer that waits; q: a reader that waits, or whose turn it is. Of readers and of those that wait 256 at most. By
+-- pcall: a user who may read nothing but the key sees that all the same.
+local function list_others(key, permits)
+  local lines, slots, held = {}, {}, 0
+  local function add(kind, number, counter, left, name)
+    name = string.sub(name, 1, 256)
+    lines[#lines + 1] = string.format('%s %d %s %.0f %d %s\n', kind, number, counter, left, #name, name)
+  end
+  local kept = redis.pcall('GET', 'quorlock:permits:' .. key)
+  if type(kept) == 'string' and string.match(kept, '^%d%d?$') then
+    add('p', tonumber(kept), '0', 0, '')
+    permits = math.max(permits, math.min(tonumber(kept), 64))
+  end
+  for slot = 1, permits do slots[slot] = 'quorlock:slot:' .. (slot - 1) .. ':' .. key end
+  local holders = permits > 0 and redis.pcall('MGET', unpack(slots)) or {}
+  for slot = 1, permits do
+    local left = holders[slot] and redis.pcall('PTTL', slots[slot])
+    if type(left) == 'number' then
+      local counter = redis.pcall('GET', 'quorlock:fence:' .. slots[slot])
+      counter = type(counter) == 'string' and #counter < 17 and string.match(counter, '^%d+$') or '0'
+      add('s', slot - 1, counter, left, holders[slot])
+      held = held + 1
+    end
+  end
+  local time
+  local function add_all(kind, set)
+    local members = redis.pcall('ZRANGE', set .. key, 0, 255, 'WITHSCORES')
+    time = #members > 0 and (time or redis.pcall('TIME'))
+    for i = 1, time and #time == 2 and #members or 0, 2 do
+      local left = tonumber(members[i + 1]) - time[1] * 1000 - math.floor(time[2] / 1000)
+      local letter, name = string.match(members[i], '^([wrt]):%d+:(.*)$')
+      if kind == 'r' then letter, name = 'w', members[i] end
+      if left > 0 and letter then add(letter == 'w' and kind or 'q', 0, '0', left, name) end
+    end
+  end
+  -- Readers count only while the sentinel stands.
+  if redis.pcall('GET', key) == 'quorlock:readers' then add_all('r', 'quorlock:readers:') end
+  add_all('w', 'quorlock:intents:')
+  return table.concat(lines), held
+end
