@@ -2,12 +2,13 @@
 """From what callers give to what the library takes."""
 import ctypes
 import operator
-from typing import Dict, Union
+from typing import Dict, List, Sequence, Union
 
 from ._errors import INVAL, Invalid
 
 Text = Union[str, bytes]
 NUMBER_MAX = 2**32 - 1
+SHARED_ALL = 2**64 - 1
 
 
 def encode(text: Text, what: str) -> bytes:
@@ -33,3 +34,16 @@ def set_numbers(struct: ctypes.Structure, numbers: Dict[str, int]) -> None:
     """What is not given stays 0, which is the default of all of them."""
     for name, value in numbers.items():
         setattr(struct, name, number(value, name))
+
+
+def shared_bits(shared: Union[bool, Text, Sequence[Text]], names: List[bytes]) -> int:
+    """A bit for each of the keys that is locked shared, by its place."""
+    if isinstance(shared, bool):
+        return SHARED_ALL if shared else 0
+    bits = 0
+    for key in [shared] if isinstance(shared, (str, bytes)) else shared:
+        name = encode(key, "the key")
+        if name not in names[:64]:
+            raise Invalid(f"shared has {key!r}, which is none of the keys", INVAL)
+        bits |= 1 << names.index(name)
+    return bits

@@ -4,10 +4,10 @@ import asyncio
 import ctypes
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _library
-from ._arguments import Text, encode, number, set_numbers
+from ._arguments import Text, encode, number, set_numbers, shared_bits
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
 from ._library import library
 
@@ -30,7 +30,9 @@ class Lock:
     `async with` does the same; there a loss also cancels what the block waits for, and comes out of it as Lost.
     Where the work does not wait, or has threads, ask check() before each step that must not be done twice.
 
-    wait_ms: how long to wait for the lock, 0: try once; default: for ever. The other options are those of struct
+    wait_ms: how long to wait for the lock, 0: try once; default: for ever. permits=K: the key is a name with K permits,
+    and the lock is one of them, `slot`. shared=True: the keys are locked shared; shared=["key", ...]: those of them.
+    The other options are those of struct
     quorlock_options in quorlock.h. `on_lost` is called with the lock and a text when the lock is lost, in the thread
     of the client: while it runs no lock is renewed, so it should be short. A lock can be used again and again; each of
     its holders in threads or tasks that exclude each other needs one of its own.
@@ -39,20 +41,22 @@ class Lock:
     def __init__(self, client: "Client", keys: Sequence[Text], *, wait_ms: int = _library.WAIT_FOREVER,
                  lease_ms: int = 0, renew_ms: int = 0, min_valid_ms: int = 0, lost_margin_ms: int = 0,
                  max_hold_ms: int = 0, fencing: bool = False, fence_ttl_ms: int = 0,
-                 owner: Optional[Text] = None, label: Optional[str] = None,
+                 owner: Optional[Text] = None, label: Optional[str] = None, permits: int = 0,
+                 shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
         self._client = client
         self._on_lost = on_lost
         self._lost: Optional[str] = None
-        self._fence, self._token = 0, ""
+        self._fence, self._token, self._slot = 0, "", 0
         self._inside: Optional[Inside] = None
         self._canceled = False
         names = [encode(key, "the key") for key in keys]
-        options = _library.Options(size=ctypes.sizeof(_library.Options), fencing=int(fencing))
+        options = _library.Options(size=ctypes.sizeof(_library.Options), fencing=int(fencing),
+                                   shared=shared_bits(shared, names))
         set_numbers(options, {"wait_ms": wait_ms, "lease_ms": lease_ms, "renew_ms": renew_ms,
                               "min_valid_ms": min_valid_ms, "lost_margin_ms": lost_margin_ms,
-                              "max_hold_ms": max_hold_ms, "fence_ttl_ms": fence_ttl_ms})
+                              "max_hold_ms": max_hold_ms, "fence_ttl_ms": fence_ttl_ms, "permits": permits})
         if owner is not None:
             options.owner = encode(owner, "owner")
         if label is not None:
@@ -94,8 +98,13 @@ class Lock:
 
     @property
     def fence(self) -> int:
-        """The fencing token of the last grant; 0 without fencing."""
+        """The fencing token of the last grant, with permits that of its slot; 0 without fencing."""
         return self._fence
+
+    @property
+    def slot(self) -> int:
+        """With permits: which of them the last grant is, 0 to permits - 1; else 0."""
+        return self._slot
 
     @property
     def token(self) -> str:
@@ -215,7 +224,7 @@ class Lock:
     def _acquire(self) -> None:
         self._lost = None
         result = self._do(library.quorlock_blocking_acquire)
-        self._fence, self._token = int(result.fence), result.token.decode()
+        self._fence, self._token, self._slot = int(result.fence), result.token.decode(), int(result.slot)
 
     def _give_up(self, wait: "Waiting") -> None:
         """Of an acquire that nobody waits for any more nothing stays."""
