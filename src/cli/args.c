@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hide.h"
 #include "say.h"
 
 /* A value for a setting. */
@@ -28,55 +29,6 @@ struct entry {
     size_t setting;                   /* offset in struct settings */
     const char *help;
 };
-
-/* ---- passwords out of sight ---- */
-
-void args_hide(char *text)
-{
-    for (char *at = strchr(text, '@'); at != NULL; at = strchr(at, '@')) {
-        /* Back to the scheme, across commas: a password that holds one must not show its front. */
-        size_t option = text[0] == '-' ? strcspn(text, "=@") : 0;
-        char *start = text + (text[option] == '=' ? option + 1 : 0);
-        char *scheme = strstr(text, "://");
-        size_t mask, freed, rest = strlen(at) + 1; /* with the NUL */
-
-        for (; scheme != NULL && scheme < at; scheme = strstr(scheme + 3, "://")) start = scheme + 3;
-        mask = (size_t)(at - start) < 3 ? (size_t)(at - start) : 3;
-        freed = (size_t)(at - start) - mask;
-        memset(start, '*', mask);
-        memmove(start + mask, at, rest);
-        memset(start + mask + rest, 0, freed);
-        at = start + mask + 1;
-    }
-}
-
-void args_hide_all(char **words, int count)
-{
-    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
-        if (strstr(words[i], "://") != NULL || (words[i][0] == '-' && strchr(words[i], '@') != NULL) ||
-            (i > 0 && strcmp(words[i - 1], "--nodes") == 0))
-            args_hide(words[i]);
-}
-
-/* scheme_length - of "word://" at the beginning of `text`; 0: there is none. */
-static size_t scheme_length(const char *text)
-{
-    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-
-    return n > 0 && strncmp(text + n, "://", 3) == 0 ? n + 3 : 0;
-}
-
-const char *args_shown(const char *word)
-{
-    static char buffer[256];
-    bool is_address = strstr(word, "://") != NULL || strchr(word, '@') != NULL;
-    size_t n_name = strcspn(word, "=:@");
-    size_t front = word[0] == '-' && word[n_name] == '=' ? n_name + 1 : 0;
-    size_t length = is_address ? front + scheme_length(word + front) : strlen(word);
-
-    snprintf(buffer, sizeof(buffer), "%.*s%s", length < 252 ? (int)length : 252, word, is_address ? "..." : "");
-    return buffer;
-}
 
 /* ---- values ---- */
 
@@ -121,7 +73,7 @@ static int refuse_range(const struct given *given, uint32_t min_ms, uint32_t max
 {
     struct text text = {0};
 
-    text_format(&text, "%s: \"%s\" is out of range: give ", given->name, args_shown(given->value));
+    text_format(&text, "%s: \"%s\" is out of range: give ", given->name, hide_shown(given->value));
     add_duration(&text, min_ms);
     text_format(&text, " to ");
     add_duration(&text, max_ms);
@@ -136,7 +88,7 @@ static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max
     const char *wrong = args_duration(given->value, &ms);
 
     if (wrong != NULL) {
-        say("%s: \"%s\" %s", given->name, args_shown(given->value), wrong);
+        say("%s: \"%s\" %s", given->name, hide_shown(given->value), wrong);
         return EXIT_USAGE;
     }
     if (ms < min_ms || ms > max_ms) return refuse_range(given, min_ms, max_ms);
@@ -172,7 +124,7 @@ static int set_number(const struct given *given, uint32_t min, uint32_t max, con
     long number = digits ? strtol(given->value, NULL, 10) : -1;
 
     if (number < (long)min || number > (long)max) {
-        say("%s: \"%s\" is no %s: give a number from %u to %u", given->name, args_shown(given->value), what, min, max);
+        say("%s: \"%s\" is no %s: give a number from %u to %u", given->name, hide_shown(given->value), what, min, max);
         return EXIT_USAGE;
     }
     *(uint32_t *)given->setting = (uint32_t)number;
@@ -187,6 +139,11 @@ static int set_status(const struct given *given)
 static int set_in_flight(const struct given *given)
 {
     return set_number(given, 1, BENCH_IN_FLIGHT_MAX, "number of locks");
+}
+
+static int set_permits(const struct given *given)
+{
+    return set_number(given, 1, QUORLOCK_PERMITS_MAX, "number of permits");
 }
 
 static int set_seconds(const struct given *given)
@@ -219,7 +176,7 @@ static int set_switch(const struct given *given)
     bool on = given->value == NULL || strcmp(given->value, "yes") == 0;
 
     if (!on && strcmp(given->value, "no") != 0) {
-        say("%s: \"%s\" is unknown: give yes or no", given->name, args_shown(given->value));
+        say("%s: \"%s\" is unknown: give yes or no", given->name, hide_shown(given->value));
         return EXIT_USAGE;
     }
     *(bool *)given->setting = on;
@@ -256,7 +213,7 @@ static int set_choice(const struct given *given)
         text_format(&all, "%s%.*s", place == 0 ? "" : word[length] == '|' ? ", " : " or ", (int)length, word);
         word = word[length] == '|' ? word + length + 1 : NULL;
     }
-    say("%s: \"%s\" is unknown: give %.*s", given->name, args_shown(given->value), (int)all.length, all.bytes);
+    say("%s: \"%s\" is unknown: give %.*s", given->name, hide_shown(given->value), (int)all.length, all.bytes);
     text_clear(&all);
     return EXIT_USAGE;
 }
@@ -274,7 +231,7 @@ static int set_guard(const struct given *given)
 /* wrong_address - what the library cannot say so well, for it sees one address at a time; NULL: nothing. */
 static const char *wrong_address(const char *address, size_t length)
 {
-    size_t scheme = scheme_length(address);
+    size_t scheme = hide_scheme_length(address);
 
     if (length == 0) return "is empty: write URI,URI,... such as 127.0.0.1:6379,127.0.0.1:6380";
     if (memchr(address, ' ', length) != NULL)
@@ -334,6 +291,13 @@ static int set_key(const struct given *given)
     return 0;
 }
 
+/* set_mode - likewise, with its mode: whether it is shared. */
+static int set_mode(const struct given *given)
+{
+    (void)given;
+    return 0;
+}
+
 /* ---- options ---- */
 
 enum {
@@ -382,6 +346,16 @@ static const struct entry entries[] = {
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
     {KEYED, 0, "key", "KEY", set_key, 0, "a key, also one that begins with -"},
+    {ARGS_RUN, 0, "shared", "KEY", set_mode, SETTING(shared),
+     "a key that is locked shared: others may hold it shared\n"
+     "meanwhile, and nobody exclusively"},
+    {ARGS_RUN, 0, "exclusive", "KEY", set_mode, 0,
+     "a key that is locked for us alone, as those without an option\n"
+     "are; beside --shared"},
+    {ARGS_RUN, 0, "permits", "K", set_permits, SETTING(permits),
+     "KEY is a name with so many permits, 1 to 64, the same number for\n"
+     "all its clients: take one of them; CMD has its number, its slot,\n"
+     "in QUORLOCK_SLOT"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
      "lease of the lock, renewed at every third (default 30s)"},
     {GUARDED, 0, "max-lease", "DURATION", set_lease, SETTING(max_lease_ms),
@@ -559,7 +533,7 @@ static int refuse_long(enum args_place place, const char *word)
     if (candidates.length > 0) {
         say("%.*s is ambiguous: write %.*s", (int)length, word, (int)candidates.length, candidates.bytes);
     } else {
-        refuse_unknown(place, args_shown(word));
+        refuse_unknown(place, hide_shown(word));
     }
     text_clear(&candidates);
     return EXIT_USAGE;
@@ -608,6 +582,29 @@ static int check_keys(const char *const *words, size_t n_words)
     return 0;
 }
 
+/*
+ * add_key - what getopt_long found moves to the front of the words, where it is a key
+ *
+ * A forgotten key must not turn the option behind it into one: a key that begins with - is written behind "=".
+ */
+static int add_key(struct settings *settings, char **words, int got)
+{
+    const struct entry *entry = got >= LONG ? &entries[got - LONG] : NULL;
+    bool moded = entry != NULL && entry->set == set_mode;
+
+    if (got != 1 && !moded && (entry == NULL || entry->set != set_key)) return 0;
+    if (moded && optarg == words[optind - 1] && optarg[0] == '-') {
+        say("--%s needs a key, and \"%s\" looks like an option: write --%s KEY, or --%s=%s if that is the key",
+            entry->name, hide_shown(optarg), entry->name, entry->name, hide_shown(optarg));
+        return EXIT_USAGE;
+    }
+    if (moded && entry->setting == SETTING(shared) && settings->n_words < 64)
+        settings->shared |= UINT64_C(1) << settings->n_words;
+    words[optind - 1] = words[++settings->n_words];
+    words[settings->n_words] = optarg;
+    return 0;
+}
+
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next)
 {
     struct option names[N_ENTRIES + 1];
@@ -623,10 +620,8 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
     while ((got = getopt_long(end, words, letters, names, NULL)) != -1) {
         int status = got == 1 ? 0 : take(settings, place, words[optind - 1], got);
 
+        if (status == 0) status = add_key(settings, words, got);
         if (status != 0) return status;
-        if (got != 1 && (got < LONG || entries[got - LONG].set != set_key)) continue;
-        words[optind - 1] = words[++settings->n_words];
-        words[settings->n_words] = optarg;
     }
     *ret_next = optind;
     if ((place & COMMANDS) != 0 && end < count) settings->command = words + end + 1;

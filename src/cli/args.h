@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* args.h - the command line: one table of options, strict values, passwords hidden */
+/* args.h - the command line: one table of options, strict values */
 #pragma once
 
 #include "cli.h"
@@ -48,17 +48,3 @@ void args_help(struct text *text, enum args_place place);
  * NULL, or what is wrong with it in words; *ret_ms is untouched then. Whole numbers only, a unit always.
  */
 const char *args_duration(const char *text, uint32_t *ret_ms);
-
-/*
- * args_shown - the word as an error may show it, in a buffer that lives until the next call
- *
- * A word that may be an address is cut behind its scheme: a wrong one may have a password anywhere.
- */
-const char *args_shown(const char *word);
-
-/* args_hide - takes user and password out of every URI in `text`, in place; the text only gets shorter, what is left
- * over behind it is wiped. */
-void args_hide(char *text);
-/* args_hide_all - takes users and passwords out of the URIs before "--", in place: other users see them in ps.
- */
-void args_hide_all(char **words, int count);

@@ -53,6 +53,8 @@ struct settings {
     uint32_t in_flight, seconds;                               /* of bench */
     uint32_t interval_ms, count;                               /* of watch; 0: the default, and for ever */
     uint32_t held_status;
+    uint32_t permits; /* of run; 0: an ordinary lock */
+    uint64_t shared;  /* of run: a bit for each of the words that is locked shared, from the lowest on */
     const char *asked[ARGS_OPTIONS_MAX]; /* what the command line gave to each option; see args_asked */
     const char *const *words;            /* what is no option: keys */
     size_t n_words;

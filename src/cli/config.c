@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "hide.h"
 #include "say.h"
 #include "sources.h"
 
@@ -19,7 +20,7 @@ static char *visible(const struct source *source)
         free(value);
         return strdup("***");
     }
-    if (value != NULL) args_hide(value);
+    if (value != NULL) hide_addresses(value);
     return value;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* inspect.c - quorlock inspect, and quorlock break, which looks at all keys before it breaks the first */
+#include <string.h>
+
 #include "cli.h"
 #include "report.h"
 #include "say.h"
@@ -30,10 +32,13 @@ static void show_holders(struct text *text, const struct keys *keys, const struc
 /* show_before - what is about to be broken: the connection may be lost before the report of the break. */
 static void show_before(struct text *text, const struct keys *keys, const struct quorlock_report *report)
 {
+    const char *line_end;
+
     report_summary(text, key_now(keys), report, keys->session.settings->dialect);
     if (!keys->session.settings->json || text->failed) return;
-    /* stdout is for JSON alone. */
-    say("about to break: %.*s", (int)text->length - 1, text->bytes);
+    /* stdout is for JSON alone, and a message is one line. */
+    line_end = memchr(text->bytes, '\n', text->length);
+    say("about to break: %.*s", (int)(line_end - text->bytes), text->bytes);
     text_clear(text);
 }
 

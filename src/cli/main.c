@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "cli.h"
+#include "hide.h"
 #include "say.h"
 #include "signals.h"
 #include "sources.h"
@@ -25,13 +26,13 @@ struct verb {
 static const struct verb verbs[] = {
     {"run", ARGS_RUN, verb_run, "run [OPTIONS] KEY... -- CMD ARGS...", "run a command while holding a lock",
      "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. Of several keys, 64 at most,\n"
-     "it takes all or none, in whatever order they are named. CMD gets QUORLOCK_KEY (the first), "
-     "QUORLOCK_KEYS\n"
-     "(all, one a line), QUORLOCK_OWNER and, with --fence, QUORLOCK_FENCE: a number that rises with every\n"
-     "grant, by which what CMD writes to can refuse a late writer. When the lock is lost, CMD and its process\n"
-     "group are ended before another client can get it. Signals are passed on to CMD; during the wait they "
-     "end\n"
-     "the wait.\n"
+     "it takes all or none, in whatever order they are named. A key behind --shared is locked together with\n"
+     "others that lock it so. With --permits K it takes one of the K permits of the name KEY. CMD gets\n"
+     "QUORLOCK_KEY (the first), QUORLOCK_KEYS (all, one a line), QUORLOCK_OWNER, with --permits QUORLOCK_SLOT (0\n"
+     "to K-1) and, with --fence, QUORLOCK_FENCE: a number that rises with every grant (with --permits: of that\n"
+     "slot), by which what CMD writes to can refuse a late writer. When the lock is lost, CMD and its process\n"
+     "group are ended before another client can get it. Signals are passed on to CMD; during the wait they\n"
+     "end the wait.\n"
      "\n"
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
      "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is\n"
@@ -222,6 +223,6 @@ int main(int argc, char **argv)
         words[i] = strdup(argv[i]);
         if (words[i] == NULL) return EXIT_SYSTEM;
     }
-    args_hide_all(argv, argc);
+    hide_all(argv, argc);
     return run_words(words, argc);
 }

@@ -6,73 +6,9 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "owner.h"
+#include "parts.h"
 #include "say.h"
-
-/* ---- owners ---- */
-
-enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 65, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
-
-/* What the library calls a read-write lock of Redisson, before its mode. */
-#define READ_WRITE "RReadWriteLock:"
-
-static const char hex_digits[] = "0123456789abcdef";
-
-/* redisson_colon - where the colon of <uuid>:<number> is; 0: no Redisson owner. */
-static size_t redisson_colon(const char *owner, size_t length)
-{
-    static const size_t parts[] = {8, 4, 4, 4, 12};
-    size_t at = 0, digits;
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (i > 0 && owner[at++] != '-') return 0;
-        if (strspn(owner + at, hex_digits) != parts[i]) return 0;
-        at += parts[i];
-    }
-    digits = owner[at] == ':' ? strspn(owner + at + 1, "0123456789") : 0;
-    return digits > 0 && digits <= NUMBER_DIGITS && at + 1 + digits == length ? at : 0;
-}
-
-/* chars_length - bytes of the first n characters: in UTF-8, or escaped by the library as \xNN. */
-static size_t chars_length(const char *text, size_t n)
-{
-    size_t length = 0;
-
-    for (; n > 0 && text[length] != '\0'; n--) {
-        bool escaped = strncmp(text + length, "\\x", 2) == 0 && strspn(text + length + 2, hex_digits) >= 2;
-
-        length += escaped ? 4 : 1;
-        while (!escaped && ((unsigned char)text[length] & 0xc0) == 0x80) length++;
-    }
-    return length;
-}
-
-void report_owner(struct text *text, const char *owner)
-{
-    size_t length = strlen(owner);
-    size_t colon = redisson_colon(owner, length);
-    size_t label = length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0;
-
-    if (length < TOKEN_DIGITS || strspn(owner + label, hex_digits) != TOKEN_DIGITS) label = 0;
-    if (label > LABEL_SHOWN) label = LABEL_SHOWN;
-    if (length == 0) {
-        text_format(text, "\"\""); /* an empty token; else nothing would be seen of it */
-    } else if (colon != 0) {
-        text_format(text, "%.*s%s", TOKEN_SHOWN, owner, owner + colon);
-    } else if (strncmp(owner, READ_WRITE, strlen(READ_WRITE)) == 0 && length <= LABEL_SHOWN) {
-        text_format(text, "%s", owner);
-    } else {
-        text_add(text, owner, label + chars_length(owner + label, TOKEN_SHOWN));
-    }
-}
-
-static void add_owner(struct text *text, const char *holder)
-{
-    size_t length = chars_length(holder, HOLDER_SHOWN);
-
-    if (length == 0) text_format(text, "\"\"");
-    text_add_safe(text, holder, length);
-    if (holder[length] != '\0') text_format(text, "...");
-}
 
 /* ---- the line of a key ---- */
 
@@ -135,7 +71,7 @@ static void add_taken(struct text *text, const struct census *census, const stru
         text_format(text, "\" is taken on %zu of %zu nodes, by no one owner\n", census->held, report->n_nodes);
     } else {
         text_format(text, "\" is taken on %zu of %zu nodes by ", census->held, report->n_nodes);
-        add_owner(text, census->holder);
+        owner_whole(text, census->holder);
         text_format(text, ", and free on fewer than %u\n", report->quorum);
     }
 }
@@ -152,7 +88,7 @@ static void add_held(struct text *text, const struct census *census, const struc
     }
     if (report->holder != NULL) {
         text_format(text, "\" is held by ");
-        add_owner(text, report->holder);
+        owner_whole(text, report->holder);
         text_format(text, " on %zu of %zu nodes, ", here, report->n_nodes);
     } else {
         text_format(text, "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, ",
@@ -165,13 +101,35 @@ static void add_held(struct text *text, const struct census *census, const struc
     }
 }
 
-void report_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect)
+/* add_readers - the key is held shared on a quorum. */
+static void add_readers(struct text *text, const struct parts *parts, const struct quorlock_report *report)
+{
+    text_format(text, "\" is held shared by ");
+    if (parts->readers == 0) {
+        text_format(text, "readers, of whom none is on %" PRIu32, report->quorum);
+    } else {
+        text_format(text, "%zu reader%s, each on %" PRIu32, parts->readers, parts->readers == 1 ? "" : "s",
+                    report->quorum);
+    }
+    text_format(text, " of %zu nodes or more, the last for %" PRIu32 " ms\n", report->n_nodes, report->valid_ms);
+}
+
+static void add_permits(struct text *text, const struct parts *parts)
+{
+    text_format(text, "\": %zu of %" PRIu32 " permits %s held\n", parts->slots, parts->permits,
+                parts->slots == 1 ? "is" : "are");
+}
+
+static void add_summary(struct text *text, const char *key, const struct quorlock_report *report,
+                        const struct parts *parts, int dialect)
 {
     struct census census = take_census(report);
 
     text_format(text, "\"");
     text_add_known(text, key);
-    if (report->held != 0) {
+    if (report->held != 0 && report->holder != NULL && strcmp(report->holder, OWNER_READERS) == 0) {
+        add_readers(text, parts, report);
+    } else if (report->held != 0) {
         add_held(text, &census, report);
     } else if (report->answered < report->quorum) {
         text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
@@ -180,9 +138,21 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
         add_foreign(text, &census, report->n_nodes, dialect);
     } else if (census.held > 0) {
         add_taken(text, &census, report);
+    } else if (parts->permits > 0) {
+        add_permits(text, parts);
     } else {
         text_format(text, "\" is free\n");
     }
+}
+
+void report_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect)
+{
+    struct parts parts = parts_find(report);
+
+    add_summary(text, key, report, &parts, dialect);
+    parts_table(text, &parts);
+    text->failed |= parts.failed;
+    parts_clear(&parts);
 }
 
 /* ---- the table of the nodes ---- */
@@ -226,9 +196,24 @@ static void add_found_guard(struct text *cell, const char *guard)
     text_format(cell, " ms");
 }
 
+/* add_state - of a name with permits, whose own key is free: how many are held. */
+static void add_state(struct text *cell, const struct quorlock_node_report *node)
+{
+    if (node->permits > 0 && is_in_state(node, "free"))
+        text_format(cell, "%zu of %" PRIu32, parts_on_node(node, QUORLOCK_HOLDER_SLOT), node->permits);
+    else
+        text_format(cell, "%s", node->state);
+}
+
 static void add_holder(struct text *cell, const struct quorlock_node_report *node)
 {
-    add_owner(cell, node->holder);
+    size_t readers = parts_on_node(node, QUORLOCK_HOLDER_READER);
+
+    if (readers > 0 && strcmp(node->holder, OWNER_READERS) == 0) {
+        text_format(cell, "%zu reader%s", readers, readers == 1 ? "" : "s");
+        return;
+    }
+    owner_whole(cell, node->holder);
     if (node->count > 1) text_format(cell, " (%" PRIu32 " times)", node->count);
 }
 
@@ -249,7 +234,7 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
 
     switch (column) {
     case NODE: text_add_known(cell, node->node); break;
-    case STATE: text_format(cell, "%s", node->state); break;
+    case STATE: add_state(cell, node); break;
     case HOLDER:
         if (node->holder != NULL) add_holder(cell, node);
         break;
@@ -309,12 +294,15 @@ static json_t *node_json(const struct quorlock_node_report *node, enum report_ki
     if (kind == REPORT_INSPECT) document_add(&object, "waiters", document_number(node->waiters, 0));
     document_add(&object, "error", document_text(node->error));
     if (kind == REPORT_BREAK) document_add(&object, "broken", document_truth(node->broken));
+    if (node->permits > 0) document_add(&object, "permits", document_number(node->permits, 1));
+    if (node->n_holders > 0) document_add(&object, "holders", parts_node_json(node));
     return object;
 }
 
 void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind)
 {
     json_t *object = json_object(), *nodes = json_array();
+    struct parts parts = parts_find(report);
 
     for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, node_json(report->nodes[i], kind));
     document_add(&object, "key", document_text(key));
@@ -322,8 +310,12 @@ void report_json(struct text *text, const char *key, const struct quorlock_repor
     document_add(&object, "held", document_truth(report->held));
     document_add(&object, "holder", document_text(report->holder));
     document_add(&object, "valid_ms", document_number(report->valid_ms, 0));
+    if (parts.permits > 0) document_add(&object, "permits", document_number(parts.permits, 1));
+    if (parts.n > 0) document_add(&object, "holders", parts_json(&parts));
     document_add(&object, "nodes", nodes);
     document_write(text, object);
+    text->failed |= parts.failed;
+    parts_clear(&parts);
 }
 
 /* ---- votes ---- */
@@ -372,7 +364,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
         text_format(&line, "  %s  %s", vote->node, vote_word(vote->error != NULL && !answered ? -1 : vote->outcome));
         if (vote->holder != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED) {
             text_format(&line, ": held by ");
-            report_owner(&line, vote->holder);
+            owner_short(&line, vote->holder);
             add_left(&line, vote->ttl_ms);
         }
         if (vote->error != NULL) text_format(&line, ": %s", failed ? report_reason(vote->error) : vote->error);
@@ -459,7 +451,7 @@ static void add_several(struct text *line, const struct quorlock_result *result,
     if (taken->same + taken->may_be < quorum) {
         text_format(line, "no one owner");
     } else {
-        report_owner(line, taken->holder);
+        owner_short(line, taken->holder);
         text_format(line, " and others");
     }
     if (!taken->asked_all || n < wanted || left_ms[0] < 0) return;
@@ -478,7 +470,7 @@ static void add_single(struct text *line, const struct quorlock_result *result, 
     int64_t until_ms = left_ms[n - (n >= quorum ? quorum : 1)];
 
     text_format(line, "held by ");
-    report_owner(line, holder);
+    owner_short(line, holder);
     text_format(line, " on %zu of %zu nodes", n, result->n_votes);
     add_left(line, until_ms == INT64_MAX ? -1 : until_ms);
     if (until_ms == INT64_MAX) text_format(line, ": only its holder or \"quorlock break\" ends it");

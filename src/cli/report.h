@@ -15,13 +15,6 @@ void report_table(struct text *text, const struct quorlock_report *report, enum 
 /* report_json - one line; its fields are described in quorlock(1). */
 void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind);
 
-/*
- * report_owner - label and first 8 characters of the token
- *
- * Another program's value, which is not written as ours, counts as a token without label. Of a Redisson owner,
- * <uuid>:<number>, it is the first 8 characters of the uuid and the number. An escape \xNN is one character.
- */
-void report_owner(struct text *text, const char *owner);
 /* report_votes - says, in a line for each node, how it voted and why. */
 void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 /*

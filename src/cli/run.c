@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "metrics.h"
 #include "notify.h"
+#include "owner.h"
 #include "report.h"
 #include "say.h"
 #include "signals.h"
@@ -120,22 +121,30 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
 {
     struct text line = {0};
 
-    text_format(&line, "granted \"%s\" by %u of %zu nodes in %.1f ms, valid %u ms, owner ", run->name, result->granted,
-                result->n_votes, (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock));
-    report_owner(&line, result->token != NULL ? result->token : "");
+    text_format(&line, "granted \"%s\"", run->name);
+    if (run->settings->permits != 0) text_format(&line, " slot %u of %u", result->slot, run->settings->permits);
+    text_format(&line, " by %u of %zu nodes in %.1f ms, valid %u ms, owner ", result->granted, result->n_votes,
+                (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock));
+    owner_short(&line, result->token != NULL ? result->token : "");
     if (result->fence != 0) text_format(&line, ", fence %" PRIu64, result->fence);
     say_text(LOG_INFO, &line);
 }
 
-/* set_environment - for the command; nothing else reads it here. */
-static bool set_environment(const struct run *run, const char *owner, uint64_t fence)
+/* set_number - what an outer quorlock set goes where there is none. */
+static bool set_number(const char *name, bool is_there, uint64_t number)
 {
-    char number[24];
+    char text[24];
 
-    snprintf(number, sizeof(number), "%" PRIu64, fence);
+    snprintf(text, sizeof(text), "%" PRIu64, number);
+    return (is_there ? setenv(name, text, 1) : unsetenv(name)) == 0;
+}
+
+/* set_environment - for the command; nothing else reads it here. */
+static bool set_environment(const struct run *run, const char *owner, uint64_t fence, uint32_t slot)
+{
     return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 && setenv("QUORLOCK_KEYS", run->keys, 1) == 0 &&
-           setenv("QUORLOCK_OWNER", owner, 1) == 0 &&
-           (fence != 0 ? setenv("QUORLOCK_FENCE", number, 1) : unsetenv("QUORLOCK_FENCE")) == 0;
+           setenv("QUORLOCK_OWNER", owner, 1) == 0 && set_number("QUORLOCK_FENCE", fence != 0, fence) &&
+           set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot);
 }
 
 /* granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
@@ -167,7 +176,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
         return;
     }
     run->state = RUN_RUNNING;
-    if (!set_environment(run, owner, fence)) {
+    if (!set_environment(run, owner, fence, result->slot)) {
         say("out of memory");
         finish(run, EXIT_SYSTEM);
     } else if (!supervise_start(&run->supervisor, deadline_us)) {
@@ -228,6 +237,8 @@ static int ask(struct run *run)
         .wait_ms = settings->wait_ms,
         .lost_margin_ms = run->supervisor.grace_ms,
         .fencing = settings->fence,
+        .shared = settings->shared,
+        .permits = settings->permits,
     };
     int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
     int failed;
@@ -246,11 +257,31 @@ static int ask(struct run *run)
     return failed;
 }
 
+/* check_mode - what the library refuses too, in the words of the command line. */
+static int check_mode(const struct settings *settings)
+{
+    if (settings->permits == 0 && settings->shared == 0) return 0;
+    if (settings->dialect == QUORLOCK_DIALECT_REDISSON) {
+        say("%s: the redisson dialect has neither permits nor shared locks, for Redisson's own have other rules and "
+            "are left alone: use the plain dialect",
+            settings->permits != 0 ? "--permits" : "--shared");
+    } else if (settings->permits != 0 && settings->shared != 0) {
+        say("--permits and --shared: who holds a permit holds it alone: give one of both");
+    } else if (settings->permits != 0 && settings->n_words > 1) {
+        say("--permits belongs to one name, and %zu keys are given", settings->n_words);
+    } else {
+        return 0;
+    }
+    return EXIT_USAGE;
+}
+
 static int check_settings(const struct settings *settings)
 {
-    if (settings->n_words > 0) return supervise_check(settings, "run");
-    say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
-    return EXIT_USAGE;
+    if (settings->n_words == 0) {
+        say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
+        return EXIT_USAGE;
+    }
+    return check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 
 /* hold_and_run - takes the lock, runs the command, gives the lock back. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "hide.h"
 #include "say.h"
 
 #define SYSTEM_FILE "/etc/quorlock.conf"
@@ -102,7 +103,7 @@ static int read_files(const struct settings *settings)
     int status = 0;
 
     if (named != NULL && strstr(named, "://") != NULL) {
-        say("\"%s\" is an address and no configuration file: write --nodes URI,URI,...", args_shown(named));
+        say("\"%s\" is an address and no configuration file: write --nodes URI,URI,...", hide_shown(named));
         return EXIT_USAGE;
     }
     if (named != NULL) return add_file(named, true);
@@ -250,12 +251,12 @@ static int check_set(const struct settings *settings)
     sources_sets(&sets);
     if (known) {
         say("%s: the set \"%s\" and QUORLOCK_NODES both name nodes: unset QUORLOCK_NODES, or give --nodes", name,
-            args_shown(settings->set));
+            hide_shown(settings->set));
     } else if (sets.length > 0) {
-        say("%s: \"%s\" is no set of a configuration file: there are %.*s", name, args_shown(settings->set),
+        say("%s: \"%s\" is no set of a configuration file: there are %.*s", name, hide_shown(settings->set),
             (int)sets.length, sets.bytes);
     } else {
-        say("%s: \"%s\" is no set: there is no [set NAME] in %s%s%s", name, args_shown(settings->set),
+        say("%s: \"%s\" is no set: there is no [set NAME] in %s%s%s", name, hide_shown(settings->set),
             sources.looked_for[0], sources.n_files > 1 ? ", nor in " : "",
             sources.n_files > 1 ? sources.looked_for[1] : "");
     }
@@ -359,7 +360,7 @@ int sources_check(void)
 
 void sources_forget(const struct settings *settings)
 {
-    args_hide(settings->nodes);
+    hide_addresses(settings->nodes);
     for (size_t f = 0; f < sources.n_files; f++) {
         for (size_t i = 0; i < sources.files[f].n_items; i++) {
             const struct config_item *item = &sources.files[f].items[i];

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "owner.h"
 #include "report.h"
 
 enum { US_PER_S = 1000000, TIME_SIZE = 40, SPAN_COLUMNS = 9, BRIEF_NODES = 7 };
@@ -39,7 +40,7 @@ static void add_owner(struct text *text, const char *holder)
     struct text owner = {0};
 
     if (holder == NULL) return;
-    report_owner(&owner, holder);
+    owner_short(&owner, holder);
     text_add_safe(text, owner.bytes, owner.length);
     text->failed |= owner.failed;
     text_clear(&owner);
@@ -179,7 +180,7 @@ static json_t *owner_json(const char *holder)
     json_t *value;
 
     if (holder == NULL) return json_null();
-    report_owner(&owner, holder);
+    owner_short(&owner, holder);
     text_add(&owner, "", 1);
     value = owner.failed ? NULL : document_text(owner.bytes);
     text_clear(&owner);

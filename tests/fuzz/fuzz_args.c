@@ -10,6 +10,7 @@
 #include <stdarg.h>
 
 #include "cli/args.h"
+#include "cli/hide.h"
 #include "cli/say.h"
 #include "cli/sources.h"
 
@@ -247,7 +248,7 @@ static void check_hidden(void)
     char *list[WORDS_MAX];
 
     for (int i = 0; i < fuzz.n; i++) list[i] = fuzz.words[i];
-    args_hide_all(list, fuzz.n);
+    hide_all(list, fuzz.n);
     for (int i = 0; i < fuzz.n && strcmp(list[i], "--") != 0; i++) {
         const char *at = strchr(list[i], '@');
         const char *scheme = strstr(list[i], "://");

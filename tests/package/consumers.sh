@@ -60,15 +60,14 @@ check_adapters() {
     passed "adapters alone:$seen"
 }
 
-# The README's first and second block of C, and the programs of the manual.
+# The README's block of C, and the programs of the manual.
 extract_examples() {
     [ -s "$source_dir/README.md" ] || fail "no README.md"
-    awk -v work="$work" '/^```c / { inside = 1; n++; next } /^```/ { inside = 0 }
-        inside { print > (work "/" (n == 1 ? "example.c" : "blocking.c")) }' "$source_dir/README.md"
+    awk -v work="$work" '/^```c / { inside = 1; next } /^```/ { inside = 0 }
+        inside { print > (work "/example.c") }' "$source_dir/README.md"
     manual_example "$source_dir" quorlock >"$work/manual.c"
     manual_example "$source_dir" quorlock_blocking_open >"$work/nested.c"
     grep -q 'quorlock_acquire' "$work/example.c" || fail "no C example in README.md"
-    grep -q 'quorlock_blocking_acquire' "$work/blocking.c" || fail "no blocking C example in README.md"
     grep -q 'quorlock_blocking_acquire' "$work/nested.c" || fail "no C example of nested calls in quorlock_blocking_open(3)"
     grep -q 'quorlock_blocking_acquire' "$work/manual.c" || fail "no C example in quorlock(3)"
     cp "$source_dir/tests/package/consumer.cpp" "$work"
@@ -78,7 +77,7 @@ by_pkg_config() {
     local program flags private
     export PKG_CONFIG_PATH=$libdir/pkgconfig
     read -ra flags <<<"$(pkg-config --cflags --libs quorlock libevent_core)"
-    for program in example blocking nested manual; do
+    for program in example nested manual; do
         "$CC" "${c_flags[@]}" "$work/$program.c" "${flags[@]}" -o "$work/$program" ||
             fail "$program.c with pkg-config: ${flags[*]}"
     done
@@ -140,7 +139,6 @@ start_nodes "$prefix/bin/quorlock"
 for program in "$work/example" "$work/example_static" "$work"/project/build/example_quorlock{,_static}; do
     run "$program" 'valid for [1-9][0-9]* ms' '^released'
 done
-run "$work/blocking" 'granted "account:3, account:7" by .* token [1-9]' '^released "account:3, account:7" on'
 # Both keys, the inner hold at once, given back by the outer release only.
 run "$work/nested" 'granted "account:3, account:7" by' 'held by its owner already: 2 holds' '^released "account:3, account:7" on'
 run "$work/manual" '^released "nightly-report" on'

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "owner.h"
+
+#include <string.h>
+
+enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 65, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
+
+/* What the library calls a read-write lock of Redisson, before its mode. */
+#define READ_WRITE "RReadWriteLock:"
+
+static const char hex_digits[] = "0123456789abcdef";
+
+/* redisson_colon - where the colon of <uuid>:<number> is; 0: no Redisson owner. */
+static size_t redisson_colon(const char *owner, size_t length)
+{
+    static const size_t parts[] = {8, 4, 4, 4, 12};
+    size_t at = 0, digits;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (i > 0 && owner[at++] != '-') return 0;
+        if (strspn(owner + at, hex_digits) != parts[i]) return 0;
+        at += parts[i];
+    }
+    digits = owner[at] == ':' ? strspn(owner + at + 1, "0123456789") : 0;
+    return digits > 0 && digits <= NUMBER_DIGITS && at + 1 + digits == length ? at : 0;
+}
+
+/* chars_length - bytes of the first n characters: in UTF-8, or escaped by the library as \xNN. */
+static size_t chars_length(const char *text, size_t n)
+{
+    size_t length = 0;
+
+    for (; n > 0 && text[length] != '\0'; n--) {
+        bool escaped = strncmp(text + length, "\\x", 2) == 0 && strspn(text + length + 2, hex_digits) >= 2;
+
+        length += escaped ? 4 : 1;
+        while (!escaped && ((unsigned char)text[length] & 0xc0) == 0x80) length++;
+    }
+    return length;
+}
+
+void owner_short(struct text *text, const char *owner)
+{
+    size_t length = strlen(owner);
+    size_t colon = redisson_colon(owner, length);
+    size_t label = length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0;
+
+    if (length < TOKEN_DIGITS || strspn(owner + label, hex_digits) != TOKEN_DIGITS) label = 0;
+    if (label > LABEL_SHOWN) label = LABEL_SHOWN;
+    if (length == 0) {
+        text_format(text, "\"\""); /* an empty token; else nothing would be seen of it */
+    } else if (strcmp(owner, OWNER_READERS) == 0) {
+        text_format(text, "readers");
+    } else if (colon != 0) {
+        text_format(text, "%.*s%s", TOKEN_SHOWN, owner, owner + colon);
+    } else if (strncmp(owner, READ_WRITE, strlen(READ_WRITE)) == 0 && length <= LABEL_SHOWN) {
+        text_format(text, "%s", owner);
+    } else {
+        text_add(text, owner, label + chars_length(owner + label, TOKEN_SHOWN));
+    }
+}
+
+void owner_whole(struct text *text, const char *holder)
+{
+    size_t length = chars_length(holder, HOLDER_SHOWN);
+
+    if (length == 0) text_format(text, "\"\"");
+    text_add_safe(text, holder, length);
+    if (holder[length] != '\0') text_format(text, "...");
+}
