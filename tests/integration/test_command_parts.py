@@ -116,8 +116,8 @@ class Seen(Bootstrapped):
         self.readers([TOKEN], SERVERS[2:])
         for server in SERVERS:
             now_ms = int(time.time() * 1000)
-            server.ask("ZADD", f"quorlock:intents:{self.key}", now_ms + 20000, "w:" + WAITER, now_ms + 20000, "r:late",
-                       now_ms - 20000, "w:dead")
+            server.ask("ZADD", f"quorlock:intents:{self.key}", now_ms + 20000, f"w:{now_ms}:{WAITER}", now_ms + 20000,
+                       "r:17:late", now_ms - 20000, "w:18:dead", now_ms + 20000, "nonsense")
             server.ask("ZADD", f"quorlock:readers:{self.key}", now_ms - 1, "gone")
         report = self.inspect()
         self.assertEqual((report["held"], report["holder"]), (True, READERS))

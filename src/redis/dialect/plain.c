@@ -12,7 +12,7 @@
 #define PLAIN_CHANNEL_PREFIX "quorlock:released:"
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
 #define PLAIN_READERS        "quorlock:readers" /* at a key that is locked shared */
-#define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
+#define PLAIN_FENCE_TTL_MS   604800000u         /* seven days */
 /* Scripts compute in doubles: from here on a counter loses digits. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
@@ -33,7 +33,10 @@ enum plain_script {
     PLAIN_SCRIPTS,
 };
 
-#define LATER(name) {#name, script_##name, sizeof(script_##name) - 1, sha_##name}
+#define LATER(name)                                                                                                    \
+    {                                                                                                                  \
+#name, script_##name, sizeof(script_##name) - 1, sha_##name                                                    \
+    }
 
 static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
     [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1, NULL},

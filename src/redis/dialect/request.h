@@ -50,9 +50,9 @@ struct node_request {
     const char *waiter;    /* who waits for the keys, under one name for as long as it does: INTEND, and ACQUIRE of
                               shared keys, where NULL: nobody */
     size_t waiter_length;
-    uint32_t waited_ms;    /* for so long it has */
-    bool closes;           /* BOOTSTRAP: the guard is for 0 nodes, so that it fits no client */
-    uint32_t longest_ms;   /* BOOTSTRAP: the longest lease that may still run */
+    uint32_t waited_ms;  /* for so long it has */
+    bool closes;         /* BOOTSTRAP: the guard is for 0 nodes, so that it fits no client */
+    uint32_t longest_ms; /* BOOTSTRAP: the longest lease that may still run */
     union node_tag tag;
 };
 

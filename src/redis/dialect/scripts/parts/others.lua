@@ -27,7 +27,7 @@ local function list_others(key, permits)
   end
   local time
   local function add_all(kind, set)
-    local members = redis.pcall('ZRANGE', set .. key, 0, 255, 'WITHSCORES')
+    local members = redis.pcall('ZRANGE', set .. key, '-256', '-1', 'WITHSCORES')
     time = #members > 0 and (time or redis.pcall('TIME'))
     for i = 1, time and #time == 2 and #members or 0, 2 do
       local left = tonumber(members[i + 1]) - time[1] * 1000 - math.floor(time[2] / 1000)
