@@ -22,6 +22,7 @@
 #include "debt.h"
 #include "fence.h"
 #include "hold.h"
+#include "intent.h"
 #include "vote.h"
 #include "work.h"
 
@@ -53,8 +54,9 @@ void attempt_release(struct core_lock *lock, struct step *step)
     debt_end_attempt(lock, step, node_that_wakes(lock));
 }
 
-static void fail(struct core_lock *lock, int status)
+static void fail(struct core_lock *lock, struct step *step, int status)
 {
+    intent_withdraw(lock, step);
     lock->phase = CORE_IDLE;
     lock->queued = WAIT_STAY;
     core_notify(lock, CORE_NOTIFY_ACQUIRED, status);
@@ -63,7 +65,7 @@ static void fail(struct core_lock *lock, int status)
 void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 {
     attempt_release(lock, step);
-    fail(lock, status);
+    fail(lock, step, status);
 }
 
 static void ask_rest(struct core_lock *lock, struct step *step)
@@ -83,6 +85,11 @@ static void ask_rest(struct core_lock *lock, struct step *step)
     }
 }
 
+static bool counts(const struct core_lock *lock)
+{
+    return lock->config->fencing && !lock->config->reads;
+}
+
 static void begin(struct core_lock *lock, struct step *step, bool all)
 {
     struct attempt *attempt = &lock->work->attempt;
@@ -97,11 +104,12 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     attempt->begun_us = step->now_us;
     attempt->doubt = DOUBT_NONE;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
-    attempt->floor = lock->config->fencing ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
+    attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
     lock->queued = WAIT_STAY;
     lock->work->wait.notice = NOTICE_NONE;
     lock->work->wait.woken_id = lock->work->wait.released_id;
     lock->hold.round = 0;
+    intent_begin(lock);
     vote_clear(lock);
     if (arbiter < lock->config->n_nodes) {
         attempt->stage = ATTEMPT_ASKS_ARBITER;
@@ -172,10 +180,11 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
 {
     lock->log |= CORE_LOG_ATTEMPT_FAILED;
     if (lock->config->wait_us == 0 && !may_settle(lock, step->now_us, status)) {
-        fail(lock, status);
+        fail(lock, step, status);
         return;
     }
     wait_begin(lock, step->now_us, held);
+    intent_leave(lock, step);
     if (lock->config->wait_us == 0) {
         lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, settle_until_us(lock));
     }
@@ -196,7 +205,7 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     /* Permanent errors fail immediately. */
     for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
         if (tally->failed[permanent[i].fault] > spare) {
-            fail(lock, permanent[i].status);
+            fail(lock, step, permanent[i].status);
             return;
         }
     }
@@ -233,7 +242,10 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
 static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     switch (lock->config->fencing ? fence_judge(lock, step, pending) : FENCE_AGREED) {
-    case FENCE_AGREED: hold_grant(lock, step->now_us); break;
+    case FENCE_AGREED:
+        hold_grant(lock, step->now_us);
+        intent_withdraw(lock, step);
+        break;
     case FENCE_HOPELESS: doom(lock, step); break;
     case FENCE_WAIT: break;
     }
@@ -324,7 +336,8 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
 {
     uint64_t begun_us = acquire->begun_us != 0 ? acquire->begun_us : step->now_us;
 
-    lock->acquire = (struct acquire){.until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
+    lock->acquire = (struct acquire){
+        .begun_us = begun_us, .until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
     lock->lease_us = lock->config->lease_us;
     lock->queued = WAIT_STAY;
     if (lock->work != NULL) {

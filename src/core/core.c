@@ -8,6 +8,7 @@
 #include "attempt.h"
 #include "debt.h"
 #include "hold.h"
+#include "intent.h"
 #include "work.h"
 
 #define SRTT_MAX_US  1000000u
@@ -217,6 +218,8 @@ static void on_reply(struct core_lock *lock, struct step *step, const struct cor
     }
     if (reply->tag.op == OP_RELEASE) {
         debt_on_reply(lock, step, reply);
+    } else if (reply->tag.op == OP_INTEND) {
+        intent_on_reply(lock, step, reply);
     } else if (!is_current(lock, reply)) {
         return;
     } else if (reply->tag.op == OP_EXTEND || reply->tag.op == OP_REPAIR) {
@@ -433,6 +436,11 @@ uint64_t core_attempt(const struct core_lock *lock)
 uint32_t core_rounds(const struct core_lock *lock)
 {
     return lock->acquire.attempts;
+}
+
+const struct core_token *core_waiter(const struct core_lock *lock)
+{
+    return lock->work != NULL && lock->config->wait_us != 0 ? &lock->work->wait.waiter : NULL;
 }
 
 const struct core_token *core_token_now(const struct core_lock *lock)

@@ -98,6 +98,8 @@ uint32_t core_counted(const struct core_lock *);
 uint64_t core_attempt(const struct core_lock *); /* number of the latest attempt, from 1 over the lock's life */
 uint32_t core_rounds(const struct core_lock *);  /* attempts of the present acquire */
 const struct core_token *core_token_now(const struct core_lock *);
+/* core_waiter - the name under which the acquire in flight waits; NULL: it does not wait. */
+const struct core_token *core_waiter(const struct core_lock *);
 /* core_quiet - idle, no completion, no debt: the memory may be freed. */
 bool core_quiet(const struct core_lock *);
 /* core_debts - releases that a node still owes us. */

@@ -100,7 +100,7 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     }
     debt->state = DEBT_OWED;
     debt->again_at_us = CORE_NEVER;
-    command->fence = id->fence;
+    command->fence = lock->config->reads ? 0 : id->fence;
     command->silent = debt->silent;
     command->if_deleted = debt->if_deleted;
     command->tag.attempt = id->number;

@@ -11,6 +11,9 @@
  * Tokens are unique: two grants with one token would share a node whose counter was T under both, but the later
  * grant incremented it there when it took the key. Tokens rise for the same reason: a later quorum shares a
  * node with this one, and its counter was T at least when T was agreed. No clock is involved.
+ *
+ * A lock that is shared in all its keys is told T, which no node increments for it: so not less than the token of any
+ * writer before it. It may be more, where a writer's attempt failed, and readers may be told different ones.
  */
 #include "fence.h"
 
@@ -48,6 +51,11 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     uint32_t agreed = 0;
     uint32_t behind = 0;
 
+    /* A reader takes no number of its own. Any quorum of earlier grants shares a node with this one. */
+    if (lock->config->reads) {
+        lock->id.fence = token;
+        return FENCE_AGREED;
+    }
     drop_unreachable(lock, token);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote != CORE_VOTE_YES) continue;

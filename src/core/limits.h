@@ -8,7 +8,8 @@
 #define CORE_RANDOM_SIZE 28
 /* Releases that a node may owe one lock; a node that owes so many is not asked to vote. */
 #define CORE_DEBTS_MAX 4
-/* A step releases one attempt, begins another and sends n_nodes releases again at most. */
-#define CORE_COMMANDS_MAX (3 * CORE_NODES_MAX)
+/* A step releases one attempt, begins another, tells all nodes that it waits and sends n_nodes releases again at most.
+ */
+#define CORE_COMMANDS_MAX (4 * CORE_NODES_MAX)
 /* Some 35 years: leases, waits and sums of them stay far below 2^64 us. */
 #define CORE_TIME_MAX_US (1ull << 50)

@@ -110,6 +110,7 @@ struct core_asked {
         uint64_t id;        /* 0: unknown */
         uint64_t before_id; /* when it was asked the time before */
         int64_t ttl_us;
+        bool readers; /* those that hold the keys shared */
     } holder;
 
     uint64_t odd_id; /* its key is no quorum's, and has this holder; 0: it has no odd key */
@@ -121,6 +122,7 @@ struct core_asked {
 
 /* The acquire in flight: in the phases from ASKING to GRANTED. */
 struct acquire {
+    uint64_t begun_us;
     uint64_t until_us; /* the wait bound */
     uint32_t seen;     /* what stood in the way so far, bits of enum core_seen */
     uint32_t attempts;
@@ -165,9 +167,11 @@ struct wait {
     uint64_t retry_at_us;
     uint64_t poll_at_us; /* the same without any notice */
     enum wait_notice notice;
-    uint64_t released_id; /* the holder whose release the latest notice reported */
-    uint64_t woken_id;    /* the same when the latest attempt began, or when our turn was drawn */
-    uint64_t polled_id;   /* the holder when the latest wait began */
+    uint64_t released_id;     /* the holder whose release the latest notice reported */
+    uint64_t woken_id;        /* the same when the latest attempt began, or when our turn was drawn */
+    uint64_t polled_id;       /* the holder when the latest wait began */
+    uint64_t intent_us;       /* when the nodes were told last that it waits; 0: they do not know it, or not any more */
+    struct core_token waiter; /* its name there */
     uint32_t polls, splits;
 };
 
@@ -312,7 +316,7 @@ static inline struct core_command *core_send(struct core_lock *lock, struct step
                                              .node = (uint8_t)node},
                                      .token = lock->id.token,
                                      .timeout_us = lock->config->node_timeout_us,
-                                     .fence = lock->id.fence,
+                                     .fence = lock->config->reads ? 0 : lock->id.fence,
                                      .use_eval = use_eval};
     return command;
 }

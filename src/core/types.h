@@ -28,13 +28,14 @@ struct core_config {
     uint64_t max_hold_us;    /* CORE_NEVER: no bound */
     uint64_t node_timeout_us;
     uint64_t drift_fixed_us;
-    uint64_t shared; /* the keys that are locked shared, a bit each */
+    uint64_t shared; /* the keys that are locked shared, a bit each in the order of the nodes' requests */
     uint32_t drift_ppm;
     /* Renewals are due at multiples of this, so that those of many locks go out together, and earlier by a random part
      * of renew_us, so that not all of them do. 0: exactly renew_us after the one before. */
     uint32_t renew_grid_us;
     uint32_t permits; /* 0: an ordinary lock */
     bool fencing;     /* every grant carries a token that rises over the quorum */
+    bool reads;       /* all keys are shared: its token is the highest that the nodes show, and it increments none */
     /* The nodes in an order that is the same for all clients of the nodes. From one of them on, and round, a lock's
      * waiters choose their arbiter in it. */
     uint8_t arbiters[CORE_NODES_MAX];
@@ -57,6 +58,7 @@ struct core_command {
     struct core_token token;
     uint64_t timeout_us; /* 0: until reply or disconnection */
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
+    uint64_t waited_us;  /* acquire of shared keys, intent: how long the lock has waited */
     bool use_eval;
     bool explain;    /* acquire: a refusal should name the holder and its remaining lease */
     bool silent;     /* release: publishes nothing; */
@@ -73,6 +75,7 @@ struct core_reply {
     uint32_t generation; /* of the connection it was asked on */
     uint32_t listeners;  /* clients that listen for a release there: reported by a refused acquire, and by a
                             release;  0: unknown */
+    bool readers;        /* the holder stands for those that hold the keys shared */
 };
 
 enum core_event_type {

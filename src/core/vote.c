@@ -7,6 +7,7 @@
 #include "arbiter.h"
 #include "debt.h"
 #include "fence.h"
+#include "intent.h"
 
 bool vote_may_still_connect(const struct core_node *node)
 {
@@ -41,6 +42,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us, use_eval);
     command->fence = lock->work->attempt.floor;
+    if (lock->config->shared != 0) command->waited_us = intent_waited_us(lock, step->now_us);
     /* A first try of all nodes is mostly granted, others are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER;
 }
@@ -50,6 +52,7 @@ static void forget_holder(struct core_node *node)
     node->asked->holder.before_id = node->asked->holder.id;
     node->asked->holder.id = 0;
     node->asked->holder.ttl_us = -2;
+    node->asked->holder.readers = false;
 }
 
 void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
@@ -125,6 +128,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->gone = true;
         node->asked->holder.id = reply->holder_id;
         node->asked->holder.ttl_us = reply->ttl_us;
+        node->asked->holder.readers = reply->readers;
         if (reply->listeners > 0) lock->waiters = reply->listeners;
         if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
         break;
@@ -167,9 +171,12 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
         return;
     }
     node->asked->follow_up = FOLLOW_UP_NONE;
-    if (reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_OTHER) {
+    if (node->vote == CORE_VOTE_PENDING && reply->readers && lock->config->reads) {
+        node->vote = CORE_VOTE_YES; /* it would have let us in beside them */
+    } else if (reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_OTHER) {
         node->asked->holder.id = reply->holder_id;
         node->asked->holder.ttl_us = reply->ttl_us;
+        node->asked->holder.readers = reply->readers;
         node->vote = CORE_VOTE_OTHER;
     } else if (reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_CLASS_FOREIGN) {
         core_vote_failed(node, FAULT_CLASS_FOREIGN);

@@ -21,49 +21,19 @@ _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as ou
 
 size_t claims_owner(const struct claims *all, const struct terms *terms, const struct core_token *token, char *ret)
 {
-    const struct runtime *runtime = all->runtime;
-
-    if (runtime->uuid[0] != '\0') return owner_redisson(ret, runtime->uuid, token);
-    return owner_plain(ret, terms->label, terms->label_length, token);
+    return request_owner_text(all->runtime, terms, token, ret);
 }
 
-/* The owner of the commands of one step, which mostly is one. */
-struct step_owner {
-    struct core_token token;
-    char text[CLAIM_OWNER_SIZE];
-    size_t length; /* 0: none yet */
-};
-
-static void own(struct step_owner *owner, const struct claim *claim, const struct core_token *token)
-{
-    if (owner->length != 0 && memcmp(&owner->token, token, sizeof(*token)) == 0) return;
-    owner->token = *token;
-    owner->length = claims_owner(claim->all, claim->terms, token, owner->text);
-}
-
-static bool send_command(struct claim *claim, const struct core_command *command, struct step_owner *owner)
+static bool send_command(struct claim *claim, const struct core_command *command, struct request_texts *texts)
 {
     const struct core_tag *tag = &command->tag;
     struct node_result *result = &claim->results[tag->node];
     struct admission *admission = &claim->all->admission;
-    struct node_request request = {.op = (enum op)tag->op,
-                                   .use_eval = command->use_eval,
-                                   .keys = claim->keylist->keys,
-                                   .n_keys = claim->keylist->n_keys,
-                                   .owner = owner->text,
-                                   .lease_ms = (uint32_t)(tag->lease_us / MS),
-                                   .fenced = claim->terms->config.fencing,
-                                   .fence = command->fence,
-                                   .fence_ttl_ms = claim->terms->fence_ttl_ms,
-                                   .explain = command->explain,
-                                   .silent = command->silent,
-                                   .if_deleted = command->if_deleted,
-                                   .timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS)};
+    struct node_request request = {.keys = claim->keylist->keys, .n_keys = claim->keylist->n_keys};
     bool release = tag->op == OP_RELEASE;
     bool room = !release || admission_has_release_room(admission, tag->node);
 
-    own(owner, claim, &command->token);
-    request.owner_length = owner->length;
+    request_fill(&request, claim->all->runtime, claim->terms, command, core_waiter(claim->core), texts);
     if (!room || nodes_send(claim->all->runtime, tag->node, &request, &claim->requester, tag) != NODE_SENT) {
         if (release) admission_add_unsent(admission, &result->unsent, tag->node);
         return false;
@@ -155,9 +125,10 @@ static void count_degraded(struct claim *claim, bool degraded)
     claim->all->counts.degraded += degraded ? 1u : UINT64_MAX;
 }
 
-void claims_count_hold(struct claims *all, struct keylist *keylist, bool holds, uint64_t granted_us, uint64_t now_us)
+void claims_count_hold(struct claims *all, struct keylist *keylist, const struct core_config *config, bool holds,
+                       uint64_t granted_us, uint64_t now_us)
 {
-    keylist->held += holds ? 1u : UINT32_MAX;
+    keylist_count_hold(keylist, config, holds);
     all->counts.held += holds ? 1u : UINT64_MAX;
     if (!holds) histogram_add(&all->counts.holds, validity_sub(now_us, granted_us));
 }
@@ -187,7 +158,7 @@ static void settle(struct claim *claim, const struct core_update *update, uint64
     count_degraded(claim, holds && !core_is_whole(claim->core));
     if (holds != claim->counted) {
         claim->counted = holds;
-        claims_count_hold(all, claim->keylist, holds, core_granted_us(claim->core), now_us);
+        claims_count_hold(all, claim->keylist, &claim->terms->config, holds, core_granted_us(claim->core), now_us);
         if (!holds) all->events->keys_released(claim);
     }
     listen(claim, core_listens(claim->core));
@@ -209,16 +180,16 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
 {
     struct core_update update;
     struct core_tag unsent[CORE_COMMANDS_MAX];
-    struct step_owner owner;
+    struct request_texts texts;
     uint32_t n_unsent = 0;
     int status;
 
     if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
     status = step_core(claim, event, &update);
     begin_results(claim, &update);
-    owner.length = 0;
+    texts.owner_length = texts.waiter_length = 0;
     for (uint32_t i = 0; i < update.n_commands; i++) {
-        if (!send_command(claim, &update.commands[i], &owner)) unsent[n_unsent++] = update.commands[i].tag;
+        if (!send_command(claim, &update.commands[i], &texts)) unsent[n_unsent++] = update.commands[i].tag;
     }
     if (update.log != 0) {
         count_log(claim, update.log);
@@ -443,6 +414,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
                   .fault = fault_class(reply->fault),
                   .holder_id = reply->holder == NULL ? 0 : owner_id(reply->holder, reply->holder_length),
                   .listeners = peeks ? 0 : reply->count,
+                  .readers = reply->readers,
                   .fence = reply->fence,
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
@@ -453,7 +425,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     }
     if (tag->op == OP_RELEASE) {
         observe_release(claim, tag, reply);
-    } else {
+    } else if (tag->op != OP_INTEND) {
         observe_reply(claim, tag, reply);
     }
     step(claim, &event, NULL);

@@ -14,11 +14,12 @@
 #include "lock/admission.h"
 #include "lock/counts.h"
 #include "lock/keylist.h"
+#include "lock/request.h"
 #include "lock/result.h"
 #include "lock/spare.h"
 #include "lock/terms.h"
 
-#define CLAIM_OWNER_SIZE (OPTIONS_LABEL_SIZE + 2 * CORE_TOKEN_SIZE)
+#define CLAIM_OWNER_SIZE REQUEST_OWNER_SIZE
 
 struct claim;
 struct quorlock;
@@ -140,7 +141,8 @@ const char *claim_owner(const struct claim *, char *ret);
 /* claims_owner - writes the owner with that token likewise; its length. claims_count_hold: a claim for these keys began
  * to hold them, or ended it. */
 size_t claims_owner(const struct claims *, const struct terms *, const struct core_token *, char *ret);
-void claims_count_hold(struct claims *, struct keylist *, bool holds, uint64_t granted_us, uint64_t now_us);
+void claims_count_hold(struct claims *, struct keylist *, const struct core_config *, bool holds, uint64_t granted_us,
+                       uint64_t now_us);
 /* claim_notify_subscribed - reports to the core which nodes' notices come; old: since before its acquire.
  * claim_clock_stepped: a node's clock stepped forward, so earlier votes count no more. claim_on_node_state: the
  * node's present state. */

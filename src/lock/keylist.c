@@ -8,6 +8,7 @@
 
 #define NAME_AT_MAX   0xffffffu
 #define LISTENERS_MAX 0xffffffu
+#define HELD_MAX      0x7fffffffu
 #define OTHERS_US     500000u /* a process that listened a moment ago probably still waits */
 
 _Static_assert(QUORLOCK_KEYS_MAX *(2 * QUORLOCK_KEY_LENGTH_MAX + 64) < NAME_AT_MAX, "names begin within the block");
@@ -152,7 +153,13 @@ void keylist_leave(struct keylist *keylist)
 
 bool keylist_admits(const struct keylist *keylist, const struct core_config *config)
 {
-    return keylist->held == 0 || keylist->held < config->permits;
+    return keylist->held == 0 || keylist->held < config->permits || (keylist->reads && config->reads);
+}
+
+void keylist_count_hold(struct keylist *keylist, const struct core_config *config, bool holds)
+{
+    if (holds) keylist->reads = config->reads && (keylist->held == 0 || keylist->reads);
+    keylist->held = (keylist->held + (holds ? 1u : HELD_MAX)) & HELD_MAX;
 }
 
 /* ---- arbiters ---- */

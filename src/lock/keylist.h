@@ -32,7 +32,8 @@ struct keylist {
     struct keylists *all;
     struct hashtable_entry entry;
     uint32_t users;          /* handles and claims */
-    uint32_t held;           /* claims that hold the keys: with permits several at once */
+    uint32_t held : 31;      /* claims that hold the keys: with permits, or where they are shared, several at once */
+    uint32_t reads : 1;      /* these claims hold all of them shared */
     uint32_t listeners : 24; /* claims that want notices */
     uint32_t permits : 8;    /* 0: ordinary locks */
     uint32_t n_keys : 8;
@@ -64,6 +65,8 @@ void keylist_leave(struct keylist *);
 /* keylist_admits - one more claim of this process, with this config, may hold the keys beside those that do: so it asks
  * the nodes. Else it waits for one of these to give them back. */
 bool keylist_admits(const struct keylist *, const struct core_config *);
+/* keylist_count_hold - one more claim with this config holds the keys, or one less. */
+void keylist_count_hold(struct keylist *, const struct core_config *, bool holds);
 /* keylist_first_arbiter - the place, in the client's order of nodes, of the first that waiters for these keys ask. */
 uint32_t keylist_first_arbiter(const struct keylist *);
 /* keylist_contention - made if there is none; NULL: out of memory, which costs liveness only. */

@@ -89,19 +89,34 @@ static void give_up(struct quorlock *lock, int status)
 
 /* ---- the public API ---- */
 
+struct wanted_key {
+    const char *text;
+    bool shared;
+};
+
 static int by_text(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const struct wanted_key *one = a, *two = b;
+
+    return strcmp(one->text, two->text);
 }
 
-/* Sorted, so that two lists in different order cannot each hold what the other waits for. */
-static struct keylist *join_keylist(struct locks *all, const char *const *keys, size_t n_keys, uint32_t permits)
+/* Sorted, so that two lists in different order cannot each hold what the other waits for. A bit of `shared` follows its
+ * key: returns them in the new order. */
+static uint64_t sort_keys(const char **ret, const char *const *keys, size_t n_keys, uint64_t shared)
 {
-    const char *sorted[QUORLOCK_KEYS_MAX];
+    struct wanted_key wanted[QUORLOCK_KEYS_MAX];
+    uint64_t sorted = 0;
 
-    memcpy(sorted, keys, n_keys * sizeof(sorted[0]));
-    qsort(sorted, n_keys, sizeof(sorted[0]), by_text);
-    return keylist_join(&all->keylists, sorted, n_keys, permits);
+    for (size_t i = 0; i < n_keys; i++) {
+        wanted[i] = (struct wanted_key){.text = keys[i], .shared = (shared >> i & 1) != 0};
+    }
+    qsort(wanted, n_keys, sizeof(wanted[0]), by_text);
+    for (size_t i = 0; i < n_keys; i++) {
+        ret[i] = wanted[i].text;
+        sorted |= (uint64_t)wanted[i].shared << i;
+    }
+    return sorted;
 }
 
 static void on_wake(struct waker *waker)
@@ -124,7 +139,7 @@ static int build(struct locks *all, struct quorlock *lock, const char *const *ke
         lock->nest->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
         if (lock->nest->owner == NULL) return -1;
     }
-    lock->keylist = join_keylist(all, keys, n_keys, lock->terms->config.permits);
+    lock->keylist = keylist_join(&all->keylists, keys, n_keys, lock->terms->config.permits);
     if (lock->keylist == NULL) return -1;
     if (runtime_reserve_waker(all->runtime, &lock->waker, on_wake) == 0) return 0;
     keylist_leave(lock->keylist);
@@ -138,6 +153,7 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     struct quorlock_options checked;
     struct core_config config;
     char label[OPTIONS_LABEL_SIZE];
+    const char *sorted[QUORLOCK_KEYS_MAX];
     struct quorlock *lock;
     int status;
 
@@ -147,11 +163,12 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     lock = alloc_zero(&runtime->alloc, sizeof(*lock));
     if (lock == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     lock->applicant.of_handle = true;
+    config.shared = sort_keys(sorted, keys, n_keys, config.shared);
     memcpy(config.arbiters, runtime->order, sizeof(config.arbiters));
     (void)snprintf(label, sizeof(label), "%s%s", checked.label != NULL ? checked.label : runtime->owner_label,
                    checked.label != NULL ? ":" : "");
     lock->terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms, label);
-    if (lock->terms == NULL || build(all, lock, keys, n_keys, checked.owner) != 0) {
+    if (lock->terms == NULL || build(all, lock, sorted, n_keys, checked.owner) != 0) {
         terms_leave(&all->claims.terms, &runtime->alloc, lock->terms);
         named_owner_leave(&all->claims.owners, &runtime->alloc, handle_owner(lock));
         alloc_free(&runtime->alloc, lock->nest);

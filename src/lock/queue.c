@@ -115,7 +115,7 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     if (strcmp(a->terms->label, b->terms->label) != 0) return false;
     return one->lease_us == two->lease_us && one->renew_us == two->renew_us && one->min_valid_us == two->min_valid_us &&
            one->lost_margin_us == two->lost_margin_us && one->max_hold_us == two->max_hold_us &&
-           one->node_timeout_us == two->node_timeout_us && one->fencing == two->fencing;
+           one->node_timeout_us == two->node_timeout_us && one->shared == two->shared && one->fencing == two->fencing;
 }
 
 bool queue_hand_off(struct quorlock *lock, int status)

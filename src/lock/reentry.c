@@ -41,6 +41,10 @@ static int check_terms(const struct quorlock *lock, const struct claim *claim, c
         *ret_why = "its owner has not released all that was lost";
         return QUORLOCK_LOST;
     }
+    if ((claim->terms->config.shared & ~lock->terms->config.shared) != 0) {
+        *ret_why = "its owner holds it shared, so alone it would wait for itself: give the shared lock back first";
+        return QUORLOCK_STATE;
+    }
     if (lock->terms->config.fencing && !claim->terms->config.fencing) {
         *ret_why = "its owner holds it without a fencing token: ask for one in the outermost acquire";
         return QUORLOCK_INVAL;

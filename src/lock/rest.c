@@ -84,7 +84,8 @@ static void count_end(struct quorlock *lock)
 {
     struct claims *claims = &locks_of(lock)->claims;
 
-    claims_count_hold(claims, lock->keylist, false, lock->rest->granted_us, runtime_now_us(claims->runtime));
+    claims_count_hold(claims, lock->keylist, config_of(lock), false, lock->rest->granted_us,
+                      runtime_now_us(claims->runtime));
     if (!lock->rest->whole) claims->counts.degraded--;
 }
 

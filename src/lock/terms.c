@@ -8,7 +8,7 @@
 /* What is compared: all of it, but for the padding at the end. */
 #define CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
 
-_Static_assert(CONFIG_SIZE == 5 * sizeof(uint32_t) + 9 * sizeof(uint64_t) + sizeof(bool) + CORE_NODES_MAX,
+_Static_assert(CONFIG_SIZE == 5 * sizeof(uint32_t) + 9 * sizeof(uint64_t) + 2 * sizeof(bool) + CORE_NODES_MAX,
                "there is no padding between the members, which are compared byte by byte");
 
 struct terms *terms_join(struct hashtable *table, const struct alloc *alloc, const struct core_config *config,

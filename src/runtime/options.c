@@ -353,11 +353,17 @@ static int check_min_valid(const struct core_config *config, const struct quorlo
                   options->min_valid_ms, options->lease_ms, (unsigned long long)(useful_us / MS));
 }
 
+/* A bit for each key. */
+static uint64_t mask_of(size_t n_keys)
+{
+    return n_keys >= 64 ? UINT64_MAX : (UINT64_C(1) << n_keys) - 1;
+}
+
 /* How the keys are locked, where that is not each of them for one owner alone. */
 static int check_mode(const struct quorlock_options *options, const struct quorlock_client_options *client,
                       size_t n_keys, struct caller_error *error)
 {
-    uint64_t keys = n_keys >= 64 ? UINT64_MAX : (UINT64_C(1) << n_keys) - 1;
+    uint64_t keys = mask_of(n_keys);
 
     if (options->permits == 0 && options->shared == 0) return 0;
     if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
@@ -417,7 +423,8 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.fencing = options.fencing != 0;
     config.permits = options.permits;
-    config.shared = n_keys < 64 && options.shared == QUORLOCK_SHARED_ALL ? (UINT64_C(1) << n_keys) - 1 : options.shared;
+    config.shared = options.shared & mask_of(n_keys);
+    config.reads = options.shared != 0 && config.shared == mask_of(n_keys);
     config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * intent.c - what a waiting lock leaves at the nodes, so that it is not passed over for ever
+ *
+ * Readers hold a key together, so a writer could wait for ever while new ones come and old ones go; and of writers that
+ * hand the key on, readers.
+ *
+ * 1. A lock that waits, and was refused because of the other mode, is remembered by the nodes that would refuse it: a
+ *    writer where readers are, a reader where a writer is. All nodes are told, not only the arbiter: a newcomer asks
+ *    all of them.
+ * 2. Readers that come later than a writer that is remembered are refused. Those that hold go on.
+ * 3. A writer that gives the key back leaves it to the readers that are remembered, for a moment, before other writers.
+ * 4. A node forgets it after LIFE_US, which its attempts renew; and at once when the lock is granted, or waits no more.
+ *    So one that died delays others no longer than that.
+ *
+ * An intent has the name of the first attempt, for as long as the lock waits. No grant depends on one.
+ */
+#include "intent.h"
+
+#define LIFE_US  3000000u /* polls come once a second at least */
+#define AGAIN_US 500000u
+
+void intent_begin(struct core_lock *lock)
+{
+    if (lock->acquire.attempts > 1) return;
+    lock->work->wait.waiter = lock->id.token;
+    lock->work->wait.intent_us = 0;
+}
+
+uint64_t intent_waited_us(const struct core_lock *lock, uint64_t now_us)
+{
+    return validity_sub(now_us, lock->acquire.begun_us);
+}
+
+static void send(struct core_lock *lock, struct step *step, uint32_t node, uint64_t life_us, bool use_eval)
+{
+    struct core_command *command = core_send(lock, step, node, OP_INTEND, life_us, use_eval);
+
+    command->token = lock->work->wait.waiter;
+    command->fence = 0;
+    command->waited_us = intent_waited_us(lock, step->now_us);
+}
+
+static void send_all(struct core_lock *lock, struct step *step, uint64_t life_us)
+{
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        if (core_can_talk(&lock->nodes[i])) send(lock, step, i, life_us, false);
+    }
+}
+
+/* Among writers alone nobody is passed over: they have no newcomers that hold together. */
+static bool other_mode_refused(const struct core_lock *lock)
+{
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (node->vote == CORE_VOTE_OTHER && (lock->config->shared != 0 || node->asked->holder.readers)) return true;
+    }
+    return false;
+}
+
+void intent_leave(struct core_lock *lock, struct step *step)
+{
+    uint64_t *left_us = &lock->work->wait.intent_us;
+
+    if (lock->config->wait_us == 0 || !other_mode_refused(lock)) return;
+    if (*left_us != 0 && step->now_us < *left_us + AGAIN_US) return;
+    *left_us = step->now_us;
+    send_all(lock, step, LIFE_US);
+}
+
+void intent_withdraw(struct core_lock *lock, struct step *step)
+{
+    if (lock->work == NULL || lock->work->wait.intent_us == 0) return;
+    lock->work->wait.intent_us = 0;
+    send_all(lock, step, 0);
+}
+
+void intent_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    /* Where the script is not known nothing was left that could be withdrawn. */
+    if (reply->outcome != OUTCOME_NOSCRIPT || lock->work == NULL || lock->work->wait.intent_us == 0) return;
+    if (core_is_acquiring(lock)) send(lock, step, reply->tag.node, LIFE_US, true);
+}
