@@ -23,6 +23,7 @@
 #include "fence.h"
 #include "hold.h"
 #include "intent.h"
+#include "slots.h"
 #include "vote.h"
 #include "work.h"
 
@@ -111,6 +112,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     lock->hold.round = 0;
     intent_begin(lock);
     vote_clear(lock);
+    if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes);
     if (arbiter < lock->config->n_nodes) {
         attempt->stage = ATTEMPT_ASKS_ARBITER;
         attempt->arbiter = arbiter;
@@ -176,14 +178,28 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
     return !arbiter_meets_holder(lock) && now_us < settle_until_us(lock);
 }
 
+/* Another permit may be free: it is asked for at once. Each attempt closes a slot, until none may be. */
+static bool searches_on(const struct core_lock *lock, const struct step *step, int status)
+{
+    return step->slots != NULL && status == CORE_HELD_BY_OTHER && slots_know_free(step->slots, lock, step->now_us);
+}
+
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
+    bool first = lock->acquire.attempts == 1 || lock->work->wait.searches;
+
     lock->log |= CORE_LOG_ATTEMPT_FAILED;
+    if (searches_on(lock, step, status)) {
+        lock->phase = CORE_WAITING;
+        lock->work->wait.searches = first;
+        lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = step->now_us;
+        return;
+    }
     if (lock->config->wait_us == 0 && !may_settle(lock, step->now_us, status)) {
         fail(lock, step, status);
         return;
     }
-    wait_begin(lock, step->now_us, held);
+    wait_begin(lock, step, held);
     intent_leave(lock, step);
     if (lock->config->wait_us == 0) {
         lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, settle_until_us(lock));
@@ -210,6 +226,7 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
         }
     }
     lock->acquire.seen |= held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
+    if (step->slots != NULL && held) slots_judge(lock, step, validity_add(step->now_us, wait_split_us(lock)));
     wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
     arbiter_learn(lock);
 }
@@ -277,6 +294,11 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         if (step->now_us < lock->work->attempt.rest_at_us) return false;
         node->doubt.overdue = true;
     }
+    if (step->slots != NULL && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
+        /* The others are asked for one slot, and it may have taken another. */
+        debt_end_vote(lock, step, lock->work->attempt.arbiter);
+        core_vote_failed(node, node->vote == CORE_VOTE_FAILED ? node->fault : FAULT_CLASS_TEMPORARY);
+    }
     ask_rest(lock, step);
     return true;
 }
@@ -342,6 +364,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     lock->queued = WAIT_STAY;
     if (lock->work != NULL) {
         lock->work->wait.polls = lock->work->wait.splits = 0;
+        lock->work->wait.searches = false;
         lock->work->wait.released_id = lock->work->wait.polled_id = 0;
     }
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
@@ -377,8 +400,11 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         return;
     }
     if (lock->work == NULL) return;
-    if (lock->phase == CORE_WAITING && step->now_us >= lock->work->wait.retry_at_us)
-        attempt_try(lock, step, WAIT_TRY_ARBITER);
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->work->wait.retry_at_us) {
+        bool all = step->slots != NULL && slots_lack_arbiter(step->slots, lock, step->now_us);
+
+        attempt_try(lock, step, all ? WAIT_TRY_ALL : WAIT_TRY_ARBITER);
+    }
     if (lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER) give_up_connecting(lock, step->now_us);
     judge(lock, step);
 }

@@ -246,7 +246,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_NODE: on_node_state(lock, step, &event->node); break;
     case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE:
-        attempt_try(lock, step, wait_on_notice(lock, step->now_us, event->notice.node, event->notice.holder_id));
+        attempt_try(lock, step, wait_on_notice(lock, step, event->notice.node, event->notice.holder_id));
         break;
     case CORE_EV_LISTENING:
         wait_on_listening(lock, step->now_us, event->listening.node, event->listening.before_acquire);
@@ -275,12 +275,14 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
                         .no_attempt = event->no_attempt,
                         .no_round = event->no_round,
                         .work = event->work,
+                        .slots = event->slots,
                         .update = update};
     int status;
 
     update->n_commands = 0;
     update->completion = (struct core_completion){.kind = CORE_NOTIFY_NOTHING};
     lock->log = 0;
+    assert((event->slots != NULL) == (lock->config->permits != 0));
     /* A loss comes before anything else. */
     hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
@@ -321,7 +323,7 @@ bool core_listens(const struct core_lock *lock)
     if (lock->queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }
-    if (lock->config->wait_us == 0) return false;
+    if (lock->config->wait_us == 0 || (lock->work != NULL && lock->work->wait.searches)) return false;
     return core_is_acquiring(lock) && (lock->phase == CORE_WAITING || lock->acquire.attempts > 1);
 }
 
@@ -407,6 +409,11 @@ uint64_t core_fence(const struct core_lock *lock)
 uint64_t core_lease_us(const struct core_lock *lock)
 {
     return lock->lease_us;
+}
+
+uint32_t core_slot(const struct core_lock *lock)
+{
+    return lock->id.slot;
 }
 
 enum core_vote core_vote(const struct core_lock *lock, uint32_t node)

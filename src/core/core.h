@@ -90,6 +90,8 @@ bool core_is_whole(const struct core_lock *);
 /* core_fence - fencing token of a grant or hold, 0 where there is none. */
 uint64_t core_fence(const struct core_lock *);
 uint64_t core_lease_us(const struct core_lock *);
+/* core_slot - with permits: the slot of a grant or hold, or that was asked for last. */
+uint32_t core_slot(const struct core_lock *);
 /* core_vote - this node's latest answer in the present round, or its last one before where only the arbiter was
  * asked. */
 enum core_vote core_vote(const struct core_lock *, uint32_t node);

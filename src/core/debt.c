@@ -104,6 +104,7 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     command->silent = debt->silent;
     command->if_deleted = debt->if_deleted;
     command->tag.attempt = id->number;
+    command->tag.slot = id->slot;
     command->token = id->token;
     /* No deadline: however late the node answers, we want to know that the key is gone. */
     command->timeout_us = 0;
@@ -130,6 +131,11 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
         *id = lock->id;
         /* An attempt that was never granted has no token to leave behind. */
         if (lock->phase == CORE_ASKING) id->fence = 0;
+        /* A node that was to choose the slot, and did not say which. */
+        if (step->slots != NULL && lock->phase == CORE_ASKING && node->vote != CORE_VOTE_YES &&
+            lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) {
+            id->slot = CORE_SLOT_NONE;
+        }
         node->key.until_us = 0;
     } else {
         node->owes = true;
@@ -146,6 +152,11 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
                    node->notices.own < OWN_NOTICES_MAX;
     if (debt->echoed) node->notices.own++;
     send_release(lock, step, index, debt, false);
+}
+
+void debt_end_vote(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    if (lock->nodes[index].key.until_us != 0) owe(lock, step, index, index);
 }
 
 /* The arbiter first: the waiters ask it as soon as its notice reaches them. */

@@ -10,6 +10,8 @@
  * release is published where it deletes the key, or n_nodes: none; DEBT_WAKES_ALL: every node's, also where the key is
  * not there, for waiters do not listen on all nodes. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
+/* debt_end_vote - this node's part of the attempt is released, for it is unknown which slot it took, if any. */
+void debt_end_vote(struct core_lock *, struct step *, uint32_t node);
 /* debt_has_room - the node may be asked: there is room for the debt that may follow. */
 bool debt_has_room(struct core_node *, uint64_t now_us);
 /* debt_waits - a release could not be queued for the node: nothing new is asked of it before. */

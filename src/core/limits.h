@@ -6,6 +6,10 @@
 #define CORE_TOKEN_SIZE 20
 /* 20 bytes for a token, 8 for jitter. */
 #define CORE_RANDOM_SIZE 28
+/* Permits of one name. */
+#define CORE_SLOTS_MAX 64
+/* No slot; in a release: whichever is ours. */
+#define CORE_SLOT_NONE 255
 /* Releases that a node may owe one lock; a node that owes so many is not asked to vote. */
 #define CORE_DEBTS_MAX 4
 /* A step releases one attempt, begins another, tells all nodes that it waits and sends n_nodes releases again at most.

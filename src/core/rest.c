@@ -8,9 +8,12 @@
 #include "hold.h"
 #include "state.h"
 
-#define MS 1000u
+#define MS          1000u
+#define WAITERS_MAX 0x7fffu
 
 _Static_assert(sizeof(struct core_rest_node) == 2 * sizeof(uint32_t), "two words for each node");
+_Static_assert(sizeof(struct core_rest) == 2 * sizeof(uint64_t) + CORE_TOKEN_SIZE + 3 * sizeof(uint32_t), "no padding");
+_Static_assert(CORE_NODES_MAX < 32 && CORE_SLOTS_MAX <= 64, "five bits, and six");
 _Static_assert((int)CORE_VOTE_MISSING < 8 && (int)FAULT_CLASS_CONFIG < 8, "three bits have room for each");
 
 static size_t fence_offset(const struct core_config *config)
@@ -120,8 +123,9 @@ bool core_rest(const struct core_lock *lock, uint64_t now_us, struct core_rest *
                               .token = lock->id.token,
                               .lease_ms = (uint32_t)lease_ms,
                               .rounds = lock->acquire.attempts,
-                              .first_arbiter = lock->first_arbiter,
-                              .waiters = lock->waiters <= UINT16_MAX ? (uint16_t)lock->waiters : UINT16_MAX,
+                              .first_arbiter = lock->first_arbiter & 31u,
+                              .slot = lock->id.slot & 63u,
+                              .waiters = core_smaller(lock->waiters, WAITERS_MAX) & WAITERS_MAX,
                               .renews = hold->renew_at_us != CORE_NEVER,
                               .renewed = hold->round > 0,
                               .whole = hold->whole};
@@ -164,8 +168,8 @@ void core_resume(struct core_lock *lock, const struct core_config *config, const
 
     core_init(lock, config, rest->first_arbiter);
     lock->phase = core_rest_holds(rest) ? CORE_HELD : CORE_LOST;
-    lock->id =
-        (struct attempt_id){.number = rest->rounds, .fence = core_rest_fence(rest, config), .token = rest->token};
+    lock->id = (struct attempt_id){
+        .number = rest->rounds, .fence = core_rest_fence(rest, config), .token = rest->token, .slot = rest->slot};
     memcpy(&seed, rest->token.bytes, sizeof(seed));
     lock->jitter.state = seed ^ rest->base_us;
     lock->lease_us = lease_us(rest);

@@ -32,12 +32,13 @@ struct core_rest {
     uint64_t base_us; /* when it is renewed; where it is not, when it came to rest */
     struct core_token token;
     uint32_t lease_ms;
-    uint32_t rounds;  /* attempts of its acquire */
-    uint16_t waiters; /* as in struct core_lock, where it is not more than fits */
-    uint8_t first_arbiter;
-    uint8_t loss : 3; /* enum core_loss; CORE_LOSS_NONE: it is held */
-    bool renews : 1;  /* at base_us */
-    bool renewed : 1; /* once at least */
+    uint32_t rounds;       /* attempts of its acquire */
+    uint32_t waiters : 15; /* as in struct core_lock, where it is not more than fits */
+    uint32_t first_arbiter : 5;
+    uint32_t slot : 6; /* with permits */
+    uint32_t loss : 3; /* enum core_loss; CORE_LOSS_NONE: it is held */
+    bool renews : 1;   /* at base_us */
+    bool renewed : 1;  /* once at least */
     bool whole : 1;
     struct core_rest_node nodes[]; /* and behind them, with fencing, the token of the grant */
 };

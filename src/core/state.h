@@ -22,6 +22,7 @@ struct step {
     uint64_t wall_us;
     bool no_attempt, no_round; /* as in struct core_event */
     void *work;                /* likewise */
+    struct core_slots *slots;  /* likewise */
     struct core_update *update;
 };
 
@@ -37,6 +38,7 @@ struct attempt_id {
     uint64_t number; /* over the lock's life */
     uint64_t fence;  /* the fencing token of the grant; in a debt the one to leave in the node's counter; 0: none */
     struct core_token token;
+    uint8_t slot; /* with permits: which is asked for or held; in a debt as in struct core_tag */
 };
 
 /* A release that a node has not answered yet. */
@@ -167,6 +169,7 @@ struct wait {
     uint64_t retry_at_us;
     uint64_t poll_at_us; /* the same without any notice */
     enum wait_notice notice;
+    bool searches;            /* with permits: for a free one, and has not waited for one yet */
     uint64_t released_id;     /* the holder whose release the latest notice reported */
     uint64_t woken_id;        /* the same when the latest attempt began, or when our turn was drawn */
     uint64_t polled_id;       /* the holder when the latest wait began */
@@ -313,7 +316,8 @@ static inline struct core_command *core_send(struct core_lock *lock, struct step
                                              .lease_us = lease_us,
                                              .round = lock->hold.round,
                                              .op = (uint8_t)op,
-                                             .node = (uint8_t)node},
+                                             .node = (uint8_t)node,
+                                             .slot = lock->id.slot},
                                      .token = lock->id.token,
                                      .timeout_us = lock->config->node_timeout_us,
                                      .fence = lock->config->reads ? 0 : lock->id.fence,

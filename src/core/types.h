@@ -51,6 +51,7 @@ struct core_tag {
     uint32_t round; /* acquire is round 0 of its attempt, each renewal one more */
     uint8_t op;     /* enum op */
     uint8_t node;
+    uint8_t slot; /* with permits: which is asked for, first; a release: CORE_SLOT_NONE, whichever is ours */
 };
 
 struct core_command {
@@ -63,6 +64,8 @@ struct core_command {
     bool explain;    /* acquire: a refusal should name the holder and its remaining lease */
     bool silent;     /* release: publishes nothing; */
     bool if_deleted; /* or only where it deletes the key */
+    bool any;        /* acquire with permits: the first free slot from the tag's on, and round, */
+    uint64_t passed; /* without these, a bit each */
 };
 
 struct core_reply {
@@ -76,6 +79,9 @@ struct core_reply {
     uint32_t listeners;  /* clients that listen for a release there: reported by a refused acquire, and by a
                             release;  0: unknown */
     bool readers;        /* the holder stands for those that hold the keys shared */
+    uint8_t slot;        /* with permits, after a yes to acquire: which is ours; */
+    uint64_t free;       /* after a refusal: those that are free there, a bit each, */
+    int64_t first_us;    /* and when the first lease ends of those not passed over; -1: none ends by itself */
 };
 
 enum core_event_type {
@@ -108,6 +114,7 @@ struct core_event {
     /* A block of core_work_size, or NULL: without it no attempt can begin, unless the lock has one (core_has_work). The
      * lock keeps it where it needs it. */
     void *work;
+    struct core_slots *slots; /* with permits: of its name, in every event; else NULL */
     union {
         struct core_reply reply;
         struct core_acquire {

@@ -8,6 +8,7 @@
 #include "debt.h"
 #include "fence.h"
 #include "intent.h"
+#include "slots.h"
 
 bool vote_may_still_connect(const struct core_node *node)
 {
@@ -45,6 +46,9 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     if (lock->config->shared != 0) command->waited_us = intent_waited_us(lock, step->now_us);
     /* A first try of all nodes is mostly granted, others are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER;
+    if (step->slots == NULL) return;
+    command->any = lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER;
+    command->passed = slots_shut(step->slots, lock, step->now_us);
 }
 
 static void forget_holder(struct core_node *node)
@@ -109,6 +113,13 @@ void vote_connection_ended(struct core_node *node)
     node->asked->follow_up = FOLLOW_UP_NONE;
 }
 
+/* The arbiter names the slot, and all others are asked for that very one. */
+static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)
+{
+    if (lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) lock->id.slot = reply->slot;
+    return reply->slot == lock->id.slot;
+}
+
 static void on_vote(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -118,6 +129,10 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     doomed = lock->work->attempt.stage == ATTEMPT_DOOMED;
     switch (reply->outcome) {
     case OUTCOME_YES:
+        if (step->slots != NULL && !is_of_slot(lock, reply)) {
+            core_vote_failed(node, FAULT_CLASS_PROTO);
+            break;
+        }
         node->vote = CORE_VOTE_YES;
         node->asked->fence = reply->fence;
         node->key.sent_us = reply->tag.sent_us;
@@ -130,6 +145,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->asked->holder.ttl_us = reply->ttl_us;
         node->asked->holder.readers = reply->readers;
         if (reply->listeners > 0) lock->waiters = reply->listeners;
+        if (step->slots != NULL) slots_on_refusal(step->slots, reply, step->now_us);
         if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
         break;
     case OUTCOME_UNSENT:

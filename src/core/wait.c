@@ -27,6 +27,7 @@
 #include <assert.h>
 
 #include "arbiter.h"
+#include "slots.h"
 
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node counts its expiry in milliseconds */
@@ -68,14 +69,30 @@ static uint64_t quorum_srtt_us(const struct core_lock *lock)
     return validity_of_quorum(srtt_us, n, n - lock->config->quorum + 1);
 }
 
+uint64_t wait_split_us(struct core_lock *lock)
+{
+    return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->work->wait.splits++);
+}
+
+/* With permits the slot on which votes were split is passed over so long (slots.c). */
+static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *step, bool held)
+{
+    uint64_t poll_us = backoff_poll_us(&lock->jitter, lock->work->wait.polls++);
+    uint64_t free_at_us = held ? slots_free_us(step->slots, lock) : CORE_NEVER;
+    uint64_t free_us = validity_add(validity_sub(free_at_us, step->now_us), AFTER_EXPIRY_US);
+
+    return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
+}
+
 /* A client that only the arbiter named is waited for like a holder: if it fails, its release is published. */
-static uint64_t pause_us(struct core_lock *lock, bool held)
+static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t poll_us;
     uint64_t free_us;
 
+    if (step->slots != NULL) return pause_for_slot_us(lock, step, held);
     if (held && lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock)) {
-        return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->work->wait.splits++);
+        return wait_split_us(lock);
     }
     lock->work->wait.splits = 0;
     poll_us = backoff_poll_us(&lock->jitter, lock->work->wait.polls++);
@@ -133,11 +150,14 @@ static void watch_holder(struct core_lock *lock)
     lock->work->wait.polled_id = holder_id;
 }
 
-void wait_begin(struct core_lock *lock, uint64_t now_us, bool held)
+void wait_begin(struct core_lock *lock, const struct step *step, bool held)
 {
+    uint64_t now_us = step->now_us;
+
     watch_holder(lock);
     lock->phase = CORE_WAITING;
-    lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = validity_add(now_us, pause_us(lock, held));
+    lock->work->wait.searches = false;
+    lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
     if (lock->work->wait.notice == NOTICE_DURING_ATTEMPT) {
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
@@ -175,18 +195,19 @@ static bool are_two(const struct core_lock *lock)
     return true;
 }
 
-static enum wait_verdict wake(struct core_lock *lock, uint64_t now_us)
+static enum wait_verdict wake(struct core_lock *lock, const struct step *step)
 {
     uint64_t pause_us = turn_us(lock);
 
     if (pause_us > 0) {
         lock->work->wait.notice = NOTICE_TURN_DRAWN;
         lock->work->wait.woken_id = lock->work->wait.released_id;
-        take_turn(lock, validity_add(now_us, pause_us));
+        take_turn(lock, validity_add(step->now_us, pause_us));
         return WAIT_STAY;
     }
     lock->work->wait.polls = 0;
-    return are_two(lock) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
+    /* Which slot was released only the arbiter can say. */
+    return step->slots == NULL && are_two(lock) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
 /* The node refused the latest attempt because of that holder, or may have: the release came too late there. */
@@ -195,7 +216,7 @@ static bool released_late(const struct core_node *node, uint64_t holder_id)
     return node->vote == CORE_VOTE_PENDING || core_named_by(node) == holder_id;
 }
 
-enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32_t index, uint64_t holder_id)
+enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint32_t index, uint64_t holder_id)
 {
     struct core_node *node = &lock->nodes[index];
     uint32_t noticed = 0;
@@ -210,6 +231,7 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
         node->notices.own--;
         return WAIT_STAY;
     }
+    if (step->slots != NULL) slots_on_notice(step->slots, holder_id);
     drawn = lock->work->wait.notice == NOTICE_TURN_DRAWN;
     known = holder_id != 0 && holder_id == lock->work->wait.woken_id;
     /* Of another holder it says nothing about the key that is there. */
@@ -223,8 +245,8 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, uint64_t now_us, uint32
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
-    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wake(lock, now_us);
-    if (!drawn) take_turn(lock, validity_add(now_us, node->srtt_us + turn_us(lock)));
+    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wake(lock, step);
+    if (!drawn) take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
     return WAIT_STAY;
 }
 

@@ -58,6 +58,7 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
 
     admission_limit(&all->admission, event);
     if (wants_work(claim, event)) event->work = spare_take(&all->works);
+    event->slots = keylist_slots(claim->keylist);
     status = core_step(claim->core, event, update);
     if (!core_has_work(claim->core)) (void)spare_keep(&all->works, event->work);
     (void)spare_keep(&all->works, core_end_work(claim->core, false));
@@ -125,12 +126,13 @@ static void count_degraded(struct claim *claim, bool degraded)
     claim->all->counts.degraded += degraded ? 1u : UINT64_MAX;
 }
 
-void claims_count_hold(struct claims *all, struct keylist *keylist, const struct core_config *config, bool holds,
-                       uint64_t granted_us, uint64_t now_us)
+void claims_count_hold(struct claims *all, struct keylist *keylist, const struct claim_hold *hold, bool holds,
+                       uint64_t now_us)
 {
-    keylist_count_hold(keylist, config, holds);
+    keylist_count_hold(keylist, hold->config, holds);
+    if (keylist->permits != 0) core_slots_hold(keylist_slots(keylist), hold->slot, holds);
     all->counts.held += holds ? 1u : UINT64_MAX;
-    if (!holds) histogram_add(&all->counts.holds, validity_sub(now_us, granted_us));
+    if (!holds) histogram_add(&all->counts.holds, validity_sub(now_us, hold->granted_us));
 }
 
 static uint64_t next_wake_us(const struct claim *claim, uint64_t held_back_us)
@@ -157,8 +159,12 @@ static void settle(struct claim *claim, const struct core_update *update, uint64
     admission_follow(&all->admission, &claim->applicant, core_wants(claim->core), phase == CORE_ASKING);
     count_degraded(claim, holds && !core_is_whole(claim->core));
     if (holds != claim->counted) {
+        const struct claim_hold hold = {.config = &claim->terms->config,
+                                        .granted_us = core_granted_us(claim->core),
+                                        .slot = core_slot(claim->core)};
+
         claim->counted = holds;
-        claims_count_hold(all, claim->keylist, &claim->terms->config, holds, core_granted_us(claim->core), now_us);
+        claims_count_hold(all, claim->keylist, &hold, holds, now_us);
         if (!holds) all->events->keys_released(claim);
     }
     listen(claim, core_listens(claim->core));
@@ -416,6 +422,9 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
                   .listeners = peeks ? 0 : reply->count,
                   .readers = reply->readers,
                   .fence = reply->fence,
+                  .slot = reply->slot,
+                  .free = reply->free,
+                  .first_us = reply->first_ttl_ms < 0 ? -1 : reply->first_ttl_ms * (int64_t)MS,
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
     (void)index;
@@ -555,55 +564,6 @@ uint32_t claim_remaining_ms(const struct claim *claim)
     return (uint32_t)(core_remaining_us(claim->core, runtime_now_us(claim->all->runtime)) / MS);
 }
 
-/* The answers of a release are counted from its beginning. */
-static int begin_release(struct claim *claim)
-{
-    struct core_event event = {.type = CORE_EV_RELEASE};
-    uint32_t n_nodes = claim->all->runtime->n_nodes;
-    uint64_t attempt_before = claim->released_attempt;
-    enum quorlock_vote_outcome before[QUORLOCK_NODES_MAX] = {QUORLOCK_VOTE_NONE};
-    int status;
-
-    claim->released_attempt = core_attempt(claim->core);
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        before[i] = claim->results[i].released;
-        claim->results[i].released = QUORLOCK_VOTE_NONE;
-    }
-    status = step(claim, &event, NULL);
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        struct node_result *result = &claim->results[i];
-
-        /* The release in flight, if there is one, still waits for its answers. */
-        if (status != 0) result->released = before[i];
-        if (status == 0) note_clear_release(&result->note, &claim->all->runtime->alloc);
-        if (status == 0 && result->released == QUORLOCK_VOTE_NONE && core_debts(claim->core, i) > 0) {
-            result->released = QUORLOCK_VOTE_FAILED;
-        }
-    }
-    if (status == 0) {
-        TRACE1(release, keylist_name(claim->keylist));
-        claim->put_off = false;
-    } else {
-        claim->released_attempt = attempt_before;
-    }
-    return status;
-}
-
-int claim_release(struct claim *claim, struct quorlock *releaser, const struct lock_callback *callback)
-{
-    struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}};
-    int status = begin_release(claim);
-
-    if (status != 0 && (status != QUORLOCK_BUSY || claim->releaser != NULL)) return status;
-    claim->releaser = releaser;
-    claim->released = *callback;
-    if (status == 0) return 0;
-    /* A renewal for a handle that holds it no more ends first, with its callback; claim_let_go follows. */
-    claim->put_off = true;
-    (void)step(claim, &nobody_wants, NULL);
-    return 0;
-}
-
 void claim_abandon(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}};
@@ -618,16 +578,6 @@ void claim_agree(struct claim *claim, struct terms *terms)
 
     claim->terms = terms_share(terms);
     terms_leave(&claim->all->terms, &claim->all->runtime->alloc, before);
-}
-
-void claim_let_go(struct claim *claim)
-{
-    enum core_phase phase = core_phase_now(claim->core);
-
-    if (claim->holds > 0 || claim->pending_holds.count > 0) return;
-    if (phase != CORE_HELD && phase != CORE_LOST) return;
-    /* Refused while another callback is due; it is tried again after that. */
-    (void)begin_release(claim);
 }
 
 void claim_destroy(struct claim *claim)

@@ -34,6 +34,13 @@ struct claim_events {
     void (*destroyed)(struct claim *);          /* its memory goes */
 };
 
+/* What a claim holds. */
+struct claim_hold {
+    const struct core_config *config;
+    uint64_t granted_us;
+    uint32_t slot; /* with permits */
+};
+
 /* Troubles that are made up; see buggify.h. */
 struct claim_troubles {
     /* After each step: until when what is due is not reported. 0: it is at once. */
@@ -120,8 +127,6 @@ int claim_acquire(struct claim *, struct quorlock *, const struct core_acquire *
 void claim_abandon(struct claim *);
 /* claim_agree - its acquire goes on by the terms of another handle, to which it was handed off. */
 void claim_agree(struct claim *, struct terms *);
-/* claim_release - begins to release for the last handle that held it. 0 or a status. */
-int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);
 /* claim_remaining_ms - until another owner may hold the keys after a loss. */
 uint32_t claim_remaining_ms(const struct claim *);
 /* claim_begin_admitted - there is room for what the claim waits for; see struct admission. */
@@ -141,16 +146,13 @@ const char *claim_owner(const struct claim *, char *ret);
 /* claims_owner - writes the owner with that token likewise; its length. claims_count_hold: a claim for these keys began
  * to hold them, or ended it. */
 size_t claims_owner(const struct claims *, const struct terms *, const struct core_token *, char *ret);
-void claims_count_hold(struct claims *, struct keylist *, const struct core_config *, bool holds, uint64_t granted_us,
-                       uint64_t now_us);
+void claims_count_hold(struct claims *, struct keylist *, const struct claim_hold *, bool holds, uint64_t now_us);
 /* claim_notify_subscribed - reports to the core which nodes' notices come; old: since before its acquire.
  * claim_clock_stepped: a node's clock stepped forward, so earlier votes count no more. claim_on_node_state: the
  * node's present state. */
 void claim_notify_subscribed(struct claim *, bool old);
 void claim_clock_stepped(struct claim *, uint32_t node, uint64_t before_us);
 void claim_on_node_state(struct claim *, uint32_t node);
-/* claim_let_go - releases the keys when no handle holds them any more. claim_reap: frees a claim without a
- * handle once nothing is owed. claim_destroy: frees it, whatever is owed. */
-void claim_let_go(struct claim *);
+/* claim_reap - frees a claim without a handle once nothing is owed. claim_destroy: frees it, whatever is owed. */
 void claim_reap(struct claim *);
 void claim_destroy(struct claim *);

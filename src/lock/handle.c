@@ -3,6 +3,7 @@
 
 #include "core/validity.h"
 #include "lock/buggify.h"
+#include "lock/claim_release.h"
 
 #define MS 1000u
 

@@ -46,12 +46,13 @@ static void write_name(char *at, const char *const *keys, size_t n_keys)
 }
 
 /* One block with all its texts. A single key that is printable is its own name. */
-static struct keylist *build(struct keylists *all, const char *const *keys, size_t n_keys)
+static struct keylist *build(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     const char *prefix = all->runtime->key_prefix;
     size_t prefix_length = strlen(prefix);
     bool is_name = n_keys == 1 && is_printable(keys[0]);
-    size_t size = sizeof(struct keylist) + n_keys * sizeof(struct node_key);
+    size_t fixed = n_keys * sizeof(struct node_key) + (permits == 0 ? 0 : core_slots_size(permits));
+    size_t size = sizeof(struct keylist) + fixed;
     struct keylist *keylist;
     char *at;
 
@@ -63,7 +64,9 @@ static struct keylist *build(struct keylists *all, const char *const *keys, size
     if (keylist == NULL) return NULL;
     keylist->all = all;
     keylist->n_keys = n_keys & UINT8_MAX;
-    at = (char *)&keylist->keys[n_keys];
+    keylist->permits = permits & UINT8_MAX;
+    if (permits != 0) core_slots_init(keylist_slots(keylist), permits);
+    at = (char *)keylist->keys + fixed;
     for (size_t i = 0; i < n_keys; i++) {
         keylist->keys[i].text = at;
         at = stpcpy(stpcpy(at, prefix), keys[i]);
@@ -71,7 +74,7 @@ static struct keylist *build(struct keylists *all, const char *const *keys, size
         at++;
     }
     if (!is_name) write_name(at, keys, n_keys);
-    if (is_name) at = (char *)&keylist->keys[n_keys] + prefix_length;
+    if (is_name) at = (char *)keylist->keys + fixed + prefix_length;
     keylist->name_at = (size_t)(at - (char *)keylist) & NAME_AT_MAX;
     return keylist;
 }
@@ -134,9 +137,8 @@ struct keylist *keylist_join(struct keylists *all, const char *const *keys, size
     keylist = find(all, hash, keys, n_keys, permits);
     if (keylist == NULL) {
         if (hashtable_reserve(&all->table, &all->runtime->alloc) != 0) return NULL;
-        keylist = build(all, keys, n_keys);
+        keylist = build(all, keys, n_keys, permits);
         if (keylist == NULL) return NULL;
-        keylist->permits = permits & UINT8_MAX;
         keylist->entry.hash = hash;
         hashtable_add(&all->table, &keylist->entry);
     }

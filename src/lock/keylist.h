@@ -4,6 +4,7 @@
 
 #include "base/hashtable.h"
 #include "core/core.h"
+#include "core/slots.h"
 #include "runtime/subscriptions.h"
 
 struct claim;
@@ -41,8 +42,15 @@ struct keylist {
     struct row waiting;    /* handles in the order of coming; the first asks the nodes */
     struct claim *asked;   /* that asked the nodes last: its votes are why the others wait */
     struct contention *contention;
-    struct node_key keys[]; /* with prefix, as the nodes know them; the bytes of keys and name follow */
+    /* With prefix, as the nodes know them; with permits struct core_slots, and the bytes of keys and name follow. */
+    struct node_key keys[];
 };
+
+/* keylist_slots - NULL: it has no permits. */
+static inline struct core_slots *keylist_slots(struct keylist *keylist)
+{
+    return keylist->permits == 0 ? NULL : (struct core_slots *)(void *)&keylist->keys[1];
+}
 
 /* keylist_name - for people: without prefix, printable. */
 static inline const char *keylist_name(const struct keylist *keylist)

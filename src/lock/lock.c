@@ -7,6 +7,7 @@
 
 #include "base/trace.h"
 #include "lock/buggify.h"
+#include "lock/claim_release.h"
 #include "lock/message.h"
 #include "lock/notify.h"
 #include "lock/queue.h"

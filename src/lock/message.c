@@ -270,8 +270,12 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
     struct taken taken = {0};
 
     if (!keylist_admits(claim->keylist, &claim->terms->config)) {
-        add(text, "\"%s\" is held by another lock of this process", keylist_name(claim->keylist));
+        add(text, "\"%s\" is held by %s of this process", keylist_name(claim->keylist),
+            claim->keylist->permits == 0 ? "another lock" : "as many locks as it has permits, all");
         return;
+    }
+    if (claim->keylist->permits != 0) {
+        add(text, "all %u permits are taken; slot %u of ", (unsigned)claim->keylist->permits, core_slot(claim->core));
     }
     if (holder == NULL) {
         add(text, "\"%s\" is held by somebody else", keylist_name(claim->keylist));
@@ -320,10 +324,13 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
 {
     struct text text = {.at = ret, .left = size};
     uint32_t quorum = runtime_quorum(claim->all->runtime);
+    char front[sizeof("granted slot of 12")] = "granted";
 
     ret[0] = '\0';
+    if (claim->keylist->permits != 0)
+        snprintf(front, sizeof(front), "granted slot %u of", core_slot(claim->core) & 63u);
     switch (status) {
-    case QUORLOCK_OK: put_on_nodes(&text, "granted", keylist_name(claim->keylist), "by", result); break;
+    case QUORLOCK_OK: put_on_nodes(&text, front, keylist_name(claim->keylist), "by", result); break;
     case QUORLOCK_HELD: add_held(&text, claim, result); break;
     case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
     case QUORLOCK_TIMEDOUT:

@@ -5,6 +5,7 @@
 
 #include "base/trace.h"
 #include "core/validity.h"
+#include "lock/claim_release.h"
 #include "lock/message.h"
 #include "lock/queue.h"
 #include "lock/reentry.h"
@@ -46,6 +47,12 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     handle_reap(lock);
 }
 
+/* 0 for an ordinary lock. */
+static uint32_t held_slot(const struct claim *claim)
+{
+    return core_notified_held(claim->core) ? core_slot(claim->core) : 0;
+}
+
 static void call_back(struct quorlock *lock, struct lock_callback *callback, const struct claim *claim,
                       const struct core_completion *completion)
 {
@@ -57,7 +64,8 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
                                      .valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime)),
                                      .expired = completion->expired,
                                      .text = text,
-                                     .fence = core_fence(claim->core)};
+                                     .fence = core_fence(claim->core),
+                                     .slot = held_slot(claim)};
 
     /* Nobody reads it. */
     if (callback->call == NULL) {
@@ -92,6 +100,7 @@ static void report_completed_acquire(struct quorlock *lock)
     result.valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime));
     result.fence = quorlock_fence(lock);
     if (lock->held != NULL && core_notified_held(lock->held->core)) result.token = claim_owner(lock->held, owner);
+    if (lock->held != NULL) result.slot = held_slot(lock->held);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
     if (result.status == QUORLOCK_OK && lock->held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", keylist_name(lock->keylist),

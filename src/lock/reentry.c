@@ -2,6 +2,7 @@
 #include "lock/reentry.h"
 
 #include "core/validity.h"
+#include "lock/claim_release.h"
 
 /* Renewed first where less than this part of the lease is left. */
 #define REENTRY_PART_LEFT 3u

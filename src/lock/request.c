@@ -55,6 +55,10 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     request->silent = command->silent;
     request->if_deleted = command->if_deleted;
     request->shared = terms->config.shared;
+    request->permits = terms->config.permits & UINT8_MAX;
+    request->slot = tag->slot == CORE_SLOT_NONE ? 0 : tag->slot;
+    request->any = command->any || tag->slot == CORE_SLOT_NONE;
+    request->passed = command->passed;
     request->waited_ms = waited_ms < UINT32_MAX ? (uint32_t)waited_ms : UINT32_MAX;
     request->timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS);
     name_owner(request, runtime, terms, &command->token, texts);

@@ -83,9 +83,10 @@ struct claim *rest_end(struct quorlock *lock)
 static void count_end(struct quorlock *lock)
 {
     struct claims *claims = &locks_of(lock)->claims;
+    const struct claim_hold hold = {
+        .config = config_of(lock), .granted_us = lock->rest->granted_us, .slot = lock->rest->slot};
 
-    claims_count_hold(claims, lock->keylist, config_of(lock), false, lock->rest->granted_us,
-                      runtime_now_us(claims->runtime));
+    claims_count_hold(claims, lock->keylist, &hold, false, runtime_now_us(claims->runtime));
     if (!lock->rest->whole) claims->counts.degraded--;
 }
 

@@ -12,7 +12,10 @@
 #define PLAIN_CHANNEL_PREFIX "quorlock:released:"
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
 #define PLAIN_READERS        "quorlock:readers" /* at a key that is locked shared */
-#define PLAIN_FENCE_TTL_MS   604800000u         /* seven days */
+#define PLAIN_PERMITS_PREFIX "quorlock:permits:"
+#define PLAIN_SLOT_FORMAT    "quorlock:slot:%u:"
+#define PLAIN_SLOT_SIZE      24         /* of such a text */
+#define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
 /* Scripts compute in doubles: from here on a counter loses digits. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
@@ -30,6 +33,7 @@ enum plain_script {
     PLAIN_SHARED_ACQUIRE,
     PLAIN_SHARED_RAISE,
     PLAIN_INTEND,
+    PLAIN_PERMIT,
     PLAIN_SCRIPTS,
 };
 
@@ -51,6 +55,7 @@ static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
     [PLAIN_SHARED_ACQUIRE] = LATER(shared_acquire),
     [PLAIN_SHARED_RAISE] = LATER(shared_raise),
     [PLAIN_INTEND] = LATER(intend),
+    [PLAIN_PERMIT] = LATER(permit),
 };
 _Static_assert(PLAIN_LOADED <= DIALECT_SCRIPTS_MAX, "room for hashes");
 
@@ -200,6 +205,83 @@ static bool intend(const struct plain_call *call)
     return by_hash;
 }
 
+/* ---- permits ---- */
+
+/* Of a request for one slot: its key, the number of permits for the script that keeps it, the guard, the counter. */
+static bool begin_permit(const struct plain_call *call, enum plain_script script, size_t n_args)
+{
+    const struct node_request *request = call->request;
+    const struct node_key *name = &request->keys[0];
+    bool numbered = script == PLAIN_PERMIT;
+    char fence[sizeof(PLAIN_FENCE_PREFIX) + PLAIN_SLOT_SIZE];
+    const char *slot = fence + sizeof(PLAIN_FENCE_PREFIX) - 1;
+    struct bytes *out = call->out;
+
+    snprintf(fence, sizeof(fence), PLAIN_FENCE_PREFIX PLAIN_SLOT_FORMAT, (unsigned)request->slot);
+    name_script(call, script, request->use_eval, 1u + numbered + call->guarded + call->fenced, n_args);
+    bytes_joined(out, slot, strlen(slot), name->text, name->length);
+    if (numbered) bytes_joined(out, PLAIN_PERMITS_PREFIX, sizeof(PLAIN_PERMITS_PREFIX) - 1, name->text, name->length);
+    if (call->guarded) bytes_text(out, GUARD_KEY);
+    if (call->fenced) bytes_joined(out, fence, strlen(fence), name->text, name->length);
+    return !request->use_eval;
+}
+
+static bool write_permit(const struct plain_call *call, const char *what, const char *how)
+{
+    const struct node_request *request = call->request;
+    bool acquires = request->op == OP_ACQUIRE || request->op == OP_REPAIR;
+    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
+    bool by_hash = begin_permit(call, PLAIN_PERMIT, acquires ? 12 : 10);
+    struct bytes *out = call->out;
+    char passed[QUORLOCK_PERMITS_MAX];
+
+    bytes_number(out, 2);
+    bytes_word(out, request->owner, request->owner_length);
+    bytes_text(out, what);
+    bytes_number(out, request->lease_ms);
+    bytes_text(out, call->guarded ? call->guard->seen : "");
+    write_fence(call, false);
+    bytes_number(call->out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
+    bytes_number(out, request->permits);
+    bytes_text(out, how);
+    bytes_text(out, request->any ? "any" : "");
+    if (!acquires) return by_hash;
+    for (uint32_t i = 0; i < request->permits; i++) passed[i] = (request->passed >> i & 1u) != 0 ? '1' : '0';
+    bytes_word(out, passed, request->permits);
+    bytes_number(out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    return by_hash;
+}
+
+/* A slot is a lock: its counter is raised, and its holder is asked for, like that of any other key. */
+static bool raise_permit(const struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+    bool by_hash = begin_permit(call, PLAIN_RAISE, 5);
+
+    bytes_number(call->out, 1);
+    bytes_word(call->out, request->owner, request->owner_length);
+    bytes_text(call->out, call->guarded ? call->guard->seen : "");
+    write_fence(call, false);
+    bytes_number(call->out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
+    return by_hash;
+}
+
+static bool build_permit(struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+
+    switch (request->op) {
+    case OP_ACQUIRE: return write_permit(call, "acquire", is_strict(call) ? "strict" : "");
+    case OP_REPAIR: return write_permit(call, "acquire", "repair");
+    case OP_EXTEND: return write_permit(call, "extend", "");
+    case OP_RELEASE: call->fenced = request->fence != 0; return write_permit(call, "release", release_how(request));
+    case OP_RAISE: call->fenced = true; return raise_permit(call);
+    default: break;
+    }
+    call->guarded = call->fenced = false;
+    return begin_permit(call, request->op == OP_BREAK ? PLAIN_BREAK : PLAIN_PEEK, 0);
+}
+
 /* Peek and break: neither guard nor counters are among the keys. */
 static bool peek(const struct plain_call *call)
 {
@@ -238,6 +320,7 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
                               .guarded = guard != NULL && guard_is_on(guard),
                               .fenced = request->fenced || request->fence != 0};
 
+    if (request->permits != 0) return build_permit(&call);
     switch (request->op) {
     case OP_ACQUIRE:
     case OP_REPAIR: return acquire(&call);
@@ -265,7 +348,8 @@ static bool build(struct bytes *out, const struct node_request *request, const s
  * server less than one in a script, and in a script of many writes a server would not look at its memory limit. */
 static char letter(const struct node_request *request)
 {
-    bool alone = request->n_keys != 1 || request->use_eval || request->fence != 0 || request->shared != 0;
+    bool alone = request->n_keys != 1 || request->use_eval || request->fence != 0 || request->shared != 0 ||
+                 request->permits != 0;
 
     if (alone) return '\0';
     if (request->op == OP_EXTEND) return request->fenced ? '\0' : 'e';
@@ -349,6 +433,16 @@ static int64_t clamp_ttl(int64_t ttl_ms)
     return ttl_ms < -1 ? -2 : clamp(ttl_ms, NODE_MS_MAX);
 }
 
+/* Behind {holder, ttl, listeners} of a permit: a digit for each slot, 1 where it is free, and the first ttl. */
+static void judge_slots(const struct reply *reply, struct node_reply *ret)
+{
+    const struct reply_item *digits = &reply->elements[3];
+
+    for (size_t i = 0; i < digits->length && i < 64; i++)
+        if (digits->text[i] == '1') ret->free |= UINT64_C(1) << i;
+    ret->first_ttl_ms = clamp_ttl(reply->elements[4].integer);
+}
+
 /* others - what stands behind a good reply to peek or break: who else has a part in the name. False: it is no list. */
 static bool judge_others(const struct reply_item *item, struct node_reply *ret)
 {
@@ -366,8 +460,9 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     bool several = op == OP_BREAK && reply_fits(reply, "niss");
 
     if (several && !judge_others(&reply->elements[3], ret)) return false;
-    if (acquires && reply_fits(reply, "sii")) {
+    if (acquires && (reply_fits(reply, "sii") || reply_fits(reply, "siisi"))) {
         if (third->integer < 0) return false;
+        if (reply->n_elements > 3) judge_slots(reply, ret);
         ret->count = (uint32_t)clamp(third->integer, UINT32_MAX);
     } else if (op == OP_RELEASE && reply_fits(reply, "sis")) {
         ret->fault = FAULT_GUARD;
@@ -415,18 +510,22 @@ static bool judge_release(const struct reply_item *item, struct node_reply *ret)
     return item->integer >= 0;
 }
 
-/* {1, counter, clock} of acquire, repair and raise; {1, clock} of extend; {1 or 0, 'GUARD'} of release */
+/* {1, counter, clock} of acquire, repair and raise, and of permits {1, counter, clock, slot}; {1, clock} of extend; {1
+ * or 0, 'GUARD'} of release */
 static bool judge_done(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *items = reply->elements;
-    bool counts = op == OP_ACQUIRE || op == OP_REPAIR || op == OP_RAISE;
+    bool acquires = op == OP_ACQUIRE || op == OP_REPAIR, counts = acquires || op == OP_RAISE;
+    bool slotted = acquires && reply_fits(reply, "iiii");
     int64_t counter = counts ? items[1].integer : 0, clock_us = items[counts ? 2 : 1].integer;
 
     if (op == OP_RELEASE) {
         ret->fault = FAULT_GUARD;
         return reply_fits(reply, "is") && judge_release(&items[0], ret);
     }
-    if ((!counts && op != OP_EXTEND) || !reply_fits(reply, counts ? "iii" : "ii")) return false;
+    if ((!counts && op != OP_EXTEND) || (!slotted && !reply_fits(reply, counts ? "iii" : "ii"))) return false;
+    if (slotted && (items[3].integer < 0 || items[3].integer >= QUORLOCK_PERMITS_MAX)) return false;
+    if (slotted) ret->slot = (uint8_t)items[3].integer;
     if (items[0].integer != 1 || counter < 0 || counter >= PLAIN_COUNTER_END || clock_us < 0) return false;
     ret->outcome = OUTCOME_YES;
     ret->fence = (uint64_t)counter;

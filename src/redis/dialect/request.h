@@ -38,6 +38,11 @@ struct node_request {
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
     size_t n_keys;
+    /* The key is a name with so many permits, and the request is about this slot of it. 0: an ordinary lock. */
+    uint8_t permits, slot;
+    bool any;          /* ACQUIRE: the first free slot from that one on, and round; the reply says which.
+                          RELEASE: whichever slot is the owner's */
+    uint64_t passed;   /* ACQUIRE: slots that `any` passes over, a bit each */
     const char *owner; /* the whole token; unused by PEEK and BREAK */
     size_t owner_length;
     uint32_t lease_ms;
@@ -77,10 +82,14 @@ struct node_reply {
     int64_t waiters;       /* PEEK with explain: how many clients listen for a release; -1: not known */
     const char *others;    /* PEEK with explain, and BREAK: who else has a part in the key, see others.h; NULL: none */
     size_t others_length;
-    bool has_guard; /* PEEK */
-    bool readers;   /* the holder stands for those that hold the key shared */
-    uint32_t count; /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
-                       ACQUIRE by script: how many clients listen for a release; else 0 */
+    bool has_guard;       /* PEEK */
+    bool readers;         /* the holder stands for those that hold the key shared */
+    uint32_t count;       /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
+                             ACQUIRE by script: how many clients listen for a release; else 0 */
+    uint8_t slot;         /* ACQUIRE and REPAIR of a permit: which is held now */
+    uint64_t free;        /* a refused ACQUIRE of a permit: the slots that are free there, a bit each; */
+    int64_t first_ttl_ms; /* and what is left of the lease that ends first, without slots passed over; -1: nothing ends
+                             by itself */
 };
 
 /* What becomes of a request. FULL, NOMEM: a connection holds a bounded number of requests and bytes; events.room()

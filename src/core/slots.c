@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * slots.c - permits: which slot of a name is asked for
+ *
+ * 1. The first attempt asks all nodes for one slot: the one that this process gave back last, or one drawn at random
+ *    among those that it does not hold and that no quorum is known to refuse. So it takes one round trip while slots
+ *    are plenty.
+ * 2. A node that refuses says which slots are free there. While any may be free on a quorum, the next attempt follows
+ *    at once: it asks the arbiter alone, which takes the first free slot from the one asked for on, and names it; the
+ *    others are asked for that very slot. So only one of many contenders gets each slot. Where the arbiter said that
+ *    it has none of those, all nodes are asked for one.
+ * 3. A slot that a quorum refuses although the arbiter gave it is passed over: the arbiter, which lacks the holder's
+ *    key, would give it again and again. So is one of which too little is known to say that it is taken. Until the
+ *    holder's lease ends, or it releases, or a quorum says that the slot is free; where votes were split, for as long
+ *    as contenders pause.
+ * 4. What nodes said counts for two node timeouts: an attempt may wait so long for a node that is frozen.
+ */
+#include "slots.h"
+
+#include <string.h>
+
+#include "arbiter.h"
+
+size_t core_slots_size(uint32_t n)
+{
+    return sizeof(struct core_slots) + n * sizeof(struct core_slot);
+}
+
+void core_slots_init(struct core_slots *slots, uint32_t n)
+{
+    slots->n = n;
+    slots->last = CORE_SLOT_NONE;
+}
+
+static uint64_t bit(uint32_t slot)
+{
+    return UINT64_C(1) << slot;
+}
+
+static uint64_t all_of(const struct core_slots *slots)
+{
+    return slots->n >= CORE_SLOTS_MAX ? UINT64_MAX : bit(slots->n) - 1;
+}
+
+void core_slots_hold(struct core_slots *slots, uint32_t slot, bool holds)
+{
+    /* The nodes will say the same about it. */
+    for (uint32_t i = 0; i < CORE_NODES_MAX; i++) {
+        slots->nodes[i].free = holds ? slots->nodes[i].free & ~bit(slot) : slots->nodes[i].free | bit(slot);
+    }
+    slots->ours = holds ? slots->ours | bit(slot) : slots->ours & ~bit(slot);
+    if (!holds) slots->last = (uint8_t)slot;
+}
+
+/* ---- what the nodes said ---- */
+
+void slots_on_refusal(struct core_slots *slots, const struct core_reply *reply, uint64_t now_us)
+{
+    struct core_slots_node *node = &slots->nodes[reply->tag.node];
+
+    node->at_us = now_us;
+    node->free = reply->free & all_of(slots);
+    node->first_us = reply->first_us < 0 ? CORE_NEVER : validity_add(now_us, (uint64_t)reply->first_us);
+}
+
+static bool is_news(const struct core_slots_node *node, const struct core_lock *lock, uint64_t now_us)
+{
+    return node->at_us != 0 && validity_add(node->at_us, 2 * lock->config->node_timeout_us) > now_us;
+}
+
+/* A quorum may grant it: some nodes said that it is free, and with those that said nothing they are enough. */
+static bool may_be_free(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot, uint64_t now_us)
+{
+    uint32_t free = 0;
+    uint32_t silent = 0;
+
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        bool news = is_news(&slots->nodes[i], lock, now_us);
+
+        free += news && (slots->nodes[i].free & bit(slot)) != 0;
+        silent += !news && lock->nodes[i].state == NODE_READY;
+    }
+    return free > 0 && free + silent >= lock->config->quorum;
+}
+
+static bool is_taken(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot, uint64_t now_us)
+{
+    uint32_t taken = 0;
+
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        taken += is_news(&slots->nodes[i], lock, now_us) && (slots->nodes[i].free & bit(slot)) == 0;
+    }
+    return taken > lock->config->n_nodes - lock->config->quorum;
+}
+
+/* ---- slots that are passed over ---- */
+
+static bool is_free_again(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot)
+{
+    uint32_t free = 0;
+
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        free += slots->nodes[i].at_us > slots->each[slot].since_us && (slots->nodes[i].free & bit(slot)) != 0;
+    }
+    return free >= lock->config->quorum;
+}
+
+uint64_t slots_shut(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
+{
+    for (uint32_t i = 0; i < slots->n; i++) {
+        if ((slots->passed & bit(i)) == 0) continue;
+        if (slots->each[i].until_us <= now_us || is_free_again(slots, lock, i)) slots->passed &= ~bit(i);
+    }
+    return slots->passed | slots->ours;
+}
+
+void slots_on_notice(struct core_slots *slots, uint64_t holder_id)
+{
+    for (uint32_t i = 0; i < slots->n; i++) {
+        if (holder_id == 0 || slots->each[i].holder_id == holder_id) slots->passed &= ~bit(i);
+    }
+}
+
+/* When the keys that stand in the way will have expired: as long as its lease may be where one has no expiry. */
+static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, uint64_t *ret_holder_id)
+{
+    uint64_t until_us = now_us;
+
+    *ret_holder_id = 0;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        int64_t ttl_us = node->vote == CORE_VOTE_OTHER ? node->asked->holder.ttl_us : 0;
+
+        if (node->vote == CORE_VOTE_OTHER && *ret_holder_id == 0) *ret_holder_id = node->asked->holder.id;
+        if (ttl_us == -1) ttl_us = (int64_t)lock->lease_us;
+        if (ttl_us > 0) until_us = core_larger(until_us, validity_add(now_us, (uint64_t)ttl_us));
+    }
+    return until_us;
+}
+
+void slots_judge(struct core_lock *lock, struct step *step, uint64_t split_until_us)
+{
+    struct core_slots *slots = step->slots;
+    uint32_t slot = lock->id.slot;
+    uint32_t arbiter = arbiter_choose(lock);
+    bool refused = arbiter < lock->config->n_nodes && lock->nodes[arbiter].vote == CORE_VOTE_OTHER;
+    struct core_slot *at = &slots->each[slot];
+    uint64_t until_us;
+
+    if (refused && is_taken(slots, lock, slot, step->now_us)) return;
+    until_us = holders_until_us(lock, step->now_us, &at->holder_id);
+    if (arbiter_meets_holder(lock)) {
+        lock->work->wait.splits = 0;
+    } else {
+        until_us = core_smaller(until_us, split_until_us);
+    }
+    at->since_us = step->now_us;
+    at->until_us = until_us;
+    slots->passed |= bit(slot);
+}
+
+/* ---- the next slot ---- */
+
+static uint64_t known_free(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
+{
+    uint64_t free = all_of(slots) & ~slots_shut(slots, lock, now_us);
+
+    for (uint32_t i = 0; i < slots->n; i++) {
+        if ((free & bit(i)) != 0 && !may_be_free(slots, lock, i, now_us)) free &= ~bit(i);
+    }
+    return free;
+}
+
+/* Those of them that the arbiter has, as far as it said. */
+static uint64_t at_arbiter(const struct core_slots *slots, const struct core_lock *lock, uint64_t free, uint64_t now_us)
+{
+    uint32_t arbiter = arbiter_choose(lock);
+
+    if (arbiter == lock->config->n_nodes || !is_news(&slots->nodes[arbiter], lock, now_us)) return free;
+    return free & slots->nodes[arbiter].free;
+}
+
+bool slots_know_free(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
+{
+    return known_free(slots, lock, now_us) != 0;
+}
+
+bool slots_lack_arbiter(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
+{
+    uint64_t free = known_free(slots, lock, now_us);
+
+    return free != 0 && at_arbiter(slots, lock, free, now_us) == 0;
+}
+
+/* One of these, drawn at random. */
+static uint8_t draw(struct core_lock *lock, uint64_t from)
+{
+    uint64_t places = 0;
+    uint8_t slot = 0;
+
+    for (uint64_t rest = from; rest != 0; rest &= rest - 1) places++;
+    for (places = backoff_uniform(&lock->jitter, places - 1); places > 0; places--) from &= from - 1;
+    while ((from & bit(slot)) == 0) slot++;
+    return slot;
+}
+
+uint8_t slots_choose(struct core_lock *lock, struct step *step, bool all)
+{
+    struct core_slots *slots = step->slots;
+    uint64_t shut = slots_shut(slots, lock, step->now_us);
+    uint64_t free = known_free(slots, lock, step->now_us);
+    uint8_t last = slots->last;
+
+    if (all) {
+        slots->last = CORE_SLOT_NONE;
+        if (last < slots->n && (shut & bit(last)) == 0 && !is_taken(slots, lock, last, step->now_us)) return last;
+    } else {
+        free = at_arbiter(slots, lock, free, step->now_us);
+    }
+    if (free != 0) return draw(lock, free);
+    /* The holder of the same slot tells how far the arbiter is to be trusted. */
+    if (!all && lock->acquire.attempts > 1) return lock->id.slot;
+    if ((all_of(slots) & ~shut) != 0) return draw(lock, all_of(slots) & ~shut);
+    return draw(lock, all_of(slots));
+}
+
+uint64_t slots_free_us(const struct core_slots *slots, const struct core_lock *lock)
+{
+    uint64_t first_us = CORE_NEVER;
+
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        if (lock->nodes[i].vote == CORE_VOTE_OTHER) first_us = core_smaller(first_us, slots->nodes[i].first_us);
+    }
+    for (uint32_t i = 0; i < slots->n; i++) {
+        if ((slots->passed & bit(i)) != 0) first_us = core_smaller(first_us, slots->each[i].until_us);
+    }
+    return first_us;
+}

@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Takes a slot; all or nothing.
+--@ permits
+local passed = ARGV[11]
+if not why and how == 'strict' then
+  --@ moved
+  why = guard_moved(ARGV[5])
+end
+if why then return why end
+local stands, slot, whose
+stands, why = permits_stand(permits)
+if why then return why end
+for i = 0, any and permits - 1 or 0 do
+  local at = (asked + i) % permits
+  if not any or string.sub(passed, at + 1, at + 1) ~= '1' then
+    whose = lock_whose(slot_key(at), owner)
+    if type(whose) == 'table' then return whose end
+    if not whose or whose == true then
+      slot = at
+      break
+    end
+  end
+end
+if not slot then
+  local holder, ttl, first, free = '', -2, -1, {}
+  for at = 0, permits - 1 do
+    whose = lock_whose(slot_key(at))
+    free[at + 1] = whose and '0' or '1'
+    local left = whose and redis.pcall('PTTL', slot_key(at))
+    if type(left) == 'number' and type(whose) == 'string' then
+      if at == asked or holder == '' then
+        holder, ttl = whose, left
+      end
+      if left >= 0 and (left < first or first < 0) and string.sub(passed, at + 1, at + 1) ~= '1' then first = left end
+    end
+  end
+  -- 0 where the right to ask for the number is missing.
+  local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(name))
+  return {holder, ttl, crowd.err and 0 or crowd[2], table.concat(free), first}
+end
+local counter, now_us, key = 0, nil, slot_key(slot)
+now_us, why = clock_us()
+if ARGV[6] ~= '' and not now_us then return why end
+-- The number before the slot: no slot is held without it.
+why = permits_keep(stands, permits, lease_ms)
+if why then return why end
+if ARGV[6] ~= '' then
+  --@ fence
+  counter, why = fence_read('quorlock:fence:' .. key)
+  if not counter then return why end
+  if how == 'repair' then
+    counter = math.max(counter, tonumber(ARGV[6]))
+  else
+    -- A client whose clock is far ahead must not use up the numbers.
+    counter = math.max(counter + 1, math.min(tonumber(ARGV[6]), now_us + tonumber(ARGV[12]) * 500))
+  end
+  why = counter > 0 and fence_store('quorlock:fence:' .. key, counter, ARGV[7])
+  if why then return why end
+end
+if whose then
+  why = lock_lift(key, lease_ms)
+else
+  why = lock_set(key, owner, lease_ms)
+end
+return why or {1, counter, now_us or 0, slot}

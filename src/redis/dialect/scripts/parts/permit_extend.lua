@@ -1,0 +1,16 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+local first, last = 1, 1
+if why then return why end
+--@ prolong
+-- The slot is what counts: where another number stands it is left, and where none can be written there is none.
+local stands = redis.pcall('GET', KEYS[2])
+if stands == permits then
+  lock_lift(KEYS[2], lease_ms)
+elseif not stands then
+  redis.pcall('SET', KEYS[2], permits, 'PX', lease_ms)
+end
+if ARGV[6] ~= '' then
+  --@ carry
+  fence_carry(1, ARGV[6], ARGV[7])
+end
+return {1, clock_us() or 0}

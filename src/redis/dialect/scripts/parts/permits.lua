@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- The number of permits that the name has here; nil where it has none yet, or another number, all of whose slots are
+-- free; nil and an error where one of those is held.
+local function permits_stand(permits)
+  local stands = lock_whose(KEYS[2])
+  if type(stands) == 'table' then return nil, stands end
+  if not stands or stands == permits then return stands end
+  for slot = 0, math.min(tonumber(stands) or 64, 64) - 1 do
+    local there = redis.pcall('EXISTS', slot_key(slot))
+    if there ~= 0 then
+      if there ~= 1 then return nil, there end
+      return nil, redis.error_reply('PERMITS the name has ' .. stands .. ' permits, this lock gives ' .. permits)
+    end
+  end
+end
+-- It stands for as long as any slot is held: its expiry is never before a slot's. Nil, or an error.
+local function permits_keep(stands, permits, lease_ms)
+  local left = redis.pcall('PTTL', KEYS[2])
+  if type(left) == 'table' then return left end
+  if stands and left >= tonumber(lease_ms) then return nil end
+  local done = redis.pcall('SET', KEYS[2], permits, 'PX', string.format('%.0f', math.max(left, tonumber(lease_ms))))
+  if done.err then return done end
+end
