@@ -6,8 +6,8 @@
  * hand the key on, readers.
  *
  * 1. A lock that waits, and was refused because of the other mode, is remembered by the nodes that would refuse it: a
- *    writer where readers are, a reader where a writer is. All nodes are told, not only the arbiter: a newcomer asks
- *    all of them.
+ *    writer where readers are, a reader where a writer is; a list of both modes like a writer. All nodes are told, not
+ * only the arbiter: a newcomer asks all of them.
  * 2. Readers that come later than a writer that is remembered are refused. Those that hold go on.
  * 3. A writer that gives the key back leaves it to the readers that are remembered, for a moment, before other writers.
  * 4. A node forgets it after LIFE_US, which its attempts renew; and at once when the lock is granted, or waits no more.
@@ -17,7 +17,7 @@
  */
 #include "intent.h"
 
-#define LIFE_US  3000000u /* polls come once a second at least */
+#define LIFE_US  2000000u /* polls come once a second at least */
 #define AGAIN_US 500000u
 
 void intent_begin(struct core_lock *lock)
@@ -52,7 +52,7 @@ static void send_all(struct core_lock *lock, struct step *step, uint64_t life_us
 static bool other_mode_refused(const struct core_lock *lock)
 {
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->vote == CORE_VOTE_OTHER && (lock->config->shared != 0 || node->asked->holder.readers)) return true;
+        if (node->vote == CORE_VOTE_OTHER && (lock->config->reads || node->asked->holder.readers)) return true;
     }
     return false;
 }

@@ -2,14 +2,14 @@
 /*
  * test_shared_wire.c - shared keys in requests to one real server
  */
-#include <hiredis/hiredis.h>
-
 #include "keys_fixture.h"
+#include "redisson_peer.h"
 
 #define SENTINEL "quorlock:readers"
 
 /* One request of the first n keys, those with a bit shared. */
-static struct answer of(enum op op, const char *owner, size_t n, uint64_t shared, const char *waiter, uint32_t waited_ms)
+static struct answer of(enum op op, const char *owner, size_t n, uint64_t shared, const char *waiter,
+                        uint32_t waited_ms)
 {
     struct node_request request = request_of(op, owner);
     struct answer answer;
@@ -61,16 +61,20 @@ static void assert_readers(long long n)
     assert_true(n == 0 ? !server_holds(server, "a", SENTINEL) : server_holds(server, "a", SENTINEL));
 }
 
-static struct node_request held_by(const char *waiter)
-{
-    struct node_request request = request_of(OP_ACQUIRE, "w:1");
+#define WIRE_TEST(name) TEST_RUNS(name, RUN_WITH(name, "", setup_plain))
 
-    (void)waiter;
-    request.n_keys = 1;
-    return request;
+/* How many of those that wait have that letter. */
+static long long intents(const char *letter)
+{
+    static const char script[] = "local n = 0 for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
+                                 "if string.sub(member, 1, 1) == ARGV[1] then n = n + 1 end end return n";
+
+    return server_ask_number(server, "EVAL %s 1 quorlock:intents:a %s", script, letter);
 }
 
-TEST_RUNS(test_readers_hold_together, RUN_WITH(test_readers_hold_together, "", setup_plain))
+/* ---- readers ---- */
+
+WIRE_TEST(test_readers_hold_together)
 {
     assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
     assert_readers(1);
@@ -86,6 +90,302 @@ TEST_RUNS(test_readers_hold_together, RUN_WITH(test_readers_hold_together, "", s
     assert_outcome(shared(OP_EXTEND, US), OUTCOME_MISSING);
     assert_outcome(shared(OP_RELEASE, THEM), OUTCOME_YES);
     assert_int_equal(key_count(), 0);
-    (void)held_by;
-    (void)intend;
+}
+
+/* The same request twice, as after an answer that was lost. */
+WIRE_TEST(test_again)
+{
+    for (int i = 0; i < 2; i++) assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    assert_readers(1);
+    for (int i = 0; i < 2; i++) assert_outcome(shared(OP_REPAIR, US), OUTCOME_YES);
+    assert_readers(1);
+}
+
+WIRE_TEST(test_a_writer_keeps_readers_out)
+{
+    struct answer answer;
+
+    put(0, THEM, LONG_MS);
+    answer = shared(OP_ACQUIRE, US);
+    assert_held_by(answer, THEM, LEASE_MS, LONG_MS);
+    assert_false(answer.reply.readers);
+    assert_held_by(shared(OP_REPAIR, US), THEM, LEASE_MS, LONG_MS);
+    assert_held_by(shared(OP_EXTEND, US), THEM, LEASE_MS, LONG_MS);
+    assert_held_by(shared(OP_RELEASE, US), THEM, LEASE_MS, LONG_MS);
+    assert_true(holds(0, THEM));
+    assert_int_equal(key_count(), 1);
+    server_do(server, "DEL a");
+    server_do(server, "LPUSH a x");
+    assert_fault(shared(OP_ACQUIRE, US), FAULT_FOREIGN);
+    server_do(server, "DEL a");
+    server_do(server, "HSET a mode read");
+    assert_fault(shared(OP_ACQUIRE, US), FAULT_FOREIGN);
+    assert_int_equal(key_count(), 1);
+}
+
+WIRE_TEST(test_a_writer_is_told_of_readers)
+{
+    struct node_request request = request_of(OP_ACQUIRE, OTHERS);
+    struct answer answer;
+
+    assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    request.n_keys = 1;
+    request.explain = true;
+    answer = probe_ask(probe, &request);
+    assert_held_by(answer, SENTINEL, LEASE_MS - 5000, LEASE_MS + 1);
+    assert_true(answer.reply.readers);
+}
+
+/* A peer knows nothing of readers: a SET is refused while there is one, and no longer. */
+WIRE_TEST(test_the_sentinel_lives_as_long_as_the_last_reader)
+{
+    struct node_request request = request_of(OP_ACQUIRE, US);
+
+    request.n_keys = 1;
+    request.shared = 1;
+    request.use_eval = true;
+    request.lease_ms = LONG_MS;
+    assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
+    assert_outcome(shared(OP_ACQUIRE, THEM), OUTCOME_YES);
+    assert_left(0, LEASE_MS + 2, LONG_MS + 1);
+    assert_outcome(shared(OP_EXTEND, THEM), OUTCOME_YES);
+    assert_left(0, LEASE_MS + 2, LONG_MS + 1); /* never shorter */
+    /* The one that would have stayed longest is gone: the key ends with the other. */
+    assert_outcome(shared(OP_RELEASE, US), OUTCOME_YES);
+    assert_left(0, 1, LEASE_MS + 1);
+    assert_readers(1);
+}
+
+/* An entry alone is no lock: whoever took the key meanwhile may have given it back. */
+WIRE_TEST(test_an_entry_counts_beside_the_sentinel_only)
+{
+    assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    server_do(server, "DEL a");
+    assert_outcome(shared(OP_EXTEND, US), OUTCOME_MISSING);
+    assert_outcome(shared(OP_RELEASE, US), OUTCOME_MISSING);
+    put(0, THEM, LONG_MS);
+    assert_held_by(shared(OP_EXTEND, US), THEM, LEASE_MS, LONG_MS);
+    /* What is left does not count for a later sentinel. */
+    server_do(server, "DEL a");
+    assert_outcome(shared(OP_ACQUIRE, OTHERS), OUTCOME_YES);
+    assert_readers(1);
+    assert_outcome(shared(OP_EXTEND, US), OUTCOME_MISSING);
+    assert_outcome(shared(OP_REPAIR, US), OUTCOME_YES);
+    assert_readers(2);
+}
+
+/* By the server's clock. */
+WIRE_TEST(test_readers_that_expired_are_dropped)
+{
+    assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    server_do(server, "ZADD quorlock:readers:a 1000 %s", THEM);
+    assert_outcome(shared(OP_EXTEND, THEM), OUTCOME_MISSING);
+    assert_outcome(shared(OP_ACQUIRE, OTHERS), OUTCOME_YES);
+    assert_readers(2);
+    server_do(server, "ZADD quorlock:readers:a 1000 %s", THEM);
+    assert_outcome(shared(OP_RELEASE, US), OUTCOME_YES);
+    assert_outcome(shared(OP_RELEASE, OTHERS), OUTCOME_YES);
+    assert_int_equal(key_count(), 0);
+}
+
+/* ---- several keys, in either mode ---- */
+
+WIRE_TEST(test_all_or_none)
+{
+    const uint64_t modes = 5; /* a and c */
+
+    for (size_t p = 0; p < N; p++) {
+        wipe();
+        put(p, THEM, LONG_MS);
+        assert_held_by(of(OP_ACQUIRE, US, N, modes, NULL, 0), THEM, LEASE_MS, LONG_MS);
+        assert_int_equal(key_count(), 1);
+    }
+    wipe();
+    assert_outcome(of(OP_ACQUIRE, US, N, modes, NULL, 0), OUTCOME_YES);
+    assert_true(server_holds(server, "a", SENTINEL) && holds(1, US) && server_holds(server, "c", SENTINEL));
+    assert_outcome(of(OP_ACQUIRE, THEM, 1, 1, NULL, 0), OUTCOME_YES);
+    assert_outcome(of(OP_ACQUIRE, OTHERS, N, 7, NULL, 0), OUTCOME_OTHER);
+    assert_outcome(of(OP_EXTEND, US, N, modes, NULL, 0), OUTCOME_YES);
+    server_do(server, "DEL b");
+    assert_outcome(of(OP_EXTEND, US, N, modes, NULL, 0), OUTCOME_MISSING);
+    assert_outcome(of(OP_REPAIR, US, N, modes, NULL, 0), OUTCOME_YES);
+    assert_true(holds(1, US));
+    assert_outcome(of(OP_RELEASE, US, N, modes, NULL, 0), OUTCOME_YES);
+    assert_readers(1);
+    assert_int_equal(key_count(), 2);
+}
+
+/* ---- tokens ---- */
+
+static struct answer fenced(enum op op, const char *owner, size_t n, uint64_t modes, uint64_t fence)
+{
+    struct node_request request = request_of(op, owner);
+
+    request.n_keys = n;
+    request.shared = modes;
+    request.fenced = true;
+    request.fence = fence;
+    request.use_eval = true;
+    return probe_ask(probe, &request);
+}
+
+WIRE_TEST(test_a_reader_increments_no_counter)
+{
+    count_to(0, "41");
+    count_to(1, "52");
+    assert_counts(fenced(OP_ACQUIRE, US, 2, 3, 0), 52);
+    assert_counts(fenced(OP_REPAIR, US, 2, 3, 0), 52);
+    assert_outcome(fenced(OP_EXTEND, US, 2, 3, 0), OUTCOME_YES);
+    assert_outcome(of(OP_RELEASE, US, 2, 3, NULL, 0), OUTCOME_YES);
+    assert_counter(0, "41");
+    assert_counter(1, "52");
+    /* With a key of its own it is a writer. */
+    assert_counts(fenced(OP_ACQUIRE, US, 2, 1, 60), 60);
+    assert_counts(fenced(OP_RAISE, US, 2, 1, 70), 70);
+    assert_counter(0, "70");
+    assert_counter(1, "70");
+}
+
+/* ---- those that wait ---- */
+
+WIRE_TEST(test_a_writer_that_waits_keeps_later_readers_out)
+{
+    assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    assert_outcome(intend("host:1:w", false, 100, 5000), OUTCOME_YES);
+    assert_int_equal(intents("w"), 1);
+    assert_held_by(of(OP_ACQUIRE, THEM, 1, 1, "r", 0), "host:1:w", 1, 5000);
+    assert_held_by(of(OP_ACQUIRE, THEM, 1, 1, NULL, 0), "host:1:w", 1, 5000);
+    /* Those that hold go on, also to mend what is missing. */
+    assert_outcome(shared(OP_EXTEND, US), OUTCOME_YES);
+    assert_outcome(shared(OP_REPAIR, OTHERS), OUTCOME_YES);
+    assert_outcome(shared(OP_RELEASE, OTHERS), OUTCOME_YES);
+    /* One that has waited for longer comes first. */
+    assert_outcome(of(OP_ACQUIRE, THEM, 1, 1, "r", 60000), OUTCOME_YES);
+    /* It is told again under the same name, and when it began stays. */
+    assert_outcome(intend("host:1:w", false, 100000, 5000), OUTCOME_YES);
+    assert_int_equal(intents("w"), 1);
+    assert_outcome(of(OP_ACQUIRE, "them:3", 1, 1, "r", 60000), OUTCOME_YES);
+    assert_outcome(intend("host:1:w", false, 0, 0), OUTCOME_YES);
+    assert_int_equal(intents("w"), 0);
+    assert_outcome(of(OP_ACQUIRE, "them:4", 1, 1, "r", 0), OUTCOME_YES);
+}
+
+/* The writer died: readers wait for its intent only. */
+WIRE_TEST(test_an_intent_ends)
+{
+    struct answer answer;
+
+    assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    assert_outcome(intend("w", false, 0, 300), OUTCOME_YES);
+    assert_outcome(of(OP_ACQUIRE, THEM, 1, 1, "r", 0), OUTCOME_OTHER);
+    do {
+        answer = of(OP_ACQUIRE, THEM, 1, 1, "r", 0);
+    } while (answer.reply.outcome == OUTCOME_OTHER && answer.reply.ttl_ms <= 300);
+    assert_outcome(answer, OUTCOME_YES);
+}
+
+/* Two that began in the same millisecond do not wait for each other: their names decide. */
+WIRE_TEST(test_names_decide)
+{
+    assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    server_do(server, "ZADD quorlock:intents:a 99999999999999 w:1:b 99999999999999 w:2:c");
+    assert_outcome(intend("b", false, 0, 5000), OUTCOME_YES); /* does not keep itself out */
+    server_do(server, "ZADD quorlock:intents:a 99999999999999 r:1:a 99999999999999 r:1:bb");
+    assert_outcome(of(OP_ACQUIRE, THEM, 1, 1, "a", 0), OUTCOME_YES);
+    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "bb", 0), "b", 1, INT64_MAX);
+}
+
+/* Where nobody of the other mode is in the way nothing is left: no server is written to for nothing. */
+WIRE_TEST(test_who_leaves_an_intent)
+{
+    assert_outcome(intend("w", false, 0, 5000), OUTCOME_YES);
+    assert_outcome(intend("r", true, 0, 5000), OUTCOME_YES);
+    put(0, THEM, LONG_MS);
+    assert_outcome(intend("w", false, 0, 5000), OUTCOME_YES);
+    assert_int_equal(key_count(), 1);
+    assert_outcome(intend("r", true, 0, 5000), OUTCOME_YES);
+    assert_int_equal(intents("r"), 1);
+    /* Of a list of both modes nothing is kept for the readers: two such lists would wait for each other. */
+    {
+        struct node_request request = request_of(OP_INTEND, "");
+
+        wipe();
+        put(0, THEM, LONG_MS);
+        request.n_keys = 2;
+        request.shared = 1;
+        request.waiter = "m";
+        request.waiter_length = 1;
+        request.use_eval = true;
+        assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
+        assert_int_equal(key_count(), 1);
+    }
+}
+
+static void give_back(const char *owner, bool if_deleted)
+{
+    struct node_request request = request_of(OP_RELEASE, owner);
+
+    request.n_keys = 1;
+    request.if_deleted = if_deleted;
+    assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
+}
+
+/* Readers that a writer kept out come before the next one. */
+WIRE_TEST(test_a_turn_for_readers)
+{
+    struct redisContext *listener = peer_listen(server, "quorlock:released:a");
+
+    put(0, THEM, LONG_MS);
+    assert_outcome(intend("r", true, 0, 5000), OUTCOME_YES);
+    give_back(THEM, false);
+    assert_true(server_holds(server, "a", SENTINEL));
+    assert_left(0, 1, 1000);
+    assert_int_equal(intents("t"), 1);
+    assert_outcome(exclusive(OP_ACQUIRE, OTHERS), OUTCOME_OTHER);
+    /* Whatever writers wait. */
+    assert_outcome(intend("w", false, 60000, 5000), OUTCOME_YES);
+    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "late", 0), "w", 1, 5000);
+    assert_outcome(of(OP_ACQUIRE, US, 1, 1, "r", 0), OUTCOME_YES);
+    assert_int_equal(intents("t"), 0);
+    /* All are in: when they are gone it is the writer's turn. */
+    assert_outcome(shared(OP_RELEASE, US), OUTCOME_YES);
+    assert_false(has(0));
+    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "late", 0), "w", 1, 5000);
+    peer_deafen(listener);
+}
+
+/* Where one of two is in, and gone, the key stays for the other; where that gives up, it does not. */
+WIRE_TEST(test_a_turn_is_for_all_of_them)
+{
+    struct redisContext *listener = peer_listen(server, "quorlock:released:a");
+
+    put(0, THEM, LONG_MS);
+    assert_outcome(intend("r1", true, 0, 5000), OUTCOME_YES);
+    assert_outcome(intend("r2", true, 0, 5000), OUTCOME_YES);
+    give_back(THEM, false);
+    assert_int_equal(intents("t"), 2);
+    assert_outcome(of(OP_ACQUIRE, US, 1, 1, "r1", 0), OUTCOME_YES);
+    assert_outcome(shared(OP_RELEASE, US), OUTCOME_YES);
+    assert_true(server_holds(server, "a", SENTINEL));
+    assert_left(0, 1, 1000);
+    assert_outcome(intend("r2", true, 0, 0), OUTCOME_YES);
+    assert_false(has(0));
+    /* An attempt that failed held nothing that readers waited for. */
+    put(0, THEM, LONG_MS);
+    assert_outcome(intend("r1", true, 0, 5000), OUTCOME_YES);
+    give_back(THEM, true);
+    assert_false(has(0));
+    peer_deafen(listener);
+}
+
+WIRE_TEST(test_break_takes_all)
+{
+    struct node_request request = request_of(OP_BREAK, "");
+
+    assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
+    assert_outcome(intend("w", false, 0, 5000), OUTCOME_YES);
+    request.n_keys = 1;
+    assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
+    assert_int_equal(key_count(), 0);
+    assert_outcome(shared(OP_EXTEND, US), OUTCOME_MISSING);
 }

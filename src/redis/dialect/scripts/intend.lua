@@ -2,9 +2,11 @@
 -- KEYS the n locks
 -- ARGV n, the name of who waits, for how many ms it has, for how many ms it is to be remembered, or 0: it waits no
 -- more; the modes
--- A writer is remembered where readers are in its way, a reader where a writer is. 1.
+-- A writer is remembered where readers are in its way, a reader where a writer is; but a list of both modes only as a
+-- writer: two such lists would each have a key kept for them that the other needs. 1.
 --@ shared_keys
 local waiter, waited_ms, life_ms = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local reads = not string.find(ARGV[5], 'x', 1, true)
 --@ waits_before
 --@ shared_whose
 --@ shared_lift
@@ -18,7 +20,7 @@ local function remember(key)
     if string.sub(member, 1, 1) == letter then mine = member end
   end
   local whose = lock_whose(key, '')
-  if not mine and type(whose) == 'string' and (shared[key] or whose == sentinel) then
+  if not mine and type(whose) == 'string' and (reads or not shared[key] and whose == sentinel) then
     mine = letter .. ':' .. whole(now - waited_ms) .. ':' .. waiter
   end
   if not mine then return nil end
