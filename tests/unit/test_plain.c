@@ -3,6 +3,7 @@
  * test_plain.c - the plain dialect: requests to commands, replies to typed results
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dialect_fixture.h"
@@ -60,6 +61,77 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k"},
     {{.op = OP_BREAK, KEY, .explain = true}, &guard_off, "EVALSHA d 1 k"},
 };
+
+#define WAITER .waiter = "w", .waiter_length = 1, .waited_ms = 70
+
+/* Behind the name of the script. */
+static const struct dialect_sent of_shared_keys[] = {
+    {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "1 k 1 me 9    604800000 700  0 s"},
+    {{.op = OP_ACQUIRE, KEY, .shared = 1, WAITER}, &guard_lax, "2 k quorlock:guard 1 me 9 G   604800000 500 w 70 s"},
+    {{.op = OP_ACQUIRE, KEYS, .shared = 2}, &guard_strict, "3 k l quorlock:guard 2 me 9 G strict  604800000 500  0 xs"},
+    {{.op = OP_ACQUIRE, KEYS, .shared = 3, .fenced = true},
+     &guard_off,
+     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   read 604800000 700  0 ss"},
+    {{.op = OP_REPAIR, KEY, .shared = 1, .fenced = true},
+     &guard_off,
+     "2 k quorlock:fence:k 1 me 9  repair read 604800000 700  0 s"},
+    {{.op = OP_ACQUIRE, KEYS, .shared = 1, .fenced = true, .fence = 5},
+     &guard_off,
+     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   5 604800000 700  0 sx"},
+    {{.op = OP_EXTEND, KEYS, .shared = 1}, &guard_off, "2 k l 2 me 9   604800000 sx"},
+    {{.op = OP_EXTEND, KEY, .shared = 1, .fenced = true}, &guard_off, "2 k quorlock:fence:k 1 me 9  0 604800000 s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1}, &guard_off, "1 k 1 me   604800000  s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1, .silent = true}, &guard_lax, "2 k quorlock:guard 1 me G  604800000 silent s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1, .if_deleted = true}, &guard_off, "1 k 1 me   604800000 deleted s"},
+    {{.op = OP_RAISE, KEYS, .shared = 1, .fence = 5},
+     &guard_off,
+     "4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800000 sx"},
+    {{.op = OP_INTEND, KEYS, .shared = 1, WAITER}, &guard_strict, "2 k l 2 w 70 9 sx"},
+    {{.op = OP_INTEND, KEY, WAITER}, &guard_strict, "1 k 1 w 70 9 x"},
+};
+
+static void words_behind(const struct dialect_fixture *f, size_t first, char *ret, size_t size)
+{
+    size_t n = strtoul(f->out.data + 1, NULL, 10), used = 0, length = 0;
+
+    for (size_t k = first; k < n; k++) {
+        const char *word = dialect_word(f, k, &length);
+
+        used += (size_t)snprintf(ret + used, size - used, "%s%.*s", k > first ? " " : "", (int)length, word);
+    }
+}
+
+/* By the hash that the server will know it by, once it was sent whole. */
+DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
+{
+    for (size_t i = 0; i < LENGTH(of_shared_keys); i++) {
+        struct node_request request = of_shared_keys[i].request;
+        char words[512] = "", sha[DIALECT_SHA_LENGTH + 1] = "";
+        const char *text;
+        size_t length = 0;
+        bool found = false;
+
+        dialect_build_one(f, &dialect_plain, &request, of_shared_keys[i].guard, true);
+        words_behind(f, 2, words, sizeof(words));
+        assert_string_equal(words, of_shared_keys[i].words);
+        memcpy(sha, dialect_word(f, 1, &length), DIALECT_SHA_LENGTH);
+        assert_int_equal(length, DIALECT_SHA_LENGTH);
+        request.use_eval = true;
+        dialect_build_one(f, &dialect_plain, &request, of_shared_keys[i].guard, false);
+        words_behind(f, 2, words, sizeof(words));
+        assert_string_equal(words, of_shared_keys[i].words);
+        text = dialect_word(f, 1, &length);
+        for (size_t k = 0; k < dialect_plain.n_later; k++) {
+            const struct dialect_script *script = &dialect_plain.scripts[dialect_plain.n_scripts + k];
+
+            if (strcmp(script->sha, sha) != 0) continue;
+            assert_int_equal(script->length, length);
+            assert_memory_equal(script->text, text, length);
+            found = true;
+        }
+        assert_true(found);
+    }
+}
 
 DIALECT_TEST(requests_become_commands)
 {

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_core_intent.c - locks that are shared: what a waiting reader or writer leaves at the nodes, and what token a
+ * reader is told
+ */
+#include <string.h>
+
+#include "fixture.h"
+
+#define READERS 55u /* whom a node names where the keys are shared */
+#define WRITER  77u
+#define LIFE_US (2000 * MS)
+
+enum mode { WRITES, READS, MIXED };
+
+static void open_mode(struct fixture *f, enum mode mode, uint64_t wait_us)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.wait_us = wait_us;
+    config.shared = mode != WRITES;
+    config.reads = mode == READS;
+    fixture_open_config(f, &config);
+}
+
+static void refuse(struct fixture *f, uint32_t node, bool by_readers)
+{
+    fixture_answer_with(
+        f, node, OP_ACQUIRE,
+        &(struct core_reply){
+            .outcome = OUTCOME_OTHER, .holder_id = by_readers ? READERS : WRITER, .ttl_us = -1, .readers = by_readers});
+}
+
+/* It was refused everywhere, and waits. */
+static void open_refused(struct fixture *f, enum mode mode, bool by_readers)
+{
+    open_mode(f, mode, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) refuse(f, i, by_readers);
+    fixture_answer_releases(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+}
+
+static void expect_intents(const struct fixture *f, uint64_t life_us)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(fixture_latest(f, i, OP_INTEND)->command.tag.lease_us, life_us);
+    }
+}
+
+/* ---- who leaves one ---- */
+
+CORE_TEST(a_writer_that_readers_keep_out_tells_all_nodes)
+{
+    open_refused(f, WRITES, true);
+    fixture_expect_pending(f, OP_INTEND, "111");
+    expect_intents(f, LIFE_US);
+}
+
+CORE_TEST(a_reader_that_a_writer_keeps_out_tells_all_nodes)
+{
+    open_refused(f, READS, false);
+    fixture_expect_pending(f, OP_INTEND, "111");
+    expect_intents(f, LIFE_US);
+}
+
+/* A list of both modes waits like a writer. */
+CORE_TEST(a_mixed_list_tells_of_readers_in_its_way)
+{
+    open_refused(f, MIXED, false);
+    fixture_expect_pending(f, OP_INTEND, "000");
+    open_refused(f, MIXED, true);
+    fixture_expect_pending(f, OP_INTEND, "111");
+}
+
+CORE_TEST(among_writers_nothing_is_left)
+{
+    open_refused(f, WRITES, false);
+    fixture_expect_pending(f, OP_INTEND, "000");
+    fixture_cancel(f);
+    fixture_expect_pending(f, OP_INTEND, "000");
+}
+
+CORE_TEST(one_that_tries_once_leaves_nothing)
+{
+    for (int reads = 0; reads < 2; reads++) {
+        open_mode(f, reads != 0 ? READS : WRITES, 0);
+        fixture_acquire(f);
+        for (uint32_t i = 0; i < 3; i++) refuse(f, i, reads == 0);
+        fixture_answer_releases(f);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+        fixture_expect_pending(f, OP_INTEND, "000");
+    }
+}
+
+CORE_TEST(a_node_out_of_reach_is_not_told)
+{
+    open_mode(f, READS, CORE_NEVER);
+    fixture_node_states(f, "..d");
+    fixture_acquire(f);
+    refuse(f, 0, false);
+    refuse(f, 1, false);
+    fixture_expect_pending(f, OP_INTEND, "110");
+}
+
+/* ---- how long ---- */
+
+/* Under one name, with the time it has waited; each attempt has a token of its own. */
+CORE_TEST(an_intent_is_renewed_while_it_waits)
+{
+    struct core_token first, name;
+    uint64_t last_us;
+
+    open_refused(f, WRITES, true);
+    first = fixture_latest(f, 0, OP_ACQUIRE)->command.token;
+    name = fixture_latest(f, 0, OP_INTEND)->command.token;
+    assert_memory_equal(&name, &first, sizeof(name));
+    last_us = f->now_us;
+    for (int i = 0; i < 20; i++) {
+        fixture_answers(f, OP_INTEND, "yyy");
+        while (fixture_pending(f, 0, OP_INTEND) == 0) {
+            fixture_pass_to_attempt(f);
+            for (uint32_t k = 0; k < 3; k++) {
+                if (fixture_pending(f, k, OP_ACQUIRE) != 0) refuse(f, k, true);
+            }
+            fixture_answer_releases(f);
+            assert_true(f->now_us - last_us < LIFE_US);
+        }
+        fixture_expect_pending(f, OP_INTEND, "111");
+        assert_true(f->now_us - last_us >= 500 * MS);
+        last_us = f->now_us;
+        expect_intents(f, LIFE_US);
+        assert_memory_equal(&fixture_latest(f, 0, OP_INTEND)->command.token, &name, sizeof(name));
+        assert_int_equal(fixture_latest(f, 0, OP_INTEND)->command.waited_us, f->now_us - FIXTURE_BEGIN_US);
+    }
+}
+
+/* A granted lock waits no more, and neither does one that gave up. */
+CORE_TEST(an_intent_is_withdrawn)
+{
+    for (int way = 0; way < 3; way++) {
+        open_refused(f, READS, false);
+        fixture_answers(f, OP_INTEND, "yyy");
+        if (way == 0) {
+            fixture_wake(f);
+            fixture_answers(f, OP_ACQUIRE, "yy.");
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+        } else if (way == 1) {
+            fixture_cancel(f);
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
+        } else {
+            fixture_wake(f);
+            for (uint32_t i = 0; i < 3; i++)
+                fixture_answer_with(
+                    f, i, OP_ACQUIRE,
+                    &(struct core_reply){.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_FOREIGN, .ttl_us = -2});
+            fixture_answer_releases(f);
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_FOREIGN_KEY);
+        }
+        fixture_expect_pending(f, OP_INTEND, "111");
+        expect_intents(f, 0);
+    }
+}
+
+/* The waiting goes on for the successor, under the same name. */
+CORE_TEST(a_successor_goes_on_under_the_same_name)
+{
+    struct core_token name;
+
+    open_refused(f, READS, false);
+    name = fixture_latest(f, 0, OP_INTEND)->command.token;
+    fixture_answers(f, OP_INTEND, "yyy");
+    fixture_hand_off(f, f->now_us, CORE_NEVER);
+    fixture_expect_pending(f, OP_INTEND, "000");
+    fixture_pass(f, 500 * MS);
+    fixture_wake(f);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) != 0) refuse(f, i, false);
+    }
+    fixture_expect_pending(f, OP_INTEND, "111");
+    assert_memory_equal(&fixture_latest(f, 0, OP_INTEND)->command.token, &name, sizeof(name));
+}
+
+/* A server forgot the script: it is sent whole, but only while the lock waits. */
+CORE_TEST(a_forgotten_script_is_sent_whole)
+{
+    open_refused(f, READS, false);
+    fixture_answers(f, OP_INTEND, "syy");
+    fixture_expect_pending(f, OP_INTEND, "100");
+    assert_true(fixture_latest(f, 0, OP_INTEND)->command.use_eval);
+    fixture_answers(f, OP_INTEND, "y..");
+    fixture_cancel(f);
+    fixture_answers(f, OP_INTEND, "sss");
+    fixture_expect_pending(f, OP_INTEND, "000");
+}
+
+/* What becomes of it changes nothing. */
+CORE_TEST(no_grant_depends_on_one)
+{
+    open_refused(f, READS, false);
+    fixture_answers(f, OP_INTEND, "ueo");
+    fixture_wake(f);
+    fixture_answers(f, OP_ACQUIRE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+}
+
+/* ---- tokens ---- */
+
+static void shows(struct fixture *f, uint32_t node, uint64_t counter)
+{
+    fixture_answer_with(f, node, OP_ACQUIRE,
+                        &(struct core_reply){.outcome = OUTCOME_YES, .ttl_us = -2, .fence = counter});
+}
+
+/* Nodes increment nothing for it, so there is nothing to agree on. */
+CORE_TEST(a_reader_is_told_the_highest_counter)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.shared = 1;
+    config.reads = config.fencing = true;
+    fixture_open_config(f, &config);
+    f->wall_us = 1700000000000000u;
+    fixture_acquire(f);
+    assert_int_equal(fixture_latest(f, 0, OP_ACQUIRE)->command.fence, 0);
+    shows(f, 0, 5);
+    shows(f, 1, 7);
+    fixture_expect_pending(f, OP_RAISE, "000");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_fence(f->lock), 7);
+    shows(f, 2, 9);
+    assert_int_equal(core_fence(f->lock), 7);
+    /* It has none to carry to nodes that show less. */
+    fixture_pass(f, 1000 * MS);
+    assert_int_equal(fixture_latest(f, 0, OP_EXTEND)->command.fence, 0);
+    fixture_answers(f, OP_EXTEND, "yym");
+    assert_int_equal(fixture_latest(f, 2, OP_REPAIR)->command.fence, 0);
+    fixture_release(f);
+    assert_int_equal(fixture_latest(f, 0, OP_RELEASE)->command.fence, 0);
+}
+
+/* No writer has ever had a token. */
+CORE_TEST(a_reader_without_any_counter_is_granted)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.shared = 1;
+    config.reads = config.fencing = true;
+    fixture_open_config(f, &config);
+    fixture_acquire(f);
+    shows(f, 0, 0);
+    shows(f, 1, 0);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_fence(f->lock), 0);
+}
