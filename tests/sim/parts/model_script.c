@@ -143,11 +143,24 @@ static struct script *find_by_word(const struct word *sha)
     return find_sha(lower);
 }
 
+/* A script that no connection loads is called by its hash before any server knows it. */
+static const char *name_of_sha(const struct word *sha)
+{
+    for (size_t i = 0; i < dialect_plain.n_later && sha->length == MODEL_SHA_LENGTH; i++) {
+        const struct dialect_script *script = &dialect_plain.scripts[dialect_plain.n_scripts + i];
+
+        if (memcmp(script->sha, sha->text, MODEL_SHA_LENGTH) == 0) return script->name;
+    }
+    return NULL;
+}
+
 const char *script_name(const struct word *text_or_sha)
 {
     const struct script *script = find_by_word(text_or_sha);
+    const char *name = name_of_sha(text_or_sha);
 
     if (script == NULL) script = find_text(text_or_sha);
+    if (name != NULL) return name;
     return script != NULL ? script->name : name_of(text_or_sha);
 }
 
