@@ -79,10 +79,14 @@ static void add_waiters(struct text *text, const struct watch_key *key, uint64_t
 static void add_verdict(struct text *text, const struct watch_state *state, const struct watch_key *key,
                         uint64_t now_us)
 {
+    const struct watch_parts *parts = &key->parts;
+
     switch (key->verdict) {
     case WATCH_QUORUM:
         text_format(text, " is held by ");
-        add_owner(text, key->holder);
+        if (parts->readers > 0) text_format(text, "%" PRIu32 " ", parts->readers);
+        if (parts->readers == 1) text_format(text, "reader");
+        if (parts->readers != 1) add_owner(text, key->holder);
         text_format(text, " on %" PRIu32 " of %zu nodes, ", key->n_votes, state->n_nodes);
         add_left(text, key->ends_after_us, now_us);
         break;
@@ -91,7 +95,13 @@ static void add_verdict(struct text *text, const struct watch_state *state, cons
         add_owner(text, key->holder);
         text_format(text, " on %" PRIu32 " of %zu nodes, which is no quorum", key->n_votes, state->n_nodes);
         break;
-    case WATCH_IS_FREE: text_format(text, " is free"); break;
+    case WATCH_IS_FREE:
+        if (parts->permits == 0)
+            text_format(text, " is free");
+        else
+            text_format(text, ": %" PRIu32 " of %" PRIu32 " permits %s held", parts->slots, parts->permits,
+                        parts->slots == 1 ? "is" : "are");
+        break;
     case WATCH_NO_LOCK:
         text_format(text, " is no lock: a ");
         add_type(text, state, key);
@@ -165,6 +175,7 @@ static const char *event_word(enum watch_event_type type)
         [WATCH_LOST_SIGHT] = "unknown",
         [WATCH_RENEWED] = "renewed",
         [WATCH_WAITERS] = "waiters",
+        [WATCH_PARTS] = "holders",
         [WATCH_NODE_DOWN] = "node-down",
         [WATCH_NODE_UP] = "node-up",
         [WATCH_QUARANTINE_BEGAN] = "quarantine-began",
@@ -211,6 +222,9 @@ static void add_key_fields(json_t **object, const struct watch_state *state, con
     document_add(object, "quorum", document_number(state->quorum, 0));
     document_add(object, "nodes", document_number((int64_t)state->n_nodes, 0));
     document_add(object, "left_ms", named ? span_json(watch_left_us(key->ends_after_us, now_us)) : json_null());
+    if (key->parts.permits > 0) document_add(object, "permits", document_number(key->parts.permits, 1));
+    if (key->parts.permits > 0) document_add(object, "slots", document_number(key->parts.slots, 0));
+    if (key->parts.readers > 0) document_add(object, "readers", document_number(key->parts.readers, 1));
     document_add(object, "waiters", document_number(key->waiters, 0));
     document_add(object, "waiting_ms", waits ? span_json(now_us - key->waiting_since_us) : json_null());
 }

@@ -116,6 +116,11 @@ void watch_answer(struct watch_state *state, size_t key, size_t node, const stru
     put(state, &vote->type, said->type);
     vote->ends_after_us = endless ? WATCH_NEVER : asked_us + left_us;
     vote->ends_before_us = endless ? WATCH_NEVER : now_us + left_us;
+    vote->parts = (struct watch_parts){.permits = said->permits};
+    for (size_t i = 0; i < said->n_holders; i++) {
+        vote->parts.slots += said->holders[i]->kind == QUORLOCK_HOLDER_SLOT;
+        vote->parts.readers += said->holders[i]->kind == QUORLOCK_HOLDER_READER;
+    }
     vote->waiters = vote->answer == WATCH_SILENT ? -1 : said->waiters;
     observe_node(state, &state->nodes[node], said, now_us);
 }
@@ -244,6 +249,40 @@ static bool observe_waiters(const struct watch_state *state, struct watch_key *k
     return most != before && (most > 0 || before > 0);
 }
 
+/* reached - the largest number that so many of them reach. */
+static uint32_t reached(const uint32_t *numbers, size_t n, uint32_t quorum)
+{
+    uint32_t best = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t reach = 0;
+
+        for (size_t k = 0; k < n; k++) reach += numbers[k] >= numbers[i];
+        if (reach >= quorum && numbers[i] > best) best = numbers[i];
+    }
+    return best;
+}
+
+/* observe_parts - true: their numbers are others than before. */
+static bool observe_parts(const struct watch_state *state, struct watch_key *key)
+{
+    uint32_t permits[QUORLOCK_NODES_MAX], slots[QUORLOCK_NODES_MAX], readers[QUORLOCK_NODES_MAX];
+    struct watch_parts before = key->parts;
+    size_t n = state->n_nodes;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct watch_parts *parts = &key->votes[i].parts;
+
+        permits[i] = parts->permits;
+        slots[i] = parts->slots;
+        readers[i] = parts->readers;
+    }
+    key->parts = (struct watch_parts){.permits = reached(permits, n, state->quorum),
+                                      .slots = reached(slots, n, state->quorum),
+                                      .readers = reached(readers, n, state->quorum)};
+    return before.slots != key->parts.slots || before.readers != key->parts.readers;
+}
+
 /* has_happened - what the step from one verdict to the next is; false: nothing that is told. */
 static bool has_happened(enum watch_verdict before, enum watch_verdict after, bool same, enum watch_event_type *ret)
 {
@@ -272,7 +311,7 @@ void watch_judge(struct watch_state *state, size_t index, uint64_t now_us)
     uint32_t votes_before = key->n_votes;
     const char *holder = find_holder(state, key, &key->n_votes);
     enum watch_verdict before = key->verdict, after = judge(state, key, key->n_votes, &key->n_answers);
-    bool same = are_same(key->holder, holder), renewed = false, happened, waits;
+    bool same = are_same(key->holder, holder), renewed = false, happened, waits, parts;
     char *previous = key->holder;
     enum watch_event_type type = WATCH_HOLDER;
 
@@ -287,9 +326,11 @@ void watch_judge(struct watch_state *state, size_t index, uint64_t now_us)
     if (key->holder != NULL && key->n_votes > 0) renewed = observe_end(state, key, same, now_us);
     key->judged_us = now_us;
     waits = observe_waiters(state, key, now_us);
+    parts = after != WATCH_UNKNOWN && observe_parts(state, key);
     if (happened) tell(state, type, key, NULL, type == WATCH_HOLDER && !same ? previous : NULL);
     if (!happened && key->n_votes != votes_before) tell(state, WATCH_VOTES, key, NULL, NULL);
     if (!happened && renewed && after == WATCH_QUORUM) tell(state, WATCH_RENEWED, key, NULL, NULL);
+    if (!happened && parts) tell(state, WATCH_PARTS, key, NULL, NULL);
     if (waits) tell(state, WATCH_WAITERS, key, NULL, NULL);
     free(previous);
 }

@@ -22,6 +22,12 @@ enum watch_answer {
     WATCH_FOREIGN, /* a value of another type */
 };
 
+/* Who has a part in a name. */
+struct watch_parts {
+    uint32_t permits;        /* of the name; 0: it has none */
+    uint32_t slots, readers; /* so many hold one, or hold the key shared */
+};
+
 /* What one node says of one key. */
 struct watch_vote {
     enum watch_answer answer;
@@ -29,6 +35,7 @@ struct watch_vote {
     /* The lease ends not before the one and not after the other, for the answer was on its way for a while. */
     uint64_t ends_after_us, ends_before_us;
     int64_t waiters; /* -1: not known */
+    struct watch_parts parts;
 };
 
 enum watch_verdict {
@@ -51,6 +58,7 @@ struct watch_key {
     uint32_t voters;                        /* the nodes of which that is: those that name the holder, a bit each */
     uint64_t judged_us;
     uint64_t lease_us;         /* the longest that was left of this holder's */
+    struct watch_parts parts;  /* at least so many on each node of a quorum */
     int64_t waiters;           /* the most that a node knows of; -1: none says */
     uint64_t waiting_since_us; /* since then there was always one that waits; WATCH_NEVER: none does */
 };
@@ -71,6 +79,7 @@ enum watch_event_type {
     WATCH_LOST_SIGHT, /* too few nodes answer now */
     WATCH_RENEWED,
     WATCH_WAITERS,
+    WATCH_PARTS, /* another number of permits is held, or of readers */
     WATCH_NODE_DOWN,
     WATCH_NODE_UP,
     WATCH_QUARANTINE_BEGAN,
