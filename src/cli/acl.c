@@ -21,20 +21,27 @@ struct rules {
 static const struct rules commands[] = {
     {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +script|load +client|setname"},
     {PLAIN, "+del +mget"}, /* MGET saves work where locks are released together, and so does PUBSUB NUMPAT */
+    {PLAIN,
+     "+zadd +zrem +zscore +zrange +zrangebyscore +zremrangebyscore"}, /* shared keys; plain ones look for readers */
     {REDISSON, "+hexists +hscan +hget +hset +hdel"},
     {PLAIN | REDISSON | DATABASE, "+select"},
     {PLAIN | REDISSON | NOTICES, "+publish +pubsub|numsub +subscribe +unsubscribe +ping"},
     {PLAIN | NOTICES, "+pubsub|numpat"},
     {REDISSON | NOTICES, "+lrange"},
 };
-/* The first * is the place of the pattern. */
+/* The % is the place of the pattern. */
 static const struct rules names[] = {
-    {PLAIN | REDISSON, "~*"},
-    {PLAIN | REDISSON, "~quorlock:fence:*"}, /* waiters look at the counter, also without fencing */
-    {PLAIN | NOTICES, "&quorlock:released:*"},
-    {REDISSON | NOTICES, "~redisson_lock_queue:{*}"},
-    {REDISSON | NOTICES, "&redisson_lock__channel:{*}"},
-    {REDISSON | NOTICES, "&redisson_lock__channel:{*}:*"},
+    {PLAIN | REDISSON, "~%"},
+    {PLAIN | REDISSON, "~quorlock:fence:%"}, /* waiters look at the counter, also without fencing */
+    {PLAIN, "~quorlock:readers:%"},
+    {PLAIN, "~quorlock:intents:%"},
+    {PLAIN, "~quorlock:permits:%"},
+    {PLAIN, "~quorlock:slot:*:%"},
+    {PLAIN, "~quorlock:fence:quorlock:slot:*:%"},
+    {PLAIN | NOTICES, "&quorlock:released:%"},
+    {REDISSON | NOTICES, "~redisson_lock_queue:{%}"},
+    {REDISSON | NOTICES, "&redisson_lock__channel:{%}"},
+    {REDISSON | NOTICES, "&redisson_lock__channel:{%}:*"},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]), N_NAMES = sizeof(names) / sizeof(names[0]) };
 
@@ -67,7 +74,7 @@ static bool is_needed(const struct rules *rules, unsigned wanted)
 /* add_name - a rule for the pattern. Redisson puts a key in braces only where it has none; one that matches * may. */
 static void add_name(struct text *text, const char *rule, const char *pattern)
 {
-    const char *place = strchr(rule, '*');
+    const char *place = strchr(rule, '%');
     bool any = strcmp(pattern, "*") == 0;
     bool bare = place[1] == '}' && (any || strchr(pattern, '{') != NULL);
 

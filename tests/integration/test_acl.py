@@ -101,6 +101,50 @@ class Acl(Bootstrapped):
                 os.remove(name)
         return result
 
+    def refused(self, notices):
+        """What is denied of the rights that the line should have."""
+        refused = denied()
+        if not notices:
+            refused -= DENIED_WITHOUT_NOTICES
+            refused -= {name for name in refused if "channel" in name or ":released:" in name or "lock_queue" in name}
+        return refused
+
+    def several(self, notices, *commands):
+        """Commands, each with what is true when the next one may begin; then they end in that order. Their ends; or None, as
+        soon as something is denied."""
+        started = []
+        for number, (words, truth) in enumerate(commands):
+            go = self.path(f"go{number}")
+            if os.path.exists(go):
+                os.remove(go)
+            script = f"while [ ! -e {go} ]; do sleep .01; done; echo $QUORLOCK_SLOT"
+            started.append((self.run_as("--wait", "20s", *words, "--", "sh", "-c", script), go))
+            wait_for(lambda t=truth, p=started[-1][0]: t() or p.poll() is not None or self.refused(notices))
+        for process, go in started:
+            open(go, "w").close()
+            wait_for(lambda p=process: p.poll() is not None or self.refused(notices))
+        if self.refused(notices):
+            for process, _ in started:
+                process.kill()
+            return None
+        return [self.end(process)[0] for process, _ in started]
+
+    def share(self, notices):
+        """A reader, a writer that waits for it, a reader that waits for that one."""
+        def counts(command, name):
+            return lambda: all(server.ask(command, f"quorlock:{name}:job:s") for server in SERVERS)
+
+        return self.several(notices, (("--shared", "job:s"), counts("ZCARD", "readers")),
+                            (("job:s",), counts("ZCARD", "intents")), (("--shared", "job:s"), lambda: True))
+
+    def take_permits(self, notices):
+        """All of a name, one after the other, and one more waits."""
+        def taken(count):
+            return lambda: sum(server.ask("EXISTS", f"quorlock:slot:{slot}:job:p")
+                               for server in SERVERS for slot in (0, 1)) >= 2 * count
+        words = ("--permits", "2", "--fence", "job:p")
+        return self.several(notices, (words, taken(1)), (words, taken(2)), (words, lambda: True))
+
     def guard(self, database):
         """Whether a client writes the guards of new nodes: they have no vote then, so the old ones are put back."""
         if database:
@@ -118,7 +162,9 @@ class Acl(Bootstrapped):
         redisson = "redisson" in self.options
         self.everywhere("ACL", "DELUSER", "app")
         self.everywhere("ACL", "SETUSER", "app", "on", ">geheim", *rules)
-        self.everywhere("DEL", "job:x", "job:w", "redisson_lock_queue:{job:x}", "job:list", "job:rw")
+        self.everywhere("DEL", "job:x", "job:w", "redisson_lock_queue:{job:x}", "job:list", "job:rw", "job:s", "quorlock:readers:job:s",
+                        "quorlock:intents:job:s", "quorlock:slot:0:job:p", "quorlock:slot:1:job:p",
+                        "quorlock:permits:job:p")
         self.everywhere("ACL", "LOG", "RESET")
         result = [self.guard(database), self.lock(("--guard", "connection"), database)]
         if result[1][0] == 0:
@@ -126,11 +172,10 @@ class Acl(Bootstrapped):
         if result[1][0] == 0 and not database:
             result.append(self.messages())
             result.append(self.wait("redisson_lock__channel:{job:w}" if redisson else "quorlock:released:job:w"))
-        refused = denied()
-        if not notices:
-            refused -= DENIED_WITHOUT_NOTICES
-            refused -= {name for name in refused if "channel" in name or ":released:" in name or "lock_queue" in name}
-        return result, refused
+        if len(result) == 5 and not redisson and not self.refused(notices):
+            result.append(self.share(notices))
+            result.append(self.take_permits(notices))
+        return result, self.refused(notices)
 
     def check(self, dialect, notices):
         self.options = ("--dialect", dialect)
@@ -140,6 +185,8 @@ class Acl(Bootstrapped):
         self.assertEqual(rules[0], "-@all")
         foreign = [(69, True, False), (1, False, True) if dialect == "redisson" else (69, False, False)]
         whole = [True, (0, "ran \n"), (0, "ran fenced\n"), foreign, (0, notices)], set()
+        if dialect == "plain":
+            whole[0].extend([[0, 0, 0], [0, 0, 0]])
         self.assertEqual(self.seen(rules, notices), whole)
         return rules, whole
 
