@@ -108,7 +108,7 @@ static void add_readers(struct text *text, const struct parts *parts, const stru
     if (parts->readers == 0) {
         text_format(text, "readers, of whom none is on %" PRIu32, report->quorum);
     } else {
-        text_format(text, "%zu reader%s, each on %" PRIu32, parts->readers, parts->readers == 1 ? "" : "s",
+        text_format(text, "%zu reader%s on %" PRIu32, parts->readers, parts->readers == 1 ? "" : "s, each",
                     report->quorum);
     }
     text_format(text, " of %zu nodes or more, the last for %" PRIu32 " ms\n", report->n_nodes, report->valid_ms);
@@ -463,31 +463,34 @@ static void add_several(struct text *line, const struct quorlock_result *result,
 }
 
 /* add_single - one owner, and how long it is on a quorum, or on any node where it is on fewer already. */
-static void add_single(struct text *line, const struct quorlock_result *result, const char *holder, size_t quorum)
+static void add_single(struct text *line, const struct quorlock_result *result, const char *holder, size_t quorum,
+                       bool shared)
 {
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
     size_t n = leases_left(result, holder, left_ms);
     int64_t until_ms = left_ms[n - (n >= quorum ? quorum : 1)];
 
-    text_format(line, "held by ");
+    text_format(line, shared ? "held or waited for by " : "held by ");
     owner_short(line, holder);
     text_format(line, " on %zu of %zu nodes", n, result->n_votes);
     add_left(line, until_ms == INT64_MAX ? -1 : until_ms);
     if (until_ms == INT64_MAX) text_format(line, ": only its holder or \"quorlock break\" ends it");
 }
 
-void report_held(const char *key, const struct quorlock_result *result, size_t quorum)
+void report_held(const char *key, const struct quorlock_result *result, size_t quorum, uint32_t permits, bool shared)
 {
     struct taken taken = count_taken(result);
     struct text line = {0};
 
-    text_format(&line, "\"%s\" is ", key);
+    text_format(&line, "\"%s\"", key);
+    if (permits > 0) text_format(&line, " has no free permit of %" PRIu32 ": one", permits);
+    text_format(&line, " is ");
     if (taken.holder == NULL) {
         text_format(&line, "held by somebody else on %u of %zu nodes", result->refused, result->n_votes);
     } else if (taken.others > 0 && taken.same < quorum) {
         add_several(&line, result, &taken, quorum);
     } else {
-        add_single(&line, result, taken.holder, quorum);
+        add_single(&line, result, taken.holder, quorum, shared);
     }
     say_text(LOG_ERR, &line);
 }

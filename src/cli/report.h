@@ -23,8 +23,9 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
  * Several nodes often have one reason, and the log gives it before the result does.
  */
 const char *report_reason(const char *reason);
-/* report_held - says which owner is in the way, on how many nodes, for how long. */
-void report_held(const char *key, const struct quorlock_result *result, size_t quorum);
+/* report_held - says which owner is in the way, on how many nodes, for how long. Of a name with permits it holds one of
+ * them; of a key that was asked for shared, it may only wait. */
+void report_held(const char *key, const struct quorlock_result *result, size_t quorum, uint32_t permits, bool shared);
 /* report_gone - after a release: on how many nodes our key is certainly not. */
 size_t report_gone(const struct quorlock_result *result);
 /* report_released - says that a release went well, and what is still on its way. */

@@ -130,6 +130,14 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
     say_text(LOG_INFO, &line);
 }
 
+/* reads - whether all keys are shared. */
+static bool reads(const struct settings *settings)
+{
+    uint64_t all = settings->n_words >= 64 ? UINT64_MAX : (UINT64_C(1) << settings->n_words) - 1;
+
+    return settings->shared == all;
+}
+
 /* set_number - what an outer quorlock set goes where there is none. */
 static bool set_number(const char *name, bool is_there, uint64_t number)
 {
@@ -143,7 +151,7 @@ static bool set_number(const char *name, bool is_there, uint64_t number)
 static bool set_environment(const struct run *run, const char *owner, uint64_t fence, uint32_t slot)
 {
     return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 && setenv("QUORLOCK_KEYS", run->keys, 1) == 0 &&
-           setenv("QUORLOCK_OWNER", owner, 1) == 0 && set_number("QUORLOCK_FENCE", fence != 0, fence) &&
+           setenv("QUORLOCK_OWNER", owner, 1) == 0 && set_number("QUORLOCK_FENCE", run->settings->fence, fence) &&
            set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot);
 }
 
@@ -169,8 +177,9 @@ static void granted(struct run *run, const struct quorlock_result *result)
         finish(run, EXIT_LOST);
         return;
     }
-    /* With --fence the command relies on its token: without one it must not start. */
-    if (run->settings->fence && fence == 0) {
+    /* With --fence the command relies on its token: without one it must not start. Readers are told a writer's, and
+       there may have been none. */
+    if (run->settings->fence && fence == 0 && !reads(run->settings)) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
         finish(run, EXIT_NO_QUORUM);
         return;
@@ -200,7 +209,7 @@ static void refused(struct run *run, const struct quorlock_result *result)
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
-        report_held(run->name, result, quorum);
+        report_held(run->name, result, quorum, run->settings->permits, run->settings->shared != 0);
         status = (int)run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,

@@ -16,6 +16,9 @@
 
 struct system;
 
+/* In the place of an owner: readers hold the key shared. */
+#define OWNER_READERS "quorlock:readers"
+
 #define OWNER_UUID_LENGTH   36
 #define OWNER_UUID_SIZE     (OWNER_UUID_LENGTH + 1)
 #define OWNER_NUMBER_DIGITS 19

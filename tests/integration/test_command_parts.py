@@ -191,5 +191,240 @@ class Seen(Bootstrapped):
         self.assertEqual(SERVERS[0].ask("GET", f"quorlock:slot:2:{other}"), b"z")
 
 
+class Holding(Bootstrapped):
+    """Several commands at a time, each until it is told to go on."""
+
+    def setUp(self):
+        super().setUp()
+        self.count = 0
+
+    def hold_with(self, *words, env=None):
+        """A command that is inside: its process, what its environment says of it, and the file that lets it go on."""
+        self.count += 1
+        up, go = self.path(f"up{self.count}"), self.path(f"go{self.count}")
+        script = (f'echo "${{QUORLOCK_SLOT-none}} ${{QUORLOCK_FENCE-none}}" >{up}.new; mv {up}.new {up}; '
+                  f"while [ ! -e {go} ]; do sleep .01; done")
+        process = self.start("run", *words, "--", "sh", "-c", script, env=env)
+        return process, f"up{self.count}", go
+
+    def inside(self, held):
+        self.wait_file(held[1], held[0])
+        return self.read(held[1]).split()
+
+    def go_on(self, held, status=0):
+        with open(held[2], "w", encoding="utf-8"):
+            pass
+        result = self.end(held[0])
+        self.assertEqual(result[0], status, result)
+        return result[2]
+
+    def try_once(self, *words, status=1):
+        found, out, err = self.quorlock("run", "-n", *words, "--", "echo", "ran")
+        self.assertEqual((found, out), (status, "ran\n" if status == 0 else ""), err)
+        return err
+
+    def report(self, key=None):
+        return json.loads(self.quorlock("inspect", "--json", key or self.key)[1])
+
+    def assert_no_key(self, *names):
+        """Fencing counters stay, and so may the number of permits until the last lease would have ended."""
+        wait_for(lambda: not [key for server in SERVERS for name in names or (self.key,)
+                              for key in server.ask("EVAL", "return table.concat(redis.call('KEYS', '*'), ' ')", 0)
+                              .decode().split() if key.endswith(name) and "fence:" not in key and "permits:" not in key])
+
+
+class Permits(Holding):
+    def test_each_has_a_slot_of_its_own(self):
+        held = [self.hold_with("--permits", "3", self.key, env={"QUORLOCK_FENCE": "7"}) for _ in range(3)]
+        found = [self.inside(one) for one in held]
+        self.assertEqual(sorted(found), [["0", "none"], ["1", "none"], ["2", "none"]])
+        report = self.report()
+        self.assertEqual((report["permits"], len(report["holders"]), report["held"]), (3, 3, False))
+        self.assertTrue(all(part["nodes"] >= 2 for part in report["holders"]), report)
+        self.assertIn(f'"{self.key}": 3 of 3 permits are held\n', self.quorlock("inspect", self.key)[1])
+        err = self.try_once("--permits", "3", self.key)
+        self.assertRegex(err, f'"{self.key}" has no free permit of 3: one is held by .* on [23] of 3 nodes')
+        status, out, err = self.quorlock("watch", "--once", self.key)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn(f'"{self.key}": 3 of 3 permits are held', out)
+        event = json.loads(self.quorlock("watch", "--once", "--json", self.key)[1].splitlines()[0])
+        self.assertEqual([event[name] for name in ("event", "state", "permits", "slots")], ["freed", "free", 3, 3])
+        slot = self.inside(held[1])[0]
+        self.go_on(held[1])
+        status, out, err = self.quorlock("run", "-v", "--wait", "20s", "--permits", "3", self.key, "--", "printenv",
+                                         "QUORLOCK_SLOT")
+        self.assertEqual((status, out), (0, slot + "\n"), err)
+        self.assertIn(f'granted "{self.key}" slot {slot} of 3 by ', err)
+        for one in (held[0], held[2]):
+            self.go_on(one)
+        self.assert_no_key()
+
+    def test_one_that_waits_gets_what_is_given_back(self):
+        held = [self.hold_with("--permits", "2", self.key) for _ in range(2)]
+        for one in held:
+            self.inside(one)
+        waiter = self.hold_with("--permits", "2", "--wait", "20s", self.key)
+        wait_for(lambda: any(node["waiters"] for node in self.report()["nodes"]))
+        slot = self.inside(held[1])[0]
+        self.go_on(held[1])
+        self.assertEqual(self.inside(waiter)[0], slot)
+        self.go_on(waiter)
+        self.go_on(held[0])
+
+    def test_tokens_rise_slot_by_slot(self):
+        last = {}
+        for _ in range(3):
+            held = [self.hold_with("--permits", "2", "--fence", self.key) for _ in range(2)]
+            for one in held:
+                slot, fence = self.inside(one)
+                self.assertGreater(int(fence), last.get(slot, 0))
+                last[slot] = int(fence)
+            self.assertEqual({(part["slot"], part["fence"]) for part in self.report()["holders"]},
+                             {(int(slot), fence) for slot, fence in last.items()})
+            for one in held:
+                self.go_on(one)
+        self.assertEqual(sorted(last), ["0", "1"])
+
+    def test_another_number_is_refused_with_both(self):
+        held = self.hold_with("--permits", "3", self.key)
+        self.inside(held)
+        for wait in ("-n", "--wait=20s"):
+            status, out, err = self.quorlock("run", wait, "--permits", "5", self.key, "--", "echo", "ran")
+            self.assertEqual((status, out), (69, ""), err)
+            self.assertRegex(err, r"\b3\b.*\b5\b|\b5\b.*\b3\b")
+        self.go_on(held)
+
+    def test_a_dead_holders_slot_comes_back(self):
+        held = self.hold_with("--permits", "1", "--lease", "1s", self.key)
+        self.inside(held)
+        held[0].kill()
+        held[0].wait()
+        self.assertEqual(self.quorlock("run", "--wait", "20s", "--permits", "1", self.key, "--", "true")[0], 0)
+
+    def test_a_lock_without_permits_is_another(self):
+        held = self.hold_with("--permits", "1", self.key)
+        self.inside(held)
+        self.assertEqual(self.quorlock("run", "-n", self.key, "--", "printenv", "QUORLOCK_SLOT",
+                                       env={"QUORLOCK_SLOT": "7"})[0], 1)  # of printenv: it is not set
+        self.try_once(self.key, status=0)
+        self.go_on(held)
+
+    def test_broken(self):
+        held = [self.hold_with("--permits", "2", "--lease", "3s", self.key) for _ in range(2)]
+        for one in held:
+            self.inside(one)
+        status, out, err = self.quorlock("break", self.key)
+        self.assertEqual(status, 0, err)
+        self.assertIn("2 of 2 permits are held", out)
+        for one in held:
+            self.assertEqual(self.end(one[0])[0], 75)
+        self.assert_no_key()
+
+    def test_all_nodes(self):
+        held = self.hold_with("--policy", "all", "--permits", "2", self.key)
+        self.inside(held)
+        self.assertEqual([part["nodes"] for part in self.report()["holders"]], [3])
+        self.go_on(held)
+        self.assert_no_key()
+
+
+class Shared(Holding):
+    def test_readers_and_writers(self):
+        held = [self.hold_with("--shared", self.key) for _ in range(3)]
+        for one in held:
+            self.assertEqual(self.inside(one), ["none", "none"])
+        report = self.report()
+        self.assertEqual((report["held"], report["holder"]), (True, READERS))
+        self.assertEqual([part["kind"] for part in report["holders"]], ["reader"] * 3)
+        self.assertIn(f'"{self.key}" is held shared by 3 readers, ', self.quorlock("inspect", self.key)[1])
+        err = self.try_once(self.key)
+        self.assertIn("held by readers", err)
+        status, out, err = self.quorlock("watch", "--once", self.key)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn(f'"{self.key}" is held by 3 readers on ', out)
+        event = json.loads(self.quorlock("watch", "--once", "--json", self.key)[1].splitlines()[0])
+        self.assertEqual([event[name] for name in ("event", "holder", "readers")], ["holder", "readers", 3])
+        # Another program's lock.
+        self.assertEqual([server.ask("SET", self.key, "peer", "NX", "PX", 1000) for server in SERVERS].count(None), 3)
+        for one in held:
+            self.go_on(one)
+        self.assert_no_key()
+        writer = self.hold_with(self.key)
+        self.inside(writer)
+        self.try_once("--shared", self.key)
+        self.go_on(writer)
+        self.try_once("--shared", self.key, status=0)
+
+    def test_a_writer_that_waits_comes_first(self):
+        held = self.hold_with("--shared", self.key)
+        self.inside(held)
+        writer = self.hold_with("--wait", "20s", self.key)
+        wait_for(lambda: [part for part in self.report()["holders"] if part["kind"] == "waits"])
+        self.try_once("--shared", self.key)
+        reader = self.hold_with("--wait", "20s", "--shared", self.key)
+        self.go_on(held)
+        self.inside(writer)
+        self.go_on(writer)
+        self.inside(reader)
+        self.go_on(reader)
+        self.assert_no_key()
+
+    def test_mixed(self):
+        names = [self.key + suffix for suffix in ("-a", "-b", "-c")]
+        held = self.hold_with("--shared", names[2], "--exclusive", names[0], names[1])
+        self.inside(held)
+        self.assertEqual([self.report(name)["holder"] == READERS for name in names], [False, False, True])
+        self.try_once("--shared", names[2], status=0)
+        for words in (("--shared", names[0]), ("--shared", names[1]), (names[2],), (names[1],),
+                      ("--shared", names[2], names[0])):
+            self.try_once(*words)
+        status, out, err = self.quorlock("run", "-n", "--shared", names[2], "--", "printenv", "QUORLOCK_KEY")
+        self.assertEqual((status, out), (0, names[2] + "\n"), err)
+        self.go_on(held)
+        self.assert_no_key(*names)
+
+    def test_what_changes_is_an_event(self):
+        def next_event(what, **wanted):
+            while (event := json.loads(watch.stdout.readline()))["event"] != what:
+                pass
+            self.assertEqual({name: event.get(name) for name in wanted}, wanted)
+        held = [self.hold_with("--shared", self.key)]
+        self.inside(held[0])
+        watch = self.start("watch", "--json", "--interval", "250ms", self.key)
+        next_event("holder", holder="readers", readers=1)
+        held.append(self.hold_with("--shared", self.key))
+        next_event("holders", state="held", readers=2)
+        self.go_on(held[0])
+        next_event("holders", state="held", readers=1)
+        self.go_on(held[1])
+        next_event("freed", state="free", readers=None)
+
+    def test_a_readers_token(self):
+        self.assertEqual(self.quorlock("run", "--fence", "--shared", self.key, "--", "printenv", "QUORLOCK_FENCE")[:2],
+                         (0, "0\n"))  # no writer was there
+        writer = self.quorlock("run", "--fence", self.key, "--", "printenv", "QUORLOCK_FENCE")[1].strip()
+        held = [self.hold_with("--fence", "--shared", self.key) for _ in range(2)]
+        for one in held:
+            self.assertEqual(self.inside(one)[1], writer)
+        for one in held:
+            self.go_on(one)
+
+    def test_a_key_that_begins_with_a_dash(self):
+        self.try_once("--shared=--wait", status=0)
+        self.assertEqual(self.quorlock("run", "--shared=-a", "--exclusive=-b", "--", "printenv", "QUORLOCK_KEYS")[1],
+                         "-a\n-b\n")
+
+    def test_broken(self):
+        held = [self.hold_with("--lease", "3s", "--shared", self.key) for _ in range(2)]
+        for one in held:
+            self.inside(one)
+        status, out, err = self.quorlock("break", self.key)
+        self.assertEqual(status, 0, err)
+        self.assertIn("held shared by 2 readers", out)
+        for one in held:
+            self.assertEqual(self.end(one[0])[0], 75)
+        self.assert_no_key()
+
+
 if __name__ == "__main__":
     command_case.main()

@@ -146,6 +146,55 @@ class With(PythonCase):
         self.assert_free()
 
 
+class Modes(PythonCase):
+    def test_permits(self):
+        def slot(number):
+            return [server.ask("GET", f"quorlock:slot:{number}:{self.key}") for server in SERVERS]
+        locks = [self.lock(permits=3, fencing=True, wait_ms=0) for _ in range(3)]
+        for lock in locks:
+            lock.acquire()
+        self.assertEqual(sorted(lock.slot for lock in locks), [0, 1, 2])
+        for lock in locks:
+            self.assertGreater(lock.fence, 0)
+            self.assertGreaterEqual(slot(lock.slot).count(lock.token.encode()), 2)
+        with self.assertRaises(Held):
+            self.lock(permits=3, wait_ms=0).acquire()
+        with self.assertRaises(Invalid) as caught:
+            self.open().lock(self.key, permits=4, wait_ms=0).acquire()
+        self.assertIn("3", str(caught.exception))
+        self.assertIn("4", str(caught.exception))
+        given_back = locks[1].slot
+        locks[1].release()
+        with self.lock(permits=3, wait_ms=20000) as lock:
+            self.assertEqual(lock.slot, given_back)
+        for lock in locks[::2]:
+            lock.release()
+        with self.lock() as lock:
+            self.assertEqual(lock.slot, 0)
+
+    def test_shared(self):
+        readers = [client.lock(self.key, shared=True, wait_ms=20000) for client in (self.client, self.client, self.open())]
+        with readers[0], readers[1], readers[2]:
+            self.assertEqual(self.holders(), {"quorlock:readers"})
+            with self.assertRaises(Held):
+                self.open().lock(self.key, wait_ms=0).acquire()
+        with self.lock(wait_ms=20000):
+            with self.assertRaises(Held):
+                self.open().lock(self.key, shared=True, wait_ms=0).acquire()
+        self.assert_free()
+
+    def test_keys_in_both_modes(self):
+        keys = [self.key + suffix for suffix in "cab"]
+        other = self.open()
+        for shared in (keys[:1], keys[0], [keys[0].encode()]):
+            with self.client.lock(*keys, shared=shared, wait_ms=20000):
+                with other.lock(keys[0], shared=True, wait_ms=20000):
+                    pass
+                for key in keys[1:]:
+                    with self.assertRaises(Held):
+                        other.lock(key, shared=True, wait_ms=0).acquire()
+
+
 class Loss(PythonCase):
     def test_it_is_told_and_raised(self):
         told = []
@@ -331,7 +380,13 @@ class Refusals(PythonCase):
         for keys, options, text in [((), {}, "key"), (("",), {}, "empty"), (("a\0b",), {}, "NUL"),
                                     (("a",), {"lease_ms": 1}, "is 1: it must be"),
                                     (("a",), {"lease_ms": LONG_MS + 1}, "120001"),
-                                    (("a",), {"label": "two words"}, "two words"), (("a",), {"owner": ""}, "owner")]:
+                                    (("a",), {"label": "two words"}, "two words"), (("a",), {"owner": ""}, "owner"),
+                                    (("a",), {"permits": 65}, "permits is 65: 1 to 64"),
+                                    (("a", "b"), {"permits": 2}, "2 keys"),
+                                    (("a",), {"permits": 2, "shared": True}, "choose one of both"),
+                                    (("a",), {"permits": -1}, "permits is -1"),
+                                    (("a",), {"shared": ["b"]}, "shared has 'b'"),
+                                    (("a",), {"shared": "ab"}, "shared has 'ab'")]:
             with self.subTest(keys=keys, options=options), self.assertRaises(Invalid) as caught:
                 self.client.lock(*keys, **options)
             self.assertIn(text, str(caught.exception))
@@ -418,6 +473,37 @@ class Asyncio(PythonCase):
             await asyncio.gather(*(increase() for _ in range(50)))
         asyncio.run(increase_all())
         self.assertEqual(count, 50)
+
+    def test_permits_and_shared_keys(self):
+        inside, most, slots = 0, 0, set()
+
+        async def work():
+            nonlocal inside, most
+            async with self.lock(permits=2) as lock:
+                inside += 1
+                most = max(most, inside)
+                slots.add(lock.slot)
+                await asyncio.sleep(0.001)
+                inside -= 1
+
+        async def read(together):
+            async with self.client.lock(self.key + "r", shared=True):
+                await asyncio.wait_for(together.wait(), LIMIT_S)
+
+        async def read_all():
+            together = asyncio.Event()
+            readers = [asyncio.ensure_future(read(together)) for _ in range(3)]
+            name = f"quorlock:readers:{self.key}r"
+            while SERVERS[0].ask("ZCARD", name) < 3:
+                await asyncio.sleep(0.005)
+            together.set()
+            await asyncio.gather(*readers)
+
+        async def run():
+            await asyncio.gather(*(work() for _ in range(30)))
+            await asyncio.wait_for(read_all(), LIMIT_S)
+        asyncio.run(run())
+        self.assertEqual((most, slots), (2, {0, 1}))
 
     def test_a_loss_ends_the_wait_of_the_block(self):
         async def lose():
