@@ -115,7 +115,7 @@ class Recorder:
             # A line that a kill tore had no effect yet.
             while (line := channel.process.stdout.readline(LINE_MAX)).endswith(b"\n") or len(line) == LINE_MAX:
                 channel.lines += 1
-                answer = self._take(channel, line)
+                answer = self.take(channel, line)
                 os.write(channel.process.stdin.fileno(), f"{answer}\n".encode())
         except Malformed as why:
             self.problem = self.problem or f"client {channel.name}, line {channel.lines}: {why}"
@@ -124,7 +124,8 @@ class Recorder:
         finally:
             channel.ended = True
 
-    def _take(self, channel, line):
+    def take(self, channel, line):
+        """One line; returns the answer. Raises Malformed."""
         fields = read_line(line, channel.greeted, self.keys)
         if fields["event"] == "write":
             channel.wait_where_held()

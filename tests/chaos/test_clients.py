@@ -359,6 +359,36 @@ class Lines(unittest.TestCase):
                                     {"event": "write", "key": "job", "value": 3}, {"event": "read", "key": "job"})
         self.assertEqual([answer.split()[0::2] for answer in answers[1:]], [["ok", "5"], ["ok", "3"], ["ok", "3"]])
 
+    def test_each_slot_has_a_register(self):
+        def write(value, fence, **more):
+            return {"event": "write", "key": "job", "mode": "permits", "fence": fence, "value": value} | more
+        answers, problem, _ = self.record(self.HELLO, write(5, 9), write(1, 3, slot=1), write(2, 4, slot=1), write(3, 3, slot=1))
+        self.assertIsNone(problem)
+        self.assertEqual([answer.split()[0::2] for answer in answers[1:]], [["ok", "5"], ["ok", "1"], ["ok", "2"], ["refused", "2"]])
+
+    def test_what_a_reader_shows_is_not_remembered(self):
+        def read(fence):
+            return {"event": "read", "key": "job", "mode": "shared", "fence": fence}
+        answers, problem, _ = self.record(self.HELLO, {"event": "write", "key": "job", "fence": 5, "value": 1}, read(9), read(6),
+                                          {"event": "write", "key": "job", "fence": 7, "value": 2}, read(6), read(7))
+        self.assertIsNone(problem)
+        self.assertEqual([answer.split()[0] for answer in answers[1:]], ["ok", "ok", "ok", "ok", "refused", "ok"])
+
+    def test_users_ask_side_by_side(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            recording = recorder.Recorder(os.path.join(folder, "history.jsonl"), ["job"], 2000)
+            channel = recorder.Channel("c9", None)
+            with recording.file:
+                for made in ({"event": "hello", "version": 1}, {"event": "invoke", "key": "job", "user": 1},
+                             {"event": "invoke", "key": "job", "user": 2},
+                             {"event": "refused", "key": "job", "user": 1, "status": "HELD"},
+                             {"event": "granted", "key": "job", "user": 2, "mode": "permits", "slot": 3,
+                              "deadline_us": now_us() + 1000000}):
+                    recording.take(channel, json.dumps(made).encode() + b"\n")
+                lines = recording.lines()
+        self.assertEqual(channel.outcomes, [(lines[1]["t_us"], "HELD"), (lines[2]["t_us"], "granted")])
+        self.assertEqual(recording.granted_us, {("job", "permits", 3): lines[4]["t_us"]})
+
     def test_a_grant_that_arrives_after_its_deadline_has_an_empty_window(self):
         command = client("slow", """
             say("hello", version=1)
@@ -414,6 +444,9 @@ class Lines(unittest.TestCase):
                             {"event": "refused", "key": "job", "status": 4})
         self.assert_refused("text is '\\ud800', not a printable string", self.HELLO, {"event": "breach", "text": "\ud800"})
         self.assert_refused("not a printable string", self.HELLO, {"event": "breach", "text": "\nverdict: sound"})
+        self.assert_refused("slot is -1, not a whole number", self.HELLO, self.granted(slot=-1))
+        self.assert_refused("mode is 'reader', none of lock, permits, shared, election", self.HELLO, self.INVOKE | {"mode": "reader"})
+        self.assert_refused("observed without term", self.HELLO, {"event": "observed", "key": "job"})
         self.assert_refused("lies before this client began", self.HELLO, self.granted(deadline_us=800))
 
     def test_times_that_cannot_be(self):
