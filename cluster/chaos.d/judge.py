@@ -33,7 +33,8 @@ class _Reader:
         self.invoked = invoked  # the history tells where operations begin, so they must, and must end
         self.open = {}
         self.registers = {}
-        self.seen = {}       # {(client, key): (term, owner) of the newest leader that an observer was told of}
+        self.seen = {}       # {(client, key): newest term that an observer was told}
+        self.led = {}        # {(key, term): the leader that an observer was told of}
         self.forgotten = {}  # {id of a fault: [begin, end] of when a node lost its memory}
         self.healed = None
         self.counts = verdict.counts
@@ -165,12 +166,13 @@ class _Reader:
         term was in doubt."""
         self.count("observations")
         name, term, owner = (event.client, event.key), event.number("term"), event.fields.get("leader", "")
-        newest, leader = self.seen.get(name, (0, ""))
+        newest = self.seen.get(name, 0)
         if term < newest:
             self.bad("observer", event, f"is told of term {term} of {event.key} after {newest}")
-        elif owner and term == newest and leader not in ("", owner):
-            self.bad("observer", event, f"is told that {owner} leads {event.key} by term {term}, by which {leader} led")
-        self.seen[name] = (max(term, newest), owner if term > newest else leader or owner)
+        elif owner and self.led.setdefault((event.key, term), owner) != owner:
+            self.bad("observer", event, f"is told that {owner} leads {event.key} by term {term}, by which "
+                     f"{self.led[event.key, term]} led", tolerated=self.verdict.profile == "outside")
+        self.seen[name] = max(term, newest)
 
     def on_fault(self, event):
         if event.fields.get("kind") in FORGETTING:
