@@ -151,10 +151,10 @@ test_half_a_quorum_is_caught() {
         return
         ;;
     esac
-    for mode in lock:overlap election:leaders; do
+    for mode in lock:overlap permits:slot-overlap shared:shared-overlap election:leaders; do
         kind=${mode#*:} mode=${mode%:*}
         QUORLOCK_CHAOS_BREAK=half-quorum expect_status 1 "$chaos" "${common[@]}" --mode "$mode" --faults divide,split,cut \
-            --nodes 4 --clients 6 --keys 1 --seconds 10 --seed 3 --history "$work/half"
+            --nodes 4 --clients 6 --users 2 --keys 1 --seconds 10 --seed 3 --history "$work/half"
         expect_status 1 "$check" --json "$work/half"
         [ "$(value "$work/out" violations "$kind")" -ge 3 ] ||
             not_ok "only $(value "$work/out" violations "$kind") $kind with half a quorum in mode $mode"
@@ -163,14 +163,22 @@ test_half_a_quorum_is_caught() {
 
 # Each mode, with more users than processes: enough must have been tried for the run to mean something.
 test_modes_are_sound() {
-    local mode
-    for mode in lock election; do
-        expect_status 0 "$chaos" "${common[@]}" --mode "$mode" --users 3 --seconds 10 --seed 21 --history "$work/mode"
-        expect_status 0 "$check" --json "$work/mode"
+    local mode at_once
+    expect_status 0 "$chaos" "${common[@]}" --mode mixed --keys 1 --users 8 --seconds 20 --seed 21 --history "$work/mixed" \
+        --report "$work/mixed.html"
+    cat "$work/out"
+    expect_status 0 "$check" --json "$work/mixed"
+    for mode in lock permits shared election; do
         [ "$(value "$work/out" modes "$mode" grants)" -ge 10 ] ||
             not_ok "only $(value "$work/out" modes "$mode" grants) grants in mode $mode"
-        [ "$(value "$work/out" counts writes)" -ge 10 ] || not_ok "only $(value "$work/out" counts writes) writes in mode $mode"
     done
+    [ "$(value "$work/out" counts writes)" -ge 10 ] || not_ok "only $(value "$work/out" counts writes) writes"
+    [ "$(value "$work/out" counts observations)" -ge 10 ] || not_ok "only $(value "$work/out" counts observations) observations"
+    at_once=$(value "$work/out" modes permits at_once)
+    [ "$at_once" = 3 ] || not_ok "$at_once of three permits were held at once"
+    at_once=$(value "$work/out" modes shared at_once)
+    [ "$at_once" -ge 2 ] || not_ok "no readers together"
+    grep -q '>pool-1/2</text>' "$work/mixed.html" || not_ok "no lane of a slot in the report"
     expect_status 64 "$chaos" "${common[@]}" --mode election --no-fence
     expect_status 64 "$chaos" "${common[@]}" --mode mixed --keys 8
 }
