@@ -99,6 +99,7 @@ class _Reader:
         operation.granted_us = event.t_us
         operation.deadline_us = event.number("deadline_us")
         operation.fence = event.number("term") or event.number("fence")
+        operation.fenced = "term" in event.fields or "fence" in event.fields
         operation.slot, operation.permits = event.number("slot"), event.number("permits")
         if operation.mode == "permits" and operation.permits == 0:
             self.bad("slot", event, f"is granted {event.key} as one of no permits")

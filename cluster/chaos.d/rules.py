@@ -139,7 +139,7 @@ def _judge_reader_tokens(verdict, readers, writers, forgotten):
     that a node lost in between may have been the one that a reader has to see."""
     done = sorted((o for o in writers if o.fence and o.end == "released"), key=lambda o: o.end_us)
     latest, next_done = None, 0
-    for reader in sorted((o for o in readers if o.fence), key=lambda o: o.invoke_us):
+    for reader in sorted((o for o in readers if o.fenced), key=lambda o: o.invoke_us):
         while next_done < len(done) and done[next_done].end_us < reader.invoke_us:
             if latest is None or done[next_done].fence > latest.fence:
                 latest = done[next_done]

@@ -46,6 +46,7 @@ class Operation:
     granted_us: int = None
     deadline_us: int = None
     fence: int = 0  # of an election: the term
+    fenced: bool = False  # it said so, be it 0: a reader before any writer has no token to see
     slot: int = 0
     permits: int = 0
     end_us: int = None

@@ -382,6 +382,8 @@ class Modes(unittest.TestCase):
         self.assert_sound(flat(hold("w", 10, 50, 7), reader("a", 60, 90, 7), reader("b", 60, 90, 9), hold("v", 95, 99, 8)))
         lines = flat(hold("w", 10, 50, 7), reader("a", 60, 90, 6))
         self.assert_violated("reader-token", lines, text="with token 6 though w had released it with 7")
+        self.assert_violated("reader-token", flat(hold("w", 10, 50, 7), reader("a", 60, 90, 0)), text="with token 0")
+        self.assert_sound(flat(reader("a", 5, 9, 0), hold("w", 10, 50, 7)))
         # It asked while the writer held, and may have had its answers from before.
         self.assert_sound(flat(hold("w", 10, 50, 7), reader("a", 60, 90, 6, invoke=40)))
 
