@@ -8,6 +8,11 @@
 
 #include <stdbool.h>
 
+/* Whom a node names in place of an owner: all that hold the key shared; and, with its name behind, a writer for which
+ * readers wait that came later. */
+#define HOLDER_READERS "quorlock:readers"
+#define HOLDER_WAITS   "quorlock:waits:"
+
 enum node_state {
     NODE_CONNECTING,  /* the first connection, or the first try after a READY one ended: may vote soon */
     NODE_READY,       /* takes requests; the generation is that of this connection */

@@ -75,6 +75,7 @@ const char *message_owner(char *ret, size_t size, const char *owner)
     size_t label = colon != NULL ? (size_t)(colon - owner) + 1 : 0;
     struct text text = {.at = ret, .left = size};
 
+    if (strcmp(owner, HOLDER_READERS) == 0) return "readers";
     if (owner_is_redisson(owner)) {
         snprintf(ret, size, "%.*s%s", OWNER_SHOWN, owner, colon);
         return ret;
@@ -258,10 +259,13 @@ static void add_taken(struct text *text, const struct claim *claim, const struct
 static void add_holder(struct text *text, const struct claim *claim, const struct quorlock_result *result,
                        const char *holder, size_t on, int64_t ttl_ms)
 {
+    bool waits = strncmp(holder, HOLDER_WAITS, sizeof(HOLDER_WAITS) - 1) == 0;
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is held by %s on %zu of %zu nodes", keylist_name(claim->keylist),
-        message_owner(owner, sizeof(owner), holder), on, result->n_votes);
+    if (waits) holder += sizeof(HOLDER_WAITS) - 1;
+    add(text, "\"%s\" is %s %s on %zu of %zu nodes", keylist_name(claim->keylist),
+        waits ? "kept for a writer that waits," : "held by", message_owner(owner, sizeof(owner), holder), on,
+        result->n_votes);
     if (ttl_ms == -1) add(text, ", without expiry");
     if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
 }

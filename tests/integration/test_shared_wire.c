@@ -253,8 +253,8 @@ WIRE_TEST(test_a_writer_that_waits_keeps_later_readers_out)
     assert_outcome(shared(OP_ACQUIRE, US), OUTCOME_YES);
     assert_outcome(intend("host:1:w", false, 100, LEASE_MS), OUTCOME_YES);
     assert_int_equal(intents("w"), 1);
-    assert_held_by(of(OP_ACQUIRE, THEM, 1, 1, "r", 0), "host:1:w", 1, LEASE_MS);
-    assert_held_by(of(OP_ACQUIRE, THEM, 1, 1, NULL, 0), "host:1:w", 1, LEASE_MS);
+    assert_held_by(of(OP_ACQUIRE, THEM, 1, 1, "r", 0), "quorlock:waits:host:1:w", 1, LEASE_MS);
+    assert_held_by(of(OP_ACQUIRE, THEM, 1, 1, NULL, 0), "quorlock:waits:host:1:w", 1, LEASE_MS);
     /* Those that hold go on, also to mend what is missing. */
     assert_outcome(shared(OP_EXTEND, US), OUTCOME_YES);
     assert_outcome(shared(OP_REPAIR, OTHERS), OUTCOME_YES);
@@ -291,7 +291,7 @@ WIRE_TEST(test_names_decide)
     assert_outcome(intend("b", false, 0, LEASE_MS), OUTCOME_YES); /* does not keep itself out */
     server_do(server, "ZADD quorlock:intents:a 99999999999999 r:1:a 99999999999999 r:1:bb");
     assert_outcome(of(OP_ACQUIRE, THEM, 1, 1, "a", 0), OUTCOME_YES);
-    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "bb", 0), "b", 1, INT64_MAX);
+    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "bb", 0), "quorlock:waits:b", 1, INT64_MAX);
 }
 
 /* Where nobody of the other mode is in the way nothing is left: no server is written to for nothing. */
@@ -361,13 +361,13 @@ WIRE_TEST(test_a_turn_for_readers)
     assert_outcome(exclusive(OP_ACQUIRE, OTHERS), OUTCOME_OTHER);
     /* Whatever writers wait. */
     assert_outcome(intend("w", false, 60000, LEASE_MS), OUTCOME_YES);
-    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "late", 0), "w", 1, LEASE_MS);
+    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "late", 0), "quorlock:waits:w", 1, LEASE_MS);
     assert_outcome(of(OP_ACQUIRE, US, 1, 1, "r", 0), OUTCOME_YES);
     assert_int_equal(intents("t"), 0);
     /* All are in: when they are gone it is the writer's turn. */
     assert_outcome(shared(OP_RELEASE, US), OUTCOME_YES);
     assert_false(has(0));
-    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "late", 0), "w", 1, LEASE_MS);
+    assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "late", 0), "quorlock:waits:w", 1, LEASE_MS);
     peer_deafen(listener);
 }
 

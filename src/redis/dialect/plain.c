@@ -11,7 +11,6 @@
 
 #define PLAIN_CHANNEL_PREFIX "quorlock:released:"
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
-#define PLAIN_READERS        "quorlock:readers" /* at a key that is locked shared */
 #define PLAIN_PERMITS_PREFIX "quorlock:permits:"
 #define PLAIN_SLOT_FORMAT    "quorlock:slot:%u:"
 #define PLAIN_SLOT_SIZE      24         /* of such a text */
@@ -478,7 +477,7 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     } else {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
-        ret->readers = reply_is(holder, PLAIN_READERS);
+        ret->readers = reply_is(holder, HOLDER_READERS);
     }
     return true;
 }
@@ -492,7 +491,7 @@ static bool judge_peek(const struct reply *reply, struct node_reply *ret)
     if (ret->outcome == OUTCOME_YES) {
         ret->holder = holder->text;
         ret->holder_length = holder->length;
-        ret->readers = reply_is(holder, PLAIN_READERS);
+        ret->readers = reply_is(holder, HOLDER_READERS);
         ret->ttl_ms = clamp_ttl(numbers[0].integer);
     }
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;

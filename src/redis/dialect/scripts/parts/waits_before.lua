@@ -23,5 +23,5 @@ local function waits_before(key)
       if not ttl or left > ttl then before, ttl = name, left end
     end
   end
-  return before, ttl
+  return before and 'quorlock:waits:' .. before, ttl
 end
