@@ -44,6 +44,7 @@ static int step(struct fixture *f, struct core_event *event)
     event->no_attempt = f->no_attempt;
     event->no_round = f->no_round;
     event->now_us = f->now_us;
+    event->slots = f->slots;
     if (!core_has_work(f->lock)) work = event->work = f->no_work ? NULL : malloc(core_work_size(f->config.n_nodes));
     status = core_step(f->lock, event, &f->update);
     if (!core_has_work(f->lock)) free(work);
@@ -63,6 +64,7 @@ static void close_lock(struct fixture *f)
 {
     if (f->lock != NULL) free(core_end_work(f->lock, true));
     free(f->lock);
+    free(f->slots);
 }
 
 void fixture_open_config(struct fixture *f, const struct core_config *config)
@@ -74,6 +76,11 @@ void fixture_open_config(struct fixture *f, const struct core_config *config)
     f->srtt_us = 500;
     f->lock = calloc(1, core_size(config->n_nodes));
     assert_non_null(f->lock);
+    if (config->permits != 0) {
+        f->slots = calloc(1, core_slots_size(config->permits));
+        assert_non_null(f->slots);
+        core_slots_init(f->slots, config->permits);
+    }
     core_init(f->lock, &f->config, 0);
     for (uint32_t i = 0; i < config->n_nodes; i++) fixture_node_state(f, i, NODE_READY);
 }
@@ -280,6 +287,7 @@ void fixture_answer_with(struct fixture *f, uint32_t node, enum op op, const str
         sent->answered = true;
         reply.tag = sent->command.tag;
         reply.generation = sent->generation;
+        if (reply.slot == CORE_SLOT_NONE) reply.slot = sent->command.tag.slot;
         reply_event(f, &reply);
         return;
     }
@@ -288,7 +296,7 @@ void fixture_answer_with(struct fixture *f, uint32_t node, enum op op, const str
 
 void fixture_answer(struct fixture *f, uint32_t node, enum op op, enum outcome outcome)
 {
-    struct core_reply reply = {.outcome = outcome, .ttl_us = -2};
+    struct core_reply reply = {.outcome = outcome, .ttl_us = -2, .slot = CORE_SLOT_NONE};
 
     if (outcome == OUTCOME_ERROR || outcome == OUTCOME_UNKNOWN) reply.fault = FAULT_CLASS_TEMPORARY;
     fixture_answer_with(f, node, op, &reply);
@@ -327,6 +335,20 @@ void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_
 {
     fixture_answer_with(f, node, OP_ACQUIRE,
                         &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
+}
+
+void fixture_refuse_slot(struct fixture *f, uint32_t node, uint64_t holder_id, int64_t ttl_us, uint64_t free,
+                         int64_t first_us)
+{
+    fixture_answer_with(
+        f, node, OP_ACQUIRE,
+        &(struct core_reply){
+            .outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = ttl_us, .free = free, .first_us = first_us});
+}
+
+void fixture_give_slot(struct fixture *f, uint32_t node, uint8_t slot)
+{
+    fixture_answer_with(f, node, OP_ACQUIRE, &(struct core_reply){.outcome = OUTCOME_YES, .ttl_us = -2, .slot = slot});
 }
 
 void fixture_answer_releases(struct fixture *f)

@@ -8,6 +8,7 @@
 #define QUORLOCK_UNIT_FIXTURE_H
 
 #include "core/core.h"
+#include "core/slots.h"
 #include "test.h"
 
 /* CORE_TEST - a test whose `f` is to be opened by one of the fixture_open functions, as often as it likes. */
@@ -24,6 +25,7 @@ struct fixture_sent {
 
 struct fixture {
     struct core_lock *lock;
+    struct core_slots *slots; /* where the config has permits */
     struct core_config config, successor;
     uint64_t now_us;
     uint64_t wall_us; /* what the wall clock shows with the next attempt */
@@ -105,6 +107,12 @@ void fixture_answer_with(struct fixture *, uint32_t node, enum op, const struct 
 void fixture_answers(struct fixture *, enum op, const char *outcomes);
 /* fixture_refuse - the oldest pending acquire of the node meets this holder. */
 void fixture_refuse(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
+/* fixture_refuse_slot - it meets this holder in that slot; free: the slots that are free at the node, a bit each;
+ * first_us: when the first lease ends. */
+void fixture_refuse_slot(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us, uint64_t free,
+                         int64_t first_us);
+/* fixture_give_slot - the oldest pending acquire of the node took that slot. */
+void fixture_give_slot(struct fixture *, uint32_t node, uint8_t slot);
 /* fixture_answer_releases - all nodes answer yes to all pending releases. */
 void fixture_answer_releases(struct fixture *);
 /* fixture_replay - an answer to this request, whether it was answered before or not. */

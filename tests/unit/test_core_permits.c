@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_core_permits.c - permits: which slot is asked for, whose answer counts, and what is released
+ */
+#include <stdlib.h>
+
+#include "core/rest.h"
+#include "fixture.h"
+
+#define K       4u
+#define ALL     ((1u << K) - 1)
+#define HOLDER  7u
+#define LEASE   ((int64_t)(2000 * MS))
+#define NOTHING (-1)
+
+static void open_permits(struct fixture *f, uint32_t n_nodes, uint64_t wait_us)
+{
+    struct core_config config = fixture_config(n_nodes, n_nodes / 2 + 1);
+
+    config.permits = K;
+    config.wait_us = wait_us;
+    fixture_open_config(f, &config);
+}
+
+static uint8_t asked_slot(const struct fixture *f, uint32_t node)
+{
+    return fixture_latest(f, node, OP_ACQUIRE)->command.tag.slot;
+}
+
+static bool asked_any(const struct fixture *f, uint32_t node)
+{
+    return fixture_latest(f, node, OP_ACQUIRE)->command.any;
+}
+
+static uint64_t passed_over(const struct fixture *f, uint32_t node)
+{
+    return fixture_latest(f, node, OP_ACQUIRE)->command.passed;
+}
+
+static uint8_t released_slot(const struct fixture *f, uint32_t node)
+{
+    return fixture_latest(f, node, OP_RELEASE)->command.tag.slot;
+}
+
+/* Of the first n nodes. */
+static void refuse(struct fixture *f, uint32_t n, uint64_t free)
+{
+    for (uint32_t i = 0; i < n; i++) fixture_refuse_slot(f, i, HOLDER, LEASE, free, LEASE);
+}
+
+static void let(struct fixture *f, uint32_t slot)
+{
+    core_slots_hold(f->slots, slot, false);
+    f->slots->last = CORE_SLOT_NONE;
+}
+
+/* The first attempt was refused everywhere, and the arbiter is asked while that one is free. */
+static void ask_arbiter(struct fixture *f, uint32_t free)
+{
+    core_slots_hold(f->slots, free, true);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, free);
+    refuse(f, 3, 1u << free);
+    fixture_answer_releases(f);
+    fixture_pass(f, 0);
+    fixture_expect_alone(f, 0);
+    assert_true(asked_any(f, 0));
+}
+
+/* The first attempt never asks for that slot, so that it can be the free one. */
+static void keep_from_first(struct fixture *f, uint32_t slot)
+{
+    core_slots_hold(f->slots, slot, true);
+}
+
+/* A poll: the arbiter has only slot 2 free, which is passed over, and the others, where they are asked, these. */
+static void answer_poll(struct fixture *f, uint64_t free)
+{
+    fixture_refuse_slot(f, 0, HOLDER, LEASE, 1u << 2, LEASE);
+    for (uint32_t k = 1; k < 3; k++) {
+        if (fixture_pending(f, k, OP_ACQUIRE) > 0) fixture_refuse_slot(f, k, HOLDER, LEASE, free, LEASE);
+    }
+    fixture_answer_releases(f);
+}
+
+/* ---- the first attempt ---- */
+
+CORE_TEST(the_first_attempt_asks_all_for_one_slot)
+{
+    open_permits(f, 3, 0);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(asked_slot(f, i), asked_slot(f, 0));
+        assert_false(asked_any(f, i));
+    }
+    assert_true(asked_slot(f, 0) < K);
+    fixture_answers(f, OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_slot(f->lock), asked_slot(f, 0));
+    assert_int_equal(core_rounds(f->lock), 1);
+}
+
+CORE_TEST(it_is_drawn_among_those_that_this_process_does_not_hold)
+{
+    uint32_t drawn = 0;
+
+    for (int i = 0; i < 200; i++) {
+        open_permits(f, 3, 0);
+        f->randoms = (uint8_t)i;
+        keep_from_first(f, 1);
+        assert_int_equal(fixture_acquire(f), CORE_OK);
+        drawn |= 1u << asked_slot(f, 0);
+    }
+    assert_int_equal(drawn, ALL & ~(1u << 1));
+}
+
+CORE_TEST(the_slot_that_was_given_back_is_asked_for_once)
+{
+    for (uint8_t slot = 0; slot < K; slot++) {
+        open_permits(f, 3, 0);
+        core_slots_hold(f->slots, slot, true);
+        core_slots_hold(f->slots, slot, false);
+        assert_int_equal(fixture_acquire(f), CORE_OK);
+        assert_int_equal(asked_slot(f, 0), slot);
+        assert_int_equal(f->slots->last, CORE_SLOT_NONE);
+    }
+}
+
+/* A vote for another slot is no vote. */
+CORE_TEST(a_vote_counts_for_the_slot_that_was_asked_for)
+{
+    open_permits(f, 3, 0);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) fixture_give_slot(f, i, (uint8_t)((asked_slot(f, 0) + i) % K));
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NO_PROTO);
+    /* Each node is told to release what it was asked for. */
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), asked_slot(f, 0));
+}
+
+/* ---- the search for a free one ---- */
+
+CORE_TEST(the_arbiter_names_the_slot_and_the_others_are_asked_for_it)
+{
+    open_permits(f, 3, 0);
+    keep_from_first(f, 2);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 2);
+    refuse(f, 3, 1u << 2);
+    fixture_answer_releases(f);
+    fixture_pass(f, 0);
+    fixture_expect_alone(f, 0);
+    assert_true(asked_any(f, 0));
+    assert_int_equal(asked_slot(f, 0), 2);
+    /* Another client was faster. */
+    fixture_give_slot(f, 0, 3);
+    for (uint32_t i = 1; i < 3; i++) {
+        assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
+        assert_int_equal(asked_slot(f, i), 3);
+        assert_false(asked_any(f, i));
+    }
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_slot(f->lock), 3);
+    assert_int_equal(core_rounds(f->lock), 2);
+}
+
+CORE_TEST(one_that_tries_once_fails_when_no_slot_is_free)
+{
+    open_permits(f, 3, 0);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    refuse(f, 2, 0);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(core_rounds(f->lock), 1);
+}
+
+/* No quorum has it free. */
+CORE_TEST(a_slot_that_too_few_nodes_have_free_is_not_searched_for)
+{
+    open_permits(f, 3, 0);
+    keep_from_first(f, 2);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 2);
+    fixture_refuse_slot(f, 0, HOLDER, LEASE, 1u << 2, LEASE);
+    fixture_node_state(f, 2, NODE_DOWN);
+    fixture_refuse_slot(f, 1, HOLDER, LEASE, 0, LEASE);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+}
+
+CORE_TEST(a_slot_that_only_the_arbiter_lacks_is_asked_of_all)
+{
+    open_permits(f, 3, 0);
+    keep_from_first(f, 1);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 1);
+    fixture_refuse_slot(f, 0, HOLDER, LEASE, 0, LEASE);
+    fixture_refuse_slot(f, 1, HOLDER, LEASE, 1u << 1, LEASE);
+    fixture_refuse_slot(f, 2, HOLDER, LEASE, 1u << 1, LEASE);
+    fixture_answer_releases(f);
+    fixture_pass(f, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(asked_slot(f, i), 1);
+        assert_false(asked_any(f, i));
+    }
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_rounds(f->lock), 2);
+}
+
+/* What was said long ago says nothing. */
+CORE_TEST(old_answers_are_not_searched_by)
+{
+    open_permits(f, 3, CORE_NEVER);
+    keep_from_first(f, 1);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 1);
+    refuse(f, 3, 0);
+    f->slots->nodes[1].free = f->slots->nodes[2].free = 1u << 1;
+    fixture_answer_releases(f);
+    fixture_sleep(f, 2 * f->config.node_timeout_us + MS);
+    assert_true(core_listens(f->lock));
+    fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
+}
+
+CORE_TEST(a_search_listens_for_no_notices_and_a_wait_does)
+{
+    open_permits(f, 3, CORE_NEVER);
+    keep_from_first(f, 2);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 2);
+    refuse(f, 3, 1u << 2);
+    assert_false(core_listens(f->lock));
+    fixture_answer_releases(f);
+    fixture_pass(f, 0);
+    assert_false(core_listens(f->lock));
+    fixture_refuse_slot(f, 0, HOLDER + 1, LEASE, 0, LEASE);
+    /* The others said that it is free: they are asked once more. */
+    fixture_pass(f, 0);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    refuse(f, 3, 0);
+    assert_true(core_listens(f->lock));
+}
+
+/* ---- slots that are passed over ---- */
+
+/* The arbiter gives slot 2, which the others refuse. */
+static void be_fooled(struct fixture *f, uint64_t wait_us)
+{
+    open_permits(f, 3, wait_us);
+    keep_from_first(f, 2);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 2);
+    refuse(f, 3, 1u << 2);
+    fixture_answer_releases(f);
+    fixture_pass(f, 0);
+    fixture_give_slot(f, 0, 2);
+    fixture_refuse_slot(f, 1, HOLDER + 2, (int64_t)(400 * MS), 0, (int64_t)(400 * MS));
+    fixture_refuse_slot(f, 2, HOLDER + 2, (int64_t)(400 * MS), 0, (int64_t)(400 * MS));
+    fixture_answer_releases(f);
+}
+
+CORE_TEST(a_slot_that_a_quorum_refuses_is_passed_over_until_its_lease_ends)
+{
+    uint64_t begun_us;
+
+    be_fooled(f, CORE_NEVER);
+    begun_us = f->now_us;
+    while (f->now_us < begun_us + 400 * MS) {
+        fixture_pass_to_attempt(f);
+        assert_true(asked_any(f, 0));
+        if (f->now_us >= begun_us + 400 * MS) break;
+        assert_int_equal(passed_over(f, 0), 1u << 2);
+        answer_poll(f, 0);
+    }
+    /* So long it waits, and not much longer. */
+    assert_true(f->now_us < begun_us + 410 * MS);
+    assert_int_equal(passed_over(f, 0), 0);
+}
+
+CORE_TEST(one_that_tries_once_ends_when_it_was_fooled)
+{
+    be_fooled(f, 0);
+    fixture_pass(f, 0);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+}
+
+CORE_TEST(a_release_by_its_holder_brings_the_slot_back)
+{
+    be_fooled(f, CORE_NEVER);
+    fixture_listening(f, 0);
+    fixture_notice(f, 1, HOLDER + 9);
+    assert_int_equal(f->slots->passed, 1u << 2);
+    fixture_notice(f, 0, HOLDER + 2);
+    fixture_expect_alone(f, 0);
+    assert_int_equal(passed_over(f, 0), 0);
+}
+
+CORE_TEST(a_quorum_that_has_it_free_brings_the_slot_back)
+{
+    be_fooled(f, CORE_NEVER);
+    f->slots->each[2].until_us = CORE_NEVER;
+    /* Polls ask all nodes now and then. */
+    for (int i = 0; i < 20 && f->slots->passed != 0; i++) {
+        fixture_pass_to_attempt(f);
+        answer_poll(f, 1u << 2);
+        (void)slots_shut(f->slots, f->lock, f->now_us);
+    }
+    assert_int_equal(f->slots->passed, 0);
+}
+
+/* Contenders that have one node each: the slot is tried again after a pause, not after a lease. */
+CORE_TEST(split_votes_pass_a_slot_over_for_a_moment)
+{
+    uint64_t begun_us;
+
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_refuse_slot(f, 1, HOLDER, LEASE, 0, LEASE);
+    fixture_refuse_slot(f, 2, HOLDER + 1, LEASE, 0, LEASE);
+    fixture_answer_releases(f);
+    begun_us = f->now_us;
+    fixture_pass_to_attempt(f);
+    assert_true(f->now_us - begun_us < 10 * MS);
+    fixture_expect_alone(f, 0);
+}
+
+/* ---- waiting ---- */
+
+CORE_TEST(the_first_lease_to_end_is_waited_for)
+{
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse_slot(f, i, HOLDER, LEASE, 0, (int64_t)(40 * MS));
+    fixture_answer_releases(f);
+    assert_true(fixture_pass_to_attempt(f) < 50 * MS);
+    assert_true(asked_any(f, 0));
+}
+
+CORE_TEST(a_slot_that_is_handed_on_is_asked_of_all)
+{
+    open_permits(f, 3, CORE_NEVER);
+    for (uint32_t i = 0; i < K; i++) core_slots_hold(f->slots, i, true);
+    assert_int_equal(fixture_acquire_behind(f), CORE_OK);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    core_slots_hold(f->slots, 3, false);
+    fixture_wake(f);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_slot(f, i), 3);
+}
+
+/* ---- what is released ---- */
+
+/* Whatever it took: it did not say. */
+CORE_TEST(an_arbiter_that_is_late_is_released_and_not_counted)
+{
+    open_permits(f, 3, 0);
+    ask_arbiter(f, 2);
+    fixture_pass(f, 20 * MS);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
+    assert_int_equal(released_slot(f, 0), CORE_SLOT_NONE);
+    fixture_give_slot(f, 0, 3);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect_nothing(f);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_slot(f->lock), asked_slot(f, 1));
+    /* The next round finds nothing there, and gives it the slot that is held. */
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_YES);
+    fixture_pass(f, f->config.renew_us);
+    fixture_answers(f, OP_EXTEND, "myy");
+    assert_int_equal(fixture_latest(f, 0, OP_REPAIR)->command.tag.slot, core_slot(f->lock));
+    fixture_answer(f, 0, OP_REPAIR, OUTCOME_YES);
+    assert_int_equal(fixture_release(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), core_slot(f->lock));
+}
+
+CORE_TEST(one_canceled_while_the_arbiter_chooses_releases_whichever_it_took)
+{
+    open_permits(f, 3, CORE_NEVER);
+    ask_arbiter(f, 2);
+    assert_int_equal(fixture_cancel(f), CORE_OK);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
+    assert_int_equal(released_slot(f, 0), CORE_SLOT_NONE);
+    /* Once it has named the slot, that one. */
+    open_permits(f, 3, CORE_NEVER);
+    ask_arbiter(f, 2);
+    fixture_give_slot(f, 0, 3);
+    assert_int_equal(fixture_cancel(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), 3);
+}
+
+/* The next attempts ask for others. */
+CORE_TEST(a_debt_remembers_its_slot)
+{
+    uint8_t slot;
+
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    slot = asked_slot(f, 0);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
+    fixture_node_state(f, 2, NODE_DOWN);
+    refuse(f, 2, ALL & ~(1u << slot));
+    fixture_answer(f, 0, OP_RELEASE, OUTCOME_MISSING);
+    fixture_answer(f, 1, OP_RELEASE, OUTCOME_MISSING);
+    fixture_pass(f, 0);
+    fixture_give_slot(f, 0, (uint8_t)((slot + 1) % K));
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_node_state(f, 2, NODE_READY);
+    assert_int_equal(released_slot(f, 2), slot);
+    assert_int_not_equal(core_slot(f->lock), slot);
+}
+
+/* ---- a held slot ---- */
+
+CORE_TEST(a_hold_speaks_of_its_slot)
+{
+    uint8_t slot;
+
+    open_permits(f, 3, 0);
+    fixture_grant(f);
+    slot = (uint8_t)core_slot(f->lock);
+    fixture_pass(f, f->config.renew_us);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_latest(f, i, OP_EXTEND)->command.tag.slot, slot);
+    fixture_answers(f, OP_EXTEND, "yym");
+    assert_int_equal(fixture_latest(f, 2, OP_REPAIR)->command.tag.slot, slot);
+    assert_int_equal(fixture_release(f), CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), slot);
+}
+
+CORE_TEST(a_resting_lock_keeps_its_slot)
+{
+    struct core_node_change nodes[3];
+    struct core_rest *rest = calloc(1, 4096);
+
+    assert_non_null(rest);
+    for (uint8_t slot = 0; slot < K; slot++) {
+        open_permits(f, 3, 0);
+        f->slots->last = slot;
+        fixture_grant(f);
+        assert_true(core_rest(f->lock, f->now_us, rest));
+        assert_int_equal(rest->slot, slot);
+        for (uint32_t i = 0; i < 3; i++) {
+            nodes[i] = (struct core_node_change){.index = i, .state = NODE_READY, .generation = 1, .srtt_us = 500};
+        }
+        core_resume(f->lock, &f->config, rest, nodes, f->now_us);
+        assert_int_equal(fixture_release(f), CORE_OK);
+        assert_int_equal(released_slot(f, 0), slot);
+    }
+    free(rest);
+}
+
+/* Another number of permits is a permanent refusal. */
+CORE_TEST(another_number_on_a_quorum_ends_the_acquire)
+{
+    struct core_reply refusal = {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_CONFIG, .ttl_us = -2};
+
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_answer_with(f, 1, OP_ACQUIRE, &refusal);
+    fixture_answer_with(f, 2, OP_ACQUIRE, &refusal);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_INVAL);
+}
