@@ -102,24 +102,24 @@ static void words_behind(const struct dialect_fixture *f, size_t first, char *re
 }
 
 /* By the hash that the server will know it by, once it was sent whole. */
-DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
+static void assert_sent_later(struct dialect_fixture *f, const struct dialect_sent *wanted, size_t n)
 {
-    for (size_t i = 0; i < LENGTH(of_shared_keys); i++) {
-        struct node_request request = of_shared_keys[i].request;
+    for (size_t i = 0; i < n; i++) {
+        struct node_request request = wanted[i].request;
         char words[512] = "", sha[DIALECT_SHA_LENGTH + 1] = "";
         const char *text;
         size_t length = 0;
         bool found = false;
 
-        dialect_build_one(f, &dialect_plain, &request, of_shared_keys[i].guard, true);
+        dialect_build_one(f, &dialect_plain, &request, wanted[i].guard, true);
         words_behind(f, 2, words, sizeof(words));
-        assert_string_equal(words, of_shared_keys[i].words);
+        assert_string_equal(words, wanted[i].words);
         memcpy(sha, dialect_word(f, 1, &length), DIALECT_SHA_LENGTH);
         assert_int_equal(length, DIALECT_SHA_LENGTH);
         request.use_eval = true;
-        dialect_build_one(f, &dialect_plain, &request, of_shared_keys[i].guard, false);
+        dialect_build_one(f, &dialect_plain, &request, wanted[i].guard, false);
         words_behind(f, 2, words, sizeof(words));
-        assert_string_equal(words, of_shared_keys[i].words);
+        assert_string_equal(words, wanted[i].words);
         text = dialect_word(f, 1, &length);
         for (size_t k = 0; k < dialect_plain.n_later; k++) {
             const struct dialect_script *script = &dialect_plain.scripts[dialect_plain.n_scripts + k];
@@ -131,6 +131,89 @@ DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
         }
         assert_true(found);
     }
+}
+
+DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
+{
+    assert_sent_later(f, of_shared_keys, LENGTH(of_shared_keys));
+}
+
+#define PERMIT KEY, .permits = 5, .slot = 3
+
+/* Behind the name of the script. */
+static const struct dialect_sent of_permits[] = {
+    {{.op = OP_ACQUIRE, PERMIT},
+     &guard_off,
+     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800000 5   00000 700"},
+    {{.op = OP_ACQUIRE, PERMIT, .any = true, .passed = 0x11},
+     &guard_lax,
+     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me acquire 9 G  604800000 5  any 10001 500"},
+    {{.op = OP_ACQUIRE, PERMIT, .fenced = true, .fence = 77},
+     &guard_strict,
+     "4 quorlock:slot:3:k quorlock:permits:k quorlock:guard quorlock:fence:quorlock:slot:3:k 2 me acquire 9 G 77 "
+     "604800000 "
+     "5 strict  00000 500"},
+    {{.op = OP_REPAIR, PERMIT},
+     &guard_off,
+     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800000 5 repair  00000 700"},
+    {{.op = OP_EXTEND, PERMIT, .fenced = true, .fence = 5, .fence_ttl_ms = 6},
+     &guard_off,
+     "3 quorlock:slot:3:k quorlock:permits:k quorlock:fence:quorlock:slot:3:k 2 me extend 9  5 6 5  "},
+    {{.op = OP_RELEASE, PERMIT}, &guard_off, "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800000 5  "},
+    {{.op = OP_RELEASE, PERMIT, .fenced = true, .any = true, .silent = true},
+     &guard_lax,
+     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me release 9 G  604800000 5 silent any"},
+    {{.op = OP_RELEASE, PERMIT, .if_deleted = true},
+     &guard_off,
+     "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800000 5 deleted "},
+};
+
+DIALECT_TEST(requests_for_permits_name_their_slot)
+{
+    assert_sent_later(f, of_permits, LENGTH(of_permits));
+}
+
+/* A slot is a lock like any other to those that raise its counter or ask for its holder. */
+static const struct dialect_sent of_slots[] = {
+    {{.op = OP_RAISE, PERMIT, .fence = 5},
+     &guard_lax,
+     "EVALSHA f 3 quorlock:slot:3:k quorlock:guard quorlock:fence:quorlock:slot:3:k 1 me G 5 604800000"},
+    {{.op = OP_PEEK, PERMIT}, &guard_strict, "EVALSHA c 1 quorlock:slot:3:k"},
+};
+
+DIALECT_TEST(other_requests_for_permits_are_of_a_key)
+{
+    assert_sent(f, &dialect_plain, of_slots, LENGTH(of_slots));
+}
+
+DIALECT_TEST(replies_about_permits_tell_of_slots)
+{
+    struct node_reply reply = dialect_judge(f, &dialect_plain, OP_ACQUIRE, true, "*4\r\n:1\r\n:7\r\n:55\r\n:63\r\n");
+
+    assert_int_equal(reply.outcome, OUTCOME_YES);
+    assert_int_equal(reply.slot, 63);
+    assert_int_equal(reply.fence, 7);
+    assert_int_equal(reply.node_time_us, 55);
+    reply = dialect_judge(f, &dialect_plain, OP_ACQUIRE, true, "*5\r\n$3\r\nyou\r\n:9\r\n:2\r\n$5\r\n01001\r\n:4\r\n");
+    assert_int_equal(reply.outcome, OUTCOME_OTHER);
+    assert_int_equal(reply.ttl_ms, 9);
+    assert_int_equal(reply.count, 2);
+    assert_int_equal(reply.free, 0x12);
+    assert_int_equal(reply.first_ttl_ms, 4);
+    /* Nothing ends by itself, and no slot has that number. */
+    reply = dialect_judge(f, &dialect_plain, OP_ACQUIRE, true, "*5\r\n$3\r\nyou\r\n:-1\r\n:2\r\n$0\r\n\r\n:-1\r\n");
+    assert_int_equal(reply.free, 0);
+    assert_int_equal(reply.first_ttl_ms, -1);
+    reply = dialect_judge(f, &dialect_plain, OP_ACQUIRE, true, "*4\r\n:1\r\n:7\r\n:55\r\n:64\r\n");
+    assert_int_equal(reply.fault, FAULT_PROTO);
+    reply = dialect_judge(f, &dialect_plain, OP_EXTEND, true, "*4\r\n:1\r\n:7\r\n:55\r\n:1\r\n");
+    assert_int_equal(reply.fault, FAULT_PROTO);
+    reply =
+        dialect_judge(f, &dialect_plain, OP_ACQUIRE, true, "-PERMITS the name has 3 permits, this lock gives 5\r\n");
+    assert_int_equal(reply.fault, FAULT_CONFIG);
+    assert_int_equal(reply.outcome, OUTCOME_ERROR);
+    assert_contains(reply.error,
+                    "the name has 3 permits, this lock gives 5 (all clients of a name give the same number");
 }
 
 DIALECT_TEST(requests_become_commands)
