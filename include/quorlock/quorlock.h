@@ -195,10 +195,14 @@ struct quorlock_options {
                                 64 printable characters without space; a colon follows it. NULL: the client's. Not in
                                 the redisson dialect */
     uint64_t shared;  /* the keys that are locked shared, a bit each by its place in the list, from the lowest bit
-                         on; QUORLOCK_SHARED_ALL: all of them. Default: none. Not in the redisson dialect */
+                         on; QUORLOCK_SHARED_ALL: all of them, and then the fencing token is the highest of a writer's
+                         that a quorum shows, or 0: it may be above the last writer's after one that failed, two
+                         readers may differ, and it is one only while no node forgets and the set of nodes stays.
+                         Default: none. Not in the redisson dialect */
     uint32_t permits; /* the key is a name with so many permits, 1 to QUORLOCK_PERMITS_MAX, and this lock is one
-                         of them: its slot is in the result. One key, which is not shared; all clients must use
-                         the same number. Default: an ordinary lock. Not in the redisson dialect */
+                         of them: its slot is in the result, and tokens rise slot by slot. One key, which is not
+                         shared; all clients must use the same number. Default: an ordinary lock, which knows nothing
+                         of permits of the same name. Not in the redisson dialect */
 };
 
 enum quorlock_vote_outcome {
@@ -379,7 +383,8 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * owners. Further errors, or results of a handle that queued: LOST (the owner lost these keys, and has not
  * released all its holds yet), INVAL (the owner holds, or waits for, another list that shares a key with this
  * one; fencing is wanted and the outermost hold has no token; the lease is longer than the guard of a node
- * allows), STATE (it would have to be renewed first, and max_hold_ms has ended its renewal).
+ * allows), STATE (it would have to be renewed first, and max_hold_ms has ended its renewal; or the owner holds a key
+ * shared that this one wants alone, and so would wait for itself).
  */
 QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 
@@ -431,9 +436,10 @@ QUORLOCK_API const char *quorlock_token(const quorlock *lock);
 QUORLOCK_API uint64_t quorlock_fence(const quorlock *lock);
 
 /* quorlock_inspect - asks every node for the key's holder; changes nothing. quorlock_break: deletes the key on
- * every node, and reports what it held. The holder learns of its loss at its next renewal. Errors: INVAL,
- * NOMEM, CLOSED. quorlock_inspect_node: asks one node, by its place in the options, so that no other one delays the
- * answer; the report has that node alone, and the status is 0 when it answered. Another error: INVAL, no such node. */
+ * every node, with all slots of a name that has permits and all readers, and reports what it held. The holder learns of
+ * its loss at its next renewal. Errors: INVAL, NOMEM, CLOSED. quorlock_inspect_node: asks one node, by its place in the
+ * options, so that no other one delays the answer; the report has that node alone, and the status is 0 when it
+ * answered. Another error: INVAL, no such node. */
 QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
 QUORLOCK_API int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb,
                                        void *arg);
