@@ -6,9 +6,9 @@ local function permits_stand(permits)
   if type(stands) == 'table' then return nil, stands end
   if not stands or stands == permits then return stands end
   for slot = 0, math.min(tonumber(stands) or 64, 64) - 1 do
-    local there = redis.pcall('EXISTS', slot_key(slot))
-    if there ~= 0 then
-      if there ~= 1 then return nil, there end
+    local whose = lock_whose(slot_key(slot))
+    if type(whose) == 'table' then return nil, whose end
+    if whose then
       return nil, redis.error_reply('PERMITS the name has ' .. stands .. ' permits, this lock gives ' .. permits)
     end
   end
