@@ -5,8 +5,9 @@
  * usage: bench_election [--observe] HOLD_US LEASE_MS NODE,NODE,...
  *
  * Connects, says "ready", and reads "NAME BEGIN END" from stdin, times in nanoseconds of CLOCK_MONOTONIC. From BEGIN to
- * END it stands. Then every turn is printed: when it was elected, when it called resign, when that was through, and its
- * term. --observe: it stands for nothing, and prints instead when it was told of which term.
+ * END it stands, and after each turn again, a little later, so that another one is elected. Every turn is printed: when
+ * it was elected, when it called resign, when that was through, and its term. --observe: it stands for nothing, and
+ * prints instead when it was told of which term.
  */
 #include <event2/event.h>
 #include <inttypes.h>
@@ -28,14 +29,15 @@
 #define NS_PER_US    1000u
 #define US_PER_S     1000000u
 #define NODES_MAX_NS 20000000000u
+#define AGAIN_US     60000u
 
 struct bench {
     struct event_base *base;
     quorlock_client *client;
     quorlock_candidate *candidate;
-    struct event *timer; /* its resignation; of an observer nothing */
+    struct event *timer; /* its resignation, or when it stands again; of an observer nothing */
     uint32_t hold_us, lease_ms;
-    bool observe, over;
+    bool observe, stands, over;
     char name[LINE_SIZE];
     uint64_t begin_ns, end_ns;
     uint64_t elected_ns, resigned_ns, term;
@@ -71,6 +73,12 @@ static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss
     event_del(bench->timer);
 }
 
+static void stand(struct bench *bench)
+{
+    bench->stands = true;
+    if (quorlock_stand(bench->candidate) != 0) program_fail(quorlock_client_error(bench->client));
+}
+
 static void on_time(evutil_socket_t fd, short what, void *arg)
 {
     struct bench *bench = arg;
@@ -78,6 +86,10 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (bench->over) return;
+    if (!bench->stands) {
+        stand(bench);
+        return;
+    }
     bench->resigned_ns = slice_now_ns();
     if (quorlock_resign(bench->candidate) != 0) program_fail(quorlock_client_error(bench->client));
 }
@@ -86,15 +98,17 @@ static void on_ended(quorlock_candidate *candidate, int status, const char *text
 {
     struct bench *bench = arg;
 
+    (void)candidate;
     if (status != QUORLOCK_OK && !bench->over) program_fail(text);
     if (bench->term != 0 && !bench->over)
         printf("turn %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", bench->elected_ns, bench->resigned_ns,
                slice_now_ns(), bench->term);
     bench->term = 0;
+    bench->stands = false;
     if (bench->over) {
         event_base_loopbreak(bench->base);
-    } else if (quorlock_stand(candidate) != 0) {
-        program_fail(quorlock_client_error(bench->client));
+    } else {
+        wake_in(bench->timer, AGAIN_US);
     }
 }
 
@@ -112,9 +126,9 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     bench->over = true;
-    if (bench->candidate == NULL) event_base_loopbreak(bench->base);
+    if (!bench->stands) event_base_loopbreak(bench->base);
     /* Where it has resigned already, its end is on its way. */
-    if (bench->candidate != NULL) (void)quorlock_resign(bench->candidate);
+    if (bench->stands) (void)quorlock_resign(bench->candidate);
 }
 
 /* ---- the order, and what follows ---- */
@@ -181,9 +195,9 @@ static void begin(struct bench *bench)
         status = quorlock_observe(&observer, bench->client, bench->name, &observing);
     } else {
         status = quorlock_candidate_new(&bench->candidate, bench->client, bench->name, &options);
-        if (status == 0) status = quorlock_stand(bench->candidate);
     }
     if (status != 0) program_fail(quorlock_client_error(bench->client));
+    if (!bench->observe) stand(bench);
 }
 
 static void work(struct bench *bench)
