@@ -173,6 +173,7 @@ struct wait {
     uint64_t released_id;     /* the holder whose release the latest notice reported */
     uint64_t woken_id;        /* the same when the latest attempt began, or when our turn was drawn */
     uint64_t polled_id;       /* the holder when the latest wait began */
+    uint64_t since_us;        /* when that one was seen first */
     uint64_t intent_us;       /* when the nodes were told last that it waits; 0: they do not know it, or not any more */
     struct core_token waiter; /* its name there */
     uint32_t polls, splits;

@@ -38,6 +38,10 @@
 #define SPAN_GROWTH   4u
 #define SPAN_MIN_US   200u   /* also where the RTT is unknown */
 #define SPANS_US      10000u /* the last span begins before that, so that a turn comes well before a poll */
+/* So few ask all nodes, where these are so few, and one holder was there for so long. */
+#define FEW_WAITERS 8u
+#define FEW_NODES   5u
+#define QUIET_SRTTS 4u
 
 static uint64_t free_in_us(const struct core_node *node)
 {
@@ -137,7 +141,7 @@ static void take_turn(struct core_lock *lock, uint64_t at_us)
 }
 
 /* Another holder than before: other clients hand over without a notice, so poll again soon. */
-static void watch_holder(struct core_lock *lock)
+static void watch_holder(struct core_lock *lock, uint64_t now_us)
 {
     uint64_t holder_id = 0;
 
@@ -146,15 +150,17 @@ static void watch_holder(struct core_lock *lock)
 
         if (node->asked->odd_id == 0) holder_id = core_named_by(node);
     }
-    if (holder_id != lock->work->wait.polled_id) lock->work->wait.polls = 0;
+    if (holder_id == lock->work->wait.polled_id) return;
+    lock->work->wait.polls = 0;
     lock->work->wait.polled_id = holder_id;
+    lock->work->wait.since_us = now_us;
 }
 
 void wait_begin(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t now_us = step->now_us;
 
-    watch_holder(lock);
+    watch_holder(lock, now_us);
     lock->phase = CORE_WAITING;
     lock->work->wait.searches = false;
     lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
@@ -184,11 +190,18 @@ void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
-/* With two contenders and odd N one always gets a majority: asking the arbiter first would only cost a round
- * trip. */
-static bool are_two(const struct core_lock *lock)
+/*
+ * With two contenders and odd N one always gets a majority: asking the arbiter first would only cost a round trip. Of a
+ * few more waiters about two are drawn to ask at once, and where three are, few nodes seldom split their votes so that
+ * none has a majority. Where one holder follows the other at once that takes more of the nodes than it gains.
+ */
+static bool are_few(const struct core_lock *lock, uint64_t now_us)
 {
-    if (lock->waiters == 0 || lock->waiters > 2 || 2 * lock->config->quorum != lock->config->n_nodes + 1) return false;
+    bool quiet = validity_sub(now_us, lock->work->wait.since_us) >= QUIET_SRTTS * quorum_srtt_us(lock);
+    uint32_t most = quiet && lock->config->n_nodes <= FEW_NODES ? FEW_WAITERS : 2;
+
+    if (lock->waiters == 0 || lock->waiters > most || 2 * lock->config->quorum != lock->config->n_nodes + 1)
+        return false;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (lock->nodes[i].state != NODE_READY || !arbiter_fits(&lock->nodes[i])) return false;
     }
@@ -207,7 +220,7 @@ static enum wait_verdict wake(struct core_lock *lock, const struct step *step)
     }
     lock->work->wait.polls = 0;
     /* Which slot was released only the arbiter can say. */
-    return step->slots == NULL && are_two(lock) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
+    return step->slots == NULL && are_few(lock, step->now_us) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
 /* The node refused the latest attempt because of that holder, or may have: the release came too late there. */

@@ -52,6 +52,27 @@ CORE_TEST(of_many_waiters_a_few_ask_at_once)
     assert_int_equal(ask_within(f, 3, 100 * SRTT_US), 3);
 }
 
+/* Of waiters that are drawn from so many: how many ask at once, and all of these so many nodes, or else the arbiter.
+ * The holder is there for so long. */
+static uint32_t ask_at_once(struct fixture *f, uint32_t n_nodes, uint32_t waiters, uint64_t quiet_us, bool all)
+{
+    uint32_t at_once = 0;
+
+    for (uint8_t seed = 0; seed < 20; seed++) {
+        open_among(f, n_nodes, n_nodes / 2 + 1, waiters, seed);
+        fixture_pass(f, quiet_us);
+        fixture_notice(f, LISTENER, HOLDER);
+        if (core_attempt(f->lock) == 1) continue;
+        at_once++;
+        if (all) {
+            fixture_expect_pending(f, OP_ACQUIRE, "111");
+        } else {
+            fixture_expect_alone(f, LISTENER);
+        }
+    }
+    return at_once;
+}
+
 CORE_TEST(two_waiters_ask_all_nodes_at_once)
 {
     for (uint32_t waiters = 1; waiters <= 2; waiters++) {
@@ -61,6 +82,17 @@ CORE_TEST(two_waiters_ask_all_nodes_at_once)
         fixture_answers(f, OP_ACQUIRE, ".yy");
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
+}
+
+/* Those that are drawn. */
+CORE_TEST(a_few_that_wait_for_long_ask_all_nodes_at_once)
+{
+    for (uint32_t waiters = 3; waiters <= 8; waiters++)
+        assert_in_range(ask_at_once(f, 3, waiters, 5 * SRTT_US, true), 1, 19);
+    /* Too many, more nodes, or a holder that is new. */
+    assert_in_range(ask_at_once(f, 3, 9, 5 * SRTT_US, false), 1, 19);
+    assert_in_range(ask_at_once(f, 7, 3, 5 * SRTT_US, false), 1, 19);
+    assert_in_range(ask_at_once(f, 3, 3, 2 * SRTT_US, false), 1, 19);
 }
 
 /* One node does not vote; an even number of nodes; a quorum of all. */
