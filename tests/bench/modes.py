@@ -14,7 +14,7 @@ from servers import Wire
 
 PERMITS, PROCESSES = 5, 20
 LOADS = (50, 95, 120)  # per cent of the permits
-HOLD_US, SHORT_HOLD_US, LEAD_US = 40_000, 2_000, 150_000
+HOLD_US, SHORT_HOLD_US, LEAD_US = 40_000, 2_000, 300_000
 DELAYS_MS = (0, 5)
 PINGS = 11  # of each node
 MODES = ("plain", "permit", "shared")

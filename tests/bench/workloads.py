@@ -395,7 +395,7 @@ WORKLOADS = {
         "waited; direct is from the call of acquire, where a slot was free.", modes.permits),
     10: ("Readers and writers", "Twenty processes that all want one key, hold it for 2 ms, and want it again: 95 of 100 "
          "turns are readers', against none.", modes.readers),
-    11: ("Elections", "Candidates, of which one leads for 150 ms, resigns, and stands again a little later; and an "
+    11: ("Elections", "Candidates, of which one leads for 300 ms, resigns, and stands again a little later; and an "
          "observer. From the call of resign to the next one's callback.", modes.elections),
     12: ("Uncontended, by mode", "Plain locks, permits and readers' locks, each with a name of its own, in turn in one "
          "process; and where it is given, plain locks beside those of another build.", modes.uncontended),
