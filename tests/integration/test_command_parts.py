@@ -180,6 +180,18 @@ class Seen(Bootstrapped):
         self.assertEqual([part["slot"] for part in report["nodes"][0]["holders"]], [2])
         self.assertEqual(self.quorlock("inspect", self.key)[1].splitlines()[0], f'"{self.key}" is free')
 
+    def test_break_takes_all_readers(self):
+        self.readers([TOKEN, OTHER], SERVERS)
+        for server in SERVERS:
+            server.ask("ZADD", f"quorlock:intents:{self.key}", int(time.time() * 1000) + 20000, "w:17:" + WAITER)
+        self.assertTrue(self.lines("break").endswith("broken on 3 of 3 nodes\n"))
+        for server in SERVERS:
+            self.assertEqual(server.ask("EVAL", "return redis.call('EXISTS', unpack(KEYS))", 3, self.key,
+                                        f"quorlock:readers:{self.key}", f"quorlock:intents:{self.key}"), 0)
+        # Nothing is broken where somebody only waits.
+        SERVERS[0].ask("ZADD", f"quorlock:intents:{self.key}", int(time.time() * 1000) + 20000, "w:17:" + WAITER)
+        self.assertIn("broken on 0 of 3 nodes\n", self.lines("break"))
+
     def test_break_of_a_key_leaves_names_like_it(self):
         self.slot(2, TOKEN, SERVERS)
         self.hold("someone", count=3)
@@ -279,8 +291,9 @@ class Permits(Holding):
                 slot, fence = self.inside(one)
                 self.assertGreater(int(fence), last.get(slot, 0))
                 last[slot] = int(fence)
-            self.assertEqual({(part["slot"], part["fence"]) for part in self.report()["holders"]},
-                             {(int(slot), fence) for slot, fence in last.items()})
+            # A node where an attempt failed may have counted on.
+            seen = {part["slot"]: part["fence"] for part in self.report()["holders"]}
+            self.assertTrue(all(seen[int(slot)] >= fence for slot, fence in last.items()), (seen, last))
             for one in held:
                 self.go_on(one)
         self.assertEqual(sorted(last), ["0", "1"])
@@ -371,7 +384,7 @@ class Shared(Holding):
 
     def test_mixed(self):
         names = [self.key + suffix for suffix in ("-a", "-b", "-c")]
-        held = self.hold_with("--shared", names[2], "--exclusive", names[0], names[1])
+        held = self.hold_with(names[0], "--shared", names[2], "--exclusive", names[1])
         self.inside(held)
         self.assertEqual([self.report(name)["holder"] == READERS for name in names], [False, False, True])
         self.try_once("--shared", names[2], status=0)
