@@ -333,6 +333,7 @@ CLIENT_TEST(a_writer_inside_its_owner_s_reader_would_wait_for_itself)
     assert_status(quorlock_acquire(w, on_result, &seen), QUORLOCK_STATE);
     assert_contains(quorlock_client_error(fixture.client), "wait for itself");
     assert_status(fixture_acquire(again, &seen), QUORLOCK_OK);
+    await_holders("k", SENTINEL, 3);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(readers_on(i), 1);
     assert_status(fixture_release(one, &seen), QUORLOCK_OK);
     assert_status(fixture_release(again, &seen), QUORLOCK_OK);
