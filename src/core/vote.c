@@ -120,6 +120,20 @@ static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)
     return reply->slot == lock->id.slot;
 }
 
+static void on_yes(struct core_lock *lock, const struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (step->slots != NULL && !is_of_slot(lock, reply)) {
+        core_vote_failed(node, FAULT_CLASS_PROTO);
+        return;
+    }
+    node->vote = CORE_VOTE_YES;
+    node->asked->fence = reply->fence;
+    node->key.sent_us = reply->tag.sent_us;
+    node->key.valid_until_us = core_vote_until(lock, &reply->tag);
+}
+
 static void on_vote(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -128,16 +142,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     if (node->vote != CORE_VOTE_PENDING) return;
     doomed = lock->work->attempt.stage == ATTEMPT_DOOMED;
     switch (reply->outcome) {
-    case OUTCOME_YES:
-        if (step->slots != NULL && !is_of_slot(lock, reply)) {
-            core_vote_failed(node, FAULT_CLASS_PROTO);
-            break;
-        }
-        node->vote = CORE_VOTE_YES;
-        node->asked->fence = reply->fence;
-        node->key.sent_us = reply->tag.sent_us;
-        node->key.valid_until_us = core_vote_until(lock, &reply->tag);
-        break;
+    case OUTCOME_YES: on_yes(lock, step, reply); break;
     case OUTCOME_OTHER:
         node->vote = CORE_VOTE_OTHER;
         node->gone = true;
@@ -187,8 +192,10 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
         return;
     }
     node->asked->follow_up = FOLLOW_UP_NONE;
-    if (node->vote == CORE_VOTE_PENDING && reply->readers && lock->config->reads) {
-        node->vote = CORE_VOTE_YES; /* it would have let us in beside them */
+    /* It would have granted, or let us in beside other readers. */
+    if (node->vote == CORE_VOTE_PENDING &&
+        (reply->outcome == OUTCOME_MISSING || (reply->readers && lock->config->reads))) {
+        node->vote = CORE_VOTE_YES;
     } else if (reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_OTHER) {
         node->asked->holder.id = reply->holder_id;
         node->asked->holder.ttl_us = reply->ttl_us;
@@ -197,8 +204,6 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
     } else if (reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_CLASS_FOREIGN) {
         core_vote_failed(node, FAULT_CLASS_FOREIGN);
         arbiter_on_vote(node);
-    } else if (node->vote == CORE_VOTE_PENDING && reply->outcome == OUTCOME_MISSING) {
-        node->vote = CORE_VOTE_YES; /* it would have granted */
     } else if (node->vote == CORE_VOTE_PENDING) {
         core_vote_failed(node, reply->fault);
     }

@@ -35,28 +35,28 @@ struct node_request {
                         holder and its remaining lease. PEEK: also how many clients wait */
     bool silent;     /* RELEASE: our own waiters ignore what it publishes */
     bool if_deleted; /* RELEASE: publishes nothing of a key that it does not delete */
+    bool any;        /* with permits: ACQUIRE: the first free slot from `slot` on, and round; the reply says which.
+                        RELEASE: whichever slot is the owner's */
+    /* The key is a name with so many permits, and the request is about this slot of it. 0: an ordinary lock. */
+    uint8_t permits, slot;
+    /* BOOTSTRAP: over a guard that is there; the guard is for 0 nodes, so that it fits no client */
+    bool force, closes;
+    bool fenced; /* the keys have fencing counters */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
     size_t n_keys;
-    /* The key is a name with so many permits, and the request is about this slot of it. 0: an ordinary lock. */
-    uint8_t permits, slot;
-    bool any;          /* ACQUIRE: the first free slot from that one on, and round; the reply says which.
-                          RELEASE: whichever slot is the owner's */
     uint64_t passed;   /* ACQUIRE: slots that `any` passes over, a bit each */
     const char *owner; /* the whole token; unused by PEEK and BREAK */
     size_t owner_length;
     uint32_t lease_ms;
     uint32_t timeout_ms;   /* 0: none of its own; ends with reply or connection */
-    bool fenced;           /* the keys have fencing counters */
     uint64_t fence;        /* a floor or a token, see enum op; below 2^53 */
     uint64_t fence_ttl_ms; /* a counter's life after its last use; 0: seven days */
-    bool force;            /* BOOTSTRAP */
     uint64_t shared;       /* the keys that are locked shared, a bit each from the lowest on */
     const char *waiter;    /* who waits for the keys, under one name for as long as it does: INTEND, and ACQUIRE of
                               shared keys, where NULL: nobody */
     size_t waiter_length;
     uint32_t waited_ms;  /* for so long it has */
-    bool closes;         /* BOOTSTRAP: the guard is for 0 nodes, so that it fits no client */
     uint32_t longest_ms; /* BOOTSTRAP: the longest lease that may still run */
     union node_tag tag;
 };
