@@ -61,7 +61,8 @@ void intent_leave(struct core_lock *lock, struct step *step)
 {
     uint64_t *left_us = &lock->work->wait.intent_us;
 
-    if (lock->config->wait_us == 0 || !other_mode_refused(lock)) return;
+    if (lock->config->wait_us == 0) return;
+    if (!other_mode_refused(lock)) return;
     if (*left_us != 0 && step->now_us < *left_us + AGAIN_US) return;
     *left_us = step->now_us;
     send_all(lock, step, LIFE_US);
