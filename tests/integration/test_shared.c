@@ -179,6 +179,19 @@ CLIENT_TEST(a_hold_with_a_bound_ends)
 
 /* ---- waiting ---- */
 
+/* Not even for a notice. */
+CLIENT_TEST(a_reader_beside_one_of_its_process_does_not_wait)
+{
+    quorlock *one = reader(fixture.client, 0), *two = reader(fixture.client, QUORLOCK_WAIT_FOREVER);
+    struct seen seen = {0};
+
+    assert_status(fixture_acquire(one, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(two, &seen), QUORLOCK_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(server_ask_number(SERVER(i), "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')"), 0);
+    }
+}
+
 /* Inside a process the order of coming holds, and readers that follow each other hold together. */
 CLIENT_TEST(readers_and_writers_of_a_process_come_in_turn)
 {

@@ -188,6 +188,32 @@ WIRE_TEST(test_readers_that_expired_are_dropped)
     assert_int_equal(key_count(), 0);
 }
 
+/* A script for many locks knows nothing of readers. */
+WIRE_TEST(test_requests_of_one_turn_go_alone)
+{
+    static const enum op ops[] = {OP_ACQUIRE, OP_EXTEND, OP_RELEASE};
+    struct node_request requests[N];
+    struct answer answers[N];
+
+    for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
+        for (size_t i = 0; i < N; i++) {
+            requests[i] = request_of(ops[k], US);
+            requests[i].keys += i;
+            requests[i].n_keys = 1;
+            requests[i].shared = 1;
+        }
+        for (int eval = 0; eval < 2; eval++) {
+            for (size_t i = 0; i < N; i++) requests[i].use_eval = eval == 0 && ops[k] == OP_ACQUIRE;
+            probe_ask_all(probe, requests, answers, N);
+            if (answers[0].reply.outcome != OUTCOME_NOSCRIPT) break;
+            /* The server is told the script. */
+            assert_outcome(of(ops[k], THEM, 1, 1, NULL, 0), ops[k] == OP_ACQUIRE ? OUTCOME_YES : OUTCOME_MISSING);
+        }
+        for (size_t i = 0; i < N; i++) assert_outcome(answers[i], OUTCOME_YES);
+    }
+    assert_int_equal(key_count(), 0);
+}
+
 /* ---- several keys, in either mode ---- */
 
 WIRE_TEST(test_all_or_none)

@@ -93,6 +93,18 @@ CORE_TEST(one_that_tries_once_leaves_nothing)
     }
 }
 
+/* Neither while it settles split votes. */
+CORE_TEST(one_that_tries_once_leaves_nothing_while_votes_are_split)
+{
+    open_mode(f, READS, 0);
+    fixture_acquire(f);
+    refuse(f, 0, false);
+    fixture_refuse(f, 1, WRITER + 1, -1);
+    fixture_answers(f, OP_ACQUIRE, "..y");
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_expect_pending(f, OP_INTEND, "000");
+}
+
 CORE_TEST(a_node_out_of_reach_is_not_told)
 {
     open_mode(f, READS, CORE_NEVER);
