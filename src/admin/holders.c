@@ -45,8 +45,8 @@ void holders_read(struct holders *holders, const struct alloc *alloc, const stru
     }
     if (n == 0) return;
     holders->all = alloc_zero(alloc, n * sizeof(*holders->all));
-    holders->places = alloc_zero(alloc, n * sizeof(*holders->places));
-    holders->names = alloc_zero(alloc, n * sizeof(*holders->names));
+    holders->places = alloc_zero(alloc, n * sizeof(void *));
+    holders->names = alloc_zero(alloc, n * sizeof(char *));
     if (holders->all == NULL || holders->places == NULL || holders->names == NULL) {
         holders_clear(holders, alloc);
         return;

@@ -23,7 +23,7 @@ static const struct quorlock_holder *on_node(const struct quorlock_node_report *
 /* count - the nodes that have it, its highest token, and the Qth longest of its leases. */
 static void count(struct part *part, const struct quorlock_report *report)
 {
-    int64_t left_ms[QUORLOCK_NODES_MAX];
+    int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
 
     for (size_t i = 0; i < report->n_nodes && i < QUORLOCK_NODES_MAX; i++) {
         const struct quorlock_holder *holder = on_node(report->nodes[i], part);

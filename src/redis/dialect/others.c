@@ -31,7 +31,7 @@ bool others_next(const char **at, const char *end, struct other *ret)
     const char *p = *at;
     int64_t number, fence, ttl_ms, length;
 
-    if (end - p < 2 || memchr("psrwq", *p, 5) == NULL || p[1] != ' ') return false;
+    if (end - p < 2 || *p == '\0' || strchr("psrwq", *p) == NULL || p[1] != ' ') return false;
     *ret = (struct other){.kind = (enum other_kind)(unsigned char)*p};
     p += 2;
     if (!take_number(&p, end, INT32_MAX, &number) || !take_number(&p, end, INT64_MAX, &fence) ||
