@@ -506,6 +506,11 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
 {
     struct rng rng;
 
+    if (bias == BIAS_SCENES) {
+        plan_make(plan, seed, BIAS_CALM, without);
+        plan_scene(plan, seed);
+        return;
+    }
     rng_seed(&rng, seed, 5);
     if (bias == BIAS_NONE) bias = draw_situation(&rng);
     memset(plan, 0, sizeof(*plan));

@@ -162,7 +162,8 @@ struct plan_fault {
     X(BEAT, "many locks of a client act at the same moments")                                                          \
     X(ELECTION, "candidates and observers, early losses, machines and servers that stand still")                       \
     X(PERMITS, "names with permits, more users than those")                                                            \
-    X(SHARED, "readers and writers, beside plain peers")
+    X(SHARED, "readers and writers, beside plain peers")                                                               \
+    X(SCENES, "all do the same again and again, and each wait has a bound")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -202,6 +203,7 @@ struct plan_server {
 struct plan_course {
     bool set;
     uint64_t begin_us, hold_us, rest_us;
+    uint64_t most_us; /* that it may wait; 0: not judged */
 };
 
 struct plan_actor {
@@ -261,6 +263,12 @@ void plan_clocks(struct plan *, struct rng *);
 void plan_stays(struct plan *, struct rng *);
 void plan_calm(struct plan *, struct rng *);
 void plan_modes(struct plan *, struct rng *);
+/* plan_scene - makes a scene of a calm plan; which one follows from the seed. plan_scenes: how many there are. */
+void plan_scene(struct plan *, uint64_t seed);
+uint32_t plan_scenes(void);
+const char *plan_scene_name(uint64_t seed);
+/* plan_first_arbiter - the server that waiters for the first key ask first. */
+uint8_t plan_first_arbiter(const struct plan *);
 /* plan_make - the plan of this seed, but for these features; the same for ever for the same arguments. */
 void plan_make(struct plan *, uint64_t seed, enum plan_bias, uint32_t without);
 /* plan_server - which server stands behind this client's entry for a node. */

@@ -79,8 +79,7 @@ static bool reconfigures(const struct plan *plan)
     return plan_has(plan, FEATURE_BOOTSTRAP) || plan->changes;
 }
 
-/* The server that waiters for the first key ask first. */
-static uint8_t first_arbiter(const struct plan *plan)
+uint8_t plan_first_arbiter(const struct plan *plan)
 {
     const char *key = plan_has(plan, FEATURE_PREFIX) ? "app:k0" : "k0";
 
@@ -103,7 +102,7 @@ void plan_stays(struct plan *plan, struct rng *rng)
         return;
     }
     if (is_calm(bias)) {
-        if (!rng_one_in(rng, 8)) first = first_arbiter(plan);
+        if (!rng_one_in(rng, 8)) first = plan_first_arbiter(plan);
         (void)add_for_good(plan, bias == BIAS_ODD ? FAULT_ODD : FAULT_FREEZE, first, plan->active_us / 8);
         /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls, and what was
          * released before their other servers would tell them. */

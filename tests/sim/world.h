@@ -596,10 +596,9 @@ bool handover_table(struct world *, FILE *);
 
 /* ---- modes.c ---- */
 
-/* modes_waited - its wait is over, or goes on. */
+/* modes_waited - its wait is over, or goes on: there may be a bound. */
 void modes_waited(struct actor *);
-/* modes_table - endless readers and writers, dead ones, permits; prints, and returns whether all wait as long as they
- * may, and no longer. */
+/* modes_table - the longest waits in all scenes; prints, and returns whether they are within their bounds. */
 bool modes_table(struct world *, FILE *);
 
 /* ---- rare.c ---- */

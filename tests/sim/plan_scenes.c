@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan_scenes.c - runs in which all do the same again and again: readers and writers that never end, or die; users of a
+ * name's last permit
+ *
+ * Nothing fails but what a scene says, so each wait has a bound: what must end before, and the time in which that is
+ * noticed.
+ */
+#include "parts/rng.h"
+#include "plan.h"
+
+#define MS         UINT64_C(1000)
+#define PARTS_MAX  3u
+#define LEASE_MS   2000u
+#define ACTIVE_US  (30000 * MS)
+#define NEVER_ENDS (UINT64_C(3600000) * MS)
+#define CONNECT_US (300 * MS) /* before that who begins has no connections yet */
+/* To be told of a release, by a notice, and to ask. */
+#define NOTICED_US (100 * MS)
+/* What is left on a node for who waits ends so soon by itself. */
+#define INTENT_US (3000 * MS)
+#define LATE_US   (2 * MS)
+
+/* Users of one kind. Their times are shifted a little from one to the next. */
+struct part {
+    uint32_t n;
+    uint8_t keys, shared, permits;
+    uint64_t begin_us, hold_us, rest_us;
+    uint64_t most_us; /* that one of them may wait, and so many round trips; both 0: not judged */
+    uint32_t most_trips;
+    uint64_t killed_us; /* 0: not */
+    bool cut;           /* from the server that waiters ask first */
+};
+
+struct scene {
+    const char *name;
+    struct part parts[PARTS_MAX];
+};
+
+static const struct scene scenes[] = {
+    {"endless readers, one writer",
+     {{.n = 6, .keys = 1, .shared = 1, .hold_us = 400 * MS, .rest_us = 7 * MS, .most_us = 400 * MS + NOTICED_US},
+      {.n = 1,
+       .keys = 1,
+       .begin_us = 1000 * MS,
+       .hold_us = 100 * MS,
+       .rest_us = 300 * MS,
+       .most_us = 400 * MS + NOTICED_US}}},
+    {"endless writers, one reader",
+     {{.n = 6, .keys = 1, .hold_us = 100 * MS, .rest_us = 1 * MS},
+      {.n = 1,
+       .keys = 1,
+       .shared = 1,
+       .begin_us = 1000 * MS,
+       .hold_us = 50 * MS,
+       .rest_us = 300 * MS,
+       .most_us = 2 * 100 * MS + NOTICED_US}}},
+    {"endless readers and endless writers",
+     {{.n = 4, .keys = 1, .shared = 1, .hold_us = 150 * MS, .rest_us = 3 * MS, .most_us = INTENT_US},
+      {.n = 4, .keys = 1, .hold_us = 100 * MS, .rest_us = 1 * MS, .most_us = 4 * INTENT_US}}},
+    {"a writer that dies while it waits",
+     {{.n = 3, .keys = 1, .shared = 1, .hold_us = 400 * MS, .rest_us = 50 * MS, .most_us = INTENT_US + NOTICED_US},
+      {.n = 1, .keys = 1, .begin_us = 5000 * MS, .hold_us = 100 * MS, .killed_us = 5100 * MS}}},
+    {"a reader that dies holding",
+     {{.n = 1, .keys = 1, .shared = 1, .hold_us = NEVER_ENDS, .killed_us = 5000 * MS},
+      {.n = 1,
+       .keys = 1,
+       .begin_us = 5100 * MS,
+       .hold_us = 100 * MS,
+       .rest_us = 100 * MS,
+       .most_us = LEASE_MS * MS + 1000 * MS}}},
+    {"two lists in crossed modes",
+     {{.n = 2, .keys = 3, .shared = 1, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 4 * INTENT_US},
+      {.n = 2, .keys = 3, .shared = 2, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 4 * INTENT_US}}},
+    {"the last free permit of five",
+     {{.n = 4, .keys = 1, .permits = 5, .hold_us = NEVER_ENDS},
+      {.n = 1,
+       .keys = 1,
+       .permits = 5,
+       .begin_us = 1000 * MS,
+       .hold_us = 20 * MS,
+       .rest_us = 30 * MS,
+       .most_us = LATE_US,
+       .most_trips = 3}}},
+    {"five users of five permits",
+     {{.n = 5,
+       .keys = 1,
+       .permits = 5,
+       .begin_us = CONNECT_US,
+       .hold_us = 40 * MS,
+       .rest_us = 9 * MS,
+       .most_us = LATE_US,
+       .most_trips = 5}}},
+    {"ten users of five permits",
+     {{.n = 10, .keys = 1, .permits = 5, .hold_us = 40 * MS, .rest_us = 5 * MS, .most_us = 1000 * MS}}},
+    {"a permit whose holder dies",
+     {{.n = 1, .keys = 1, .permits = 1, .hold_us = NEVER_ENDS, .killed_us = 5000 * MS},
+      {.n = 1,
+       .keys = 1,
+       .permits = 1,
+       .begin_us = 5100 * MS,
+       .hold_us = 100 * MS,
+       .rest_us = 100 * MS,
+       .most_us = LEASE_MS * MS + 1000 * MS}}},
+    {"the last permit, the first node lacks the others",
+     {{.n = 4, .keys = 1, .permits = 5, .hold_us = NEVER_ENDS, .cut = true},
+      {.n = 1,
+       .keys = 1,
+       .permits = 5,
+       .begin_us = 1000 * MS,
+       .hold_us = 20 * MS,
+       .rest_us = 30 * MS,
+       .most_us = LATE_US,
+       .most_trips = 11}}},
+};
+
+uint32_t plan_scenes(void)
+{
+    return sizeof(scenes) / sizeof(scenes[0]);
+}
+
+static const struct scene *scene_of(uint64_t seed)
+{
+    return &scenes[seed % plan_scenes()];
+}
+
+const char *plan_scene_name(uint64_t seed)
+{
+    return scene_of(seed)->name;
+}
+
+static struct plan_fault *add_fault(struct plan *plan, enum plan_fault_kind kind, uint64_t at_us, uint64_t for_us)
+{
+    struct plan_fault *fault = &plan->faults[plan->n_faults++];
+
+    *fault = (struct plan_fault){.kind = kind, .at_us = at_us, .for_us = for_us, .machine = (uint8_t)plan->n_actors};
+    return fault;
+}
+
+static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, bool fencing)
+{
+    struct plan_actor *actor = &plan->actors[plan->n_actors];
+    struct plan_course *course = &actor->course;
+
+    *actor = (struct plan_actor){.client = (uint8_t)plan->n_actors, .keys = part->keys, .shared = part->shared};
+    actor->options = (struct quorlock_options){.size = sizeof(actor->options),
+                                               .lease_ms = LEASE_MS,
+                                               .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                               .fencing = fencing,
+                                               .permits = part->permits};
+    course->set = true;
+    course->begin_us = part->begin_us + nth * (part->hold_us < ACTIVE_US ? part->hold_us / part->n : MS);
+    course->hold_us = part->hold_us;
+    course->rest_us = part->rest_us + nth * MS;
+    course->most_us = part->most_us + part->most_trips * plan->round_trip_us;
+    if (part->killed_us != 0) (void)add_fault(plan, FAULT_KILL, part->killed_us, ACTIVE_US);
+    if (part->cut) {
+        struct plan_fault *fault = add_fault(plan, FAULT_CUT_TO, 0, ACTIVE_US);
+
+        fault->server = plan_first_arbiter(plan);
+        fault->for_ever = true;
+    }
+    plan->n_actors++;
+}
+
+/* In calm weather. */
+void plan_scene(struct plan *plan, uint64_t seed)
+{
+    const struct scene *scene = scene_of(seed);
+    bool fencing = seed / plan_scenes() % 2 == 0;
+
+    plan->handover_most_us = plan->handover_mostly_us = plan->listens_us = 0;
+    plan->requests_most = plan->lost_permille = 0;
+    plan->features &= ~(1u << FEATURE_REDISSON);
+    plan->lease_ms = LEASE_MS;
+    plan->max_lease_ms = plan->sets[0].max_lease_ms = plan->sets[1].max_lease_ms = 2 * LEASE_MS;
+    plan->active_us = ACTIVE_US;
+    plan->n_keys = 2;
+    plan->n_actors = plan->n_faults = 0;
+    for (uint32_t i = 0; i < PARTS_MAX; i++) {
+        const struct part *part = &scene->parts[i];
+
+        if (part->permits != 0) plan->permits[0] = part->permits;
+        for (uint32_t n = 0; n < part->n; n++) add_actor(plan, part, n, fencing);
+    }
+    plan->n_machines = plan->n_clients = plan->n_actors;
+}
