@@ -347,7 +347,7 @@ static uint64_t draw_hold_us(struct actor *actor)
     if (actor->world->plan->bias == BIAS_LATE_RENEWAL && !rng_one_in(&actor->rng, 4)) hold_us = 6 * one;
     if (actor->world->phase >= PHASE_HEALED) hold_us = draw(actor, one / 8);
     if (actor->world->plan->calm) hold_us = calm_us(actor);
-    if (actor->plan->course.set) hold_us = actor->plan->course.hold_us;
+    if (actor->plan->course.set && actor->world->phase < PHASE_HEALED) hold_us = actor->plan->course.hold_us;
     return hold_us;
 }
 

@@ -191,6 +191,19 @@ const struct taking *holds_taking(struct site *site, const struct window *window
     return last;
 }
 
+void holds_as_taken(struct world *world, struct window *window)
+{
+    uint32_t before = window->held.shared;
+
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+            if (find_taking(&world->sites[i], holds_place(key, 0), window->token_hash) != NULL)
+                window->held.shared &= (uint8_t) ~(1u << key);
+        }
+    }
+    world->totals->of[TOTAL_READS_WRITTEN] += window->held.shared != before;
+}
+
 static void take(struct site *site, uint32_t place, uint64_t token_hash)
 {
     bool quarantined = token_hash != 0 && holds_is_quarantined(site->world, site->index);

@@ -252,7 +252,7 @@ static void check_votes(struct actor *actor)
                    actor->index, votes, quarantined);
 }
 
-/* Another handle of its owner holds it, as it was taken first: to read inside of what is written takes nothing. */
+/* Another handle of its owner holds it. */
 static bool is_nested(struct actor *actor)
 {
     struct world *world = actor->world;
@@ -262,12 +262,10 @@ static bool is_nested(struct actor *actor)
 
         if (other == actor || !other->window.open || other->plan->owner == 0) continue;
         if (other->window.token_hash != actor->window.token_hash) continue;
-        world->totals->of[TOTAL_READS_WRITTEN] += (actor->plan->shared & ~other->window.held.shared) != 0;
-        violated_if(actor, I13_READERS, (other->window.held.shared & ~actor->plan->shared) != 0,
+        violated_if(actor, I13_READERS, (other->window.held.shared & ~actor->window.held.shared) != 0,
                     "writes inside of what its owner only reads");
         violated_if(actor, I6_TOLD_ONCE, actor->window.held.slot != other->window.held.slot,
                     "has another slot than the hold of its owner that it is in");
-        actor->window.held = other->window.held;
         return true;
     }
     return false;
@@ -291,6 +289,7 @@ static void open_window(struct actor *actor, const struct quorlock_result *resul
                               .fence = quorlock_fence(actor->lock),
                               .until_us = process_now_us(actor_process(actor)) + valid_ms(actor) * MS};
     (void)snprintf(window->token, sizeof(window->token), "%s", token);
+    if (actor->plan->owner != 0) holds_as_taken(actor->world, window);
     world_mix(actor->world, window->token_hash ^ window->until_us);
 }
 

@@ -568,6 +568,9 @@ void holds_forgets(struct site *);
 uint64_t holds_until_us(struct world *, uint32_t server, const struct window *);
 /* holds_taking - when all keys of the window were taken there first, by the last of them; NULL: not all were. */
 const struct taking *holds_taking(struct site *, const struct window *);
+/* holds_as_taken - to read inside of what its owner writes takes nothing: it is held as it was taken first, also when
+ * that hold is gone. */
+void holds_as_taken(struct world *, struct window *);
 /* holds_latest - of the place; NULL: nobody took it. */
 const struct taking *holds_latest(const struct site *, uint32_t place);
 bool holds_is_quarantined(struct world *, uint32_t server);
