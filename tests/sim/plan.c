@@ -102,8 +102,7 @@ static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bia
     }
     if (bias != BIAS_NONE) plan->features &= ~bit(FEATURE_BEAT);
     /* What a bias needs its rules for would be rarer. */
-    if (!PLAN_MIXES_MODES ||
-        (bias != BIAS_NONE && bias != BIAS_QUEUE && bias != BIAS_LIVENESS && bias != BIAS_LIVES && bias != BIAS_MEMORY))
+    if (bias != BIAS_NONE && bias != BIAS_QUEUE && bias != BIAS_LIVENESS && bias != BIAS_LIVES && bias != BIAS_MEMORY)
         plan->features &= ~(bit(FEATURE_PERMITS) | bit(FEATURE_SHARED));
     plan->features = bend_features(plan->features, bias);
     /* A peer writes strings. */
@@ -499,7 +498,7 @@ static enum plan_bias draw_situation(struct rng *rng)
                                           BIAS_LATE_EXECUTION, BIAS_MEMBERS, BIAS_PERMITS, BIAS_SHARED};
 
     if (rng_one_in(rng, 60)) return rare[rng_below(rng, 8)];
-    return rng_one_in(rng, 4) ? some[rng_below(rng, PLAN_MIXES_MODES ? 8 : 6)] : BIAS_NONE;
+    return rng_one_in(rng, 4) ? some[rng_below(rng, 8)] : BIAS_NONE;
 }
 
 void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t without)

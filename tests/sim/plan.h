@@ -21,7 +21,6 @@ enum {
     PLAN_KEYS_MAX = 6,
     PLAN_PERMITS_MAX = 5,
     PLAN_FAULTS_MAX = 48,
-    PLAN_MIXES_MODES = 0,  /* runs that are bent towards nothing have permits and readers, too */
     PLAN_WAIT_MIN_MS = 60, /* a lock that waits less may never be granted */
 };
 

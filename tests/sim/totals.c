@@ -53,14 +53,10 @@ bool totals_complete(const struct totals *totals, FILE *out)
 {
     bool complete = true;
 
-    for (uint32_t i = 0; i < TOTALS; i++) {
-        bool modes = i >= TOTAL_PERMITS_ALL && i <= TOTAL_TWO_MINDS;
-
-        if (PLAN_MIXES_MODES || !modes) complete &= happened(totals, texts[i], totals->of[i], out);
-    }
+    for (uint32_t i = 0; i < TOTALS; i++) complete &= happened(totals, texts[i], totals->of[i], out);
     for (uint32_t i = 0; i < FAULT_KINDS; i++)
         complete &= happened(totals, plan_fault_text((enum plan_fault_kind)i), totals->faults[i], out);
-    for (uint32_t i = 0; i < (PLAN_MIXES_MODES ? (uint32_t)FEATURES : (uint32_t)FEATURE_PERMITS); i++)
+    for (uint32_t i = 0; i < FEATURES; i++)
         complete &= happened(totals, plan_feature_text((enum plan_feature)i), totals->features[i], out);
     return complete;
 }
