@@ -12,6 +12,7 @@
 
 #define NAME_SIZE 80u
 #define READERS   "quorlock:readers"
+#define INTENTS   "quorlock:intents:"
 
 enum invariant holds_conflict(const struct held *a, const struct held *b)
 {
@@ -300,6 +301,24 @@ static void lock_changed(struct site *site, uint32_t place, const char *name, si
     if (hash_before != 0 && hash_before != sentinel) check_windows(world, place / PLACES_OF_KEY, hash_before, false);
 }
 
+static void show_intent(void *arg, const char *member, size_t length, double score)
+{
+    const struct site *site = arg;
+    double left_ms = score - (double)server_wall_us(site->world->servers[site->index]) / 1000;
+
+    TRACE(site->world, "          waits: %.*s, for %.0f ms", (int)length, member, left_ms);
+}
+
+static void intents_changed(struct site *site, const char *name, size_t length)
+{
+    struct server *of = site->world->servers[site->index];
+
+    site->world->totals->of[TOTAL_INTENTS]++;
+    if (!site->world->trace) return;
+    TRACE(site->world, "server %u  now has %.*s", site->index, (int)length, name);
+    model_members(server_model(of), name, length, server_wall_us(of), show_intent, site);
+}
+
 void holds_changed(struct site *site, const char *name, size_t length)
 {
     uint32_t place;
@@ -307,7 +326,7 @@ void holds_changed(struct site *site, const char *name, size_t length)
     if (site->world->over) return;
     place = find_place(site->world, name, length);
     if (place == NOBODY) {
-        site->world->totals->of[TOTAL_INTENTS] += behind(name, length, "quorlock:intents:") != NULL;
+        if (behind(name, length, INTENTS) != NULL) intents_changed(site, name, length);
         return;
     }
     if (place % PLACES_OF_KEY == PLACE_READERS)

@@ -21,7 +21,7 @@ local function remember(key)
   end
   local whose = lock_whose(key, '')
   if not mine and type(whose) == 'string' and (reads or not shared[key] and whose == sentinel) then
-    mine = letter .. ':' .. whole(now - waited_ms) .. ':' .. waiter
+    mine = letter .. ':' .. whole(since) .. ':' .. waiter
   end
   if not mine then return nil end
   local done = redis.pcall('ZADD', intents, whole(now + life_ms), mine)

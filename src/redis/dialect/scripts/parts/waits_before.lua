@@ -1,20 +1,25 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- The writer that waits for the key for longer than we do, and how long it is remembered; nil where there is none, or
--- it is our turn. Ours are noted in own_intents. Where two began in the same millisecond their names decide, so that of
--- two lists with crossed modes one comes first.
-local own_intents = {}
-local function waits_before(key)
-  local intents = redis.pcall('ZRANGEBYSCORE', intents_of(key), '(' .. whole(now), '+inf', 'WITHSCORES')
-  local ours, since, turn = {}, now - waited_ms, false
-  for i = 1, #intents, 2 do
-    local letter, at, name = string.match(intents[i], '^(%l):(%d+):(.*)$')
-    if name == waiter then
-      ours[#ours + 1], since, turn = intents[i], math.min(since, tonumber(at)), turn or letter == 't'
+-- it is our turn. Ours are noted in own_intents. We wait since the earliest of ours at any of the keys: else each of two
+-- lists with crossed modes could come after the other. Where two began in the same millisecond their names decide.
+local own_intents, all_intents, turns, since = {}, {}, {}, now - waited_ms
+local function see_intents()
+  for i = 1, tonumber(ARGV[1]) do
+    local key, ours = KEYS[i], {}
+    local intents = redis.pcall('ZRANGEBYSCORE', intents_of(key), '(' .. whole(now), '+inf', 'WITHSCORES')
+    for k = 1, #intents, 2 do
+      local letter, at, name = string.match(intents[k], '^(%l):(%d+):(.*)$')
+      if name == waiter then
+        ours[#ours + 1], since, turns[key] = intents[k], math.min(since, tonumber(at)), turns[key] or letter == 't'
+      end
     end
+    all_intents[key], own_intents[key] = intents, ours
   end
-  own_intents[key] = ours
-  if turn then return nil end
-  local before, ttl
+end
+local function waits_before(key)
+  if not all_intents[key] then see_intents() end
+  if turns[key] then return nil end
+  local intents, before, ttl = all_intents[key], nil, nil
   for i = 1, #intents, 2 do
     local at, name = string.match(intents[i], '^w:(%d+):(.*)$')
     at = tonumber(at)
