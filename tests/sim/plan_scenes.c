@@ -18,7 +18,7 @@
 /* To be told of a release, by a notice, and to ask. */
 #define NOTICED_US (100 * MS)
 /* What is left on a node for who waits ends so soon by itself. */
-#define INTENT_US (3000 * MS)
+#define INTENT_US (2000 * MS)
 #define LATE_US   (2 * MS)
 
 /* Users of one kind. Their times are shifted a little from one to the next. */
@@ -56,8 +56,8 @@ static const struct scene scenes[] = {
        .rest_us = 300 * MS,
        .most_us = 2 * 100 * MS + NOTICED_US}}},
     {"endless readers and endless writers",
-     {{.n = 4, .keys = 1, .shared = 1, .hold_us = 150 * MS, .rest_us = 3 * MS, .most_us = INTENT_US},
-      {.n = 4, .keys = 1, .hold_us = 100 * MS, .rest_us = 1 * MS, .most_us = 4 * INTENT_US}}},
+     {{.n = 4, .keys = 1, .shared = 1, .hold_us = 150 * MS, .rest_us = 3 * MS, .most_us = 500 * MS},
+      {.n = 4, .keys = 1, .hold_us = 100 * MS, .rest_us = 1 * MS, .most_us = 6 * INTENT_US}}},
     {"a writer that dies while it waits",
      {{.n = 3, .keys = 1, .shared = 1, .hold_us = 400 * MS, .rest_us = 50 * MS, .most_us = INTENT_US + NOTICED_US},
       {.n = 1, .keys = 1, .begin_us = 5000 * MS, .hold_us = 100 * MS, .killed_us = 5100 * MS}}},
@@ -70,8 +70,8 @@ static const struct scene scenes[] = {
        .rest_us = 100 * MS,
        .most_us = LEASE_MS * MS + 1000 * MS}}},
     {"two lists in crossed modes",
-     {{.n = 2, .keys = 3, .shared = 1, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 4 * INTENT_US},
-      {.n = 2, .keys = 3, .shared = 2, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 4 * INTENT_US}}},
+     {{.n = 2, .keys = 3, .shared = 1, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 1500 * MS},
+      {.n = 2, .keys = 3, .shared = 2, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 1500 * MS}}},
     {"the last free permit of five",
      {{.n = 4, .keys = 1, .permits = 5, .hold_us = NEVER_ENDS},
       {.n = 1,
@@ -111,7 +111,7 @@ static const struct scene scenes[] = {
        .hold_us = 20 * MS,
        .rest_us = 30 * MS,
        .most_us = LATE_US,
-       .most_trips = 11}}},
+       .most_trips = 5}}},
 };
 
 uint32_t plan_scenes(void)
