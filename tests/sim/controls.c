@@ -92,6 +92,15 @@ static const struct control controls[] = {
     {"observer-believes-any-term", {"observer-believes-any-term"}, BIAS_ELECTION, I15_TERMS_RISE, 1, 2000},
     {"stale-round-trips", {"stale-round-trips"}, BIAS_FARTHER, I9_LIVENESS, 1, 1000},
     {"stale-round-trips-storm", {"stale-round-trips"}, BIAS_FARTHER, REQUEST_STORM, 1, 200},
+    {"permits-counted", {"slots-counted", "slot-by-each-node"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
+    {"any-number-of-permits", {"script-any-number-of-permits"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
+    {"slot-by-each-node", {"slot-by-each-node", "other-slot-is-no-fault"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
+    {"slot-given-again", {"slot-given-again"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
+    {"no-sentinel", {"script-no-sentinel"}, BIAS_SHARED, I13_READERS, 3, 400},
+    {"readers-by-another-clock", {"script-readers-by-another-clock"}, BIAS_SHARED, I13_READERS, 3, 400},
+    {"endless-intent", {"script-endless-intent"}, BIAS_SHARED, I9_LIVENESS, 3, 400},
+    {"endless-intent-i10", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
+    {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))

@@ -19,7 +19,7 @@
 #define NOTICED_US (100 * MS)
 /* What is left on a node for who waits ends so soon by itself. */
 #define INTENT_US (2000 * MS)
-#define LATE_US   (2 * MS)
+#define LATE_US   300u
 
 /* Users of one kind. Their times are shifted a little from one to the next. */
 struct part {
@@ -90,7 +90,7 @@ static const struct scene scenes[] = {
        .hold_us = 40 * MS,
        .rest_us = 9 * MS,
        .most_us = LATE_US,
-       .most_trips = 5}}},
+       .most_trips = 4}}},
     {"ten users of five permits",
      {{.n = 10, .keys = 1, .permits = 5, .hold_us = 40 * MS, .rest_us = 5 * MS, .most_us = 1000 * MS}}},
     {"a permit whose holder dies",
