@@ -113,9 +113,10 @@ void vote_connection_ended(struct core_node *node)
     node->asked->follow_up = FOLLOW_UP_NONE;
 }
 
-/* The arbiter names the slot, and all others are asked for that very one. */
+/* The arbiter names the slot, and all others are asked for that very one. A server may say anything. */
 static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)
 {
+    if (reply->slot >= lock->config->permits) return false;
     if (lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) lock->id.slot = reply->slot;
     return reply->slot == lock->id.slot;
 }

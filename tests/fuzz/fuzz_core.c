@@ -6,7 +6,8 @@
  * The world is hostile but keeps the contract of core.h: time does not go back, every command gets exactly one
  * reply, however late and whatever it says, and each READY connection of a node has a new generation. The check
  * of validity has an arithmetic of its own and does not use validity.c. Clocks of nodes step; the replies tell
- * them, and what they prove is told to the core as the client tells it.
+ * them, and what they prove is told to the core as the client tells it. With permits the nodes name slots, also such
+ * that nobody asked for, and that the name does not have.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 #include "core/core.h"
 #include "core/nodeclock.h"
 #include "core/rest.h"
+#include "core/slots.h"
 #include "feed.h"
 
 #define NODES_MAX     7
@@ -36,6 +38,7 @@ struct model_node {
     uint32_t generation, generations;
     uint64_t yes_until_us; /* the latest end that a yes of the present attempt can justify */
     uint64_t yes_sent_us;  /* when that yes was asked for */
+    uint8_t yes_slot;      /* that it named */
     uint64_t counter;      /* of fencing: never goes back */
     uint64_t ahead_us;     /* its clock before ours: grows with each step */
     struct nodeclock clock;
@@ -50,6 +53,7 @@ struct world {
     struct core_config successors[2]; /* of the owners that it was handed to: the lock has one of them */
     uint32_t handed, first_arbiter;
     struct core_lock *lock;
+    struct core_slots *slots; /* with permits */
     struct model_node nodes[NODES_MAX];
     struct flying flying[FLYING_MAX];
     uint32_t n_flying;
@@ -94,6 +98,23 @@ static uint64_t allowance_us(const struct core_config *config, uint64_t lease_us
     return (lease_us * config->drift_ppm + 999999) / 1000000 + config->drift_fixed_us;
 }
 
+/* Most are ordinary locks. */
+static void choose_mode(struct world *world, uint8_t shape)
+{
+    struct core_config *config = &world->config;
+    uint32_t mode = shape / NODES_MAX % 8;
+
+    if (mode == 5) config->permits = 1 + next_byte(world) % 9;
+    if (mode == 6) config->shared = 1;
+    /* Of two keys. */
+    if (mode == 7) config->shared = 2;
+    config->reads = mode == 6;
+    if (config->permits == 0) return;
+    world->slots = calloc(1, core_slots_size(config->permits));
+    CHECK(world->slots != NULL);
+    core_slots_init(world->slots, config->permits);
+}
+
 /* The bounds that a client's options obey: a renewal can come in time. */
 static void choose_config(struct world *world)
 {
@@ -117,7 +138,17 @@ static void choose_config(struct world *world)
     config->min_valid_us = (bits & 64) != 0 ? 0 : room_us / 2;
     config->renew_us = (bits & 128) != 0 ? config->lease_us / 3 : CORE_NEVER;
     for (uint32_t i = 0; i < config->n_nodes; i++) config->arbiters[i] = (uint8_t)i;
+    choose_mode(world, shape);
     world->first_arbiter = bits % config->n_nodes; /* by the key's hash */
+}
+
+/* Only of the slot that is held. */
+static uint64_t yes_until_us(const struct world *world, uint32_t index)
+{
+    const struct model_node *node = &world->nodes[index];
+    bool counts = world->config.permits == 0 || node->yes_slot == core_slot(world->lock);
+
+    return counts ? node->yes_until_us : 0;
 }
 
 static uint64_t quorum_end_us(const struct world *world)
@@ -126,10 +157,10 @@ static uint64_t quorum_end_us(const struct world *world)
 
     /* The largest end that at least Q nodes reach. */
     for (uint32_t i = 0; i < world->config.n_nodes; i++) {
-        uint64_t end_us = world->nodes[i].yes_until_us;
+        uint64_t end_us = yes_until_us(world, i);
         uint32_t reach = 0;
 
-        for (uint32_t k = 0; k < world->config.n_nodes; k++) reach += world->nodes[k].yes_until_us >= end_us;
+        for (uint32_t k = 0; k < world->config.n_nodes; k++) reach += yes_until_us(world, k) >= end_us;
         if (reach >= world->config.quorum && end_us > best_us) best_us = end_us;
     }
     return best_us;
@@ -185,10 +216,13 @@ static void check_tell(struct world *world, const struct core_completion *tell)
         CHECK(!world->held);
         world->acquiring = false;
         world->held = tell->status == CORE_OK;
+        if (world->held && world->slots != NULL) core_slots_hold(world->slots, core_slot(world->lock), true);
         if (world->held) {
             CHECK(core_valid_us(world->lock, world->now_us) >= world->config.min_valid_us);
             CHECK(core_valid_us(world->lock, world->now_us) > 0);
-            CHECK(!world->config.fencing || core_fence(world->lock) > world->fence);
+            CHECK(world->config.permits == 0 || core_slot(world->lock) < world->config.permits);
+            /* A reader's is what nodes show, which may be nothing yet. */
+            CHECK(!world->config.fencing || world->config.reads || core_fence(world->lock) > world->fence);
             CHECK(world->config.fencing || core_fence(world->lock) == 0);
             world->fence = core_fence(world->lock);
         }
@@ -210,6 +244,7 @@ static void check_tell(struct world *world, const struct core_completion *tell)
         if (tell->loss == CORE_LOSS_CLOCK) CHECK(core_remaining_us(world->lock, world->now_us) == 0);
         world->held = false;
         CHECK(core_valid_us(world->lock, world->now_us) == 0);
+        if (world->slots != NULL) core_slots_hold(world->slots, core_slot(world->lock), false);
         break;
     }
 }
@@ -233,6 +268,12 @@ static void launch(struct world *world, const struct core_command *command)
     if (command->tag.op == OP_ACQUIRE) CHECK((world->acquiring || world->held) && node->state == NODE_READY);
     if (command->tag.op == OP_RAISE) CHECK(world->config.fencing && (world->acquiring || world->held));
     if (command->tag.op == OP_EXTEND || command->tag.op == OP_REPAIR) CHECK(world->held);
+    /* 0: it waits no more. */
+    if (command->tag.op == OP_INTEND) CHECK(command->tag.lease_us == 0 || world->acquiring);
+    if (world->slots == NULL) CHECK(!command->any && command->passed == 0);
+    if (world->slots != NULL)
+        CHECK(command->tag.slot < world->config.permits ||
+              (command->tag.op == OP_RELEASE && command->tag.slot == CORE_SLOT_NONE));
     if (world->n_flying == FLYING_MAX) return; /* never answered: an endless stall */
     world->flying[world->n_flying++] = (struct flying){*command, node->generation};
 }
@@ -252,6 +293,7 @@ static int step(struct world *world, struct core_event *event, struct core_updat
     event->wall_us = world->config.fencing ? world->now_us : 0;
     event->no_attempt = world->no_attempt;
     event->no_round = world->no_round;
+    event->slots = world->slots;
     if (!core_has_work(world->lock)) work = event->work = malloc(core_work_size(world->config.n_nodes));
     status = core_step(world->lock, event, update);
     event->random = NULL;
@@ -274,7 +316,10 @@ static void check_resumed(const struct world *world, const struct core_lock *bef
     const struct core_config *config = &world->config;
 
     CHECK(core_phase_now(after) == core_phase_now(before) && core_loss(after) == core_loss(before));
-    CHECK(core_deadline(after) == core_deadline(before) && core_deadline(after) == core_rest_deadline(rest, config));
+    CHECK(core_deadline(after) == core_rest_deadline(rest, config));
+    /* What was overdue is due at once. */
+    CHECK(core_deadline(after) == core_deadline(before) ||
+          (core_deadline(before) <= world->now_us && core_deadline(after) <= world->now_us));
     CHECK(core_fence(after) == core_fence(before) && core_rounds(after) == core_rounds(before));
     CHECK(core_lease_us(after) == core_lease_us(before) && core_granted_us(after) == core_granted_us(before));
     for (uint32_t i = 0; i < config->n_nodes; i++) CHECK(core_vote(after, i) == core_vote(before, i));
@@ -331,6 +376,7 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
     }
     if (status == 0 && event.type == CORE_EV_EXTEND) world->extending = true;
     if (status == 0 && event.type == CORE_EV_RELEASE) {
+        if (world->held && world->slots != NULL) core_slots_hold(world->slots, core_slot(world->lock), false);
         world->releasing = true;
         world->held = false;
     }
@@ -355,7 +401,7 @@ static void dispatch(struct world *world)
     }
 }
 
-static void count_yes(struct world *world, const struct flying *flying, enum outcome outcome)
+static void count_yes(struct world *world, const struct flying *flying, enum outcome outcome, uint8_t slot)
 {
     const struct core_tag *tag = &flying->command.tag;
     struct model_node *node = &world->nodes[tag->node];
@@ -368,6 +414,7 @@ static void count_yes(struct world *world, const struct flying *flying, enum out
     if (end_us > node->yes_until_us) {
         node->yes_until_us = end_us;
         node->yes_sent_us = tag->sent_us;
+        node->yes_slot = tag->op == OP_ACQUIRE ? slot : tag->slot;
     }
 }
 
@@ -412,7 +459,7 @@ static uint64_t count_fence(struct world *world, const struct core_command *comm
     struct model_node *node = &world->nodes[command->tag.node];
 
     if (!world->config.fencing) return 0;
-    if (command->tag.op == OP_ACQUIRE) node->counter += 1 + shade % 4;
+    if (command->tag.op == OP_ACQUIRE && !world->config.reads) node->counter += 1 + shade % 4;
     if (command->fence > node->counter) node->counter = command->fence;
     return node->counter;
 }
@@ -444,6 +491,28 @@ static void clock_stepped(struct world *world, const struct core_tag *tag)
     happen(world, event, NULL);
 }
 
+/* The slot that was asked for; where any was, one that is not passed over; now and then whatever a node may say. */
+static uint8_t name_slot(const struct world *world, const struct core_command *command, uint8_t shade)
+{
+    uint32_t n = world->config.permits, slot = command->tag.slot % n;
+
+    if (shade % 16 == 15) return shade / 4;
+    for (uint32_t i = 0; i < n && command->any; i++) {
+        uint32_t other = (slot + shade + i) % n;
+
+        if ((command->passed >> other & 1) == 0) return (uint8_t)other;
+    }
+    return (uint8_t)slot;
+}
+
+static void tell_slots(struct world *world, const struct core_command *command, uint8_t shade, struct core_reply *reply)
+{
+    if (world->slots == NULL) return;
+    reply->slot = name_slot(world, command, shade);
+    reply->free = shade % 3 == 0 ? 0 : UINT64_MAX / (1 + shade);
+    reply->first_us = shade % 5 == 0 ? -1 : (int64_t)shade * 1000;
+}
+
 static void answer(struct world *world, uint32_t index, enum outcome outcome, uint8_t shade)
 {
     struct flying flying = land(world, index);
@@ -463,14 +532,17 @@ static void answer(struct world *world, uint32_t index, enum outcome outcome, ui
     }
     if (outcome >= OUTCOME_ERROR) event.reply.fault = FAULT_CLASS_TEMPORARY + shade % 5;
     if (outcome == OUTCOME_YES) event.reply.fence = count_fence(world, &flying.command, shade);
+    tell_slots(world, &flying.command, shade, &event.reply);
     if (outcome == OUTCOME_OTHER && flying.command.tag.op == OP_ACQUIRE) {
         event.reply.listeners = listeners(shade);
+        event.reply.readers = shade % 2 == 1;
     }
-    count_yes(world, &flying, event.reply.outcome);
+    count_yes(world, &flying, event.reply.outcome, event.reply.slot);
     happen(world, event, NULL);
     /* Told in every script's yes, but by release and peek. */
     if (outcome == OUTCOME_YES && flying.command.tag.op != OP_RELEASE && flying.command.tag.op != OP_PEEK &&
-        is_next(world, &flying) && prove_step(world, &flying.command.tag, shade)) {
+        flying.command.tag.op != OP_INTEND && is_next(world, &flying) &&
+        prove_step(world, &flying.command.tag, shade)) {
         clock_stepped(world, &flying.command.tag);
     }
 }
@@ -695,6 +767,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     settle(world);
     free(core_end_work(world->lock, true));
     free(world->lock);
+    free(world->slots);
     free(world);
     return 0;
 }
