@@ -8,7 +8,7 @@
 
 #include "world.h"
 
-#define RUNS 6u /* of each scene */
+#define RUNS 4u /* of each scene */
 
 static bool is_late(const struct actor *actor)
 {
