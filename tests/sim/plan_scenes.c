@@ -17,6 +17,8 @@
 #define CONNECT_US (300 * MS) /* before that who begins has no connections yet */
 /* To be told of a release, by a notice, and to ask. */
 #define NOTICED_US (100 * MS)
+/* Who was not told asks again so soon. */
+#define POLL_US (1200 * MS)
 /* What is left on a node for who waits ends so soon by itself. */
 #define INTENT_US (2000 * MS)
 #define LATE_US   300u
@@ -39,13 +41,13 @@ struct scene {
 
 static const struct scene scenes[] = {
     {"endless readers, one writer",
-     {{.n = 6, .keys = 1, .shared = 1, .hold_us = 400 * MS, .rest_us = 7 * MS, .most_us = 400 * MS + NOTICED_US},
+     {{.n = 6, .keys = 1, .shared = 1, .hold_us = 400 * MS, .rest_us = 7 * MS, .most_us = 400 * MS + POLL_US},
       {.n = 1,
        .keys = 1,
        .begin_us = 1000 * MS,
        .hold_us = 100 * MS,
        .rest_us = 300 * MS,
-       .most_us = 400 * MS + NOTICED_US}}},
+       .most_us = 400 * MS + POLL_US}}},
     {"endless writers, one reader",
      {{.n = 6, .keys = 1, .hold_us = 100 * MS, .rest_us = 1 * MS},
       {.n = 1,
@@ -54,9 +56,14 @@ static const struct scene scenes[] = {
        .begin_us = 1000 * MS,
        .hold_us = 50 * MS,
        .rest_us = 300 * MS,
-       .most_us = 2 * 100 * MS + NOTICED_US}}},
+       .most_us = 2 * 100 * MS + POLL_US}}},
     {"endless readers and endless writers",
-     {{.n = 4, .keys = 1, .shared = 1, .hold_us = 150 * MS, .rest_us = 3 * MS, .most_us = 500 * MS},
+     {{.n = 4,
+       .keys = 1,
+       .shared = 1,
+       .hold_us = 150 * MS,
+       .rest_us = 3 * MS,
+       .most_us = 150 * MS + 100 * MS + POLL_US},
       {.n = 4, .keys = 1, .hold_us = 100 * MS, .rest_us = 1 * MS, .most_us = 6 * INTENT_US}}},
     {"a writer that dies while it waits",
      {{.n = 3, .keys = 1, .shared = 1, .hold_us = 400 * MS, .rest_us = 50 * MS, .most_us = INTENT_US + NOTICED_US},
