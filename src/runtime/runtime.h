@@ -112,9 +112,10 @@ void runtime_stop(struct runtime *);
  * - Whether a grant is still good, and whether a loss comes first, is decided by a reading right before the callback,
  *   behind which nothing runs but that decision.
  *
- * So a lock that is taken and given back, among many, reads the clock four times. None of them can go: what the user does
- * in a callback may take long, so the time before it is too old for a call that is made in it, whose lease and wait would
- * be shorter, and for the next callback, also of a release, before which a loss must be told that fell due meanwhile.
+ * So a lock that is taken and given back, among many, reads the clock four times. None of them can go: what the user
+ * does in a callback may take long, so the time before it is too old for a call that is made in it, whose lease and
+ * wait would be shorter, and for the next callback, also of a release, before which a loss must be told that fell due
+ * meanwhile.
  */
 uint64_t runtime_read_us(struct runtime *);
 uint64_t runtime_now_us(struct runtime *);

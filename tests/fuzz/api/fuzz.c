@@ -116,8 +116,8 @@ static void check_status(const struct fuzz_op *op, int status)
 {
     /* A bit for each status that the header names for the result; CANCELED and CLOSED are always there. */
     static const unsigned allowed[FUZZ_KINDS] = {
-        [FUZZ_ACQUIRE] =
-            1u << 0 | 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 | 1u << 12 | 1u << 13,
+        [FUZZ_ACQUIRE] = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 11 |
+                         1u << 12 | 1u << 13,
         [FUZZ_EXTEND] = 1u << 0 | 1u << 6 | 1u << 8,
         [FUZZ_RELEASE] = 1u << 0 | 1u << 6,
         [FUZZ_REPORT] = 1u << 0 | 1u << 6,
