@@ -98,13 +98,13 @@ int main(int argc, char **argv)
     }
     bench.base = program_loop();
     bench.client = program_client(bench.base, argv[4], options);
-    for (int mode = 0; mode < MODES; mode++) make_load(&bench, mode, in_flight, argv[3]);
+    for (enum mode mode = 0; mode < MODES; mode++) make_load(&bench, mode, in_flight, argv[3]);
     rounds = (uint32_t)(seconds * (NS_PER_S / SLICE_NS)) / MODES + 1;
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
     for (uint32_t i = 0; i < WARM_UP; i++)
-        for (int mode = 0; mode < MODES; mode++) measure(&bench, mode, &bench.slices[mode][0]);
+        for (enum mode mode = 0; mode < MODES; mode++) measure(&bench, mode, &bench.slices[mode][0]);
     for (uint32_t i = 0; i < rounds; i++)
-        for (int mode = 0; mode < MODES; mode++) measure(&bench, mode, &bench.slices[mode][i]);
+        for (enum mode mode = 0; mode < MODES; mode++) measure(&bench, mode, &bench.slices[mode][i]);
     tell(&bench, rounds);
     for (int mode = 0; mode < MODES; mode++) load_free(bench.loads[mode], false);
     quorlock_client_close(bench.client, NULL, NULL);

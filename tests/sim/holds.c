@@ -232,7 +232,7 @@ static void check_windows(struct world *world, uint32_t key, uint64_t token_hash
 static void on_second_look(void *arg)
 {
     struct site *site = arg;
-    uint8_t changed = site->readers_changed;
+    uint32_t changed = site->readers_changed;
 
     site->readers_changed = 0;
     for (uint32_t key = 0; key < site->world->plan->n_keys && !site->world->over; key++) {

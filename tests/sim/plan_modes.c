@@ -4,7 +4,7 @@
 #include "plan.h"
 
 /* One of the keys in those bits. */
-static uint32_t draw_key(uint8_t keys, struct rng *rng)
+static uint32_t draw_key(uint32_t keys, struct rng *rng)
 {
     uint32_t n = (uint32_t)rng_below(rng, (uint64_t)__builtin_popcount(keys)), key = 0;
 
