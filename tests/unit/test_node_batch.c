@@ -352,7 +352,7 @@ NODE_TEST(a_deadline_in_a_batch_is_that_of_one_request)
 NODE_TEST(a_connection_that_does_not_answer_a_batch_stalls)
 {
     node_fixture_open(f);
-    f->config.stall_ms = 60;
+    f->config.stall_ms = 600;
     fake_play(f->server, plain_good);
     fake_play(f->server, plain_good);
     assert_non_null(node_fixture_new_node(f));

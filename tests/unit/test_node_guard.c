@@ -295,7 +295,7 @@ NODE_TEST(a_second_look_without_an_answer_stalls)
     node_fixture_open(f);
     f->config.guard = QUORLOCK_GUARD_CONNECTION;
     f->config.set = "s";
-    f->config.stall_ms = 50;
+    f->config.stall_ms = 600;
     fake_play(f->server, script);
     fake_play(f->server, clear);
     assert_non_null(node_fixture_new_node(f));
