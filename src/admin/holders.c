@@ -33,12 +33,13 @@ static void add(struct holders *holders, const struct alloc *alloc, const struct
 
 void holders_read(struct holders *holders, const struct alloc *alloc, const struct node_reply *reply)
 {
-    const char *begin = reply->others, *end = begin + reply->others_length, *at = begin;
+    const char *begin = reply->others, *end, *at = begin;
     struct other other;
     size_t n = 0;
 
     holders_clear(holders, alloc);
     if (begin == NULL) return;
+    end = begin + reply->others_length;
     while (others_next(&at, end, &other)) {
         if (other.kind == OTHER_PERMITS) holders->permits = other.number;
         n += other.kind != OTHER_PERMITS;

@@ -116,9 +116,8 @@ static uint64_t may_be_there_until(const struct core_node *node, uint64_t now_us
     return core_larger(node->key.until_us, validity_debt_until(now_us, lease_us));
 }
 
-static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint32_t wakes)
+static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent, bool if_deleted)
 {
-    bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
     struct core_node *node = &lock->nodes[index];
     struct debt *debt = free_debt(node, step->now_us);
     uint64_t until_us = may_be_there_until(node, step->now_us, lock->lease_us);
@@ -143,7 +142,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
     *debt = (struct debt){.state = DEBT_OWED,
                           .until_us = until_us,
                           .silent = silent,
-                          .if_deleted = wakes != DEBT_WAKES_ALL,
+                          .if_deleted = if_deleted,
                           .again_at_us = CORE_NEVER};
     lock->owing |= 1u << index;
     if (!core_can_talk(node)) return;
@@ -156,7 +155,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, uint3
 
 void debt_end_vote(struct core_lock *lock, struct step *step, uint32_t index)
 {
-    if (lock->nodes[index].key.until_us != 0) owe(lock, step, index, index);
+    if (lock->nodes[index].key.until_us != 0) owe(lock, step, index, false, true);
 }
 
 /* The arbiter first: the waiters ask it as soon as its notice reaches them. */
@@ -165,8 +164,10 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         uint32_t index = core_arbiter(lock, i);
         struct core_node *node = &lock->nodes[index];
+        bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
 
-        if (!node->owes && node->key.until_us != 0) owe(lock, step, index, wakes);
+        if (node->owes || node->key.until_us == 0) continue;
+        owe(lock, step, index, silent, wakes != DEBT_WAKES_ALL);
     }
 }
 

@@ -155,12 +155,12 @@ void keylist_leave(struct keylist *keylist)
 
 bool keylist_admits(const struct keylist *keylist, const struct core_config *config)
 {
-    return keylist->held == 0 || keylist->held < config->permits || (keylist->reads && config->reads);
+    return keylist->held == 0 || keylist->held < config->permits || (keylist->reads != 0 && config->reads);
 }
 
 void keylist_count_hold(struct keylist *keylist, const struct core_config *config, bool holds)
 {
-    if (holds) keylist->reads = config->reads && (keylist->held == 0 || keylist->reads);
+    if (holds) keylist->reads = config->reads && (keylist->held == 0 || keylist->reads != 0);
     keylist->held = (keylist->held + (holds ? 1u : HELD_MAX)) & HELD_MAX;
 }
 

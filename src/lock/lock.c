@@ -112,6 +112,7 @@ static uint64_t sort_keys(const char **ret, const char *const *keys, size_t n_ke
     for (size_t i = 0; i < n_keys; i++) {
         wanted[i] = (struct wanted_key){.text = keys[i], .shared = (shared >> i & 1) != 0};
     }
+    /* cppcheck-suppress uninitvar; so many are set as it is told of */
     qsort(wanted, n_keys, sizeof(wanted[0]), by_text);
     for (size_t i = 0; i < n_keys; i++) {
         ret[i] = wanted[i].text;

@@ -56,7 +56,7 @@ static const struct scene scenes[] = {
        .begin_us = 1000 * MS,
        .hold_us = 50 * MS,
        .rest_us = 300 * MS,
-       .most_us = 2 * 100 * MS + POLL_US}}},
+       .most_us = 200 * MS + POLL_US}}},
     {"endless readers and endless writers",
      {{.n = 4,
        .keys = 1,

@@ -117,13 +117,11 @@ static const char *const bodies[] = {
     "return {redis.call('DEL', KEYS[1]), redis.pcall('SET', KEYS[1], 'x')}",
     "return {redis.pcall('TIME').err == nil, redis.pcall('INCR', KEYS[1])}",
     "return redis.pcall('MULTI')",
-    "redis.call('ZADD', KEYS[1], 1.5, 'me', 1700000000123, 'you')\nreturn redis.call('ZRANGE', KEYS[1], 0, -1, "
-    "'WITHSCORES')",
+    "redis.call('ZADD', KEYS[1], 1.5, 'me', 1700000123, 'u') return redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')",
     "local why = redis.pcall('ZADD', KEYS[1], ARGV[1], 'me')\nreturn type(why) == 'table' and why.err or why",
     "local score = redis.call('ZSCORE', KEYS[1], 'me')\nreturn {type(score), tonumber(score or 7) + 1}",
     "local n = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', 2)\nreturn {n, redis.call('EXISTS', KEYS[1])}",
-    "return {redis.pcall('ZADD', KEYS[1], 2^53, ARGV[1]), redis.pcall('PEXPIRE', KEYS[1], 90), redis.pcall('TYPE', "
-    "KEYS[1])}",
+    "return {redis.pcall('ZADD', KEYS[1], 2^53, ARGV[1]), redis.pcall('PTTL', KEYS[1]), redis.pcall('TYPE', KEYS[1])}",
 };
 
 /* Capital letters stand for what is drawn: key, value (W: no long one), ms, number, field, channel, time, body, hash of

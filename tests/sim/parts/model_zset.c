@@ -30,7 +30,7 @@ static bool to_double(const char *text, size_t length, double *ret)
     copy[length] = '\0';
     errno = 0;
     *ret = strtod(copy, &end);
-    return end == copy + length && !isnan(*ret);
+    return end == copy + length && isnan(*ret) == 0;
 }
 
 static bool to_score(struct call *call, size_t index, double *ret)
