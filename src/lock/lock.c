@@ -57,7 +57,8 @@ static void end_operation(struct quorlock *lock, int status)
     } else if (lock->operation == OPERATION_ACQUIRE) {
         handle_stop_waiting(lock);
         reentry_leave(lock);
-        row_remove(&lock->keylist->waiting, &lock->pending->turn);
+        /* It may have been the first, which waited for room at the nodes. */
+        queue_leave(lock);
         handle_complete_acquire(lock, status, NULL);
     } else if (lock->operation == OPERATION_EXTEND) {
         (void)claim_step(claim, &event);

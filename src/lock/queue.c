@@ -195,7 +195,8 @@ void queue_wait_expired(struct quorlock *lock)
     }
     handle_stop_waiting(lock);
     reentry_leave(lock);
-    row_remove(&lock->keylist->waiting, &lock->pending->turn);
+    /* It may have been the first, which waited for room at the nodes. */
+    queue_leave(lock);
     handle_complete_acquire(lock, status, why);
 }
 

@@ -256,3 +256,39 @@ SERVERS_TEST(a_flood_that_is_canceled_leaves_nothing)
     expect_nothing_left(0);
     close_flood();
 }
+
+/* Behind a flood, of one key: the first waits for room at the nodes, and goes before it has asked. */
+static void expect_next(uint32_t wait_ms, bool cancels)
+{
+    quorlock *first = new_lock("queued", 0, LONG_LEASE_MS, wait_ms, 0);
+    quorlock *second = new_lock("queued", 0, LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER, 0);
+    struct seen gone = {0}, granted = {0};
+
+    for (int i = 0; i < flood.n; i++) {
+        assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
+    }
+    fixture_start_acquire(first, &gone);
+    fixture_start_acquire(second, &granted);
+    if (cancels) assert_status(quorlock_cancel(first), QUORLOCK_OK);
+    await_status(&gone, cancels ? QUORLOCK_CANCELED : QUORLOCK_TIMEDOUT, "the end of the first");
+    await_status(&granted, QUORLOCK_OK, "the grant of the second");
+    await(all_asked, NULL, FLOOD_MS, "every acquire");
+    quorlock_free(first);
+    quorlock_free(second);
+}
+
+SERVERS_TEST(the_next_asks_when_one_is_canceled_that_waited_for_room)
+{
+    patient_client();
+    open_flood(FEW, 20000);
+    expect_next(QUORLOCK_WAIT_FOREVER, true);
+    close_flood();
+}
+
+SERVERS_TEST(the_next_asks_when_one_has_waited_long_enough_for_room)
+{
+    patient_client();
+    open_flood(FEW, 20000);
+    expect_next(1, false);
+    close_flood();
+}
