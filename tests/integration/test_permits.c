@@ -7,7 +7,8 @@
 #include "fixture.h"
 
 #define K          3u
-#define SHORT_MS   600u
+#define SHORT_MS   2000u /* a slow machine does not miss it */
+#define SOON_MS    600u  /* whose end a test waits for */
 #define QUEUED     8
 #define OWN_ROUNDS 3u /* a free permit is found within so many round trips */
 
@@ -67,7 +68,7 @@ CLIENT_TEST(a_permit_is_a_slot_in_one_round)
 /* Renewal keeps the slot and the number, over several leases. */
 CLIENT_TEST(a_permit_is_renewed)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(SHORT_MS, .permits = K));
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(SHORT_MS, .permits = K, .wait_ms = GENEROUS_MS));
     struct seen_loss loss = {0};
     struct seen seen;
 
@@ -87,7 +88,7 @@ CLIENT_TEST(a_permit_is_renewed)
 /* A server that lost everything gets slot and number again. */
 CLIENT_TEST(a_slot_is_repaired)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(SHORT_MS, .permits = K));
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(SHORT_MS, .permits = K, .wait_ms = GENEROUS_MS));
     struct seen seen;
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
@@ -281,7 +282,7 @@ CLIENT_TEST(a_server_that_offers_taken_slots_is_no_guide)
     for (uint32_t odd = 0; odd < 3; odd++) {
         quorlock *lock = permit(fixture.client, 2000);
 
-        for (uint32_t slot = 0; slot < K; slot++) take_slot(3, slot, slot == 2 ? SHORT_MS : LONG_LEASE_MS);
+        for (uint32_t slot = 0; slot < K; slot++) take_slot(3, slot, slot == 2 ? SOON_MS : LONG_LEASE_MS);
         for (uint32_t slot = 0; slot < K; slot++) server_do(SERVER(odd), "DEL %s", slot_key(slot));
         /* Only the lease that ends gives a permit. */
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
@@ -299,11 +300,11 @@ CLIENT_TEST(a_dead_holders_slot_comes_back)
     struct seen seen;
 
     take_slot(3, 0, LONG_LEASE_MS);
-    take_slot(3, 1, SHORT_MS);
+    take_slot(3, 1, SOON_MS);
     take_slot(3, 2, LONG_LEASE_MS);
     assert_status(fixture_acquire(permit(fixture.client, GENEROUS_MS), &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.slot, 1);
-    assert_true(seen.result.elapsed_ms >= SHORT_MS / 2);
+    assert_true(seen.result.elapsed_ms >= SOON_MS / 2);
 }
 
 /* In another process: by notice, for no poll would come so soon after so long a wait. */

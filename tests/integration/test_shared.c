@@ -11,7 +11,7 @@
         .size = sizeof(struct quorlock_options), .shared = QUORLOCK_SHARED_ALL, .lease_ms = __VA_ARGS__                \
     }
 
-#define SHORT_MS 600
+#define SHORT_MS 2000 /* a slow machine does not miss it */
 #define LONG_MS  LONG_LEASE_MS
 
 static quorlock *reader(quorlock_client *client, uint32_t wait_ms)
@@ -129,7 +129,7 @@ CLIENT_TEST(all_nodes_must_grant_where_the_policy_says_so)
 
 CLIENT_TEST(a_reader_is_renewed_and_repaired)
 {
-    quorlock *lock = fixture_lock(fixture.client, "k", SHARED(SHORT_MS));
+    quorlock *lock = fixture_lock(fixture.client, "k", SHARED(SHORT_MS, .wait_ms = GENEROUS_MS));
     struct seen_loss loss = {0};
     struct seen seen = {0};
 
@@ -151,7 +151,7 @@ CLIENT_TEST(a_reader_is_renewed_and_repaired)
 
 CLIENT_TEST(a_reader_whose_key_is_gone_is_lost)
 {
-    quorlock *lock = fixture_lock(fixture.client, "k", SHARED(SHORT_MS));
+    quorlock *lock = fixture_lock(fixture.client, "k", SHARED(SHORT_MS, .wait_ms = GENEROUS_MS));
     struct seen_loss loss = {0};
     struct seen seen = {0};
 
