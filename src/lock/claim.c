@@ -19,11 +19,6 @@ _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as ou
 
 /* ---- commands to the nodes ---- */
 
-size_t claims_owner(const struct claims *all, const struct terms *terms, const struct core_token *token, char *ret)
-{
-    return request_owner_text(all->runtime, terms, token, ret);
-}
-
 static bool send_command(struct claim *claim, const struct core_command *command, struct request_texts *texts)
 {
     const struct core_tag *tag = &command->tag;
@@ -555,7 +550,7 @@ void claim_note_owner(struct claim *claim, bool granted)
 const char *claim_owner(const struct claim *claim, char *ret)
 {
     if (!claim->granted) return NULL;
-    (void)claims_owner(claim->all, claim->terms, &claim->token, ret);
+    (void)request_owner_text(claim->all->runtime, claim->terms, &claim->token, ret);
     return ret;
 }
 

@@ -19,8 +19,6 @@
 #include "lock/spare.h"
 #include "lock/terms.h"
 
-#define CLAIM_OWNER_SIZE REQUEST_OWNER_SIZE
-
 struct claim;
 struct quorlock;
 
@@ -140,12 +138,10 @@ int claim_step(struct claim *, struct core_event *);
 int claim_step_randomly(struct claim *, struct core_event *);
 struct core_completion claim_dispatch(struct claim *);
 /* claim_note_owner - an acquire ended. claim_owner: where that was a grant, writes its owner as the nodes know it to
- * ret, of CLAIM_OWNER_SIZE, and returns that; else NULL. */
+ * ret, of REQUEST_OWNER_SIZE, and returns that; else NULL. */
 void claim_note_owner(struct claim *, bool granted);
 const char *claim_owner(const struct claim *, char *ret);
-/* claims_owner - writes the owner with that token likewise; its length. claims_count_hold: a claim for these keys began
- * to hold them, or ended it. */
-size_t claims_owner(const struct claims *, const struct terms *, const struct core_token *, char *ret);
+/* claims_count_hold - a claim for these keys began to hold them, or ended it. */
 void claims_count_hold(struct claims *, struct keylist *, const struct claim_hold *, bool holds, uint64_t now_us);
 /* claim_notify_subscribed - reports to the core which nodes' notices come; old: since before its acquire.
  * claim_clock_stepped: a node's clock stepped forward, so earlier votes count no more. claim_on_node_state: the

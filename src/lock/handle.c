@@ -243,7 +243,7 @@ const char *quorlock_token(const quorlock *lock)
 
     if (lock->rests) {
         if (!core_rest_holds(lock->rest)) return NULL;
-        (void)claims_owner(&all->claims, lock->terms, &lock->rest->token, all->token);
+        (void)request_owner_text(all->runtime, lock->terms, &lock->rest->token, all->token);
         return all->token;
     }
     return lock->held != NULL && core_notified_held(lock->held->core) ? claim_owner(lock->held, all->token) : NULL;

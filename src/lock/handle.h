@@ -17,7 +17,7 @@ struct locks {
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
     size_t releases;                       /* of all handles, whose callbacks have not run */
     struct node_observer observer;
-    char token[CLAIM_OWNER_SIZE]; /* what quorlock_token returned last */
+    char token[REQUEST_OWNER_SIZE]; /* what quorlock_token returned last */
 };
 
 /* A hold that was given back while its owner has others. */

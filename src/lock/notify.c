@@ -58,7 +58,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 {
     struct message_votes votes;
     char text[MESSAGE_SIZE];
-    char owner[CLAIM_OWNER_SIZE];
+    char owner[REQUEST_OWNER_SIZE];
     struct quorlock_result result = {.status = completion->status,
                                      .rounds = core_rounds(claim->core),
                                      .valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime)),
@@ -90,7 +90,7 @@ static void report_completed_acquire(struct quorlock *lock)
     const struct claim *claim;
     struct message_votes votes;
     char text[MESSAGE_SIZE];
-    char owner[CLAIM_OWNER_SIZE];
+    char owner[REQUEST_OWNER_SIZE];
     struct quorlock_result result = {.text = text};
 
     lock->acquire_completed = false;

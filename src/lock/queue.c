@@ -163,7 +163,7 @@ void queue_keys_released(struct claim *claim)
     struct contention *contention = keylist_contention(keylist);
     struct quorlock *lock = first_of(keylist);
     struct core_event event = {.type = CORE_EV_WAKE};
-    char text[CLAIM_OWNER_SIZE];
+    char text[REQUEST_OWNER_SIZE];
     const char *owner;
 
     if (contention != NULL) {

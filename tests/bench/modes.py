@@ -62,10 +62,7 @@ def trips_us(nodes):
 def over_delays(setting, judge_turns, cases):
     """Rows of all cases over loopback and over a slow network. cases(bench, delay_ms) gives them."""
     for delay_ms in DELAYS_MS:
-        with setting.servers() as servers:
-            if delay_ms:
-                servers.link(setting.programs.path("chaos_proxy"), servers.all)
-                servers.links.delay_all(delay_ms)
+        with setting.servers_behind(delay_ms) as servers:
             for row in cases(Turns(setting, servers, judge_turns), delay_ms):
                 row["delay_ms"] = delay_ms
                 row["where"] = f"{delay_ms} ms each way" if delay_ms else "loopback"
@@ -227,10 +224,7 @@ def judge_elections(workers, raw_us, first, last):
 
 def elections(setting):
     for delay_ms in DELAYS_MS:
-        with setting.servers() as servers:
-            if delay_ms:
-                servers.link(setting.programs.path("chaos_proxy"), servers.all)
-                servers.links.delay_all(delay_ms)
+        with setting.servers_behind(delay_ms) as servers:
             bench = Elections(setting, servers, judge_elections)
             for n in (2, 5, 20):
                 row = bench.case(f"{n} candidates", "election", n)
@@ -307,10 +301,7 @@ def before_and_now(setting, servers, in_flight):
 
 def uncontended(setting):
     for delay_ms in DELAYS_MS:
-        with setting.servers() as servers:
-            if delay_ms:
-                servers.link(setting.programs.path("chaos_proxy"), servers.all)
-                servers.links.delay_all(delay_ms)
+        with setting.servers_behind(delay_ms) as servers:
             for in_flight in (1,) if delay_ms else (1, 16, 256):
                 yield from by_mode(setting, servers, in_flight, delay_ms)
     if setting.options.before:

@@ -5,6 +5,7 @@ What is compared runs in turn, in short pieces, again and again, so that whateve
 figure is the median of its pieces, and a ratio the median of the ratios of pieces that stood side by side, with the
 quartiles of all of them.
 """
+import contextlib
 import os
 import shutil
 import signal
@@ -38,6 +39,15 @@ class Setting:
     def servers(self, n=3, **more):
         self.count += 1
         return Servers(os.path.join(self.folder, str(self.count)), n, **more)
+
+    @contextlib.contextmanager
+    def servers_behind(self, delay_ms):
+        """Three servers, where it is not 0 behind a network so slow each way."""
+        with self.servers() as servers:
+            if delay_ms:
+                servers.link(self.programs.path("chaos_proxy"), servers.all)
+                servers.links.delay_all(delay_ms)
+            yield servers
 
     def say(self, text):
         print(f"  {text}", flush=True)
@@ -261,10 +271,7 @@ def tell_contended(setting, row):
 def contended(setting):
     peers = setting.programs.node_modules() if setting.options.peers else None
     for delay_ms in (0, 1, 5):
-        with setting.servers() as servers:
-            if delay_ms:
-                servers.link(setting.programs.path("chaos_proxy"), servers.all)
-                servers.links.delay_all(delay_ms)
+        with setting.servers_behind(delay_ms) as servers:
             bench = contention.Contention(setting.programs.path("bench_contention"), servers.all, servers.nodes(),
                                           peers, setting.seconds)
             # What else there is to know is known on loopback.

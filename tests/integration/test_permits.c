@@ -334,12 +334,9 @@ CLIENT_TEST(a_release_wakes_those_who_wait_for_any_slot)
     }
 }
 
-/* In this process: the next in line takes that very slot. */
-CLIENT_TEST(a_release_hands_its_slot_to_the_next_in_line)
+/* K permits are held, and QUEUED more wanted. */
+static void take_all_and_queue(quorlock **locks, struct seen *seen, quorlock **queued, struct seen *waiters)
 {
-    quorlock *locks[K], *queued[QUEUED];
-    struct seen seen[K], waiters[QUEUED] = {0}, released;
-
     for (uint32_t i = 0; i < K; i++) {
         locks[i] = permit(fixture.client, 0);
         assert_status(fixture_acquire(locks[i], &seen[i]), QUORLOCK_OK);
@@ -348,6 +345,15 @@ CLIENT_TEST(a_release_hands_its_slot_to_the_next_in_line)
         queued[i] = permit(fixture.client, QUORLOCK_WAIT_FOREVER);
         fixture_start_acquire(queued[i], &waiters[i]);
     }
+}
+
+/* In this process: the next in line takes that very slot. */
+CLIENT_TEST(a_release_hands_its_slot_to_the_next_in_line)
+{
+    quorlock *locks[K], *queued[QUEUED];
+    struct seen seen[K], waiters[QUEUED] = {0}, released;
+
+    take_all_and_queue(locks, seen, queued, waiters);
     run_ms(50);
     for (int i = 0; i < QUEUED; i++) {
         uint32_t slot = seen[1].result.slot;
@@ -366,14 +372,7 @@ CLIENT_TEST(all_slots_are_handed_on_at_once)
     struct seen seen[K], waiters[QUEUED] = {0}, released[K] = {0};
     uint32_t taken = 0;
 
-    for (uint32_t i = 0; i < K; i++) {
-        locks[i] = permit(fixture.client, 0);
-        assert_status(fixture_acquire(locks[i], &seen[i]), QUORLOCK_OK);
-    }
-    for (int i = 0; i < QUEUED; i++) {
-        queued[i] = permit(fixture.client, QUORLOCK_WAIT_FOREVER);
-        fixture_start_acquire(queued[i], &waiters[i]);
-    }
+    take_all_and_queue(locks, seen, queued, waiters);
     for (uint32_t i = 0; i < K; i++) fixture_start_release(locks[i], &released[i]);
     for (uint32_t i = 0; i < K; i++) {
         await_status(&waiters[i], QUORLOCK_OK, "one of the first in line");

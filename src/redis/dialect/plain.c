@@ -145,14 +145,25 @@ static bool reads(const struct node_request *request)
     return (request->shared & all) == all;
 }
 
+/* The floor or token, and how long the counters live. */
 static void write_fence(const struct plain_call *call, bool acquires)
 {
+    uint64_t ttl_ms = call->request->fence_ttl_ms;
+
     if (!call->fenced)
         bytes_text(call->out, "");
     else if (acquires && reads(call->request))
         bytes_text(call->out, "read");
     else
         bytes_number(call->out, call->request->fence);
+    bytes_number(call->out, ttl_ms != 0 ? ttl_ms : PLAIN_FENCE_TTL_MS);
+}
+
+static void write_max_lease(const struct plain_call *call)
+{
+    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
+
+    bytes_number(call->out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
 }
 
 static const char *release_how(const struct node_request *request)
@@ -170,7 +181,6 @@ static bool write_script(const struct plain_call *call, enum plain_script script
     bool acquires = script == PLAIN_ACQUIRE, leased = acquires || script == PLAIN_EXTEND;
     bool notice = script == PLAIN_RELEASE && (request->silent || request->if_deleted || shared);
     bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || notice || shared;
-    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
     const char *how = is_strict(call) ? "strict" : "";
     size_t last = shared ? 1 + (acquires ? 2u : 0) : 0;
     bool by_hash = begin_script(call, shared ? shared_one(script) : script,
@@ -181,11 +191,8 @@ static bool write_script(const struct plain_call *call, enum plain_script script
     if (leased) bytes_number(out, request->lease_ms);
     if (more) bytes_text(out, call->guarded ? call->guard->seen : "");
     if (acquires) bytes_text(out, request->op == OP_REPAIR ? "repair" : how);
-    if (more) {
-        write_fence(call, acquires);
-        bytes_number(out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
-    }
-    if (acquires) bytes_number(out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    if (more) write_fence(call, acquires);
+    if (acquires) write_max_lease(call);
     if (notice) bytes_text(out, release_how(request));
     if (shared && acquires) write_waiter(call);
     if (shared) write_modes(call);
@@ -229,7 +236,6 @@ static bool write_permit(const struct plain_call *call, const char *what, const 
 {
     const struct node_request *request = call->request;
     bool acquires = request->op == OP_ACQUIRE || request->op == OP_REPAIR;
-    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
     bool by_hash = begin_permit(call, PLAIN_PERMIT, acquires ? 12 : 10);
     struct bytes *out = call->out;
     char passed[QUORLOCK_PERMITS_MAX];
@@ -240,14 +246,13 @@ static bool write_permit(const struct plain_call *call, const char *what, const 
     bytes_number(out, request->lease_ms);
     bytes_text(out, call->guarded ? call->guard->seen : "");
     write_fence(call, false);
-    bytes_number(call->out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
     bytes_number(out, request->permits);
     bytes_text(out, how);
     bytes_text(out, request->any ? "any" : "");
     if (!acquires) return by_hash;
     for (uint32_t i = 0; i < request->permits; i++) passed[i] = (request->passed >> i & 1u) != 0 ? '1' : '0';
     bytes_word(out, passed, request->permits);
-    bytes_number(out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    write_max_lease(call);
     return by_hash;
 }
 
@@ -261,7 +266,6 @@ static bool raise_permit(const struct plain_call *call)
     bytes_word(call->out, request->owner, request->owner_length);
     bytes_text(call->out, call->guarded ? call->guard->seen : "");
     write_fence(call, false);
-    bytes_number(call->out, request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS);
     return by_hash;
 }
 

@@ -15,5 +15,5 @@ local owner = ARGV[2]
 --@ shared_set
 --@ shared_clear
 --@ shared_notice
---@ shared_look
+--@ look
 --@ acquire

@@ -6,6 +6,6 @@
 local owner = ARGV[2]
 local waits_before
 --@ shared_whose
---@ shared_look
+--@ look
 --@ shared_lift
 --@ extend

@@ -7,5 +7,5 @@
 --@ shared_keys
 local waits_before
 --@ shared_whose
---@ shared_look
+--@ look
 --@ raise

@@ -7,6 +7,6 @@ local waits_before
 --@ shared_whose
 --@ shared_clear
 --@ shared_notice
---@ shared_look
+--@ look
 ARGV[6] = ARGV[6] ~= '' and ARGV[6]
 --@ release

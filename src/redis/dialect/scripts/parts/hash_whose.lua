@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The state of a lock, a hash. Nil: free; true: ours; a string: the holder, and its count; a table: an error.
+-- The state of a lock, a hash. Nil: free; true: ours; a string: the holder, and as third its count; a
+-- table: an error.
 local function lock_whose(key, owner)
   local why = owner and redis.pcall('HEXISTS', key, owner)
   if why == 1 then return true end
@@ -11,5 +12,5 @@ local function lock_whose(key, owner)
     --@ foreign
     return foreign(key, why)
   end
-  return holder, count
+  return holder, nil, count
 end
