@@ -18,10 +18,15 @@
  */
 #include "arbiter.h"
 
+#include "validity.h"
+
 /* So often a holder is believed to be there still, where no node contradicts. */
 #define BELIEF_POLLS 4u
 /* So often one that was not named before. */
 #define BELIEF_NEWS 1u
+/* A contender's key may be named again within so many round trips. */
+#define CONTENDER_SRTTS 4u
+#define FEW_CONTENDERS  3u
 
 bool arbiter_fits(const struct core_node *node)
 {
@@ -145,9 +150,19 @@ void arbiter_on_vote(struct core_node *node)
     if (core_named_by(node) != 0 && core_named_by(node) != node->asked->odd_id) node->asked->odd_id = 0;
 }
 
-/* One foreign owner on a quorum, or on one node that was asked twice running, is a holder; else votes were
- * split. Odd keys belong to no holder, but enough of them block a quorum like one. */
-bool arbiter_meets_holder(const struct core_lock *lock)
+/* An attempt that fails leaves its key there until its owner knows, and has released it. With more contenders one
+ * that takes it for a holder calms the others. */
+static bool may_contend(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
+{
+    const struct wait *wait = &lock->work->wait;
+
+    return lock->waiters <= FEW_CONTENDERS && core_named_by(node) == wait->polled_id &&
+           validity_sub(now_us, wait->since_us) < CONTENDER_SRTTS * (uint64_t)node->srtt_us;
+}
+
+/* One foreign owner on a quorum, or on one node that was asked twice and not at once after the first time, is a
+ * holder; else votes were split. Odd keys belong to no holder, but enough of them block a quorum like one. */
+bool arbiter_meets_holder(const struct core_lock *lock, uint64_t now_us)
 {
     uint32_t odd = 0;
 
@@ -157,7 +172,7 @@ bool arbiter_meets_holder(const struct core_lock *lock)
 
         odd += node->asked->odd_id != 0 && node->vote == CORE_VOTE_OTHER;
         if (holder_id == 0 || node->asked->odd_id != 0) continue;
-        if (holder_id == node->asked->holder.before_id) return true;
+        if (holder_id == node->asked->holder.before_id && !may_contend(lock, node, now_us)) return true;
         for (uint32_t k = 0; k < lock->config->n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config->quorum) return true;
     }

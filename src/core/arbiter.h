@@ -24,4 +24,4 @@ void arbiter_on_vote(struct core_node *);
  * nodes have an odd key. */
 void arbiter_learn(struct core_lock *);
 /* arbiter_meets_holder - the refusals name a holder of the lock, not only a contender. */
-bool arbiter_meets_holder(const struct core_lock *);
+bool arbiter_meets_holder(const struct core_lock *, uint64_t now_us);

@@ -37,7 +37,7 @@ static uint64_t connect_until_us(const struct core_lock *lock)
  * them because of us. But where the lock is held without the arbiter, or too few nodes can vote, each client
  * gets the arbiter's yes in turn, and fails: our release would only make the next one try.
  */
-static uint32_t node_that_wakes(const struct core_lock *lock)
+static uint32_t node_that_wakes(const struct core_lock *lock, uint64_t now_us)
 {
     struct vote_tally tally;
     bool outage;
@@ -46,13 +46,13 @@ static uint32_t node_that_wakes(const struct core_lock *lock)
     tally = vote_count(lock);
     outage =
         lock->work->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config->quorum;
-    if (outage || arbiter_meets_holder(lock)) return lock->config->n_nodes;
+    if (outage || arbiter_meets_holder(lock, now_us)) return lock->config->n_nodes;
     return arbiter_choose(lock);
 }
 
 void attempt_release(struct core_lock *lock, struct step *step)
 {
-    debt_end_attempt(lock, step, node_that_wakes(lock));
+    debt_end_attempt(lock, step, node_that_wakes(lock, step->now_us));
 }
 
 static void fail(struct core_lock *lock, struct step *step, int status)
@@ -175,7 +175,7 @@ static uint64_t goes_on_until_us(const struct core_lock *lock)
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
     if (status != CORE_HELD_BY_OTHER || lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
-    return !arbiter_meets_holder(lock) && now_us < settle_until_us(lock);
+    return !arbiter_meets_holder(lock, now_us) && now_us < settle_until_us(lock);
 }
 
 /* Another permit may be free: it is asked for at once. Each attempt closes a slot, until none may be. */

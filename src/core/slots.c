@@ -148,7 +148,7 @@ void slots_judge(struct core_lock *lock, struct step *step, uint64_t split_until
 
     if (refused && is_taken(slots, lock, slot, step->now_us)) return;
     until_us = holders_until_us(lock, step->now_us, &at->holder_id);
-    if (arbiter_meets_holder(lock)) {
+    if (arbiter_meets_holder(lock, step->now_us)) {
         lock->work->wait.splits = 0;
     } else {
         until_us = core_smaller(until_us, split_until_us);

@@ -95,7 +95,7 @@ static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool h
     uint64_t free_us;
 
     if (step->slots != NULL) return pause_for_slot_us(lock, step, held);
-    if (held && lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock)) {
+    if (held && lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock, step->now_us)) {
         return wait_split_us(lock);
     }
     lock->work->wait.splits = 0;

@@ -452,6 +452,26 @@ CORE_TEST(split_votes_are_tried_again_after_round_trips)
     assert_in_range(longest_us, 8 * SRTT_US, 64 * SRTT_US);
 }
 
+/* The same contender's key is met twice in a moment, while its owner is about to release it. */
+CORE_TEST(a_contender_that_a_node_names_twice_at_once_is_no_holder)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_round_trip(f, SRTT_US);
+    fixture_acquire(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_refuse(f, 1, HOLDER, 900 * MS);
+    fixture_refuse(f, 2, HOLDER + 1, 900 * MS);
+    fixture_answer_releases(f);
+    fixture_drop(f);
+    fixture_notice(f, 0, 0);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_refuse(f, 1, HOLDER, 900 * MS);
+    fixture_refuse(f, 2, HOLDER + 2, 900 * MS);
+    /* Whoever asked the arbiter meanwhile waits for this. */
+    assert_false(fixture_latest(f, 0, OP_RELEASE)->command.silent);
+    assert_in_range(fixture_pass_to_attempt(f), 0, 8 * SRTT_US);
+}
+
 CORE_TEST(a_holder_that_a_node_names_twice_is_polled)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
@@ -461,6 +481,7 @@ CORE_TEST(a_holder_that_a_node_names_twice_is_polled)
     fixture_drop(f);
     assert_in_range(fixture_pass_to_attempt(f), 0, 2 * SRTT_US);
     fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_pass(f, 4 * SRTT_US);
     fixture_refuse(f, 1, 2, 900 * MS);
     fixture_refuse(f, 2, 5, 900 * MS);
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
