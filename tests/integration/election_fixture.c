@@ -61,8 +61,9 @@ void on_ended(quorlock_candidate *candidate, int status, const char *text, void 
     if (status == QUORLOCK_CLOSED) seat->candidate = NULL;
     if (!seat->stand_when_ended || status != QUORLOCK_OK) return;
     status = quorlock_stand(candidate);
-    /* The test may be over, and its client closing. */
+    /* The test may be over, and its client closing: it is told of no other end. */
     assert_true(status == 0 || status == QUORLOCK_CLOSED);
+    if (status == QUORLOCK_CLOSED) seat->candidate = NULL;
 }
 
 void sit(struct seat *seat, quorlock_client *client, const char *advertise, uint32_t lease_ms)

@@ -268,6 +268,7 @@ SERVERS_TEST(wiped_node_is_repaired_and_counts)
     quorlock *lock;
 
     fixture.options.reconnect_max_ms = 200;
+    fixture.options.node_timeout_ms = 1000; /* time enough also on a busy machine */
     fixture_client(3);
     lock = fixture_lock(fixture.client, "key", LEASE(3000, .renew_ms = 200));
     quorlock_on_lost(lock, on_loss, &loss);
@@ -340,7 +341,7 @@ SERVERS_TEST(release_without_quorum_ends)
     fixture.options.node_timeout_ms = 300;
     fixture.options.reconnect_max_ms = 200;
     fixture_client(3);
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     server_freeze(SERVER(0));
     server_freeze(SERVER(1));
