@@ -85,7 +85,7 @@ static bool see_again(struct election_view *view, const struct election_leader *
     bool is_higher = leader->term > view->leader.term;
 
     if (view->seen < ELECTION_DOUBTS) {
-        view->seen += leader->certain || view->leader.certain;
+        view->seen += leader->certain;
         if (leader->certain && is_higher) return take(view, leader);
     }
     view->leader.certain = leader->certain || view->leader.certain;
