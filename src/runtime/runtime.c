@@ -122,7 +122,11 @@ static void arm(struct runtime *runtime)
     uint64_t now_us;
     uint64_t left_us = 0;
 
-    if (runtime->closing && runtime->close_until_us < at_us) at_us = runtime->close_until_us;
+    /* What must happen before the end has deadlines of its own: until then the time to close, which may have passed
+     * while the process stood still, ends nothing, and would fire again and again. */
+    if (runtime->closing && runtime->close_until_us < at_us && !is_wanted(runtime, true)) {
+        at_us = runtime->close_until_us;
+    }
     if (is_wanted(runtime, false)) at_us = 0;
     /* It fires sooner, and is armed again then. */
     if (at_us >= runtime->armed_us) return;

@@ -381,6 +381,28 @@ WORLD_TEST(a_release_that_busy_servers_refuse_is_told_before_the_close)
     assert_nothing_left(f);
 }
 
+/* After the pause the answers may lie there unread, so the release is looked at once more, a while later. The time to
+ * close has passed by then. */
+WORLD_TEST(a_close_after_a_pause_sleeps_until_the_release_ends)
+{
+    begin(f, 7);
+    machine_call(f->machine, start, f);
+    until(f, SECOND);
+    assert_int_equal(f->status, 0);
+    for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+    machine_call(f->machine, release, f);
+    until(f, SECOND + 50 * MS);
+    machine_call(f->machine, close_client, f);
+    until(f, SECOND + 100 * MS);
+    machine_stall(f->machine, 2 * SECOND, false);
+    until(f, 10 * SECOND);
+    assert_int_equal(f->n_closed, 1);
+    assert_int_equal(f->n_results, 2);
+    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    assert_in_range(machine_counted(f->machine)->spins, 1, 20);
+    assert_nothing_left(f);
+}
+
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct fixture *f = arg;
