@@ -152,18 +152,21 @@ static void serve_attempts(struct admission *admission)
     }
 }
 
-/* Each is tried once: a release that finds no room after all goes to the end. */
+/* Each is tried once: a release that finds no room or no memory after all goes to the end, and no answer to it will
+ * come that a close should wait for. */
 static void serve_releases(struct admission *admission, uint32_t node)
 {
+    struct runtime *runtime = admission->runtime;
     struct list *unsent = &admission->unsent[node];
 
     for (size_t n = unsent->count; n > 0; n--) {
         struct unsent_release *release = FIRST_OF(unsent, struct unsent_release, link);
+        size_t in_flight = runtime->in_flight;
 
         if (release == NULL || !admission_has_release_room(admission, node)) return;
         list_remove(unsent, &release->link);
         admission->send(release, node);
-        runtime_extend_close(admission->runtime);
+        if (runtime->in_flight > in_flight) runtime_extend_close(runtime);
     }
 }
 

@@ -44,6 +44,7 @@ struct fixture {
     enum fault fault;
     uint64_t until_fault; /* so many times the point is passed before */
     bool struck, closing;
+    bool no_memory;       /* from now on */
     uint64_t trace; /* hash of all that happened */
 };
 
@@ -101,7 +102,9 @@ static void on_sends(void *arg, struct machine *machine, uint32_t server, size_t
 
 static bool on_allocates(void *arg, struct machine *machine, size_t size)
 {
-    return strike(arg, AT_ALLOCATION);
+    const struct fixture *f = arg;
+
+    return !f->no_memory && strike(arg, AT_ALLOCATION);
 }
 
 /* ---- the world ---- */
@@ -128,7 +131,7 @@ static void begin(struct fixture *f, uint64_t seed)
     f->status = 1;
     f->n_results = f->n_extended = f->n_lost = f->n_closed = 0;
     f->fault = NO_FAULT;
-    f->struck = f->closing = false;
+    f->struck = f->closing = f->no_memory = false;
     f->trace = seed;
 }
 
@@ -495,6 +498,27 @@ static void try_once(void *arg)
 
     assert_int_equal(quorlock_new(&other, f->client, &key, 1, &lease), 0);
     assert_int_equal(quorlock_acquire(other, on_result, f), 0);
+}
+
+/* The frozen server owes answers to so many requests that there is no place for one more without memory. */
+WORLD_TEST(a_close_does_not_wait_for_memory_to_release_on_a_frozen_server)
+{
+    for (unsigned n_tries = 0; n_tries < 20; n_tries++) {
+        begin(f, 8);
+        machine_call(f->machine, start, f);
+        until(f, SECOND);
+        server_freeze(f->servers[0], NEVER);
+        for (unsigned n = 0; n < n_tries; n++) {
+            machine_call(f->machine, try_once, f);
+            until(f, f->queue.now_us + 50 * MS);
+        }
+        assert_int_equal(f->n_results, 1 + n_tries);
+        f->no_memory = true;
+        machine_call(f->machine, close_client, f);
+        until(f, f->queue.now_us + SECOND + 200 * MS);
+        assert_int_equal(f->n_closed, 1);
+        assert_nothing_left(f);
+    }
 }
 
 /* The loop's plain timers do not count a suspended machine's time: one that was set before fires late. */
