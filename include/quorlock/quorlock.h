@@ -380,11 +380,12 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * admitted as soon as its owner holds the keys. An owner is a name among the handles of one client: the nodes
  * do not see it, and in another client or process it is another owner. It should name something that does one
  * step after the other (a task, a request, a thread); things that must exclude each other need different
- * owners. Further errors, or results of a handle that queued: LOST (the owner lost these keys, and has not
- * released all its holds yet), INVAL (the owner holds, or waits for, another list that shares a key with this
- * one; fencing is wanted and the outermost hold has no token; the lease is longer than the guard of a node
- * allows), STATE (it would have to be renewed first, and max_hold_ms has ended its renewal; or the owner holds a key
- * shared that this one wants alone, and so would wait for itself).
+ * owners. Further errors, or results of a handle that queued, or whose callback came so late that the hold had
+ * to be renewed after all: LOST (the owner lost these keys, and has not released all its holds yet), INVAL (the
+ * owner holds, or waits for, another list that shares a key with this one; fencing is wanted and the outermost
+ * hold has no token; the lease is longer than the guard of a node allows), STATE (it would have to be renewed
+ * first, and max_hold_ms has ended its renewal; or the owner holds a key shared that this one wants alone, and so
+ * would wait for itself).
  */
 QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 

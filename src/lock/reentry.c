@@ -84,6 +84,18 @@ static void leave_pending(struct quorlock *lock)
     lock->pending->pending_on = NULL;
 }
 
+/* An acquire inside of a hold that must be renewed first. */
+static const char *why_not_renewed(int status)
+{
+    switch (status) {
+    case QUORLOCK_NOQUORUM: return "its owner holds it, and renewing it first reached no quorum";
+    case QUORLOCK_TIMEDOUT: return "its owner holds it, and less validity is left than is asked for";
+    case QUORLOCK_LOST: return "its owner held it, and lost it meanwhile";
+    case QUORLOCK_STATE: return "its owner holds it, and max_hold_ms has ended the renewal that it needs first";
+    default: return NULL;
+    }
+}
+
 int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_why)
 {
     int status = check_terms(lock, claim, ret_why);
@@ -99,6 +111,7 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
     status = renew(claim);
     if (status != 0) {
         leave_pending(lock);
+        *ret_why = why_not_renewed(status);
     } else if (lock->terms->config.wait_us != 0) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
                         validity_add(lock->pending->ended.begun_us, lock->terms->config.wait_us));
@@ -120,14 +133,9 @@ bool reentry_renews_again(struct quorlock *lock)
 
 static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 {
-    const char *why = NULL;
-
     leave_pending(lock);
     if (status == QUORLOCK_OK) handle_share(lock, claim);
-    if (status == QUORLOCK_NOQUORUM) why = "its owner holds it, and renewing it first reached no quorum";
-    if (status == QUORLOCK_TIMEDOUT) why = "its owner holds it, and less validity is left than is asked for";
-    if (status == QUORLOCK_LOST) why = "its owner held it, and lost it meanwhile";
-    handle_complete_acquire(lock, status, why);
+    handle_complete_acquire(lock, status, why_not_renewed(status));
 }
 
 void reentry_renewed(struct claim *claim, int status)

@@ -584,9 +584,11 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
     case QUORLOCK_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
     case QUORLOCK_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
-    /* A writer inside of what its owner reads would wait for itself. */
+    /* A writer inside of what its owner reads would wait for itself; and a hold that must be renewed for the one inside
+     * of it, also when that one's callback is due after a pause, may have come to its longest. */
     case QUORLOCK_STATE:
-        return promise->kind == PROMISE_BOOTSTRAP || (acquires && owned && plan_has(plan, FEATURE_SHARED));
+        return promise->kind == PROMISE_BOOTSTRAP ||
+               (acquires && owned && (plan_has(plan, FEATURE_SHARED) || plan_has(plan, FEATURE_MAX_HOLD)));
     case QUORLOCK_INVAL:
         if (promise->kind == PROMISE_BOOTSTRAP || (acquires && is_of_two_minds(promise->actor))) return true;
         return acquires && (owned || plan->clients[promise->client].twins || plan_has(plan, FEATURE_BOOTSTRAP) ||

@@ -44,7 +44,7 @@ struct fixture {
     enum fault fault;
     uint64_t until_fault; /* so many times the point is passed before */
     bool struck, closing;
-    bool no_memory;       /* from now on */
+    bool no_memory; /* from now on */
     uint64_t trace; /* hash of all that happened */
 };
 
@@ -484,6 +484,56 @@ WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)
     assert_int_equal(f->n_results, 1);
     assert_int_equal(f->status, 0);
     assert_true(f->valid_ms >= LEAST_MS);
+    machine_call(f->machine, close_client, f);
+    until(f, HOUR);
+    assert_nothing_left(f);
+}
+
+static void start_of_bounded_owner(void *arg)
+{
+    static const char *const key = "key";
+    const struct quorlock_options lease = {
+        .size = sizeof(lease), .lease_ms = LEASE_MS, .max_hold_ms = LEASE_MS / 2, .owner = "me"};
+    struct fixture *f = arg;
+
+    start(f);
+    quorlock_free(f->lock);
+    assert_int_equal(quorlock_new(&f->lock, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+}
+
+static void on_refused(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    on_result(lock, result, arg);
+    assert_non_null(strstr(result->text, "max_hold_ms"));
+}
+
+/* The longest hold of the outer one ends while the machine stands still. */
+static void enter_for_the_last_time(void *arg)
+{
+    static const char *const key = "key";
+    const struct quorlock_options lease = {
+        .size = sizeof(lease), .lease_ms = LEASE_MS, .min_valid_ms = LEAST_MS, .owner = "me"};
+    struct fixture *f = arg;
+    quorlock *inner;
+
+    assert_int_equal(quorlock_new(&inner, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_acquire(inner, on_refused, f), 0);
+    machine_stall(f->machine, 2 * MS * (LEASE_MS - LEAST_MS), false);
+}
+
+WORLD_TEST(a_hold_that_can_be_renewed_no_more_is_refused_when_it_is_told)
+{
+    begin(f, 9);
+    machine_call(f->machine, start_of_bounded_owner, f);
+    until(f, SECOND);
+    f->n_results = 0;
+    assert_int_equal(f->status, 0);
+    machine_call(f->machine, enter_for_the_last_time, f);
+    until(f, SECOND + 2 * MS * (LEASE_MS - LEAST_MS) + 100 * MS);
+    assert_int_equal(f->n_results, 1);
+    assert_int_equal(f->status, QUORLOCK_STATE);
+    assert_true(quorlock_valid_ms(f->lock) > 0);
     machine_call(f->machine, close_client, f);
     until(f, HOUR);
     assert_nothing_left(f);
