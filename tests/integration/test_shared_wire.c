@@ -150,9 +150,11 @@ WIRE_TEST(test_the_sentinel_lives_as_long_as_the_last_reader)
     assert_left(0, LEASE_MS + 2, LONG_MS + 1);
     assert_outcome(shared(OP_EXTEND, THEM), OUTCOME_YES);
     assert_left(0, LEASE_MS + 2, LONG_MS + 1); /* never shorter */
-    /* The one that would have stayed longest is gone: the key ends with the other. */
+    assert_in_range(server_ask_number(server, "PTTL quorlock:readers:a"), LEASE_MS + 2, LONG_MS + 1);
+    /* The one that would have stayed longest is gone: the key ends with the other, and the set with the key. */
     assert_outcome(shared(OP_RELEASE, US), OUTCOME_YES);
     assert_left(0, 1, LEASE_MS + 1);
+    assert_in_range(server_ask_number(server, "PTTL quorlock:readers:a"), 1, LEASE_MS + 1);
     assert_readers(1);
 }
 

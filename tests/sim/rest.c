@@ -10,6 +10,7 @@ struct rest {
     struct world *world;
     uint32_t server;
     bool silent;
+    uint64_t last_ms; /* when the last reader of a set ends, by the server's clock */
 };
 
 /* It talks to neither entry of a server that it lists twice, so it cannot release there. */
@@ -41,12 +42,26 @@ static void left_behind(const struct rest *rest, const char *name, size_t length
                    (int)owner_length, owner, rest->server, rest->silent ? "at rest" : "although all was released");
 }
 
+/* Redis ends no entry by itself, but one that has expired is no more than a key that has: others whose lease is longer
+ * keep the set, and nobody has to release it. */
 static void look_at_reader(void *arg, const char *member, size_t length, double score)
 {
-    const struct rest *rest = arg;
+    struct rest *rest = arg;
 
-    (void)score;
+    if ((uint64_t)score > rest->last_ms) rest->last_ms = (uint64_t)score;
+    if ((uint64_t)score <= server_wall_us(rest->world->servers[rest->server]) / 1000) return;
     if (has_to_release(rest, member, length)) left_behind(rest, READERS, strlen(READERS) - 1, member, length);
+}
+
+static void look_at_readers(struct rest *rest, const char *name, size_t length, uint64_t expires_ms)
+{
+    struct server *of = rest->world->servers[rest->server];
+
+    rest->last_ms = 0;
+    model_members(server_model(of), name, length, server_wall_us(of), look_at_reader, rest);
+    if (expires_ms != 0 && expires_ms <= rest->last_ms) return;
+    judge_violated(rest->world, I8_LEFT_BEHIND, "the key %.*s on server %u outlives its last reader by %llu ms",
+                   (int)length, name, rest->server, (unsigned long long)(expires_ms - rest->last_ms));
 }
 
 static bool begins(const char *name, size_t length, const char *front)
@@ -58,12 +73,10 @@ static bool begins(const char *name, size_t length, const char *front)
 static void look_at_rest(void *arg, const char *name, size_t length, const struct model_value *value)
 {
     struct rest *rest = arg;
-    struct server *of = rest->world->servers[rest->server];
     bool slot = begins(name, length, "quorlock:slot:"), lock = slot || !begins(name, length, "quorlock:");
     const char *owner = value->owner != NULL ? value->owner : "";
 
-    if (!rest->silent && begins(name, length, READERS))
-        model_members(server_model(of), name, length, server_wall_us(of), look_at_reader, rest);
+    if (!rest->silent && begins(name, length, READERS)) look_at_readers(rest, name, length, value->expires_ms);
     if (!lock && (begins(name, length + 1, "quorlock:guard") || begins(name, length, "quorlock:fence:"))) return;
     if (value->expires_ms == 0 || (value->type == MODEL_OTHER && lock)) return;
     if (rest->silent || (lock && has_to_release(rest, owner, value->owner_length)))

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Has the sentinel expire with the last reader, and takes it away where there is none; but while readers have their
--- turn that are not in yet, it stays for them. Nil, or an error.
+-- Has the sentinel and the set expire with the last reader, and takes them away where there is none; but while readers
+-- have their turn that are not in yet, the sentinel stays for them. Nil, or an error.
 local function settle_readers(key)
   local readers, till = readers_of(key), 0
   local last = redis.pcall('ZRANGE', readers, '-1', '-1', 'WITHSCORES')
   if last.err then return last end
   if last[2] then till = tonumber(last[2]) end
+  local read_till = till
   if till <= now then
     local intents = redis.pcall('ZRANGEBYSCORE', intents_of(key), '(' .. whole(now), '+inf', 'WITHSCORES')
     for i = 1, #intents, 2 do
@@ -16,6 +17,9 @@ local function settle_readers(key)
   local done
   if till > now then
     done = redis.pcall('PEXPIRE', key, whole(till - now))
+    -- The reader that gave back may have had a longer lease: others' entries are not to stay for as long as that. Where
+    -- all have expired this deletes them.
+    if type(done) ~= 'table' then done = redis.pcall('PEXPIRE', readers, whole(read_till - now)) end
   else
     done = redis.pcall('DEL', key, readers)
   end
