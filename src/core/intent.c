@@ -6,8 +6,8 @@
  * hand the key on, readers.
  *
  * 1. A lock that waits, and was refused because of the other mode, is remembered by the nodes that would refuse it: a
- *    writer where readers are, a reader where a writer is; a list of both modes like a writer. All nodes are told, not
- * only the arbiter: a newcomer asks all of them.
+ *    writer where readers are, a reader where a writer is; a list of both modes like a writer, and by all nodes. All
+ *    are told, not only the arbiter: a newcomer asks all of them.
  * 2. Readers that come later than a writer that is remembered are refused. Those that hold go on.
  * 3. A writer that gives the key back leaves it to the readers that are remembered, for a moment, before other writers.
  * 4. A node forgets it after LIFE_US, which its attempts renew; and at once when the lock is granted, or waits no more.

@@ -344,7 +344,10 @@ WIRE_TEST(test_who_leaves_an_intent)
         request.waiter_length = 1;
         request.use_eval = true;
         assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
-        assert_int_equal(key_count(), 1);
+        assert_int_equal(intents("r"), 0);
+        /* But its exclusive key is, also where that is free: younger readers there would come and go. */
+        assert_int_equal(server_ask_number(server, "ZCARD quorlock:intents:b"), 1);
+        assert_int_equal(key_count(), 2);
     }
 }
 

@@ -79,6 +79,10 @@ static const struct scene scenes[] = {
     {"two lists in crossed modes",
      {{.n = 2, .keys = 3, .shared = 1, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 1500 * MS},
       {.n = 2, .keys = 3, .shared = 2, .hold_us = 50 * MS, .rest_us = 1 * MS, .most_us = 1500 * MS}}},
+    {"three lists in crossed modes",
+     {{.n = 2, .keys = 7, .shared = 6, .hold_us = 30 * MS, .rest_us = 1 * MS, .most_us = 3000 * MS},
+      {.n = 2, .keys = 7, .shared = 3, .hold_us = 30 * MS, .rest_us = 1 * MS, .most_us = 3000 * MS},
+      {.n = 2, .keys = 7, .shared = 7, .hold_us = 30 * MS, .rest_us = 1 * MS, .most_us = 3000 * MS}}},
     {"the last free permit of five",
      {{.n = 4, .keys = 1, .permits = 5, .hold_us = NEVER_ENDS},
       {.n = 1,
@@ -188,6 +192,7 @@ void plan_scene(struct plan *plan, uint64_t seed)
         const struct part *part = &scene->parts[i];
 
         if (part->permits != 0) plan->permits[0] = part->permits;
+        if (part->keys > 3) plan->n_keys = 3;
         for (uint32_t n = 0; n < part->n; n++) add_actor(plan, part, n, fencing);
     }
     plan->n_machines = plan->n_clients = plan->n_actors;

@@ -2,11 +2,13 @@
 -- KEYS the n locks
 -- ARGV n, the name of who waits, for how many ms it has, for how many ms it is to be remembered, or 0: it waits no
 -- more; the modes
--- A writer is remembered where readers are in its way, a reader where a writer is; but a list of both modes only as a
--- writer: two such lists would each have a key kept for them that the other needs. 1.
+-- A writer is remembered where readers are in its way, a reader where a writer is. A list of both modes is remembered
+-- only as a writer: two such lists would each have a key kept for them that the other needs. It is so at each node,
+-- whoever is there: younger lists that come and go at other keys would keep it out of another node each time. 1.
 --@ shared_keys
 local waiter, waited_ms, life_ms = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local reads = not string.find(ARGV[5], 'x', 1, true)
+local mixed = not reads and string.find(ARGV[5], 's', 1, true)
 --@ waits_before
 --@ shared_whose
 --@ shared_lift
@@ -20,7 +22,8 @@ local function remember(key)
     if string.sub(member, 1, 1) == letter then mine = member end
   end
   local whose = lock_whose(key, '')
-  if not mine and type(whose) == 'string' and (reads or not shared[key] and whose == sentinel) then
+  local kept_out = type(whose) == 'string' and (reads or not shared[key] and whose == sentinel)
+  if not mine and (kept_out or mixed and not shared[key]) then
     mine = letter .. ':' .. whole(since) .. ':' .. waiter
   end
   if not mine then return nil end
