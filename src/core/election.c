@@ -71,23 +71,21 @@ static bool doubt(struct election_view *view)
 
 static bool take(struct election_view *view, const struct election_leader *leader)
 {
-    if (leader->owner_id != view->leader.owner_id) view->seen = 0;
     view->leader = *leader;
     view->higher = 0;
     view->sight = ELECTION_UNKNOWN;
     return change(view, ELECTION_LEADER);
 }
 
-/* The leader that was told of last still leads, or again: one owner has one term. One that was told in doubt may only
- * be too low, and rises as soon as a round is certain, or when rounds in doubt go on to show a higher one. */
+/* The leader that was told of last still leads, or again. What was told may be too low: its token was raised after
+ * that, by a candidate that may have stood still in between, or was told in doubt. It rises as soon as a round is
+ * certain of more, for a quorum shows one higher counter of this owner only where it was raised; or when rounds in
+ * doubt go on to show a higher one, until it was certain once: a single node's counter may be above the term. */
 static bool see_again(struct election_view *view, const struct election_leader *leader)
 {
     bool is_higher = leader->term > view->leader.term;
 
-    if (view->seen < ELECTION_DOUBTS) {
-        view->seen += leader->certain;
-        if (leader->certain && is_higher) return take(view, leader);
-    }
+    if (leader->certain && is_higher) return take(view, leader);
     view->leader.certain = leader->certain || view->leader.certain;
     view->higher = is_higher && !view->leader.certain ? view->higher + 1 : 0;
     return view->higher == ELECTION_DOUBTS ? take(view, leader) : change(view, ELECTION_LEADER);

@@ -43,7 +43,6 @@ struct election_view {
     enum election_sight sight;
     bool told;                     /* it was told anything */
     struct election_leader leader; /* the newest that was ever told; certain: once it was */
-    uint32_t seen;                 /* rounds that showed it, and were certain of its term */
     uint32_t higher;               /* rounds in a row that showed it, and in doubt a higher term than was told */
     uint32_t doubts;               /* rounds since it was shown that left it in doubt who leads */
     uint32_t rounds;               /* in a row that changed nothing */
