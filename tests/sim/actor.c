@@ -354,6 +354,7 @@ static uint64_t draw_hold_us(struct actor *actor)
 static void on_granted(struct actor *actor)
 {
     struct world *world = actor->world;
+    enum world_phase phase;
     uint64_t hold_us;
 
     actor->state = ACTOR_HOLDING;
@@ -362,10 +363,12 @@ static void on_granted(struct actor *actor)
         process_stall(actor_process(actor), draw(actor, 30000), false);
         if (!actor_process(actor)->alive || actor->world->over) return;
     }
-    /* Only now: the faults may have ended while it stood still. */
+    /* Only now: the faults may have ended while it stood still. And it may stand still in what it calls. */
+    phase = world->phase;
     hold_us = draw_hold_us(actor);
     actor->hold_until_us = world_now(world) + hold_us;
     if (!trouble(actor, true)) return;
+    if (world->phase != phase) hold_us = draw_hold_us(actor);
     if (draw_if(actor, FEATURE_INSIDE, 16)) {
         free_handle(actor, true);
         if (rng_one_in(&actor->rng, 2)) begin_acquire(actor);

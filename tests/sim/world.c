@@ -332,13 +332,15 @@ static void look_healed(struct world *world)
     }
 }
 
-/* A node that answers again may be met by a connect that hangs, and then by a pause. */
+/* A node that answers again may be met by a connection that is given up after three times the node's time, and three
+ * seconds at least; by a connect that hangs for as long as that time; and then by a pause. */
 static uint64_t quiet_us(const struct world *world)
 {
     uint64_t longest_ms = 0;
 
     for (uint32_t i = 0; i < world->plan->n_clients; i++) {
-        uint64_t connects_ms = (uint64_t)user_timeout_ms(world, i) + world->plan->clients[i].reconnect_max_ms;
+        uint64_t timeout_ms = user_timeout_ms(world, i), given_up_ms = 3 * timeout_ms > 3000 ? 3 * timeout_ms : 3000;
+        uint64_t connects_ms = given_up_ms + timeout_ms + world->plan->clients[i].reconnect_max_ms;
 
         if (connects_ms > longest_ms) longest_ms = connects_ms;
     }
