@@ -204,7 +204,7 @@ static void at_link(struct world *world, struct fault_run *run, const struct pla
 /* Of every machine to that server, or of that machine to some or all servers. */
 static void at_links(struct world *world, struct fault_run *run, const struct plan_fault *fault, bool ends)
 {
-    bool whole_server = fault->for_ever || (fault->all && fault->nth % 2 == 0);
+    bool whole_server = fault->all && (fault->for_ever || fault->nth % 2 == 0);
 
     for (uint32_t machine = 0; machine <= world->plan->n_machines; machine++) {
         if (!whole_server && machine != fault->machine) continue;

@@ -22,6 +22,7 @@
 /* What is left on a node for who waits ends so soon by itself. */
 #define INTENT_US (2000 * MS)
 #define LATE_US   300u
+#define FAR_US    (15 * MS) /* one way */
 
 /* Users of one kind. Their times are shifted a little from one to the next. */
 struct part {
@@ -32,6 +33,9 @@ struct part {
     uint32_t most_trips;
     uint64_t killed_us; /* 0: not */
     bool cut;           /* from the server that waiters ask first */
+    /* It needs all servers, and is far from every second one, its neighbour from the others. So servers hear of the two
+     * in another order. */
+    bool apart;
 };
 
 struct scene {
@@ -83,6 +87,13 @@ static const struct scene scenes[] = {
      {{.n = 2, .keys = 7, .shared = 6, .hold_us = 30 * MS, .rest_us = 1 * MS, .most_us = 3000 * MS},
       {.n = 2, .keys = 7, .shared = 3, .hold_us = 30 * MS, .rest_us = 1 * MS, .most_us = 3000 * MS},
       {.n = 2, .keys = 7, .shared = 7, .hold_us = 30 * MS, .rest_us = 1 * MS, .most_us = 3000 * MS}}},
+    {"two lists in crossed modes, each far from other nodes",
+     {{.n = 1, .keys = 3, .shared = 1, .hold_us = 40 * MS, .rest_us = 170 * MS, .most_us = 1500 * MS, .apart = true},
+      {.n = 1, .keys = 3, .shared = 2, .hold_us = 40 * MS, .rest_us = 180 * MS, .most_us = 1500 * MS, .apart = true}}},
+    {"three lists in crossed modes, each far from other nodes",
+     {{.n = 1, .keys = 7, .shared = 6, .hold_us = 30 * MS, .rest_us = 160 * MS, .most_us = 2000 * MS, .apart = true},
+      {.n = 1, .keys = 7, .shared = 3, .hold_us = 30 * MS, .rest_us = 170 * MS, .most_us = 2000 * MS, .apart = true},
+      {.n = 1, .keys = 7, .shared = 5, .hold_us = 30 * MS, .rest_us = 180 * MS, .most_us = 2000 * MS, .apart = true}}},
     {"the last free permit of five",
      {{.n = 4, .keys = 1, .permits = 5, .hold_us = NEVER_ENDS},
       {.n = 1,
@@ -148,6 +159,17 @@ static struct plan_fault *add_fault(struct plan *plan, enum plan_fault_kind kind
     return fault;
 }
 
+static void set_apart(struct plan *plan)
+{
+    plan->clients[plan->n_actors].policy = QUORLOCK_ALL;
+    for (uint32_t server = plan->n_actors % 2; server < plan->n_servers; server += 2) {
+        struct plan_fault *fault = add_fault(plan, FAULT_SLOW, 0, FAR_US);
+
+        fault->server = (uint8_t)server;
+        fault->for_ever = true;
+    }
+}
+
 static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, bool fencing)
 {
     struct plan_actor *actor = &plan->actors[plan->n_actors];
@@ -171,6 +193,7 @@ static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, 
         fault->server = plan_first_arbiter(plan);
         fault->for_ever = true;
     }
+    if (part->apart) set_apart(plan);
     plan->n_actors++;
 }
 

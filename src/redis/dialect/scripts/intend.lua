@@ -8,14 +8,13 @@
 --@ shared_keys
 local waiter, waited_ms, life_ms = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local reads = not string.find(ARGV[5], 'x', 1, true)
-local mixed = not reads and string.find(ARGV[5], 's', 1, true)
 --@ waits_before
 --@ shared_whose
 --@ shared_lift
 --@ shared_clear
 --@ shared_notice
 local function remember(key)
-  local intents, letter, mine = intents_of(key), shared[key] and 'r' or 'w', nil
+  local intents, letter, mine = intents_of(key), shared[key] and 'r' or mixed and 'm' or 'w', nil
   redis.pcall('ZREMRANGEBYSCORE', intents, '-inf', whole(now))
   waits_before(key)
   for _, member in ipairs(own_intents[key]) do

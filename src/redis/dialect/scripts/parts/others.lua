@@ -31,9 +31,9 @@ local function list_others(key, permits)
     time = #members > 0 and (time or redis.pcall('TIME'))
     for i = 1, time and #time == 2 and #members or 0, 2 do
       local left = tonumber(members[i + 1]) - time[1] * 1000 - math.floor(time[2] / 1000)
-      local letter, name = string.match(members[i], '^([wrt]):%d+:(.*)$')
+      local letter, name = string.match(members[i], '^([wmrt]):%d+:(.*)$')
       if kind == 'r' then letter, name = 'w', members[i] end
-      if left > 0 and letter then add(letter == 'w' and kind or 'q', 0, '0', left, name) end
+      if left > 0 and letter then add((letter == 'w' or letter == 'm') and kind or 'q', 0, '0', left, name) end
     end
   end
   -- Readers count only while the sentinel stands.

@@ -7,7 +7,8 @@
 --   quorlock:intents:KEY  a sorted set of those that wait -> when they are forgotten, in ms of this server's clock. A
 --                         member is a letter, when it began to wait in ms of this server's clock, and its name, with
 --                         colons between: w:1763847000123:host:77:0123abcd...
---                         w: a writer that readers keep out: younger readers wait behind it.
+--                         w: a writer that readers keep out: younger readers wait behind it. m: the same, and it reads
+--                         other keys.
 --                         r: a reader that is kept out. t: a reader that was, until a writer gave the key back: it is
 --                         let in now, whatever writers wait. Nobody's lock depends on any of them.
 -- The modes, 's' shared and 'x' exclusive, a letter for each lock, come last.

@@ -2,7 +2,12 @@
 -- The writer that waits for the key for longer than we do, and how long it is remembered; nil where there is none, or
 -- it is our turn. Ours are noted in own_intents. We wait since the earliest of ours at any of the keys: else each of two
 -- lists with crossed modes could come after the other. Where two began in the same millisecond their names decide.
+-- Each node hears of the two at other times, so each of two lists of both modes may come first at a node, and would keep
+-- the other out there for ever. Of such the names decide where their waits are as many spans of time, of an eighth of
+-- the longer wait and of 256 ms at most: a boundary between spans parts them for moments only, and nobody who comes
+-- later than that comes first.
 local own_intents, all_intents, turns, since = {}, {}, {}, now - waited_ms
+local mixed = string.find(ARGV[#ARGV], 's', 1, true) and string.find(ARGV[#ARGV], 'x', 1, true)
 local function see_intents()
   for i = 1, tonumber(ARGV[1]) do
     local key, ours = KEYS[i], {}
@@ -16,14 +21,19 @@ local function see_intents()
     all_intents[key], own_intents[key] = intents, ours
   end
 end
+local function is_older(at, name, both_mixed)
+  local theirs, ours, span = now - at, now - since, 1
+  while both_mixed and span < 256 and span * 8 <= math.max(theirs, ours) do span = span * 2 end
+  theirs, ours = math.floor(theirs / span), math.floor(ours / span)
+  return theirs > ours or theirs == ours and name < waiter
+end
 local function waits_before(key)
   if not all_intents[key] then see_intents() end
   if turns[key] then return nil end
   local intents, before, ttl = all_intents[key], nil, nil
   for i = 1, #intents, 2 do
-    local at, name = string.match(intents[i], '^w:(%d+):(.*)$')
-    at = tonumber(at)
-    if at and name ~= waiter and (at < since or at == since and name < waiter) then
+    local letter, at, name = string.match(intents[i], '^([wm]):(%d+):(.*)$')
+    if at and name ~= waiter and is_older(tonumber(at), name, mixed and letter == 'm') then
       local left = tonumber(intents[i + 1]) - now
       if not ttl or left > ttl then before, ttl = name, left end
     end
