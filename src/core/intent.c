@@ -7,7 +7,8 @@
  *
  * 1. A lock that waits, and was refused because of the other mode, is remembered by the nodes that would refuse it: a
  *    writer where readers are, a reader where a writer is; a list of both modes like a writer, and by all nodes. All
- *    are told, not only the arbiter: a newcomer asks all of them.
+ *    are told, not only the arbiter: a newcomer asks all of them. One that too few nodes can grant is not remembered,
+ *    or renewed: it would keep others out for as long as it waits for a node that only it cannot reach.
  * 2. Readers that come later than a writer that is remembered are refused. Those that hold go on.
  * 3. A writer that gives the key back leaves it to the readers that are remembered, for a moment, before other writers.
  * 4. A node forgets it after LIFE_US, which its attempts renew; and at once when the lock is granted, or waits no more.
@@ -57,11 +58,20 @@ static bool other_mode_refused(const struct core_lock *lock)
     return false;
 }
 
+static bool enough_can_grant(const struct core_lock *lock)
+{
+    uint32_t ready = 0;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) ready += node->state == NODE_READY;
+    return ready >= lock->config->quorum;
+}
+
 void intent_leave(struct core_lock *lock, struct step *step)
 {
     uint64_t *left_us = &lock->work->wait.intent_us;
 
     if (lock->config->wait_us == 0) return;
+    if (!enough_can_grant(lock)) return;
     if (!other_mode_refused(lock)) return;
     if (*left_us != 0 && step->now_us < *left_us + AGAIN_US) return;
     *left_us = step->now_us;

@@ -115,6 +115,33 @@ CORE_TEST(a_node_out_of_reach_is_not_told)
     fixture_expect_pending(f, OP_INTEND, "110");
 }
 
+/* All nodes are needed, and one is out of reach, or may have lost its memory: it keeps nobody out until that ends. */
+CORE_TEST(one_that_too_few_nodes_can_grant_leaves_nothing)
+{
+    for (int mode = WRITES; mode <= MIXED; mode++) {
+        struct core_config config = fixture_config(3, 3);
+
+        config.wait_us = CORE_NEVER;
+        config.shared = mode != WRITES;
+        config.reads = mode == READS;
+        fixture_open_config(f, &config);
+        fixture_acquire(f);
+        fixture_node_states(f, mode == READS ? "..q" : "..d");
+        for (uint32_t i = 0; i < 3; i++) {
+            if (fixture_pending(f, i, OP_ACQUIRE) != 0) refuse(f, i, mode != READS);
+        }
+        fixture_answer_releases(f);
+        fixture_expect_pending(f, OP_INTEND, "000");
+        fixture_node_states(f, "..r");
+        fixture_wake(f);
+        for (uint32_t i = 0; i < 3; i++) {
+            if (fixture_pending(f, i, OP_ACQUIRE) != 0) refuse(f, i, mode != READS);
+        }
+        fixture_answer_releases(f);
+        fixture_expect_pending(f, OP_INTEND, "111");
+    }
+}
+
 /* ---- how long ---- */
 
 /* Under one name, with the time it has waited; each attempt has a token of its own. */
