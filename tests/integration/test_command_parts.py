@@ -117,7 +117,7 @@ class Seen(Bootstrapped):
         for server in SERVERS:
             now_ms = int(time.time() * 1000)
             server.ask("ZADD", f"quorlock:intents:{self.key}", now_ms + 20000, f"w:{now_ms}:{WAITER}", now_ms + 20000,
-                       "m:17:two-modes", now_ms + 20000, "r:17:late", now_ms - 20000, "w:18:dead", now_ms + 20000, "nonsense")
+                       "m:17:in-both-modes", now_ms + 20000, "r:17:late", now_ms - 20000, "w:18:dead", now_ms + 20000, "nonsense")
             server.ask("ZADD", f"quorlock:readers:{self.key}", now_ms - 1, "gone")
         report = self.inspect()
         self.assertEqual((report["held"], report["holder"]), (True, READERS))
@@ -127,7 +127,7 @@ class Seen(Bootstrapped):
         self.assertEqual(report["holders"], [
             {"kind": "reader", "holder": TOKEN, "nodes": 3}, {"kind": "reader", "holder": OTHER, "nodes": 2},
             {"kind": "waits", "shared": False, "holder": WAITER, "nodes": 3},
-            {"kind": "waits", "shared": False, "holder": "two-modes", "nodes": 3},
+            {"kind": "waits", "shared": False, "holder": "in-both-modes", "nodes": 3},
             {"kind": "waits", "shared": True, "holder": "late", "nodes": 3}])
         out = self.lines()
         self.assertTrue(out.startswith(f'"{self.key}" is held shared by 2 readers, each on 2 of 3 nodes or more, '), out)
