@@ -100,7 +100,7 @@ static const struct control controls[] = {
     {"no-sentinel", {"script-no-sentinel"}, BIAS_SHARED, I13_READERS, 3, 400},
     {"readers-by-another-clock", {"script-readers-by-another-clock"}, BIAS_SHARED, I13_READERS, 3, 400},
     {"endless-intent", {"script-endless-intent"}, BIAS_SHARED, I9_LIVENESS, 3, 400},
-    {"endless-intent-i10", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
+    {"endless-intent-i10", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 3, 200},
     {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
 };
 
