@@ -112,7 +112,12 @@ void conn_wake(struct conn *conn)
     CHECK(world.conn == conn && !conn->connecting && conn->out.used > 0);
 }
 
-/* Nobody calls these: the server's address asks for no TLS. */
+/* Nobody calls these: the server's address asks for no TLS, and only nodes ask for the other. */
+bool conn_has_input(const struct conn *conn)
+{
+    return world.conn == conn && world.n_coming > 0;
+}
+
 ssize_t conn_send(struct conn *conn, const void *bytes, size_t size)
 {
     (void)conn;
