@@ -9,7 +9,7 @@
 #define MOST 200
 
 /* What is at a key, and who asks for its release. */
-enum there { OURS, MISSING, THEIRS, A_HASH, FOR_EVER, THERES };
+enum there { OURS, MISSING, THEIRS, A_HASH, FOR_EVER, OURS_LONGER, OURS_FOR_EVER, THERES };
 enum asked { PLAIN, SILENT, IF_DELETED, EXTENDED, ASKED };
 
 struct crowd {
@@ -55,6 +55,8 @@ static void place(size_t i, enum there there)
     case THEIRS: server_do(server, "SET %s %s PX %d", name, THEM, LONG_MS); break;
     case A_HASH: server_do(server, "HSET %s %s 1", name, US); break;
     case FOR_EVER: server_do(server, "SET %s %s", name, THEM); break;
+    case OURS_LONGER: server_do(server, "SET %s %s PX %d", name, US, LONG_MS); break;
+    case OURS_FOR_EVER: server_do(server, "SET %s %s", name, US); break;
     case MISSING:
     case THERES: break;
     }
@@ -65,10 +67,28 @@ static void place_all(enum there there)
     for (size_t i = 0; i < crowd.n; i++) place(i, there);
 }
 
-static void place_mixed(int maxmemory)
+/* What the keys of a comparison have at them. */
+static enum there anything(size_t i)
+{
+    return i % THERES;
+}
+
+static enum there only_ours(size_t i)
+{
+    return OURS;
+}
+
+static enum there all_ours_but_one(size_t i)
+{
+    return i == 3 ? MISSING : OURS;
+}
+
+static enum there (*at_key)(size_t) = anything;
+
+static void place_each(int maxmemory)
 {
     server_do(server, "CONFIG SET maxmemory 0");
-    for (size_t i = 0; i < crowd.n; i++) place(i, i % THERES);
+    for (size_t i = 0; i < crowd.n; i++) place(i, at_key(i));
     server_do(server, "CONFIG SET maxmemory %d", maxmemory);
 }
 
@@ -93,7 +113,8 @@ static void assert_outcomes(enum outcome outcome)
 /* ---- notices ---- */
 
 static redisContext *subscriber;
-static bool by_pattern;
+enum { TO_KEYS, BY_PATTERN, TO_NONE };
+static int listening;
 
 static void subscribe(const char *command, const char *channel)
 {
@@ -103,18 +124,18 @@ static void subscribe(const char *command, const char *channel)
     freeReplyObject(reply);
 }
 
-/* To every second key; by a pattern to one in ten. */
+/* To every second key; by a pattern to one in ten; or to none. */
 static void listen_to_keys(void)
 {
     char channel[TEXT_SIZE];
 
     subscriber = redisConnect("127.0.0.1", server->port);
     assert_non_null(subscriber);
-    for (size_t i = 0; !by_pattern && i < crowd.n; i += 2) {
+    for (size_t i = 0; listening == TO_KEYS && i < crowd.n; i += 2) {
         snprintf(channel, sizeof(channel), "quorlock:released:%s", crowd.names[i]);
         subscribe("SUBSCRIBE", channel);
     }
-    if (by_pattern) subscribe("PSUBSCRIBE", "quorlock:released:*0");
+    if (listening == BY_PATTERN) subscribe("PSUBSCRIBE", "quorlock:released:*0");
     subscribe("SUBSCRIBE", "end");
 }
 
@@ -161,7 +182,7 @@ static void describe(char *ret, size_t size)
         int64_t left_ms = server_pttl(server, name);
         char value[TEXT_SIZE] = "hash";
 
-        if (i % THERES != A_HASH) server_value(server, name, value, sizeof(value));
+        if (at_key(i) != A_HASH) server_value(server, name, value, sizeof(value));
         used += (size_t)snprintf(ret + used, size - used, "%s %s %s\n", name, value,
                                  left_ms < 0           ? "endless"
                                  : left_ms <= SHORT_MS ? "short"
@@ -170,21 +191,20 @@ static void describe(char *ret, size_t size)
     }
 }
 
-/* Everything that can be at a key, and every way to ask: the answers, what is left and the notices are the same. */
-static void compare(int maxmemory)
+/* The answers, what is left and the notices are the same. */
+static void compare_crowd(int maxmemory)
 {
-    struct answer alone[(size_t)THERES * ASKED];
+    struct answer alone[(size_t)THERES * ASKED] = {0};
     char notices[4096], again[4096], remains[4096], remains_again[4096];
     long long calls;
 
-    crowd.n = 0;
-    for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) add((enum asked)(i / THERES));
+    assert_in_range(crowd.n, 2, sizeof(alone) / sizeof(alone[0]));
     listen_to_keys();
-    place_mixed(maxmemory);
+    place_each(maxmemory);
     for (size_t i = 0; i < crowd.n; i++) alone[i] = probe_ask(probe, &crowd.requests[i]);
     describe(remains, sizeof(remains));
     heard(notices, sizeof(notices));
-    place_mixed(maxmemory);
+    place_each(maxmemory);
     calls = server_lock_calls(server);
     ask_all();
     assert_int_equal(server_lock_calls(server) - calls, 1);
@@ -194,6 +214,30 @@ static void compare(int maxmemory)
     heard(again, sizeof(again));
     assert_string_equal(notices, again);
     redisFree(subscriber);
+}
+
+/* Everything that can be at a key, and every way to ask. */
+static void compare(int maxmemory)
+{
+    crowd.n = 0;
+    for (size_t i = 0; i < (size_t)THERES * ASKED; i++) add((enum asked)(i / THERES));
+    compare_crowd(maxmemory);
+}
+
+/* As it mostly is: all are released, and ours; with those that listen to some, or to none. */
+static void compare_releases(enum there (*what)(size_t))
+{
+    at_key = what;
+    for (int to = TO_KEYS; to <= TO_NONE; to++) {
+        listening = to;
+        crowd_of(12);
+        compare_crowd(0);
+        crowd.n = 0;
+        while (crowd.n < 12) add((enum asked)(crowd.n % EXTENDED));
+        compare_crowd(0);
+    }
+    listening = TO_KEYS;
+    at_key = anything;
 }
 
 TEST_RUNS(test_together_is_as_alone, RUN_WITH(test_together_is_as_alone, "", setup_plain))
@@ -207,11 +251,34 @@ TEST_RUNS(test_together_is_as_alone, RUN_WITH(test_together_is_as_alone, "", set
     assert_held_by(crowd.answers[4], THEM, -1, -1);
 }
 
+/* Never shortened; and what somebody made endless ends again. */
+TEST_RUNS(test_renewed_keys_end_with_the_lease, RUN_WITH(test_renewed_keys_end_with_the_lease, "", setup_plain))
+{
+    const size_t first = (size_t)EXTENDED * THERES;
+
+    compare(0);
+    assert_in_range(server_pttl(server, crowd.names[first + OURS]), SHORT_MS + 1, LEASE_MS);
+    assert_in_range(server_pttl(server, crowd.names[first + OURS_LONGER]), LEASE_MS + 1, LONG_MS);
+    assert_in_range(server_pttl(server, crowd.names[first + OURS_FOR_EVER]), SHORT_MS + 1, LEASE_MS);
+}
+
 TEST_RUNS(test_who_listens_by_a_pattern_is_told, RUN_WITH(test_who_listens_by_a_pattern_is_told, "", setup_plain))
 {
-    by_pattern = true;
+    listening = BY_PATTERN;
     compare(0);
-    by_pattern = false;
+    listening = TO_KEYS;
+}
+
+TEST_RUNS(test_releases_of_what_is_ours_are_as_alone,
+          RUN_WITH(test_releases_of_what_is_ours_are_as_alone, "", setup_plain))
+{
+    compare_releases(only_ours);
+}
+
+TEST_RUNS(test_releases_of_what_is_ours_but_one_are_as_alone,
+          RUN_WITH(test_releases_of_what_is_ours_but_one_are_as_alone, "", setup_plain))
+{
+    compare_releases(all_ours_but_one);
 }
 
 static void guarded_probe(void)

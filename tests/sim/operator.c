@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define ODD_AGAIN_US 2000u
+#define OLD_ONE_IN   4u /* servers: one that tells scripts no version, and has no PEXPIRE ... GT */
+#define OLD_VERSION  "6.2.14"
 
 struct model *site_model(struct site *site)
 {
@@ -532,8 +534,11 @@ void operator_begin(struct world *world)
         if (plan->clients[0].guard != QUORLOCK_GUARD_OFF) write_guard(&world->sites[i]);
     }
     for (uint32_t i = 0; i < plan->n_servers; i++) {
-        model_manners(site_model(&world->sites[i]))->no_info_in_scripts = plan->no_info;
-        model_manners(site_model(&world->sites[i]))->lost_permille = plan->lost_permille;
+        struct model_manners *manners = model_manners(site_model(&world->sites[i]));
+
+        manners->no_info_in_scripts = plan->no_info;
+        manners->lost_permille = plan->lost_permille;
+        if (rng_mix(plan->seed, i) % OLD_ONE_IN == 0) manners->version = OLD_VERSION;
         for (uint32_t machine = 0; machine <= plan->n_machines; machine++) {
             struct net_link *link = net_link(world->net, machine, i);
 

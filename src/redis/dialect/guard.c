@@ -279,6 +279,8 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     }
     error_printable(their_n, sizeof(their_n), n->text, n->length);
     if (strcmp(their_n, "0") == 0) {
+        /* It passes as soon as the command goes on: whoever waits outlasts it, also where its own settings stay. */
+        guard->fault = FAULT_GUARD;
         snprintf(guard->why, sizeof(guard->why),
                  "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
                  "very command again, until it ends with 0");

@@ -204,6 +204,7 @@ static void hear(struct pair_conn *conn, size_t n_replies, bool to_end)
     while (to_end || count_replies(&conn->real) < n_replies) {
         ssize_t n = recv(conn->fd, bytes, sizeof(bytes), 0);
 
+        if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         append(&conn->real, bytes, (size_t)n);
     }

@@ -116,14 +116,24 @@ static bool has_word(const struct bytes *bytes, const char *word)
     return memmem(bytes->data, bytes->used, word, strlen(word)) != NULL;
 }
 
+/* SET with an expiry in the present millisecond: in some servers the key is there until that is over. */
+static bool expires_now(const struct fixture *f)
+{
+    char now[32];
+
+    snprintf(now, sizeof(now), "\r\n%llu\r\n", (unsigned long long)f->draw.wall_ms);
+    return has_word(&f->out, "\r\nPXAT\r\n") && has_word(&f->out, now);
+}
+
 /* What servers disagree about among themselves, and the library does not do: MULTI after MULTI, SUBSCRIBE after MULTI;
- * and what may be queued in a server that is full or without its master. */
+ * a key that expires at once; and what may be queued in a server that is full or without its master. */
 static bool differs_by_kind(const struct fixture *f, size_t conn)
 {
     const struct model_manners *manners = model_manners(f->pair.model);
     bool multi = f->pair.conns[conn].session->multi, queues = multi || manners->full || manners->master_down;
 
     if (f->pair.real_is_7_0) return false;
+    if (expires_now(f)) return true;
     return (queues && has_word(&f->out, "\r\nMULTI\r\n")) || (multi && has_word(&f->out, "\r\nSUBSCRIBE\r\n"));
 }
 

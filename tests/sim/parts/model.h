@@ -15,10 +15,13 @@
 struct model;
 struct session;
 
+/* The version that the model is compared with. */
+#define MODEL_VERSION "7.0.15"
+
 /* What the process is; model_start() takes it, and `manners` may change while it runs. */
 struct model_manners {
     uint64_t run, replid;    /* run_id and master_replid are made of these */
-    const char *version;     /* "7.0.15" */
+    const char *version;     /* "6.2.14"; NULL: MODEL_VERSION */
     uint64_t started_us;     /* by its clock then; 0: when the clock's time began */
     bool replica;            /* answers writes with READONLY; role:slave */
     bool master_down;        /* a replica that serves no stale data: MASTERDOWN */

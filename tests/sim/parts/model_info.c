@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model_own.h"
@@ -35,6 +36,25 @@ __attribute__((format(printf, 2, 3))) static void add(struct out *out, const cha
     va_end(args);
 }
 
+static const char *version_text(const struct model *model)
+{
+    return model->manners.version != NULL ? model->manners.version : MODEL_VERSION;
+}
+
+uint32_t model_version(const struct model *model)
+{
+    const char *at = version_text(model);
+    uint32_t number = 0;
+
+    for (int i = 0; i < 3; i++) {
+        char *end;
+
+        number = number << 8 | (uint32_t)strtoul(at, &end, 10);
+        at = *end == '.' ? end + 1 : end;
+    }
+    return number;
+}
+
 static void server(struct out *out, const struct model *model)
 {
     const struct model_manners *manners = &model->manners;
@@ -48,8 +68,8 @@ static void server(struct out *out, const struct model *model)
         "process_supervised:no\r\nrun_id:%s\r\ntcp_port:6379\r\nserver_time_usec:%" PRIu64 "\r\n"
         "uptime_in_seconds:%" PRId64 "\r\nuptime_in_days:0\r\nhz:10\r\nconfigured_hz:10\r\nlru_clock:0\r\n"
         "executable:/usr/bin/redis-server\r\nconfig_file:\r\nio_threads_active:0\r\n",
-        manners->version != NULL ? manners->version : "7.0.15", manners->cluster ? "cluster" : "standalone", run,
-        model->wall_us, (int64_t)(model->wall_us / 1000000 - manners->started_us / 1000000));
+        version_text(model), manners->cluster ? "cluster" : "standalone", run, model->wall_us,
+        (int64_t)(model->wall_us / 1000000 - manners->started_us / 1000000));
 }
 
 static void clients(struct out *out, const struct model *model)

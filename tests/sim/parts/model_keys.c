@@ -136,19 +136,30 @@ static bool to_ms(const struct call *call, int64_t number, bool seconds, bool ab
     return true;
 }
 
+/* GT: a key without an expiry has the latest. */
+static bool is_not_later(const struct call *call, const struct entry *entry, int64_t when)
+{
+    return call->n_words > 3 && (entry->expires_ms == 0 || when <= (int64_t)entry->expires_ms);
+}
+
 static void expire(struct call *call, bool seconds, bool absolute)
 {
     struct entry *entry;
     int64_t number, when;
 
-    if (call->n_words > 3) model_panic("options of", call->command->name, strlen(call->command->name));
+    if (call->n_words > 3 && model_version(call->model) < MODEL_VERSION_7) {
+        out_error(call->out, "ERR wrong number of arguments for '%s' command", call->command->name);
+        return;
+    }
+    if (call->n_words > 4 || (call->n_words == 4 && !word_is(&call->words[3], "gt")))
+        model_panic("options of", call->command->name, strlen(call->command->name));
     if (!call_number(call, 2, &number)) return;
     if (!to_ms(call, number, seconds, absolute, &when)) {
         out_error(call->out, "ERR invalid expire time in '%s' command", call->command->name);
         return;
     }
     entry = call_key(call, 1);
-    if (entry == NULL) {
+    if (entry == NULL || is_not_later(call, entry, when)) {
         out_number(call->out, 0);
     } else if (when <= (int64_t)call_now_ms(call)) {
         call_remove(call, entry);

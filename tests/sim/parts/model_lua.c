@@ -343,10 +343,23 @@ static int refuse_change(lua_State *lua)
     return luaL_error(lua, "Attempt to modify a readonly table");
 }
 
+/* Told from 7 on. */
+static int version_number(lua_State *lua)
+{
+    uint32_t version = model_version(shared.call->model);
+
+    if (version >= MODEL_VERSION_7)
+        lua_pushinteger(lua, (lua_Integer)version);
+    else
+        lua_pushnil(lua);
+    return 1;
+}
+
 static int refuse_of_redis(lua_State *lua)
 {
     const char *name = luaL_checkstring(lua, 2);
 
+    if (strcmp(name, "REDIS_VERSION_NUM") == 0) return version_number(lua);
     model_panic("in scripts redis.", name, strlen(name));
 }
 

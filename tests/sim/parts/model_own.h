@@ -122,6 +122,9 @@ struct model {
     char text[512];     /* for events.executed */
 };
 
+/* model_version - 0x070010 is 7.0.16. */
+#define MODEL_VERSION_7 0x070000u
+uint32_t model_version(const struct model *);
 /* model_panic - the test asks for what the model does not know. */
 _Noreturn void model_panic(const char *what, const char *name, size_t length);
 extern const struct alloc *model_alloc(void);

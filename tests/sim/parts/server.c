@@ -238,7 +238,7 @@ void server_free(struct server *server)
 void server_boot(struct server *server, uint32_t index, uint64_t seed, const struct skew *wall,
                  const struct model_events *events)
 {
-    struct model_manners manners = {.version = "7.0.15"};
+    struct model_manners manners = {.version = MODEL_VERSION};
 
     end_process(server);
     if (server->snapshot != NULL) model_forget(server->snapshot);

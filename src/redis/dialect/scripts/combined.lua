@@ -29,18 +29,26 @@ local function release(i, owner, how)
   --@ give_back
 end
 local holders, owned, keys, channels = redis.pcall('MGET', unpack(KEYS, 1, n)), {}, {}, {}
+local n_owned, n_channels, sub = 0, 0, string.sub
 for i = 1, n do
-  local letter = string.sub(letters, i, i)
+  local letter = sub(letters, i, i)
   if holders[i] == ARGV[i + 4] and letter ~= 'e' then
-    owned[i], keys[#keys + 1] = true, KEYS[i]
-    if letter ~= 's' then channels[#channels + 1] = notice_channel(KEYS[i]) end
+    n_owned, owned[i] = n_owned + 1, true
+    keys[n_owned] = KEYS[i]
+    if letter ~= 's' then
+      n_channels = n_channels + 1
+      channels[n_channels] = notice_channel(KEYS[i])
+    end
   end
 end
 -- Where that is refused, each key has an error of its own.
-if #keys > 0 and type(redis.pcall('DEL', unpack(keys))) == 'table' then owned = {} end
+if n_owned > 0 and type(redis.pcall('DEL', unpack(keys))) == 'table' then n_owned, owned = 0, {} end
 -- Whether anybody listens is asked once, by name and by pattern: most keys have nobody who waits for them.
-local heard = #channels > 0 and redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
-local tell_all = heard.err or #channels > 0 and redis.pcall('PUBSUB', 'NUMPAT') ~= 0
+local heard = n_channels > 0 and redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
+local tell_all = heard.err or n_channels > 0 and redis.pcall('PUBSUB', 'NUMPAT') ~= 0
+local told = tell_all or broken
+for i = 2, 2 * n_channels, 2 do told = told or heard[i] ~= 0 end
+if n_owned == n and not told then return string.rep(':1\r\n', n) end
 local hows, replies, texts, asked = {r = false, s = 'silent', d = 'deleted'}, {}, {':1\r\n'}, 0
 for i = 1, n do
   local letter, owner, reply = string.sub(letters, i, i), ARGV[i + 4], nil
@@ -52,7 +60,8 @@ for i = 1, n do
     end
     if broken then reply = {reply, broken} end
   elseif letter == 'e' then
-    reply = extend(i, owner)
+    -- One look at all keys has told whose most of them are.
+    reply = not lost and holders[i] == owner and (lock_lift(KEYS[i], lease_ms) or extended) or extend(i, owner)
   else
     reply = release(i, owner, hows[letter])
   end
