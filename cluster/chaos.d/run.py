@@ -19,7 +19,7 @@ from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
 from recorder import Recorder
 from sources import check_sources
-from system import Client, ClientTrouble, Filter, Links, Node, Trouble, free_ports, now_us, wait_until
+from system import Client, ClientTrouble, Filter, Links, Node, Ports, Trouble, now_us, wait_until
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # beyond max_lease, until when a grant must come after healing
@@ -49,7 +49,7 @@ class System:
         self.recorder = Recorder(folder / "history.jsonl", self.keys, options.max_lease)
         self.survived, self.hits = {}, {}
         self.setup = 0  # how often the set of nodes was changed
-        self.nodes, self.clients = [], []
+        self.nodes, self.clients, self.ports = [], [], Ports()
         self.links, self.filter = None, Filter() if private and options.filter else None
         self.begun = self.sources_due = 0.0
 
@@ -80,9 +80,8 @@ class System:
             servers = [(f"127.0.1.{i}", 6379) for i in range(1, count + 1)]
             fronts = [(f"127.0.2.{i}", 6379) if i in linked else servers[i - 1] for i in range(1, count + 1)]
         else:
-            ports = free_ports(2 * count)
-            servers = [("127.0.0.1", port) for port in ports[:count]]
-            fronts = [("127.0.0.1", ports[count + i]) if i + 1 in linked else servers[i] for i in range(count)]
+            servers = [("127.0.0.1", self.ports.take()) for _ in range(count)]
+            fronts = [("127.0.0.1", self.ports.take()) if i + 1 in linked else servers[i] for i in range(count)]
         self.nodes = [Node(self, i + 1, servers[i], fronts[i]) for i in range(count)]
         self.clients = [Client(self, i + 1) for i in range(self.options.clients)]
 
@@ -127,7 +126,7 @@ class System:
     def free_address(self):
         """For one more server."""
         if not self.private:
-            return "127.0.0.1", free_ports(1)[0]
+            return "127.0.0.1", self.ports.take()
         return f"127.0.{10 + self.setup // 250}.{self.setup % 250 + 1}", 6379
 
     def bootstrap(self):

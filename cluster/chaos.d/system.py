@@ -55,17 +55,19 @@ async def wait_gone(process, seconds):
     return await wait_until(lambda: process.poll() is not None, seconds)
 
 
-def free_ports(count):
-    """Free ports; held together so that all differ."""
-    sockets = []
-    for _ in range(count):
-        probe = socket.socket()
-        probe.bind(("127.0.0.1", 0))
-        sockets.append(probe)
-    ports = [probe.getsockname()[1] for probe in sockets]
-    for probe in sockets:
-        probe.close()
-    return ports
+class Ports:
+    """Free ports, kept until the end, also while no server listens there: others are not given a port that a socket is
+    bound to. Servers and proxy bind with SO_REUSEADDR, and as these sockets have it too, they may."""
+
+    def __init__(self):
+        self.kept = []
+
+    def take(self):
+        kept = socket.socket()
+        kept.bind(("127.0.0.1", 0))
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.kept.append(kept)
+        return kept.getsockname()[1]
 
 
 async def _read_reply(reader):

@@ -24,10 +24,16 @@ def launch(words, **more):
     return subprocess.Popen([str(word) for word in words], preexec_fn=die_with_us, **more)
 
 
+KEPT = []  # the sockets that keep ports ours until the end
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nothing is given but what binds it with SO_REUSEADDR, as servers do."""
+    kept = socket.socket()
+    kept.bind(("127.0.0.1", 0))
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    KEPT.append(kept)
+    return kept.getsockname()[1]
 
 
 class Wire:

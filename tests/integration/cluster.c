@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 #define ANSWER_LIMIT_US   20000000u
-#define START_TRIES       5
+#define LOG_SIZE          2000
 #define COMMAND_LIMIT_SEC 20
 
 uint64_t clock_us(void)
@@ -131,7 +131,7 @@ static redisContext *reach(const struct server *server)
     return context;
 }
 
-/* Another test's server may have been quicker at the port, so the process id is compared. */
+/* Another program's server may have been quicker at the port, so the process id is compared. */
 static bool answers(const struct server *server)
 {
     redisContext *context = reach(server);
@@ -169,13 +169,29 @@ static bool start_once(struct server *server)
     return false;
 }
 
+/* The last lines of what the server wrote: its folder does not outlive the test. */
+static void print_log(const struct server *server)
+{
+    char path[TEXT_SIZE + 16], text[LOG_SIZE + 1];
+    FILE *file;
+    size_t n;
+
+    snprintf(path, sizeof(path), "%s/log", server->folder);
+    file = fopen(path, "r");
+    if (file == NULL) return;
+    if (fseek(file, -LOG_SIZE, SEEK_END) != 0) rewind(file);
+    n = fread(text, 1, LOG_SIZE, file);
+    text[n] = '\0';
+    print_message("%s\n", text);
+    fclose(file);
+}
+
 void server_start(struct server *server)
 {
     assert_int_equal(server->pid, 0);
-    for (int i = 0; i < START_TRIES; i++) {
-        if (start_once(server)) return;
-    }
-    fail_msg("redis-server does not start on port %u; see %s/log", server->port, server->folder);
+    if (start_once(server)) return;
+    print_log(server);
+    fail_msg("redis-server does not start on port %u", server->port);
 }
 
 static void signal_server(const struct server *server, int number)
