@@ -18,16 +18,17 @@
 #include "redis/link/tls.h"
 #include "redis/link/uri.h"
 
-#define KEY_SIZE   128
-#define LEASE_SIZE 16
-#define TOKEN_SIZE 41 /* as long as one of quorlock's */
-#define ERROR_SIZE 512
-#define SHA_SIZE   41
-#define TICK_US    50000
-#define QUIET_MAX  20 /* ticks without an answer, then a node is left out */
-#define HEX_DIGITS 16
-#define BATCH      256 /* keys in one DEL */
-#define INFO_BYTES 64  /* of the two requests that ask for the statistics */
+#define KEY_SIZE      128
+#define LEASE_SIZE    16
+#define TOKEN_SIZE    41 /* as long as one of quorlock's */
+#define ERROR_SIZE    512
+#define SHA_SIZE      41
+#define TICK_US       50000
+#define QUIET_MAX     20 /* ticks without an answer, then a node is left out */
+#define HEX_DIGITS    16
+#define BATCH         256 /* keys in one DEL */
+#define CLEANINGS_MAX 20
+#define INFO_BYTES    64 /* of the two requests that ask for the statistics */
 
 static const char script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end "
                              "return 0";
@@ -68,6 +69,7 @@ struct raw {
     uint32_t n_slots;
     /* What the loop runs for: slots in a cycle, nodes that are to be ready, answers that belong to neither. */
     size_t busy, greetings, calls;
+    uint64_t deleted; /* keys, by the last cleaning of all nodes */
     uint64_t until_ns;
     uint64_t tokens;
     struct slice *slice;
@@ -562,7 +564,10 @@ static void on_deleted(redisAsyncContext *context, void *answer, void *arg)
     const redisReply *reply = answer;
 
     (void)arg;
-    if (reply == NULL || reply->type != REDIS_REPLY_INTEGER) node->cleaned = false;
+    if (reply == NULL || reply->type != REDIS_REPLY_INTEGER)
+        node->cleaned = false;
+    else
+        node->raw->deleted += (uint64_t)reply->integer;
     node->answers++;
     count_down(node->raw, &node->raw->calls);
 }
@@ -591,6 +596,15 @@ static void delete_some(struct raw *raw, const char *prefix, uint32_t first, uin
     redisFreeCommand(request);
 }
 
+static void delete_all(struct raw *raw, const char *const *prefixes, size_t n_prefixes)
+{
+    raw->deleted = 0;
+    for (size_t k = 0; k < n_prefixes; k++)
+        for (uint32_t i = 0; i < raw->n_slots; i += BATCH)
+            delete_some(raw, prefixes[k], i, raw->n_slots - i < BATCH ? raw->n_slots - i : BATCH);
+    run_until_none(raw, &raw->calls);
+}
+
 size_t raw_clean(struct raw *raw, const char *const *prefixes, size_t n_prefixes)
 {
     size_t cleaned = 0;
@@ -598,10 +612,10 @@ size_t raw_clean(struct raw *raw, const char *const *prefixes, size_t n_prefixes
     dial_all(raw);
     run_until_none(raw, &raw->greetings);
     for (size_t i = 0; i < raw->n_nodes; i++) raw->nodes[i].cleaned = raw->nodes[i].ready;
-    for (size_t k = 0; k < n_prefixes; k++)
-        for (uint32_t i = 0; i < raw->n_slots; i += BATCH)
-            delete_some(raw, prefixes[k], i, raw->n_slots - i < BATCH ? raw->n_slots - i : BATCH);
-    run_until_none(raw, &raw->calls);
+    /* A slow server may have requests of another connection still to read, which set a key again: it reads some of each
+     * connection in turn, so that it is through with them when it finds nothing any more. */
+    raw->deleted = 1;
+    for (int i = 0; i < CLEANINGS_MAX && raw->deleted > 0; i++) delete_all(raw, prefixes, n_prefixes);
     for (size_t i = 0; i < raw->n_nodes; i++) cleaned += raw->nodes[i].cleaned;
     return cleaned;
 }
