@@ -332,7 +332,9 @@ QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *b
 /* quorlock_client_close - releases all locks on every node that can be reached, then frees everything. Waits
  * for the answers of nodes at most one node timeout after the last release was sent. Operations in flight end
  * with CLOSED. cb (may be NULL) runs last, from the loop; by then all memory of the client is free and no
- * handle of it may be used. Errors: CLOSED when called twice. */
+ * handle of it may be used. Only what libevent has of a name's lookup that was open is freed by the next turn of
+ * the caller's event_base: before event_base_free() call event_base_loop(base, EVLOOP_NONBLOCK) where cb ended the
+ * loop. Errors: CLOSED when called twice. */
 QUORLOCK_API int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg);
 
 /* quorlock_client_error - text of the last call on this client or its locks that returned non-zero; valid

@@ -225,6 +225,8 @@ void session_close(struct session *session)
     }
     /* Not closed in time: the process ends now, and client and loop with it. */
     if (session->closed) {
+        /* closed() ended the loop before libevent could free the lookups of names that were still open. */
+        event_base_loop(session->base, EVLOOP_NONBLOCK);
         event_base_free(session->base);
         *session = (struct session){.closed = true};
     }

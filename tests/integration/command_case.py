@@ -134,44 +134,55 @@ def now_s():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def listen(port=0):
+    """Not socket.create_server(): it would be given a port that another test keeps for a server that is down."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", port))
+    listener.listen()
+    return listener
+
+
+def keep_port(host="127.0.0.1"):
+    """A socket that keeps a free port ours while it lives: no other test binds it, nothing answers there, and only a
+    server of ours, which binds with SO_REUSEADDR, may take it."""
+    kept = socket.socket()
+    kept.bind((host, 0))
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return kept
+
+
 class Server:
     """One redis-server on a free port of its own."""
 
     def __init__(self, folder, number):
         self.folder = os.path.join(folder, str(number))
         os.mkdir(self.folder)
-        self.port = None
+        self.kept = keep_port()
+        self.port = self.kept.getsockname()[1]
         self.start()
 
     def start(self):
-        for _ in range(20):
-            port = self.port
-            if port is None:
-                with socket.socket() as s:
-                    s.bind(("127.0.0.1", 0))
-                    port = s.getsockname()[1]
-            self.process = subprocess.Popen(
-                [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", str(port),
-                 "--dir", self.folder, "--save", "", "--appendonly", "no", "--daemonize", "no",
-                 "--logfile", os.path.join(self.folder, "log"), *self.options()],
-                stdin=subprocess.DEVNULL, preexec_fn=die_with_us)
-            if self._answers(port):
-                self.port = port
-                return
+        log = os.path.join(self.folder, "log")
+        self.process = subprocess.Popen(
+            [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", str(self.port),
+             "--dir", self.folder, "--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", log,
+             *self.options()],
+            stdin=subprocess.DEVNULL, preexec_fn=die_with_us)
+        if not self._answers():
             self.process.kill()
             self.process.wait()
-        raise RuntimeError("no redis-server would start")
+            with open(log, encoding="utf-8") as lines:
+                raise RuntimeError(f"redis-server does not start on {self}: {lines.read()[-2000:]}")
 
     def options(self):
         """More words for its command line."""
         return []
 
-    def _answers(self, port):
+    def _answers(self):
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end and self.process.poll() is None:
             try:
-                # Ours, not another one that took the port first.
-                return self._ask(port, "INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0
+                return self.ask("INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0
             except OSError:
                 time.sleep(0.01)
         return False
@@ -264,6 +275,15 @@ class Case(unittest.TestCase):
                                    preexec_fn=more.pop("preexec", die_with_us), **more)
         RUNNING.append(process)
         return process
+
+    def await_words(self, process, words):
+        """What it said on stderr until then; a failure where it ends before."""
+        said = b""
+        while words not in said:
+            more = os.read(process.stderr.fileno(), 4096)
+            self.assertTrue(more, said)
+            said += more
+        return said
 
     def end(self, process):
         out, err = process.communicate(timeout=LIMIT_S)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock bootstrap on real servers, whole and half done: test_bootstrap.py PATH_TO_quorlock [TEST...]"""
 import json
-import os
 import socket
 import sys
 import threading
@@ -10,7 +9,7 @@ import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, wait_for
+from command_case import SERVERS, listen, wait_for
 from guard_case import GUARD, LEASE, LONG, SHORT, SHORT_S, GuardCase, guards
 
 WRITES = b"\r\nEVAL\r\n"  # the write of a guard; all other scripts go by their hash
@@ -22,7 +21,7 @@ class Link:
     def __init__(self, server, on_write):
         """on_write(link) is called when the write came, before it goes on: True lets it go on."""
         self.server, self.on_write, self.answers = server, on_write, True
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = listen()
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -126,17 +125,17 @@ class Bootstrap(BootstrapCase):
 
     def test_half_done_says_so_and_how_to_go_on(self):
         where = self.link(1, lambda link: False)
-        status, out, _ = self.quorlock("bootstrap", *where, "--max-lease", "1s")
+        status, out, _ = self.quorlock("bootstrap", *where, "--max-lease", SHORT)
         self.assertEqual(status, 69)
         self.assertIn("half done: 2 of 3 nodes bootstrapped, 1 unknown (no answer came, it may be done). 'quorlock "
-                      f"bootstrap --reconfigure --max-lease 1000ms --set-name s --nodes {where[1]}'", out)
+                      f"bootstrap --reconfigure --max-lease 2000ms --set-name s --nodes {where[1]}'", out)
         self.assertRegex(out, rf"{where[1].split(',')[1]}  unknown")
         self.assertEqual([guard is not None for guard in guards()], [True, False, True])
         command = out.split("'")[1].split()[1:]
         command[command.index("--nodes") + 1] = command_case.nodes()
         self.assertEqual(self.quorlock(*command)[0], 0)
-        self.environment = {"QUORLOCK_MAX_LEASE": "1s"}
-        self.assertEqual(self.quorlock("run", "--set-name", "s", "--lease", "1s", self.key, "--", "true")[0], 0)
+        self.environment = {"QUORLOCK_MAX_LEASE": SHORT}
+        self.assertEqual(self.quorlock("run", "--set-name", "s", "--lease", LEASE, self.key, "--", "true")[0], 0)
 
 
 class Reconfigure(BootstrapCase):
@@ -154,11 +153,21 @@ class Reconfigure(BootstrapCase):
         self.bootstrap("--max-lease", SHORT)
         self.hold("someone-else-entirely", count=3, ms=600000)
         process = self.start("run", "--max-lease", SHORT, "--lease", LEASE, self.key, "--", "true")
-        wait_for(lambda: b"is held by" in os.read(process.stderr.fileno(), 4096))
+        self.await_words(process, b"is held by")
         self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "3s")[0], 0)
         status, _, err = self.end(process)
         self.assertEqual(status, 69)
         self.assertRegex(err, "max lease 3000 ms.*max lease 2000 ms")
+
+    def test_a_client_that_waits_outlasts_one_that_is_half_done(self):
+        self.bootstrap("--max-lease", SHORT, "--set-name", "s")
+        where = self.link(1, lambda link: False)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT, *where)[0], 69)
+        process = self.start("run", "--set-name", "s", "--lease", LEASE, self.key, "--", "echo", "ran")
+        self.assertIn(b"its guard is for no client", self.await_words(process, b"too few nodes can vote"))
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT, "--set-name", "s")[0], 0)
+        status, out, err = self.end(process)
+        self.assertEqual((status, out), (0, "ran\n"), err)
 
     def test_the_present_max_lease_is_kept_where_none_is_given(self):
         self.bootstrap("--max-lease", LONG)
@@ -300,7 +309,7 @@ class Reconfigure(BootstrapCase):
         left = []
         for _ in range(3):
             process = self.start("bootstrap", "--reconfigure", "--max-lease", "10s")
-            wait_for(lambda: b"waiting" in os.read(process.stderr.fileno(), 4096))
+            self.await_words(process, b"waiting")
             process.kill()
             left.append([node["quarantine_ms"] for node in self.report()])
         self.assertGreater(min(min(line) for line in left), 30000, left)
@@ -317,12 +326,7 @@ class ShorterLeases(BootstrapCase):
         self.bootstrap("--max-lease", SHORT)
         self.began = time.monotonic()
         process = self.start("bootstrap", "--reconfigure", "--max-lease", "1s")
-        self.words = b""
-
-        def waits():
-            self.words += os.read(process.stderr.fileno(), 4096)
-            return b"waiting" in self.words
-        wait_for(waits)
+        self.words = self.await_words(process, b"waiting")
         return process
 
     def test_it_ends_when_none_of_the_longer_can_run(self):

@@ -7,13 +7,12 @@ import pathlib
 import re
 import resource
 import signal
-import socket
 import sys
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS, Bootstrapped, die_with_us, wait_for
+from command_case import SERVERS, Bootstrapped, die_with_us, listen, wait_for
 
 MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock.1"
 
@@ -138,7 +137,7 @@ class Usage(Bootstrapped):
 
     def test_passwords_stay_secret(self):
         # Nodes that accept the connection and never answer, so that it still runs when we look.
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        with listen() as one, listen() as two:
             silent = ["127.0.0.1:%d" % listener.getsockname()[1] for listener in (one, two)]
             secret = ",".join(f"redis://user:geheim@{node}" for node in silent)
             for form in [("--nodes", secret), ("--nodes=" + secret,)]:
@@ -282,7 +281,7 @@ class Held(Bootstrapped):
         self.hold("someone-else-entirely")
         for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]:
             process = self.start("run", self.key, "--", "touch", self.path("ran"))
-            wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+            self.await_words(process, b"waiting for")
             process.send_signal(number)
             self.assertEqual(self.end(process)[0], 128 + number)
             wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
@@ -294,7 +293,7 @@ class Held(Bootstrapped):
         self.hold("someone-else-entirely")
         process = self.start("run", self.key, "--", "sh", "-c", f"cd {self.folder}; >up; while [ ! -e go ]; do "
                              "sleep .01; done; exit 5", preexec=nohup)
-        wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+        self.await_words(process, b"waiting for")
         process.send_signal(signal.SIGHUP)
         for server in SERVERS[:2]:
             server.ask("DEL", self.key)
@@ -305,6 +304,13 @@ class Held(Bootstrapped):
 
 
 class Nodes(Bootstrapped):
+    def test_a_command_that_ends_amid_lookups_leaves_nothing(self):
+        """A sanitizer tells what is left of them, and makes the status its own."""
+        names = ",".join(f"host{number}.invalid:6379" for number in range(15))
+        for ms in range(10, 210, 20):
+            status, _, err = self.quorlock("run", "-n", "--node-timeout", f"{ms}ms", "--nodes", names, self.key, "--", "true")
+            self.assertEqual(status, 69, err)
+
     def test_a_frozen_node_is_not_waited_for(self):
         SERVERS[2].freeze()
         start = time.monotonic()
@@ -358,7 +364,7 @@ class Nodes(Bootstrapped):
         SERVERS[1].kill()
         # It comes back empty; another test shows what the guard does then.
         process = self.start("run", "--guard", "off", self.key, "--", "echo", "ran")
-        wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+        self.await_words(process, b"waiting for")
         SERVERS[0].start()
         self.assertEqual(self.end(process)[:2], (0, "ran\n"))
 
@@ -373,7 +379,7 @@ class Nodes(Bootstrapped):
         self.assertEqual([node["state"] for node in report["nodes"]], ["foreign"] * 3)
 
     def test_no_redis_and_a_wrong_password(self):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+        with listen() as listener:
             silent = "127.0.0.1:%d" % listener.getsockname()[1]
             status, _, err = self.quorlock("--nodes", silent, "run", "-n", "--lease", "2s", self.key, "--", "true")
             self.assertEqual(status, 69, err)

@@ -12,7 +12,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from command_case import SERVERS, Bootstrapped, fill, state, wait_for
+from command_case import SERVERS, Bootstrapped, fill, listen, state, wait_for
 
 
 class Proxy:
@@ -20,7 +20,7 @@ class Proxy:
 
     def __init__(self, server, key):
         self.server, self.mark = server, b"SET\r\n$%d\r\n%s\r\n" % (len(key), key.encode())
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = listen()
         self.lock, self.holding, self.held = threading.Lock(), True, []
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -121,11 +121,7 @@ class Waiting(Bootstrapped):
             server.freeze()
         process = self.start("run", "--wait", wait, "--node-timeout", "500ms", self.key, "--", "touch",
                              self.path("ran"))
-        said = b""
-        while b"1 of 3 did, 2 needed" not in said:
-            more = os.read(process.stderr.fileno(), 4096)
-            self.assertTrue(more, said)
-            said += more
+        self.await_words(process, b"1 of 3 did, 2 needed")
         for server in SERVERS[1:]:
             server.thaw()
         return self.end(process)

@@ -136,7 +136,7 @@ class Warden(Guarded):
         for more in range(3):
             self.hold("someone-else-entirely", count=3)
             process = self.start("run", self.key, "--", "touch", self.path("ran"))
-            wait_for(lambda: b"waiting for" in os.read(process.stderr.fileno(), 4096))
+            self.await_words(process, b"waiting for")
             self.limit_descriptors(process, more)
             for server in SERVERS:
                 server.ask("DEL", self.key)
@@ -148,7 +148,7 @@ class Warden(Guarded):
             self.assert_free()
 
     def unanswered(self):
-        process = self.beat(lease="1500ms")
+        process = self.beat()  # a shorter lease has a shorter reserve, which a busy machine takes
         first = warden_of(process.pid)
         trace(PTRACE_SEIZE, process.pid, PTRACE_O_TRACEFORK)
         os.kill(first, signal.SIGKILL)
@@ -156,7 +156,7 @@ class Warden(Guarded):
         watch = Watch(self.key)
         ends_s = sorted(now_s() + server.ask("PTTL", self.key) / 1000 for server in SERVERS)[1]
         # It looks for the answer ten times a second, and shall not do so just before it must send SIGKILL.
-        kill_s = ends_s - 0.017 - 0.037  # less allowance and reserve
+        kill_s = ends_s - ALLOWANCE_S - RESERVE_S
         time.sleep((kill_s - now_s() - 0.015) % 0.1)
         trace(PTRACE_DETACH, process.pid)
         # The second one is ours to bury, for it is still traced.

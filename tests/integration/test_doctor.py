@@ -15,7 +15,7 @@ import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import RUNNING, SERVERS, Case, Server, die_with_us, nodes, wait_for
+from command_case import RUNNING, SERVERS, Case, Server, die_with_us, keep_port, listen, nodes, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = ["INFO", "TIME", "GET", "SET", "PTTL", "PEXPIRE", "DEL", "EVAL", "EVALSHA", "SCRIPT LOAD", "TYPE",
@@ -33,13 +33,9 @@ class Other:
     def __init__(self, case, *options, host="127.0.0.1", port=None, folder=None, preexec=die_with_us, env=None):
         self.host, self.options, self.preexec, self.env = host, options, preexec, env
         self.folder = folder or tempfile.mkdtemp(prefix="other-", dir=case.folder)
-        self.port = port or self.free_port()
+        self.kept = None if port else keep_port(host)
+        self.port = port or self.kept.getsockname()[1]
         self.start()
-
-    def free_port(self):
-        with socket.socket() as s:
-            s.bind((self.host, 0))
-            return s.getsockname()[1]
 
     def start(self):
         self.process = subprocess.Popen(
@@ -77,10 +73,10 @@ class Other:
 
 
 def low_port():
-    """A free one whose companion of the cluster bus, 10000 above, is free too."""
-    for port in range(20000 + os.getpid() % 10000, 40000):
+    """A free one whose companion of the cluster bus, 10000 above, is free too; both below those that clients get."""
+    for port in range(20000 + os.getpid() % 2000, 22700):
         try:
-            with socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 10000)):
+            with listen(port), listen(port + 10000):
                 return port
         except OSError:
             pass
@@ -583,7 +579,7 @@ class Reach(Doctor):
                             (b"+OK\r\n" * 26, "INFO tells no version"), (b"+OK\r\n" * 60, "not a Redis server"),
                             (b"+OK\r\n" * 2, ended),
                             (b"*1\r\n*1\r\n*1\r\n", "not a Redis server"), (b"$999999999\r\n", "not a Redis server")]:
-            with socket.create_server(("127.0.0.1", 0)) as listener:
+            with listen() as listener:
                 threading.Thread(target=serve, args=(listener, words), daemon=True).start()
                 odd = "127.0.0.1:%d" % listener.getsockname()[1]
                 addresses = f"{SERVERS[0]},{SERVERS[1]},{odd}"

@@ -157,7 +157,8 @@ class Setup(GuardCase):
         for options, theirs, ours in [
                 (("--set-name", "blue", "--nodes", f"{SERVERS[0]},{SERVERS[1]}"), "3 nodes, set blue", "2 nodes, set blue"),
                 (("--set-name", "green"), "3 nodes, set blue", "3 nodes, set green"),
-                (("--set-name", "blue", "--max-lease", "1500ms"), "max lease 2000 ms", "max lease 1500 ms")]:
+                (("--set-name", "blue", "--max-lease", "1500ms", "--lease", "1s"),
+                 "max lease 2000 ms", "max lease 1500 ms")]:
             for wait in ["0", "forever"]:  # no waiting mends it
                 status, _, err = self.run_once(*options, "--wait", wait)
                 self.assertEqual(status, 69, err)
@@ -191,11 +192,13 @@ class Setup(GuardCase):
 
 
 class LostMemory(GuardCase):
+    AMPLE, AMPLE_S = "4s", 4  # what a busy machine takes from it is no loss
+
     def waiting(self, *options):
         """A client that waits behind another's lock, on connections that are open."""
         self.hold("someone-else-entirely", count=3, ms=600000)
-        process = self.start("run", "--lease", LEASE, *options, self.key, "--", "echo", "ran")
-        wait_for(lambda: b"is held by" in os.read(process.stderr.fileno(), 4096))
+        process = self.start("run", "--lease", self.AMPLE, *options, self.key, "--", "echo", "ran")
+        self.await_words(process, b"is held by")
         return process
 
     def flush(self):
@@ -208,13 +211,13 @@ class LostMemory(GuardCase):
         for guard in ["connection", "strict"]:
             with self.subTest(guard):
                 self.flush()
-                self.bootstrap("--max-lease", SHORT)
+                self.bootstrap("--max-lease", self.AMPLE)
                 process = self.waiting("--guard", guard)
                 start = time.monotonic()
                 self.flush()
                 status, out, err = self.end(process)
-                self.assertGreaterEqual(time.monotonic() - start, SHORT_S)
-                self.assertEqual((status, out), (0, "ran\n"))
+                self.assertGreaterEqual(time.monotonic() - start, self.AMPLE_S)
+                self.assertEqual((status, out), (0, "ran\n"), err)
                 self.assertIn("quarantined for", err)
 
 

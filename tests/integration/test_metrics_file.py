@@ -109,7 +109,7 @@ class MetricsFile(Bootstrapped):
             self.assertEqual(os.stat(self.file).st_mode & 0o777, mode)
 
     def test_a_loss_is_in_it(self):
-        process = self.shell("--metrics-file", self.file, "--lease", "1s", script=">up; exec sleep 60")
+        process = self.shell("--metrics-file", self.file, "--lease", "6s", script=">up; exec sleep 60")
         for server in SERVERS:
             server.ask("DEL", self.key)
         self.assertEqual(self.end(process)[0], 75)

@@ -5,14 +5,13 @@ import json
 import os
 import re
 import shutil
-import socket
 import ssl
 import sys
 import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import BENCH_BUSY, SERVERS, Case, nodes, wait_for
+from command_case import BENCH_BUSY, SERVERS, Case, listen, nodes, wait_for
 from tls_case import Certificate, TlsServer, openssl
 
 CA_REMEDY = "give the CA that signed it by --tls-ca (tls_ca)"
@@ -23,7 +22,7 @@ class Silent:
     """A port that takes connections and never says a word; by `say`, or only this."""
 
     def __init__(self, say=b""):
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = listen()
         self.say, self.taken = say, []
         threading.Thread(target=self.take, daemon=True).start()
 
@@ -383,7 +382,7 @@ class Tls(Case):
 
     def hold(self, *options, **more):  # another one than the base class has: by the command itself
         with open(self.path("log"), "w", encoding="utf-8") as log:
-            process = self.shell("--set-name", "tls", "-v", "--lease", "2s", "--node-timeout", "300ms", *options,
+            process = self.shell("--set-name", "tls", "-v", "--lease", "5s", "--node-timeout", "300ms", *options,
                                  script="touch up; exec sleep 100", stderr=log, **more)
         self.token = wait_for(lambda: all(self.values()) and self.values()[0])
         return process

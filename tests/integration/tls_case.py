@@ -2,7 +2,6 @@
 """What the tests of TLS share: certificates, made by the openssl command in the test's folder, and redis-servers that
 use them. A server has a port for TLS, for the command, and one without, by which the test looks at it."""
 import os
-import socket
 import subprocess
 import time
 
@@ -79,14 +78,11 @@ class TlsServer(command_case.Server):
         if TlsServer.ca is None:
             TlsServer.ca = Certificate(folder, is_ca=True)
             TlsServer.good = Certificate(folder, TlsServer.ca, "IP:127.0.0.1, DNS:localhost")
-        self.tls_port = None
+        self.tls_kept = command_case.keep_port()
+        self.tls_port = self.tls_kept.getsockname()[1]
         super().__init__(folder, number)
 
     def options(self):
-        if self.tls_port is None or self.port is None:
-            with socket.socket() as s:
-                s.bind(("127.0.0.1", 0))
-                self.tls_port = s.getsockname()[1]
         return ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no", "--tls-cert-file", self.good.path,
                 "--tls-key-file", self.good.key, "--tls-ca-cert-file", self.ca.path]
 
