@@ -392,16 +392,24 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
     }
 }
 
+/* The time to answer does not run while a release waits for room; but where a quorum answered, the others are not
+ * waited for any longer. */
+static bool waits_for_room(const struct core_lock *lock)
+{
+    uint32_t waiting = 0;
+    struct release_tally tally;
+
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) waiting += may_owe(lock, i) && debt_waits(&lock->nodes[i]);
+    if (waiting == 0) return false;
+    tally = count_release(lock);
+    return tally.queued > 0 && tally.clear < lock->config->quorum;
+}
+
 uint64_t debt_release_deadline(const struct core_lock *lock)
 {
     uint64_t looked_us = lock->release.looked_us;
-    struct release_tally tally;
 
-    if (lock->release.attempt == 0) return CORE_NEVER;
-    tally = count_release(lock);
-    /* The time to answer does not run while a release waits for room; but where a quorum answered, the others
-     * are not waited for any longer. */
-    if (tally.queued > 0 && tally.clear < lock->config->quorum) return CORE_NEVER;
+    if (lock->release.attempt == 0 || waits_for_room(lock)) return CORE_NEVER;
     if (looked_us == 0) return validity_sub(lock->release.until_us, last_wait_us(lock));
     return core_larger(lock->release.until_us, looked_us + last_wait_us(lock));
 }
