@@ -373,7 +373,8 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     inspect->end = n_nodes;
     for (uint32_t i = 0; i < n_nodes; i++) inspect->nodes[i].reply.ttl_ms = -2;
     inspect->key = alloc_joined(alloc, prefix, key, &inspect->key_length);
-    if (inspect->key != NULL && runtime_reserve_waker(all->runtime, &inspect->waker, on_deadline) == 0) {
+    if (inspect->key != NULL &&
+        runtime_reserve_waker(all->runtime, &inspect->waker, RUNTIME_UNDER_WAY, on_deadline) == 0) {
         inspect->name = inspect->key + strlen(prefix);
         return inspect;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/hashtable.h"
 
-#define BUCKETS_MIN 64u
+#define BUCKETS_MIN        64u
+#define ENTRIES_PER_BUCKET 2u /* on average, at most */
 
 static struct hashtable_entry **bucket_of(const struct hashtable *table, uint64_t hash)
 {
@@ -21,7 +22,7 @@ int hashtable_reserve(struct hashtable *table, const struct alloc *alloc)
 {
     struct hashtable grown = {.n_buckets = table->n_buckets == 0 ? BUCKETS_MIN : 2 * table->n_buckets};
 
-    if (table->count < table->n_buckets) return 0;
+    if (table->count < ENTRIES_PER_BUCKET * table->n_buckets) return 0;
     grown.buckets = alloc_zero(alloc, grown.n_buckets * sizeof(struct hashtable_entry *));
     if (grown.buckets == NULL) return table->n_buckets == 0 ? -1 : 0;
     for (size_t i = 0; i < table->n_buckets; i++) {

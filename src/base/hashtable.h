@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hashtable.h - a hash table of entries that are embedded in what they list, one bucket an entry on average */
+/* hashtable.h - a hash table of entries that are embedded in what they list, one or two entries a bucket on average */
 #pragma once
 
 #include <stddef.h>

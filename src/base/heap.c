@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#define CHILDREN 4u
-
 int heap_reserve(struct heap *heap, const struct alloc *alloc, size_t n)
 {
     size_t room = heap->room == 0 ? 16 : heap->room;
@@ -35,10 +33,10 @@ static void put(struct heap *heap, struct heap_slot slot, size_t index)
 /* The earliest below that index; `used` where there is none. */
 static size_t least_child(const struct heap *heap, size_t index)
 {
-    size_t first = CHILDREN * index + 1, least = first;
+    size_t first = HEAP_CHILDREN * index + 1, least = first;
 
     if (first >= heap->used) return heap->used;
-    for (size_t i = first + 1; i < first + CHILDREN && i < heap->used; i++) {
+    for (size_t i = first + 1; i < first + HEAP_CHILDREN && i < heap->used; i++) {
         if (heap->slots[i].at_us < heap->slots[least].at_us) least = i;
     }
     return least;
@@ -46,9 +44,9 @@ static size_t least_child(const struct heap *heap, size_t index)
 
 static void settle(struct heap *heap, struct heap_slot slot, size_t index)
 {
-    while (index > 0 && slot.at_us < heap->slots[(index - 1) / CHILDREN].at_us) {
-        put(heap, heap->slots[(index - 1) / CHILDREN], index);
-        index = (index - 1) / CHILDREN;
+    while (index > 0 && slot.at_us < heap->slots[(index - 1) / HEAP_CHILDREN].at_us) {
+        put(heap, heap->slots[(index - 1) / HEAP_CHILDREN], index);
+        index = (index - 1) / HEAP_CHILDREN;
     }
     for (;;) {
         size_t child = least_child(heap, index);

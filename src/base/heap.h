@@ -3,8 +3,8 @@
  * heap.h - deadlines of many locks behind one timer: a min-heap of pointers
  *
  * An entry is embedded in what it wakes. Room is reserved before, so that nothing can fail later. Each slot has its
- * deadline beside the pointer, and four below it that lie together: of a hundred thousand locks each is somewhere else
- * in memory, and to look into one takes as long as much of what a renewal does.
+ * deadline beside the pointer, and eight below it that lie together: of a hundred thousand locks each is somewhere else
+ * in memory, and to look into one takes as long as much of what a renewal does, also to tell it where it is now.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 
 #include "base/alloc.h"
 
-#define HEAP_OUT UINT32_MAX
+#define HEAP_OUT      UINT32_MAX
+#define HEAP_CHILDREN 8u
 
 struct heap_entry {
     uint32_t index; /* HEAP_OUT: not in it */

@@ -22,9 +22,10 @@ struct list {
     struct list_walk *walks; /* under way */
 };
 
-/* A list that is small: it has no count, and knows no walks. */
+/* A list that is small: it has no count, and knows no walks. Backwards its links go in a circle, so that the first one
+ * leads to the last. */
 struct row {
-    struct link_head links;
+    struct link *first;
 };
 
 /* A walk over a list that may change under it. It visits, once each, the items that were in the list when it
@@ -77,21 +78,32 @@ static inline bool list_has(const struct link *link)
 /* row_add, row_remove, row_first - as for a list. */
 static inline void row_add(struct row *row, struct link *link)
 {
+    struct link **end = row->first != NULL ? row->first->at.tqe_prev : &row->first;
+
     if (list_has(link)) return;
-    if (TAILQ_EMPTY(&row->links)) TAILQ_INIT(&row->links);
-    TAILQ_INSERT_TAIL(&row->links, link, at);
+    *end = link;
+    link->at.tqe_prev = end;
+    row->first->at.tqe_prev = &link->at.tqe_next;
 }
 
 static inline void row_remove(struct row *row, struct link *link)
 {
+    struct link *next = link->at.tqe_next;
+
     if (!list_has(link)) return;
-    TAILQ_REMOVE(&row->links, link, at);
+    if (row->first == link) {
+        row->first = next;
+    } else {
+        *link->at.tqe_prev = next;
+        if (next == NULL) next = row->first;
+    }
+    if (next != NULL) next->at.tqe_prev = link->at.tqe_prev;
     *link = (struct link){{NULL, NULL}};
 }
 
 static inline struct link *row_first(const struct row *row)
 {
-    return TAILQ_FIRST(&row->links);
+    return row->first;
 }
 
 /* list_add - at the end, where it is in no list yet. list_remove: where it is in the list. */

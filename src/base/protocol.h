@@ -83,7 +83,7 @@ enum fault {
     FAULT_LIMIT,       /* a bound of our own: ring full, out of memory */
     FAULT_CONFIG,      /* its guard has another N, set or max_lease than this client, or it may evict keys */
     FAULT_GUARD,       /* its guard changed while we were connected, or cannot be kept: it may have lost its
-                          memory */
+                          memory; or it is for no client yet, amid a reconfigure */
     FAULTS,            /* how many there are */
 };
 

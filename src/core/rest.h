@@ -43,6 +43,9 @@ struct core_rest {
     struct core_rest_node nodes[]; /* and behind them, with fencing, the token of the grant */
 };
 
+/* core_rest_size - of the record; with any config CORE_REST_SIZE_MAX at most. */
+#define CORE_REST_SIZE_MAX                                                                                             \
+    (sizeof(struct core_rest) + CORE_NODES_MAX * sizeof(struct core_rest_node) + sizeof(uint64_t))
 size_t core_rest_size(const struct core_config *);
 /* core_rest - writes the record; false: the lock does not rest now. The lock stays as it is. */
 bool core_rest(const struct core_lock *, uint64_t now_us, struct core_rest *ret);

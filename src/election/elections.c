@@ -80,7 +80,7 @@ static void seed(struct runtime *runtime, struct backoff_jitter *jitter)
 
 int member_join(struct member *member, struct elections *all, void (*wake)(struct waker *))
 {
-    if (runtime_reserve_waker(all->runtime, &member->waker, wake) != 0) return -1;
+    if (runtime_reserve_waker(all->runtime, &member->waker, RUNTIME_UNDER_WAY, wake) != 0) return -1;
     member->all = all;
     seed(all->runtime, &member->jitter);
     list_add(&all->members, &member->in_all);

@@ -19,7 +19,7 @@ int admission_start(struct admission *admission, struct runtime *runtime)
 {
     admission->runtime = runtime;
     admission->window = WINDOW_FIRST;
-    return runtime_reserve_waker(runtime, &admission->look, on_look);
+    return runtime_reserve_waker(runtime, &admission->look, RUNTIME_UNDER_WAY, on_look);
 }
 
 /* ---- is there room? ---- */

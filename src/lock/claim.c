@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/foresee.h"
 #include "base/trace.h"
 #include "core/validity.h"
 
@@ -53,7 +54,8 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
 
     admission_limit(&all->admission, event);
     if (wants_work(claim, event)) event->work = spare_take(&all->works);
-    event->slots = keylist_slots(claim->keylist);
+    /* The list of a lock that rested a moment ago is far away: it is not looked into for nothing. */
+    if (claim->terms->config.permits != 0) event->slots = keylist_slots(claim->keylist);
     status = core_step(claim->core, event, update);
     if (!core_has_work(claim->core)) (void)spare_keep(&all->works, event->work);
     (void)spare_keep(&all->works, core_end_work(claim->core, false));
@@ -130,9 +132,9 @@ void claims_count_hold(struct claims *all, struct keylist *keylist, const struct
     if (!holds) histogram_add(&all->counts.holds, validity_sub(now_us, hold->granted_us));
 }
 
-static uint64_t next_wake_us(const struct claim *claim, uint64_t held_back_us)
+static uint64_t next_wake_us(const struct claim *claim, uint64_t deadline_us, uint64_t held_back_us)
 {
-    uint64_t at_us = core_deadline(claim->core);
+    uint64_t at_us = deadline_us;
 
     if (claim->trouble_us != 0 && claim->trouble_us < at_us) at_us = claim->trouble_us;
     return held_back_us != 0 && held_back_us < at_us ? held_back_us : at_us;
@@ -144,10 +146,11 @@ static void settle(struct claim *claim, const struct core_update *update, uint64
     struct claims *all = claim->all;
     enum core_phase phase = core_phase_now(claim->core);
     uint64_t held_back_us = all->troubles != NULL ? all->troubles->hold_back(claim, update, now_us) : 0;
-    bool active = phase != CORE_IDLE || core_deadline(claim->core) != CORE_NEVER;
+    uint64_t deadline_us = core_deadline(claim->core);
+    bool active = phase != CORE_IDLE || deadline_us != CORE_NEVER;
     bool holds = phase == CORE_HELD;
 
-    runtime_wake_at(all->runtime, &claim->waker, next_wake_us(claim, held_back_us));
+    runtime_wake_at(all->runtime, &claim->waker, next_wake_us(claim, deadline_us, held_back_us));
     set_in(&all->active, &claim->in_active, active);
     if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
     follow_completions(claim, update->dispatch && held_back_us == 0);
@@ -424,6 +427,8 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
 
     (void)index;
     claim->in_flight--;
+    /* Where this is not the last answer to a renewal, the one after it sends the lock to rest. */
+    foresee(claim->handle, RUNTIME_FORESEEN);
     if (!peeks && reply->outcome != OUTCOME_UNKNOWN) {
         admission_update_rtt(&claim->all->admission, reply->latency_us, claim->terms->config.node_timeout_us);
     }
@@ -447,11 +452,11 @@ static struct claim *take_block(struct claims *all, bool reserve)
     if (all->blocks.count > (reserve ? 0 : RESUME_RESERVE)) {
         claim = spare_take(&all->blocks);
         memset(claim, 0, all->blocks.size);
-        runtime_start_waker(runtime, &claim->waker, on_wake);
+        runtime_start_waker(runtime, &claim->waker, RUNTIME_UNDER_WAY, on_wake);
         return claim;
     }
     claim = alloc_zero(&runtime->alloc, all->blocks.size);
-    if (claim == NULL || runtime_reserve_waker(runtime, &claim->waker, on_wake) == 0) return claim;
+    if (claim == NULL || runtime_reserve_waker(runtime, &claim->waker, RUNTIME_UNDER_WAY, on_wake) == 0) return claim;
     alloc_free(&runtime->alloc, claim);
     return NULL;
 }
@@ -460,7 +465,7 @@ static void give_back_block(struct claims *all, struct claim *claim)
 {
     runtime_stop_waker(all->runtime, &claim->waker);
     /* The waker's room goes with the block. */
-    if (!spare_keep(&all->blocks, claim)) all->runtime->n_wakers--;
+    if (!spare_keep(&all->blocks, claim)) runtime_return_room(all->runtime, RUNTIME_UNDER_WAY, 1);
 }
 
 static struct claim *make(struct claims *all, bool reserve, struct keylist *keylist, struct quorlock *handle,

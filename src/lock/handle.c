@@ -1,70 +1,119 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/handle.h"
 
+#include <string.h>
+
 #include "core/validity.h"
 #include "lock/buggify.h"
 #include "lock/claim_release.h"
 
 #define MS 1000u
 
-#define SPARES_MAX 1024u
+/* ---- its block ---- */
 
-struct spare handle_blocks(struct runtime *runtime, bool fencing)
+size_t handle_size(const struct runtime *runtime, bool fencing)
 {
     const struct core_config config = {.n_nodes = runtime->n_nodes, .fencing = fencing};
-    size_t record = core_rest_size(&config);
+    size_t size = offsetof(struct quorlock, pending) + core_rest_size(&config);
 
-    return (struct spare){.alloc = &runtime->alloc,
-                          .size = record > sizeof(struct pending) ? record : sizeof(struct pending),
-                          .most = SPARES_MAX};
+    size = size > sizeof(struct quorlock) ? size : sizeof(struct quorlock);
+    return (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
 }
 
-static struct spare *blocks_for(const struct quorlock *lock)
+/* Zeroed; NULL: out of memory. */
+static struct quorlock *make_block(struct keylist *keylist, enum keylist_seat seat, const struct core_config *config)
 {
-    return &locks_of(lock)->blocks[lock->terms->config.fencing];
+    const struct runtime *runtime = keylist->all->runtime;
+    bool nests = seat == KEYLIST_NO_SEAT;
+    size_t front = nests ? sizeof(struct nest) : 0;
+    struct quorlock *lock = keylist_take_seat(keylist, seat);
+    char *block;
+
+    if (lock != NULL) {
+        lock->seated = true;
+        return lock;
+    }
+    block = alloc_zero(&runtime->alloc, front + handle_size(runtime, config->fencing));
+    if (block == NULL) return NULL;
+    lock = (struct quorlock *)(void *)(block + front);
+    lock->nests = nests;
+    return lock;
+}
+
+struct quorlock *handle_make(struct locks *all, const struct core_config *config, const char *const *keys,
+                             size_t n_keys, const char *owner)
+{
+    /* A nest would be in front of the seat. */
+    enum keylist_seat seat = owner != NULL ? KEYLIST_NO_SEAT : config->fencing ? KEYLIST_FENCING_SEAT : KEYLIST_SEAT;
+    struct keylist *keylist = keylist_join(&all->keylists, keys, n_keys, config->permits, seat);
+    struct quorlock *lock = keylist != NULL ? make_block(keylist, seat, config) : NULL;
+
+    if (lock == NULL) {
+        if (keylist != NULL) keylist_leave(keylist);
+        return NULL;
+    }
+    lock->keylist = keylist;
+    lock->applicant.of_handle = true;
+    if (owner == NULL) return lock;
+    handle_nest(lock)->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
+    if (handle_owner(lock) != NULL) return lock;
+    handle_unmake(lock);
+    return NULL;
+}
+
+void handle_unmake(struct quorlock *lock)
+{
+    struct locks *all = locks_of(lock);
+    struct keylist *keylist = lock->keylist;
+    const struct alloc *alloc = &all->runtime->alloc;
+
+    named_owner_leave(&all->claims.owners, alloc, handle_owner(lock));
+    if (lock->seated) {
+        keylist_leave_seat(keylist);
+    } else {
+        alloc_free(alloc, lock->nests ? (void *)handle_nest(lock) : lock);
+    }
+    keylist_leave(keylist);
+}
+
+/* ---- operations and holds ---- */
+
+void handle_wake_up(struct quorlock *lock)
+{
+    lock->rests = false;
+    memset(handle_record(lock), 0, sizeof(*lock) - offsetof(struct quorlock, pending));
 }
 
 int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
 {
-    if (lock->pending == NULL) lock->pending = spare_take(blocks_for(lock));
-    if (lock->pending == NULL || lock->dropped) return QUORLOCK_NOMEM;
-    *lock->pending = (struct pending){.lock = lock, .ended = *callback};
+    if (lock->dropped) return QUORLOCK_NOMEM;
+    lock->pending = (struct pending){.ended = *callback};
     lock->operation = operation;
     return 0;
-}
-
-void handle_keep(struct quorlock *lock)
-{
-    if (lock->operation != OPERATION_NONE || lock->held != NULL || lock->rests || lock->dropped) return;
-    (void)spare_keep(blocks_for(lock), lock->pending);
-    lock->pending = NULL;
 }
 
 void handle_end(struct quorlock *lock)
 {
     lock->operation = OPERATION_NONE;
-    handle_keep(lock);
 }
 
 void handle_share(struct quorlock *lock, struct claim *claim)
 {
-    lock->held = claim;
     lock->holds++;
     claim->holds++;
-    if (lock->nest != NULL) list_add(&claim->sharers, &lock->nest->in_share);
+    if (!lock->nests) return;
+    handle_nest(lock)->held = claim;
+    list_add(&claim->sharers, &handle_nest(lock)->in_share);
 }
 
 void handle_unshare(struct quorlock *lock, uint32_t holds)
 {
-    struct claim *claim = lock->held;
+    struct claim *claim = handle_held(lock);
 
     if (claim == NULL) return;
     lock->holds -= holds;
     claim->holds -= holds;
-    if (lock->holds > 0) return;
-    if (lock->nest != NULL) list_remove(&claim->sharers, &lock->nest->in_share);
-    lock->held = NULL;
-    handle_keep(lock);
+    if (lock->holds == 0 && lock->nests) list_remove(&claim->sharers, &handle_nest(lock)->in_share);
 }
 
 bool handle_asks(const struct quorlock *lock)
@@ -86,7 +135,7 @@ static void part_from_busy(struct quorlock *lock)
 
 static int ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
-    const struct core_acquire acquire = {.begun_us = lock->pending->ended.begun_us, .behind = behind, .seen = seen};
+    const struct core_acquire acquire = {.begun_us = lock->pending.ended.begun_us, .behind = behind, .seen = seen};
     int status;
 
     if (lock->claim == NULL) {
@@ -107,12 +156,12 @@ static void wait_for_room(struct quorlock *lock, uint32_t seen)
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_ATTEMPT, false);
     /* One that tries once makes its first attempt whenever its turn comes. */
     if (wait_us == 0) return;
-    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, validity_add(lock->pending->ended.begun_us, wait_us));
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, validity_add(lock->pending.ended.begun_us, wait_us));
 }
 
 int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
-    bool asks_now = behind || lock->nest != NULL;
+    bool asks_now = behind || lock->nests;
 
     part_from_busy(lock);
     if (!asks_now && lock->claim == NULL &&
@@ -144,8 +193,10 @@ bool handle_begin_admitted(struct quorlock *lock)
 
 uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
 {
-    if (lock->rests) return (uint32_t)(core_rest_valid_us(lock->rest, &lock->terms->config, now_us) / MS);
-    return lock->held == NULL ? 0 : (uint32_t)(core_valid_us(lock->held->core, now_us) / MS);
+    const struct claim *held = handle_held(lock);
+
+    if (lock->rests) return (uint32_t)(core_rest_valid_us(handle_rest(lock), &lock->terms->config, now_us) / MS);
+    return held == NULL ? 0 : (uint32_t)(core_valid_us(held->core, now_us) / MS);
 }
 
 static void complete(struct quorlock *lock)
@@ -158,18 +209,18 @@ void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 {
     lock->acquire_completed = true;
     lock->acquired_status = (int16_t)status;
-    lock->pending->why = why;
+    lock->pending.why = why;
     complete(lock);
 }
 
 void handle_complete_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct given_back *given_back = FIRST_OF(&lock->nest->spare, struct given_back, link);
+    struct given_back *given_back = FIRST_OF(&handle_nest(lock)->spare, struct given_back, link);
 
-    list_remove(&lock->nest->spare, &given_back->link);
+    list_remove(&handle_nest(lock)->spare, &given_back->link);
     given_back->callback = *callback;
-    given_back->expired = core_phase_now(lock->held->core) == CORE_LOST;
-    list_add(&lock->nest->given_back, &given_back->link);
+    given_back->expired = core_phase_now(handle_held(lock)->core) == CORE_LOST;
+    list_add(&handle_nest(lock)->given_back, &given_back->link);
     lock->releases++;
     locks_of(lock)->releases++;
     handle_unshare(lock, 1);
@@ -202,17 +253,13 @@ void handle_destroy(struct quorlock *lock)
     list_remove(&all->handles, &lock->in_all);
     admission_follow(&all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
     list_remove(lock->lost_at_rest ? &all->lost : &all->completed, &lock->in_completed);
-    alloc_free(alloc, lock->pending);
-    if (lock->nest != NULL) {
-        free_given_back(alloc, &lock->nest->given_back);
-        free_given_back(alloc, &lock->nest->spare);
-        named_owner_leave(&all->claims.owners, alloc, lock->nest->owner);
-        alloc_free(alloc, lock->nest);
+    if (lock->nests) {
+        free_given_back(alloc, &handle_nest(lock)->given_back);
+        free_given_back(alloc, &handle_nest(lock)->spare);
     }
     runtime_return_waker(all->runtime, &lock->waker);
     terms_leave(&all->claims.terms, alloc, lock->terms);
-    keylist_leave(lock->keylist);
-    alloc_free(alloc, lock);
+    handle_unmake(lock);
 }
 
 void handle_reap(struct quorlock *lock)
@@ -239,20 +286,23 @@ uint32_t quorlock_valid_ms(const quorlock *lock)
 
 const char *quorlock_token(const quorlock *lock)
 {
+    const struct claim *held = handle_held(lock);
     struct locks *all = locks_of(lock);
 
     if (lock->rests) {
-        if (!core_rest_holds(lock->rest)) return NULL;
-        (void)request_owner_text(all->runtime, lock->terms, &lock->rest->token, all->token);
+        if (!core_rest_holds(handle_rest(lock))) return NULL;
+        (void)request_owner_text(all->runtime, lock->terms, &handle_rest(lock)->token, all->token);
         return all->token;
     }
-    return lock->held != NULL && core_notified_held(lock->held->core) ? claim_owner(lock->held, all->token) : NULL;
+    return held != NULL && core_notified_held(held->core) ? claim_owner(held, all->token) : NULL;
 }
 
 uint64_t quorlock_fence(const quorlock *lock)
 {
+    const struct claim *held = handle_held(lock);
+
     if (lock->rests) {
-        return core_rest_holds(lock->rest) ? core_rest_fence(lock->rest, &lock->terms->config) : 0;
+        return core_rest_holds(handle_rest(lock)) ? core_rest_fence(handle_rest(lock), &lock->terms->config) : 0;
     }
-    return lock->held != NULL && core_notified_held(lock->held->core) ? core_fence(lock->held->core) : 0;
+    return held != NULL && core_notified_held(held->core) ? core_fence(held->core) : 0;
 }

@@ -10,9 +10,8 @@ struct locks {
     struct keylists keylists;
     struct claims claims;
     struct list handles;
-    struct list completed;  /* handles with callbacks that are due without a core */
-    struct list lost;       /* handles whose locks were lost at rest, for want of memory */
-    struct spare blocks[2]; /* for struct pending and for records; the second with fencing */
+    struct list completed; /* handles with callbacks that are due without a core */
+    struct list lost;      /* handles whose locks were lost at rest, for want of memory */
     struct turn turn;
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
     size_t releases;                       /* of all handles, whose callbacks have not run */
@@ -30,10 +29,10 @@ struct given_back {
 /* The acquire or extend in flight. */
 enum operation { OPERATION_NONE, OPERATION_ACQUIRE, OPERATION_EXTEND };
 
-/* Of a handle that has an owner, whose holds nest. */
+/* Of a handle that has an owner, whose holds nest; in front of the handle. */
 struct nest {
-    struct quorlock *lock;
     struct named_owner *owner;
+    struct claim *held;     /* of which it has a share */
     struct link in_share;   /* where held */
     struct list given_back; /* callbacks that no core knows */
     struct list spare;      /* one for each hold, so that it can always be given back */
@@ -41,43 +40,41 @@ struct nest {
 
 /* What a handle needs while an acquire or an extend is in flight. */
 struct pending {
-    struct quorlock *lock;
     struct link turn; /* in its key list's wait queue, or among a claim's pending holds */
     struct lock_callback ended;
     struct claim *pending_on; /* of which it is a pending hold */
     const char *why;          /* the reason, where it is not in the votes; else NULL */
 };
 
+/* What a held lock keeps is one block: the handle, whose end is the record of a lock that rests, and behind that the
+ * key list, where this is the first handle of it (keylist_take_seat). */
 struct quorlock {
+    struct waker waker; /* the wait bound, while no claim asks the nodes for it; or of the rest */
     struct keylist *keylist;
     struct link in_all;
     union {
         struct applicant applicant; /* without a nest: of the first attempt, before there is a claim; or of the rest */
         struct link in_completed;   /* or, where lost_at_rest, in locks->lost; it does not wait for room then */
     };
-    struct waker waker;  /* the wait bound, while no claim asks the nodes for it; or of the rest */
-    struct claim *claim; /* its own; NULL until it is needed */
-    struct claim *held;  /* of which it has a share */
-    /* One block, from the begin of an acquire until that has failed, or the keys are given back. */
-    union {
-        struct pending *pending; /* while an operation is in flight */
-        struct core_rest *rest;  /* stands for the claim while the lock rests; then held is NULL */
-    };
-    struct nest *nest; /* NULL: no owner */
     quorlock_lost_cb lost;
     void *lost_arg;
     struct terms *terms;
-    uint32_t holds;
     uint32_t releases; /* whose callbacks have not run */
     uint16_t pins;     /* callbacks of it on the stack */
-    int16_t acquired_status;
     enum operation operation : 8;
     bool acquire_completed : 1; /* without a core; the callback is due */
     bool freed : 1;             /* the handle is dead; its memory goes when nothing is owed to it */
-    bool rests : 1;
-    bool lost_at_rest : 1; /* and not told so yet */
-    bool dropped : 1;      /* released at rest without memory; the callback, in pending, is due */
-    uint8_t seen : 2;      /* what stood in the way before, while it waits for room: bits of enum core_seen */
+    bool rests : 1;             /* it has a record, and no claim */
+    bool lost_at_rest : 1;      /* and not told so yet */
+    bool dropped : 1;           /* released at rest without memory; the callback, in its pending, is due */
+    bool nests : 1;             /* it has an owner, and struct nest */
+    bool seated : 1;            /* in the room of its key list */
+    /* From here on, only where it does not rest: else the record (handle_rest). */
+    struct pending pending;
+    struct claim *claim; /* its own; NULL until it is needed */
+    uint32_t holds;
+    int16_t acquired_status;
+    uint8_t seen; /* what stood in the way before, while it waits for room: bits of enum core_seen */
 };
 
 static inline struct locks *locks_of(const struct quorlock *lock)
@@ -85,19 +82,59 @@ static inline struct locks *locks_of(const struct quorlock *lock)
     return CONTAINER_OF(lock->keylist->all, struct locks, keylists);
 }
 
-/* handle_owner - NULL: none. */
-static inline struct named_owner *handle_owner(const struct quorlock *lock)
+/* handle_rest - the record, of a lock that rests. handle_record: the same, to be written. handle_wake_up: it does not
+ * rest any more, and has nothing of all that it has else. */
+static inline const struct core_rest *handle_rest(const struct quorlock *lock)
 {
-    return lock->nest != NULL ? lock->nest->owner : NULL;
+    return (const void *)((const char *)lock + offsetof(struct quorlock, pending));
 }
 
-/* handle_blocks - none yet, for locks with fencing or without. */
-struct spare handle_blocks(struct runtime *, bool fencing);
-/* handle_begin - an operation; its block is made where there is none. 0 or NOMEM. handle_end: it is over. handle_keep:
- * gives the block back where it is not needed. */
+static inline struct core_rest *handle_record(struct quorlock *lock)
+{
+    return (void *)((char *)lock + offsetof(struct quorlock, pending));
+}
+
+void handle_wake_up(struct quorlock *);
+
+/* handle_nest - of a handle that nests. handle_known_nest: the same, to be read. handle_of_nest: the reverse. */
+static inline struct nest *handle_nest(struct quorlock *lock)
+{
+    return (struct nest *)(void *)lock - 1;
+}
+
+static inline const struct nest *handle_known_nest(const struct quorlock *lock)
+{
+    return (const struct nest *)(const void *)lock - 1;
+}
+
+static inline struct quorlock *handle_of_nest(struct nest *nest)
+{
+    return (struct quorlock *)(void *)(nest + 1);
+}
+
+/* handle_owner - NULL: none. handle_held: the claim of which it has a share, which without a nest is its own, or NULL.
+ */
+static inline struct named_owner *handle_owner(const struct quorlock *lock)
+{
+    return lock->nests ? handle_known_nest(lock)->owner : NULL;
+}
+
+static inline struct claim *handle_held(const struct quorlock *lock)
+{
+    if (lock->rests || lock->holds == 0) return NULL;
+    return lock->nests ? handle_known_nest(lock)->held : lock->claim;
+}
+
+/* handle_size - of its block, for locks with fencing or without. handle_make: for these sorted keys, with its key list
+ * and, where one is named, its owner; else zeroed; NULL: out of memory. handle_unmake: the reverse. */
+size_t handle_size(const struct runtime *, bool fencing);
+struct quorlock *handle_make(struct locks *, const struct core_config *, const char *const *keys, size_t n_keys,
+                             const char *owner);
+void handle_unmake(struct quorlock *);
+/* handle_begin - an operation; NOMEM where the callback of a release without memory is due first. handle_end: it is
+ * over. */
 int handle_begin(struct quorlock *, enum operation, const struct lock_callback *);
 void handle_end(struct quorlock *);
-void handle_keep(struct quorlock *);
 /* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */
 void handle_share(struct quorlock *, struct claim *);
 void handle_unshare(struct quorlock *, uint32_t holds);

@@ -41,7 +41,7 @@ _Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of los
 static void end_operation(struct quorlock *lock, int status)
 {
     struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = status}};
-    struct claim *claim = lock->held;
+    struct claim *claim = handle_held(lock);
 
     if (lock->acquire_completed) {
         /* A hold whose callback has not run is undone; a refusal stands. */
@@ -53,7 +53,7 @@ static void end_operation(struct quorlock *lock, int status)
         if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
         /* The next one asks after this one's callback. */
-        row_remove(&lock->keylist->waiting, &lock->pending->turn);
+        row_remove(&lock->keylist->waiting, &lock->pending.turn);
     } else if (lock->operation == OPERATION_ACQUIRE) {
         handle_stop_waiting(lock);
         reentry_leave(lock);
@@ -76,7 +76,7 @@ static void give_up(struct quorlock *lock, int status)
     end_operation(lock, status);
     if (lock->rests && rest_end(lock) == NULL) rest_drop(lock);
     claim = lock->claim;
-    held = lock->held;
+    held = handle_held(lock);
     handle_unshare(lock, lock->holds);
     lock->claim = NULL;
     if (claim != NULL) claim->handle = NULL;
@@ -133,22 +133,6 @@ static void on_wake(struct waker *waker)
     }
 }
 
-static int build(struct locks *all, struct quorlock *lock, const char *const *keys, size_t n_keys, const char *owner)
-{
-    if (owner != NULL) {
-        lock->nest = alloc_zero(&all->runtime->alloc, sizeof(*lock->nest));
-        if (lock->nest == NULL) return -1;
-        lock->nest->lock = lock;
-        lock->nest->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
-        if (lock->nest->owner == NULL) return -1;
-    }
-    lock->keylist = keylist_join(&all->keylists, keys, n_keys, lock->terms->config.permits);
-    if (lock->keylist == NULL) return -1;
-    if (runtime_reserve_waker(all->runtime, &lock->waker, on_wake) == 0) return 0;
-    keylist_leave(lock->keylist);
-    return -1;
-}
-
 int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, size_t n_keys,
              const struct quorlock_options *options)
 {
@@ -157,27 +141,25 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     struct core_config config;
     char label[OPTIONS_LABEL_SIZE];
     const char *sorted[QUORLOCK_KEYS_MAX];
-    struct quorlock *lock;
+    struct terms *terms;
+    struct quorlock *lock = NULL;
     int status;
 
     if (runtime->closing) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
     status = options_lock(&config, &checked, &runtime->options, keys, n_keys, options, &runtime->error);
     if (status != 0) return status;
-    lock = alloc_zero(&runtime->alloc, sizeof(*lock));
-    if (lock == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
-    lock->applicant.of_handle = true;
     config.shared = sort_keys(sorted, keys, n_keys, config.shared);
     memcpy(config.arbiters, runtime->order, sizeof(config.arbiters));
     (void)snprintf(label, sizeof(label), "%s%s", checked.label != NULL ? checked.label : runtime->owner_label,
                    checked.label != NULL ? ":" : "");
-    lock->terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms, label);
-    if (lock->terms == NULL || build(all, lock, sorted, n_keys, checked.owner) != 0) {
-        terms_leave(&all->claims.terms, &runtime->alloc, lock->terms);
-        named_owner_leave(&all->claims.owners, &runtime->alloc, handle_owner(lock));
-        alloc_free(&runtime->alloc, lock->nest);
-        alloc_free(&runtime->alloc, lock);
+    terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms, label);
+    if (terms != NULL) lock = handle_make(all, &config, sorted, n_keys, checked.owner);
+    if (lock == NULL || runtime_reserve_waker(runtime, &lock->waker, RUNTIME_HANDLES, on_wake) != 0) {
+        if (lock != NULL) handle_unmake(lock);
+        terms_leave(&all->claims.terms, &runtime->alloc, terms);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     }
+    lock->terms = terms;
     list_add(&all->handles, &lock->in_all);
     *ret = lock;
     return 0;
@@ -203,13 +185,13 @@ static int give_up_lost(struct quorlock *lock)
     struct claim *claim;
 
     if (lock->rests) {
-        if (core_rest_holds(lock->rest) || lock->lost_at_rest) return fail_held(lock);
+        if (core_rest_holds(handle_rest(lock)) || lock->lost_at_rest) return fail_held(lock);
         if (rest_end(lock) == NULL) {
             rest_drop(lock);
             return 0;
         }
     }
-    claim = lock->held;
+    claim = handle_held(lock);
     if (core_phase_now(claim->core) != CORE_LOST || core_loss_pending(claim->core)) {
         return fail_held(lock);
     }
@@ -223,10 +205,10 @@ static int prepare_release(struct quorlock *lock)
 {
     struct given_back *given_back;
 
-    if (lock->nest->spare.count > lock->holds) return 0;
+    if (handle_nest(lock)->spare.count > lock->holds) return 0;
     given_back = alloc_zero(&locks_of(lock)->runtime->alloc, sizeof(*given_back));
     if (given_back == NULL) return QUORLOCK_NOMEM;
-    list_add(&lock->nest->spare, &given_back->link);
+    list_add(&handle_nest(lock)->spare, &given_back->link);
     return 0;
 }
 
@@ -234,12 +216,12 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
 {
     const char *why = NULL;
     struct claim *claim = NULL;
-    int status = lock->nest == NULL && (lock->held != NULL || lock->rests) ? give_up_lost(lock) : 0;
+    int status = !lock->nests && (handle_held(lock) != NULL || lock->rests) ? give_up_lost(lock) : 0;
 
     if (status != 0) return status;
-    if (lock->nest != NULL && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (lock->nests && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
     if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
-    if (lock->nest != NULL) status = reentry_check(lock, &claim);
+    if (lock->nests) status = reentry_check(lock, &claim);
     if (status != 0) return status;
     if (claim != NULL) {
         status = reentry_enter(lock, claim, &why);
@@ -276,7 +258,7 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = (uint64_t)lease_ms * MS}};
-    struct claim *claim = lock->held;
+    struct claim *claim = handle_held(lock);
     uint32_t most_ms = locks_of(lock)->runtime->options.max_lease_ms;
     int status = check_free(lock);
 
@@ -306,7 +288,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 
 static int begin_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct claim *claim = lock->rests ? rest_end(lock) : lock->held;
+    struct claim *claim = lock->rests ? rest_end(lock) : handle_held(lock);
     int status;
 
     if (claim == NULL) {
@@ -334,7 +316,7 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (lock->held == NULL && !lock->rests) {
+    if (handle_held(lock) == NULL && !lock->rests) {
         if (lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
         return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
     }
@@ -447,7 +429,8 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->keylists.events = &queue_listener;
     all->claims.events = &claim_events;
     all->claims.admission.begin = begin_admitted;
-    for (int fencing = 0; fencing < 2; fencing++) all->blocks[fencing] = handle_blocks(runtime, fencing != 0);
+    all->keylists.seat_sizes[KEYLIST_SEAT] = handle_size(runtime, false);
+    all->keylists.seat_sizes[KEYLIST_FENCING_SEAT] = handle_size(runtime, true);
     all->observer =
         (struct node_observer){.changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
     all->turn = (struct turn){.begin = begin_turn, .next = notify_next, .end = end_turn, .waits = waits};
@@ -474,7 +457,6 @@ void locks_stop(struct locks *all)
     while ((lock = FIRST_OF(&all->handles, struct quorlock, in_all)) != NULL) handle_destroy(lock);
     if (all->runtime == NULL) return;
     hashtable_clear(&all->keylists.table, &all->runtime->alloc);
-    for (int fencing = 0; fencing < 2; fencing++) spare_clear(&all->blocks[fencing]);
     claims_stop(&all->claims);
     subscriptions_stop(&all->keylists.subscriptions);
 }

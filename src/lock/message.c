@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 }
 
 /* What most results say is put together without a format, for it is made for every operation. */
-static void put(struct text *text, const char *piece, size_t length)
+static inline void put(struct text *text, const char *piece, size_t length)
 {
     if (length >= text->left) length = text->left > 0 ? text->left - 1 : 0;
     memcpy(text->at, piece, length);
@@ -180,11 +180,13 @@ static void add_failures(struct text *text, const struct quorlock_result *result
 
         while (first < i && !fails_like(votes[first], votes[i])) first++;
         if (first < i || !fails_like(votes[i], votes[i])) continue;
-        add(text, "; %s", votes[i]->node);
+        PUT(text, "; ");
+        put(text, votes[i]->node, strlen(votes[i]->node));
         for (size_t k = i + 1; k < result->n_votes; k++) {
             if (fails_like(votes[i], votes[k])) add(text, ", %s", votes[k]->node);
         }
-        add(text, ": %s", votes[i]->error);
+        PUT(text, ": ");
+        put(text, votes[i]->error, strlen(votes[i]->error));
     }
 }
 
@@ -315,8 +317,11 @@ void message_released(const struct claim *claim, const struct core_completion *c
     if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
     if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
     /* A quorum has answered: the others are not waited for. */
-    if (pending > 0 && completion->status == CORE_OK && !completion->expired)
-        add(&text, "; on its way to %zu more", pending);
+    if (pending > 0 && completion->status == CORE_OK && !completion->expired) {
+        PUT(&text, "; on its way to ");
+        put_count(&text, pending);
+        PUT(&text, " more");
+    }
     if (completion->expired) add(&text, "; it had expired or was lost before");
     if (completion->status != CORE_OK) add_failures(&text, result);
 }

@@ -33,7 +33,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     struct lock_callback now = *callback;
     uint64_t elapsed_us = validity_sub(runtime_now_us(locks_of(lock)->runtime), now.begun_us);
 
-    if (lock->operation != OPERATION_NONE && callback == &lock->pending->ended) {
+    if (lock->operation != OPERATION_NONE && callback == &lock->pending.ended) {
         if (lock->operation == OPERATION_ACQUIRE) count_acquire(lock, result->status, elapsed_us);
         handle_end(lock);
     } else {
@@ -87,7 +87,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 /* One more hold, or the end of a wait in the queue: the claim that asked the nodes has the votes. */
 static void report_completed_acquire(struct quorlock *lock)
 {
-    const struct claim *claim;
+    const struct claim *held, *claim;
     struct message_votes votes;
     char text[MESSAGE_SIZE];
     char owner[REQUEST_OWNER_SIZE];
@@ -95,35 +95,36 @@ static void report_completed_acquire(struct quorlock *lock)
 
     lock->acquire_completed = false;
     if (reentry_renews_again(lock)) return;
-    claim = lock->held != NULL ? lock->held : lock->keylist->asked;
+    held = handle_held(lock);
+    claim = held != NULL ? held : lock->keylist->asked;
     result.status = lock->acquired_status;
     result.valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime));
     result.fence = quorlock_fence(lock);
-    if (lock->held != NULL && core_notified_held(lock->held->core)) result.token = claim_owner(lock->held, owner);
-    if (lock->held != NULL) result.slot = held_slot(lock->held);
+    if (held != NULL && core_notified_held(held->core)) result.token = claim_owner(held, owner);
+    if (held != NULL) result.slot = held_slot(held);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
-    if (result.status == QUORLOCK_OK && lock->held != NULL) {
+    if (result.status == QUORLOCK_OK && held != NULL) {
         snprintf(text, sizeof(text), "\"%s\" is held by its owner already: %u holds now", keylist_name(lock->keylist),
-                 lock->held->holds);
-    } else if (lock->pending->why != NULL) {
+                 held->holds);
+    } else if (lock->pending.why != NULL) {
         snprintf(text, sizeof(text), "%s: \"%s\": %s", quorlock_status_text(result.status), keylist_name(lock->keylist),
-                 lock->pending->why);
+                 lock->pending.why);
     } else if (claim != NULL) {
         message_verdict(claim, result.status, &result, text, sizeof(text));
     } else {
         snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), keylist_name(lock->keylist));
     }
-    run_callback(lock, &lock->pending->ended, &result);
+    run_callback(lock, &lock->pending.ended, &result);
 }
 
 static void report_given_back(struct quorlock *lock)
 {
-    struct given_back *given_back = FIRST_OF(&lock->nest->given_back, struct given_back, link);
+    struct given_back *given_back = FIRST_OF(&handle_nest(lock)->given_back, struct given_back, link);
     struct lock_callback callback = given_back->callback;
     char text[MESSAGE_SIZE];
     struct quorlock_result result = {.expired = given_back->expired, .text = text};
 
-    list_remove(&lock->nest->given_back, &given_back->link);
+    list_remove(&handle_nest(lock)->given_back, &given_back->link);
     alloc_free(&locks_of(lock)->runtime->alloc, given_back);
     lock->releases--;
     locks_of(lock)->releases--;
@@ -134,7 +135,7 @@ static void report_given_back(struct quorlock *lock)
 /* A release for which there was no memory. */
 static void report_dropped(struct quorlock *lock)
 {
-    struct lock_callback callback = lock->pending->ended;
+    struct lock_callback callback = lock->pending.ended;
     char text[MESSAGE_SIZE];
     struct quorlock_result result = {
         .status = lock->acquired_status, .expired = lock->acquired_status == QUORLOCK_OK, .text = text};
@@ -142,7 +143,6 @@ static void report_dropped(struct quorlock *lock)
     lock->dropped = false;
     lock->releases--;
     locks_of(lock)->releases--;
-    handle_keep(lock);
     snprintf(text, sizeof(text), "out of memory: the nodes were not asked to release \"%s\", which ends with its lease",
              keylist_name(lock->keylist));
     run_callback(lock, &callback, &result);
@@ -150,7 +150,7 @@ static void report_dropped(struct quorlock *lock)
 
 static void report_completed(struct quorlock *lock)
 {
-    size_t given_back = lock->nest != NULL ? lock->nest->given_back.count : 0;
+    size_t given_back = lock->nests ? handle_nest(lock)->given_back.count : 0;
     size_t left = given_back + lock->acquire_completed + lock->dropped;
 
     list_remove(&locks_of(lock)->completed, &lock->in_completed);
@@ -172,7 +172,7 @@ static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_l
     if (lock->acquire_completed && lock->acquired_status == QUORLOCK_OK) {
         lock->acquired_status = QUORLOCK_LOST;
         handle_unshare(lock, 1);
-        if (lock->held == NULL) return;
+        if (handle_held(lock) == NULL) return;
     }
     lock->pins++;
     runtime_batch(locks_of(lock)->runtime, false);
@@ -193,16 +193,16 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
     if (claim->named == NULL && claim->holds > 0) report_handle_of_loss(claim->handle, &loss);
-    LIST_WALK (struct nest, nest, &claim->sharers, in_share) report_handle_of_loss(nest->lock, &loss);
+    LIST_WALK (struct nest, nest, &claim->sharers, in_share) report_handle_of_loss(handle_of_nest(nest), &loss);
 }
 
 /* Its votes are in no memory. */
 static void report_lost_at_rest(struct quorlock *lock)
 {
     struct message_votes votes;
-    enum core_loss reason = (enum core_loss)lock->rest->loss;
+    enum core_loss reason = (enum core_loss)handle_rest(lock)->loss;
     uint64_t now_us = runtime_now_us(locks_of(lock)->runtime);
-    uint64_t until_us = core_rest_valid_until(lock->rest, &lock->terms->config);
+    uint64_t until_us = core_rest_valid_until(handle_rest(lock), &lock->terms->config);
     struct quorlock_loss loss = {.reason = (int)reason,
                                  .text = message_loss(reason),
                                  .votes = votes.at,
@@ -228,7 +228,7 @@ static void report_acquired(struct claim *claim, const struct core_completion *c
         if (core_fence(claim->core) > claim->all->last_fence) claim->all->last_fence = core_fence(claim->core);
     }
     queue_leave(handle);
-    call_back(handle, &handle->pending->ended, claim, completion);
+    call_back(handle, &handle->pending.ended, claim, completion);
 }
 
 static void report_extended(struct claim *claim, const struct core_completion *completion)
@@ -237,7 +237,7 @@ static void report_extended(struct claim *claim, const struct core_completion *c
 
     claim->extender = NULL;
     reentry_renewed(claim, completion->status);
-    if (handle != NULL) call_back(handle, &handle->pending->ended, claim, completion);
+    if (handle != NULL) call_back(handle, &handle->pending.ended, claim, completion);
 }
 
 static void report_released(struct claim *claim, const struct core_completion *completion)

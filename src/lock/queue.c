@@ -11,9 +11,7 @@
 
 static struct quorlock *first_of(const struct keylist *keylist)
 {
-    const struct pending *first = CONTAINER_OF(row_first(&keylist->waiting), struct pending, turn);
-
-    return first != NULL ? first->lock : NULL;
+    return CONTAINER_OF(row_first(&keylist->waiting), struct quorlock, pending.turn);
 }
 
 /* True: other processes get their turn first. */
@@ -54,14 +52,14 @@ int queue_acquire(struct quorlock *lock)
 
     /* A lock that tries once does not queue. */
     if (lock->terms->config.wait_us == 0) return handle_ask(lock, false, false, 0);
-    row_add(&keylist->waiting, &lock->pending->turn);
+    row_add(&keylist->waiting, &lock->pending.turn);
     if (first_of(keylist) != lock) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
-                        validity_add(lock->pending->ended.begun_us, lock->terms->config.wait_us));
+                        validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us));
         return 0;
     }
     status = begin(lock, false, 0);
-    if (status != 0) row_remove(&keylist->waiting, &lock->pending->turn);
+    if (status != 0) row_remove(&keylist->waiting, &lock->pending.turn);
     return status;
 }
 
@@ -93,7 +91,7 @@ static void advance(struct keylist *keylist)
         runtime_wake_at(keylist->all->runtime, &lock->waker, UINT64_MAX);
         status = ask_in_turn(lock, &why);
         if (status == 0) return;
-        row_remove(&keylist->waiting, &lock->pending->turn);
+        row_remove(&keylist->waiting, &lock->pending.turn);
         handle_complete_acquire(lock, status, why);
     }
 }
@@ -101,7 +99,7 @@ static void advance(struct keylist *keylist)
 void queue_leave(struct quorlock *lock)
 {
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
-    row_remove(&lock->keylist->waiting, &lock->pending->turn);
+    row_remove(&lock->keylist->waiting, &lock->pending.turn);
     advance(lock->keylist);
 }
 
@@ -111,7 +109,7 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     const struct core_config *one = &a->terms->config;
     const struct core_config *two = &b->terms->config;
 
-    if (a->nest != NULL || b->nest != NULL || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
+    if (a->nests || b->nests || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
     if (strcmp(a->terms->label, b->terms->label) != 0) return false;
     return one->lease_us == two->lease_us && one->renew_us == two->renew_us && one->min_valid_us == two->min_valid_us &&
            one->lost_margin_us == two->lost_margin_us && one->max_hold_us == two->max_hold_us &&
@@ -120,9 +118,8 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 
 bool queue_hand_off(struct quorlock *lock, int status)
 {
-    struct link *turn = &lock->pending->turn;
-    struct pending *next = list_has(turn) ? CONTAINER_OF(list_next(turn), struct pending, turn) : NULL;
-    struct quorlock *successor = next != NULL ? next->lock : NULL;
+    struct link *turn = &lock->pending.turn;
+    struct quorlock *successor = list_has(turn) ? CONTAINER_OF(list_next(turn), struct quorlock, pending.turn) : NULL;
     struct core_event event = {.type = CORE_EV_HAND_OFF};
     struct claim *claim = lock->claim;
 
@@ -130,12 +127,12 @@ bool queue_hand_off(struct quorlock *lock, int status)
         !same_wishes(lock, successor)) {
         return false;
     }
-    event.hand_off.begun_us = successor->pending->ended.begun_us;
+    event.hand_off.begun_us = successor->pending.ended.begun_us;
     event.hand_off.config = &successor->terms->config;
     if (claim_step(claim, &event) != 0) return false;
     claim_agree(claim, successor->terms);
     runtime_wake_at(locks_of(successor)->runtime, &successor->waker, UINT64_MAX);
-    row_remove(&lock->keylist->waiting, &lock->pending->turn);
+    row_remove(&lock->keylist->waiting, &lock->pending.turn);
     lock->claim = NULL;
     successor->claim = claim;
     claim->handle = claim->acquirer = successor;
@@ -148,7 +145,7 @@ uint64_t queue_due(struct claim *claim)
     struct quorlock *lock;
 
     while ((lock = claim->acquirer) != NULL && core_phase_now(claim->core) != CORE_GRANTED) {
-        uint64_t until_us = validity_add(lock->pending->ended.begun_us, lock->terms->config.wait_us);
+        uint64_t until_us = validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us);
         uint64_t now_us = runtime_now_us(claim->all->runtime);
 
         if (now_us < until_us) return now_us;
@@ -182,7 +179,7 @@ void queue_wait_expired(struct quorlock *lock)
     int status = QUORLOCK_TIMEDOUT;
     const char *why = NULL;
 
-    if (lock->pending->pending_on != NULL) {
+    if (lock->pending.pending_on != NULL) {
         why = "its owner holds it, and renewing it first took too long";
     } else if (!keylist_admits(lock->keylist, &lock->terms->config)) {
         status = QUORLOCK_HELD;

@@ -67,8 +67,8 @@ static int renew(struct claim *claim)
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = core_lease_us(claim->core)}};
     int status;
 
-    LIST_EACH (struct pending, hold, &claim->pending_holds, turn) {
-        uint64_t lease_us = hold->lock->terms->config.lease_us;
+    LIST_EACH (struct quorlock, lock, &claim->pending_holds, pending.turn) {
+        uint64_t lease_us = lock->terms->config.lease_us;
 
         if (lease_us > event.extend.lease_us) event.extend.lease_us = lease_us;
     }
@@ -80,8 +80,8 @@ static int renew(struct claim *claim)
 static void leave_pending(struct quorlock *lock)
 {
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
-    list_remove(&lock->pending->pending_on->pending_holds, &lock->pending->turn);
-    lock->pending->pending_on = NULL;
+    list_remove(&lock->pending.pending_on->pending_holds, &lock->pending.turn);
+    lock->pending.pending_on = NULL;
 }
 
 /* An acquire inside of a hold that must be renewed first. */
@@ -106,26 +106,26 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
         handle_complete_acquire(lock, QUORLOCK_OK, NULL);
         return 0;
     }
-    list_add(&claim->pending_holds, &lock->pending->turn);
-    lock->pending->pending_on = claim;
+    list_add(&claim->pending_holds, &lock->pending.turn);
+    lock->pending.pending_on = claim;
     status = renew(claim);
     if (status != 0) {
         leave_pending(lock);
         *ret_why = why_not_renewed(status);
     } else if (lock->terms->config.wait_us != 0) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
-                        validity_add(lock->pending->ended.begun_us, lock->terms->config.wait_us));
+                        validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us));
     }
     return status;
 }
 
 bool reentry_renews_again(struct quorlock *lock)
 {
-    struct claim *claim = lock->held;
+    struct claim *claim = handle_held(lock);
 
     if (lock->acquired_status != QUORLOCK_OK || lasts(lock, claim, 0)) return false;
     handle_unshare(lock, 1);
-    lock->acquired_status = (int16_t)reentry_enter(lock, claim, &lock->pending->why);
+    lock->acquired_status = (int16_t)reentry_enter(lock, claim, &lock->pending.why);
     if (lock->acquired_status == 0) return true;
     claim_let_go(claim);
     return false;
@@ -140,8 +140,7 @@ static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 
 void reentry_renewed(struct claim *claim, int status)
 {
-    LIST_WALK (struct pending, hold, &claim->pending_holds, turn) {
-        struct quorlock *lock = hold->lock;
+    LIST_WALK (struct quorlock, lock, &claim->pending_holds, pending.turn) {
         bool as_asked = lock->terms->config.lease_us <= core_lease_us(claim->core);
 
         if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
@@ -157,13 +156,13 @@ void reentry_renewed(struct claim *claim, int status)
     /* The renewal was another handle's: for a shorter lease, or canceled. */
     status = renew(claim);
     while (status != 0 && claim->pending_holds.count > 0) {
-        end_pending(FIRST_OF(&claim->pending_holds, struct pending, turn)->lock, claim, status);
+        end_pending(FIRST_OF(&claim->pending_holds, struct quorlock, pending.turn), claim, status);
     }
 }
 
 void reentry_leave(struct quorlock *lock)
 {
-    struct claim *claim = lock->pending->pending_on;
+    struct claim *claim = lock->pending.pending_on;
 
     if (claim == NULL) return;
     leave_pending(lock);
@@ -175,14 +174,14 @@ static void admit(struct quorlock *lock, struct claim *claim)
     const char *why = NULL;
     int status;
 
-    if (lock->freed || lock->held == claim || handle_owner(lock) != claim->named) return;
+    if (lock->freed || handle_held(lock) == claim || handle_owner(lock) != claim->named) return;
     if (handle_asks(lock)) {
         /* Its acquire has ended and waits for its callback. */
         if (core_phase_now(lock->claim->core) == CORE_IDLE) return;
         claim_abandon(lock->claim);
     }
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
-    row_remove(&claim->keylist->waiting, &lock->pending->turn);
+    row_remove(&claim->keylist->waiting, &lock->pending.turn);
     status = reentry_enter(lock, claim, &why);
     if (status != 0) handle_complete_acquire(lock, status, why);
 }
@@ -193,7 +192,7 @@ void reentry_admit(struct claim *claim)
     /* It takes none but the one that it admits from the queue. */
     for (struct link *next, *link = row_first(&claim->keylist->waiting); link != NULL; link = next) {
         next = list_next(link);
-        admit(CONTAINER_OF(link, struct pending, turn)->lock, claim);
+        admit(CONTAINER_OF(link, struct quorlock, pending.turn), claim);
     }
     /* Locks that try once are not in the queue. */
     LIST_WALK (struct claim, other, &claim->named->claims, in_owner) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/rest.h"
 
+#include <string.h>
+
 #include "base/trace.h"
 #include "lock/message.h"
 
@@ -11,22 +13,27 @@ static const struct core_config *config_of(const struct quorlock *lock)
 
 static uint64_t lost_at(const struct quorlock *lock)
 {
-    return core_rest_lost_at(lock->rest, config_of(lock));
+    return core_rest_lost_at(handle_rest(lock), config_of(lock));
 }
 
 /* ---- to rest ---- */
 
-/* False: the lock does not rest now. */
-static bool write_record(struct quorlock *lock, const struct claim *claim)
-{
-    const struct runtime *runtime = locks_of(lock)->runtime;
+union record {
+    struct core_rest rest;
+    char bytes[CORE_REST_SIZE_MAX];
+};
 
-    if (!core_rest(claim->core, runtime_now_us(locks_of(lock)->runtime), lock->rest)) return false;
+/* False: the lock does not rest now. */
+static bool write_record(const struct claim *claim, struct core_rest *rest)
+{
+    struct runtime *runtime = claim->all->runtime;
+
+    if (!core_rest(claim->core, runtime_now_us(runtime), rest)) return false;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         uint32_t latency_us = claim->results[i].latency_us;
 
         if (latency_us > CORE_REST_LATENCY_MAX) latency_us = CORE_REST_LATENCY_MAX;
-        lock->rest->nodes[i].latency_us = latency_us & CORE_REST_LATENCY_MAX;
+        rest->nodes[i].latency_us = latency_us & CORE_REST_LATENCY_MAX;
     }
     return true;
 }
@@ -44,14 +51,18 @@ static bool is_quiet(const struct claim *claim)
 void rest_begin(struct claim *claim)
 {
     struct quorlock *lock = claim->handle;
+    union record record;
     uint64_t deadline_us;
 
-    if (lock == NULL || lock->operation != OPERATION_NONE || lock->held != claim || lock->pins > 0 || !is_quiet(claim))
+    if (lock == NULL || lock->operation != OPERATION_NONE || handle_held(lock) != claim || lock->pins > 0 ||
+        !is_quiet(claim))
         return;
-    if (!write_record(lock, claim)) return;
+    if (!write_record(claim, &record.rest)) return;
     deadline_us = core_deadline(claim->core);
-    lock->rests = true;
     handle_unshare(lock, 1);
+    claim->handle = NULL;
+    lock->rests = true;
+    memcpy(handle_record(lock), &record, core_rest_size(config_of(lock)));
     claim_destroy(claim);
     keylist_rest(lock->keylist);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, deadline_us);
@@ -68,11 +79,11 @@ static void leave(struct quorlock *lock)
 
 struct claim *rest_end(struct quorlock *lock)
 {
-    struct claim *claim = claim_resume(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, lock->rest);
+    struct claim *claim = claim_resume(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_rest(lock));
 
     if (claim == NULL) return NULL;
     leave(lock);
-    lock->rests = false;
+    handle_wake_up(lock);
     lock->claim = claim;
     handle_share(lock, claim);
     return claim;
@@ -84,29 +95,29 @@ static void count_end(struct quorlock *lock)
 {
     struct claims *claims = &locks_of(lock)->claims;
     const struct claim_hold hold = {
-        .config = config_of(lock), .granted_us = lock->rest->granted_us, .slot = lock->rest->slot};
+        .config = config_of(lock), .granted_us = handle_rest(lock)->granted_us, .slot = handle_rest(lock)->slot};
 
     claims_count_hold(claims, lock->keylist, &hold, false, runtime_now_us(claims->runtime));
-    if (!lock->rest->whole) claims->counts.degraded--;
+    if (!handle_rest(lock)->whole) claims->counts.degraded--;
 }
 
 void rest_drop(struct quorlock *lock)
 {
     leave(lock);
-    if (core_rest_holds(lock->rest)) count_end(lock);
-    lock->rests = false;
-    handle_keep(lock);
+    if (core_rest_holds(handle_rest(lock))) count_end(lock);
+    handle_wake_up(lock);
 }
 
 void rest_release(struct quorlock *lock, const struct lock_callback *callback)
 {
     struct locks *all = locks_of(lock);
-
     /* A lost one is over, wherever a key of it may be left. */
-    lock->acquired_status = core_rest_holds(lock->rest) ? QUORLOCK_NOQUORUM : QUORLOCK_OK;
-    lock->dropped = true;
+    int16_t status = core_rest_holds(handle_rest(lock)) ? QUORLOCK_NOQUORUM : QUORLOCK_OK;
+
     rest_drop(lock);
-    *lock->pending = (struct pending){.lock = lock, .ended = *callback};
+    lock->acquired_status = status;
+    lock->dropped = true;
+    lock->pending = (struct pending){.ended = *callback};
     lock->releases++;
     all->releases++;
     list_add(&all->completed, &lock->in_completed);
@@ -116,7 +127,7 @@ void rest_release(struct quorlock *lock, const struct lock_callback *callback)
 static void lose(struct quorlock *lock)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
-    enum core_loss loss = core_rest_lose(lock->rest, config_of(lock), runtime_now_us(runtime));
+    enum core_loss loss = core_rest_lose(handle_record(lock), config_of(lock), runtime_now_us(runtime));
 
     leave(lock);
     count_end(lock);
@@ -169,11 +180,11 @@ bool rest_begin_admitted(struct quorlock *lock)
 
 void rest_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us)
 {
-    struct claim *claim = core_rest_holds(lock->rest) ? rest_end(lock) : NULL;
+    struct claim *claim = core_rest_holds(handle_rest(lock)) ? rest_end(lock) : NULL;
 
     if (claim != NULL) {
         claim_clock_stepped(claim, node, before_us);
-    } else if (core_rest_drop_yes(lock->rest, node, before_us)) {
-        runtime_wake_at(locks_of(lock)->runtime, &lock->waker, core_rest_deadline(lock->rest, config_of(lock)));
+    } else if (core_rest_drop_yes(handle_record(lock), node, before_us)) {
+        runtime_wake_at(locks_of(lock)->runtime, &lock->waker, core_rest_deadline(handle_rest(lock), config_of(lock)));
     }
 }

@@ -125,11 +125,12 @@ static void close_all(struct node_fixture *f)
     node_free(f->node);
     subscriber_free(f->subscriber);
     f->freed = true;
-    /* What evdns still owes comes now. */
-    event_base_loop(f->base, EVLOOP_NONBLOCK);
     if (f->server != NULL && fake_failure(f->server) != NULL)
         snprintf(failure, sizeof(failure), "%s", fake_failure(f->server));
+    /* Before the loop turns again: the texts of its scripts may have been the test's, which has returned. */
     if (f->server != NULL) fake_free(f->server);
+    /* What evdns still owes comes now. */
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
     uri_clear(&f->uri, &f->alloc);
     event_base_free(f->base);
     f->base = NULL;

@@ -70,7 +70,7 @@ static void assert_sound(const struct heap_fixture *f)
         assert_int_equal(f->heap.slots[i].entry->index, i);
         assert_int_equal(f->times_us[f->heap.slots[i].entry - f->entries], f->heap.slots[i].at_us);
         assert_int_equal(heap_time_us(&f->heap, f->heap.slots[i].entry), f->heap.slots[i].at_us);
-        if (i > 0) assert_true(f->heap.slots[(i - 1) / 4].at_us <= f->heap.slots[i].at_us);
+        if (i > 0) assert_true(f->heap.slots[(i - 1) / HEAP_CHILDREN].at_us <= f->heap.slots[i].at_us);
     }
 }
 

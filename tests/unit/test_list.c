@@ -100,3 +100,66 @@ TEST(walks_may_be_nested)
     assert_null(list_walk_next(&outer));
     assert_null(list.walks);
 }
+
+/* ---- rows ---- */
+
+#define ROW_ITEMS 3u
+#define ROW_STEPS 8u
+
+/* What the row should hold, in order. */
+struct model {
+    size_t at[ROW_ITEMS], n;
+};
+
+static void model_remove(struct model *model, size_t item)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < model->n; i++) {
+        if (model->at[i] != item) model->at[kept++] = model->at[i];
+    }
+    model->n = kept;
+}
+
+static bool model_has(const struct model *model, size_t item)
+{
+    for (size_t i = 0; i < model->n; i++) {
+        if (model->at[i] == item) return true;
+    }
+    return false;
+}
+
+static void assert_row(const struct row *row, const struct model *model)
+{
+    const struct link *link = row_first(row);
+
+    for (size_t i = 0; i < model->n; i++, link = list_next(link)) assert_ptr_equal(link, &items[model->at[i]]);
+    assert_null(link);
+    for (size_t i = 0; i < ROW_ITEMS; i++) assert_int_equal(list_has(&items[i]), model_has(model, i));
+}
+
+/* So many additions and removals of three items, in every order; one that is there is not added, and the reverse. */
+TEST(a_row_keeps_the_order_of_coming)
+{
+    unsigned orders = 1;
+
+    for (unsigned i = 0; i < ROW_STEPS; i++) orders *= 2 * ROW_ITEMS;
+    for (unsigned order = 0; order < orders; order++) {
+        struct row row = {NULL};
+        struct model model = {.n = 0};
+
+        memset(items, 0, sizeof(items));
+        for (unsigned i = 0, rest = order; i < ROW_STEPS; i++, rest /= 2 * ROW_ITEMS) {
+            size_t item = rest % ROW_ITEMS;
+
+            if (rest / ROW_ITEMS % 2 == 0) {
+                if (!model_has(&model, item)) model.at[model.n++] = item;
+                row_add(&row, &items[item]);
+            } else {
+                model_remove(&model, item);
+                row_remove(&row, &items[item]);
+            }
+        }
+        assert_row(&row, &model);
+    }
+}

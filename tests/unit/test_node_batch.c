@@ -391,9 +391,10 @@ static unsigned fill(struct node_fixture *f, unsigned *ret_releases)
 /* What was accepted is sent, also where the last bytes of the buffer went to others meanwhile. */
 NODE_TEST(a_full_buffer_has_room_for_what_waits)
 {
-    struct fake_step script[100] = {SHAKE};
+    /* Static: the server may still read them when the fixture is torn down. */
+    static struct fake_step script[100] = {SHAKE};
+    static char batch[80];
     unsigned releases, acquires, again;
-    char batch[80];
 
     node_fixture_ready(f, plain_good);
     acquires = fill(f, &releases);
