@@ -5,10 +5,10 @@
  * usage: bench_held LOCKS SECONDS LEASE_MS NODE,NODE,...
  *
  * Takes so many locks at once, holds them, and prints as JSON how long the taking took, the memory of this process for
- * each, as the library asked for it (blocks and bytes) and as the process got it (rss), also of a handle that is idle,
- * and while they are held: the CPU of client and nodes, what the nodes were asked, the validity that was left at
- * least, and how many locks were lost. Beside it what the baseline's CPU is for one request to all nodes, 256 of them
- * at a time, before and after.
+ * each at the end, as the library asked for it (blocks and bytes) and as the process got it (rss), and the part of that
+ * which is its key's bytes, also the memory of a handle that is idle, and while they are held: the CPU of client and
+ * nodes, what the nodes were asked, the validity that was left at least, and how many locks were lost. Beside it what
+ * the baseline's CPU is for one request to all nodes, 256 of them at a time, before and after.
  */
 #include <event2/event.h>
 #include <inttypes.h>
@@ -41,6 +41,7 @@ struct held {
     } * locks;
     uint32_t n_locks, seconds, lease_ms;
     char prefix[64];
+    size_t key_bytes; /* of all keys */
     uint32_t answers, granted;
     uint32_t lost;
     uint32_t least_valid_ms, next_look;
@@ -50,7 +51,7 @@ struct held {
     struct memory {
         size_t blocks, bytes; /* of the library */
         size_t rss;
-    } now, before, idle, taken;
+    } now, before, idle, held;
 };
 
 /* resident - bytes of memory that this process has. */
@@ -133,15 +134,17 @@ static void take(struct held *held)
     struct quorlock_options options = {
         .size = sizeof(options), .lease_ms = held->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
 
-    held->locks = calloc(held->n_locks, sizeof(*held->locks));
+    held->locks = malloc(held->n_locks * sizeof(*held->locks));
     if (held->locks == NULL) program_fail("no memory");
+    /* So that they are in memory before the library's are. */
+    memset(held->locks, 0xff, held->n_locks * sizeof(*held->locks));
     held->before = look(held);
     slice_begin(&held->taking);
     for (uint32_t i = 0; i < held->n_locks; i++) {
         char name[96];
         const char *key = name;
 
-        snprintf(name, sizeof(name), "%s%u", held->prefix, i);
+        held->key_bytes += (size_t)snprintf(name, sizeof(name), "%s%u", held->prefix, i);
         if (quorlock_new(&held->locks[i].lock, held->client, &key, 1, &options) != 0)
             program_fail(quorlock_client_error(held->client));
         quorlock_on_lost(held->locks[i].lock, on_lost, held);
@@ -154,7 +157,6 @@ static void take(struct held *held)
     event_base_dispatch(held->base);
     slice_end(&held->taking);
     if (held->granted < held->n_locks) program_fail("not every lock was granted");
-    held->taken = look(held);
 }
 
 static uint64_t cpu_ns(void)
@@ -183,16 +185,17 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 /* hold - a function of its own, for callgrind. */
 __attribute__((noinline)) static void hold(struct held *held)
 {
-    struct timeval span = {.tv_sec = held->seconds}, look = {.tv_usec = LOOK_US};
+    struct timeval span = {.tv_sec = held->seconds}, pause = {.tv_usec = LOOK_US};
     struct event *timer = event_new(held->base, -1, EV_PERSIST, on_look, held);
 
     held->least_valid_ms = held->lease_ms;
-    if (timer == NULL || event_add(timer, &look) != 0) program_fail("no timer");
+    if (timer == NULL || event_add(timer, &pause) != 0) program_fail("no timer");
     raw_usage(held->raw, NULL);
     slice_begin(&held->holding);
     event_base_loopexit(held->base, &span);
     event_base_dispatch(held->base);
     slice_end(&held->holding);
+    held->held = look(held);
     held->holding.cpu_ns -= held->look_cpu_ns;
     raw_usage(held->raw, &held->holding.usage);
     event_free(timer);
@@ -214,14 +217,16 @@ static double seconds_of(const struct slice *slice)
 
 static void tell_memory(const struct held *held)
 {
-    const struct memory *before = &held->before, *idle = &held->idle, *taken = &held->taken;
+    const struct memory *before = &held->before, *idle = &held->idle, *last = &held->held;
     double n_locks = held->n_locks;
 
-    printf("{\"rss_bytes_per_lock\": %.0f, \"rss_bytes_per_idle\": %.0f, \"blocks_per_lock\": %.3f, "
-           "\"bytes_per_lock\": %.1f, \"blocks_per_idle\": %.3f, \"bytes_per_idle\": %.1f, ",
-           (double)(taken->rss - before->rss) / n_locks, (double)(idle->rss - before->rss) / n_locks,
-           (double)(taken->blocks - before->blocks) / n_locks, (double)(taken->bytes - before->bytes) / n_locks,
-           (double)(idle->blocks - before->blocks) / n_locks, (double)(idle->bytes - before->bytes) / n_locks);
+    printf(
+        "{\"rss_bytes_per_lock\": %.0f, \"rss_bytes_per_idle\": %.0f, \"key_bytes\": %.1f, \"blocks_per_lock\": %.3f, "
+        "\"bytes_per_lock\": %.1f, \"blocks_per_idle\": %.3f, \"bytes_per_idle\": %.1f, ",
+        (double)(last->rss - before->rss) / n_locks, (double)(idle->rss - before->rss) / n_locks,
+        (double)held->key_bytes / n_locks, (double)(last->blocks - before->blocks) / n_locks,
+        (double)(last->bytes - before->bytes) / n_locks, (double)(idle->blocks - before->blocks) / n_locks,
+        (double)(idle->bytes - before->bytes) / n_locks);
 }
 
 static void tell(const struct held *held)

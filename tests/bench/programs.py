@@ -96,6 +96,11 @@ class Programs:
         return self.run([self.path("bench_counts"), "--in-flight", in_flight, "--rounds", rounds, *options,
                          ",".join(nodes)])
 
+    def limit(self, nodes, in_flight, seconds):
+        """What servers and kernel alone can do, by kind of requests."""
+        kinds = self.run([self.path("bench_limit"), in_flight, max(1, round(seconds)), ",".join(nodes)])
+        return {kind: {**each, "locks_per_s": each["locks"] / each["seconds"]} for kind, each in kinds.items()}
+
     def held(self, nodes, locks, seconds, lease_ms):
         return self.run([self.path("bench_held"), locks, seconds, lease_ms, ",".join(nodes)])
 

@@ -131,15 +131,15 @@ def contention_section(rows):
 
 
 def held_section(rows):
-    share, memory = Dots("% of a core"), Dots("bytes a lock")
+    share, memory = Dots("% of a core"), Dots("bytes a lock, beyond its key")
     for row in rows:
         share.row(row["name"], [("quorlock", "k0", 100 * row["client_cpu_share"])],
                   2 if row["locks"] == 100_000 else None)
-        memory.row(row["name"], [("quorlock", "k0", row["rss_bytes_per_lock"])],
+        memory.row(row["name"], [("quorlock", "k0", row["rss_bytes_beyond_key"])],
                    300 if row["locks"] >= 100_000 else None)
-    names = ("lease_ms", "take_s", "rss_bytes_per_lock", "client_cpu_us_per_renewal", "raw_cpu_us_per_request",
-             "ratio_to_raw", "server_cpu_us_per_renewal", "server_commands_per_renewal", "server_bytes_per_renewal",
-             "least_valid_ms", "lost")
+    names = ("lease_ms", "take_s", "rss_bytes_per_lock", "key_bytes", "client_cpu_us_per_renewal",
+             "raw_cpu_us_per_request", "ratio_to_raw", "server_cpu_us_per_renewal", "server_commands_per_renewal",
+             "server_bytes_per_renewal", "least_valid_ms", "lost")
     return (plot("The client's CPU while they are held", share) + plot("Memory of the client", memory)
             + table(["", "% of a core", *(name.replace("_", " ") for name in names)],
                     [[row["name"], shown(100 * row["client_cpu_share"]), *(shown(row[name]) for name in names)]
@@ -155,7 +155,20 @@ def shell_section(rows):
     return plot("From start to end", dots) + table(["", "median us", "p99 us", "of flock", "runs"], cells)
 
 
-SECTIONS = {3: hurt_section, 4: contention_section, 5: held_section, 7: shell_section, **modes_sheet.SECTIONS}
+def limit_section(rows):
+    dots, cells, sides = Dots("of raw", 1), [], {"quorlock": "k0", "raw": "k3", "sent": "k1", "bare": "k2"}
+    for row in rows:
+        dots.row(row["name"], [(side, colour, row["of_raw"][side]) for side, colour in sides.items() if side != "raw"])
+        for side in sides:
+            one = row["sides"][side]
+            cells.append([f"{row['name']}: {side}", shown(one["locks_per_s"]), spread_text(row["of_raw"][side]),
+                          shown(one["client_cpu_us_per_lock"]), shown(one["server_cpu_us_per_lock"])])
+    return (plot("Locks a second, against the raw baseline beside them", dots, [item for item in sides.items()
+                                                                             if item[0] != "raw"])
+            + table(["", "locks/s", "of raw", "client CPU us", "server CPU us"], cells))
+
+
+SECTIONS = {3: hurt_section, 4: contention_section, 5: held_section, 7: shell_section, 13: limit_section, **modes_sheet.SECTIONS}
 
 
 def section(key, workload):

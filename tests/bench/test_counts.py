@@ -9,6 +9,7 @@ depends on who runs when. So a count that is too high is taken again, and the le
 
 Where a change makes one of these figures smaller, put the new figure into the table, with a little room.
 """
+import functools
 import json
 import os
 import re
@@ -51,7 +52,7 @@ LIMITS = [
 # In them is a share of the blocks for attempts and for claims, 2 KB together: the client keeps 1,024 of each, and as many
 # may still be in use, which makes 83 bytes of each of these locks.
 HELD = 50_000
-MEMORY = {"blocks_per_idle": 2.01, "bytes_per_idle": 300, "blocks_per_lock": 3.1, "bytes_per_lock": 480}
+MEMORY = {"blocks_per_idle": 1.01, "bytes_per_idle": 310, "blocks_per_lock": 1.1, "bytes_per_lock": 394}
 INSTRUCTIONS_MAX = 34000  # a lock, 16 at a time
 
 
@@ -70,18 +71,26 @@ def count(*options):
     return run(PROGRAM, *options, nodes())
 
 
+def least_of(measure, limits):
+    """The least of each figure, of some runs, until none is above its limit: a machine that is busy, or a server that is
+    behind, adds to them."""
+    least = {}
+    for _ in range(TRIES):
+        for what, figure in measure().items():
+            least[what] = min(figure, least.get(what, figure))
+        if all(least[what] <= limit for what, limit in limits.items()):
+            break
+    return least
+
+
 class Counts(Bootstrapped):
     def test_a_lock_costs_no_more_than_it_did(self):
-        for name, options, limits in LIMITS:
+        for name, options, figures in LIMITS:
             with self.subTest(name):
-                least = {}
-                for _ in range(TRIES):
-                    for what, figure in count(*options).items():
-                        least[what] = min(figure, least.get(what, figure))
-                    if all(least[what] <= limit for what, limit in zip(MEANINGS, limits)):
-                        break
+                limits = dict(zip(MEANINGS, figures))
+                least = least_of(functools.partial(count, *options), limits)
                 print(f"{name}: " + ", ".join(f"{what} {least[what]:g}" for what in MEANINGS), flush=True)
-                for what, limit in zip(MEANINGS, limits):
+                for what, limit in limits.items():
                     self.assertLessEqual(least[what], limit, f"{name}: {least[what]:g} {what} a lock, at most {limit} "
                                                              f"were enough before ({MEANINGS[what]})")
 
@@ -90,12 +99,13 @@ class Counts(Bootstrapped):
         self.assertAlmostEqual(count("--raw", "--in-flight", "16", "--rounds", "2")["requests"], 6, delta=0.02)
 
     def test_a_held_lock_takes_no_more_memory_than_it_did(self):
-        held = run(os.path.join(os.path.dirname(PROGRAM), "bench_held"), str(HELD), "1", "30000", nodes())
-        print(", ".join(f"{what} {held[what]:g}" for what in MEMORY), flush=True)
+        program = os.path.join(os.path.dirname(PROGRAM), "bench_held")
+        least = least_of(functools.partial(run, program, str(HELD), "1", "30000", nodes()), MEMORY)
+        print(", ".join(f"{what} {least[what]:g}" for what in MEMORY), flush=True)
         for what, limit in MEMORY.items():
-            self.assertGreater(held[what], 0)
-            self.assertLessEqual(held[what], limit, f"{held[what]:g} {what} of {HELD}, at most {limit} were enough "
-                                                    "before; src/README.md says which blocks there are")
+            self.assertGreater(least[what], 0)
+            self.assertLessEqual(least[what], limit, f"{least[what]:g} {what} of {HELD}, at most {limit} were enough "
+                                                     "before; src/README.md says which blocks there are")
 
     def test_a_lock_needs_no_more_instructions_than_it_did(self):
         valgrind = shutil.which("valgrind")

@@ -64,13 +64,13 @@ class Suite(unittest.TestCase):
             time.sleep(0.02)
 
     def test_results_and_report(self):
-        suite = self.start("--workloads", "5,7,8,12", "--seconds", "0.5", "--held", "50", "--hold", "1", "--flood", "64")
+        suite = self.start("--workloads", "5,7,8,12,13", "--seconds", "0.5", "--held", "50", "--hold", "1", "--flood", "64")
         out, err = suite.communicate(timeout=LIMIT_S)
         self.assertEqual((suite.returncode, err), (0, ""), out)
         with open(os.path.join(self.out, "bench.json"), encoding="utf-8") as file:
             results = json.load(file)
         workloads = results["workloads"]
-        self.assertEqual([(key, each["failed"]) for key, each in workloads.items()], [(key, "") for key in ("5", "7", "8", "12")])
+        self.assertEqual([(key, each["failed"]) for key, each in workloads.items()], [(key, "") for key in ("5", "7", "8", "12", "13")])
         held, = workloads["5"]["rows"]
         self.assertEqual(held["locks"], 50)
         self.assertGreater(held["rss_bytes_per_lock"], 0)
@@ -85,9 +85,15 @@ class Suite(unittest.TestCase):
             self.assertEqual(modes[16, 0, mode]["failed"], 0)
             # One trip; the raw one beside it, which it is measured in, may have been slowed by other tests.
             self.assertGreater(modes[1, 5, mode]["round_trips"]["median"], 0.5)
+        limits = {row["in_flight"]: row for row in workloads["13"]["rows"]}
+        self.assertEqual(list(limits), [16, 256, 4096])
+        for row in limits.values():
+            self.assertEqual(set(row["of_raw"]), {"quorlock", "raw", "sent", "bare"})
+            for side, figures in row["sides"].items():
+                self.assertTrue(all(value > 0 for value in figures.values()), (side, figures))
         with open(os.path.join(self.out, "bench.html"), encoding="utf-8") as file:
             page = file.read()
-        for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "12. Uncontended, by mode", "50 held",
+        for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "12. Uncontended, by mode", "13. The limit", "50 held",
                      "quorlock run KEY -- true"):
             self.assertIn(text, page)
         self.assertGreaterEqual(page.count("<svg"), 5)
@@ -109,7 +115,7 @@ class Suite(unittest.TestCase):
                 self.assertEqual(glob.glob(os.path.join(self.scratch, "*")), [])
 
     def test_bad_options_are_named(self):
-        for options, said in ((("--workloads", "13"), "'13' is no list of numbers from 1 to 12"),
+        for options, said in ((("--workloads", "14"), "'14' is no list of numbers from 1 to 13"),
                               (("--workloads", ""), "'' is no list of numbers"),
                               (("--seconds", "0"), "'0' is no number from 0.5 to 3600"),
                               (("--clients", "1"), "'1' is no list of numbers from 2"), (("contention",), "contention")):

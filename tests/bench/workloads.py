@@ -292,7 +292,8 @@ def held(setting):
             row = setting.programs.held(servers.nodes(), locks, setting.options.hold, lease_ms)
             row["name"] = f"{locks:,} held"
             row["ratio_to_raw"] = ratio(row["client_cpu_us_per_renewal"], row["raw_cpu_us_per_request"])
-            setting.say(f"{row['name']}: {row['rss_bytes_per_lock']:,.0f} bytes a lock, "
+            row["rss_bytes_beyond_key"] = row["rss_bytes_per_lock"] - row["key_bytes"]
+            setting.say(f"{row['name']}: {row['rss_bytes_beyond_key']:,.0f} bytes a lock beyond its key, "
                         f"{100 * row['client_cpu_share']:.2f} % of a core, {row['lost']} lost, least validity "
                         f"{row['least_valid_ms']} of {row['lease_ms']} ms")
             yield row
@@ -381,6 +382,33 @@ def flood(setting):
             yield row
 
 
+# ---- 13: the limit ----
+
+def limit_side(each):
+    """The medians of what a side cost in some rounds: rounds with the same names."""
+    return {name: statistics.median(one[name] for one in each)
+            for name in ("locks_per_s", "client_cpu_us_per_lock", "server_cpu_us_per_lock")}
+
+
+def limits(setting):
+    with setting.servers() as servers:
+        for in_flight in (16, 256, 4096):
+            sides = {"quorlock": [], "raw": [], "sent": [], "bare": []}
+            for _ in range(setting.options.rounds):
+                seconds = max(1, setting.seconds / setting.options.rounds)
+                report = setting.programs.bench(servers.nodes(), in_flight, seconds, *OFF)
+                limit = setting.programs.limit(servers.nodes(), in_flight, seconds)
+                for side, one in (("quorlock", report), ("raw", report["raw"]), *limit.items()):
+                    sides[side].append(one)
+            row = {"name": f"{in_flight:,} in flight", "in_flight": in_flight,
+                   "sides": {side: limit_side(each) for side, each in sides.items()},
+                   "of_raw": {side: spread(ratio(one["locks_per_s"], raw["locks_per_s"])
+                                           for one, raw in zip(each, sides["raw"])) for side, each in sides.items()}}
+            setting.say(f"{row['name']}, of raw: " + ", ".join(
+                f"{side} {row['of_raw'][side]['median']:.2f}" for side in ("quorlock", "sent", "bare")))
+            yield row
+
+
 # number: (title, what it is, the function that gives its rows)
 WORKLOADS = {
     1: ("Uncontended locks", "Each lock has a key of its own, and is taken and given back again and again, so many at "
@@ -406,4 +434,7 @@ WORKLOADS = {
          "observer. From the call of resign to the next one's callback.", modes.elections),
     12: ("Uncontended, by mode", "Plain locks, permits and readers' locks, each with a name of its own, in turn in one "
          "process; and where it is given, plain locks beside those of another build.", modes.uncontended),
+    13: ("The limit", "What no client can be faster than on this machine: bytes that were made beforehand, and replies "
+         "that nobody reads, on each node for itself. Sent: the bytes that quorlock sends. Bare: locks are given back "
+         "by one look at all keys and one deletion of all, which tells no waiter.", limits),
 }
