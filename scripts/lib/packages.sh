@@ -37,18 +37,18 @@ packages_work() {
     # shellcheck disable=SC2016
     root_try "$ROOTS_CACHE/$release-package" "$folder" sh -c '
         set -e
-        /work/tree/scripts/package --out /work/out >/work/build.log 2>&1 || { cat /work/build.log; exit 1; }
-        blhc --all /work/build.log
+        /mnt/tree/scripts/package --out /mnt/out >/mnt/build.log 2>&1 || { cat /mnt/build.log; exit 1; }
+        blhc --all /mnt/build.log
         # The standards of Debian 13 are newer than what the lintian of Debian 12 knows; and what looks like a word is
         # machine code.
         said=$(lintian --allow-root --pedantic --display-info --suppress-tags newer-standards-version,spelling-error-in-binary \
-            /work/out/*.changes) || :
+            /mnt/out/*.changes) || :
         [ -z "$said" ] || { printf "lintian: mend it, or explain it in scripts/debian/*lintian-overrides:\\n%s\\n" "$said"; exit 1; }
     '
     made=$(cd "$folder/out" && echo ./*.deb)
     packages_ok "$release: $made"
     packages_ok "$release: hardened, and lintian has nothing to say"
-    root_try "$ROOTS_CACHE/$release-base" "$folder" /work/tree/tests/package/packages.sh /work/out /work/tree
+    root_try "$ROOTS_CACHE/$release-base" "$folder" /mnt/tree/tests/package/packages.sh /mnt/out /mnt/tree
 }
 
 packages_stage() {

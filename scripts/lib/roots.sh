@@ -236,18 +236,18 @@ root_in() {
     ' sh "$dir" "$@" </dev/null
 }
 
-# root_try DIR FOLDER COMMAND...: inside a copy that is gone afterwards, in which /work is that folder of ours. Packages
+# root_try DIR FOLDER COMMAND...: inside a copy that is gone afterwards, in which /mnt is that folder of ours. Packages
 # that are fetched are kept beside DIR.
 root_try() {
     local dir=$1 folder=$2 status=0
     shift 2
     rm -rf --one-file-system -- "$dir.try"
     cp -a --reflink=auto -- "$dir" "$dir.try"
-    mkdir -p -- "$dir.fetched/partial" "$dir.try/work"
-    mount --bind "$folder" "$dir.try/work"
+    mkdir -p -- "$dir.fetched/partial" "$dir.try/mnt"
+    mount --bind "$folder" "$dir.try/mnt"
     mount --bind "$dir.fetched" "$dir.try/var/cache/apt/archives"
     root_in "$dir.try" "$@" || status=$?
-    umount "$dir.try/work" "$dir.try/var/cache/apt/archives"
+    umount "$dir.try/mnt" "$dir.try/var/cache/apt/archives"
     rm -rf --one-file-system -- "$dir.try"
     return "$status"
 }

@@ -95,7 +95,7 @@ check_purge() {
     # shellcheck disable=SC2086
     left=$(dpkg-query -W -f '${Package} ${db:Status-Abbrev}\n' $NAMES 2>/dev/null | grep -v ' un' || :)
     [ -z "$left" ] || fail "dpkg still knows $left"
-    left=$(find / -xdev \( -path "$work" -o -path /work -o -path /proc -o -path /dev \) -prune -o -name '*quorlock*' \
+    left=$(find / -xdev \( -path "$work" -o -path /mnt -o -path /proc -o -path /dev \) -prune -o -name '*quorlock*' \
         ! -name '.quorlock-*' -print)
     [ -z "$left" ] || fail "purged, but there is $left"
     if ldconfig -p | grep quorlock; then fail 'the loader still knows the library'; fi
