@@ -278,7 +278,9 @@ class Source(unittest.TestCase):
     """The preloaded connect() alone."""
     CONNECT = """
 import socket, sys
-server = socket.create_server(("127.0.0.1", 0))
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen()
 family, bound, host = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, sys.argv[1], sys.argv[2]
 with socket.socket(family) as client:
     if bound:

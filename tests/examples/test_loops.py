@@ -27,7 +27,8 @@ def expect_held(worker, what):
 def finish(worker):
     """When it began to give the lock back."""
     worked = expect_held(worker, "worked")
-    worker.expect("released")
+    if worker.expect("released", "expired")["what"] == "expired":
+        raise TooBusy(f"{worker.name} had lost the lock when it gave it back")
     worker.expect("closed")
     worker.end()
     return worked["t_us"]

@@ -115,7 +115,9 @@ def blind_delete_right():
         after, waits = fixture.holders(KEY), third.says_nothing()
         first.end()
         step(second, "written", SECOND)  # unless it has lost its lock by itself
-        check(len(set(filter(None, before + after))) == 1, f"the keys were {before}, and are {after}")
+        theirs = max(before, key=before.count)  # a key of the first may stay a little longer on the third node
+        stayed = [key for was, key in zip(before, after) if was == theirs]
+        check(len(stayed) >= 2 and set(stayed) == {theirs}, f"the keys were {before}, and are {after}")
         check(waits, "a third is inside")
         give_back(second)
         third.expect("granted")

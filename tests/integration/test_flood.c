@@ -230,8 +230,7 @@ SERVERS_TEST(closing_after_a_standstill_gives_everything_back)
 
 SERVERS_TEST(closing_does_not_wait_for_a_frozen_node)
 {
-    fixture.options.node_timeout_ms = 500;
-    fixture_client(3);
+    patient_client();
     open_flood(FEW, 0);
     server_freeze(SERVER(2));
     acquire_all();

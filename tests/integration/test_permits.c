@@ -68,13 +68,13 @@ CLIENT_TEST(a_permit_is_a_slot_in_one_round)
 /* Renewal keeps the slot and the number, over several leases. */
 CLIENT_TEST(a_permit_is_renewed)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(SHORT_MS, .permits = K, .wait_ms = GENEROUS_MS));
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(KEPT_LEASE_MS, .permits = K, .wait_ms = GENEROUS_MS));
     struct seen_loss loss = {0};
     struct seen seen;
 
     quorlock_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    run_ms(3 * SHORT_MS);
+    run_ms(2 * KEPT_LEASE_MS);
     assert_int_equal(loss.calls, 0);
     assert_true(quorlock_valid_ms(lock) > 0);
     assert_int_equal(holders(slot_key(seen.result.slot), seen.owner), 3);
@@ -439,7 +439,7 @@ CLIENT_TEST(tokens_rise_for_each_slot)
         for (uint32_t k = 0; k < K; k++) {
             uint32_t slot;
 
-            locks[k] = fixture_lock(fixture.client, "key", PERMIT(K, .fencing = 1));
+            locks[k] = fixture_lock(fixture.client, "key", PERMIT(K, .fencing = 1, .wait_ms = GENEROUS_MS));
             assert_status(fixture_acquire(locks[k], &seen), QUORLOCK_OK);
             slot = seen.result.slot;
             assert_true(seen.result.fence > last[slot]);
@@ -504,12 +504,13 @@ SERVERS_TEST(permits_under_a_strict_guard)
     quorlock *lock;
 
     fixture.options.guard = QUORLOCK_GUARD_STRICT;
-    fixture.options.max_lease_ms = SHORT_MS;
+    fixture.options.max_lease_ms = KEPT_LEASE_MS;
     fixture_client(3);
-    lock = fixture_lock(fixture.client, "key", LEASE(SHORT_MS, .permits = K, .fencing = 1, .wait_ms = GENEROUS_MS));
+    lock =
+        fixture_lock(fixture.client, "key", LEASE(KEPT_LEASE_MS, .permits = K, .fencing = 1, .wait_ms = GENEROUS_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
-    run_ms(2 * SHORT_MS);
+    run_ms(KEPT_LEASE_MS + KEPT_LEASE_MS / 2);
     assert_true(quorlock_valid_ms(lock) > 0);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
@@ -519,6 +520,6 @@ SERVERS_TEST(permits_under_a_strict_guard)
     /* Nobody is asked for votes without the guard. */
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "DEL quorlock:guard");
-    lock = fixture_lock(fixture.client, "key", LEASE(SHORT_MS, .permits = K));
+    lock = fixture_lock(fixture.client, "key", LEASE(KEPT_LEASE_MS, .permits = K));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
 }

@@ -34,8 +34,12 @@ static quorlock_client *client_of(const char *const *addresses, size_t n, int gu
 static void bootstrap(const char *const *addresses, size_t n, bool reconfigure, struct seen_report *ret)
 {
     struct quorlock_bootstrap_options options = {.size = sizeof(options), .reconfigure = reconfigure};
-    quorlock_client *client = client_of(addresses, n, QUORLOCK_GUARD_OFF);
+    quorlock_client *client;
 
+    /* Every node says what became of it, also where the machine is busy. */
+    fixture.options.node_timeout_ms = GENEROUS_MS;
+    client = client_of(addresses, n, QUORLOCK_GUARD_OFF);
+    fixture.options.node_timeout_ms = 0;
     memset(ret, 0, sizeof(*ret));
     assert_status(quorlock_bootstrap(client, &options, on_report, ret), QUORLOCK_OK);
     await_count(&ret->calls, 1, GENEROUS_MS, "bootstrap");

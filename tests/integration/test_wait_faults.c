@@ -235,7 +235,7 @@ static void hold_until_killed(int pipe_in)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     host_loop_forked();
     fixture.options.log = NULL;
-    lock = fixture_lock(fixture_new_client(0), "key", LEASE(SHORT_LEASE_MS));
+    lock = fixture_lock(fixture_new_client(0), "key", LEASE(KEPT_LEASE_MS));
     if (fixture_acquire(lock, &seen) != QUORLOCK_OK || write(pipe_in, "", 1) != 1) _exit(20);
     for (;;) event_base_loop(fixture.base, EVLOOP_ONCE);
 }
@@ -256,12 +256,12 @@ SERVERS_TEST(a_holder_that_is_killed)
     open_both();
     begin_to_wait();
     /* It renews: for longer than its lease nothing is granted. */
-    run_ms(2 * SHORT_LEASE_MS);
+    run_ms(KEPT_LEASE_MS + KEPT_LEASE_MS / 2);
     assert_int_equal(waited.calls, 0);
     killed_us = clock_us();
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    expect_grant(killed_us, SHORT_LEASE_MS + LITTLE_MS, "a killed holder");
+    expect_grant(killed_us, KEPT_LEASE_MS + LITTLE_MS, "a killed holder");
     close(ends[0]);
 }
 

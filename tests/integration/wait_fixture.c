@@ -63,9 +63,10 @@ long long listeners(const char *key)
     return n;
 }
 
+/* A waiter listens to two nodes, of which one may be frozen. */
 static bool listens(void *key)
 {
-    return listeners(key) >= 2;
+    return listeners(key) >= (frozen == NO_NODE ? 2 : 1);
 }
 
 void await_listeners(const char *key)

@@ -124,7 +124,7 @@ class Redisson(Peer):
     clients = ["redisson-redlock", "redisson-multilock"]
     dialect = "redisson"
     tools = [("mvn", ("mvn", "--version"), (3, 6)), ("javac", (java("javac"), "-version"), (11, 0))]
-    watchdog_ms = 2000
+    watchdog_ms = 4500
 
     def prepare(self):
         self.run(["mvn", "-B", "-q", "-ntp", "-Dstyle.color=never", "-f", os.path.join(self.source, "pom.xml"),

@@ -319,7 +319,7 @@ class Besides(Stage):
 class Woken(Stage):
     """Their release wakes ours: beside one of ours that may not listen, and so can only ask now and then."""
     more = ("redlock",)
-    ROUNDS = 5
+    TRIES, ROUNDS = 3, 5
     ASKED = 6  # so often in vain before the release: the pauses have grown by then
 
     def deaf(self):
@@ -343,10 +343,14 @@ class Woken(Stage):
 
     def test_sooner_than_by_asking(self):
         deaf = self.deaf()
-        asking_s = [self.hand_over_s(deaf) for _ in range(self.ROUNDS)]
-        woken_s = [self.hand_over_s(self.ours) for _ in range(self.ROUNDS)]
-        print("asking", *(f"{1000 * s:.1f}" for s in asking_s), "ms; woken", *(f"{1000 * s:.1f}" for s in woken_s),
-              "ms", flush=True)
+        # One pause of the machine is longer than all these hand-overs together: then nothing is proven.
+        for _ in range(self.TRIES):
+            asking_s = [self.hand_over_s(deaf) for _ in range(self.ROUNDS)]
+            woken_s = [self.hand_over_s(self.ours) for _ in range(self.ROUNDS)]
+            print("asking", *(f"{1000 * s:.1f}" for s in asking_s), "ms; woken", *(f"{1000 * s:.1f}" for s in woken_s),
+                  "ms", flush=True)
+            if 3 * sum(woken_s) < sum(asking_s):
+                break
         self.assertLess(3 * sum(woken_s), sum(asking_s))
 
 

@@ -93,8 +93,9 @@ class With(PythonCase):
             order.append(name)
 
     def test_a_busy_interpreter_does_not_lose_it(self):
-        with self.lock(lease_ms=LEASE_MS) as lock:
-            end = time.monotonic() + 3 * LEASE_MS / 1000
+        # Also where the machine stands still for a moment.
+        with self.lock(lease_ms=8 * LEASE_MS) as lock:
+            end = time.monotonic() + 12 * LEASE_MS / 1000
             while time.monotonic() < end:
                 sum(range(10000))
             lock.check()
