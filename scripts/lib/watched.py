@@ -21,35 +21,35 @@ import time
 
 NAP_S = 0.01
 STILL_MS = 200
+TOLD_MS = 20
 TRIES = 3
 TESTS_AGAIN_MAX = 4  # when more fail, the machine is not to blame
 ENDED = re.compile(r"^ *\d+/\d+ Test +#\d+: (\S+) [ .]*(\*\*\*)?(.*?) +([0-9.]+) sec")
 
 
 class Watch:
-    """How late each core's thread woke, in milliseconds at most, by second of the monotonic clock."""
+    """When the threads should have woken, and when they woke."""
 
     def __init__(self):
-        self.cores = []
+        self.stills = []  # (from, until) by the monotonic clock
         for core in sorted(os.sched_getaffinity(0)):
-            late = {}
-            self.cores.append(late)
-            threading.Thread(target=self.sleep, args=(core, late), daemon=True).start()
+            threading.Thread(target=self.sleep, args=(core,), daemon=True).start()
 
-    @staticmethod
-    def sleep(core, late):
+    def sleep(self, core):
         os.sched_setaffinity(0, {core})  # of this thread
         before = time.monotonic()
         while True:
             time.sleep(NAP_S)
             now = time.monotonic()
-            late[int(now)] = max(late.get(int(now), 0), (now - before - NAP_S) * 1000)
+            if (now - before - NAP_S) * 1000 >= TOLD_MS:
+                self.stills.append((before + NAP_S, now))
             before = now
 
-    def still_ms(self, begin):
-        """At most, since that time."""
+    def still_ms(self, begin, end):
+        """The longest that touches this time."""
         time.sleep(2 * NAP_S)  # a thread that just stood still is about to tell
-        return max((ms for late in self.cores for second, ms in list(late.items()) if second >= int(begin)), default=0)
+        stills = list(self.stills)
+        return max((1000 * (until - since) for since, until in stills if since <= end and until >= begin), default=0)
 
 
 class Failure:
@@ -83,7 +83,7 @@ class Run:
                 if ended is None or ended[2] is None or ended[3].startswith("Skipped"):
                     continue
                 not_run = not_run or ended[3].startswith("Not Run")
-                failures.append(Failure(ended[1], ended[3], self.watch.still_ms(now - float(ended[4]))))
+                failures.append(Failure(ended[1], ended[3], self.watch.still_ms(now - float(ended[4]), now)))
         return process.returncode, failures, not_run
 
     def again(self, log, name):
