@@ -6,7 +6,8 @@ usage: watched.py FOLDER CTEST-OPTION...
 On a machine that others share every process may stand still for a second, and a lock then ends as it should: its test
 fails, and neither of them is wrong. So a test that failed is run again, by itself, if the machine is known to have
 stood still meanwhile: a thread of this process, one on each core, only sleeps, and woke STILL_MS too late. Without that
-the failure stands, as it does after TRIES. The thread runs as nice as the tests, so that it waits for a core as they do.
+the failure stands, as it does after TRIES, or when AGAIN_S have gone into that. The thread runs as nice as the tests,
+so that it waits for a core as they do.
 
 FOLDER holds CTestTestfile.cmake. It gets "log", what CTest said; "junit.xml"; and junit.xml.N.TEST where a test was run
 for the Nth time. Standard output: a line for each failure, with how long the machine stood still. Exit status: of
@@ -23,7 +24,7 @@ NAP_S = 0.01
 STILL_MS = 200
 TOLD_MS = 20
 TRIES = 3
-TESTS_AGAIN_MAX = 4  # when more fail, the machine is not to blame
+AGAIN_S = 300  # no test is run again when so long was spent on that
 ENDED = re.compile(r"^ *\d+/\d+ Test +#\d+: (\S+) [ .]*(\*\*\*)?(.*?) +([0-9.]+) sec")
 
 
@@ -67,7 +68,7 @@ class Failure:
 
 class Run:
     def __init__(self, folder, options):
-        self.folder, self.options, self.watch = folder, options, Watch()
+        self.folder, self.options, self.watch, self.begun = folder, options, Watch(), 0.0
 
     def ctest(self, log, report, *options):
         """(exit status, failures, whether a test could not be run)"""
@@ -89,6 +90,9 @@ class Run:
     def again(self, log, name):
         """Whether it passes now."""
         for attempt in range(2, TRIES + 1):
+            if time.monotonic() - self.begun > AGAIN_S:
+                print(f"time {attempt}  {name}: not run, others took {AGAIN_S} s", flush=True)
+                break
             status, failures, not_run = self.ctest(log, f"junit.xml.{attempt}.{name}", "-j", "1", "-R",
                                                    f"^{re.escape(name)}$")
             if status == 0:
@@ -103,12 +107,11 @@ class Run:
     def whole(self):
         with open(os.path.join(self.folder, "log"), "w", encoding="utf-8", errors="replace") as log:
             status, failures, not_run = self.ctest(log, "junit.xml")
-            if status == 0 or not_run or not 0 < len(failures) <= TESTS_AGAIN_MAX:
-                return status
             for failure in failures:
                 failure.tell(1)
+            self.begun = time.monotonic()
             passed = [failure.of_machine() and self.again(log, failure.name) for failure in failures]
-            return 0 if all(passed) else status
+            return 0 if failures and not not_run and all(passed) else status
 
 
 def main():
