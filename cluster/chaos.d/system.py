@@ -7,12 +7,12 @@ import mmap
 import os
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import time
 
 from history import VERSION
+from ports import keep_port
 
 START_SECONDS = 60  # long, for the machine may be busy
 ADMIN_SECONDS = 10.0
@@ -56,18 +56,14 @@ async def wait_gone(process, seconds):
 
 
 class Ports:
-    """Free ports, kept until the end, also while no server listens there: others are not given a port that a socket is
-    bound to. Servers and proxy bind with SO_REUSEADDR, and as these sockets have it too, they may."""
+    """Free ports for servers and proxy, kept until the end."""
 
     def __init__(self):
         self.kept = []
 
     def take(self):
-        kept = socket.socket()
-        kept.bind(("127.0.0.1", 0))
-        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.kept.append(kept)
-        return kept.getsockname()[1]
+        self.kept.append(keep_port())
+        return self.kept[-1].getsockname()[1]
 
 
 async def _read_reply(reader):

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster", "chaos.d"))
+from ports import keep_port  # of the harness
+
 READY_S = 120
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
@@ -28,12 +31,8 @@ KEPT = []  # the sockets that keep ports ours until the end
 
 
 def free_port():
-    """A port that nothing is given but what binds it with SO_REUSEADDR, as servers do."""
-    kept = socket.socket()
-    kept.bind(("127.0.0.1", 0))
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    KEPT.append(kept)
-    return kept.getsockname()[1]
+    KEPT.append(keep_port())
+    return KEPT[-1].getsockname()[1]
 
 
 class Wire:

@@ -18,6 +18,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster", "chaos.d"))
+from ports import keep_port  # of the harness
+
 LIMIT_S = 60  # for anything that must happen at all
 WHOLE_LIMIT_S = 280  # CTest's own is longer; this one still cleans up
 MAX_LEASE_MS = 30_000  # the library's default
@@ -77,20 +80,12 @@ def clock_us():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
-def reserve():
-    """A socket that keeps a free port ours: no connection is answered there, and only our own server may take it."""
-    reservation = socket.socket()
-    reservation.bind(("127.0.0.1", 0))
-    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    return reservation
-
-
 class Server:
     """One redis-server. Its memory outlives its process, until it is replaced."""
 
     def __init__(self, number):
         self.folder = tempfile.mkdtemp(prefix=f"server-{number}-", dir=FOLDER)
-        self.reservation = reserve()
+        self.reservation = keep_port()
         self.port = self.reservation.getsockname()[1]
         self.process = None
         self.launch()

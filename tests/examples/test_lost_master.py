@@ -9,7 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from examples import START_BALANCE, Fixture, Worker, check, clock_us, main, reserve
+from examples import START_BALANCE, Fixture, Worker, check, clock_us, keep_port, main
 
 MAX_LEASE_MS = 3000
 FIRST, SECOND = 5, 10  # what the two workers add
@@ -52,7 +52,7 @@ def first_owner(fixture, guard, cut):
 
 def unguarded(fixture):
     """The milliseconds for which there were two owners; None where the replacement came too late to tell."""
-    with reserve() as cut:
+    with keep_port() as cut:
         first, until_us = first_owner(fixture, "off", cut)
         fixture.servers[1].replace()
         second = Worker("second", "lost_master", "off", fixture.database, *fixture.servers)
@@ -74,7 +74,7 @@ def guarded(fixture, fault):
 
     fault kills another server too, which comes back with its memory.
     """
-    with reserve() as cut:
+    with keep_port() as cut:
         first, until_us = first_owner(fixture, "connection", cut)
         fixture.servers[1].replace()
         if fault:

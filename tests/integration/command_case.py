@@ -17,6 +17,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster", "chaos.d"))
+from ports import keep_port
+
 QUORLOCK = FOLDER = ""
 LIMIT_S = 20  # for anything that must happen at all
 WHOLE_LIMIT_S = 500  # CTest's own is shorter; this one ends a run by hand
@@ -140,15 +143,6 @@ def listen(port=0):
     listener.bind(("127.0.0.1", port))
     listener.listen()
     return listener
-
-
-def keep_port(host="127.0.0.1"):
-    """A socket that keeps a free port ours while it lives: no other test binds it, nothing answers there, and only a
-    server of ours, which binds with SO_REUSEADDR, may take it."""
-    kept = socket.socket()
-    kept.bind((host, 0))
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    return kept
 
 
 class Server:
