@@ -63,55 +63,52 @@ class Failure:
               flush=True)
 
     def of_machine(self):
-        return self.still_ms >= STILL_MS
+        return self.still_ms >= STILL_MS and self.how != "Not Run"
 
 
 class Run:
     def __init__(self, folder, options):
-        self.folder, self.options, self.watch, self.begun = folder, options, Watch(), 0.0
+        self.folder, self.options, self.watch = folder, options, Watch()
 
     def ctest(self, log, report, *options):
-        """(exit status, failures, whether a test could not be run)"""
+        """(exit status, failures); a test that could not be run is one"""
         words = ["ctest", "--test-dir", self.folder, *self.options, *options, "--output-junit",
                  os.path.join(self.folder, report)]
-        failures, not_run = [], False
+        failures = []
         with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               encoding="utf-8", errors="replace") as process:
             for line in process.stdout:
                 now = time.monotonic()
                 log.write(line)
                 ended = ENDED.match(line)
-                if ended is None or ended[2] is None or ended[3].startswith("Skipped"):
-                    continue
-                not_run = not_run or ended[3].startswith("Not Run")
-                failures.append(Failure(ended[1], ended[3], self.watch.still_ms(now - float(ended[4]), now)))
-        return process.returncode, failures, not_run
+                if ended is not None and ended[2] is not None and ended[3] != "Skipped":
+                    failures.append(Failure(ended[1], ended[3], self.watch.still_ms(now - float(ended[4]), now)))
+        return process.returncode, failures
 
-    def again(self, log, name):
-        """Whether it passes now."""
+    def again(self, log, name, until):
+        """Whether it passes now; it is not begun later than that."""
         for attempt in range(2, TRIES + 1):
-            if time.monotonic() - self.begun > AGAIN_S:
+            if time.monotonic() > until:
                 print(f"time {attempt}  {name}: not run, others took {AGAIN_S} s", flush=True)
                 break
-            status, failures, not_run = self.ctest(log, f"junit.xml.{attempt}.{name}", "-j", "1", "-R",
-                                                   f"^{re.escape(name)}$")
+            status, failures = self.ctest(log, f"junit.xml.{attempt}.{name}", "-j", "1", "-R", f"^{re.escape(name)}$")
             if status == 0:
                 print(f"time {attempt}  {name}: passed", flush=True)
                 return True
             for failure in failures:
                 failure.tell(attempt)
-            if not_run or not failures or not all(failure.of_machine() for failure in failures):
+            if not failures or not all(failure.of_machine() for failure in failures):
                 break
         return False
 
     def whole(self):
         with open(os.path.join(self.folder, "log"), "w", encoding="utf-8", errors="replace") as log:
-            status, failures, not_run = self.ctest(log, "junit.xml")
+            status, failures = self.ctest(log, "junit.xml")
             for failure in failures:
                 failure.tell(1)
-            self.begun = time.monotonic()
-            passed = [failure.of_machine() and self.again(log, failure.name) for failure in failures]
-            return 0 if failures and not not_run and all(passed) else status
+            until = time.monotonic() + AGAIN_S
+            passed = [failure.of_machine() and self.again(log, failure.name, until) for failure in failures]
+            return 0 if failures and all(passed) else status
 
 
 def main():
