@@ -313,6 +313,11 @@ class Case(unittest.TestCase):
         with open(self.path(name), encoding="utf-8") as f:
             return f.read().strip()
 
+    def line_of(self, name):
+        """What a command wrote into that file: a shell makes the file a moment earlier."""
+        self.wait_file(name)
+        return wait_for(lambda: self.read(name))
+
     def values(self):
         return [server.ask("GET", self.key) for server in SERVERS]
 

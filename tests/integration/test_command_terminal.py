@@ -138,9 +138,7 @@ class Terminal(Bootstrapped):
 
     def assert_status(self, expected):
         """The last command of the typed line has written that to the file `status`."""
-        self.wait_file("status")
-        wait_for(lambda: self.read("status"))
-        self.assertEqual(self.read("status"), expected, self.written.decode(errors="replace"))
+        self.assertEqual(self.line_of("status"), expected, self.written.decode(errors="replace"))
 
     def assert_prompt(self):
         """The shell is ready for the next command."""

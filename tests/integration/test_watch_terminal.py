@@ -277,8 +277,7 @@ class Restored(OnTerminal):
         self.assertTrue(self.picture.alternate)
         self.type(b"q")
         self.type(b"echo $? >status\n")
-        self.wait_file("status")
-        self.assertEqual(self.read("status"), "0")
+        self.assertEqual(self.line_of("status"), "0")
         wait_for(lambda: not self.picture.alternate)
 
     def test_in_the_background_it_draws_nothing(self):
