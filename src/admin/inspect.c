@@ -349,7 +349,7 @@ static void destroy(struct report *report)
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) clear_texts(alloc, &inspect->nodes[i]);
     if (inspect->kind != NULL) inspect->kind->clear(inspect);
-    runtime_return_waker(runtime, &inspect->waker);
+    runtime_stop_waker(&inspect->waker);
     alloc_free(alloc, inspect->more);
     alloc_free(alloc, inspect->key);
     alloc_free(alloc, inspect);
@@ -373,14 +373,13 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     inspect->end = n_nodes;
     for (uint32_t i = 0; i < n_nodes; i++) inspect->nodes[i].reply.ttl_ms = -2;
     inspect->key = alloc_joined(alloc, prefix, key, &inspect->key_length);
-    if (inspect->key != NULL &&
-        runtime_reserve_waker(all->runtime, &inspect->waker, RUNTIME_UNDER_WAY, on_deadline) == 0) {
-        inspect->name = inspect->key + strlen(prefix);
-        return inspect;
+    if (inspect->key == NULL) {
+        alloc_free(alloc, inspect);
+        return NULL;
     }
-    alloc_free(alloc, inspect->key);
-    alloc_free(alloc, inspect);
-    return NULL;
+    runtime_start_waker(all->runtime, &inspect->waker, on_deadline);
+    inspect->name = inspect->key + strlen(prefix);
+    return inspect;
 }
 
 static void start(struct inspect *inspect, struct admin *all, enum op op, quorlock_report_cb cb, void *arg)

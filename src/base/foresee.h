@@ -8,7 +8,9 @@
 
 #include <stddef.h>
 
-#define FORESEE_LINE 64u
+#define FORESEE_LINE  64u
+#define FORESEE_LOCK  320u /* what a lock that rests takes, with its keys */
+#define FORESEE_CLAIM 832u /* what an answer meets of a claim of three nodes */
 
 /* foresee - so many bytes from there on; any address, also of what is gone. */
 static inline void foresee(const void *from, size_t size)

@@ -270,10 +270,7 @@ int candidate_new(quorlock_candidate **ret, struct elections *all, const char *n
     candidate->member.take_turn = take_turn;
     candidate->member.close = close_candidate;
     candidate->member.destroy = destroy;
-    if (member_join(&candidate->member, all, on_pause_over) != 0) {
-        alloc_free(&runtime->alloc, candidate);
-        return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
-    }
+    member_join(&candidate->member, all, on_pause_over);
     status = make_lock(candidate, name);
     if (status != 0) {
         destroy(&candidate->member);

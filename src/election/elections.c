@@ -78,20 +78,19 @@ static void seed(struct runtime *runtime, struct backoff_jitter *jitter)
     if (random_draw(&runtime->random, &runtime->system, bytes, sizeof(bytes)) == 0) backoff_seed(jitter, bytes);
 }
 
-int member_join(struct member *member, struct elections *all, void (*wake)(struct waker *))
+void member_join(struct member *member, struct elections *all, void (*wake)(struct waker *))
 {
-    if (runtime_reserve_waker(all->runtime, &member->waker, RUNTIME_UNDER_WAY, wake) != 0) return -1;
+    runtime_start_waker(all->runtime, &member->waker, wake);
     member->all = all;
     seed(all->runtime, &member->jitter);
     list_add(&all->members, &member->in_all);
-    return 0;
 }
 
 void member_leave(struct member *member)
 {
     list_remove(&member->all->members, &member->in_all);
     list_remove(&member->all->due, &member->in_due);
-    runtime_return_waker(member->all->runtime, &member->waker);
+    runtime_stop_waker(&member->waker);
 }
 
 void member_wants_turn(struct member *member)

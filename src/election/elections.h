@@ -37,8 +37,8 @@ void elections_close(struct elections *);
 void elections_stop(struct elections *);
 /* elections_check - whether a member may be made: 0 or a status, with its text. */
 int elections_check(struct elections *);
-/* member_join - of a struct with its functions, else zeroed; 0, or -1 out of memory. member_leave: undoes that. */
-int member_join(struct member *, struct elections *, void (*wake)(struct waker *));
+/* member_join - of a struct with its functions, else zeroed. member_leave: undoes that. */
+void member_join(struct member *, struct elections *, void (*wake)(struct waker *));
 void member_leave(struct member *);
 /* member_wants_turn - soon, from the loop. */
 void member_wants_turn(struct member *);

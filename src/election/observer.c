@@ -244,10 +244,7 @@ int observer_new(quorlock_observer **ret, struct elections *all, const char *nam
     observer->member.close = stop_looking;
     observer->member.destroy = destroy;
     memcpy(observer->name, name, strlen(name) + 1);
-    if (member_join(&observer->member, all, on_time) != 0) {
-        alloc_free(&runtime->alloc, observer);
-        return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
-    }
+    member_join(&observer->member, all, on_time);
     listen(observer);
     look(observer);
     *ret = observer;

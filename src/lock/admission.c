@@ -15,11 +15,11 @@ static void on_look(struct waker *waker)
     (void)waker;
 }
 
-int admission_start(struct admission *admission, struct runtime *runtime)
+void admission_start(struct admission *admission, struct runtime *runtime)
 {
     admission->runtime = runtime;
     admission->window = WINDOW_FIRST;
-    return runtime_reserve_waker(runtime, &admission->look, RUNTIME_UNDER_WAY, on_look);
+    runtime_start_waker(runtime, &admission->look, on_look);
 }
 
 /* ---- is there room? ---- */
@@ -82,7 +82,7 @@ static void look_again(struct admission *admission)
 {
     struct runtime *runtime = admission->runtime;
 
-    if (admission->look.at_us != UINT64_MAX) return;
+    if (runtime_wakes_at(&admission->look) != UINT64_MAX) return;
     runtime_wake_at(runtime, &admission->look, runtime_now_us(runtime) + LOOK_AGAIN_US);
 }
 

@@ -44,8 +44,8 @@ struct admission {
     void (*send)(struct unsent_release *, uint32_t node);
 };
 
-/* admission_start - of a struct with its callbacks, else zeroed. 0, or -1 out of memory. */
-int admission_start(struct admission *, struct runtime *);
+/* admission_start - of a struct with its callbacks, else zeroed. */
+void admission_start(struct admission *, struct runtime *);
 /* admission_has_room - for a round or an attempt, before which none waits. admission_limit - notes in the event what it
  * may begin. admission_follow: after each step of its core, the
  * applicant waits for what the core wants. admission_leave: it waits no more. */

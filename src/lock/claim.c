@@ -310,14 +310,14 @@ static size_t core_offset(const struct runtime *runtime)
     return sizeof(struct claim) + runtime->n_nodes * sizeof(struct node_result);
 }
 
-int claims_start(struct claims *all, struct runtime *runtime)
+void claims_start(struct claims *all, struct runtime *runtime)
 {
     all->runtime = runtime;
     all->admission.send = send_unsent;
     all->works = (struct spare){.alloc = &runtime->alloc, .size = core_work_size(runtime->n_nodes), .most = SPARES_MAX};
     all->blocks = (struct spare){
         .alloc = &runtime->alloc, .size = core_offset(runtime) + core_size(runtime->n_nodes), .most = SPARES_MAX};
-    return admission_start(&all->admission, runtime);
+    admission_start(&all->admission, runtime);
 }
 
 void claims_stop(struct claims *all)
@@ -428,7 +428,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     (void)index;
     claim->in_flight--;
     /* Where this is not the last answer to a renewal, the one after it sends the lock to rest. */
-    foresee(claim->handle, RUNTIME_FORESEEN);
+    foresee(claim->handle, FORESEE_LOCK);
     if (!peeks && reply->outcome != OUTCOME_UNKNOWN) {
         admission_update_rtt(&claim->all->admission, reply->latency_us, claim->terms->config.node_timeout_us);
     }
@@ -443,7 +443,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
 
 /* ---- life ---- */
 
-/* A zeroed block with room for its waker. */
+/* Zeroed but for its waker. */
 static struct claim *take_block(struct claims *all, bool reserve)
 {
     struct runtime *runtime = all->runtime;
@@ -452,20 +452,17 @@ static struct claim *take_block(struct claims *all, bool reserve)
     if (all->blocks.count > (reserve ? 0 : RESUME_RESERVE)) {
         claim = spare_take(&all->blocks);
         memset(claim, 0, all->blocks.size);
-        runtime_start_waker(runtime, &claim->waker, RUNTIME_UNDER_WAY, on_wake);
-        return claim;
+    } else {
+        claim = alloc_zero(&runtime->alloc, all->blocks.size);
     }
-    claim = alloc_zero(&runtime->alloc, all->blocks.size);
-    if (claim == NULL || runtime_reserve_waker(runtime, &claim->waker, RUNTIME_UNDER_WAY, on_wake) == 0) return claim;
-    alloc_free(&runtime->alloc, claim);
-    return NULL;
+    if (claim != NULL) runtime_start_waker(runtime, &claim->waker, on_wake);
+    return claim;
 }
 
 static void give_back_block(struct claims *all, struct claim *claim)
 {
-    runtime_stop_waker(all->runtime, &claim->waker);
-    /* The waker's room goes with the block. */
-    if (!spare_keep(&all->blocks, claim)) runtime_return_room(all->runtime, RUNTIME_UNDER_WAY, 1);
+    runtime_stop_waker(&claim->waker);
+    (void)spare_keep(&all->blocks, claim);
 }
 
 static struct claim *make(struct claims *all, bool reserve, struct keylist *keylist, struct quorlock *handle,

@@ -109,9 +109,9 @@ struct claim {
     struct node_result results[];
 };
 
-/* claims_start - of a struct with its events, and admission.begin, else zeroed. 0, or -1 out of memory. claims_stop: no
- * claim may be left. */
-int claims_start(struct claims *, struct runtime *);
+/* claims_start - of a struct with its events, and admission.begin, else zeroed. claims_stop: no claim may be left.
+ */
+void claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
 /* claim_new - a claim for that handle; NULL: out of memory. claim_resume: the one that the record stands for; it may
  * take the last blocks that are kept, for where memory is out there are no others. */

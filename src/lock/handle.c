@@ -257,7 +257,7 @@ void handle_destroy(struct quorlock *lock)
         free_given_back(alloc, &handle_nest(lock)->given_back);
         free_given_back(alloc, &handle_nest(lock)->spare);
     }
-    runtime_return_waker(all->runtime, &lock->waker);
+    runtime_stop_waker(&lock->waker);
     terms_leave(&all->claims.terms, alloc, lock->terms);
     handle_unmake(lock);
 }

@@ -154,11 +154,11 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
                    checked.label != NULL ? ":" : "");
     terms = terms_join(&all->claims.terms, &runtime->alloc, &config, checked.fence_ttl_ms, label);
     if (terms != NULL) lock = handle_make(all, &config, sorted, n_keys, checked.owner);
-    if (lock == NULL || runtime_reserve_waker(runtime, &lock->waker, RUNTIME_HANDLES, on_wake) != 0) {
-        if (lock != NULL) handle_unmake(lock);
+    if (lock == NULL) {
         terms_leave(&all->claims.terms, &runtime->alloc, terms);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     }
+    runtime_start_waker(runtime, &lock->waker, on_wake);
     lock->terms = terms;
     list_add(&all->handles, &lock->in_all);
     *ret = lock;
@@ -436,7 +436,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->turn = (struct turn){.begin = begin_turn, .next = notify_next, .end = end_turn, .waits = waits};
     nodes_observe(runtime, &all->observer);
     runtime_add_turn(runtime, &all->turn);
-    if (claims_start(&all->claims, runtime) != 0) return -1;
+    claims_start(&all->claims, runtime);
     buggify_start(&all->claims, runtime->options.buggify);
     return subscriptions_start(&all->keylists.subscriptions, runtime);
 }

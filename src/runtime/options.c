@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/wheel.h"
 #include "core/validity.h"
 
 #define MS 1000u
@@ -24,8 +25,8 @@
 #define RECONNECT_MS_MAX         3600000u
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
-#define RENEW_GRID_PART          64u /* of the time between two renewals */
-#define RENEW_GRID_US_MAX        8000u
+#define RENEW_GRID_PART          64u           /* of the time between two renewals */
+#define RENEW_GRID_US_MAX        WHEEL_SLOT_US /* so they are due when a slot begins, without a second look */
 
 static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most, struct caller_error *error)
 {

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/foresee.h"
-
 #define NODE_TIMEOUT_MS 1000u
 #define LOG_LINE_SIZE   1400
 #define LOG_LINES_MAX   1000
@@ -117,28 +115,10 @@ static bool is_wanted(const struct runtime *runtime, bool closing)
     return false;
 }
 
-static struct heap *heap_of(struct runtime *runtime, const struct waker *waker)
-{
-    return &runtime->deadlines[waker->heap].heap;
-}
-
-/* The heap with the earliest deadline. */
-static struct heap *earliest(struct runtime *runtime)
-{
-    struct heap *earliest = &runtime->deadlines[0].heap;
-
-    for (int i = 1; i < RUNTIME_HEAPS; i++) {
-        struct heap *heap = &runtime->deadlines[i].heap;
-
-        if (heap_first_us(heap) < heap_first_us(earliest)) earliest = heap;
-    }
-    return earliest;
-}
-
 /* For the earliest deadline, or for the next turn where callbacks were put off to it. */
 static void arm(struct runtime *runtime)
 {
-    uint64_t at_us = heap_first_us(earliest(runtime));
+    uint64_t at_us = wheel_next_us(&runtime->deadlines);
     uint64_t now_us;
     uint64_t left_us = 0;
 
@@ -158,53 +138,26 @@ static void arm(struct runtime *runtime)
     runtime->system.ops->alarm_set(runtime->alarm, left_us);
 }
 
-void runtime_start_waker(struct runtime *runtime, struct waker *waker, enum runtime_heap heap,
-                         void (*wake)(struct waker *))
+void runtime_start_waker(struct runtime *runtime, struct waker *waker, void (*wake)(struct waker *))
 {
-    waker->entry.index = HEAP_OUT;
-    waker->at_us = UINT64_MAX;
-    waker->heap = (uint16_t)heap;
-    waker->kind = 0;
-    while (runtime->wakes[waker->kind] != wake && runtime->wakes[waker->kind] != NULL) waker->kind++;
-    runtime->wakes[waker->kind] = wake;
+    uint16_t kind = 0;
+
+    while (runtime->wakes[kind] != wake && runtime->wakes[kind] != NULL) kind++;
+    runtime->wakes[kind] = wake;
+    waker->entry = (struct wheel_entry){.at_us = UINT64_MAX, .kind = kind};
 }
 
-void runtime_stop_waker(struct runtime *runtime, struct waker *waker)
+void runtime_stop_waker(struct waker *waker)
 {
-    heap_set(heap_of(runtime, waker), &waker->entry, UINT64_MAX);
-}
-
-int runtime_reserve_waker(struct runtime *runtime, struct waker *waker, enum runtime_heap heap,
-                          void (*wake)(struct waker *))
-{
-    size_t *n_wakers = &runtime->deadlines[heap].n_wakers;
-
-    runtime_start_waker(runtime, waker, heap, wake);
-    if (heap_reserve(heap_of(runtime, waker), &runtime->alloc, *n_wakers + 1) != 0) return -1;
-    ++*n_wakers;
-    return 0;
-}
-
-void runtime_return_waker(struct runtime *runtime, struct waker *waker)
-{
-    runtime_stop_waker(runtime, waker);
-    runtime_return_room(runtime, (enum runtime_heap)waker->heap, 1);
-}
-
-void runtime_return_room(struct runtime *runtime, enum runtime_heap heap, size_t n_wakers)
-{
-    runtime->deadlines[heap].n_wakers -= n_wakers;
+    wheel_remove(&waker->entry);
+    waker->entry.at_us = UINT64_MAX;
 }
 
 void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_us)
 {
-    struct heap *heap = heap_of(runtime, waker);
-    uint64_t before_us;
+    uint64_t before_us = wheel_next_us(&runtime->deadlines);
 
-    waker->at_us = at_us;
-    if (at_us == UINT64_MAX || (waker->entry.index != HEAP_OUT && heap_time_us(heap, &waker->entry) <= at_us)) return;
-    before_us = heap_first_us(earliest(runtime));
-    heap_set(heap, &waker->entry, at_us);
+    wheel_set(&runtime->deadlines, &waker->entry, at_us);
     /* A timer that fires too early is armed again: only a nearer deadline needs it now. */
     if (at_us < before_us && runtime->running == 0) arm(runtime);
 }
@@ -212,23 +165,12 @@ void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_u
 /* A batch begins, and stays: the last reading is behind all that was due. */
 static void wake_due(struct runtime *runtime)
 {
+    struct wheel_entry *entry;
     bool woke = false;
 
     runtime_batch(runtime, true);
-    for (;;) {
-        struct heap *heap = earliest(runtime);
-        struct waker *waker = CONTAINER_OF(heap_first(heap), struct waker, entry);
-        bool due;
-
-        if (heap_first_us(heap) > runtime->batch_us) break;
-        due = waker->at_us <= runtime->batch_us;
-        /* Out first: it puts itself in again with its next deadline. */
-        heap_set(heap, &waker->entry, due ? UINT64_MAX : waker->at_us);
-        if (!due) continue;
-        if (waker->heap == RUNTIME_HANDLES)
-            foresee(CONTAINER_OF(heap_first(heap), struct waker, entry), RUNTIME_FORESEEN);
-        waker->at_us = UINT64_MAX;
-        runtime->wakes[waker->kind](waker);
+    while ((entry = wheel_take(&runtime->deadlines, runtime->batch_us)) != NULL) {
+        runtime->wakes[entry->kind](CONTAINER_OF(entry, struct waker, entry));
         woke = true;
     }
     if (woke) runtime_batch(runtime, true);
@@ -300,6 +242,7 @@ int runtime_start(struct runtime *runtime)
 {
     struct system *system = &runtime->system;
 
+    wheel_start(&runtime->deadlines, runtime_read_us(runtime));
     runtime->armed_us = UINT64_MAX;
     runtime->alarm = system->ops->alarm_new(system, on_alarm, runtime);
     runtime->at_top = system->loop.task_new(system->loop.arg, run, runtime);
@@ -311,7 +254,6 @@ void runtime_stop(struct runtime *runtime)
     struct log_line *line;
 
     while ((line = take_line(runtime)) != NULL) alloc_free(&runtime->alloc, line);
-    for (int i = 0; i < RUNTIME_HEAPS; i++) heap_clear(&runtime->deadlines[i].heap, &runtime->alloc);
     random_clear(&runtime->random, &runtime->system);
     if (runtime->alarm != NULL) runtime->system.ops->alarm_free(runtime->alarm);
     if (runtime->at_top != NULL) runtime->system.loop.task_free(runtime->at_top);

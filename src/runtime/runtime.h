@@ -14,10 +14,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/heap.h"
 #include "base/list.h"
 #include "base/random.h"
 #include "base/system.h"
+#include "base/wheel.h"
 #include "core/limits.h"
 #include "runtime/options.h"
 #include "runtime/owner.h"
@@ -26,26 +26,12 @@ struct runtime;
 struct runtime_node;
 struct tls;
 
-/*
- * Something with a deadline, in one of the client's two heaps
- *
- * Handles may be a million, most of which rest for seconds, and all that has to move in their heap is somewhere else in
- * memory. What is under way comes and goes far more often, so it has a heap of its own, which is small.
- *
- * A deadline that only moves later, as those of a lock mostly do, stays in the heap where it is: when that time has
- * come, it moves.
- */
-enum runtime_heap { RUNTIME_UNDER_WAY, RUNTIME_HANDLES, RUNTIME_HEAPS };
-
+/* Something with a deadline. */
 struct waker {
-    uint64_t at_us;          /* UINT64_MAX: none */
-    struct heap_entry entry; /* in the heap at at_us, or before it */
-    uint16_t kind;           /* of the function that is called, in runtime->wakes */
-    uint16_t heap;           /* enum runtime_heap */
+    struct wheel_entry entry; /* its kind: of the function that is called, in runtime->wakes */
 };
 
 #define RUNTIME_WAKES_MAX 8
-#define RUNTIME_FORESEEN  320u /* of a handle: what most of them take with their key lists; its deadline comes first */
 
 /* A layer's part in each turn of the loop. */
 struct turn {
@@ -72,10 +58,7 @@ struct runtime {
     uint64_t batch_us; /* the time of the present batch; 0: none */
     struct caller_error error;
 
-    struct {
-        struct heap heap;
-        size_t n_wakers; /* so many have room in it */
-    } deadlines[RUNTIME_HEAPS];
+    struct wheel deadlines;
     void (*wakes[RUNTIME_WAKES_MAX])(struct waker *);
     struct alarm *alarm; /* for the earliest deadline, and for work put off to the next turn */
     uint64_t armed_us;   /* what it is armed for; UINT64_MAX: not at all */
@@ -137,16 +120,15 @@ int runtime_fail_plainly(struct runtime *, int status);
 /* runtime_log - a log line. Like any callback the hook may call anything, so it runs from the loop, in order,
  * before the callback that the line explains. */
 void runtime_log(struct runtime *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* runtime_reserve_waker - room for one more deadline, and runtime_start_waker. 0, or -1. runtime_return_waker: gives it
- * back, after runtime_stop_waker. runtime_return_room: that of so many which are stopped. runtime_start_waker: it has
- * no deadline yet. runtime_stop_waker: it has none any more, and the client does not know it; the room remains.
- * runtime_wake_at: moves the deadline; UINT64_MAX: none. */
-int runtime_reserve_waker(struct runtime *, struct waker *, enum runtime_heap, void (*wake)(struct waker *));
-void runtime_return_waker(struct runtime *, struct waker *);
-void runtime_return_room(struct runtime *, enum runtime_heap, size_t n_wakers);
-void runtime_start_waker(struct runtime *, struct waker *, enum runtime_heap, void (*wake)(struct waker *));
-void runtime_stop_waker(struct runtime *, struct waker *);
+/* runtime_start_waker - it has no deadline yet. runtime_stop_waker: it has none any more, and the client does not know
+ * it. runtime_wake_at: moves the deadline; UINT64_MAX: none. runtime_wakes_at: when it is, or UINT64_MAX. */
+void runtime_start_waker(struct runtime *, struct waker *, void (*wake)(struct waker *));
+void runtime_stop_waker(struct waker *);
 void runtime_wake_at(struct runtime *, struct waker *, uint64_t at_us);
+static inline uint64_t runtime_wakes_at(const struct waker *waker)
+{
+    return waker->entry.at_us;
+}
 /* runtime_add_turn - registers a turn. runtime_run_soon: runs the turns at the top of the loop. */
 void runtime_add_turn(struct runtime *, struct turn *);
 void runtime_run_soon(struct runtime *);

@@ -216,7 +216,7 @@ int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
         .open = on_open, .closed = on_closed, .listening = on_listening, .message = on_message, .arg = all};
 
     all->runtime = runtime;
-    if (runtime_reserve_waker(runtime, &all->linger, RUNTIME_UNDER_WAY, on_linger_over) != 0) return -1;
+    runtime_start_waker(runtime, &all->linger, on_linger_over);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct link_config link = nodes_link(runtime, i);
 
