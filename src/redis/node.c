@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/foresee.h"
 #include "redis/batch.h"
 #include "redis/dialect/dialect.h"
 #include "redis/dialect/guard.h"
@@ -230,6 +231,12 @@ static const struct reply *refusal(struct node *node, const struct reply *raw)
     return class.noscript || class.fault == FAULT_AUTH ? &again : raw;
 }
 
+/* What the answer after the next one of a batch is for comes to the cache meanwhile. */
+static void foresee_answer(struct node *node, size_t n_left)
+{
+    if (n_left > 2) foresee(ring_at(&node->out.ring, 1)->tag.about, FORESEE_CLAIM);
+}
+
 /* One reply for n requests: each is answered as if it had been sent alone. */
 static void on_batch_reply(struct node *node, size_t n, const struct reply *raw)
 {
@@ -242,6 +249,8 @@ static void on_batch_reply(struct node *node, size_t n, const struct reply *raw)
     }
     for (; n > 0 && link_is_on(&node->link, connection); n--) {
         struct ring_entry entry = take_entry(node);
+
+        foresee_answer(node, n);
 
         on_request_reply(node, &entry, verdicts_next(&node->verdicts, n == 1));
     }

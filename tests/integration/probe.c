@@ -26,7 +26,7 @@ static void on_node_state(void *arg, uint32_t index, enum node_state state, uint
 static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
                      const struct node_reply *reply)
 {
-    struct answer *answer = tag->align_pointer;
+    struct answer *answer = tag->about;
 
     answer->came = true;
     answer->reply = *reply;
@@ -120,7 +120,7 @@ void probe_ask_all(struct probe *probe, const struct node_request *requests, str
         struct node_request ours = requests[i];
 
         answers[i].came = false;
-        ours.tag.align_pointer = &answers[i];
+        ours.tag.about = &answers[i];
         assert_int_equal(node_send(probe->node, &ours), NODE_SENT);
     }
     for (size_t i = 0; i < n; i++) {

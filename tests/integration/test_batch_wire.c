@@ -450,7 +450,7 @@ TEST_RUNS(test_a_connection_that_ends, RUN_WITH(test_a_connection_that_ends, "",
     place_all(OURS);
     server_freeze(SERVER(0));
     for (size_t i = 0; i < 4; i++) {
-        crowd.requests[i].tag.align_pointer = &crowd.answers[i];
+        crowd.requests[i].tag.about = &crowd.answers[i];
         crowd.answers[i].came = false;
         assert_int_equal(node_send(probe->node, &crowd.requests[i]), NODE_SENT);
     }

@@ -219,10 +219,10 @@ DIALECTS_TEST(test_large)
     request.op = OP_PEEK;
     request.timeout_ms = 20000;
     for (size_t i = 0; i < 12; i++) {
-        request.tag.align_pointer = &answers[i];
+        request.tag.about = &answers[i];
         assert_int_equal(node_send(probe->node, &request), NODE_SENT);
     }
-    request.tag.align_pointer = NULL;
+    request.tag.about = NULL;
     assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
     for (size_t i = 0; i < 12; i++) assert_outcome(answers[i], OUTCOME_YES);
 }

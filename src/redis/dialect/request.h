@@ -10,10 +10,10 @@
 
 #define NODE_TAG_SIZE 48
 
-/* Opaque to the node, which returns it with the reply. */
+/* Opaque to the node, which returns it with the reply; where its first word points to is foreseen. */
 union node_tag {
     unsigned char bytes[NODE_TAG_SIZE];
-    void *align_pointer;
+    void *about;
     uint64_t align_number;
 };
 
