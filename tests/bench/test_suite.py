@@ -101,6 +101,20 @@ class Suite(unittest.TestCase):
         self.assertEqual(re.findall(r'(?:src|href)="|https?://|@import', page), [])
         self.assertEqual(glob.glob(os.path.join(self.scratch, "*")), [])
 
+    def test_what_it_runs_is_built_first(self):
+        """scripts/bench builds that one target, in a tree where nothing else may be built yet."""
+        with open(os.path.join(HERE, "..", "..", "scripts", "bench"), encoding="utf-8") as file:
+            self.assertIn("--target bench_programs ", file.read())
+        commands = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "bench_programs"], check=True,
+                                  capture_output=True, text=True).stdout
+        wanted = set()
+        for path in glob.glob(os.path.join(HERE, "*.py")):
+            with open(path, encoding="utf-8") as file:
+                wanted |= set(re.findall(r'path\("(\w+)"\)', file.read()))
+        self.assertIn("bench_limit", wanted)
+        for program in wanted | {"quorlock"}:
+            self.assertIn(f" -o bin/{program} ", commands)
+
     def test_a_signal_ends_all_of_it(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(number):
