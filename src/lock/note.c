@@ -18,6 +18,55 @@ static void drop_text(const struct alloc *alloc, char **text)
     *text = NULL;
 }
 
+static char *copy(const struct alloc *alloc, const char *text)
+{
+    return text != NULL ? alloc_text(alloc, text, strlen(text)) : NULL;
+}
+
+static void destroy(struct note *note, const struct alloc *alloc)
+{
+    drop_text(alloc, &note->error);
+    drop_text(alloc, &note->holder);
+    drop_text(alloc, &note->release_error);
+    drop_text(alloc, &note->release_holder);
+    alloc_free(alloc, note);
+}
+
+/* ---- for readers ---- */
+
+void note_lend(struct note *note)
+{
+    if (note != NULL) note->readers++;
+}
+
+void note_give_back(struct note *note, const struct alloc *alloc)
+{
+    if (note == NULL) return;
+    note->readers--;
+    if (note->readers == 0 && note->left) destroy(note, alloc);
+}
+
+/* To be changed: what is lent stays with its readers, and this is a copy. */
+static struct note *own(struct note **ret, const struct alloc *alloc)
+{
+    struct note *lent = *ret;
+
+    if (lent == NULL || lent->readers == 0) return lent;
+    lent->left = true;
+    *ret = alloc_zero(alloc, sizeof(**ret));
+    if (*ret == NULL) return NULL;
+    **ret = (struct note){.error = copy(alloc, lent->error),
+                          .holder = copy(alloc, lent->holder),
+                          .ttl_ms = lent->ttl_ms,
+                          .holder_attempt = lent->holder_attempt,
+                          .named_id = lent->named_id,
+                          .release_holder = copy(alloc, lent->release_holder),
+                          .release_error = copy(alloc, lent->release_error)};
+    return *ret;
+}
+
+/* ---- what the answers say ---- */
+
 static void drop_if_empty(struct note **note, const struct alloc *alloc)
 {
     const struct note *now = *note;
@@ -30,7 +79,7 @@ static void drop_if_empty(struct note **note, const struct alloc *alloc)
 
 static struct note *open_note(struct note **note, const struct alloc *alloc)
 {
-    if (*note != NULL) return *note;
+    if (own(note, alloc) != NULL) return *note;
     *note = alloc_zero(alloc, sizeof(**note));
     if (*note != NULL) **note = nothing;
     return *note;
@@ -71,7 +120,7 @@ void note_take_release(struct note **ret, const struct alloc *alloc, const struc
 
 void note_clear(struct note **ret, const struct alloc *alloc)
 {
-    struct note *note = *ret;
+    struct note *note = own(ret, alloc);
 
     if (note == NULL) return;
     drop_text(alloc, &note->error);
@@ -82,14 +131,17 @@ void note_clear(struct note **ret, const struct alloc *alloc)
 
 void note_forget_holder(struct note **ret, const struct alloc *alloc)
 {
-    drop_text(alloc, &(*ret)->holder);
-    (*ret)->ttl_ms = -2;
+    struct note *note = own(ret, alloc);
+
+    if (note == NULL) return;
+    drop_text(alloc, &note->holder);
+    note->ttl_ms = -2;
     drop_if_empty(ret, alloc);
 }
 
 void note_clear_release(struct note **ret, const struct alloc *alloc)
 {
-    struct note *note = *ret;
+    struct note *note = own(ret, alloc);
 
     if (note == NULL) return;
     drop_text(alloc, &note->release_error);

@@ -78,7 +78,7 @@ struct fuzz_op {
 };
 
 struct fuzz_counts {
-    uint64_t calls, callbacks, refused, grants, losses, closes, frees, failed_allocations, lines;
+    uint64_t calls, callbacks, refused, grants, losses, closes, frees, failed_allocations, lines, bytes_read;
     uint64_t statuses[16];
 };
 
