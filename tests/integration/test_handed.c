@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_handed.c - what a callback is handed is good until it returns, whatever it does; the sanitizer sees the rest */
+#include <quorlock/election.h>
+
 #include "fixture.h"
 
 #define OTHER "somebody-else-0123456789"
@@ -119,4 +121,36 @@ CLIENT_TEST(votes_of_a_loss_outlive_the_next_acquire)
     await_count(&handed.done, 1, GENEROUS_MS, "the acquire in the callback has ended, too");
     assert_int_equal(handed.calls, 1);
     assert_same(&handed);
+}
+
+/* ---- elections ---- */
+
+struct stood {
+    quorlock_candidate *candidate;
+    int ended;
+    char before[TEXT_SIZE], after[TEXT_SIZE];
+};
+
+static void free_when_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
+{
+    struct stood *stood = arg;
+
+    (void)snprintf(stood->before, sizeof(stood->before), "%s", text);
+    quorlock_candidate_free(candidate);
+    (void)snprintf(stood->after, sizeof(stood->after), "%s", text);
+    stood->ended++;
+}
+
+CLIENT_TEST(the_text_of_an_end_outlives_its_candidate)
+{
+    static struct stood stood;
+    struct quorlock_candidate_options options = {.size = sizeof(options), .ended = free_when_ended, .arg = &stood};
+
+    stood = (struct stood){.ended = 0};
+    assert_status(quorlock_candidate_new(&stood.candidate, fixture.client, "handed", &options), QUORLOCK_OK);
+    assert_status(quorlock_stand(stood.candidate), QUORLOCK_OK);
+    assert_status(quorlock_resign(stood.candidate), QUORLOCK_OK);
+    await_count(&stood.ended, 1, GENEROUS_MS, "the end");
+    assert_string_equal(stood.before, "it has resigned");
+    assert_string_equal(stood.before, stood.after);
 }
