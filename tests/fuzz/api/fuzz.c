@@ -319,6 +319,30 @@ void fuzz_begin_round(struct fuzz *fuzz, uint32_t round)
     memset(fuzz->slots, 0, fuzz->n_slots * sizeof(struct fuzz_handle *));
 }
 
+void fuzz_free_all(struct fuzz *fuzz)
+{
+    fuzz->ended = true;
+    for (struct fuzz_handle *handle = fuzz->handles; handle != NULL; handle = handle->next) {
+        if (handle->lock != NULL) quorlock_free(handle->lock);
+        handle->lock = NULL;
+        handle->holds = 0;
+    }
+}
+
+bool fuzz_is_quiet(const struct fuzz *fuzz)
+{
+    for (uint32_t i = 0; i < FUZZ_CLIENTS; i++) {
+        const struct fuzz_client *client = &fuzz->clients[i];
+        struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+        if (client->client == NULL || client->closing) continue;
+        if (quorlock_client_statistics(client->client, &statistics) != 0) fuzz_fail(fuzz, "no statistics");
+        if (statistics.held > 0 || statistics.degraded > 0) return false;
+        if (statistics.waiting > 0 || statistics.in_flight > 0) return false;
+    }
+    return true;
+}
+
 void fuzz_close_all(struct fuzz *fuzz)
 {
     fuzz->ended = true;
