@@ -394,6 +394,13 @@ class Refusals(PythonCase):
         with self.assertRaises(TypeError):
             self.client.lock("a", lease_ms=0.5)
 
+    def test_no_password_is_told(self):
+        for wrong in [{"password": "ge\0heim"}, {"nodes": ["redis://user:ge\0heim@127.0.0.1:1"]},
+                      {"nodes": "redis://:geheim@127.0.0.1:x"}]:
+            with self.assertRaises(Invalid) as caught:
+                quorlock.Client(**{"nodes": nodes(), **wrong})
+            self.assertNotIn("heim", str(caught.exception))
+
     def test_states(self):
         lock = self.lock()
         with self.assertRaises(quorlock.Error) as caught:

@@ -11,10 +11,11 @@ NUMBER_MAX = 2**32 - 1
 SHARED_ALL = 2**64 - 1
 
 
-def encode(text: Text, what: str) -> bytes:
+def encode(text: Text, what: str, secret: bool = False) -> bytes:
+    """secret: there may be a password in it, which no message shows."""
     found = text.encode() if isinstance(text, str) else bytes(text)
     if b"\0" in found:
-        raise Invalid(f"{what} {text!r} has a NUL in it", INVAL)
+        raise Invalid(f"{what} has a NUL in it" if secret else f"{what} {text!r} has a NUL in it", INVAL)
     return found
 
 

@@ -51,7 +51,7 @@ class Client:
         self._log = _library.LogCallback(lambda _, level, text: log(level, text.decode(errors="replace"))
                                          if log else None)
         words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
-        addresses = [encode(word, "the address") for word in words if word]
+        addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
         self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
         options = _library.ClientOptions(
             size=ctypes.sizeof(_library.ClientOptions), nodes=_library.text_array(addresses), n_nodes=len(addresses),
@@ -66,7 +66,7 @@ class Client:
                            "password": password, "tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key,
                            "tls_name": tls_name}.items():
             if text is not None:
-                setattr(options, name, encode(text, name))
+                setattr(options, name, encode(text, name, secret=name == "password"))
         if log is not None:
             options.log = self._log
         handle = ctypes.c_void_p()
