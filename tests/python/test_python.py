@@ -429,6 +429,9 @@ class Refusals(PythonCase):
                 with client.lock(self.key, wait_ms=LONG_MS):
                     pass
         self.assertTrue([line for line in lines if "buggify" in line.lower() and "7" in line], lines)
+        self.open(buggify=2**64 - 1).close()
+        with self.assertRaises(Invalid):
+            self.open(buggify=2**64)
 
     def test_the_nodes_of_the_environment(self):
         process = self.python("import quorlock\nquorlock.lock('a')\n")

@@ -8,6 +8,7 @@ from ._errors import INVAL, Invalid
 
 Text = Union[str, bytes]
 NUMBER_MAX = 2**32 - 1
+SEED_MAX = 2**64 - 1
 SHARED_ALL = 2**64 - 1
 
 
@@ -25,9 +26,9 @@ def choose(value: str, choices: Dict[str, int], what: str) -> int:
     return choices[value]
 
 
-def number(value: int, what: str) -> int:
-    if not 0 <= operator.index(value) <= NUMBER_MAX:
-        raise Invalid(f"{what} is {value}: it must be 0 to {NUMBER_MAX}", INVAL)
+def number(value: int, what: str, most: int = NUMBER_MAX) -> int:
+    if not 0 <= operator.index(value) <= most:
+        raise Invalid(f"{what} is {value}: it must be 0 to {most}", INVAL)
     return operator.index(value)
 
 
