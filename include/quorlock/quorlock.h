@@ -394,7 +394,8 @@ QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 /* quorlock_extend - renews now, with a lease at least as long as the present one; later renewals use it too.
  * lease_ms 0: the present one. Result: OK, LOST, NOQUORUM (the lock is still held for its old validity),
  * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY (also while another handle of the same
- * owner extends it, or waits for a renewal), STATE (not held), NOMEM (it is still held, and renewed). */
+ * owner extends it, or waits for a renewal), STATE (not held, or max_hold_ms has ended its renewal),
+ * NOMEM (it is still held, and renewed). */
 QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
 
 /*
