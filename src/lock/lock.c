@@ -261,6 +261,8 @@ static int refuse_extend(struct quorlock *lock, struct claim *claim, int status,
         core_phase_now(claim->core) == CORE_HELD ? ": max_hold_ms has ended its renewal" : ": it is not held";
     unsigned long long present_ms = core_lease_us(claim->core) / MS;
 
+    /* It goes on resting. */
+    claim_reap(claim);
     if (status == QUORLOCK_INVAL) {
         return runtime_fail(locks_of(lock)->runtime, status,
                             "lease_ms is %u: the lease is %llu, and is never shortened", lease_ms, present_ms);
