@@ -104,6 +104,28 @@ static void reenters_and_waits(quorlock_client *client, const char *key, struct 
     for (int i = 0; i < 4; i++) quorlock_free(locks[i]);
 }
 
+/* One of several holders; beside readers; and both kinds of keys in one list. */
+static void holds_with_others(quorlock_client *client, const char *key, struct quorlock_options options)
+{
+    const char *const keys[2] = {key, "zebra"};
+    const struct {
+        uint32_t permits;
+        uint64_t shared;
+        size_t n_keys;
+    } modes[] = {{3, 0, 1}, {0, QUORLOCK_SHARED_ALL, 1}, {0, 2, 2}};
+
+    options.fencing = 1;
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        quorlock *lock;
+
+        options.permits = modes[i].permits;
+        options.shared = modes[i].shared;
+        lock = try_new(client, keys, modes[i].n_keys, &options);
+        if (lock != NULL) hold_and_release(lock);
+        quorlock_free(lock);
+    }
+}
+
 static void count_election(quorlock_candidate *candidate, uint64_t term, void *arg)
 {
     ++*(int *)arg;
@@ -174,6 +196,7 @@ static bool live(long fail_at, bool for_good)
     fixture_adopt(client);
     if (started(quorlock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
     reenters_and_waits(client, key, options);
+    holds_with_others(client, key, options);
     inspect_and_break(client, key);
     waits_in_vain(client, &options);
     stands_and_observes(client, key, for_good);
