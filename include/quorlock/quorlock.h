@@ -637,7 +637,7 @@ enum quorlock_metrics_format {
 struct quorlock_metrics_options {
     size_t size;
     int format;              /* enum quorlock_metrics_format */
-    const char *label_name;  /* of one more label on every sample; default none. Letters, digits and _ */
+    const char *label_name;  /* of one more label on every sample; default none. Letters, digits and _, no __ first */
     const char *label_value; /* what is no UTF-8 in it becomes \xNN */
 };
 
