@@ -290,8 +290,9 @@ struct quorlock_node_report {
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
     const char *type;      /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
     int64_t waiters;       /* quorlock_inspect: so many clients listen there for a release of the key; -1: not known */
-    /* quorlock_inspect, and what quorlock_break deleted. How many permits the name has; 0: none is held there. They
-     * change neither state nor holder, which are those of a lock without permits. */
+    /* quorlock_inspect, and what quorlock_break deleted. How many permits the name has, as known until the lease of the
+     * last one that was held there would have ended, also where it was released; 0: none was. They change neither state
+     * nor holder, which are those of a lock without permits. */
     uint32_t permits;
     const struct quorlock_holder *const *holders; /* slots by number, readers, those that wait */
     size_t n_holders;
