@@ -420,11 +420,13 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 
 /* quorlock_cancel - ends an acquire or extend in flight: its callback comes with CANCELED, what it took is
- * released. A canceled extend leaves the lock held. Errors: STATE (nothing in flight), CLOSED. */
+ * released. A canceled extend leaves the lock held. What had failed already, or an extend that had succeeded, keeps its
+ * result. Errors: STATE (nothing in flight), CLOSED. */
 QUORLOCK_API int quorlock_cancel(quorlock *lock);
 
 /* quorlock_free - cancels, releases all its holds in the background and frees; the handle is dead at once,
- * though callbacks still owed come with CANCELED and the pointer only as a name. NULL is fine. */
+ * though callbacks still owed come, those of what it canceled with CANCELED, and the pointer only as a name. NULL is
+ * fine. */
 QUORLOCK_API void quorlock_free(quorlock *lock);
 
 /* quorlock_on_lost - sets the callback for loss; NULL takes it away. It runs for every handle that holds the
