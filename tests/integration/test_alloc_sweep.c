@@ -56,6 +56,24 @@ static void inspect_and_break(quorlock_client *client, const char *key)
     assert_true(report.calls <= 1);
 }
 
+/* Want of memory is no reason to say that a key is free. */
+static void inspects_what_is_taken(quorlock_client *client)
+{
+    static const char *const taken[] = {"taken", "permits"};
+
+    for (int k = 0; k < 2; k++) {
+        struct seen_report report = {.calls = 0};
+
+        if (!started(quorlock_inspect(client, taken[k], on_report, &report))) continue;
+        await_count(&report.calls, 1, GENEROUS_MS, "inspect of a taken key");
+        for (int i = 0; i < 2; i++) {
+            bool holds = report.nodes[i].n_holders == 1 || strcmp(report.nodes[i].state, "held") == 0;
+
+            assert_true(holds || strcmp(report.nodes[i].state, "down") == 0);
+        }
+    }
+}
+
 static void waits_in_vain(quorlock_client *client, const struct quorlock_options *options)
 {
     const char *key = "taken";
@@ -198,6 +216,7 @@ static bool live(long fail_at, bool for_good)
     reenters_and_waits(client, key, options);
     holds_with_others(client, key, options);
     inspect_and_break(client, key);
+    inspects_what_is_taken(client);
     waits_in_vain(client, &options);
     stands_and_observes(client, key, for_good);
     if (fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
@@ -210,7 +229,11 @@ static void sweep(bool for_good)
 {
     long at = 1;
 
-    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET p:taken peer");
+    for (int i = 0; i < 2; i++) {
+        server_do(SERVER(i), "SET p:taken peer");
+        server_do(SERVER(i), "SET quorlock:permits:p:permits 2");
+        server_do(SERVER(i), "SET quorlock:slot:1:p:permits peer");
+    }
     while (at < SWEEP_MAX && !live(at, for_good)) at++;
     print_message("%ld allocations failed\n", at - 1);
     assert_true(at < SWEEP_MAX);
