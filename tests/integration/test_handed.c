@@ -126,7 +126,7 @@ CLIENT_TEST(votes_of_a_loss_outlive_the_next_acquire)
 /* ---- elections ---- */
 
 struct stood {
-    quorlock_candidate *candidate;
+    quorlock_candidate *candidate, *next;
     int ended;
     char before[TEXT_SIZE], after[TEXT_SIZE];
 };
@@ -137,6 +137,8 @@ static void free_when_ended(quorlock_candidate *candidate, int status, const cha
 
     (void)snprintf(stood->before, sizeof(stood->before), "%s", text);
     quorlock_candidate_free(candidate);
+    /* Perhaps in the same memory. */
+    assert_status(quorlock_candidate_new(&stood->next, fixture.client, "next", NULL), QUORLOCK_OK);
     (void)snprintf(stood->after, sizeof(stood->after), "%s", text);
     stood->ended++;
 }
