@@ -290,8 +290,9 @@ struct quorlock_node_report {
     int64_t quarantine_ms; /* the node has no vote for so long; 0: it has; -1: no guard there, or not known */
     const char *type;      /* foreign: what stands there, "hash", "list"...; NULL where not known, or not foreign */
     int64_t waiters;       /* quorlock_inspect: so many clients listen there for a release of the key; -1: not known */
-    /* quorlock_inspect, and what quorlock_break deleted. How many permits the name has; 0: none is held there. They
-     * change neither state nor holder, which are those of a lock without permits. */
+    /* quorlock_inspect, and what quorlock_break deleted. How many permits the name has, as known until the lease of the
+     * last one that was held there would have ended, also where it was released; 0: none was. They change neither state
+     * nor holder, which are those of a lock without permits. */
     uint32_t permits;
     const struct quorlock_holder *const *holders; /* slots by number, readers, those that wait */
     size_t n_holders;
@@ -394,7 +395,8 @@ QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
 /* quorlock_extend - renews now, with a lease at least as long as the present one; later renewals use it too.
  * lease_ms 0: the present one. Result: OK, LOST, NOQUORUM (the lock is still held for its old validity),
  * CANCELED, CLOSED. Errors: INVAL (shorter, or above max_lease_ms), BUSY (also while another handle of the same
- * owner extends it, or waits for a renewal), STATE (not held), NOMEM (it is still held, and renewed). */
+ * owner extends it, or waits for a renewal), STATE (not held, or max_hold_ms has ended its renewal),
+ * NOMEM (it is still held, and renewed). */
 QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
 
 /*
@@ -418,11 +420,13 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 
 /* quorlock_cancel - ends an acquire or extend in flight: its callback comes with CANCELED, what it took is
- * released. A canceled extend leaves the lock held. Errors: STATE (nothing in flight), CLOSED. */
+ * released. A canceled extend leaves the lock held. What had failed already, or an extend that had succeeded, keeps its
+ * result. Errors: STATE (nothing in flight), CLOSED. */
 QUORLOCK_API int quorlock_cancel(quorlock *lock);
 
 /* quorlock_free - cancels, releases all its holds in the background and frees; the handle is dead at once,
- * though callbacks still owed come with CANCELED and the pointer only as a name. NULL is fine. */
+ * though callbacks still owed come, those of what it canceled with CANCELED, and the pointer only as a name. NULL is
+ * fine. */
 QUORLOCK_API void quorlock_free(quorlock *lock);
 
 /* quorlock_on_lost - sets the callback for loss; NULL takes it away. It runs for every handle that holds the
@@ -636,7 +640,7 @@ enum quorlock_metrics_format {
 struct quorlock_metrics_options {
     size_t size;
     int format;              /* enum quorlock_metrics_format */
-    const char *label_name;  /* of one more label on every sample; default none. Letters, digits and _ */
+    const char *label_name;  /* of one more label on every sample; default none. Letters, digits and _, no __ first */
     const char *label_value; /* what is no UTF-8 in it becomes \xNN */
 };
 

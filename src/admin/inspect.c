@@ -113,10 +113,17 @@ static void clear_texts(const struct alloc *alloc, struct inspect_node *node)
     holders_clear(&node->holders, alloc);
 }
 
+/* A text was said, and there is no memory for it. */
+static bool is_missed(const char *said, const char *kept)
+{
+    return said != NULL && kept == NULL;
+}
+
 static void keep(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
     const struct alloc *alloc = &runtime_of(inspect)->alloc;
     struct inspect_node *node = &inspect->nodes[index];
+    bool whole;
 
     node->answer = ANSWER_IN;
     /* What it said first names what is denied. */
@@ -127,7 +134,10 @@ static void keep(struct inspect *inspect, uint32_t index, const struct node_repl
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
-    if (reply->others != NULL) holders_read(&node->holders, alloc, reply);
+    whole = reply->others == NULL || holders_read(&node->holders, alloc, reply);
+    whole = whole && !is_missed(reply->holder, node->holder) && !is_missed(reply->type, node->type);
+    /* Else a key whose holder is not known would be taken for free. */
+    if (!whole && node->op == OP_PEEK) no_answer(inspect, index, FAULT_LIMIT, "out of memory");
     if (inspect->kind != NULL) inspect->kind->reply(inspect, index, reply);
 }
 

@@ -23,7 +23,7 @@
 
 #define REFUSE(error, ...) caller_fail(error, QUORLOCK_INVAL, __VA_ARGS__)
 
-/* Those of our own samples would come twice. */
+/* Those of our own samples would come twice; two underscores begin what readers keep for themselves, as __name__. */
 static bool is_label_name(const char *name)
 {
     static const char *const own[] = {"le", "result", "reason", "node", "class"};
@@ -31,8 +31,8 @@ static bool is_label_name(const char *name)
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         if (strcmp(name, own[i]) == 0) return false;
     }
-    return *name != '\0' && isdigit((unsigned char)*name) == 0 && strlen(name) <= LABEL_NAME_MAX &&
-           strspn(name, LABEL_LETTERS) == strlen(name);
+    return *name != '\0' && isdigit((unsigned char)*name) == 0 && strncmp(name, "__", 2) != 0 &&
+           strlen(name) <= LABEL_NAME_MAX && strspn(name, LABEL_LETTERS) == strlen(name);
 }
 
 static int check_label(const char *name, const char *value, struct caller_error *error)
@@ -43,8 +43,8 @@ static int check_label(const char *name, const char *value, struct caller_error 
     }
     if (!is_label_name(name)) {
         return REFUSE(error,
-                      "label_name is \"%.80s\": 1 to %d letters, digits and _, no digit first, and not le, result, "
-                      "reason, node or class",
+                      "label_name is \"%.80s\": 1 to %d letters, digits and _, no digit and no __ first, and not le, "
+                      "result, reason, node or class",
                       name, LABEL_NAME_MAX);
     }
     if (strlen(value) > LABEL_VALUE_MAX) {

@@ -159,13 +159,13 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
     case OUTCOME_NOSCRIPT:
-        /* Asked again only while no release of this attempt is queued. */
-        if (!doomed) {
+        /* Asked again only while no release of this attempt is queued; else it says what stands there. */
+        if (doomed) {
+            vote_ask_holder(lock, step, reply->tag.node);
+        } else {
             send_acquire(lock, step, reply->tag.node, true);
-            return;
         }
-        core_vote_failed(node, FAULT_CLASS_TEMPORARY);
-        break;
+        return;
     default: core_vote_failed(node, reply->fault); break;
     }
     arbiter_on_vote(node);

@@ -8,6 +8,7 @@
 #include "election/candidate.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "election/elections.h"
 
@@ -153,9 +154,13 @@ static void take_turn(struct member *member)
     if (candidate->state == CANDIDATE_PAUSING) {
         if (ask(candidate) != 0) pause_before(candidate, 0, 0);
     } else if (candidate->state == CANDIDATE_ENDING) {
+        char text[END_TEXT_SIZE];
+
         candidate->state = CANDIDATE_IDLE;
+        /* The callback may free it, and read on. */
+        memcpy(text, candidate->text, sizeof(text));
         if (candidate->options.ended != NULL)
-            candidate->options.ended(candidate, candidate->status, candidate->text, candidate->options.arg);
+            candidate->options.ended(candidate, candidate->status, text, candidate->options.arg);
     }
 }
 

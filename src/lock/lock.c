@@ -255,6 +255,21 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
     return status;
 }
 
+static int refuse_extend(struct quorlock *lock, struct claim *claim, int status, uint32_t lease_ms)
+{
+    const char *why =
+        core_phase_now(claim->core) == CORE_HELD ? ": max_hold_ms has ended its renewal" : ": it is not held";
+    unsigned long long present_ms = core_lease_us(claim->core) / MS;
+
+    /* It goes on resting. */
+    claim_reap(claim);
+    if (status == QUORLOCK_INVAL) {
+        return runtime_fail(locks_of(lock)->runtime, status,
+                            "lease_ms is %u: the lease is %llu, and is never shortened", lease_ms, present_ms);
+    }
+    return handle_fail(lock, status, status == QUORLOCK_BUSY ? "" : why);
+}
+
 int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = (uint64_t)lease_ms * MS}};
@@ -273,12 +288,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     }
     if (claim == NULL) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
     status = claim_step(claim, &event);
-    if (status == QUORLOCK_INVAL) {
-        return runtime_fail(locks_of(lock)->runtime, status,
-                            "lease_ms is %u: the lease is %llu, and is never shortened", lease_ms,
-                            (unsigned long long)(core_lease_us(claim->core) / MS));
-    }
-    if (status != 0) return handle_fail(lock, status, status == QUORLOCK_BUSY ? "" : ": it is not held");
+    if (status != 0) return refuse_extend(lock, claim, status, lease_ms);
     claim->extender = lock;
     /* The block of the acquire is there. */
     (void)handle_begin(lock, OPERATION_EXTEND, &(struct lock_callback){cb, arg, event.now_us});

@@ -164,6 +164,21 @@ void message_votes(const struct claim *claim, bool release, struct message_votes
     result->votes = votes->at;
 }
 
+void message_hand_out(const struct claim *claim, struct message_votes *votes)
+{
+    votes->n_notes = claim->all->runtime->n_nodes;
+    for (size_t i = 0; i < votes->n_notes; i++) {
+        votes->notes[i] = claim->results[i].note;
+        note_lend(votes->notes[i]);
+    }
+}
+
+void message_take_back(struct message_votes *votes, const struct alloc *alloc)
+{
+    for (size_t i = 0; i < votes->n_notes; i++) note_give_back(votes->notes[i], alloc);
+    votes->n_notes = 0;
+}
+
 static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_vote *other)
 {
     return vote->error != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED && other->error != NULL &&

@@ -18,6 +18,72 @@ static void drop_text(const struct alloc *alloc, char **text)
     *text = NULL;
 }
 
+static char *copy(const struct alloc *alloc, const char *text)
+{
+    return text != NULL ? alloc_text(alloc, text, strlen(text)) : NULL;
+}
+
+static void destroy(struct note *note, const struct alloc *alloc)
+{
+    drop_text(alloc, &note->error);
+    drop_text(alloc, &note->holder);
+    drop_text(alloc, &note->release_error);
+    drop_text(alloc, &note->release_holder);
+    alloc_free(alloc, note);
+}
+
+/* ---- for readers ---- */
+
+void note_lend(struct note *note)
+{
+    if (note != NULL) note->readers++;
+}
+
+void note_give_back(struct note *note, const struct alloc *alloc)
+{
+    if (note == NULL) return;
+    note->readers--;
+    if (note->readers == 0 && note->left) destroy(note, alloc);
+}
+
+enum part { PART_NONE, PART_ATTEMPT, PART_RELEASE };
+
+/* To be changed, and that part of it goes anyway. What is lent stays with its readers: this is a copy of the rest, or
+ * NULL where there is none, or no memory for it. */
+static struct note *own(struct note **ret, const struct alloc *alloc, enum part goes)
+{
+    struct note *lent = *ret;
+    struct note rest = nothing;
+    bool any = false;
+
+    if (lent == NULL || lent->readers == 0) return lent;
+    lent->left = true;
+    *ret = NULL;
+    if (goes != PART_ATTEMPT) {
+        rest.error = lent->error;
+        rest.holder = lent->holder;
+        rest.ttl_ms = lent->ttl_ms;
+        any = rest.error != NULL || rest.holder != NULL || rest.ttl_ms != -2;
+    }
+    if (goes != PART_RELEASE) {
+        rest.release_holder = lent->release_holder;
+        rest.release_error = lent->release_error;
+        any = any || rest.release_holder != NULL || rest.release_error != NULL;
+    }
+    if (any) *ret = alloc_zero(alloc, sizeof(**ret));
+    if (*ret == NULL) return NULL;
+    **ret = (struct note){.error = copy(alloc, rest.error),
+                          .holder = copy(alloc, rest.holder),
+                          .ttl_ms = rest.ttl_ms,
+                          .holder_attempt = lent->holder_attempt,
+                          .named_id = lent->named_id,
+                          .release_holder = copy(alloc, rest.release_holder),
+                          .release_error = copy(alloc, rest.release_error)};
+    return *ret;
+}
+
+/* ---- what the answers say ---- */
+
 static void drop_if_empty(struct note **note, const struct alloc *alloc)
 {
     const struct note *now = *note;
@@ -44,6 +110,7 @@ void note_take(struct note **ret, const struct alloc *alloc, uint64_t attempt, c
         note_clear(ret, alloc);
         return;
     }
+    (void)own(ret, alloc, PART_ATTEMPT);
     note = open_note(ret, alloc);
     if (note == NULL) return;
     drop_text(alloc, &note->error);
@@ -71,7 +138,7 @@ void note_take_release(struct note **ret, const struct alloc *alloc, const struc
 
 void note_clear(struct note **ret, const struct alloc *alloc)
 {
-    struct note *note = *ret;
+    struct note *note = own(ret, alloc, PART_ATTEMPT);
 
     if (note == NULL) return;
     drop_text(alloc, &note->error);
@@ -82,14 +149,17 @@ void note_clear(struct note **ret, const struct alloc *alloc)
 
 void note_forget_holder(struct note **ret, const struct alloc *alloc)
 {
-    drop_text(alloc, &(*ret)->holder);
-    (*ret)->ttl_ms = -2;
+    struct note *note = own(ret, alloc, PART_NONE);
+
+    if (note == NULL) return;
+    drop_text(alloc, &note->holder);
+    note->ttl_ms = -2;
     drop_if_empty(ret, alloc);
 }
 
 void note_clear_release(struct note **ret, const struct alloc *alloc)
 {
-    struct note *note = *ret;
+    struct note *note = own(ret, alloc, PART_RELEASE);
 
     if (note == NULL) return;
     drop_text(alloc, &note->release_error);

@@ -56,6 +56,7 @@ static uint32_t held_slot(const struct claim *claim)
 static void call_back(struct quorlock *lock, struct lock_callback *callback, const struct claim *claim,
                       const struct core_completion *completion)
 {
+    const struct alloc *alloc = &claim->all->runtime->alloc;
     struct message_votes votes;
     char text[MESSAGE_SIZE];
     char owner[REQUEST_OWNER_SIZE];
@@ -79,7 +80,9 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
     } else {
         message_verdict(claim, completion->status, &result, text, sizeof(text));
     }
+    message_hand_out(claim, &votes);
     run_callback(lock, callback, &result);
+    message_take_back(&votes, alloc);
 }
 
 /* ---- completions without a core ---- */
@@ -87,8 +90,9 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 /* One more hold, or the end of a wait in the queue: the claim that asked the nodes has the votes. */
 static void report_completed_acquire(struct quorlock *lock)
 {
+    const struct alloc *alloc = &locks_of(lock)->runtime->alloc;
     const struct claim *held, *claim;
-    struct message_votes votes;
+    struct message_votes votes = {.n_notes = 0};
     char text[MESSAGE_SIZE];
     char owner[REQUEST_OWNER_SIZE];
     struct quorlock_result result = {.text = text};
@@ -114,7 +118,9 @@ static void report_completed_acquire(struct quorlock *lock)
     } else {
         snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), keylist_name(lock->keylist));
     }
+    if (claim != NULL) message_hand_out(claim, &votes);
     run_callback(lock, &lock->pending.ended, &result);
+    message_take_back(&votes, alloc);
 }
 
 static void report_given_back(struct quorlock *lock)
@@ -192,8 +198,10 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
+    message_hand_out(claim, &votes);
     if (claim->named == NULL && claim->holds > 0) report_handle_of_loss(claim->handle, &loss);
     LIST_WALK (struct nest, nest, &claim->sharers, in_share) report_handle_of_loss(handle_of_nest(nest), &loss);
+    message_take_back(&votes, &claim->all->runtime->alloc);
 }
 
 /* Its votes are in no memory. */

@@ -45,6 +45,7 @@ static int check_ranges(const struct quorlock_client_options *options, struct ca
         {"drift_ppm", options->drift_ppm, 1, DRIFT_PPM_MAX},
         {"drift_fixed_ms", options->drift_fixed_ms, 1, DRIFT_FIXED_MS_MAX},
         {"node_timeout_ms", options->node_timeout_ms, 0, QUORLOCK_TIMEOUT_MS_MAX},
+        {"reconnect_min_ms", options->reconnect_min_ms, 1, RECONNECT_MS_MAX},
         {"reconnect_max_ms", options->reconnect_max_ms, options->reconnect_min_ms, RECONNECT_MS_MAX},
     };
     int status = 0;

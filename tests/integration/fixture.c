@@ -373,6 +373,7 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
         seen->nodes[i].ttl_ms = report->nodes[i]->ttl_ms;
         seen->nodes[i].waiters = report->nodes[i]->waiters;
         seen->nodes[i].broken = report->nodes[i]->broken;
+        seen->nodes[i].n_holders = report->nodes[i]->n_holders;
     }
 }
 

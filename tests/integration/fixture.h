@@ -61,6 +61,7 @@ struct seen_report {
     struct {
         char node[TEXT_SIZE], state[32], type[32], holder[TEXT_SIZE], error[TEXT_SIZE];
         int64_t ttl_ms, waiters;
+        size_t n_holders;
         int broken;
     } nodes[QUORLOCK_NODES_MAX];
 };

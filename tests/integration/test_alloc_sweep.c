@@ -56,6 +56,24 @@ static void inspect_and_break(quorlock_client *client, const char *key)
     assert_true(report.calls <= 1);
 }
 
+/* Want of memory is no reason to say that a key is free. */
+static void inspects_what_is_taken(quorlock_client *client)
+{
+    static const char *const taken[] = {"taken", "permits"};
+
+    for (int k = 0; k < 2; k++) {
+        struct seen_report report = {.calls = 0};
+
+        if (!started(quorlock_inspect(client, taken[k], on_report, &report))) continue;
+        await_count(&report.calls, 1, GENEROUS_MS, "inspect of a taken key");
+        for (int i = 0; i < 2; i++) {
+            bool holds = report.nodes[i].n_holders == 1 || strcmp(report.nodes[i].state, "held") == 0;
+
+            assert_true(holds || strcmp(report.nodes[i].state, "down") == 0);
+        }
+    }
+}
+
 static void waits_in_vain(quorlock_client *client, const struct quorlock_options *options)
 {
     const char *key = "taken";
@@ -102,6 +120,28 @@ static void reenters_and_waits(quorlock_client *client, const char *key, struct 
         assert_int_equal(quorlock_release(locks[i], NULL, NULL), 0);
     }
     for (int i = 0; i < 4; i++) quorlock_free(locks[i]);
+}
+
+/* One of several holders; beside readers; and both kinds of keys in one list. */
+static void holds_with_others(quorlock_client *client, const char *key, struct quorlock_options options)
+{
+    const char *const keys[2] = {key, "zebra"};
+    const struct {
+        uint32_t permits;
+        uint64_t shared;
+        size_t n_keys;
+    } modes[] = {{3, 0, 1}, {0, QUORLOCK_SHARED_ALL, 1}, {0, 2, 2}};
+
+    options.fencing = 1;
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        quorlock *lock;
+
+        options.permits = modes[i].permits;
+        options.shared = modes[i].shared;
+        lock = try_new(client, keys, modes[i].n_keys, &options);
+        if (lock != NULL) hold_and_release(lock);
+        quorlock_free(lock);
+    }
 }
 
 static void count_election(quorlock_candidate *candidate, uint64_t term, void *arg)
@@ -174,7 +214,9 @@ static bool live(long fail_at, bool for_good)
     fixture_adopt(client);
     if (started(quorlock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
     reenters_and_waits(client, key, options);
+    holds_with_others(client, key, options);
     inspect_and_break(client, key);
+    inspects_what_is_taken(client);
     waits_in_vain(client, &options);
     stands_and_observes(client, key, for_good);
     if (fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
@@ -187,7 +229,11 @@ static void sweep(bool for_good)
 {
     long at = 1;
 
-    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET p:taken peer");
+    for (int i = 0; i < 2; i++) {
+        server_do(SERVER(i), "SET p:taken peer");
+        server_do(SERVER(i), "SET quorlock:permits:p:permits 2");
+        server_do(SERVER(i), "SET quorlock:slot:1:p:permits peer");
+    }
     while (at < SWEEP_MAX && !live(at, for_good)) at++;
     print_message("%ld allocations failed\n", at - 1);
     assert_true(at < SWEEP_MAX);

@@ -279,6 +279,7 @@ CLIENT_TEST(two_nodes_killed_is_lost_before_validity_ends)
     fixture_await_ready(fixture.client, 3);
     assert_int_equal(quorlock_valid_ms(hold.lock), 0);
     assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
+    assert_non_null(strstr(quorlock_client_error(fixture.client), ": it is not held"));
     check_lost_release(&hold);
     await_free("key");
 }
@@ -302,8 +303,12 @@ CLIENT_TEST(max_hold_ends_renewal)
     struct hold hold;
     uint64_t granted_us;
 
-    hold_key(&hold, LEASE(1000, .max_hold_ms = 1500));
+    hold_key(&hold, LEASE(KEPT_LEASE_MS, .max_hold_ms = 1500));
     granted_us = hold.seen.at_us;
+    run_ms(1600);
+    assert_true(quorlock_valid_ms(hold.lock) > 0);
+    assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
+    assert_non_null(strstr(quorlock_client_error(fixture.client), ": max_hold_ms has ended its renewal"));
     await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
     check_lost(&hold, QUORLOCK_LOST_MAX_HOLD);
     assert_true(hold.loss.at_us - granted_us >= 1300000);

@@ -150,6 +150,22 @@ SERVERS_TEST(more_at_once_than_the_blocks_that_are_kept)
     assert_int_equal(rest.losses, 0);
 }
 
+/* What is refused needs no block for longer than the call. */
+SERVERS_TEST(refused_extends_take_no_memory)
+{
+    struct seen seen = {.calls = 0};
+
+    hold(MANY, LONG_MS, 0);
+    memory_is_out();
+    for (int i = 0; i < MANY; i++) {
+        assert_status(quorlock_extend(rest.locks[i], LONG_MS - 1, on_extended, NULL), QUORLOCK_INVAL);
+        assert_non_null(strstr(quorlock_client_error(fixture.client), "the lease is 20000, and is never shortened"));
+    }
+    assert_status(fixture_extend(rest.locks[0], 0, &seen), QUORLOCK_OK);
+    memory_is_back();
+    assert_int_equal(rest.losses, 0);
+}
+
 SERVERS_TEST(losses_are_told_without_memory)
 {
     hold(MANY, QUIET_MS, 0);

@@ -394,6 +394,13 @@ class Refusals(PythonCase):
         with self.assertRaises(TypeError):
             self.client.lock("a", lease_ms=0.5)
 
+    def test_no_password_is_told(self):
+        for wrong in [{"password": "ge\0heim"}, {"nodes": ["redis://user:ge\0heim@127.0.0.1:1"]},
+                      {"nodes": "redis://:geheim@127.0.0.1:x"}]:
+            with self.assertRaises(Invalid) as caught:
+                quorlock.Client(**{"nodes": nodes(), **wrong})
+            self.assertNotIn("heim", str(caught.exception))
+
     def test_states(self):
         lock = self.lock()
         with self.assertRaises(quorlock.Error) as caught:
@@ -422,6 +429,9 @@ class Refusals(PythonCase):
                 with client.lock(self.key, wait_ms=LONG_MS):
                     pass
         self.assertTrue([line for line in lines if "buggify" in line.lower() and "7" in line], lines)
+        self.open(buggify=2**64 - 1).close()
+        with self.assertRaises(Invalid):
+            self.open(buggify=2**64)
 
     def test_the_nodes_of_the_environment(self):
         process = self.python("import quorlock\nquorlock.lock('a')\n")

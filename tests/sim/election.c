@@ -27,6 +27,8 @@ static bool is_here(struct electorate *of)
     return process_at_home(of)->alive && !of->world->over;
 }
 
+static void act_inside(struct electorate *);
+
 /* ---- who leads ---- */
 
 /* True: it may act as the leader now. */
@@ -84,6 +86,7 @@ static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
     /* Its machine may have stood still between its look at the clock and this. */
     if (leads(of)) check_others(of);
     (void)process_at(process_at_home(of), AT_CALLBACK);
+    act_inside(of);
 }
 
 static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss, void *arg)
@@ -100,6 +103,7 @@ static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss
     if (until_us < of->until_us) of->until_us = until_us;
     of->deposed = true;
     (void)process_at(process_at_home(of), AT_CALLBACK);
+    act_inside(of);
 }
 
 static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
@@ -113,6 +117,7 @@ static void on_ended(quorlock_candidate *candidate, int status, const char *text
     of->standing = false;
     close_window(of);
     (void)process_at(process_at_home(of), AT_CALLBACK);
+    act_inside(of);
 }
 
 /* ---- what observers are told ---- */
@@ -143,6 +148,7 @@ static void on_leader(quorlock_observer *observer, const struct quorlock_leader 
         of->newest_owner = owner;
     }
     (void)process_at(process_at_home(of), AT_CALLBACK);
+    act_inside(of);
 }
 
 /* ---- what clients do ---- */
@@ -235,6 +241,32 @@ static void resign(struct electorate *of)
     (void)quorlock_resign(of->candidate);
 }
 
+/* A callback may do anything. */
+static void act_inside(struct electorate *of)
+{
+    bool is_open = is_here(of) && of->world->clients[of->client].state == CLIENT_OPEN;
+
+    if (!is_open || of->world->phase >= PHASE_HEALED || !rng_one_in(&of->inside, 6)) return;
+    switch (rng_below(&of->inside, 5)) {
+    case 0:
+        if (of->candidate != NULL) resign(of);
+        break;
+    case 1:
+        if (of->candidate != NULL) free_candidate(of);
+        break;
+    case 2:
+        if (of->candidate == NULL) make_candidate(of);
+        if (of->candidate != NULL && !of->standing) stand(of);
+        break;
+    case 3:
+        if (of->observer != NULL) free_observer(of);
+        break;
+    default:
+        if (of->observer == NULL) make_observer(of);
+        break;
+    }
+}
+
 static void act_in(struct electorate *of, uint64_t pause_us);
 
 static void act(void *arg)
@@ -253,7 +285,7 @@ static void act(void *arg)
         make_candidate(of);
     } else if (!of->standing) {
         stand(of);
-    } else if (!steady && choice < 3 && of->open && !of->deposed) {
+    } else if (!steady && (choice == 2 || (choice < 2 && of->open && !of->deposed))) {
         resign(of);
     } else if (!steady && choice == 3) {
         free_candidate(of);
@@ -295,6 +327,7 @@ void election_build(struct world *world)
         of->world = world;
         of->client = i;
         rng_seed(&of->rng, world->plan->seed, 6000 + i);
+        rng_seed(&of->inside, world->plan->seed, 6500 + i);
         of->margin_ms = rng_one_in(&of->rng, 2) ? world->plan->lease_ms / 4 : 0;
     }
 }

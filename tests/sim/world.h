@@ -159,7 +159,7 @@ struct actor {
 struct electorate {
     struct world *world;
     uint32_t client, margin_ms;
-    struct rng rng;
+    struct rng rng, inside; /* of what it does, and does in callbacks */
     struct moment moment;
     bool called;
     quorlock_candidate *candidate;

@@ -290,6 +290,21 @@ CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
     assert_true(fixture_latest(f, 0, OP_RELEASE)->command.use_eval);
 }
 
+CORE_TEST(who_forgot_the_script_is_asked_what_stands_there)
+{
+    fixture_open(f, 3, 3);
+    fixture_node_state(f, 2, NODE_DOWN);
+    fixture_acquire(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 0);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_NOTHING, 0);
+    fixture_answer(f, 0, OP_PEEK, OUTCOME_MISSING);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
+    assert_int_equal(core_vote(f->lock, 0), CORE_VOTE_YES);
+    assert_int_equal(core_vote(f->lock, 1), CORE_VOTE_YES);
+}
+
 CORE_TEST(a_debt_is_paid_on_the_next_connection)
 {
     fixture_open(f, 3, 2);

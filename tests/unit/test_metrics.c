@@ -260,6 +260,7 @@ static const struct {
     {{KNOWN, .label_name = "a:b", .label_value = "a"}, "label_name is \"a:b\""},
     {{KNOWN, .label_name = "node", .label_value = "a"}, "label_name is \"node\""},
     {{KNOWN, .label_name = "le", .label_value = "a"}, "label_name is \"le\""},
+    {{KNOWN, .label_name = "__name__", .label_value = "a"}, "label_name is \"__name__\""},
     {{KNOWN, .label_name = "_a1", .label_value = ""}, NULL},
     {{.size = 4}, "size is 4"},
 };

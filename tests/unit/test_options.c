@@ -166,6 +166,7 @@ static const struct {
     {{CLIENT, .drift_fixed_ms = UINT32_MAX}, "drift_fixed_ms is 4294967295"},
     {{CLIENT, .node_timeout_ms = UINT32_MAX}, "node_timeout_ms is 4294967295"},
     {{CLIENT, .reconnect_min_ms = 300, .reconnect_max_ms = 200}, "200"},
+    {{CLIENT, .reconnect_min_ms = UINT32_MAX}, "reconnect_min_ms is 4294967295: it must be 1 to 3600000"},
     {{CLIENT, .owner_label = TEN TEN TEN TEN TEN TEN "12345"}, "65"},
     {{CLIENT, .owner_label = TEN TEN TEN TEN TEN TEN "1234"}, NULL},
     {{CLIENT, .owner_label = "two words"}, "0x20"},

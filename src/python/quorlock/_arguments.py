@@ -8,13 +8,15 @@ from ._errors import INVAL, Invalid
 
 Text = Union[str, bytes]
 NUMBER_MAX = 2**32 - 1
+SEED_MAX = 2**64 - 1
 SHARED_ALL = 2**64 - 1
 
 
-def encode(text: Text, what: str) -> bytes:
+def encode(text: Text, what: str, secret: bool = False) -> bytes:
+    """secret: there may be a password in it, which no message shows."""
     found = text.encode() if isinstance(text, str) else bytes(text)
     if b"\0" in found:
-        raise Invalid(f"{what} {text!r} has a NUL in it", INVAL)
+        raise Invalid(f"{what} has a NUL in it" if secret else f"{what} {text!r} has a NUL in it", INVAL)
     return found
 
 
@@ -24,9 +26,9 @@ def choose(value: str, choices: Dict[str, int], what: str) -> int:
     return choices[value]
 
 
-def number(value: int, what: str) -> int:
-    if not 0 <= operator.index(value) <= NUMBER_MAX:
-        raise Invalid(f"{what} is {value}: it must be 0 to {NUMBER_MAX}", INVAL)
+def number(value: int, what: str, most: int = NUMBER_MAX) -> int:
+    if not 0 <= operator.index(value) <= most:
+        raise Invalid(f"{what} is {value}: it must be 0 to {most}", INVAL)
     return operator.index(value)
 
 

@@ -11,7 +11,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 from . import _library
-from ._arguments import Text, choose, encode, set_numbers
+from ._arguments import SEED_MAX, Text, choose, encode, number, set_numbers
 from ._errors import BUSY, CLOSED, OK, Closed, error
 from ._library import library
 from ._lock import Lock
@@ -51,7 +51,7 @@ class Client:
         self._log = _library.LogCallback(lambda _, level, text: log(level, text.decode(errors="replace"))
                                          if log else None)
         words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
-        addresses = [encode(word, "the address") for word in words if word]
+        addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
         self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
         options = _library.ClientOptions(
             size=ctypes.sizeof(_library.ClientOptions), nodes=_library.text_array(addresses), n_nodes=len(addresses),
@@ -60,13 +60,13 @@ class Client:
             error=ctypes.cast(self._error, ctypes.c_char_p), error_size=_library.TEXT_SIZE)
         set_numbers(options, {"node_timeout_ms": node_timeout_ms, "max_lease_ms": max_lease_ms,
                               "drift_ppm": drift_ppm, "drift_fixed_ms": drift_fixed_ms,
-                              "reconnect_min_ms": reconnect_min_ms, "reconnect_max_ms": reconnect_max_ms,
-                              "buggify": buggify})
+                              "reconnect_min_ms": reconnect_min_ms, "reconnect_max_ms": reconnect_max_ms})
+        options.buggify = number(buggify, "buggify", SEED_MAX)
         for name, text in {"key_prefix": key_prefix, "owner_label": owner_label, "set_name": set_name, "user": user,
                            "password": password, "tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key,
                            "tls_name": tls_name}.items():
             if text is not None:
-                setattr(options, name, encode(text, name))
+                setattr(options, name, encode(text, name, secret=name == "password"))
         if log is not None:
             options.log = self._log
         handle = ctypes.c_void_p()

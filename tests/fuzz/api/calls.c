@@ -88,6 +88,7 @@ static void open_client(struct fuzz *fuzz, struct fuzz_client *client, struct dr
     options.guard = draw_once_in(draw, 3) ? QUORLOCK_GUARD_STRICT : QUORLOCK_GUARD_CONNECTION;
     options.node_timeout_ms = draw_once_in(draw, 2) ? 0 : 50 + draw_below(draw, 100);
     options.owner_label = draw_once_in(draw, 2) ? NULL : "fuzz:1:";
+    if (draw_once_in(draw, 8)) options.buggify = 1 + draw_below(draw, UINT32_MAX);
     client->fuzz = fuzz;
     client->serial = ++fuzz->client_count;
     client->memory =
@@ -232,6 +233,8 @@ static struct quorlock_options draw_options(struct fuzz_handle *handle, struct d
     if (draw_once_in(draw, 6)) options.renew_ms = QUORLOCK_RENEW_NEVER;
     if (draw_once_in(draw, 6)) options.min_valid_ms = draw_below(draw, 300);
     if (draw_once_in(draw, 6)) options.max_hold_ms = 1 + draw_below(draw, 2000);
+    if (draw_once_in(draw, 10)) options.lost_margin_ms = 1 + draw_below(draw, 100);
+    if (draw_once_in(draw, 10) && handle->fuzz->dialect == QUORLOCK_DIALECT_PLAIN) options.label = "label";
     options.fencing = handle->fencing = draw_once_in(draw, 3);
     handle->owner = draw_once_in(draw, 3) ? (int)draw_below(draw, 3) : -1;
     if (handle->owner >= 0) options.owner = owners[handle->owner];

@@ -78,7 +78,7 @@ struct fuzz_op {
 };
 
 struct fuzz_counts {
-    uint64_t calls, callbacks, refused, grants, losses, closes, frees, failed_allocations, lines;
+    uint64_t calls, callbacks, refused, grants, losses, closes, frees, failed_allocations, lines, bytes_read;
     uint64_t statuses[16];
 };
 
@@ -118,6 +118,9 @@ void fuzz_begin_round(struct fuzz *, uint32_t round);
 void fuzz_call(struct fuzz *);
 /* fuzz_check - bounds, exclusion; every few milliseconds, with the time since the last. */
 void fuzz_check(struct fuzz *, uint64_t passed_us);
+/* fuzz_free_all - frees every handle; fuzz_is_quiet: what the clients count has come to nothing. */
+void fuzz_free_all(struct fuzz *);
+bool fuzz_is_quiet(const struct fuzz *);
 /* fuzz_close_all - closes every client; fuzz_is_closed: all of them are closed. */
 void fuzz_close_all(struct fuzz *);
 bool fuzz_is_closed(const struct fuzz *);
