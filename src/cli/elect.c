@@ -57,6 +57,14 @@ static void leave(struct elect *elect, int status)
     if (quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
 }
 
+/* choose_pause - longer each time that a term was short. */
+static void choose_pause(struct elect *elect, bool was_short)
+{
+    uint32_t longer_ms = elect->pause_ms < PAUSE_MS_MAX / 2 ? 2 * elect->pause_ms : PAUSE_MS_MAX;
+
+    elect->pause_ms = was_short && elect->pause_ms != 0 ? longer_ms : PAUSE_MS_MIN;
+}
+
 static void stand_down(struct elect *elect)
 {
     elect->again = true;
@@ -99,7 +107,9 @@ static void lead(struct elect *elect)
     if (elect->leaving) return;
     deadline_us = supervise_deadline_us(supervisor);
     if (deadline_us == 0) {
-        say("elected for \"%s\" too late: the command was not started", elect->name);
+        choose_pause(elect, true);
+        say("elected for \"%s\" too late: the command was not started; standing again in %u ms", elect->name,
+            elect->pause_ms);
         stand_down(elect);
         return;
     }
@@ -117,10 +127,7 @@ static void lead(struct elect *elect)
 /* restart_later - the term ends with the command. */
 static void restart_later(struct elect *elect, int status)
 {
-    bool was_short = warden_now_us() - elect->started_us < (uint64_t)SHORT_RUN_MS * 1000;
-    uint32_t longer_ms = elect->pause_ms < PAUSE_MS_MAX / 2 ? 2 * elect->pause_ms : PAUSE_MS_MAX;
-
-    elect->pause_ms = was_short && elect->pause_ms != 0 ? longer_ms : PAUSE_MS_MIN;
+    choose_pause(elect, warden_now_us() - elect->started_us < (uint64_t)SHORT_RUN_MS * 1000);
     say_at(LOG_WARNING, "the command ended with status %d: resigned from \"%s\", standing again in %u ms", status,
            elect->name, elect->pause_ms);
     notify_status(NULL, "the command ended, pausing before \"%s\"", elect->name);

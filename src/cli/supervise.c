@@ -32,6 +32,10 @@ int supervise_check(const struct settings *settings, const char *verb)
         say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
             "lengthen the other for all clients of these nodes",
             settings->lease_ms, settings->max_lease_ms);
+    } else if (supervise_lease_ms(settings) < LEASE_MS_MIN) {
+        say("--max-lease (QUORLOCK_MAX_LEASE) of %u ms is too short for a lock with a command under it: the nodes need "
+            "%u ms at least",
+            settings->max_lease_ms, LEASE_MS_MIN);
     } else {
         return 0;
     }
