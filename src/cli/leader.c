@@ -22,10 +22,10 @@ static void add_line(struct text *text, const char *name, const struct quorlock_
     switch (leader->state) {
     case QUORLOCK_LEADER_KNOWN:
         text_add_known(text, leader->text);
-        text_format(text, " leads, term %" PRIu64 "\n", leader->term);
+        text_format(text, " leads, term %" PRIu64, leader->term);
         break;
-    case QUORLOCK_LEADER_NONE: text_format(text, "nobody leads\n"); break;
-    default: text_format(text, "unknown, for too few nodes answer, or they do not agree\n"); break;
+    case QUORLOCK_LEADER_NONE: text_format(text, "nobody leads"); break;
+    default: text_format(text, "unknown, for too few nodes answer, or they do not agree"); break;
     }
 }
 
@@ -65,16 +65,18 @@ static void changed(quorlock_observer *observer, const struct quorlock_leader *l
     int failed;
 
     (void)observer;
-    if (settings->json && !(waits && !settings->follow)) {
-        add_json(&line, observation->name, leader);
-    } else {
-        add_line(&line, observation->name, leader);
-    }
     if (waits && !settings->follow) {
+        add_line(&line, observation->name, leader);
         if (!observation->said) say_text(LOG_NOTICE, &line);
         observation->said = true;
         text_clear(&line);
         return;
+    }
+    if (settings->json) {
+        add_json(&line, observation->name, leader);
+    } else {
+        add_line(&line, observation->name, leader);
+        text_format(&line, "\n");
     }
     failed = put(&line);
     if (failed != 0) {

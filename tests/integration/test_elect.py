@@ -224,8 +224,7 @@ class Leader(Election):
 
     def test_waiting_for_a_leader(self):
         waits = self.start("leader", "--wait", self.key)
-        line = waits.stderr.readline().decode()
-        self.assertIn("nobody leads", line)
+        self.assertEqual(waits.stderr.readline().decode(), f'quorlock: "{self.key}": nobody leads\n')
         self.elect("--advertise", "here", script="exec sleep 100")
         status, out, err = self.end(waits)
         self.assertEqual(status, 0, err)
