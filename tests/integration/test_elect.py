@@ -230,6 +230,25 @@ class Leader(Election):
         self.assertEqual(status, 0, err)
         self.assertIn("here leads", out)
 
+    def test_the_reader_is_gone_though_nothing_changes(self):
+        for args in (("--follow",), ("--follow", "--json"), ("--wait",)):
+            reader, writer = os.pipe()
+            process = self.start("leader", *args, self.key, stdout=writer)
+            os.close(writer)
+            if args != ("--wait",):
+                self.assertIn(self.key.encode(), os.read(reader, 4096))
+            os.close(reader)
+            self.assertEqual(process.wait(command_case.LIMIT_S), 128 + signal.SIGPIPE)
+
+    def test_a_file_is_an_output_too(self):
+        with open(self.path("out"), "wb") as out:
+            process = self.start("leader", "--follow", self.key, stdout=out)
+            self.assertIn("nobody leads", self.line_of("out"))
+            self.elect("--advertise", "here", script="exec sleep 100")
+            wait_for(lambda: "here leads" in self.read("out"))
+        process.terminate()
+        self.assertEqual(self.end(process)[0], -signal.SIGTERM)
+
     def test_following(self):
         follows = self.start("leader", "--follow", "--json", self.key)
         states = [json.loads(follows.stdout.readline())]
