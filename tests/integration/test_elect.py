@@ -222,6 +222,18 @@ class Leader(Election):
         self.assertEqual(shown["owner"].encode(), SERVERS[0].ask("GET", self.key) or SERVERS[1].ask("GET", self.key))
         self.assertTrue(0 < shown["valid_ms"] <= 5000)
 
+    def test_readers_do_not_lead(self):
+        """Also where an earlier leader has left its counter, which readers do not raise."""
+        self.assertEqual(self.end(self.elect(script="true"))[0], 0)
+        reads = self.start("run", "--fence", "--shared", self.key, "--", "sh", "-c",
+                           f"cd {self.folder}; >up; exec sleep 100")
+        self.wait_file("up", reads)
+        wait_for(lambda: self.values() == [b"quorlock:readers"] * len(SERVERS))
+        status, out, err = self.leader()
+        self.assertEqual((status, out), (1, f'"{self.key}": nobody leads\n'), err)
+        status, out, _ = self.leader("--json")
+        self.assertEqual((status, json.loads(out)["state"], json.loads(out)["owner"]), (1, "none", None))
+
     def test_waiting_for_a_leader(self):
         waits = self.start("leader", "--wait", self.key)
         self.assertEqual(waits.stderr.readline().decode(), f'quorlock: "{self.key}": nobody leads\n')
