@@ -50,11 +50,13 @@ static uint32_t valid_ms(void *arg)
 /* leave - resigns, where it stands, and leaves the loop. */
 static void leave(struct elect *elect, int status)
 {
+    bool resigns = elect->again; /* already, and ended() comes */
+
     notify_status("STOPPING=1", "resigning from \"%s\"", elect->name);
     elect->leaving = true;
     elect->again = false;
     elect->status = status;
-    if (quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
+    if (!resigns && quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
 }
 
 /* choose_pause - longer each time that a term was short. */

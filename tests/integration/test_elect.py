@@ -119,6 +119,23 @@ class Restart(Election):
             self.assertIn("standing again in 1000 ms", err)
         self.assert_free()
 
+    def test_a_signal_while_it_resigns(self):
+        """It ends when the resignation is answered, or is known not to be, as without the signal."""
+        process = self.elect("--restart", "-v", script=">up; while [ ! -e go ]; do sleep .01; done", lease="30s")
+        self.wait_file("up", process)
+        wait_for(lambda: None not in self.values())
+        for server in SERVERS[:2]:
+            server.freeze()
+        open(self.path("go"), "w").close()
+        self.await_words(process, b"the command ended with status 0: resigned")
+        process.terminate()
+        for server in SERVERS[:2]:
+            server.thaw()
+        status, _, err = self.end(process)
+        self.assertEqual(status, 128 + signal.SIGTERM, err)
+        self.assertNotIn("the client is closed", err)
+        self.assert_free()
+
     def test_not_after_a_signal(self):
         process = self.elect("--restart", script=">up; exec sleep 100")
         self.wait_file("up", process)
