@@ -90,8 +90,12 @@ static void stand(struct elect *elect)
 /* set_environment - for the command; nothing else reads it here. */
 static bool set_environment(const struct elect *elect, uint64_t term)
 {
+    static const char *const of_locks[] = {"QUORLOCK_KEYS", "QUORLOCK_OWNER", "QUORLOCK_FENCE", "QUORLOCK_SLOT"};
     char number[24];
 
+    /* Of a lock around us they would seem to be of this name. */
+    for (size_t i = 0; i < sizeof(of_locks) / sizeof(of_locks[0]); i++)
+        if (unsetenv(of_locks[i]) != 0) return false;
     snprintf(number, sizeof(number), "%" PRIu64, term);
     return setenv("QUORLOCK_KEY", elect->name, 1) == 0 && setenv("QUORLOCK_TERM", number, 1) == 0;
 }

@@ -55,6 +55,16 @@ class Life(Election):
         self.end(self.elect(script='echo "$QUORLOCK_TERM" >later'))
         self.assertGreater(int(self.read("later")), int(term))
 
+    def test_a_lock_around_it_is_not_the_commands_own(self):
+        """Nor is a term around a lock: a token is of the key beside it, or there is none."""
+        names = "printenv | grep -oE '^QUORLOCK_(KEYS?|OWNER|FENCE|SLOT|TERM)=' | sort | tr -d '\n'"
+        elect, run = ("elect", "inner", "--"), ("run", "inner", "--")
+        for outer, inner, found in [(("run", "--fence", "outer", "--"), elect, "KEY=TERM="),
+                                    (("run", "--permits", "2", "outer", "--"), elect, "KEY=TERM="),
+                                    (("elect", "outer", "--"), run, "KEY=KEYS=OWNER=")]:
+            status, out, err = self.quorlock(*outer, command_case.QUORLOCK, *inner, "sh", "-c", names)
+            self.assertEqual((status, out.replace("QUORLOCK_", "")), (0, found), err)
+
     def test_a_signal_ends_it(self):
         process = self.elect(script=">up; exec sleep 100")
         self.wait_file("up", process)
