@@ -146,6 +146,30 @@ class Restart(Election):
         self.assertNotIn("the client is closed", err)
         self.assert_free()
 
+    def test_a_signal_that_the_command_outlives_ends_nothing(self):
+        """Such as SIGHUP, at which daemons read their configuration anew."""
+        script = ("trap '>reloaded' HUP USR1; echo $QUORLOCK_TERM >>terms; "
+                  "while [ ! -e go ]; do sleep .01; done; rm go; exit 3")
+        process = self.elect("--restart", script=script)
+        for ends in range(2):
+            wait_for(lambda: os.path.exists(self.path("terms")) and len(self.read("terms").split()) > 2 * ends)
+            process.send_signal((signal.SIGHUP, signal.SIGUSR1)[ends])
+            self.wait_file("reloaded", process)
+            os.remove(self.path("reloaded"))
+            # Deposed it stands again, and so it does when the command ends.
+            for server in SERVERS:
+                server.ask("DEL", self.key)
+            wait_for(lambda: process.poll() is not None or len(self.read("terms").split()) == 2 * ends + 2)
+            self.assertIsNone(process.poll(), process.poll() is not None and self.end(process))
+            process.send_signal(signal.SIGHUP)
+            self.wait_file("reloaded", process)
+            os.remove(self.path("reloaded"))
+            open(self.path("go"), "w").close()
+            self.await_words(process, b"the command ended with status 3: resigned")
+        process.terminate()
+        self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM)
+        self.assert_free()
+
     def test_not_after_a_signal(self):
         process = self.elect("--restart", script=">up; exec sleep 100")
         self.wait_file("up", process)
