@@ -195,6 +195,14 @@ class Seen(Bootstrapped):
         self.assertEqual([part["slot"] for part in report["nodes"][0]["holders"]], [2])
         self.assertEqual(self.quorlock("inspect", self.key)[1].splitlines()[0], f'"{self.key}" is free')
 
+    def test_break_says_that_it_took_what_is_no_slot(self):
+        for server in SERVERS[:2]:
+            server.ask("SET", f"quorlock:permits:{self.key}", "5", "PX", 30000)
+        SERVERS[0].ask("LPUSH", f"quorlock:slot:3:{self.key}", "x")
+        report = self.inspect("break")
+        self.assertEqual([node["broken"] for node in report["nodes"]], [True, False, False])
+        self.assertEqual(SERVERS[0].ask("EXISTS", f"quorlock:slot:3:{self.key}"), 0)
+
     def test_break_takes_all_readers(self):
         self.readers([TOKEN, OTHER], SERVERS)
         for server in SERVERS:
