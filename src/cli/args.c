@@ -98,6 +98,12 @@ static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max
 
 static int set_lease(const struct given *given)
 {
+    return set_duration(given, LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX);
+}
+
+/* set_max_lease - of programs with the library, too, whose leases may be shorter. */
+static int set_max_lease(const struct given *given)
+{
     return set_duration(given, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX);
 }
 
@@ -358,7 +364,7 @@ static const struct entry entries[] = {
      "in QUORLOCK_SLOT"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
      "lease of the lock, renewed at every third (default 30s)"},
-    {GUARDED, 0, "max-lease", "DURATION", set_lease, SETTING(max_lease_ms),
+    {GUARDED, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
      "longest lease that any client of these nodes uses, the same for\n"
      "all of them; else QUORLOCK_MAX_LEASE; else 30s, or with\n"
      "--reconfigure the present one"},

@@ -50,11 +50,21 @@ static uint32_t valid_ms(void *arg)
 /* leave - resigns, where it stands, and leaves the loop. */
 static void leave(struct elect *elect, int status)
 {
+    bool resigns = elect->again; /* already, and ended() comes */
+
     notify_status("STOPPING=1", "resigning from \"%s\"", elect->name);
     elect->leaving = true;
     elect->again = false;
     elect->status = status;
-    if (quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
+    if (!resigns && quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
+}
+
+/* choose_pause - longer each time that a term was short. */
+static void choose_pause(struct elect *elect, bool was_short)
+{
+    uint32_t longer_ms = elect->pause_ms < PAUSE_MS_MAX / 2 ? 2 * elect->pause_ms : PAUSE_MS_MAX;
+
+    elect->pause_ms = was_short && elect->pause_ms != 0 ? longer_ms : PAUSE_MS_MIN;
 }
 
 static void stand_down(struct elect *elect)
@@ -80,8 +90,12 @@ static void stand(struct elect *elect)
 /* set_environment - for the command; nothing else reads it here. */
 static bool set_environment(const struct elect *elect, uint64_t term)
 {
+    static const char *const of_locks[] = {"QUORLOCK_KEYS", "QUORLOCK_OWNER", "QUORLOCK_FENCE", "QUORLOCK_SLOT"};
     char number[24];
 
+    /* Of a lock around us they would seem to be of this name. */
+    for (size_t i = 0; i < sizeof(of_locks) / sizeof(of_locks[0]); i++)
+        if (unsetenv(of_locks[i]) != 0) return false;
     snprintf(number, sizeof(number), "%" PRIu64, term);
     return setenv("QUORLOCK_KEY", elect->name, 1) == 0 && setenv("QUORLOCK_TERM", number, 1) == 0;
 }
@@ -99,7 +113,9 @@ static void lead(struct elect *elect)
     if (elect->leaving) return;
     deadline_us = supervise_deadline_us(supervisor);
     if (deadline_us == 0) {
-        say("elected for \"%s\" too late: the command was not started", elect->name);
+        choose_pause(elect, true);
+        say("elected for \"%s\" too late: the command was not started; standing again in %u ms", elect->name,
+            elect->pause_ms);
         stand_down(elect);
         return;
     }
@@ -117,10 +133,7 @@ static void lead(struct elect *elect)
 /* restart_later - the term ends with the command. */
 static void restart_later(struct elect *elect, int status)
 {
-    bool was_short = warden_now_us() - elect->started_us < (uint64_t)SHORT_RUN_MS * 1000;
-    uint32_t longer_ms = elect->pause_ms < PAUSE_MS_MAX / 2 ? 2 * elect->pause_ms : PAUSE_MS_MAX;
-
-    elect->pause_ms = was_short && elect->pause_ms != 0 ? longer_ms : PAUSE_MS_MIN;
+    choose_pause(elect, warden_now_us() - elect->started_us < (uint64_t)SHORT_RUN_MS * 1000);
     say_at(LOG_WARNING, "the command ended with status %d: resigned from \"%s\", standing again in %u ms", status,
            elect->name, elect->pause_ms);
     notify_status(NULL, "the command ended, pausing before \"%s\"", elect->name);

@@ -2,16 +2,23 @@
 /* leader.c - quorlock leader: who leads an election, once or again and again */
 #include <quorlock/election.h>
 
+#include <event2/event.h>
+
 #include <inttypes.h>
+#include <signal.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "cli.h"
+#include "output.h"
 #include "say.h"
 
 struct observation {
     struct session session;
     const char *name;
-    bool said; /* that it waits */
+    struct output output;    /* to ask whether somebody reads it */
+    struct event *on_closed; /* NULL: it is not asked */
+    bool said;               /* that it waits */
 };
 
 static void add_line(struct text *text, const char *name, const struct quorlock_leader *leader)
@@ -22,10 +29,10 @@ static void add_line(struct text *text, const char *name, const struct quorlock_
     switch (leader->state) {
     case QUORLOCK_LEADER_KNOWN:
         text_add_known(text, leader->text);
-        text_format(text, " leads, term %" PRIu64 "\n", leader->term);
+        text_format(text, " leads, term %" PRIu64, leader->term);
         break;
-    case QUORLOCK_LEADER_NONE: text_format(text, "nobody leads\n"); break;
-    default: text_format(text, "unknown, for too few nodes answer, or they do not agree\n"); break;
+    case QUORLOCK_LEADER_NONE: text_format(text, "nobody leads"); break;
+    default: text_format(text, "unknown, for too few nodes answer, or they do not agree"); break;
     }
 }
 
@@ -52,9 +59,49 @@ static int exit_of(int state)
 
 static void leave(struct observation *observation, int status)
 {
+    if (observation->on_closed != NULL) event_free(observation->on_closed);
+    observation->on_closed = NULL;
     observation->session.status = status;
     session_leave(&observation->session);
 }
+
+/* ---- a reader that is gone ---- */
+
+static bool leave_without_reader(struct observation *observation)
+{
+    if (observation->on_closed == NULL || output_has_reader(&observation->output)) return false;
+    leave(observation, EXIT_SIGNAL + SIGPIPE);
+    return true;
+}
+
+/* Where nobody new leads nothing is written for a long time, and the reader may be gone. */
+static void on_closed(evutil_socket_t fd, short what, void *arg)
+{
+    struct observation *observation = arg;
+
+    (void)fd;
+    (void)what;
+    if (!leave_without_reader(observation)) event_del(observation->on_closed);
+}
+
+/* watch_reader - not of a terminal, whose input is no end, nor of a file, which has none. */
+static int watch_reader(struct observation *observation)
+{
+    const struct settings *settings = observation->session.settings;
+
+    if ((!settings->follow && !settings->wait_leader) || isatty(STDOUT_FILENO) == 1) return 0;
+    observation->output.fd = STDOUT_FILENO;
+    observation->on_closed =
+        event_new(observation->session.base, STDOUT_FILENO, EV_READ | EV_PERSIST, on_closed, observation);
+    if (observation->on_closed == NULL) {
+        say("out of memory");
+        return EXIT_SYSTEM;
+    }
+    (void)event_add(observation->on_closed, NULL);
+    return 0;
+}
+
+/* ---- what is told ---- */
 
 static void changed(quorlock_observer *observer, const struct quorlock_leader *leader, void *arg)
 {
@@ -65,16 +112,19 @@ static void changed(quorlock_observer *observer, const struct quorlock_leader *l
     int failed;
 
     (void)observer;
-    if (settings->json && !(waits && !settings->follow)) {
-        add_json(&line, observation->name, leader);
-    } else {
-        add_line(&line, observation->name, leader);
-    }
+    if (leave_without_reader(observation)) return;
     if (waits && !settings->follow) {
+        add_line(&line, observation->name, leader);
         if (!observation->said) say_text(LOG_NOTICE, &line);
         observation->said = true;
         text_clear(&line);
         return;
+    }
+    if (settings->json) {
+        add_json(&line, observation->name, leader);
+    } else {
+        add_line(&line, observation->name, leader);
+        text_format(&line, "\n");
     }
     failed = put(&line);
     if (failed != 0) {
@@ -88,9 +138,10 @@ static int observe(struct observation *observation)
 {
     const struct quorlock_observer_options options = {.size = sizeof(options), .changed = changed, .arg = observation};
     quorlock_observer *observer;
+    int status = session_check(&observation->session,
+                               quorlock_observe(&observer, observation->session.client, observation->name, &options));
 
-    return session_check(&observation->session,
-                         quorlock_observe(&observer, observation->session.client, observation->name, &options));
+    return status != 0 ? status : watch_reader(observation);
 }
 
 int verb_leader(const struct settings *settings)

@@ -35,8 +35,8 @@ static const struct verb verbs[] = {
      "end the wait.\n"
      "\n"
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
-     "69 too few nodes can vote; 71 no memory or no process; 75 the lock was lost while CMD ran; 126 CMD is\n"
-     "not executable; 127 CMD is not there.\n"},
+     "69 too few nodes can vote; 71 no memory or no process; 74 the metrics file could not be written; 75 the\n"
+     "lock was lost while CMD ran; 126 CMD is not executable; 127 CMD is not there.\n"},
     {"elect", ARGS_ELECT, verb_elect, "elect [OPTIONS] NAME -- CMD ARGS...", "run a command while leading",
      "Stands for the election NAME, and runs CMD while it leads. Whoever leads holds the lock NAME; the others\n"
      "wait. CMD gets QUORLOCK_KEY (NAME) and QUORLOCK_TERM: a number that rises with every leader, by which what\n"
@@ -46,15 +46,15 @@ static const struct verb verbs[] = {
      "stands again. Signals are passed on to CMD; while it does not lead they end the candidacy.\n"
      "\n"
      "Exit status: that of CMD, 128+N if signal N ended it or the wait; 64 usage; 69 the nodes refuse this\n"
-     "client; 71 no memory or no process; 75 deposed while CMD was ending; 126 CMD is not executable; 127 CMD\n"
-     "is not there.\n"},
+     "client; 71 no memory or no process; 74 the metrics file could not be written; 75 deposed while CMD was\n"
+     "ending; 126 CMD is not executable; 127 CMD is not there.\n"},
     {"leader", ARGS_LEADER, verb_leader, "leader [OPTIONS] NAME", "show who leads, and follow it",
      "Asks the nodes who leads the election NAME, and prints what the leader advertises, and its term. With\n"
      "--wait it waits until somebody leads; with --follow it goes on, and prints a line whenever that changes.\n"
      "Terms never fall. Changes nothing.\n"
      "\n"
      "Exit status: 0 somebody leads; 1 nobody does; 64 usage; 69 too few nodes answer; 74 the output could not\n"
-     "be written; 128+N ended by signal N.\n"},
+     "be written; 128+N ended by signal N, 141 when its reader is gone.\n"},
     {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]", "declare that no lock is held on the nodes",
      "Each node keeps a guard, by which clients see that it may have lost its memory. At the first contact\n"
      "with nodes that have none, clients wait one max lease, for locks may be held. This declares that no "
@@ -108,7 +108,7 @@ static const struct verb verbs[] = {
      "written; 128+N ended by signal N.\n"},
     {"config", ARGS_CONFIG, verb_config, "config [OPTIONS]", "show what is in force, and where it comes from",
      "Prints each value that options, environment, configuration files or defaults give, and which of them did.\n"
-     "Takes the options of all verbs. Asks no node, shows no password, and says what is wrong in the files.\n"
+     "Takes the options that a file may have. Asks no node, shows no password, and says what is wrong in the files.\n"
      "\n"
      "Exit status: 0 the files are good; 64 they are not, or usage; 74 the report could not be written.\n"},
 };

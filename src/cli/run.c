@@ -152,7 +152,7 @@ static bool set_environment(const struct run *run, const char *owner, uint64_t f
 {
     return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 && setenv("QUORLOCK_KEYS", run->keys, 1) == 0 &&
            setenv("QUORLOCK_OWNER", owner, 1) == 0 && set_number("QUORLOCK_FENCE", run->settings->fence, fence) &&
-           set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot);
+           set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot) && unsetenv("QUORLOCK_TERM") == 0;
 }
 
 /* granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */

@@ -32,6 +32,10 @@ int supervise_check(const struct settings *settings, const char *verb)
         say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
             "lengthen the other for all clients of these nodes",
             settings->lease_ms, settings->max_lease_ms);
+    } else if (supervise_lease_ms(settings) < LEASE_MS_MIN) {
+        say("--max-lease (QUORLOCK_MAX_LEASE) of %u ms is too short for a lock with a command under it: the nodes need "
+            "%u ms at least",
+            settings->max_lease_ms, LEASE_MS_MIN);
     } else {
         return 0;
     }
@@ -236,6 +240,12 @@ static void timer_fired(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* signal_bit - 0 for none. */
+static uint64_t signal_bit(int number)
+{
+    return number >= 1 && number <= 64 ? UINT64_C(1) << (number - 1) : 0;
+}
+
 /* note_typed - shells go on with a loop or a script unless we die of the typed signal, as the command did. */
 static void note_typed(struct supervisor *supervisor)
 {
@@ -252,6 +262,7 @@ static void ended(struct supervisor *supervisor)
 {
     int status = supervisor->child.status;
 
+    supervisor->asked_to_end |= (supervisor->sent & signal_bit(supervisor->child.end_signal)) != 0;
     if (supervisor->state == SUPERVISE_LOSING) {
         finish_losing(supervisor);
         return;
@@ -338,7 +349,9 @@ static void pass_on(struct supervisor *supervisor, int number, bool typed)
         /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
         signals_stop();
     } else {
-        if (signals_end_wait(number)) supervisor->asked_to_end = true;
+        supervisor->sent |= signal_bit(number);
+        /* Of others daemons make a use of their own: who lives on was not asked to end. */
+        if (number == SIGTERM || number == SIGINT || number == SIGQUIT) supervisor->asked_to_end = true;
         child_signal(&supervisor->child, number);
         /* So that a stopped command ends now, not when somebody continues it. */
         if (stopped && signals_end_wait(number) && !time_is_up(supervisor)) child_signal(&supervisor->child, SIGCONT);
@@ -390,6 +403,7 @@ bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us)
     supervisor->killed = supervisor->asked_to_end = false;
     supervisor->verdict = 0;
     supervisor->passed = 0;
+    supervisor->sent = 0;
     terminal_offer(supervisor->terminal, supervisor->child.pid);
     child_go(&supervisor->child);
     notify_status("READY=1", "%s runs under \"%s\"", supervisor->command[0], supervisor->name);

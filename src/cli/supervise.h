@@ -57,7 +57,8 @@ struct supervisor {
     bool others_want;     /* others of our process group are stopped because they read the terminal */
     int passed;           /* SIGINT or SIGQUIT, the last one that we sent to the command's group */
     bool passed_typed;    /* it was typed on the terminal */
-    bool asked_to_end;    /* a signal that ends programs was sent to the command's group */
+    uint64_t sent;        /* a bit for each signal that we sent to the command's group, from 1 on */
+    bool asked_to_end;    /* SIGTERM, SIGINT or SIGQUIT was among them, or the command died of one of them */
     int die_of;           /* a signal that was typed on the terminal: we die of it in the end */
     bool die_together;    /* typed while the command had the foreground: our group never got it */
 };

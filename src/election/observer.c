@@ -36,10 +36,12 @@ struct quorlock_observer {
 static struct election_vote vote_of(const struct quorlock_node_report *node)
 {
     struct election_vote vote = {.counter = node->fence};
+    bool is_foreign = strcmp(node->state, "foreign") == 0;
+    /* Readers keep candidates out, and the counter beside them is that of a leader before. */
+    bool leads = node->holder != NULL && !is_foreign && strcmp(node->holder, OWNER_READERS) != 0;
 
-    if (node->holder != NULL) vote.owner_id = hash_text(HASH_START, node->holder) | 1;
-    vote.answered = node->holder != NULL || strcmp(node->state, "free") == 0 || strcmp(node->state, "foreign") == 0;
-    if (strcmp(node->state, "foreign") == 0) vote.owner_id = 0;
+    if (leads) vote.owner_id = hash_text(HASH_START, node->holder) | 1;
+    vote.answered = node->holder != NULL || strcmp(node->state, "free") == 0 || is_foreign;
     return vote;
 }
 

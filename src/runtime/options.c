@@ -273,7 +273,7 @@ static int check_lock_label(const struct quorlock_options *options, const struct
                             struct caller_error *error)
 {
     if (options->label == NULL) return 0;
-    if (*options->label == '\0') return REFUSE(error, "the label is empty: give it a text, or NULL for the client's");
+    if (*options->label == '\0') return REFUSE(error, "the label is empty: give it a text, or leave it out");
     if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
         return REFUSE(error, "the label \"%.64s\" has no place in the redisson dialect: its owners are <uuid>:<number>",
                       options->label);

@@ -258,6 +258,9 @@ remedy=$(sed -n 's|^  .*/build/bin/quorlock \(bootstrap .*\)$|\1|p' "$work/out")
 check 'and how that is made up for' "$QUORLOCK" $remedy
 check 'which does it' grep -q '|20000|' <<<"$("$cli" -p $((base + 1)) GET quorlock:guard)"
 "$down" --dir "$work/other4" >/dev/null
+check_not 'up whose output cannot be written fails' sh -c '"$1" --dir "$2" --nodes 1 --port-base "$3" >/dev/full' sh "$up" "$work/other5" $((base + 1))
+check 'and the nodes are bootstrapped all the same' grep -q '|30000|' <<<"$("$cli" -p $((base + 1)) GET quorlock:guard)"
+"$down" --dir "$work/other5" >/dev/null
 # An extra file in the folder survives down.
 touch "$dir/note"
 expect 'down ends the one' 0 'down: 1 server ended' "$down" --dir "$dir"

@@ -102,7 +102,7 @@ class Words(Bootstrapped):
         """What a message gives as the limit is accepted, and it is no limit that another message takes back."""
         for option, wrong, least, most in [("--node-timeout", "0ms", "1ms", "60s"),
                                            ("--node-timeout", "61s", "1ms", "60s"),
-                                           ("--lease", "0s", "10ms", "24h"), ("--max-lease", "25h", "10ms", "24h")]:
+                                           ("--lease", "0s", "25ms", "24h"), ("--max-lease", "25h", "10ms", "24h")]:
             status, _, err = self.quorlock("run", option, wrong, "k", "--", "true")
             self.assertEqual(status, 64)
             self.assertIn(f'"{wrong}" is out of range: give {least} to {most}\n', err)

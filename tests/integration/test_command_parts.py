@@ -163,6 +163,20 @@ class Seen(Bootstrapped):
         self.assertEqual([node["state"] for node in report["nodes"]], ["free"] * 3)
         self.assertNotIn("holders", report)
 
+    def test_numbers_beyond_any_use(self):
+        """No node is down because of what somebody wrote beside a lock."""
+        self.slot(1, TOKEN, SERVERS, fence=2**53 + 1)
+        self.readers([OTHER], SERVERS)
+        for server in SERVERS:
+            server.ask("ZADD", f"quorlock:readers:{self.key}", "inf", TOKEN, "1e300", WAITER, "-inf", "dead")
+            server.ask("ZADD", f"quorlock:intents:{self.key}", "inf", "w:17:" + WAITER, "1e300", "r:18:" + OTHER)
+        report = self.inspect()
+        self.assertEqual([(node["state"], node["error"]) for node in report["nodes"]], [("held", None)] * 3)
+        self.assertEqual([(part["kind"], part["holder"], part.get("fence")) for part in report["holders"]],
+                         [("slot", TOKEN, None), *(("reader", reader, None) for reader in (TOKEN, OTHER, WAITER)),
+                          *(("waits", waiter, None) for waiter in (OTHER, WAITER))])
+        self.assertTrue(self.lines("break").endswith("broken on 3 of 3 nodes\n"))
+
     def test_break_takes_all_slots(self):
         self.slot(2, TOKEN, SERVERS, fence=7)
         self.slot(63, OTHER, SERVERS[:2])
@@ -180,6 +194,14 @@ class Seen(Bootstrapped):
         self.assertEqual([node["broken"] for node in report["nodes"]], [True, False, False])
         self.assertEqual([part["slot"] for part in report["nodes"][0]["holders"]], [2])
         self.assertEqual(self.quorlock("inspect", self.key)[1].splitlines()[0], f'"{self.key}" is free')
+
+    def test_break_says_that_it_took_what_is_no_slot(self):
+        for server in SERVERS[:2]:
+            server.ask("SET", f"quorlock:permits:{self.key}", "5", "PX", 30000)
+        SERVERS[0].ask("LPUSH", f"quorlock:slot:3:{self.key}", "x")
+        report = self.inspect("break")
+        self.assertEqual([node["broken"] for node in report["nodes"]], [True, False, False])
+        self.assertEqual(SERVERS[0].ask("EXISTS", f"quorlock:slot:3:{self.key}"), 0)
 
     def test_break_takes_all_readers(self):
         self.readers([TOKEN, OTHER], SERVERS)

@@ -55,6 +55,16 @@ class Life(Election):
         self.end(self.elect(script='echo "$QUORLOCK_TERM" >later'))
         self.assertGreater(int(self.read("later")), int(term))
 
+    def test_a_lock_around_it_is_not_the_commands_own(self):
+        """Nor is a term around a lock: a token is of the key beside it, or there is none."""
+        names = "printenv | grep -oE '^QUORLOCK_(KEYS?|OWNER|FENCE|SLOT|TERM)=' | sort | tr -d '\n'"
+        elect, run = ("elect", "inner", "--"), ("run", "inner", "--")
+        for outer, inner, found in [(("run", "--fence", "outer", "--"), elect, "KEY=TERM="),
+                                    (("run", "--permits", "2", "outer", "--"), elect, "KEY=TERM="),
+                                    (("elect", "outer", "--"), run, "KEY=KEYS=OWNER=")]:
+            status, out, err = self.quorlock(*outer, command_case.QUORLOCK, *inner, "sh", "-c", names)
+            self.assertEqual((status, out.replace("QUORLOCK_", "")), (0, found), err)
+
     def test_a_signal_ends_it(self):
         process = self.elect(script=">up; exec sleep 100")
         self.wait_file("up", process)
@@ -117,6 +127,47 @@ class Restart(Election):
         for err in errors:
             self.assertIn("the command ended with status 3: resigned from", err)
             self.assertIn("standing again in 1000 ms", err)
+        self.assert_free()
+
+    def test_a_signal_while_it_resigns(self):
+        """It ends when the resignation is answered, or is known not to be, as without the signal."""
+        process = self.elect("--restart", "-v", script=">up; while [ ! -e go ]; do sleep .01; done", lease="30s")
+        self.wait_file("up", process)
+        wait_for(lambda: None not in self.values())
+        for server in SERVERS[:2]:
+            server.freeze()
+        open(self.path("go"), "w").close()
+        self.await_words(process, b"the command ended with status 0: resigned")
+        process.terminate()
+        for server in SERVERS[:2]:
+            server.thaw()
+        status, _, err = self.end(process)
+        self.assertEqual(status, 128 + signal.SIGTERM, err)
+        self.assertNotIn("the client is closed", err)
+        self.assert_free()
+
+    def test_a_signal_that_the_command_outlives_ends_nothing(self):
+        """Such as SIGHUP, at which daemons read their configuration anew."""
+        script = ("trap '>reloaded' HUP USR1; echo $QUORLOCK_TERM >>terms; "
+                  "while [ ! -e go ]; do sleep .01; done; rm go; exit 3")
+        process = self.elect("--restart", script=script)
+        for ends in range(2):
+            wait_for(lambda: os.path.exists(self.path("terms")) and len(self.read("terms").split()) > 2 * ends)
+            process.send_signal((signal.SIGHUP, signal.SIGUSR1)[ends])
+            self.wait_file("reloaded", process)
+            os.remove(self.path("reloaded"))
+            # Deposed it stands again, and so it does when the command ends.
+            for server in SERVERS:
+                server.ask("DEL", self.key)
+            wait_for(lambda: process.poll() is not None or len(self.read("terms").split()) == 2 * ends + 2)
+            self.assertIsNone(process.poll(), process.poll() is not None and self.end(process))
+            process.send_signal(signal.SIGHUP)
+            self.wait_file("reloaded", process)
+            os.remove(self.path("reloaded"))
+            open(self.path("go"), "w").close()
+            self.await_words(process, b"the command ended with status 3: resigned")
+        process.terminate()
+        self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM)
         self.assert_free()
 
     def test_not_after_a_signal(self):
@@ -222,14 +273,44 @@ class Leader(Election):
         self.assertEqual(shown["owner"].encode(), SERVERS[0].ask("GET", self.key) or SERVERS[1].ask("GET", self.key))
         self.assertTrue(0 < shown["valid_ms"] <= 5000)
 
+    def test_readers_do_not_lead(self):
+        """Also where an earlier leader has left its counter, which readers do not raise."""
+        self.assertEqual(self.end(self.elect(script="true"))[0], 0)
+        reads = self.start("run", "--fence", "--shared", self.key, "--", "sh", "-c",
+                           f"cd {self.folder}; >up; exec sleep 100")
+        self.wait_file("up", reads)
+        wait_for(lambda: self.values() == [b"quorlock:readers"] * len(SERVERS))
+        status, out, err = self.leader()
+        self.assertEqual((status, out), (1, f'"{self.key}": nobody leads\n'), err)
+        status, out, _ = self.leader("--json")
+        self.assertEqual((status, json.loads(out)["state"], json.loads(out)["owner"]), (1, "none", None))
+
     def test_waiting_for_a_leader(self):
         waits = self.start("leader", "--wait", self.key)
-        line = waits.stderr.readline().decode()
-        self.assertIn("nobody leads", line)
+        self.assertEqual(waits.stderr.readline().decode(), f'quorlock: "{self.key}": nobody leads\n')
         self.elect("--advertise", "here", script="exec sleep 100")
         status, out, err = self.end(waits)
         self.assertEqual(status, 0, err)
         self.assertIn("here leads", out)
+
+    def test_the_reader_is_gone_though_nothing_changes(self):
+        for args in (("--follow",), ("--follow", "--json"), ("--wait",)):
+            reader, writer = os.pipe()
+            process = self.start("leader", *args, self.key, stdout=writer)
+            os.close(writer)
+            if args != ("--wait",):
+                self.assertIn(self.key.encode(), os.read(reader, 4096))
+            os.close(reader)
+            self.assertEqual(process.wait(command_case.LIMIT_S), 128 + signal.SIGPIPE)
+
+    def test_a_file_is_an_output_too(self):
+        with open(self.path("out"), "wb") as out:
+            process = self.start("leader", "--follow", self.key, stdout=out)
+            self.assertIn("nobody leads", self.line_of("out"))
+            self.elect("--advertise", "here", script="exec sleep 100")
+            wait_for(lambda: "here leads" in self.read("out"))
+        process.terminate()
+        self.assertEqual(self.end(process)[0], -signal.SIGTERM)
 
     def test_following(self):
         follows = self.start("leader", "--follow", "--json", self.key)

@@ -4,6 +4,7 @@
 test_watch.py PATH_TO_quorlock [TEST...]"""
 import json
 import os
+import pathlib
 import queue
 import re
 import signal
@@ -17,6 +18,7 @@ import command_case
 from command_case import LIMIT_S, SERVERS, Bootstrapped, Case, fill, wait_for
 from watch_case import waits_to_write
 
+MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock.1"
 TOKEN = r"[0-9a-f]{40}"
 READ_RIGHTS = ["+info", "+get", "+pttl", "+time", "+type", "+eval", "+evalsha", "+script|load", "+pubsub|numsub"]
 
@@ -266,6 +268,23 @@ class Asks(Watched, Bootstrapped):
             self.assertIn(text, out)
         for server in SERVERS:
             server.ask("ACL", "DELUSER", "reader")
+
+    def test_the_rights_in_the_manual_suffice(self):
+        manual = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
+        words = re.search(r"^ +ACL SETUSER watcher (.*?)^\.fi$", manual, re.M | re.S).group(1).split()
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "watcher", "reset", *(">x" if word == ">PASSWORD" else word for word in words))
+        addresses = ",".join(f"redis://watcher:x@{server}" for server in SERVERS)
+        for mode, shown in ((("--permits", "2"), '"permits": 2, "slots": 1,'), (("--shared",), '"readers": 1,')):
+            key = f"job:{self.key}{mode[0]}"
+            holder = self.start("run", *mode, key, "--", "sh", "-c", f"cd {self.folder}; >{mode[0]}; exec sleep 100")
+            self.wait_file(mode[0], holder)
+            status, out, err = self.quorlock("watch", "--json", "--once", key, env={"QUORLOCK_NODES": addresses})
+            self.assertEqual((status, err), (0, ""))
+            self.assertIn(shown, out)
+            self.assertIn('"waiters": 0', out)
+        for server in SERVERS:
+            server.ask("ACL", "DELUSER", "watcher")
 
     def test_many_keys_share_the_pace(self):
         keys = [f"{self.key}-{n}" for n in range(6)]

@@ -25,6 +25,7 @@ end
 -- With its readers, and those that wait. They may be denied to a user who breaks none.
 redis.pcall('DEL', 'quorlock:readers:' .. KEYS[1], 'quorlock:intents:' .. KEYS[1])
 notice_released(KEYS[1], holder or '')
-if kind == 'none' and slots == 0 then return 0 end
+-- One key is the number of permits; any other was in the place of a slot, whatever its type.
+if kind == 'none' and slots == 0 and not (type(done) == 'number' and done > 1) then return 0 end
 if others == '' then return {holder, ttl, kind} end
 return {holder, ttl, kind, others}

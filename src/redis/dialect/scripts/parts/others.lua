@@ -4,7 +4,7 @@
 -- writer that waits; q: a reader that waits, or whose turn it is. Of readers and of those that wait 256 at most. By
 -- pcall: a user who may read nothing but the key sees that all the same.
 local function list_others(key, permits)
-  local lines, slots, held = {}, {}, 0
+  local lines, slots, held, most = {}, {}, 0, 9007199254740992 -- of whole numbers, 2^53
   local function add(kind, number, counter, left, name)
     name = string.sub(name, 1, 256)
     lines[#lines + 1] = string.format('%s %d %s %.0f %d %s\n', kind, number, counter, left, #name, name)
@@ -21,6 +21,7 @@ local function list_others(key, permits)
     if type(left) == 'number' then
       local counter = redis.pcall('GET', 'quorlock:fence:' .. slots[slot])
       counter = type(counter) == 'string' and #counter < 17 and string.match(counter, '^%d+$') or '0'
+      if tonumber(counter) >= most then counter = '0' end
       add('s', slot - 1, counter, left, holders[slot])
       held = held + 1
     end
@@ -33,6 +34,7 @@ local function list_others(key, permits)
       local left = tonumber(members[i + 1]) - time[1] * 1000 - math.floor(time[2] / 1000)
       local letter, name = string.match(members[i], '^([wmrt]):%d+:(.*)$')
       if kind == 'r' then letter, name = 'w', members[i] end
+      left = math.min(left, most) -- of a score that is inf, too
       if left > 0 and letter then add((letter == 'w' or letter == 'm') and kind or 'q', 0, '0', left, name) end
     end
   end
