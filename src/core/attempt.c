@@ -402,7 +402,7 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
     }
     if (lock->work == NULL) return;
     if (lock->phase == CORE_WAITING && step->now_us >= lock->work->wait.retry_at_us) {
-        bool all = step->slots != NULL && slots_lack_arbiter(step->slots, lock, step->now_us);
+        bool all = step->slots != NULL && slots_suit_all(step->slots, lock, step->now_us);
 
         attempt_try(lock, step, all ? WAIT_TRY_ALL : WAIT_TRY_ARBITER);
     }

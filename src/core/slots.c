@@ -7,8 +7,9 @@
  *    are plenty.
  * 2. A node that refuses says which slots are free there. While any may be free on a quorum, the next attempt follows
  *    at once: it asks the arbiter alone, which takes the first free slot from the one asked for on, and names it; the
- *    others are asked for that very slot. So only one of many contenders gets each slot. Where the arbiter said that
- *    it has none of those, all nodes are asked for one.
+ *    others are asked for that very slot. So only one of many contenders gets each slot. But all nodes are asked for
+ *    one, drawn at random, where the arbiter said that it has none of those; and where several are free, and the lock
+ *    has not waited for one: that takes one round trip in the place of two, and few contenders draw the same.
  * 3. A slot that a quorum refuses although the arbiter gave it is passed over: the arbiter, which lacks the holder's
  *    key, would give it again and again. So is one of which too little is known to say that it is taken. Until the
  *    holder's lease ends, or it releases, or a quorum says that the slot is free; where votes were split, for as long
@@ -184,10 +185,12 @@ bool slots_know_free(struct core_slots *slots, const struct core_lock *lock, uin
     return known_free(slots, lock, now_us) != 0;
 }
 
-bool slots_lack_arbiter(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
+bool slots_suit_all(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
 {
     uint64_t free = known_free(slots, lock, now_us);
+    bool several = (free & (free - 1)) != 0;
 
+    if (several && lock->work->wait.searches) return true;
     return free != 0 && at_arbiter(slots, lock, free, now_us) == 0;
 }
 

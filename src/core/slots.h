@@ -51,9 +51,9 @@ void slots_on_notice(struct core_slots *, uint64_t holder_id);
 /* slots_judge - the nodes were asked for a slot, and no quorum granted it: whether it is passed over, and until when at
  * least where the votes were split. */
 void slots_judge(struct core_lock *, struct step *, uint64_t split_until_us);
-/* slots_know_free - a slot other than those is free on a quorum, as far as the nodes said just now. slots_lack_arbiter:
- * but the arbiter said that none of these is free there. */
+/* slots_know_free - a slot other than those is free on a quorum, as far as the nodes said just now. slots_suit_all:
+ * the next attempt asks all nodes for one of these, and not the arbiter first. */
 bool slots_know_free(struct core_slots *, const struct core_lock *, uint64_t now_us);
-bool slots_lack_arbiter(struct core_slots *, const struct core_lock *, uint64_t now_us);
+bool slots_suit_all(struct core_slots *, const struct core_lock *, uint64_t now_us);
 /* slots_free_us - when the first lease ends that stands in the way, by itself. */
 uint64_t slots_free_us(const struct core_slots *, const struct core_lock *);

@@ -207,6 +207,41 @@ CORE_TEST(a_slot_that_only_the_arbiter_lacks_is_asked_of_all)
     assert_int_equal(core_rounds(f->lock), 2);
 }
 
+/* One round trip after the refusal, in the place of two. */
+CORE_TEST(one_of_several_free_slots_is_asked_of_all)
+{
+    open_permits(f, 3, CORE_NEVER);
+    f->slots->ours = 1u << 1 | 1u << 3;
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    f->slots->ours = 0;
+    refuse(f, 3, 1u << 1 | 1u << 3);
+    fixture_answer_releases(f);
+    fixture_pass(f, 0);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(asked_slot(f, i), asked_slot(f, 0));
+        assert_false(asked_any(f, i));
+    }
+    assert_true(asked_slot(f, 0) == 1 || asked_slot(f, 0) == 3);
+    fixture_answers(f, OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_rounds(f->lock), 2);
+}
+
+/* Those that wait are woken together, and would split the votes. */
+CORE_TEST(who_has_waited_asks_the_arbiter_also_where_several_are_free)
+{
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    refuse(f, 3, 0);
+    fixture_answer_releases(f);
+    assert_true(core_listens(f->lock));
+    for (uint32_t i = 0; i < 3; i++) f->slots->nodes[i].free = 1u << 1 | 1u << 3;
+    fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
+    assert_true(asked_any(f, 0));
+}
+
 /* What was said long ago says nothing. */
 CORE_TEST(old_answers_are_not_searched_by)
 {
@@ -404,7 +439,7 @@ CORE_TEST(a_debt_remembers_its_slot)
     slot = asked_slot(f, 0);
     fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
     fixture_node_state(f, 2, NODE_DOWN);
-    refuse(f, 2, ALL & ~(1u << slot));
+    refuse(f, 2, 1u << (slot + 1) % K);
     fixture_answer(f, 0, OP_RELEASE, OUTCOME_MISSING);
     fixture_answer(f, 1, OP_RELEASE, OUTCOME_MISSING);
     fixture_pass(f, 0);
