@@ -76,7 +76,8 @@ def _problem(fields):
     if not _is_count(fields.get("t_us")) or fields["t_us"] >= 1 << 63:
         return "no t_us (microseconds, a whole number)"
     event = fields.get("event")
-    if event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
+    # What is no text may not even be looked up.
+    if not isinstance(event, str) or event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
         return f"unknown event {event!r}"
     wrong = next(filter(None, (wrong_field(name, value) for name, value in fields.items())), None)
     if wrong:
