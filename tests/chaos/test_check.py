@@ -591,6 +591,8 @@ class Malformed(unittest.TestCase):
         self.assert_refused([line(1, "invoke", "a", fence=-1)], "fence is -1")
         self.assert_refused([line(1, "invoke", "a", fence=True)], "fence is True")
         self.assert_refused([{"t_us": 1.5, "event": "invoke"}], "no t_us")
+        self.assert_refused(hold("a", 10, 50, deadline=10**400), "line 2: deadline_us is 1000")
+        self.assert_refused(flat(hold("a", 10, 50, fence=2**63)), f"line 2: fence is {2**63}, too large")
         self.assert_refused([line(1, "invoke", "a", mode="write")], "mode is 'write', none of lock, permits, shared, election")
         self.assert_refused([line(1, "invoke", "a", slot="1")], "slot is '1'")
         self.assert_refused([line(1, "observed", "a")], "observed without term")
