@@ -248,6 +248,14 @@ class Bad(unittest.TestCase):
         self.assertIn("at long last", output)
         self.assertNotIn("Traceback", output)
 
+    def test_a_fault_of_the_harness_says_nothing_about_the_lock(self):
+        # Inside, without what the process outside passes on.
+        done = subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", BIN, "--seed", "7"], stdin=subprocess.DEVNULL,
+                              env={**os.environ, "QUORLOCK_CHAOS_INNER": f"plain:{FOLDER}"}, capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 70, done.stderr)
+        self.assertIn("KeyError", done.stderr)
+
     def test_a_deadline_by_another_clock(self):
         status, output, _, _ = self.ended("late")
         self.assertEqual(status, 65, output)
