@@ -12,6 +12,7 @@ SMALL_HEIGHT, SMALL_GAP = 9, 3
 DETAIL_PX_MAX = 60    # a second in detail; less in long runs
 DETAIL_WIDTH_MAX = 24000
 DETAIL_WIDTH_MIN = 1090
+DETAIL_TICKS_MAX = 5000  # also where one line of the history is of another year
 HOLDS_MAX = 7000      # rectangles with a title of their own
 VIOLATIONS_MAX = 300
 BIN_PX = 2
@@ -78,7 +79,10 @@ def tick_seconds(total, room):
     for step in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600):
         if total / step <= room:
             return step
-    return 7200
+    step = 7200
+    while total / step > room:
+        step *= 2
+    return step
 
 
 def clock(second, total):
@@ -274,7 +278,7 @@ class Detail:
         return side, strip, self.scale
 
     def grid(self, bottom):
-        step = tick_seconds(self.total, self.width / 90)
+        step = tick_seconds(self.total, min(self.width / 90, DETAIL_TICKS_MAX))
         for second in range(0, int(self.total) + 1, step):
             x = second * self.scale
             self.parts.append(f'<path class="grid" d="M{number(x)} 18V{bottom}"/>' + words(x + 3, 13, clock(second, self.total), "note"))

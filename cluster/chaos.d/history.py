@@ -30,6 +30,7 @@ SYSTEM_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
 TEXTS = ("client", "key", "status", "text", "program", "mode", "leader")
 NUMBERS = ("t_us", "deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id", "version", "user",
            "slot", "permits", "term")
+FAR = 1 << 63  # no time or token is so large
 
 
 class Malformed(Exception):
@@ -61,6 +62,8 @@ def wrong_field(name, value):
     """What is wrong with the value of a field, or None."""
     if name in NUMBERS and not _is_count(value):
         return f"{name} is {value!r}, not a whole number"
+    if name in NUMBERS and value >= FAR:
+        return f"{name} is {value}, too large"
     if name not in TEXTS:
         return None
     if name == "mode" and value not in MODES:
@@ -73,10 +76,11 @@ def _problem(fields):
     """Why this object is no event of a history, or None."""
     if not isinstance(fields, dict):
         return "not a JSON object"
-    if not _is_count(fields.get("t_us")) or fields["t_us"] >= 1 << 63:
+    if not _is_count(fields.get("t_us")) or fields["t_us"] >= FAR:
         return "no t_us (microseconds, a whole number)"
     event = fields.get("event")
-    if event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
+    # What is no text may not even be looked up.
+    if not isinstance(event, str) or event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
         return f"unknown event {event!r}"
     wrong = next(filter(None, (wrong_field(name, value) for name, value in fields.items())), None)
     if wrong:

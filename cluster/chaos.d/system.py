@@ -17,6 +17,14 @@ from ports import keep_port
 START_SECONDS = 60  # long, for the machine may be busy
 ADMIN_SECONDS = 10.0
 END_SECONDS = 20  # clients have so long to end
+LAST_BYTES = 2000  # of what a process said at last, at most
+
+
+def last_lines(path):
+    """Up to three, of a log that may be longer than the memory is."""
+    with open(path, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
+        return file.read().decode(errors="replace").splitlines()[-3:]
 
 
 class Trouble(Exception):
@@ -146,10 +154,10 @@ class Node:
 
     def last_words(self):
         try:
-            lines = (self.folder / "redis.log").read_text(errors="replace").splitlines()
+            lines = last_lines(self.folder / "redis.log")
         except OSError:
             lines = []
-        return " / ".join(lines[-3:]) or "it says nothing"
+        return " / ".join(lines) or "it says nothing"
 
     async def kill(self):
         self.process.kill()
@@ -292,8 +300,7 @@ class Client:
         return self.system.folder / f"{self.name}.err"
 
     def last_words(self):
-        lines = self.words_file.read_text(errors="replace").splitlines()
-        words = " / ".join(lines[-3:]) or "it says nothing on standard error"
+        words = " / ".join(last_lines(self.words_file)) or "it says nothing on standard error"
         return "".join(letter if letter.isprintable() else " " for letter in words)
 
     def signal(self, number):

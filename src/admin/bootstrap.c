@@ -95,6 +95,17 @@ static void look(const struct inspect *inspect, struct bootstrap_node *node, con
     }
 }
 
+/* Not as of a lock's key, which may be of another dialect. */
+static void explain_foreign(struct inspect *inspect, uint32_t index)
+{
+    static const char why[] = GUARD_FOREIGN;
+    struct inspect_node *node = &inspect->nodes[index];
+    const struct alloc *alloc = &runtime_of(inspect)->alloc;
+
+    alloc_free(alloc, node->error);
+    node->error = alloc_text(alloc, why, sizeof(why) - 1);
+}
+
 static void on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
     const struct bootstrap *bootstrap = inspect->more;
@@ -109,6 +120,7 @@ static void on_reply(struct inspect *inspect, uint32_t index, const struct node_
         if (reply->holder != NULL) set_guard(inspect, node, reply);
     } else if (op == OP_PEEK && bootstrap->stage == LOOKS) {
         look(inspect, node, reply);
+        if (reply->fault == FAULT_FOREIGN) explain_foreign(inspect, index);
         if (bootstrap->reconfigure && was_seen(&inspect->nodes[index])) {
             inspect_ask(inspect, index, OP_MAY_KILL);
         }

@@ -268,6 +268,8 @@ int candidate_new(quorlock_candidate **ret, struct elections *all, const char *n
     if (status == 0 && given != NULL)
         status =
             caller_copy(&options, sizeof(options), given, given->size, "quorlock_candidate_options", &runtime->error);
+    /* A label is what the lock calls it, and nobody gave one. */
+    if (status == 0) status = options_advertise(options.advertise, &runtime->error);
     if (status != 0) return status;
     candidate = alloc_zero(&runtime->alloc, sizeof(*candidate));
     if (candidate == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);

@@ -281,6 +281,13 @@ static int check_lock_label(const struct quorlock_options *options, const struct
     return check_label("the label", options->label, error);
 }
 
+int options_advertise(const char *text, struct caller_error *error)
+{
+    if (text == NULL) return 0;
+    if (*text == '\0') return REFUSE(error, "the advertised text is empty: give it a text, or leave it out");
+    return check_label("the advertised text", text, error);
+}
+
 /* One tenth of the lease, in sensible bounds, and never so long that a renewal could not be tried twice. */
 static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
 {

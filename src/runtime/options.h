@@ -27,6 +27,8 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                  const struct quorlock_options *given, struct caller_error *);
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
                       struct caller_error *);
+/* options_advertise - checks the text of a candidate; NULL: it gave none. */
+int options_advertise(const char *text, struct caller_error *);
 /* options_buggify - the seed that the environment has; text may be NULL. *ret is untouched where it has none. */
 int options_buggify(uint64_t *ret, const char *text, struct caller_error *);
 /* options_key - checks one key. */

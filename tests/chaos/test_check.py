@@ -550,6 +550,14 @@ class Output(unittest.TestCase):
                              3, "two holds, and the sign that explains them")
             self.assertNotRegex(text, "<script|href|<image|@import|url\\((?!#)")
 
+    def test_lines_that_lie_far_apart(self):
+        """Also of a history with a time of nowhere: the page has no tick for each of its years."""
+        for last_ms in (10**9, 2**63 // 1000 - 1000):
+            with tempfile.TemporaryDirectory() as folder:
+                page = Path(folder) / "run.html"
+                self.assertEqual(check(hold("a", 10, 50) + hold("b", last_ms, last_ms + 40), "--report", str(page))[0], 0)
+                self.assertLess(page.stat().st_size, 4000000)
+
     def test_nobody_reads(self):
         reader, writer = os.pipe()
         os.close(reader)
@@ -575,12 +583,16 @@ class Malformed(unittest.TestCase):
         self.assert_refused(good + ["[" * 100000], "line 4: not JSON")
         self.assert_refused([good[0], {"event": "granted"}], "line 2: no t_us")
         self.assert_refused([line(1, "taken", "a")], "line 1: unknown event 'taken'")
+        self.assert_refused([line(1, ["granted"], "a")], "line 1: unknown event ['granted']")
+        self.assert_refused([line(1, {}, "a")], "line 1: unknown event {}")
         self.assert_refused([line(1, "granted", "a")], "granted without deadline_us")
         self.assert_refused([{"t_us": 1, "event": "invoke", "key": "k"}], "invoke without a client")
         self.assert_refused([{"t_us": 1, "event": "invoke", "client": "a"}], "invoke without a key")
         self.assert_refused([line(1, "invoke", "a", fence=-1)], "fence is -1")
         self.assert_refused([line(1, "invoke", "a", fence=True)], "fence is True")
         self.assert_refused([{"t_us": 1.5, "event": "invoke"}], "no t_us")
+        self.assert_refused(hold("a", 10, 50, deadline=10**400), "line 2: deadline_us is 1000")
+        self.assert_refused(flat(hold("a", 10, 50, fence=2**63)), f"line 2: fence is {2**63}, too large")
         self.assert_refused([line(1, "invoke", "a", mode="write")], "mode is 'write', none of lock, permits, shared, election")
         self.assert_refused([line(1, "invoke", "a", slot="1")], "slot is '1'")
         self.assert_refused([line(1, "observed", "a")], "observed without term")

@@ -152,6 +152,13 @@ def begin_runs():
             time.sleep(0.05)
         sys.exit("out of\\tbreath")
         """))
+    # A log that no memory can hold; it takes no room.
+    begin("talks", "--clients", "1", "--client", client("talks", """
+        say("hello", version=1)
+        os.ftruncate(2, 1 << 40)
+        time.sleep(0.2)
+        sys.exit("at long last")
+        """))
     begin("late", "--client", client("late", """
         say("hello", version=1)
         say("invoke", key=KEY)
@@ -234,6 +241,20 @@ class Bad(unittest.TestCase):
         self.assertIn("ended with status 1: out of breath", output)  # the tab is none any more
         self.assertGreaterEqual(verdict["violations"]["breach"], 2, output)
         self.assertGreaterEqual(verdict["counts"]["operations"], 81, output)
+
+    def test_a_client_that_never_stops_talking(self):
+        status, output, _, _ = self.ended("talks")
+        self.assertEqual(status, 1, output)
+        self.assertIn("at long last", output)
+        self.assertNotIn("Traceback", output)
+
+    def test_a_fault_of_the_harness_says_nothing_about_the_lock(self):
+        # Inside, without what the process outside passes on.
+        done = subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", BIN, "--seed", "7"], stdin=subprocess.DEVNULL,
+                              env={**os.environ, "QUORLOCK_CHAOS_INNER": f"plain:{FOLDER}"}, capture_output=True, text=True,
+                              timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 70, done.stderr)
+        self.assertIn("KeyError", done.stderr)
 
     def test_a_deadline_by_another_clock(self):
         status, output, _, _ = self.ended("late")

@@ -205,6 +205,8 @@ class Reconfigure(BootstrapCase):
             self.assertIn("DEL quorlock:guard'", out)
             self.assertNotIn("give --reconfigure", out)
             self.assertRegex(out, rf"{SERVERS[1]}  guarded")
+            self.assertEqual("the key quorlock:guard holds a value of another type" in out, words[0] == "HSET", out)
+            self.assertNotIn("dialect", out)
             self.assertEqual([SERVERS[index].ask("GET", GUARD) for index in (0, 2)], before)
 
     def test_without_the_right_to_disconnect_others_nothing_is_written(self):

@@ -67,10 +67,13 @@ CLIENT_TEST(what_cannot_be_is_refused)
     quorlock_client *client = fixture.client;
 
     assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_INVAL);
-    assert_non_null(strstr(quorlock_client_error(client), "has 70 characters: at most 64"));
+    assert_non_null(strstr(quorlock_client_error(client), "the advertised text has 70 characters: at most 64"));
     options.advertise = "my host";
     assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_INVAL);
-    assert_non_null(strstr(quorlock_client_error(client), "\"my host\""));
+    assert_non_null(strstr(quorlock_client_error(client), "the advertised text \"my host\""));
+    options.advertise = "";
+    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_INVAL);
+    assert_non_null(strstr(quorlock_client_error(client), "the advertised text is empty"));
     options.advertise = NULL;
     assert_int_equal(quorlock_candidate_new(&candidate, client, "", &options), QUORLOCK_INVAL);
     assert_int_equal(quorlock_candidate_new(&candidate, client, "quorlock:x", &options), QUORLOCK_INVAL);

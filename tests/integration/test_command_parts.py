@@ -195,6 +195,26 @@ class Seen(Bootstrapped):
         self.assertEqual([part["slot"] for part in report["nodes"][0]["holders"]], [2])
         self.assertEqual(self.quorlock("inspect", self.key)[1].splitlines()[0], f'"{self.key}" is free')
 
+    def test_run_passes_over_what_is_no_slot(self):
+        for server in SERVERS:
+            server.ask("LPUSH", f"quorlock:slot:0:{self.key}", "x")
+        # Which slot is asked for first is drawn.
+        for _ in range(12):
+            status, _, err = self.quorlock("run", "-n", "--permits", "2", self.key, "--", "true")
+            self.assertEqual((status, err), (0, ""))
+        for server in SERVERS:
+            server.ask("LPUSH", f"quorlock:slot:1:{self.key}", "x")
+        status, _, err = self.quorlock("run", "-n", "--permits", "2", self.key, "--", "true")
+        self.assertEqual(status, 69, err)
+        self.assertRegex(err, rf'no vote: the key "quorlock:slot:[01]:{self.key}" holds a list')
+
+    def test_what_stands_in_place_of_the_number_is_named(self):
+        for server in SERVERS:
+            server.ask("HSET", f"quorlock:permits:{self.key}", "f", "v")
+        status, _, err = self.quorlock("run", "-n", "--permits", "2", self.key, "--", "true")
+        self.assertEqual(status, 69, err)
+        self.assertIn(f'the key "quorlock:permits:{self.key}" holds a hash and no string', err)
+
     def test_break_says_that_it_took_what_is_no_slot(self):
         for server in SERVERS[:2]:
             server.ask("SET", f"quorlock:permits:{self.key}", "5", "PX", 30000)

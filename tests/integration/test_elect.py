@@ -98,8 +98,10 @@ class Life(Election):
         for words, said in [((), "one name, and not 0"), (("a", "b", "--", "true"), "one name, and not 2"),
                             (("a",), "no command: write -- before it: quorlock elect a"),
                             (("a", "--"), "no command behind --"),
-                            (("--advertise", "x" * 65, "a", "--", "true"), "has 65 characters: at most 64"),
-                            (("--advertise", "my host", "a", "--", "true"), '"my host"'),
+                            (("--advertise", "x" * 65, "a", "--", "true"),
+                             "the advertised text has 65 characters: at most 64"),
+                            (("--advertise", "my host", "a", "--", "true"), 'the advertised text "my host"'),
+                            (("--advertise", "", "a", "--", "true"), "the advertised text is empty"),
                             (("--wait", "1s", "a", "--", "true"), "--wait does not belong to this verb"),
                             (("--dialect", "redisson", "a", "--", "true"), "the redisson dialect has no elections")]:
             status, _, err = self.quorlock("elect", *words)

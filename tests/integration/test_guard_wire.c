@@ -374,7 +374,8 @@ SERVER_TEST(test_not_writable)
     server_do(server, "DEL quorlock:guard");
     server_do(server, "HSET quorlock:guard a b");
     probe = begin(SHORT_MS, NODE_DOWN);
-    assert_int_equal(probe->fault, FAULT_FOREIGN);
+    assert_int_equal(probe->fault, FAULT_CONFIG);
+    assert_contains(probe->why, "the key quorlock:guard holds a value of another type");
 }
 
 /* ---- bootstrap ---- */

@@ -208,13 +208,47 @@ WIRE_TEST(counters_are_a_slots)
     assert_counts(send_it(request), 70);
 }
 
-/* A value of another type in a slot is an error of that slot. */
-WIRE_TEST(another_type_in_a_slot_is_foreign)
+/* A value of another type in a slot is passed over as long as there is another one. */
+WIRE_TEST(another_type_in_a_slot_is_passed_over)
 {
+    struct answer answer;
+
     server_do(server, "RPUSH %s x", key_of(1));
-    assert_fault(slot(OP_ACQUIRE, US, 1), FAULT_FOREIGN);
-    assert_outcome(slot(OP_ACQUIRE, US, 0), OUTCOME_YES);
+    answer = slot(OP_ACQUIRE, US, 1);
+    assert_held_by(answer, "no slot: list quorlock:slot:1:a", -1, -1);
+    assert_int_equal(answer.reply.free, 1 << 0 | 1 << 2);
+    answer = any(OP_ACQUIRE, US, 1, 0);
+    assert_outcome(answer, OUTCOME_YES);
+    assert_int_equal(answer.reply.slot, 2);
+    assert_outcome(any(OP_ACQUIRE, THEM, 1, 0), OUTCOME_YES);
+    answer = any(OP_ACQUIRE, OTHERS, 1, 0);
+    assert_int_equal(answer.reply.outcome, OUTCOME_OTHER);
+    assert_int_equal(answer.reply.free, 0);
+    /* A holder of that slot is told. */
+    assert_fault(slot(OP_REPAIR, US, 1), FAULT_FOREIGN);
     assert_fault(slot(OP_RELEASE, US, 1), FAULT_FOREIGN);
     /* The release of any looks at each. */
     assert_outcome(any(OP_RELEASE, US, 0, 0), OUTCOME_YES);
+}
+
+WIRE_TEST(another_type_in_all_slots_is_foreign)
+{
+    struct answer answer;
+
+    for (uint8_t i = 0; i < PERMITS; i++) server_do(server, "RPUSH %s x", key_of(i));
+    answer = slot(OP_ACQUIRE, US, 1);
+    assert_fault(answer, FAULT_FOREIGN);
+    assert_contains(answer.error, "\"quorlock:slot:1:a\" holds a list");
+    assert_fault(any(OP_ACQUIRE, US, 1, 1 << 2), FAULT_FOREIGN);
+}
+
+/* People gave the name, and not this key. */
+WIRE_TEST(another_type_in_place_of_the_number_is_named)
+{
+    struct answer answer;
+
+    server_do(server, "HSET quorlock:permits:a f v");
+    answer = slot(OP_ACQUIRE, US, 1);
+    assert_fault(answer, FAULT_FOREIGN);
+    assert_contains(answer.error, "\"quorlock:permits:a\" holds a hash");
 }

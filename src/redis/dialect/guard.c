@@ -162,6 +162,12 @@ static enum guard_verdict refused(struct guard *guard, const struct reply_item *
 {
     enum fault fault = error_classify(error->text, error->length).fault;
 
+    if (fault == FAULT_FOREIGN) {
+        /* As a guard of an unknown format. The lock's key is not foreign. */
+        guard->fault = FAULT_CONFIG;
+        (void)snprintf(guard->why, sizeof(guard->why), "restart guard: " GUARD_FOREIGN);
+        return GUARD_FAILED;
+    }
     guard->fault = fault == FAULT_OTHER ? FAULT_GUARD : fault;
     error_describe(guard->why, sizeof(guard->why), "restart guard (key " GUARD_KEY ")", error->text, error->length);
     return GUARD_FAILED;

@@ -18,6 +18,7 @@
 #include "redis/wire/reply.h"
 
 #define GUARD_KEY              "quorlock:guard"
+#define GUARD_FOREIGN          "the key " GUARD_KEY " holds a value of another type: if no program needs it, delete that key"
 #define GUARD_TEXT_SIZE        512
 #define GUARD_ID_SIZE          64
 #define GUARD_WHY_SIZE         640

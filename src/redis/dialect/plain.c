@@ -396,15 +396,31 @@ static const char *op_name(enum op op, bool by_hash)
     return by_hash && op == OP_REPAIR ? "repair (script)" : names[op];
 }
 
-/* Behind WRONGTYPE our scripts give the type, but the server itself a sentence. */
+/* Behind WRONGTYPE our scripts give the type, and where it is not the lock's the key; but the server itself a
+ * sentence. */
 static void judge_type(const struct reply_item *item, struct node_reply *ret)
 {
+    static const char ours[] = " quorlock:";
     size_t skip = sizeof("WRONGTYPE ") - 1;
+    const char *type = item->text + skip, *end = item->text + item->length, *space;
 
-    if (item->length == skip || !reply_begins(item, "WRONGTYPE ")) return;
-    if (memchr(item->text + skip, ' ', item->length - skip) != NULL) return;
-    ret->type = item->text + skip;
-    ret->type_length = item->length - skip;
+    if (item->length <= skip || !reply_begins(item, "WRONGTYPE ")) return;
+    space = memchr(type, ' ', (size_t)(end - type));
+    if (space != NULL && memmem(space, (size_t)(end - space), ours, sizeof(ours) - 1) != space) return;
+    ret->type = type;
+    ret->type_length = (size_t)((space != NULL ? space : end) - type);
+}
+
+/* The key that stands behind the type. */
+static void describe_foreign(const struct reply_item *item, const struct node_reply *reply, char *text,
+                             size_t text_size)
+{
+    const char *end = item->text + item->length, *key = reply->type != NULL ? reply->type + reply->type_length : end;
+
+    if (key == end)
+        error_foreign(text, text_size, reply->type, reply->type_length, ERROR_NO_STRING);
+    else
+        error_foreign_key(text, text_size, reply->type, reply->type_length, key + 1, (size_t)(end - key - 1));
 }
 
 static void judge_error(enum op op, bool by_hash, const struct reply_item *item, struct node_reply *ret, char *text,
@@ -567,7 +583,7 @@ static void judge(enum op op, bool by_hash, const struct reply *reply, struct no
     *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1, .waiters = -1};
     if (reply->self.type == REPLY_ERROR) {
         judge_error(op, by_hash, &reply->self, ret, text, text_size);
-        if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_STRING);
+        if (ret->fault == FAULT_FOREIGN) describe_foreign(&reply->self, ret, text, text_size);
         return;
     }
     if (judge_value(op, reply, ret, text, text_size)) {

@@ -140,3 +140,12 @@ void error_foreign(char *ret, size_t size, const char *type, size_t length, enum
     snprintf(ret, size, "the key holds a %s and no %s: %s", clean, dialects[no].ours,
              strcmp(clean, dialects[no].other) == 0 ? dialects[no].remedy : "it is no lock");
 }
+
+void error_foreign_key(char *ret, size_t size, const char *type, size_t type_length, const char *key, size_t key_length)
+{
+    char clean_type[32], clean_key[ERROR_TEXT_SIZE];
+
+    error_printable(clean_type, sizeof(clean_type), type, type_length);
+    error_printable(clean_key, sizeof(clean_key), key, key_length);
+    snprintf(ret, size, "the key \"%s\" holds a %s and no string: nothing of ours, delete it", clean_key, clean_type);
+}

@@ -23,3 +23,6 @@ enum error_no { ERROR_NO_STRING, ERROR_NO_HASH };
 void error_foreign(char *ret, size_t size, const char *type, size_t length, enum error_no);
 /* error_printable - a copy of at most that many bytes with control characters made visible; returns ret. */
 char *error_printable(char *ret, size_t size, const char *text, size_t length);
+/* error_foreign_key - the same for a key beside the lock that the library made from its name. */
+void error_foreign_key(char *ret, size_t size, const char *type, size_t type_length, const char *key,
+                       size_t key_length);

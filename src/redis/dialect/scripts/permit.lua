@@ -5,7 +5,8 @@
 -- acquire, how: 'strict' or 'repair' or '': that slot, or with 'any' the first from it on, and round, that is free and
 -- not passed over. {1, counter, clock in us or 0, slot}: it is set, also where it was ours before; {holder, ttl, n, free,
 -- first}: the holder of the slot asked for, how many clients listen for a release of the name, for each slot '1' where it
--- is free, and the ttl of the lease that ends first of those not passed over, or -1.
+-- is free, and the ttl of the lease that ends first of those not passed over, or -1. A value that is no slot is passed
+-- over, too: it is not free, and an error where no slot is one, or for 'repair'. Where no slot is held the holder says so.
 -- extend: {1, clock in us or 0}: extended; 0: the slot is missing; {holder, ttl}: it is another owner's.
 -- release, how: 'silent' or 'deleted' or '': deletes the slot where it is ours; with 'any' whichever is, for a request to
 -- acquire that did not say which it took. Notifies the waiters of the name; deleted: only where the slot was ours;

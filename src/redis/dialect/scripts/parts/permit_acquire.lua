@@ -7,25 +7,29 @@ if not why and how == 'strict' then
   why = guard_moved(ARGV[5])
 end
 if why then return why end
-local stands, slot, whose
+local stands, slot, whose, odd
 stands, why = permits_stand(permits)
 if why then return why end
 for i = 0, any and permits - 1 or 0 do
   local at = (asked + i) % permits
   if not any or string.sub(passed, at + 1, at + 1) ~= '1' then
     whose = lock_whose(slot_key(at), owner)
-    if type(whose) == 'table' then return whose end
-    if not whose or whose == true then
+    if type(whose) == 'table' then
+      whose = named(slot_key(at), whose)
+      if how == 'repair' or not string.find(whose.err, 'WRONGTYPE', 1, true) then return whose end
+      odd = odd or whose
+    elseif not whose or whose == true then
       slot = at
       break
     end
   end
 end
 if not slot then
-  local holder, ttl, first, free = '', -2, -1, {}
+  local holder, ttl, first, free, good = '', -2, -1, {}, not odd
   for at = 0, permits - 1 do
     whose = lock_whose(slot_key(at))
     free[at + 1] = whose and '0' or '1'
+    good = good or type(whose) ~= 'table'
     local left = whose and redis.pcall('PTTL', slot_key(at))
     if type(left) == 'number' and type(whose) == 'string' then
       if at == asked or holder == '' then
@@ -34,6 +38,9 @@ if not slot then
       if left >= 0 and (left < first or first < 0) and string.sub(passed, at + 1, at + 1) ~= '1' then first = left end
     end
   end
+  -- What is no slot stands in its place for good: an error only where there is no other slot.
+  if not good then return odd end
+  if odd and ttl == -2 then holder, ttl = 'no slot: ' .. string.match(odd.err, 'WRONGTYPE (.*)'), -1 end
   -- 0 where the right to ask for the number is missing.
   local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(name))
   return {holder, ttl, crowd.err and 0 or crowd[2], table.concat(free), first}

@@ -1,13 +1,18 @@
 -- SPDX-License-Identifier: BSD-3-Clause
+-- The error of a value of another type at a key that people have not given: with the key.
+local function named(key, why)
+  local kind = string.match(why.err, 'WRONGTYPE (%S+)$')
+  return kind and redis.error_reply('WRONGTYPE ' .. kind .. ' ' .. key) or why
+end
 -- The number of permits that the name has here; nil where it has none yet, or another number, all of whose slots are
 -- free; nil and an error where one of those is held.
 local function permits_stand(permits)
   local stands = lock_whose(KEYS[2])
-  if type(stands) == 'table' then return nil, stands end
+  if type(stands) == 'table' then return nil, named(KEYS[2], stands) end
   if not stands or stands == permits then return stands end
   for slot = 0, math.min(tonumber(stands) or 64, 64) - 1 do
     local whose = lock_whose(slot_key(slot))
-    if type(whose) == 'table' then return nil, whose end
+    if type(whose) == 'table' then return nil, named(slot_key(slot), whose) end
     if whose then
       return nil, redis.error_reply('PERMITS the name has ' .. stands .. ' permits, this lock gives ' .. permits)
     end
