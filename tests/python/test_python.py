@@ -220,6 +220,19 @@ class Loss(PythonCase):
             lock.check()
             self.assertFalse(lock.lost)
 
+    def test_a_failed_acquire_does_not_undo_the_loss(self):
+        lock = self.lock(lease_ms=LEASE_MS, wait_ms=0)
+        lock.acquire()
+        self.take_away()
+        wait_for(lambda: lock.lost)
+        with self.open().lock(self.key):
+            with self.assertRaises(Held):
+                lock.acquire()
+            self.assertTrue(lock.lost)
+        lock.acquire()
+        self.assertFalse(lock.lost)
+        lock.release()
+
     def test_what_the_block_raises_comes_first(self):
         lock = self.lock(lease_ms=LEASE_MS)
         with self.assertRaises(ZeroDivisionError):

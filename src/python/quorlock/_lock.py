@@ -222,8 +222,13 @@ class Lock:
         return result
 
     def _acquire(self) -> None:
-        self._lost = None
-        result = self._do(library.quorlock_blocking_acquire)
+        # Cleared first: the new grant may be lost before this thread hears of it. Without a new grant the loss stays.
+        lost, self._lost = self._lost, None
+        try:
+            result = self._do(library.quorlock_blocking_acquire)
+        except BaseException:
+            self._lost = self._lost or lost
+            raise
         self._fence, self._token, self._slot = int(result.fence), result.token.decode(), int(result.slot)
 
     def _give_up(self, wait: "Waiting") -> None:
