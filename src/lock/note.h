@@ -17,7 +17,7 @@ struct note {
     uint64_t named_id;                    /* the holder that it named last, also where it is not quoted any more */
     char *release_holder, *release_error; /* what the answer to the latest release said; NULL: nothing */
     uint32_t readers : 31;                /* callbacks that were handed its texts */
-    uint32_t left : 1;                    /* to the last of these, who frees it */
+    bool left : 1;                        /* to the last of these, who frees it */
 };
 
 /* note_read - the note, or one that says nothing. */

@@ -4,8 +4,8 @@
 
 #define ENTRIES  300
 #define MOVES    200000
-#define START_US 123456789u
-#define HOUR_US  3600000000u
+#define START_US UINT64_C(123456789)
+#define HOUR_US  UINT64_C(3600000000)
 #define REACH_US ((uint64_t)WHEEL_SLOT_US * WHEEL_SLOTS)
 
 #define WHEEL_TEST(name) TEST_WITH(wheel_fixture, name, setup, NULL)
@@ -134,7 +134,7 @@ WHEEL_TEST(what_is_an_hour_away_is_looked_at_each_time_the_wheel_has_turned)
 WHEEL_TEST(what_passed_while_nobody_looked_is_due_once)
 {
     for (size_t i = 0; i < ENTRIES; i++) set(f, i, START_US + i * HOUR_US / ENTRIES);
-    f->now_us += 2ull * HOUR_US;
+    f->now_us += 2 * HOUR_US;
     for (size_t i = 0; i < ENTRIES; i++) assert_int_not_equal(take(f), ENTRIES);
     assert_int_equal(take(f), ENTRIES);
     assert_true(wheel_next_us(&f->wheel) == UINT64_MAX);
@@ -142,7 +142,7 @@ WHEEL_TEST(what_passed_while_nobody_looked_is_due_once)
 
 WHEEL_TEST(a_deadline_set_after_a_long_silence_is_kept)
 {
-    f->now_us += 10ull * HOUR_US;
+    f->now_us += 10 * HOUR_US;
     set(f, 0, f->now_us + 1000);
     set(f, 1, f->now_us + HOUR_US);
     while (take(f) != ENTRIES) fail();
@@ -183,7 +183,7 @@ WHEEL_TEST(those_that_wait_their_turn_may_be_removed_or_moved_meanwhile)
 /* Near, in the present slot, within the wheel, far beyond it. */
 static uint64_t draw_time(const struct wheel_fixture *f)
 {
-    static const uint64_t spans_us[] = {2, WHEEL_SLOT_US, 100 * WHEEL_SLOT_US, 2 * REACH_US, 3ull * HOUR_US};
+    static const uint64_t spans_us[] = {2, WHEEL_SLOT_US, 100ull * WHEEL_SLOT_US, 2 * REACH_US, 3 * HOUR_US};
     uint64_t at_us = f->now_us + random_number() % spans_us[random_number() % LENGTH(spans_us)];
 
     return random_number() % 3 == 0 ? at_us - at_us % WHEEL_SLOT_US : at_us;
