@@ -60,7 +60,7 @@ check_upgrade() {
         [ "$(version_of "$name")" = "$NEW" ] || fail "$name is $(version_of "$name") after the upgrade, not $NEW"
         [ ! -e "/usr/share/doc/$name/older" ] || fail "a file of the older $name was left"
     done
-    "$work/manual" "${nodes[@]}" | grep -q '^released "nightly-report"' || fail 'the program of the older version'
+    "$work/manual" "${nodes[@]}" | grep '^released "nightly-report"' >/dev/null || fail 'the program of the older version'
     passed "upgraded from $OLD to $NEW, and what was built before runs"
 }
 
@@ -72,7 +72,7 @@ check_files() {
     said=$(grep -v ' /usr/share/\(man\|doc\)/' <<<"$said") || :
     [ -z "$said" ] || fail "installed files differ from the packages: $said"
     [ -e "/usr/lib/$(gcc -print-multiarch)/libquorlock.so.0.1" ] || fail 'the library is not where this architecture has libraries'
-    ldconfig -p | grep -q 'libquorlock\.so\.' || fail 'the loader does not find the library'
+    ldconfig -p | grep 'libquorlock\.so\.' >/dev/null || fail 'the loader does not find the library'
     passed 'every file as the packages have it, the library where the architecture has them'
 }
 
