@@ -112,7 +112,8 @@ static int open_locks(struct bench *bench, const struct settings *settings)
     return session_exit(status);
 }
 
-static int open_raw(struct bench *bench, const struct settings *settings)
+/* connect_raw - the baseline, also where no node answers it; or the exit status after saying why. */
+static int connect_raw(struct bench *bench, const struct settings *settings)
 {
     struct raw_options options = {
         .nodes = settings->nodes,
@@ -126,7 +127,6 @@ static int open_raw(struct bench *bench, const struct settings *settings)
     };
     struct credentials credentials;
     char wrong[256];
-    const char *error = NULL;
     int status = credentials_read(&credentials, settings, wrong, sizeof(wrong));
 
     if (status != 0) say("%s", wrong);
@@ -136,7 +136,15 @@ static int open_raw(struct bench *bench, const struct settings *settings)
     credentials_wipe(&credentials);
     if (status != 0) return session_exit(status);
     if (bench->raw != NULL) bench->on_raw = watch(bench, raw_base(bench->raw));
-    if (bench->on_raw == NULL) return no_memory();
+    return bench->on_raw != NULL ? 0 : no_memory();
+}
+
+static int open_raw(struct bench *bench, const struct settings *settings)
+{
+    const char *error = NULL;
+    int status = connect_raw(bench, settings);
+
+    if (status != 0) return status;
     for (size_t i = 0; raw_node(bench->raw, i, &error) != NULL; i++)
         if (error != NULL) say("the baseline does without %s: %s", raw_node(bench->raw, i, &error), error);
     if (raw_ready(bench->raw) > 0) return 0;
@@ -177,7 +185,8 @@ static int measure_pairs(struct bench *bench, const struct settings *settings)
     return status;
 }
 
-/* clean - nothing of ours stays on nodes that answer. */
+/* clean - nothing of ours stays on nodes that answer. Where it came to its end before the baseline was there, each lock
+ * was given back, but the number of a fencing token does not expire. */
 static void clean(struct bench *bench, const struct settings *settings)
 {
     char fences[FENCE_PREFIX_SIZE];
@@ -185,6 +194,8 @@ static void clean(struct bench *bench, const struct settings *settings)
     const char *error = NULL;
     size_t n_nodes = 0;
 
+    if (bench->raw == NULL && (!settings->fence || connect_raw(bench, settings) != 0)) return;
+    if (bench->on_raw == NULL) return;
     snprintf(fences, sizeof(fences), "quorlock:fence:%s", bench->locks);
     while (raw_node(bench->raw, n_nodes, &error) != NULL) n_nodes++;
     if (raw_clean(bench->raw, prefixes, settings->fence ? 3 : 2) < n_nodes)
@@ -207,7 +218,7 @@ static int run(struct bench *bench, const struct settings *settings)
     if (status == 0 && bench->signal == 0) status = measure_pairs(bench, settings);
     if (bench->on_locks != NULL) event_free(bench->on_locks);
     session_close(&bench->session);
-    if (bench->raw != NULL && bench->on_raw != NULL) clean(bench, settings);
+    if (bench->load != NULL) clean(bench, settings);
     return status;
 }
 

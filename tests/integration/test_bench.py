@@ -102,6 +102,18 @@ class Bench(Bootstrapped):
                 self.assertEqual((status, out), (128 + number, ""), err)
                 self.assert_clean()
 
+    def test_a_signal_before_the_baseline_is_there_leaves_no_trace(self):
+        for server in SERVERS[1:]:
+            server.ask("CLIENT", "PAUSE", 60000, "WRITE")
+        bench = self.start("bench", "--seconds", "600", "--fence")
+        wait_for(lambda: names(SERVERS[0], "quorlock:fence:" + KEYS))
+        bench.send_signal(signal.SIGTERM)
+        for server in SERVERS[1:]:
+            server.ask("CLIENT", "UNPAUSE")
+        status, out, err = self.end(bench)
+        self.assertEqual((status, out), (128 + signal.SIGTERM, ""), err)
+        self.assert_clean()
+
     def test_a_node_that_freezes_meanwhile(self):
         bench = self.start("bench", "--json", "--seconds", "2", "--guard", "off")
         wait_for(lambda: names(SERVERS[2], KEYS))
