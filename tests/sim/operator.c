@@ -262,18 +262,11 @@ void operator_strike(struct process *process, enum opportunity opportunity)
     }
 }
 
-/* What it passes by its own rate, for it never goes back. */
-static void lose(struct skew *clock, uint64_t now_us, uint64_t for_us)
-{
-    skew_step(clock, now_us, -(int64_t)(skew_read(clock, now_us + for_us) - skew_read(clock, now_us)));
-}
-
 /* All its clocks lose that time. */
 static void pause_all(struct process *process, uint64_t for_us)
 {
     if (!process->alive || process->inside || world_now(process->world) < process->stands_until_us) return;
-    lose(machine_clock(process->machine, MACHINE_BOOT), world_now(process->world), for_us);
-    lose(machine_clock(process->machine, MACHINE_RAW), world_now(process->world), for_us);
+    machine_pause(process->machine, for_us);
     process_stall(process, for_us, false);
 }
 

@@ -100,44 +100,54 @@ const struct system *machine_system(struct machine *machine)
 
 /* ---- standing still ---- */
 
-/* From inside a callback: the others go on until then. How long it was. */
+/* From inside a callback: the others go on until then. When it was over. */
 static uint64_t stand_still(struct machine *machine, uint64_t until_us)
 {
     struct queue *queue = machine->queue;
-    uint64_t began_us = queue->now_us, outer_us = queue->stall_us;
+    uint64_t outer_us = queue->stall_us;
 
     if (outer_us != 0 && until_us > outer_us) until_us = outer_us;
     queue->stall_us = until_us;
     while (!machine->dead && queue_next(queue, until_us)) continue;
     queue->stall_us = outer_us;
-    return queue->now_us - began_us;
+    return queue->now_us;
 }
 
-/* What it is suspended longer than it was already. */
-static uint64_t further_us(struct machine *machine, uint64_t for_us)
+/* lose - clocks are about to lose this span of true time; false where they have lost all of it already. */
+static bool lose(struct machine *machine, uint64_t *from_us, uint64_t until_us)
 {
-    uint64_t until_us = machine->queue->now_us + for_us, before_us = machine->suspended_until_us;
-
-    if (until_us > before_us) machine->suspended_until_us = until_us;
-    if (before_us <= machine->queue->now_us) return for_us;
-    return until_us > before_us ? until_us - before_us : 0;
+    if (*from_us < machine->lost_until_us) *from_us = machine->lost_until_us;
+    if (until_us <= *from_us) return false;
+    machine->lost_until_us = until_us;
+    return true;
 }
 
 void machine_stall(struct machine *machine, uint64_t for_us, bool suspend)
 {
-    uint64_t now_us = machine->queue->now_us;
+    const struct skew *boot = &machine->clocks[MACHINE_BOOT];
+    uint64_t from_us = machine->queue->now_us, until_us = from_us + for_us;
 
     if (machine->dead) return;
-    if (machine->running) {
-        for_us = stand_still(machine, now_us + for_us);
-    } else {
-        if (machine->awake_us < now_us + for_us) machine->awake_us = now_us + for_us;
-        if (suspend) for_us = further_us(machine, for_us);
-    }
-    if (!suspend || machine->dead) return;
-    skew_step(&machine->clocks[MACHINE_RAW], machine->queue->now_us, -(int64_t)for_us);
-    machine->suspended_us += for_us;
+    if (machine->running)
+        until_us = stand_still(machine, until_us);
+    else if (machine->awake_us < until_us)
+        machine->awake_us = until_us;
+    if (!suspend || machine->dead || !lose(machine, &from_us, until_us)) return;
+    skew_pause(&machine->clocks[MACHINE_RAW], from_us, until_us);
+    /* By its own measure of that time. */
+    machine->suspended_us += skew_read(boot, until_us) - skew_read(boot, from_us);
     machine_timers_set(machine);
+}
+
+void machine_pause(struct machine *machine, uint64_t for_us)
+{
+    uint64_t from_us = machine->queue->now_us, until_us = from_us + for_us;
+
+    if (machine->dead || machine->running || !lose(machine, &from_us, until_us)) return;
+    skew_pause(&machine->clocks[MACHINE_BOOT], from_us, until_us);
+    skew_pause(&machine->clocks[MACHINE_RAW], from_us, until_us);
+    machine_timers_set(machine);
+    machine_stall(machine, for_us, false);
 }
 
 /* ---- the user's code ---- */

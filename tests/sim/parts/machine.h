@@ -51,6 +51,8 @@ const struct quorlock_allocator *machine_allocator(struct machine *);
  * time is over (the others go on meanwhile), else no turn comes before. Inside another machine's stall it is
  * shortened to the end of that. suspend: boot_us goes on, raw_us does not. */
 void machine_stall(struct machine *, uint64_t for_us, bool suspend);
+/* machine_pause - the same from outside of its callbacks, and neither boot_us nor raw_us counts that time. */
+void machine_pause(struct machine *, uint64_t for_us);
 /* machine_kill - its process has ended here and now (host: and nobody says so to the servers). Nothing that it does
  * from now on has an effect: sends vanish, no callback counts. */
 void machine_kill(struct machine *, bool host);

@@ -132,6 +132,8 @@ void machine_turn(void *arg)
         machine_soon(machine);
         return;
     }
+    if (plain_us(machine) < machine->looked_us && !machine->burying)
+        panic("a clock of machine %u goes back", machine->index);
     machine->looked_us = plain_us(machine);
     collect(machine);
     if (machine->active.count == 0) return;

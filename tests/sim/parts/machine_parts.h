@@ -92,9 +92,9 @@ struct machine {
     struct rng turn_rng, random_rng, lookup_rng;
 
     struct skew clocks[MACHINE_CLOCKS];
-    uint64_t suspended_until_us;
-    uint64_t suspended_us; /* in all: the clock of the plain timers does not count it */
-    uint64_t looked_us;    /* what that clock showed when the loop last looked */
+    uint64_t lost_until_us; /* true time: until then clocks have lost what they are to lose */
+    uint64_t suspended_us;  /* in all: the clock of the plain timers does not count it */
+    uint64_t looked_us;     /* what that clock showed when the loop last looked */
     struct clock clock;
 
     /* The loop. Touched: watches that may be ready. Pending: precise timers, calls and lookups that are, until the
