@@ -347,7 +347,8 @@ QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
  *
  * Of several keys every node takes, renews and releases all or none; there is one validity and one fencing
  * token for them. The order in which they are named makes no difference: lists that share a key exclude each
- * other and cannot block each other. The lock is lost when one of its keys is.
+ * other and cannot block each other. It is granted when a quorum has all keys free at once, and lost when one of
+ * them is.
  *
  * Any number of handles may be made for the same keys, also on one client: they exclude each other unless they
  * have the same owner.

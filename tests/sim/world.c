@@ -13,6 +13,7 @@
 
 #define LIVENESS_US UINT64_C(10000000) /* beyond the longest lease: polls, reconnecting, stalled connections */
 #define TURN_US     UINT64_C(1500000)  /* where each lock must have a turn: a poll, and a hold */
+#define ALL_LOST    1000u              /* in a thousand notices */
 #define CROWD_US    UINT64_C(200000)   /* the same in a crowd, where nothing fails: it takes some 30 ms */
 #define FLOOD_US    UINT64_C(60000000)
 #define QUIET_US    UINT64_C(3000000) /* to release what failed, beyond the time to connect */
@@ -229,13 +230,33 @@ static bool counts(const struct world *world, const struct actor *actor)
     return plan->options.wait_ms >= 4 * PLAN_WAIT_MIN_MS;
 }
 
+static bool was_granted(const struct world *world, const struct plan_actor *plan, uint32_t key)
+{
+    return world->grants_healed[key][plan->shared >> key & 1u] > 0;
+}
+
+/*
+ * Among writers there is no order: others that had a key of a list alone may have it again before all of the list's
+ * keys are free at once. A notice tells the list of each such moment; where none ever comes it asks once a second, and
+ * may miss all of them.
+ */
+static bool may_miss(const struct world *world, const struct plan_actor *plan)
+{
+    for (uint32_t key = 0; key < world->plan->n_keys && world->plan->lost_permille == ALL_LOST; key++) {
+        bool alone = ((plan->keys & ~plan->shared) >> key & 1u) != 0;
+
+        if (alone && was_granted(world, plan, key)) return true;
+    }
+    return false;
+}
+
 /* Each of its keys was granted, in its mode; or it was, where each lock is to have a turn. */
 static bool is_satisfied(const struct world *world, const struct actor *actor)
 {
     const struct plan_actor *plan = actor->plan;
 
     for (uint32_t key = 0; key < world->plan->n_keys; key++) {
-        if ((plan->keys >> key & 1u) != 0 && world->grants_healed[key][plan->shared >> key & 1u] == 0) return false;
+        if ((plan->keys >> key & 1u) != 0 && !was_granted(world, plan, key) && !may_miss(world, plan)) return false;
     }
     return !world->plan->turns || plan->options.wait_ms != QUORLOCK_WAIT_FOREVER || actor->had_turn;
 }
