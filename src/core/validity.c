@@ -14,13 +14,15 @@ uint64_t validity_sub(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* ceil(value x ppm / 1000000) without an intermediate overflow, for value is split at PPM. */
+/* ceil(value x ppm / 1000000) without an intermediate overflow, for a large value is split at PPM. */
 static uint64_t share(uint64_t value, uint32_t ppm)
 {
     uint64_t whole = value / PPM;
     uint64_t rest = value % PPM;
     uint64_t of_rest = (rest * ppm + PPM - 1) / PPM;
 
+    /* Every real lease, without a division by what is not constant. */
+    if (value <= UINT32_MAX) return (value * ppm + PPM - 1) / PPM;
     if (ppm != 0 && whole > UINT64_MAX / ppm) return UINT64_MAX;
     return validity_add(whole * ppm, of_rest);
 }

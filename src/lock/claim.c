@@ -355,10 +355,11 @@ void claim_notify_subscribed(struct claim *claim, bool old)
 {
     uint32_t news = keylist_confirmed(claim->keylist) & ~claim->known_subscribed;
 
-    for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
-        struct core_event event = {.type = CORE_EV_LISTENING, .listening = {.node = i, .before_acquire = old}};
+    for (uint32_t i = 0; news >> i != 0; i++) {
+        struct core_event event;
 
         if ((news & 1u << i) == 0) continue;
+        event = (struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = i, .before_acquire = old}};
         claim->known_subscribed |= 1u << i;
         step(claim, &event, NULL);
     }

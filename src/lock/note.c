@@ -48,15 +48,13 @@ void note_give_back(struct note *note, const struct alloc *alloc)
 
 enum part { PART_NONE, PART_ATTEMPT, PART_RELEASE };
 
-/* To be changed, and that part of it goes anyway. What is lent stays with its readers: this is a copy of the rest, or
- * NULL where there is none, or no memory for it. */
-static struct note *own(struct note **ret, const struct alloc *alloc, enum part goes)
+/* A copy of what is lent, without the part that goes. */
+static struct note *leave_lent(struct note **ret, const struct alloc *alloc, enum part goes)
 {
     struct note *lent = *ret;
     struct note rest = nothing;
     bool any = false;
 
-    if (lent == NULL || lent->readers == 0) return lent;
     lent->left = true;
     *ret = NULL;
     if (goes != PART_ATTEMPT) {
@@ -80,6 +78,13 @@ static struct note *own(struct note **ret, const struct alloc *alloc, enum part 
                           .release_holder = copy(alloc, rest.release_holder),
                           .release_error = copy(alloc, rest.release_error)};
     return *ret;
+}
+
+/* To be changed, and that part of it goes anyway. What is lent stays with its readers: this is a copy of the rest, or
+ * NULL where there is none, or no memory for it. */
+static inline struct note *own(struct note **ret, const struct alloc *alloc, enum part goes)
+{
+    return *ret == NULL || (*ret)->readers == 0 ? *ret : leave_lent(ret, alloc, goes);
 }
 
 /* ---- what the answers say ---- */

@@ -165,7 +165,8 @@ void queue_keys_released(struct claim *claim)
 
     if (contention != NULL) {
         contention->gave_back_us = runtime_now_us(keylist->all->runtime);
-        owner = claim_owner(claim, text);
+        /* Where nobody listens no notice of this comes. */
+        owner = contention->listener.subscriptions != NULL ? claim_owner(claim, text) : NULL;
         contention->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
     }
     if (lock == NULL || !handle_asks(lock) || !keylist_admits(keylist, &lock->terms->config)) return;

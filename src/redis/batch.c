@@ -32,9 +32,9 @@ bool batch_is_full(const struct batch *batch, const struct node_request *request
            (lease_ms != 0 && request->op == OP_EXTEND && request->lease_ms != lease_ms);
 }
 
-/* Equal for equal keys. Where it is equal for others, too, they only do not go together. */
-static uint64_t mark_of(const struct node_key *key)
+uint64_t batch_mark(const struct node_request *request)
 {
+    const struct node_key *key = request->keys;
     uint64_t mark = key->length, word;
     size_t at = 0;
 
@@ -60,13 +60,11 @@ static size_t word_of(const struct batch *batch, uint64_t mark)
     return mark / 64 % (sizeof(batch->seen) / sizeof(batch->seen[0]));
 }
 
-bool batch_meets(const struct batch *batch, const struct node_request *request)
+bool batch_meets(const struct batch *batch, const struct node_request *request, uint64_t mark)
 {
-    uint64_t mark;
     bool met = false;
 
     if (batch->content.n == 0 || request->n_keys != 1) return batch->content.n > 0;
-    mark = mark_of(request->keys);
     if ((batch->seen[word_of(batch, mark)] & bit_of(mark)) == 0) return false;
     for (size_t i = 0; i < batch->content.n; i++) met |= batch->marks[i] == mark;
     return met;
@@ -87,13 +85,12 @@ size_t batch_size_with(const struct batch *batch, const struct dialect *dialect,
     return size_of(batch, dialect) + request->keys[0].length + request->owner_length + 2 * (size_t)WORD_FRAME;
 }
 
-enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_request *request,
+enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_request *request, uint64_t mark,
                            const struct ring_entry *entry, bool by_eval)
 {
     struct dialect_batch *content = &batch->content;
     size_t keys = content->keys.used, owners = content->owners.used;
     enum bytes_fault fault;
-    uint64_t mark;
 
     assert(!batch_is_full(batch, request) && request->n_keys == 1);
     bytes_word(&content->keys, request->keys[0].text, request->keys[0].length);
@@ -111,7 +108,6 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
     }
     if (request->op == OP_EXTEND) content->lease_ms = request->lease_ms;
     content->letters[content->n] = letter;
-    mark = mark_of(request->keys);
     batch->seen[word_of(batch, mark)] |= bit_of(mark);
     batch->marks[content->n] = mark;
     batch->entries[content->n++] = *entry;

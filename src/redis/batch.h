@@ -30,14 +30,17 @@ void batch_init(struct batch *, const struct alloc *);
 void batch_clear(struct batch *);
 /* batch_is_full - the request must go with another batch: there is no place, or it has another lease. */
 bool batch_is_full(const struct batch *, const struct node_request *);
-/* batch_meets - the request may have a key that is in the batch, which must be executed first. */
-bool batch_meets(const struct batch *, const struct node_request *);
+/* batch_mark - of its only key: equal for equal keys. Where it is equal for others, too, they only do not go together.
+ */
+uint64_t batch_mark(const struct node_request *);
+/* batch_meets - the request, with that mark, may have a key that is in the batch, which must be executed first. */
+bool batch_meets(const struct batch *, const struct node_request *, uint64_t mark);
 /* batch_size - how many bytes it takes to send it; batch_size_with: with one more request. */
 size_t batch_size(const struct batch *, const struct dialect *);
 size_t batch_size_with(const struct batch *, const struct dialect *, const struct node_request *);
 /* batch_add - one more, which must not meet it. by_eval counts for the first. */
-enum bytes_fault batch_add(struct batch *, char letter, const struct node_request *, const struct ring_entry *,
-                           bool by_eval);
+enum bytes_fault batch_add(struct batch *, char letter, const struct node_request *, uint64_t mark,
+                           const struct ring_entry *, bool by_eval);
 /* batch_build - appends its command, or the plain one of its only request. True: it names a script by its hash. */
 bool batch_build(const struct batch *, struct bytes *, const struct dialect *, const struct dialect_shas *,
                  const struct guard *);

@@ -121,7 +121,7 @@ static enum bytes_fault add_command(struct outbox *outbox, const struct node_req
 
 /* Lets it wait for the end of the turn, with room in the buffer and the ring. */
 static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const struct node_request *request,
-                                    uint64_t now_us)
+                                    uint64_t mark, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
     struct ring_entry entry = entry_of(request, now_us, true);
@@ -130,13 +130,14 @@ static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const st
     bytes_reserve(out, batch_size_with(&outbox->batch, outbox->dialect, request));
     fault = out->fault;
     bytes_cut(out, out->used);
-    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, &entry, outbox->forgotten);
+    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, mark, &entry, outbox->forgotten);
 }
 
 int outbox_send(struct outbox *outbox, const struct node_request *request)
 {
     bool alone = outbox->alone || outbox->dialect->letter == NULL;
     char letter = alone ? '\0' : outbox->dialect->letter(request);
+    uint64_t mark = request->n_keys == 1 ? batch_mark(request) : 0;
     enum bytes_fault fault;
     uint64_t now_us;
 
@@ -144,7 +145,7 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
     if (!link_is_open(outbox->link)) return NODE_NOT_READY;
     if (!outbox_has_room(outbox, room_of(request->op))) return NODE_FULL;
-    if (batch_meets(&outbox->batch, request) || (letter != '\0' && batch_is_full(&outbox->batch, request)))
+    if (batch_meets(&outbox->batch, request, mark) || (letter != '\0' && batch_is_full(&outbox->batch, request)))
         outbox_flush(outbox);
     switch (ring_reserve(&outbox->ring, outbox->batch.content.n + 1)) {
     case RING_ROOM: break;
@@ -153,7 +154,7 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     }
     /* Read before the first byte is queued: a lease counts from here. */
     now_us = link_now_us(outbox->link);
-    fault = letter != '\0' ? add_waiting(outbox, letter, request, now_us) : BYTES_NOMEM;
+    fault = letter != '\0' ? add_waiting(outbox, letter, request, mark, now_us) : BYTES_NOMEM;
     /* Without memory for a batch there may still be room for a command of its own. */
     if (fault != BYTES_FINE) fault = add_command(outbox, request, now_us);
     if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;

@@ -167,7 +167,8 @@ static void give_back(const struct limit *limit, const struct node *node, struct
         struct node_key key;
         struct node_request request = request_of(OP_RELEASE, i, &key, owner);
 
-        if (batch_add(&batch, 'r', &request, &entry, false) != BYTES_FINE) program_fail("no memory");
+        if (batch_add(&batch, 'r', &request, batch_mark(&request), &entry, false) != BYTES_FINE)
+            program_fail("no memory");
         if (i + 1 < first + n && batch.content.n < DIALECT_BATCH_MAX) continue;
         turn->replied += reply_size((uint32_t)batch.content.n);
         (void)batch_build(&batch, &turn->out, &dialect_plain, &node->shas, NULL);

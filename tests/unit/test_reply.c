@@ -51,12 +51,15 @@ DIALECT_TEST(malformed_replies_are_refused_for_good)
 }
 
 /* Some replies are read without hiredis, and all others with it. */
-static const char mixed[] = ":7\r\n+OK\r\n$-1\r\n+OKAY\r\n:123456789012345678\r\n:1234567890123456789\r\n:-5\r\n"
-                            "$2\r\nhi\r\n:8\r\n*2\r\n:1\r\n$-1\r\n+OK\r\n";
+static const char mixed[] = "*2\r\n:1\r\n:1700000000000000\r\n:7\r\n+OK\r\n$-1\r\n+OKAY\r\n:123456789012345678\r\n:"
+                            "1234567890123456789\r\n:-5\r\n"
+                            "$2\r\nhi\r\n:8\r\n*2\r\n:1\r\n$-1\r\n+OK\r\n"
+                            "*8\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n*0\r\n*2\r\n:9\r\n:-5\r\n:3\r\n";
 
 static size_t expect_mixed(struct dialect_fixture *f, size_t n)
 {
-    static const struct reply_item items[] = {{.type = REPLY_INTEGER, .integer = 7},
+    static const struct reply_item items[] = {{.type = REPLY_ARRAY, .offset = 2},
+                                              {.type = REPLY_INTEGER, .integer = 7},
                                               {.type = REPLY_STATUS, .text = "OK"},
                                               {.type = REPLY_NIL},
                                               {.type = REPLY_STATUS, .text = "OKAY"},
@@ -65,15 +68,26 @@ static size_t expect_mixed(struct dialect_fixture *f, size_t n)
                                               {.type = REPLY_INTEGER, .integer = -5},
                                               {.type = REPLY_STRING, .text = "hi"},
                                               {.type = REPLY_INTEGER, .integer = 8},
-                                              {.type = REPLY_ARRAY},
-                                              {.type = REPLY_STATUS, .text = "OK"}};
+                                              {.type = REPLY_ARRAY, .offset = 2},
+                                              {.type = REPLY_STATUS, .text = "OK"},
+                                              {.type = REPLY_ARRAY, .offset = 8},
+                                              {.type = REPLY_ARRAY, .offset = 0},
+                                              {.type = REPLY_ARRAY, .offset = 2},
+                                              {.type = REPLY_INTEGER, .integer = 3}};
 
     for (; dialect_next(f) == REPLY_READY; n++) {
         const struct reply_item *item = &items[n];
 
         assert_true(n < LENGTH(items));
         assert_int_equal(f->reply->self.type, item->type);
-        assert_int_equal(f->reply->n_elements, item->type == REPLY_ARRAY ? 2 : 0);
+        /* Of an array it is the number of elements. */
+        assert_int_equal(f->reply->n_elements, item->offset);
+        for (size_t i = 0; n == 12 && i < 8; i++) {
+            assert_int_equal(f->reply->elements[i].type, REPLY_INTEGER);
+            assert_int_equal(f->reply->elements[i].integer, i + 1);
+        }
+        if (n == 0) assert_int_equal(f->reply->elements[1].integer, 1700000000000000);
+        if (n == 14) assert_int_equal(f->reply->elements[1].integer, -5);
         if (item->type == REPLY_INTEGER) assert_int_equal(f->reply->self.integer, item->integer);
         if (item->text == NULL) continue;
         assert_string_equal(f->reply->self.text, item->text);
@@ -90,7 +104,7 @@ DIALECT_TEST(replies_are_read_wherever_the_bytes_are_cut)
         reply_feed(&f->parser, mixed, cut);
         n = expect_mixed(f, 0);
         reply_feed(&f->parser, mixed + cut, sizeof(mixed) - 1 - cut);
-        assert_int_equal(expect_mixed(f, n), 11);
+        assert_int_equal(expect_mixed(f, n), 16);
     }
 }
 

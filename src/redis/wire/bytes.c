@@ -48,17 +48,24 @@ static bool grow(struct bytes *bytes, size_t needed)
     return true;
 }
 
-/* Room for so many more bytes, which are counted in; NULL: there is none. */
-static char *take(struct bytes *bytes, size_t length)
+/* There is no room without more memory, or none at all. */
+static bool make_room(struct bytes *bytes, size_t length)
 {
-    char *at;
-
-    if (bytes->fault != BYTES_FINE) return NULL;
+    if (bytes->fault != BYTES_FINE) return false;
     if (length > bytes->limit - bytes->used) {
         bytes->fault = BYTES_FULL;
-        return NULL;
+        return false;
     }
-    if (bytes->used + length > bytes->capacity && !grow(bytes, bytes->used + length)) return NULL;
+    return bytes->used + length <= bytes->capacity || grow(bytes, bytes->used + length);
+}
+
+/* Room for so many more bytes, which are counted in; NULL: there is none. The capacity may be above the limit. */
+static inline char *take(struct bytes *bytes, size_t length)
+{
+    size_t most = bytes->capacity < bytes->limit ? bytes->capacity : bytes->limit;
+    char *at;
+
+    if ((bytes->fault != BYTES_FINE || length > most - bytes->used) && !make_room(bytes, length)) return NULL;
     at = bytes->data + bytes->used;
     bytes->used += length;
     return at;
@@ -94,11 +101,8 @@ static size_t digits_of(uint64_t number)
 {
     size_t n = 1;
 
-    while (number >= 10) {
-        number /= 10;
-        n++;
-    }
-    return n;
+    for (; number >= 100; number /= 100) n += 2;
+    return n + (number >= 10);
 }
 
 /* That many digits and CR LF; returns what is behind them. */
@@ -106,12 +110,8 @@ static char *put_line(char *at, uint64_t number, size_t digits)
 {
     char *end = at + digits;
 
-    end[0] = '\r';
-    end[1] = '\n';
-    for (char *digit = end - 1; digit >= at; digit--) {
-        *digit = (char)('0' + (int)(number % 10));
-        number /= 10;
-    }
+    memcpy(end, "\r\n", 2);
+    for (char *digit = end; digit > at; number /= 10) *--digit = (char)('0' + (int)(number % 10));
     return end + 2;
 }
 

@@ -230,7 +230,27 @@ static size_t read_integer(const char *at, size_t n, int64_t *ret)
     return i + 2;
 }
 
-/* What a SET and a release answer, where it is next and whole. */
+/* "*2\r\n:1\r\n:5\r\n" and the like, as what is ours is extended and numbered; its length, 0: it is none, or not whole.
+ */
+static size_t read_integers(const char *at, size_t n, struct reply *reply)
+{
+    size_t used = 4, count = n > used ? (size_t)(at[1] - '0') : 0;
+
+    if (count == 0 || count > REPLY_ELEMENTS_MAX || at[2] != '\r' || at[3] != '\n') return 0;
+    for (size_t i = 0; i < count; i++) {
+        struct reply_item *item = &reply->elements[i];
+        size_t length;
+
+        *item = (struct reply_item){.type = REPLY_INTEGER};
+        length = used < n && at[used] == ':' ? read_integer(at + used, n - used, &item->integer) : 0;
+        if (length == 0) return 0;
+        used += length;
+    }
+    reply->n_elements = count;
+    return used;
+}
+
+/* What a SET, a release and an extend answer, where it is next and whole. */
 static bool next_is_plain(struct reply_parser *parser)
 {
     static const char ok[] = "+OK\r\n", nil[] = "$-1\r\n";
@@ -239,6 +259,7 @@ static bool next_is_plain(struct reply_parser *parser)
     struct reply *reply = &parser->reply;
 
     if (n == 0 || parser->pending != 0) return false;
+    reply->n_elements = 0;
     if (n >= sizeof(ok) - 1 && memcmp(at, ok, sizeof(ok) - 1) == 0) {
         length = sizeof(ok) - 1;
         reply->self = (struct reply_item){.type = REPLY_STATUS, .text = "OK", .length = 2};
@@ -248,8 +269,10 @@ static bool next_is_plain(struct reply_parser *parser)
     } else if (*at == ':') {
         reply->self = (struct reply_item){.type = REPLY_INTEGER};
         length = read_integer(at, n, &reply->self.integer);
+    } else if (*at == '*') {
+        reply->self = (struct reply_item){.type = REPLY_ARRAY};
+        length = read_integers(at, n, reply);
     }
-    reply->n_elements = 0;
     parser->ahead += length;
     parser->n_ahead -= length;
     return length > 0;
