@@ -53,7 +53,7 @@ LIMITS = [
 # may still be in use, which makes 83 bytes of each of these locks.
 HELD = 50_000
 MEMORY = {"blocks_per_idle": 1.01, "bytes_per_idle": 310, "blocks_per_lock": 1.1, "bytes_per_lock": 394}
-INSTRUCTIONS_MAX = 34000  # a lock, 16 at a time
+INSTRUCTIONS_MAX = 32000  # a lock, 16 at a time
 
 
 def run(*words):

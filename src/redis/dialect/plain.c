@@ -295,19 +295,29 @@ static bool peek(const struct plain_call *call)
     return by_hash;
 }
 
+static void set(struct bytes *out, const struct node_request *request)
+{
+    static const char front[] = "*6\r\n$3\r\nSET\r\n", options[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
+    size_t frames = sizeof(front) + sizeof(options) + (size_t)2 * BYTES_WORD_FRAME + BYTES_NUMBER_MAX;
+    const struct node_key *key = &request->keys[0];
+    char *at = bytes_begin(out, frames + key->length + request->owner_length);
+
+    if (at == NULL) return;
+    at = BYTES_AT_LITERAL(at, front);
+    at = bytes_at_word(at, key->text, key->length);
+    at = bytes_at_word(at, request->owner, request->owner_length);
+    at = BYTES_AT_LITERAL(at, options);
+    bytes_end(out, bytes_at_number(at, request->lease_ms));
+}
+
 /* A SET will do for one key without a counter, where yes or no is answer enough. */
 static bool acquire(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
-    struct bytes *out = call->out;
     bool more = is_strict(call) || call->fenced || request->explain || request->op == OP_REPAIR || request->shared != 0;
 
     if (!call->native || more || request->n_keys > 1) return write_script(call, PLAIN_ACQUIRE);
-    BYTES_LITERAL(out, "*6\r\n$3\r\nSET\r\n");
-    bytes_word(out, request->keys[0].text, request->keys[0].length);
-    bytes_word(out, request->owner, request->owner_length);
-    BYTES_LITERAL(out, "$2\r\nNX\r\n$2\r\nPX\r\n");
-    bytes_number(out, request->lease_ms);
+    set(call->out, request);
     return false;
 }
 

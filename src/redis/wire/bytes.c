@@ -115,18 +115,50 @@ static char *put_line(char *at, uint64_t number, size_t digits)
     return end + 2;
 }
 
+/* What is around a word; returns where its text goes. */
+static char *put_frame(char *at, size_t length, size_t digits)
+{
+    *at = '$';
+    at = put_line(at + 1, length, digits);
+    memcpy(at + length, "\r\n", 2);
+    return at;
+}
+
 /* One reservation a word: most of a request's cost is that of its words. */
 static char *take_word(struct bytes *bytes, size_t length)
 {
     size_t digits = digits_of(length);
     char *at = take(bytes, 1 + digits + 2 + length + 2);
 
-    if (at == NULL) return NULL;
-    *at = '$';
-    at = put_line(at + 1, length, digits);
-    at[length] = '\r';
-    at[length + 1] = '\n';
+    return at != NULL ? put_frame(at, length, digits) : NULL;
+}
+
+char *bytes_begin(struct bytes *bytes, size_t most)
+{
+    char *at = take(bytes, most);
+
+    if (at != NULL) bytes->used -= most;
     return at;
+}
+
+void bytes_end(struct bytes *bytes, const char *end)
+{
+    bytes->used = (size_t)(end - bytes->data);
+}
+
+char *bytes_at_word(char *at, const void *word, size_t length)
+{
+    at = put_frame(at, length, digits_of(length));
+    memcpy(at, word, length);
+    return at + length + 2;
+}
+
+char *bytes_at_number(char *at, uint64_t number)
+{
+    size_t digits = digits_of(number);
+
+    /* The end of the line is there already, and is the same. */
+    return put_line(put_frame(at, digits, digits_of(digits)), number, digits);
 }
 
 void bytes_command(struct bytes *bytes, size_t n_args)

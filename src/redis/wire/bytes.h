@@ -36,17 +36,29 @@ void bytes_cut(struct bytes *, size_t used);
 /* bytes_shift - takes that many bytes off the front. */
 void bytes_shift(struct bytes *, size_t length);
 
+/*
+ * A command that is written often takes its room at once: bytes_begin - that many bytes, of which bytes_end counts in
+ * those before `end`; NULL: there is no room. Between the two, bytes_at_word and bytes_at_number write a word and
+ * return what is behind it: it takes BYTES_WORD_FRAME more than its text, and a number BYTES_NUMBER_MAX in all.
+ */
+#define BYTES_WORD_FRAME 25 /* "$", 20 digits, twice CR LF */
+#define BYTES_NUMBER_MAX (BYTES_WORD_FRAME + 20)
+char *bytes_begin(struct bytes *, size_t most);
+void bytes_end(struct bytes *, const char *end);
+char *bytes_at_word(char *at, const void *word, size_t length);
+char *bytes_at_number(char *at, uint64_t number);
+#define BYTES_AT_LITERAL(at, literal) ((char *)memcpy((at), (literal), sizeof(literal) - 1) + sizeof(literal) - 1)
+
 /* bytes_command - begins a command of n_args words; that many bytes_word calls must follow. */
 void bytes_command(struct bytes *, size_t n_args);
 void bytes_word(struct bytes *, const void *word, size_t length);
 /* bytes_joined - one word of two parts. */
 void bytes_joined(struct bytes *, const void *front, size_t front_length, const void *back, size_t back_length);
-/* bytes_text - inline, for then the length of a literal costs nothing. BYTES_LITERAL: appends one as it is. */
+/* bytes_text - inline, for then the length of a literal costs nothing. */
 static inline void bytes_text(struct bytes *bytes, const char *word)
 {
     bytes_word(bytes, word, strlen(word));
 }
-#define BYTES_LITERAL(bytes, literal) bytes_append((bytes), (literal), sizeof(literal) - 1)
 void bytes_number(struct bytes *, uint64_t number);
 /* bytes_texts - a whole command of strings; the array ends with NULL. */
 void bytes_texts(struct bytes *, const char *const *words);
