@@ -536,8 +536,20 @@ enum fault node_fault_now(const struct node *node)
     return node->fault;
 }
 
+/* It was never reached, and nothing has failed: how far it came. */
+static const char *first_steps(const struct node *node)
+{
+    switch (node->link.step) {
+    case LINK_RESOLVE: return "connecting: its name is being looked up";
+    case LINK_GREET: return "connecting: no answer to the TLS handshake yet";
+    case LINK_HANDSHAKE: return "connecting: no answer to the handshake yet";
+    default: return node->why;
+    }
+}
+
 const char *node_why(const struct node *node)
 {
+    if (node->state == NODE_CONNECTING && node->fault == FAULT_NONE) return first_steps(node);
     if (node_state_now(node) != NODE_QUARANTINED) return node->why;
     guard_describe(&node->guard, link_now_us(&node->link), node->countdown, LINK_TEXT_SIZE);
     return node->countdown;

@@ -141,6 +141,18 @@ NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
     assert_contains(f->why, "no answer to the handshake within 30 ms");
 }
 
+NODE_TEST(a_node_that_connects_tells_how_far_it_came)
+{
+    static const struct fake_step script[] = {END};
+
+    node_fixture_open(f);
+    f->config.link.timeout_ms = 60000;
+    fake_play(f->server, script);
+    assert_non_null(node_fixture_new_node(f));
+    for (int i = 0; i < 10000 && strcmp(node_why(f->node), "connecting") == 0; i++) run_on(f, 1);
+    assert_string_equal(node_why(f->node), "connecting: no answer to the handshake yet");
+}
+
 NODE_TEST(a_port_that_refuses_is_reported_once)
 {
     node_fixture_open(f);
