@@ -243,7 +243,7 @@ static bool was_granted(const struct world *world, const struct plan_actor *plan
 static bool may_miss(const struct world *world, const struct plan_actor *plan)
 {
     for (uint32_t key = 0; key < world->plan->n_keys && world->plan->lost_permille == ALL_LOST; key++) {
-        bool alone = ((plan->keys & ~plan->shared) >> key & 1u) != 0;
+        bool alone = (plan->keys >> key & 1u) != 0 && (plan->shared >> key & 1u) == 0;
 
         if (alone && was_granted(world, plan, key)) return true;
     }
