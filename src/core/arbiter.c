@@ -156,8 +156,8 @@ static bool may_contend(const struct core_lock *lock, const struct core_node *no
 {
     const struct wait *wait = &lock->work->wait;
 
-    return lock->waiters <= FEW_CONTENDERS && core_named_by(node) == wait->polled_id &&
-           validity_sub(now_us, wait->since_us) < CONTENDER_SRTTS * (uint64_t)node->srtt_us;
+    return lock->waiters <= FEW_CONTENDERS && core_named_by(node) == wait->polled.id &&
+           validity_sub(now_us, wait->polled.since_us) < CONTENDER_SRTTS * (uint64_t)node->srtt_us;
 }
 
 /* One foreign owner on a quorum, or on one node that was asked twice and not at once after the first time, is a

@@ -365,8 +365,8 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     if (lock->work != NULL) {
         lock->work->wait.polls = lock->work->wait.splits = 0;
         lock->work->wait.searches = false;
-        lock->work->wait.released_id = lock->work->wait.polled_id = 0;
-        lock->work->wait.since_us = step->now_us;
+        lock->work->wait.released_id = 0;
+        lock->work->wait.polled = lock->work->wait.before = (struct named){.since_us = step->now_us};
     }
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {

@@ -165,6 +165,12 @@ enum wait_notice {
     NOTICE_TURN_DRAWN,     /* our turn after it is drawn */
 };
 
+/* A holder, or a contender that was taken for one. */
+struct named {
+    uint64_t id;
+    uint64_t since_us; /* when it was seen first */
+};
+
 struct wait {
     uint64_t retry_at_us;
     uint64_t poll_at_us; /* the same without any notice */
@@ -172,8 +178,8 @@ struct wait {
     bool searches;            /* with permits: for a free one, and has not waited for one yet */
     uint64_t released_id;     /* the holder whose release the latest notice reported */
     uint64_t woken_id;        /* the same when the latest attempt began, or when our turn was drawn */
-    uint64_t polled_id;       /* the holder when the latest wait began */
-    uint64_t since_us;        /* when that one was seen first */
+    struct named polled;      /* the holder when the latest wait began */
+    struct named before;      /* another one, before that */
     uint64_t intent_us;       /* when the nodes were told last that it waits; 0: they do not know it, or not any more */
     struct core_token waiter; /* its name there */
     uint32_t polls, splits;

@@ -140,9 +140,12 @@ static void take_turn(struct core_lock *lock, uint64_t at_us)
     lock->work->wait.retry_at_us = core_smaller(at_us, lock->work->wait.poll_at_us);
 }
 
-/* Another holder than before: other clients hand over without a notice, so poll again soon. */
+/* Another holder than before: other clients hand over without a notice, so poll again soon. An id is of one hold: what
+ * came between two looks at it was a contender, at a node that lacks the holder's key. */
 static void watch_holder(struct core_lock *lock, uint64_t now_us)
 {
+    struct wait *wait = &lock->work->wait;
+    struct named before = wait->before;
     uint64_t holder_id = 0;
 
     for (uint32_t i = 0; i < lock->config->n_nodes && holder_id == 0; i++) {
@@ -150,10 +153,10 @@ static void watch_holder(struct core_lock *lock, uint64_t now_us)
 
         if (node->asked->odd_id == 0) holder_id = core_named_by(node);
     }
-    if (holder_id == lock->work->wait.polled_id) return;
-    lock->work->wait.polls = 0;
-    lock->work->wait.polled_id = holder_id;
-    lock->work->wait.since_us = now_us;
+    if (holder_id == wait->polled.id) return;
+    wait->polls = 0;
+    wait->before = wait->polled;
+    wait->polled = holder_id == before.id ? before : (struct named){holder_id, now_us};
 }
 
 void wait_begin(struct core_lock *lock, const struct step *step, bool held)
@@ -197,7 +200,7 @@ void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
  */
 static bool are_few(const struct core_lock *lock, uint64_t now_us)
 {
-    bool quiet = validity_sub(now_us, lock->work->wait.since_us) >= QUIET_SRTTS * quorum_srtt_us(lock);
+    bool quiet = validity_sub(now_us, lock->work->wait.polled.since_us) >= QUIET_SRTTS * quorum_srtt_us(lock);
     uint32_t most = quiet && lock->config->n_nodes <= FEW_NODES ? FEW_WAITERS : 2;
 
     if (lock->waiters == 0 || lock->waiters > most || 2 * lock->config->quorum != lock->config->n_nodes + 1)

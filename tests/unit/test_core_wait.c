@@ -486,3 +486,29 @@ CORE_TEST(a_holder_that_a_node_names_twice_is_polled)
     fixture_refuse(f, 2, 5, 900 * MS);
     assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
 }
+
+/* The arbiter lacks the holder's key, so that waiters take theirs there in turn, and meet each other. */
+CORE_TEST(contenders_at_a_free_node_do_not_hide_the_holder)
+{
+    uint64_t waited_us = 0;
+
+    fixture_open_waiting(f, 5, 3, CORE_NEVER);
+    fixture_round_trip(f, SRTT_US);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 8; i++) {
+        fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+        fixture_refuse(f, 1, HOLDER, 900 * MS);
+        fixture_refuse(f, 2, HOLDER, 900 * MS);
+        fixture_answer(f, 3, OP_ACQUIRE, OUTCOME_ERROR);
+        fixture_answer_releases(f);
+        fixture_drop(f);
+        waited_us = fixture_pass_to_attempt(f);
+        if (waited_us >= 50 * MS) break;
+        fixture_expect_alone(f, 0);
+        fixture_refuse(f, 0, 1000 + i, 900 * MS);
+        fixture_pass(f, SRTT_US);
+        fixture_notice(f, 0, 1000 + i);
+    }
+    assert_in_range(waited_us, 50 * MS, POLL_MAX);
+    assert_true(fixture_latest(f, 0, OP_RELEASE)->command.silent);
+}
