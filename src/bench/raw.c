@@ -39,6 +39,7 @@ struct node {
     redisAsyncContext *context; /* NULL: not connected, or */
     struct secure *secure;      /* over TLS */
     bool ready;                 /* it has the script */
+    bool intrudes;              /* it sent what it was not asked for */
     uint64_t answers, answers_seen;
     unsigned quiet;           /* ticks since the last answer, while one is owed */
     char error[ERROR_SIZE];   /* why it is not ready */
@@ -100,6 +101,7 @@ static void on_disconnected(const redisAsyncContext *context, int status)
     struct node *node = context->data;
 
     lose(node, status != REDIS_OK ? context->errstr : "it did not answer in time");
+    if (node->intrudes) lose(node, "it sent an answer that nobody asked for");
     node->context = NULL;
 }
 
@@ -194,6 +196,61 @@ static void greet(struct node *node)
     node->raw->greetings += ask_node(node, on_loaded, "SCRIPT LOAD %s", script);
 }
 
+/* is_unasked - an answer without a request, for which hiredis would end the process. Errors it knows how to take. */
+static bool is_unasked(const redisReadTask *task)
+{
+    struct node *node = task->privdata;
+    const redisAsyncContext *context = node->context;
+
+    if (task->parent != NULL || task->type == REDIS_REPLY_ERROR || context == NULL || context->replies.head != NULL)
+        return false;
+    node->intrudes = true;
+    return true;
+}
+
+/* What hiredis had there. */
+static redisReplyObjectFunctions made;
+
+static void *make_string(const redisReadTask *task, char *text, size_t length)
+{
+    return is_unasked(task) ? NULL : made.createString(task, text, length);
+}
+
+static void *make_integer(const redisReadTask *task, long long number)
+{
+    return is_unasked(task) ? NULL : made.createInteger(task, number);
+}
+
+static void *make_nil(const redisReadTask *task)
+{
+    return is_unasked(task) ? NULL : made.createNil(task);
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *make_array(const redisReadTask *task, size_t n)
+#else
+static void *make_array(const redisReadTask *task, int n)
+#endif
+{
+    return is_unasked(task) ? NULL : made.createArray(task, n);
+}
+
+/* watch_answers - hiredis makes an answer before it looks for the request; one that cannot be made ends the connection.
+ */
+static void watch_answers(struct node *node)
+{
+    redisReader *reader = node->context->c.reader;
+    static redisReplyObjectFunctions watched;
+
+    if (reader->fn != &watched) made = watched = *reader->fn;
+    watched.createString = make_string;
+    watched.createInteger = make_integer;
+    watched.createNil = make_nil;
+    watched.createArray = make_array;
+    reader->fn = &watched;
+    reader->privdata = node;
+}
+
 static void dial_secure(struct node *node)
 {
     struct raw *raw = node->raw;
@@ -217,6 +274,7 @@ static void dial_plain(struct node *node)
         return;
     }
     node->context->data = node;
+    watch_answers(node);
     redisLibeventAttach(node->context, node->raw->base);
     redisAsyncSetConnectCallback(node->context, on_connected);
     redisAsyncSetDisconnectCallback(node->context, on_disconnected);
@@ -226,6 +284,7 @@ static void dial_plain(struct node *node)
 static void dial(struct node *node)
 {
     node->error[0] = '\0';
+    node->intrudes = false;
     node->quiet = 0;
     if (node->uri.tls)
         dial_secure(node);

@@ -342,6 +342,11 @@ uint64_t core_wait_until_us(const struct core_lock *lock)
     return lock->acquire.until_us;
 }
 
+uint64_t core_begun_us(const struct core_lock *lock)
+{
+    return lock->acquire.begun_us;
+}
+
 uint32_t core_seen(const struct core_lock *lock)
 {
     return lock->acquire.seen;

@@ -65,6 +65,8 @@ bool core_listens(const struct core_lock *);
 int core_wait_verdict(const struct core_lock *);
 /* core_wait_until_us - when the wait bound of the latest acquire passes; CORE_NEVER: there is none. */
 uint64_t core_wait_until_us(const struct core_lock *);
+/* core_begun_us - when the latest acquire began. */
+uint64_t core_begun_us(const struct core_lock *);
 /* core_seen - what stood in the way of the latest acquire, bits of enum core_seen. */
 uint32_t core_seen(const struct core_lock *);
 /* core_loss - the reason of the present or last loss. */

@@ -10,7 +10,7 @@
 #define OWNER_SHOWN 8
 #define OWNER_SIZE  136 /* 8 characters of 4 bytes, each an escape */
 #define MS          1000u
-#define WAIT_LOG_US 10000000u /* pause between two log lines that give the same reason for waiting */
+#define WAIT_LOG_US 10000000u /* longest pause between two log lines that tell of a wait */
 
 /* A text that is written piece by piece and cut where it is full. */
 struct text {
@@ -382,21 +382,33 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash_text(hash, text != NULL ? text : "");
 }
 
-/* What is in the way, or which nodes do not vote and why. An answer that comes late is no new reason. */
+/* What is in the way, or which nodes do not vote and why. An answer that comes late is no new reason. An odd number: it
+ * is a holder. */
 static uint64_t reason_of(const struct quorlock_result *result, bool held)
 {
     uint64_t hash = HASH_START;
     int64_t ttl_ms;
     size_t on;
 
-    if (held) return mix(hash, main_holder(result, &on, &ttl_ms));
+    if (held) return mix(hash, main_holder(result, &on, &ttl_ms)) | 1u;
     for (size_t i = 0; i < result->n_votes; i++) {
         hash = mix(hash, result->votes[i]->holder);
         /* The text of a quarantine counts down, which is no new reason. */
         if (result->votes[i]->outcome == QUORLOCK_VOTE_QUARANTINED) hash = mix(hash, "quarantined");
         hash = mix(hash, result->votes[i]->outcome == QUORLOCK_VOTE_FAILED ? result->votes[i]->error : "");
     }
-    return hash;
+    return hash & ~1ull;
+}
+
+/* Where one holder follows the other, the lines about them get as rare as the wait gets long. */
+static bool is_news(const struct claim *claim, uint64_t reason, uint64_t now_us)
+{
+    uint64_t quiet_us = now_us - claim->logged_wait_us;
+    uint64_t waited_us = now_us - core_begun_us(claim->core);
+
+    if (quiet_us >= WAIT_LOG_US) return true;
+    if (reason == claim->logged_wait_reason) return false;
+    return (reason & claim->logged_wait_reason & 1u) == 0 || quiet_us >= waited_us / 2;
 }
 
 static void log_waiting(struct claim *claim)
@@ -413,7 +425,7 @@ static void log_waiting(struct claim *claim)
     held = core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
            result.granted + result.refused >= runtime_quorum(claim->all->runtime);
     reason = reason_of(&result, held);
-    if (reason == claim->logged_wait_reason && now_us < claim->logged_wait_us + WAIT_LOG_US) return;
+    if (!is_news(claim, reason, now_us)) return;
     claim->logged_wait_reason = reason;
     claim->logged_wait_us = now_us;
     message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));

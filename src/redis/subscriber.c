@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/hashtable.h"
 #include "base/list.h"
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
@@ -21,6 +23,7 @@ enum pending_kind {
 /* A command that the server has not answered yet. */
 struct pending {
     struct link link;
+    struct hashtable_entry entry; /* in listens, where it is PENDING_LISTEN */
     enum pending_kind kind;
     size_t length;
     char channel[];
@@ -31,8 +34,9 @@ struct subscriber {
     struct subscriber_events events;
     struct redis_link link;
     struct list pending;          /* oldest first: an error reply names no channel, so only the order says which */
-    size_t n_listens;             /* of these, PENDING_LISTEN */
+    struct hashtable listens;     /* of these, PENDING_LISTEN, by channel */
     size_t n_pending_bytes;       /* all of these */
+    bool lacked_room;             /* for a listen, which may be asked for again when none is pending */
     uint64_t heard_us;            /* the latest sign of life, or when the oldest pending command was sent after it */
     char logged[LINK_TEXT_SIZE];  /* the fault that was logged last, since it was open */
     char refusal[LINK_TEXT_SIZE]; /* the refusal that was logged last */
@@ -57,16 +61,19 @@ static struct pending *oldest(const struct subscriber *subscriber)
 
 static enum bytes_fault push(struct subscriber *subscriber, enum pending_kind kind, const char *channel, size_t length)
 {
+    const struct alloc *alloc = subscriber->link.alloc;
     struct pending *pending;
 
     if (subscriber->n_pending_bytes + sizeof(*pending) + length > CONN_OUT_MAX) return BYTES_FULL;
-    pending = alloc_zero(subscriber->link.alloc, sizeof(*pending) + length);
+    if (kind == PENDING_LISTEN && hashtable_reserve(&subscriber->listens, alloc) != 0) return BYTES_NOMEM;
+    pending = alloc_zero(alloc, sizeof(*pending) + length);
     if (pending == NULL) return BYTES_NOMEM;
     pending->kind = kind;
     pending->length = length;
     if (length > 0) memcpy(pending->channel, channel, length);
     list_add(&subscriber->pending, &pending->link);
-    subscriber->n_listens += kind == PENDING_LISTEN;
+    pending->entry.hash = hash_bytes(HASH_START, channel, length);
+    if (kind == PENDING_LISTEN) hashtable_add(&subscriber->listens, &pending->entry);
     subscriber->n_pending_bytes += sizeof(*pending) + length;
     return BYTES_FINE;
 }
@@ -74,7 +81,7 @@ static enum bytes_fault push(struct subscriber *subscriber, enum pending_kind ki
 static void unlist(struct subscriber *subscriber, struct pending *pending)
 {
     list_remove(&subscriber->pending, &pending->link);
-    subscriber->n_listens -= pending->kind == PENDING_LISTEN;
+    if (pending->kind == PENDING_LISTEN) hashtable_remove(&subscriber->listens, &pending->entry);
     subscriber->n_pending_bytes -= sizeof(*pending) + pending->length;
 }
 
@@ -89,17 +96,28 @@ static void pop(struct subscriber *subscriber)
 static void forget_all(struct subscriber *subscriber)
 {
     while (subscriber->pending.count > 0) pop(subscriber);
+    subscriber->lacked_room = false;
 }
 
-/* No answer to a listen for that channel is reported any more. */
+static struct pending *pending_listen(const struct subscriber *subscriber, const char *channel, size_t length)
+{
+    uint64_t hash = hash_bytes(HASH_START, channel, length);
+
+    HASHTABLE_EACH_OF (struct pending, pending, &subscriber->listens, hash, entry) {
+        if (pending->length == length && memcmp(pending->channel, channel, length) == 0) return pending;
+    }
+    return NULL;
+}
+
+/* No answer to a listen for that channel is reported any more. Where a server is silent, very many may be pending, and
+ * all be forgotten at once. */
 static void mute(struct subscriber *subscriber, const char *channel, size_t length)
 {
-    if (subscriber->n_listens == 0) return;
-    LIST_EACH (struct pending, pending, &subscriber->pending, link) {
-        if (pending->kind != PENDING_LISTEN || pending->length != length) continue;
-        if (memcmp(pending->channel, channel, length) != 0) continue;
+    struct pending *pending;
+
+    while (subscriber->listens.count > 0 && (pending = pending_listen(subscriber, channel, length)) != NULL) {
+        hashtable_remove(&subscriber->listens, &pending->entry);
         pending->kind = PENDING_MUTED;
-        subscriber->n_listens--;
     }
 }
 
@@ -123,6 +141,7 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
     if (fault == BYTES_FINE) fault = push(subscriber, kind, channel, length);
     if (fault != BYTES_FINE) {
         bytes_cut(out, mark);
+        if (kind == PENDING_LISTEN) subscriber->lacked_room = true;
         return fault == BYTES_FULL ? SUBSCRIBER_FULL : SUBSCRIBER_NOMEM;
     }
     if (subscriber->pending.count == 1) {
@@ -228,9 +247,8 @@ static void on_error(struct subscriber *subscriber, const struct reply_item *ite
         pop(subscriber);
 }
 
-static void on_reply(void *arg, const struct reply *raw)
+static void take_reply(struct subscriber *subscriber, const struct reply *raw)
 {
-    struct subscriber *subscriber = arg;
     const struct reply_item *self = &raw->self;
 
     if (self->type == REPLY_ARRAY)
@@ -241,6 +259,17 @@ static void on_reply(void *arg, const struct reply *raw)
         on_pong(subscriber); /* while nothing is subscribed */
     else
         misfit(subscriber);
+}
+
+static void on_reply(void *arg, const struct reply *raw)
+{
+    struct subscriber *subscriber = arg;
+    uint32_t connection = subscriber->link.connection;
+
+    take_reply(subscriber, raw);
+    if (!link_is_on(&subscriber->link, connection) || !subscriber->lacked_room || subscriber->pending.count > 0) return;
+    subscriber->lacked_room = false;
+    if (subscriber->events.room != NULL) subscriber->events.room(subscriber->events.arg, subscriber->index);
 }
 
 /* ---- the connection ---- */
@@ -325,6 +354,7 @@ static void on_ended(void *arg)
     struct subscriber *subscriber = arg;
 
     forget_all(subscriber);
+    hashtable_clear(&subscriber->listens, subscriber->link.alloc);
     alloc_free(subscriber->link.alloc, subscriber);
 }
 

@@ -35,6 +35,8 @@ struct subscriber_events {
     /* A notice; possibly for a channel that was forgotten a moment ago. */
     void (*message)(void *arg, uint32_t index, const char *channel, size_t length, const char *payload,
                     size_t payload_length);
+    /* All that was asked was answered: a listen that was FULL, or NOMEM, may be asked for again. */
+    void (*room)(void *arg, uint32_t index);
     void *arg;
 };
 
@@ -55,8 +57,8 @@ bool subscriber_is_open(const struct subscriber *);
 enum subscriber_result {
     SUBSCRIBER_ASKED = 0,
     SUBSCRIBER_NOT_OPEN = -1, /* ask again when `open` is told */
-    SUBSCRIBER_FULL = -2,     /* too much is unanswered, or the name is too long */
-    SUBSCRIBER_NOMEM = -3,
+    SUBSCRIBER_FULL = -2,     /* too much is unanswered: ask again when `room` is told; or the name is too long */
+    SUBSCRIBER_NOMEM = -3,    /* ask again when `room` is told */
 };
 /*
  * subscriber_listen - asks for a channel's notices

@@ -13,7 +13,8 @@ _Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
 
 struct channel {
     struct hashtable_entry entry;
-    uint32_t nodes;     /* that are asked for its notices, a bit each */
+    uint32_t nodes;     /* whose notices are wanted, a bit each */
+    uint32_t asked;     /* that were asked for them on their present connection */
     uint32_t confirmed; /* whose notices come */
     struct list subscriptions;
     size_t length;
@@ -42,17 +43,36 @@ static struct channel *find(const struct subscriptions *all, const char *name, s
     return find_hashed(all, hash_bytes(HASH_START, name, length), name, length);
 }
 
+/* False: it is not open, and asks for all when it is; or it has no room, and asks for the rest when there is some.
+ * Until then waiters poll. */
+static bool ask_node(struct subscriptions *all, struct channel *channel, uint32_t index)
+{
+    uint32_t node = 1u << index;
+
+    if ((channel->nodes & ~channel->asked & node) == 0) return true;
+    if (subscriber_listen(all->runtime->nodes[index].subscriber, channel->name, channel->length) != SUBSCRIBER_ASKED)
+        return false;
+    channel->asked |= node;
+    return true;
+}
+
+static void ask_for_all(void *arg, uint32_t index)
+{
+    struct subscriptions *all = arg;
+
+    HASHTABLE_EACH (struct channel, channel, &all->channels, entry) {
+        if (!ask_node(all, channel, index)) return;
+    }
+}
+
 static void listen_on(struct subscriptions *all, struct channel *channel, uint32_t nodes)
 {
     nodes &= ~channel->nodes;
     channel->nodes |= nodes;
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
-        struct subscriber *subscriber = all->runtime->nodes[i].subscriber;
-
         if ((nodes & 1u << i) == 0) continue;
-        subscriber_start(subscriber);
-        /* If it is not open yet, on_open asks again. If it has no room, waiters poll. */
-        (void)subscriber_listen(subscriber, channel->name, channel->length);
+        subscriber_start(all->runtime->nodes[i].subscriber);
+        (void)ask_node(all, channel, i);
     }
 }
 
@@ -157,16 +177,6 @@ uint32_t subscriptions_confirmed(const struct listener *listener)
 
 /* ---- what the subscribers report ---- */
 
-static void on_open(void *arg, uint32_t index)
-{
-    struct subscriptions *all = arg;
-
-    HASHTABLE_EACH (struct channel, channel, &all->channels, entry) {
-        if ((channel->nodes & 1u << index) == 0) continue;
-        (void)subscriber_listen(all->runtime->nodes[index].subscriber, channel->name, channel->length);
-    }
-}
-
 static void on_closed(void *arg, uint32_t index, const char *why)
 {
     struct subscriptions *all = arg;
@@ -174,6 +184,7 @@ static void on_closed(void *arg, uint32_t index, const char *why)
     (void)why;
     HASHTABLE_EACH (struct channel, channel, &all->channels, entry) {
         if ((channel->nodes & 1u << index) == 0) continue;
+        channel->asked &= ~(1u << index);
         channel->confirmed &= ~(1u << index);
         LIST_EACH (struct subscription, each, &channel->subscriptions, link) {
             each->listener->events->unsubscribed(each->listener, index);
@@ -212,8 +223,12 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
 int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
 {
     /* A refusal needs no event here: the subscriber has logged it. */
-    struct subscriber_events events = {
-        .open = on_open, .closed = on_closed, .listening = on_listening, .message = on_message, .arg = all};
+    struct subscriber_events events = {.open = ask_for_all,
+                                       .closed = on_closed,
+                                       .listening = on_listening,
+                                       .message = on_message,
+                                       .room = ask_for_all,
+                                       .arg = all};
 
     all->runtime = runtime;
     runtime_start_waker(runtime, &all->linger, on_linger_over);

@@ -4,16 +4,21 @@
 
 How fast anything is, is not judged here.
 """
+import contextlib
 import json
+import select
 import signal
+import socket
 import statistics
 import sys
+import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import BENCH_BUSY, SERVERS, Bootstrapped, wait_for
+from command_case import BENCH_BUSY, SERVERS, Bootstrapped, listen, wait_for
 
 KEYS = "quorlock-bench:*"
+CHUNK = 65536
 RATIOS = {"throughput": "locks_per_s", "latency_p50": "p50_us", "latency_p99": "p99_us",
           "client_cpu": "client_cpu_us_per_lock", "server_cpu": "server_cpu_us_per_lock"}
 
@@ -22,6 +27,44 @@ def names(server, pattern="*"):
     """The keys of a server."""
     script = "return table.concat(redis.call('KEYS', ARGV[1]), '\\n')"
     return set(server.ask("EVAL", script, 0, pattern).decode().split("\n")) - {""}
+
+
+class Talkative:
+    """In front of a server: on connections that are not quorlock's own it says more than it is asked."""
+
+    def __init__(self, server):
+        self.server = server
+        self.listener = listen()
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def __str__(self):
+        return f"127.0.0.1:{self.port}"
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self.pass_on, args=self.listener.accept()[:1], daemon=True).start()
+
+    def pass_on(self, client):
+        with client, socket.create_connection(("127.0.0.1", self.server.port)) as server, \
+                contextlib.suppress(OSError):
+            first = client.recv(CHUNK)
+            server.sendall(first)
+            if b"SETNAME" not in first:
+                client.sendall(server.recv(CHUNK) + b":1\r\n")
+            while True:
+                for end in select.select([client, server], [], [])[0]:
+                    chunk = end.recv(CHUNK)
+                    if not chunk:
+                        return
+                    (server if end is client else client).sendall(chunk)
 
 
 class Bench(Bootstrapped):
@@ -130,6 +173,15 @@ class Bench(Bootstrapped):
         status, out, err = self.quorlock("bench", "--json", "--seconds", "1")
         self.assertEqual(status, 0, err)
         self.assertIn(f"the baseline does without {SERVERS[1]}: Connection refused", err)
+        report = json.loads(out)
+        self.assertEqual((report["raw"]["nodes"], report["failed"]), (2, 0))
+
+    def test_a_node_that_answers_unasked_is_named_and_done_without(self):
+        with Talkative(SERVERS[1]) as talkative:
+            addresses = f"{SERVERS[0]},{talkative},{SERVERS[2]}"
+            status, out, err = self.quorlock("--nodes", addresses, "bench", "--json", "--seconds", "1", "--guard", "off")
+        self.assertEqual(status, 0, err)
+        self.assertIn(f"the baseline does without {talkative}: it sent an answer that nobody asked for", err)
         report = json.loads(out)
         self.assertEqual((report["raw"]["nodes"], report["failed"]), (2, 0))
 

@@ -18,6 +18,7 @@
 #define LITTLE_MS       10000u
 #define NODE_TIMEOUT_MS 1000u /* of a long lease */
 #define SECRET          "sesame"
+#define HOLDERS         30
 
 static const char count_clients[] =
     "return tonumber(string.match(redis.call('INFO', 'clients'), 'connected_clients:(%d+)'))";
@@ -176,6 +177,37 @@ DIALECTS_TEST(a_peer_that_sends_no_notice)
     begin_to_wait();
     run_ms(300);
     expect_hand_over(peer_releases, "hand-over by a silent peer");
+}
+
+static uint64_t asked(void)
+{
+    struct quorlock_statistics now = {.size = sizeof(now)};
+    uint64_t requests = 0;
+
+    assert_int_equal(quorlock_client_statistics(fixture.client, &now), 0);
+    for (size_t i = 0; i < now.n_nodes; i++) requests += now.nodes[i]->requests;
+    return requests;
+}
+
+static bool asked_so_often(void *arg)
+{
+    return asked() >= *(uint64_t *)arg;
+}
+
+/* A line for each of them would fill the logs of all that wait where many contend. */
+BOTH_TEST(holders_that_follow_each_other_are_logged_seldom)
+{
+    take_by_hand(3, "key", "peer");
+    begin_to_wait();
+    for (int i = 0; i < HOLDERS; i++) {
+        uint64_t enough = asked() + 3; /* an attempt that saw it, whatever was under way */
+
+        for (uint32_t j = 0; j < 3; j++) server_do(SERVER(j), "SET key another-%d PX 600000", i);
+        await(asked_so_often, &enough, GENEROUS_MS, "the waiter looks at the key");
+    }
+    assert_int_equal(waited.calls, 0);
+    assert_in_range(logged("waiting for"), 2, HOLDERS / 2);
+    close_both();
 }
 
 /* Neither client may publish, subscribe, or ask how many listen. */

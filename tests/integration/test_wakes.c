@@ -7,6 +7,11 @@
 #include "mutants/mutant.h"
 #include "wait_fixture.h"
 
+#include <string.h>
+
+#define LONG_KEY  1005
+#define LONG_KEYS 8000
+
 __attribute__((constructor)) static void turn_polls_off(void)
 {
     (void)mutant_choose("no-polls");
@@ -103,6 +108,41 @@ DIALECTS_TEST(a_notice_after_resubscriptions_wakes)
     }
     run_ms(300);
     expect_woken();
+}
+
+static bool all_listen(void *arg)
+{
+    static const char count[] = "return tonumber(string.match(redis.call('INFO', 'stats'), 'pubsub_channels:(%d+)'))";
+    long long n = 0;
+
+    for (uint32_t i = 0; i < 3; i++) n += server_ask_number(SERVER(i), "EVAL %s 0", count);
+    return n == 2ll * LONG_KEYS;
+}
+
+/* Two of three nodes are asked for each, which is more than a connection takes at once. */
+BOTH_TEST(all_of_very_many_waiters_listen_again)
+{
+    static struct seen seen[LONG_KEYS];
+    static const char hold_all[] = "for i = 0, ARGV[1] - 1 do redis.call('SET', string.format('%05d', i) .. "
+                                   "string.rep('k', 1000), 'peer', 'PX', 600000) end";
+    char key[LONG_KEY + 1];
+
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "EVAL %s 0 %d", hold_all, LONG_KEYS);
+    memset(key, 'k', LONG_KEY);
+    key[LONG_KEY] = '\0';
+    for (int i = 0; i < LONG_KEYS; i++) {
+        char number[6];
+
+        snprintf(number, sizeof(number), "%05d", i);
+        memcpy(key, number, 5);
+        fixture_start_acquire(lasting_lock(fixture.client, key, NULL), &seen[i]);
+    }
+    await(all_listen, NULL, GENEROUS_MS, "all waiters listen");
+    cut_subscribers();
+    run_ms(100); /* until they are gone; it would pass without */
+    await(all_listen, NULL, GENEROUS_MS, "all waiters listen again");
+    for (int i = 0; i < LONG_KEYS; i++) assert_int_equal(seen[i].calls, 0);
+    close_both();
 }
 
 /* Another lock listens to the first key already; the second key's release comes before its subscription. */

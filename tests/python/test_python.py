@@ -564,6 +564,37 @@ class Asyncio(PythonCase):
         asyncio.run(cancel())
         self.assert_free()
 
+    def close_loop(self, work, begun):
+        """Closes a loop that runs this work as soon as it has begun."""
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)  # of the task that is left over
+        loop.create_task(work())
+        while not begun():
+            loop.run_until_complete(asyncio.sleep(0.001))
+        loop.close()
+
+    def test_a_waiter_whose_loop_is_closed_holds_nothing(self):
+        lock = self.lock()
+        with self.lock():
+            self.close_loop(lock.acquire_async, lambda: self.client._calls)
+        wait_for(lambda: "quorlock" not in [thread.name for thread in threading.enumerate()])
+        self.assert_free()
+        self.assertEqual(lock.valid_ms, 0)
+
+    def test_a_block_whose_loop_is_closed_gives_the_lock_back(self):
+        problems = []
+
+        async def hold():
+            async with self.lock():
+                await asyncio.sleep(LIMIT_S)
+
+        self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
+        sys.unraisablehook = problems.append
+        self.close_loop(hold, lambda: all(self.values()) and not self.client._calls)
+        gc.collect()
+        self.assert_free()
+        self.assertEqual(problems, [])
+
     def test_another_cancellation_stays_one(self):
         async def hold():
             async with self.lock():

@@ -111,7 +111,12 @@ void notice_fixture_begin(struct node_fixture *f)
 
 struct subscriber *notice_fixture_create(struct node_fixture *f)
 {
-    const struct subscriber_events events = {on_open, on_closed, on_listening, on_refused, on_message, f};
+    const struct subscriber_events events = {.open = on_open,
+                                             .closed = on_closed,
+                                             .listening = on_listening,
+                                             .refused = on_refused,
+                                             .message = on_message,
+                                             .arg = f};
 
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->subscriber = subscriber_new(&f->system, &f->alloc, 3, &f->config.link, &events);

@@ -172,9 +172,13 @@ class Lock:
 
     async def acquire_async(self) -> None:
         """acquire() for asyncio. When the task is canceled, so is the wait."""
-        wait, done = begin(self._acquire)
+        wait, done = begin(self._acquire, self._give_up)
         try:
             await done.wait()
+        except GeneratorExit:
+            # Its loop ended before it did, and nobody can await in it any more.
+            Waiting(lambda: self._give_up(wait)).start()
+            raise
         except BaseException:
             _, gone = begin(lambda: self._give_up(wait))
             await gone.wait()
@@ -203,6 +207,9 @@ class Lock:
             # Python 3.11 and later tell our cancellation from another one that came as well.
             getattr(inside.task, "uncancel", int)()
             alone = kind is asyncio.CancelledError and cancels_of(inside.task) <= inside.cancels
+        if kind is GeneratorExit:  # as in acquire_async
+            Waiting(self.release).start()
+            return
         try:
             await self.release_async()
         except Error:
@@ -281,11 +288,13 @@ def tell(reference: "weakref.ref[Lock]") -> Callable[..., None]:
     return on_lost
 
 
-def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
+def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> bool:
+    """False: the loop is closed, and nobody waits there."""
     try:
         loop.call_soon_threadsafe(call)
+        return True
     except RuntimeError:
-        pass  # the loop is closed: nobody waits there
+        return False
 
 
 class Waiting:
@@ -303,10 +312,10 @@ class Waiting:
         threading.Thread(target=self._run, name="quorlock", daemon=True).start()
 
     def abandon(self) -> bool:
-        """Whether it has begun; else it does not begin any more."""
+        """Whether it has begun, and this is the first time; where it has not, it does not begin any more."""
         with self._guard:
-            self._abandoned = True
-            return self._began
+            before, self._abandoned = self._abandoned, True
+            return self._began and not before
 
     def result(self) -> Any:
         if self.problem is not None:
@@ -326,10 +335,12 @@ class Waiting:
         self._told()
 
 
-def begin(call: Callable[[], Any]) -> Tuple[Waiting, asyncio.Event]:
-    """A call in a thread of its own, and what is set in this loop when it has ended."""
+def begin(call: Callable[[], Any],
+          unwanted: "Callable[[Waiting], Any]" = lambda _: None) -> Tuple[Waiting, asyncio.Event]:
+    """A call in a thread of its own, and what is set in this loop when it has ended; unwanted() runs in that thread
+    where the loop was closed meanwhile."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
-    wait = Waiting(call, lambda: notify(loop, done.set))
+    wait = Waiting(call, lambda: notify(loop, done.set) or unwanted(wait))
     wait.start()
     return wait, done
