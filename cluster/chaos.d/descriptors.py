@@ -16,8 +16,11 @@ class Descriptors:
         return sum(len(set(inodes(pid))) for pid in processes(self.group))
 
     def exhaust(self):
-        """Nothing more can be opened; what is open stays open."""
+        """Nothing more can be opened; what is open stays open. A program that has not come as far as a socket could not
+        even be loaded, and would be taken for one that fails."""
         for pid in processes(self.group):
+            if not any(inodes(pid)):
+                continue
             with contextlib.suppress(ProcessLookupError):
                 self.limits[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, self.limits[pid][1]))

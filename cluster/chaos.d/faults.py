@@ -322,6 +322,7 @@ async def aof_cut(system, fault):
 async def emfile(system, fault):
     """Disconnected as well: who has its connections needs no descriptor."""
     descriptors = Descriptors(system.client(fault.clients[0]))
+    await wait_until(descriptors.sockets, HIT_SECONDS)
     before = descriptors.sockets()
     descriptors.exhaust()
     try:

@@ -7,10 +7,12 @@ usage: tests/chaos/test_faults.py BUILD_BIN [TEST...]
 import concurrent.futures
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
 
@@ -20,6 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "cluster" / "chaos.d"))
 
 import plan  # noqa: E402
+from descriptors import Descriptors  # noqa: E402
 
 BIN = None
 SEEDS = range(40)
@@ -120,6 +123,29 @@ class NothingHit(unittest.TestCase):
             run = chaos("--faults", "clock-strobe", "--seconds", "3", "--seed", "3", env={"REDIS_SERVER": str(server)})
         self.assertEqual(run.returncode, 70, run.stdout + run.stderr)
         self.assertIn("clock-strobe came but never hit anything", run.stderr)
+
+
+class OutOfDescriptors(unittest.TestCase):
+    PROGRAM = ("import socket, sys\n"
+               "for line in sys.stdin:\n"
+               "    opened = socket.socket()\n"
+               "    print('open', flush=True)\n")
+
+    def test_a_program_that_is_being_loaded_can_open_files(self):
+        with subprocess.Popen([sys.executable, "-c", self.PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True, start_new_session=True) as process:
+            descriptors = Descriptors(types.SimpleNamespace(process=process))
+            whole = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+            descriptors.exhaust()
+            self.assertEqual(resource.prlimit(process.pid, resource.RLIMIT_NOFILE), whole)
+            process.stdin.write("\n")
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline(), "open\n")
+            descriptors.exhaust()
+            self.assertEqual(resource.prlimit(process.pid, resource.RLIMIT_NOFILE), (3, whole[1]))
+            descriptors.restore()
+            self.assertEqual(resource.prlimit(process.pid, resource.RLIMIT_NOFILE), whole)
+            process.stdin.close()
 
 
 class Plans(unittest.TestCase):
