@@ -116,7 +116,7 @@ static bool all_listen(void *arg)
     long long n = 0;
 
     for (uint32_t i = 0; i < 3; i++) n += server_ask_number(SERVER(i), "EVAL %s 0", count);
-    return n == 2ll * LONG_KEYS;
+    return n == 2LL * LONG_KEYS;
 }
 
 /* Two of three nodes are asked for each, which is more than a connection takes at once. */

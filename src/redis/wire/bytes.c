@@ -110,7 +110,8 @@ static char *put_line(char *at, uint64_t number, size_t digits)
 {
     char *end = at + digits;
 
-    memcpy(end, "\r\n", 2);
+    end[0] = '\r';
+    end[1] = '\n';
     for (char *digit = end; digit > at; number /= 10) *--digit = (char)('0' + (int)(number % 10));
     return end + 2;
 }
@@ -120,7 +121,8 @@ static char *put_frame(char *at, size_t length, size_t digits)
 {
     *at = '$';
     at = put_line(at + 1, length, digits);
-    memcpy(at + length, "\r\n", 2);
+    at[length] = '\r';
+    at[length + 1] = '\n';
     return at;
 }
 
