@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define LONG_KEY  1005
-#define LONG_KEYS 8000
+#define LISTS     130
+#define LONG_KEYS (LISTS * QUORLOCK_KEYS_MAX)
 
 __attribute__((constructor)) static void turn_polls_off(void)
 {
@@ -119,29 +120,39 @@ static bool all_listen(void *arg)
     return n == 2LL * LONG_KEYS;
 }
 
-/* Two of three nodes are asked for each, which is more than a connection takes at once. */
-BOTH_TEST(all_of_very_many_waiters_listen_again)
+/* A waiter for so many keys from that number on. */
+static void wait_for_keys(int first, struct seen *seen)
 {
-    static struct seen seen[LONG_KEYS];
-    static const char hold_all[] = "for i = 0, ARGV[1] - 1 do redis.call('SET', string.format('%05d', i) .. "
-                                   "string.rep('k', 1000), 'peer', 'PX', 600000) end";
-    char key[LONG_KEY + 1];
+    static char texts[QUORLOCK_KEYS_MAX][LONG_KEY + 1];
+    const char *keys[QUORLOCK_KEYS_MAX];
 
-    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "EVAL %s 0 %d", hold_all, LONG_KEYS);
-    memset(key, 'k', LONG_KEY);
-    key[LONG_KEY] = '\0';
-    for (int i = 0; i < LONG_KEYS; i++) {
+    for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) {
         char number[6];
 
-        snprintf(number, sizeof(number), "%05d", i);
-        memcpy(key, number, 5);
-        fixture_start_acquire(lasting_lock(fixture.client, key, NULL), &seen[i]);
+        snprintf(number, sizeof(number), "%05d", first + i);
+        memset(texts[i], 'k', LONG_KEY);
+        memcpy(texts[i], number, 5);
+        keys[i] = texts[i];
     }
+    fixture_start_acquire(fixture_lock_all(fixture.client, keys, QUORLOCK_KEYS_MAX,
+                                           LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER)),
+                          seen);
+}
+
+/* Two of three nodes are asked for each key, which is more than a connection takes at once. */
+BOTH_TEST(all_of_very_many_keys_are_listened_to_again)
+{
+    static struct seen seen[LISTS];
+    static const char hold_all[] = "for i = 0, ARGV[1] - 1 do redis.call('SET', string.format('%05d', i) .. "
+                                   "string.rep('k', 1000), 'peer', 'PX', 600000) end";
+
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "EVAL %s 0 %d", hold_all, LONG_KEYS);
+    for (int i = 0; i < LISTS; i++) wait_for_keys(i * QUORLOCK_KEYS_MAX, &seen[i]);
     await(all_listen, NULL, GENEROUS_MS, "all waiters listen");
     cut_subscribers();
     run_ms(100); /* until they are gone; it would pass without */
     await(all_listen, NULL, GENEROUS_MS, "all waiters listen again");
-    for (int i = 0; i < LONG_KEYS; i++) assert_int_equal(seen[i].calls, 0);
+    for (int i = 0; i < LISTS; i++) assert_int_equal(seen[i].calls, 0);
     close_both();
 }
 
