@@ -117,7 +117,7 @@ static bool all_listen(void *arg)
     long long n = 0;
 
     for (uint32_t i = 0; i < 3; i++) n += server_ask_number(SERVER(i), "EVAL %s 0", count);
-    return n == 2LL * LONG_KEYS;
+    return n == 2LL * LISTS * QUORLOCK_KEYS_MAX;
 }
 
 /* A waiter for so many keys from that number on. */

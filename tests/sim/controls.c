@@ -89,7 +89,7 @@ static const struct control controls[] = {
     {"shortening-extend", {"script-extend-shortens"}, BIAS_LATE_EXTEND, I5_QUORUM_HOLDS, 1, 6000},
     {"uptime-guard", {"script-guard-by-uptime"}, BIAS_LOSS, I1_EXCLUSION, 1, 1000},
     {"twins-forgotten", {"twins-one-after-the-other"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},
-    {"candidate-stands-at-once", {"candidate-stands-at-once"}, BIAS_ELECTION, I14_ONE_LEADER, 1, 2000},
+    {"candidate-stands-at-once", {"candidate-stands-at-once"}, BIAS_ELECTION, I14_ONE_LEADER, 1, 8000},
     {"candidate-leads-on", {"candidate-leads-after-its-loss"}, BIAS_ELECTION, I14_ONE_LEADER, 1, 2000},
     {"observer-believes-any-term", {"observer-believes-any-term"}, BIAS_ELECTION, I15_TERMS_RISE, 1, 2000},
     {"stale-round-trips", {"stale-round-trips"}, BIAS_FARTHER, I9_LIVENESS, 1, 1000},
