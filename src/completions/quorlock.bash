@@ -64,7 +64,7 @@ _quorlock() {
         esac
     done
     if [ "$separator" != 0 ]; then
-        [ "$verb" = run ] || return 0
+        [ "$verb" = run ] || [ "$verb" = elect ] || return 0
         compopt -o filenames 2>/dev/null
         if [ "$last" = $((separator + 1)) ]; then
             mapfile -t COMPREPLY < <(compgen -c -- "${words[last]}")

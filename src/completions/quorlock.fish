@@ -66,10 +66,11 @@ function __quorlock
     end
 end
 
-# Behind -- of run another command stands.
+# Behind -- of run and elect another command stands.
 function __quorlock_is_behind
     set -l words (commandline -opc)
-    contains -- run $words; and contains -- -- $words
+    contains -- -- $words; or return 1
+    contains -- run $words; or contains -- elect $words
 end
 
 function __quorlock_behind

@@ -132,6 +132,7 @@ def expected(command, folder):
                 lines[f"{front}{name or letter} "] = words
     lines[f"quorlock run -n key -- {PROGRAM[:-3]}"] = {PROGRAM}
     lines[f"quorlock run -n key -- {PROGRAM} {folder}/some-"] = {"some-file"}
+    lines[f"quorlock elect name -- {PROGRAM[:-3]}"] = {PROGRAM}
     lines["quorlock inspect -- -"] = set()
     lines["quorlock run key"] = set()
     return lines
