@@ -45,6 +45,7 @@ class Lock:
                  shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
+        self._abandoned = False
         self._client = client
         self._on_lost = on_lost
         self._lost: Optional[str] = None
@@ -75,9 +76,12 @@ class Lock:
             library.quorlock_blocking_on_lost(handle, callback, None)
 
     def __del__(self) -> None:
+        # What is left of a loop that was closed may be collected together with its locks: then a thread gives this one
+        # back, and it is freed by the close.
         handle = getattr(self, "_handle", None)
-        if handle is None:
+        if handle is None or self._abandoned:
             return
+        self._handle = None
         try:
             with self._client._call():
                 library.quorlock_blocking_free(handle)
@@ -177,7 +181,7 @@ class Lock:
             await done.wait()
         except GeneratorExit:
             # Its loop ended before it did, and nobody can await in it any more.
-            Waiting(lambda: self._give_up(wait)).start()
+            self._abandon(lambda: self._give_up(wait))
             raise
         except BaseException:
             _, gone = begin(lambda: self._give_up(wait))
@@ -208,7 +212,7 @@ class Lock:
             getattr(inside.task, "uncancel", int)()
             alone = kind is asyncio.CancelledError and cancels_of(inside.task) <= inside.cancels
         if kind is GeneratorExit:  # as in acquire_async
-            Waiting(self.release).start()
+            self._abandon(self.release)
             return
         try:
             await self.release_async()
@@ -217,6 +221,12 @@ class Lock:
                 raise
 
     # ---- inside ----
+
+    def _abandon(self, call: Callable[[], Any]) -> None:
+        """A call for whom nobody waits any more; where this was freed already there is nothing to do."""
+        if self._handle is not None:
+            self._abandoned = True
+            Waiting(call).start()
 
     def _do(self, call: Callable[..., int], ok: Tuple[int, ...] = (OK,)) -> Any:
         result = _library.new_result()
