@@ -100,8 +100,10 @@ static void on_disconnected(const redisAsyncContext *context, int status)
 {
     struct node *node = context->data;
 
-    lose(node, status != REDIS_OK ? context->errstr : "it did not answer in time");
-    if (node->intrudes) lose(node, "it sent an answer that nobody asked for");
+    if (node->intrudes)
+        lose(node, "it sent an answer that nobody asked for");
+    else
+        lose(node, status != REDIS_OK ? context->errstr : "it did not answer in time");
     node->context = NULL;
 }
 
@@ -242,7 +244,7 @@ static void watch_answers(struct node *node)
     redisReader *reader = node->context->c.reader;
     static redisReplyObjectFunctions watched;
 
-    if (reader->fn != &watched) made = watched = *reader->fn;
+    made = watched = *reader->fn;
     watched.createString = make_string;
     watched.createInteger = make_integer;
     watched.createNil = make_nil;

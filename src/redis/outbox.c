@@ -137,7 +137,9 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
 {
     bool alone = outbox->alone || outbox->dialect->letter == NULL;
     char letter = alone ? '\0' : outbox->dialect->letter(request);
-    uint64_t mark = request->n_keys == 1 ? batch_mark(request) : 0;
+    /* A plain command of a turn without a batch meets none. */
+    bool marked = request->n_keys == 1 && (letter != '\0' || outbox->batch.content.n > 0);
+    uint64_t mark = marked ? batch_mark(request) : 0;
     enum bytes_fault fault;
     uint64_t now_us;
 

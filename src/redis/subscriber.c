@@ -72,8 +72,10 @@ static enum bytes_fault push(struct subscriber *subscriber, enum pending_kind ki
     pending->length = length;
     if (length > 0) memcpy(pending->channel, channel, length);
     list_add(&subscriber->pending, &pending->link);
-    pending->entry.hash = hash_bytes(HASH_START, channel, length);
-    if (kind == PENDING_LISTEN) hashtable_add(&subscriber->listens, &pending->entry);
+    if (kind == PENDING_LISTEN) {
+        pending->entry.hash = hash_bytes(HASH_START, channel, length);
+        hashtable_add(&subscriber->listens, &pending->entry);
+    }
     subscriber->n_pending_bytes += sizeof(*pending) + length;
     return BYTES_FINE;
 }

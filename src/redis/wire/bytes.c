@@ -48,7 +48,7 @@ static bool grow(struct bytes *bytes, size_t needed)
     return true;
 }
 
-/* There is no room without more memory, or none at all. */
+/* There is no room without more memory, if at all. */
 static bool make_room(struct bytes *bytes, size_t length)
 {
     if (bytes->fault != BYTES_FINE) return false;
@@ -56,7 +56,7 @@ static bool make_room(struct bytes *bytes, size_t length)
         bytes->fault = BYTES_FULL;
         return false;
     }
-    return bytes->used + length <= bytes->capacity || grow(bytes, bytes->used + length);
+    return grow(bytes, bytes->used + length);
 }
 
 /* Room for so many more bytes, which are counted in; NULL: there is none. The capacity may be above the limit. */
@@ -80,7 +80,7 @@ void bytes_append(struct bytes *bytes, const void *data, size_t length)
 
 void bytes_reserve(struct bytes *bytes, size_t length)
 {
-    if (take(bytes, length) != NULL) bytes->used -= length;
+    (void)bytes_begin(bytes, length);
 }
 
 void bytes_cut(struct bytes *bytes, size_t used)
