@@ -242,7 +242,7 @@ static bool was_granted(const struct world *world, const struct plan_actor *plan
  */
 static bool may_miss_alone(const struct world *world, const struct plan_actor *plan)
 {
-    for (uint32_t key = 0; key < world->plan->n_keys && world->plan->lost_permille == ALL_LOST; key++) {
+    for (uint32_t key = 0; key < world->plan->n_keys; key++) {
         bool alone = (plan->keys >> key & 1u) != 0 && (plan->shared >> key & 1u) == 0;
 
         if (alone && was_granted(world, plan, key)) return true;
@@ -253,6 +253,7 @@ static bool may_miss_alone(const struct world *world, const struct plan_actor *p
 /* One owner asks for its keys in one way at a time: the others wait for that. */
 static bool may_miss(const struct world *world, const struct plan_actor *plan)
 {
+    if (world->plan->lost_permille != ALL_LOST) return false;
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         const struct plan_actor *other = world->actors[i].plan;
         bool same_owner = plan->owner != 0 && other->owner == plan->owner && other->client == plan->client;

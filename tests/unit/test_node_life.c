@@ -128,14 +128,20 @@ NODE_TEST(a_failure_that_repeats_is_reported_once)
     assert_int_equal(fake_connections(f->server), 3);
 }
 
-NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
+/* A node of a server that says nothing. */
+static void connect_in_silence(struct node_fixture *f, uint32_t timeout_ms)
 {
     static const struct fake_step script[] = {END};
 
     node_fixture_open(f);
-    f->config.link.timeout_ms = 30;
+    f->config.link.timeout_ms = timeout_ms;
     fake_play(f->server, script);
     assert_non_null(node_fixture_new_node(f));
+}
+
+NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
+{
+    connect_in_silence(f, 30);
     run_until(f, "down");
     assert_trace(f, "down unreachable\n");
     assert_contains(f->why, "no answer to the handshake within 30 ms");
@@ -143,12 +149,7 @@ NODE_TEST(a_handshake_without_an_answer_ends_at_the_node_timeout)
 
 NODE_TEST(a_node_that_connects_tells_how_far_it_came)
 {
-    static const struct fake_step script[] = {END};
-
-    node_fixture_open(f);
-    f->config.link.timeout_ms = 60000;
-    fake_play(f->server, script);
-    assert_non_null(node_fixture_new_node(f));
+    connect_in_silence(f, 60000);
     for (int i = 0; i < 10000 && strcmp(node_why(f->node), "connecting") == 0; i++) run_on(f, 1);
     assert_string_equal(node_why(f->node), "connecting: no answer to the handshake yet");
 }
