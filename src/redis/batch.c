@@ -8,6 +8,7 @@
 
 /* What is around a word, and around the words of one plain command; the guard as seen is among them. */
 #define WORD_FRAME  16
+#define NUMBER_WORD 32 /* a number with that */
 #define PLAIN_FRAME 1024
 
 void batch_init(struct batch *batch, const struct alloc *alloc)
@@ -15,6 +16,7 @@ void batch_init(struct batch *batch, const struct alloc *alloc)
     batch->content.n = 0;
     bytes_init(&batch->content.keys, alloc, CONN_OUT_MAX);
     bytes_init(&batch->content.owners, alloc, CONN_OUT_MAX);
+    bytes_init(&batch->content.numbers, alloc, CONN_OUT_MAX);
 }
 
 void batch_clear(struct batch *batch)
@@ -22,14 +24,26 @@ void batch_clear(struct batch *batch)
     batch_forget(batch);
     bytes_clear(&batch->content.keys);
     bytes_clear(&batch->content.owners);
+    bytes_clear(&batch->content.numbers);
+}
+
+static bool is_leased(const struct node_request *request)
+{
+    return request->op == OP_EXTEND || request->op == OP_ACQUIRE;
+}
+
+static bool has_other_counters(const struct dialect_batch *content, const struct node_request *request)
+{
+    return request->fenced != content->fenced || (content->fenced && request->fence_ttl_ms != content->fence_ttl_ms);
 }
 
 bool batch_is_full(const struct batch *batch, const struct node_request *request)
 {
-    uint32_t lease_ms = batch->content.lease_ms;
+    const struct dialect_batch *content = &batch->content;
+    uint32_t lease_ms = content->lease_ms;
 
-    return batch->content.n == DIALECT_BATCH_MAX ||
-           (lease_ms != 0 && request->op == OP_EXTEND && request->lease_ms != lease_ms);
+    return content->n == DIALECT_BATCH_MAX || (content->n > 0 && has_other_counters(content, request)) ||
+           (lease_ms != 0 && is_leased(request) && request->lease_ms != lease_ms);
 }
 
 uint64_t batch_mark(const struct node_request *request)
@@ -72,7 +86,11 @@ bool batch_meets(const struct batch *batch, const struct node_request *request, 
 
 static size_t size_of(const struct batch *batch, const struct dialect *dialect)
 {
-    return PLAIN_FRAME + dialect->batch_frame + batch->content.keys.used + batch->content.owners.used;
+    const struct dialect_batch *content = &batch->content;
+    size_t counters = content->fenced ? content->keys.used + content->n * dialect->counter_frame : 0;
+
+    return PLAIN_FRAME + dialect->batch_frame + content->keys.used + content->owners.used + counters +
+           content->numbers.used;
 }
 
 size_t batch_size(const struct batch *batch, const struct dialect *dialect)
@@ -82,31 +100,46 @@ size_t batch_size(const struct batch *batch, const struct dialect *dialect)
 
 size_t batch_size_with(const struct batch *batch, const struct dialect *dialect, const struct node_request *request)
 {
-    return size_of(batch, dialect) + request->keys[0].length + request->owner_length + 2 * (size_t)WORD_FRAME;
+    size_t counter = request->fenced ? request->keys[0].length + WORD_FRAME + dialect->counter_frame + NUMBER_WORD : 0;
+
+    return size_of(batch, dialect) + request->keys[0].length + request->owner_length + 2 * (size_t)WORD_FRAME + counter;
+}
+
+/* All or none. */
+static enum bytes_fault write_words(struct dialect_batch *content, const struct node_request *request)
+{
+    size_t keys = content->keys.used, owners = content->owners.used, numbers = content->numbers.used;
+    enum bytes_fault fault;
+
+    bytes_word(&content->keys, request->keys[0].text, request->keys[0].length);
+    bytes_word(&content->owners, request->owner, request->owner_length);
+    if (request->fenced) bytes_number(&content->numbers, request->fence);
+    fault = content->keys.fault != BYTES_FINE ? content->keys.fault : content->owners.fault;
+    if (fault == BYTES_FINE) fault = content->numbers.fault;
+    if (fault == BYTES_FINE) return fault;
+    bytes_cut(&content->keys, keys);
+    bytes_cut(&content->owners, owners);
+    bytes_cut(&content->numbers, numbers);
+    return fault;
 }
 
 enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_request *request, uint64_t mark,
                            const struct ring_entry *entry, bool by_eval)
 {
     struct dialect_batch *content = &batch->content;
-    size_t keys = content->keys.used, owners = content->owners.used;
     enum bytes_fault fault;
 
     assert(!batch_is_full(batch, request) && request->n_keys == 1);
-    bytes_word(&content->keys, request->keys[0].text, request->keys[0].length);
-    bytes_word(&content->owners, request->owner, request->owner_length);
-    fault = content->keys.fault != BYTES_FINE ? content->keys.fault : content->owners.fault;
-    if (fault != BYTES_FINE) {
-        bytes_cut(&content->keys, keys);
-        bytes_cut(&content->owners, owners);
-        return fault;
-    }
+    fault = write_words(content, request);
+    if (fault != BYTES_FINE) return fault;
     if (content->n == 0) {
         batch->first = *request;
         batch->key_length = request->keys[0].length;
         batch->by_eval = by_eval;
+        content->fenced = request->fenced;
+        content->fence_ttl_ms = request->fence_ttl_ms;
     }
-    if (request->op == OP_EXTEND) content->lease_ms = request->lease_ms;
+    if (is_leased(request)) content->lease_ms = request->lease_ms;
     content->letters[content->n] = letter;
     batch->seen[word_of(batch, mark)] |= bit_of(mark);
     batch->marks[content->n] = mark;
@@ -140,9 +173,11 @@ bool batch_build(const struct batch *batch, struct bytes *out, const struct dial
 void batch_forget(struct batch *batch)
 {
     batch->content.n = batch->content.lease_ms = 0;
+    batch->content.fenced = false;
     memset(batch->seen, 0, sizeof(batch->seen));
     bytes_cut(&batch->content.keys, 0);
     bytes_cut(&batch->content.owners, 0);
+    bytes_cut(&batch->content.numbers, 0);
 }
 
 /* An empty array. */

@@ -28,7 +28,8 @@ struct batch {
 
 void batch_init(struct batch *, const struct alloc *);
 void batch_clear(struct batch *);
-/* batch_is_full - the request must go with another batch: there is no place, or it has another lease. */
+/* batch_is_full - the request must go with another batch: there is no place, or it has another lease, or other
+ * counters. */
 bool batch_is_full(const struct batch *, const struct node_request *);
 /* batch_mark - of its only key: equal for equal keys. Where it is equal for others, too, they only do not go together.
  */

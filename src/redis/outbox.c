@@ -136,7 +136,7 @@ static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const st
 int outbox_send(struct outbox *outbox, const struct node_request *request)
 {
     bool alone = outbox->alone || outbox->dialect->letter == NULL;
-    char letter = alone ? '\0' : outbox->dialect->letter(request);
+    char letter = alone ? '\0' : outbox->dialect->letter(request, outbox->guard);
     /* A plain command of a turn without a batch meets none. */
     bool marked = request->n_keys == 1 && (letter != '\0' || outbox->batch.content.n > 0);
     uint64_t mark = marked ? batch_mark(request) : 0;

@@ -410,6 +410,12 @@ long long server_lock_calls(const struct server *server)
            info_number(server, "commandstats", "cmdstat_evalsha:calls=");
 }
 
+long long server_script_calls(const struct server *server)
+{
+    return info_number(server, "commandstats", "cmdstat_eval:calls=") +
+           info_number(server, "commandstats", "cmdstat_evalsha:calls=");
+}
+
 long long server_clients(const struct server *server)
 {
     return info_number(server, "clients", "connected_clients:") - 1;

@@ -63,6 +63,8 @@ long long server_ask_number(const struct server *, const char *format, ...) __at
 /* server_lock_calls - commands that take, renew, release or look at locks, as the server counted them: SET and
  * scripts. server_clients - connections to it, but that which asks. */
 long long server_lock_calls(const struct server *);
+/* server_script_calls - of scripts alone; server_lock_calls counts the SETs in them, too. */
+long long server_script_calls(const struct server *);
 long long server_clients(const struct server *);
 
 /* cluster_holders - on how many running servers the key holds that value; NULL: any value. */

@@ -10,7 +10,9 @@
 
 /* What is at a key, and who asks for its release. */
 enum there { OURS, MISSING, THEIRS, A_HASH, FOR_EVER, OURS_LONGER, OURS_FOR_EVER, THERES };
-enum asked { PLAIN, SILENT, IF_DELETED, EXTENDED, ASKED };
+enum asked { PLAIN, SILENT, IF_DELETED, EXTENDED, TAKEN, ASKED };
+
+#define TOKEN 5
 
 struct crowd {
     char names[MOST][8];
@@ -22,9 +24,14 @@ struct crowd {
 
 static struct crowd crowd;
 
+/* What stands in each fencing counter before; NULL: the requests are not fenced. */
+static const char *counters;
+#define NO_COUNTER "none"
+#define A_HASH_TOO "hash"
+
 static void add(enum asked asked)
 {
-    static const enum op ops[ASKED] = {OP_RELEASE, OP_RELEASE, OP_RELEASE, OP_EXTEND};
+    static const enum op ops[ASKED] = {OP_RELEASE, OP_RELEASE, OP_RELEASE, OP_EXTEND, OP_ACQUIRE};
     size_t i = crowd.n++;
 
     snprintf(crowd.names[i], sizeof(crowd.names[i]), "k%zu", i);
@@ -35,6 +42,8 @@ static void add(enum asked asked)
                                               .owner = US,
                                               .owner_length = strlen(US),
                                               .lease_ms = LEASE_MS,
+                                              .fenced = counters != NULL,
+                                              .fence = counters != NULL ? TOKEN : 0,
                                               .silent = asked == SILENT,
                                               .if_deleted = asked == IF_DELETED};
 }
@@ -59,6 +68,13 @@ static void place(size_t i, enum there there)
     case OURS_FOR_EVER: server_do(server, "SET %s %s", name, US); break;
     case MISSING:
     case THERES: break;
+    }
+    server_do(server, "DEL quorlock:fence:%s", name);
+    if (counters == NULL || strcmp(counters, NO_COUNTER) == 0) return;
+    if (strcmp(counters, A_HASH_TOO) == 0) {
+        server_do(server, "HSET quorlock:fence:%s a 1", name);
+    } else {
+        server_do(server, "SET quorlock:fence:%s %s", name, counters);
     }
 }
 
@@ -172,6 +188,19 @@ static void assert_same(const struct answer *alone, const struct answer *togethe
                      together->reply.ttl_ms < 0 ? together->reply.ttl_ms : 1);
 }
 
+/* A lock that is found to be of another type after its number was drawn leaves the number used up. */
+static size_t describe_counter(size_t i, char *ret, size_t size)
+{
+    char name[TEXT_SIZE], value[TEXT_SIZE] = "none";
+    bool any = counters == NULL || strcmp(counters, A_HASH_TOO) == 0 ||
+               (crowd.requests[i].op == OP_ACQUIRE && at_key(i) == A_HASH);
+
+    snprintf(name, sizeof(name), "quorlock:fence:%s", crowd.names[i]);
+    if (any) return (size_t)snprintf(ret, size, "\n");
+    if (server_has(server, name)) server_value(server, name, value, sizeof(value));
+    return (size_t)snprintf(ret, size, " %s\n", value);
+}
+
 /* What is at every key, and for how long, roughly. */
 static void describe(char *ret, size_t size)
 {
@@ -183,11 +212,12 @@ static void describe(char *ret, size_t size)
         char value[TEXT_SIZE] = "hash";
 
         if (at_key(i) != A_HASH) server_value(server, name, value, sizeof(value));
-        used += (size_t)snprintf(ret + used, size - used, "%s %s %s\n", name, value,
+        used += (size_t)snprintf(ret + used, size - used, "%s %s %s", name, value,
                                  left_ms < 0           ? "endless"
                                  : left_ms <= SHORT_MS ? "short"
                                  : left_ms <= LEASE_MS ? "lease"
                                                        : "long");
+        used += describe_counter(i, ret + used, size - used);
     }
 }
 
@@ -195,7 +225,7 @@ static void describe(char *ret, size_t size)
 static void compare_crowd(int maxmemory)
 {
     struct answer alone[(size_t)THERES * ASKED] = {0};
-    char notices[4096], again[4096], remains[4096], remains_again[4096];
+    char notices[4096], again[4096], remains[8192], remains_again[8192];
     long long calls;
 
     assert_in_range(crowd.n, 2, sizeof(alone) / sizeof(alone[0]));
@@ -205,9 +235,9 @@ static void compare_crowd(int maxmemory)
     describe(remains, sizeof(remains));
     heard(notices, sizeof(notices));
     place_each(maxmemory);
-    calls = server_lock_calls(server);
+    calls = server_script_calls(server);
     ask_all();
-    assert_int_equal(server_lock_calls(server) - calls, 1);
+    assert_int_equal(server_script_calls(server) - calls, 1);
     for (size_t i = 0; i < crowd.n; i++) assert_same(&alone[i], &crowd.answers[i]);
     describe(remains_again, sizeof(remains_again));
     assert_string_equal(remains, remains_again);
@@ -216,12 +246,26 @@ static void compare_crowd(int maxmemory)
     redisFree(subscriber);
 }
 
-/* Everything that can be at a key, and every way to ask. */
+/* Everything that can be at a key, and every way to ask by a script. */
 static void compare(int maxmemory)
 {
+    bool takes = counters != NULL || probe->config.guard == QUORLOCK_GUARD_STRICT;
+
     crowd.n = 0;
-    for (size_t i = 0; i < (size_t)THERES * ASKED; i++) add((enum asked)(i / THERES));
+    for (size_t i = 0; i < (size_t)THERES * (takes ? ASKED : TAKEN); i++) add((enum asked)(i / THERES));
     compare_crowd(maxmemory);
+}
+
+/* With whatever a counter may show. */
+static void compare_fenced(int maxmemory)
+{
+    static const char *const all[] = {NO_COUNTER, "3", "5", "9", "odd", "9007199254740990", A_HASH_TOO};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        counters = all[i];
+        compare(maxmemory);
+    }
+    counters = NULL;
 }
 
 /* As it mostly is: all are released, and ours; with those that listen to some, or to none. */
@@ -281,10 +325,11 @@ TEST_RUNS(test_releases_of_what_is_ours_but_one_are_as_alone,
     compare_releases(all_ours_but_one);
 }
 
-static void guarded_probe(void)
+static void guarded_probe(uint32_t guard)
 {
     probe_close(probe);
     probe = probe_open(server->address);
+    probe->config.guard = guard;
     probe->config.max_lease_ms = 50;
     probe_connect(probe);
     probe_await(probe, NODE_READY);
@@ -293,9 +338,79 @@ static void guarded_probe(void)
 /* Without memory for writes, too. */
 TEST_RUNS(test_together_is_as_alone_under_a_guard, RUN_WITH(test_together_is_as_alone_under_a_guard, "", setup_plain))
 {
-    guarded_probe();
+    guarded_probe(QUORLOCK_GUARD_CONNECTION);
     compare(0);
     compare(1);
+    server_do(server, "CONFIG SET maxmemory 0");
+    guarded_probe(QUORLOCK_GUARD_STRICT);
+    compare(0);
+    compare(1);
+}
+
+/* Acquires, too: a server without memory grants none, though it deletes in the same script. */
+TEST_RUNS(test_fenced_requests_together_are_as_alone,
+          RUN_WITH(test_fenced_requests_together_are_as_alone, "", setup_plain))
+{
+    compare_fenced(0);
+    guarded_probe(QUORLOCK_GUARD_CONNECTION);
+    compare_fenced(0);
+    compare_fenced(1);
+    server_do(server, "CONFIG SET maxmemory 0");
+    guarded_probe(QUORLOCK_GUARD_STRICT);
+    compare_fenced(0);
+}
+
+/* Each takes a number of its own counter, and its token stays when it is given back. */
+TEST_RUNS(test_fenced_locks_of_one_turn, RUN_WITH(test_fenced_locks_of_one_turn, "", setup_plain))
+{
+    counters = "7";
+    crowd_of(4);
+    place_all(MISSING);
+    server_do(server, "SET quorlock:fence:k2 20");
+    for (size_t i = 0; i < 4; i++) crowd.requests[i].op = OP_ACQUIRE;
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(crowd.answers[i].reply.fence, i == 2 ? 21 : 8);
+        assert_int_equal(crowd.answers[i].reply.node_time_us, crowd.answers[0].reply.node_time_us);
+        crowd.requests[i].op = OP_RELEASE;
+        crowd.requests[i].fence = 21;
+    }
+    crowd.requests[3].fence = 0;
+    /* A renewal lets a counter live on that shows its token already. */
+    crowd.requests[2].op = crowd.requests[3].op = OP_EXTEND;
+    server_do(server, "PEXPIRE quorlock:fence:k2 %d", SHORT_MS);
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    assert_in_range(server_pttl(server, "quorlock:fence:k2"), LONG_MS, INT32_MAX);
+    crowd.requests[2].op = crowd.requests[3].op = OP_RELEASE;
+    place(0, OURS);
+    place(1, OURS);
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    assert_int_equal(left(), 0);
+    for (size_t i = 0; i < 4; i++) {
+        char name[TEXT_SIZE];
+
+        snprintf(name, sizeof(name), "quorlock:fence:k%zu", i);
+        assert_true(server_holds(server, name, i == 3 ? "8" : "21"));
+    }
+    counters = NULL;
+}
+
+/* What has a counter goes with its like. */
+TEST_RUNS(test_fenced_and_others_leave_apart, RUN_WITH(test_fenced_and_others_leave_apart, "", setup_plain))
+{
+    long long calls;
+
+    crowd_of(6);
+    place_all(OURS);
+    for (size_t i = 2; i < 4; i++) crowd.requests[i].fenced = true;
+    calls = server_script_calls(server);
+    ask_all();
+    assert_outcomes(OUTCOME_YES);
+    assert_int_equal(server_script_calls(server) - calls, 3);
+    assert_int_equal(left(), 0);
 }
 
 /* A right that is missing inside the script. What is denied differs from key to key, or from command to command. */
@@ -316,6 +431,9 @@ TEST_RUNS(test_together_is_as_alone_where_rights_are_missing,
         open_probe(uri, QUORLOCK_GUARD_OFF);
         wipe();
         compare(0);
+        counters = "5";
+        compare(0);
+        counters = NULL;
     }
 }
 
@@ -418,7 +536,7 @@ TEST_RUNS(test_a_broken_guard, RUN_WITH(test_a_broken_guard, "", setup_plain))
 {
     unsigned levels;
 
-    guarded_probe();
+    guarded_probe(QUORLOCK_GUARD_CONNECTION);
     crowd_of(4);
     place_all(OURS);
     ask_all();
@@ -442,6 +560,27 @@ TEST_RUNS(test_a_broken_guard, RUN_WITH(test_a_broken_guard, "", setup_plain))
     assert_int_equal(left(), 2);
     assert_in_range(server_pttl(server, crowd.names[0]), 1, SHORT_MS);
     probe_await_after(probe, NODE_READY, levels);
+}
+
+/* Nothing is taken where the guard is gone, or another server than before answers; what is ours is given back. */
+TEST_RUNS(test_acquires_look_at_the_guard, RUN_WITH(test_acquires_look_at_the_guard, "", setup_plain))
+{
+    for (int another = 0; another < 2; another++) {
+        unsigned levels;
+
+        guarded_probe(QUORLOCK_GUARD_STRICT);
+        crowd_of(4);
+        place_all(MISSING);
+        place(0, OURS);
+        for (size_t i = 1; i < 4; i++) crowd.requests[i].op = OP_ACQUIRE;
+        levels = probe->levels;
+        server_do(server, another ? "REPLICAOF 127.0.0.1 1" : "DEL quorlock:guard");
+        if (another) server_do(server, "REPLICAOF NO ONE");
+        ask_all();
+        assert_outcome(crowd.answers[0], OUTCOME_YES);
+        assert_int_equal(left(), 0);
+        probe_await_after(probe, NODE_READY, levels);
+    }
 }
 
 TEST_RUNS(test_a_connection_that_ends, RUN_WITH(test_a_connection_that_ends, "", setup_plain))

@@ -40,7 +40,7 @@ NODE_TEST(releases_of_one_turn_are_one_command_behind_the_others)
     static const struct fake_step script[] = {SHAKE,
                                               EXPECT("SET other owner NX PX 30000"),
                                               SEND("+OK\r\n"),
-                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 rrs   owner owner owner"),
+                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 rrs     30000 owner owner owner"),
                                               SEND("$12\r\n:1\r\n:0\r\n:1\r\n\r\n"),
                                               END};
 
@@ -116,9 +116,9 @@ NODE_TEST(what_a_batch_does_not_know_goes_alone)
 NODE_TEST(extends_go_with_releases_and_with_equal_leases)
 {
     static const struct fake_step script[] = {SHAKE,
-                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 ree  30000 owner owner owner"),
+                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 ree  30000   30000 owner owner owner"),
                                               SEND("$28\r\n:1\r\n*2\r\n:1\r\n:5\r\n*2\r\n:1\r\n:5\r\n\r\n"),
-                                              EXPECT(BATCH_OF("2") "k4 k5 2 er  9 owner owner"),
+                                              EXPECT(BATCH_OF("2") "k4 k5 2 er  9   30000 owner owner"),
                                               SEND("$8\r\n:0\r\n:1\r\n\r\n"),
                                               END};
     struct node_request request = {
@@ -132,6 +132,44 @@ NODE_TEST(extends_go_with_releases_and_with_equal_leases)
     assert_int_equal(send_key(f, 5, OP_RELEASE, "k5", false), NODE_SENT);
     run_until(f, "5 yes");
     assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n4 missing\n5 yes\n");
+}
+
+static int acquire_fenced(struct node_fixture *f, unsigned tag, const char *key, uint32_t lease_ms, uint64_t ttl_ms)
+{
+    struct node_request request = {.op = OP_ACQUIRE,
+                                   NODE_KEY(key, strlen(key)),
+                                   .owner = "owner",
+                                   .owner_length = 5,
+                                   .lease_ms = lease_ms,
+                                   .fenced = true,
+                                   .fence = 70 + tag,
+                                   .fence_ttl_ms = ttl_ms,
+                                   .tag.align_number = tag};
+
+    return node_send(f->node, &request);
+}
+
+/* Of the same lease, and with counters of the same life. */
+NODE_TEST(acquires_with_counters_go_with_their_like)
+{
+    static const struct fake_step script[] = {
+        SHAKE,
+        EXPECT(BATCH_OF("4") "k1 k2 quorlock:fence:k1 quorlock:fence:k2 2 aa  9  100 30000 owner owner 71 72"),
+        EXPECT("EVALSHA eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee 2 k3 quorlock:fence:k3 1 owner 8   73 99 30000"),
+        EXPECT("EVALSHA eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee 2 k4 quorlock:fence:k4 1 owner 8   74 98 30000"),
+        EXPECT(ALONE "k5 1 owner"),
+        SEND("$34\r\n*3\r\n:1\r\n:71\r\n:5\r\n*3\r\n:1\r\n:72\r\n:5\r\n\r\n"),
+        SEND("*3\r\n:1\r\n:73\r\n:5\r\n*3\r\n$1\r\nx\r\n:1\r\n:0\r\n:1\r\n"),
+        END};
+
+    node_fixture_ready(f, script);
+    assert_int_equal(acquire_fenced(f, 1, "k1", 9, 91), NODE_SENT);
+    assert_int_equal(acquire_fenced(f, 2, "k2", 9, 91), NODE_SENT);
+    assert_int_equal(acquire_fenced(f, 3, "k3", 8, 91), NODE_SENT);
+    assert_int_equal(acquire_fenced(f, 4, "k4", 8, 90), NODE_SENT);
+    assert_int_equal(send_key(f, 5, OP_RELEASE, "k5", false), NODE_SENT);
+    run_until(f, "5 yes");
+    assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n4 other\n5 yes\n");
 }
 
 NODE_TEST(a_batch_is_bounded)

@@ -19,42 +19,42 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_ACQUIRE, KEY}, &guard_lax, "SET k me NX PX 9"},
     {{.op = OP_ACQUIRE, KEY}, &guard_off, "SET k me NX PX 9"},
     {{.op = OP_ACQUIRE, KEY}, NULL, "SET k me NX PX 9"},
-    {{.op = OP_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 me 9 G strict  604800000 500"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 me 9 G strict  604800009 500"},
     {{.op = OP_ACQUIRE, KEY, .fenced = true},
      &guard_strict,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G strict 0 604800000 500"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G strict 0 604800009 500"},
     {{.op = OP_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
      &guard_lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G  77 88 500"},
-    {{.op = OP_ACQUIRE, KEY, .fenced = true}, &guard_off, "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 700"},
-    {{.op = OP_ACQUIRE, KEY, .fenced = true}, NULL, "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800000 30000"},
-    {{.op = OP_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 me 9  repair  604800000 700"},
-    {{.op = OP_ACQUIRE, KEY, .explain = true}, NULL, "EVALSHA e 1 k 1 me 9    604800000 30000"},
-    {{.op = OP_REPAIR, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 me 9 G repair  604800000 500"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G  77 97 500"},
+    {{.op = OP_ACQUIRE, KEY, .fenced = true}, &guard_off, "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800009 700"},
+    {{.op = OP_ACQUIRE, KEY, .fenced = true}, NULL, "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800009 30000"},
+    {{.op = OP_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 me 9  repair  604800009 700"},
+    {{.op = OP_ACQUIRE, KEY, .explain = true}, NULL, "EVALSHA e 1 k 1 me 9    604800009 30000"},
+    {{.op = OP_REPAIR, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 me 9 G repair  604800009 500"},
     {{.op = OP_REPAIR, KEY, .fenced = true, .fence = 5},
      &guard_off,
-     "EVALSHA e 2 k quorlock:fence:k 1 me 9  repair 5 604800000 700"},
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9  repair 5 604800009 700"},
     {{.op = OP_EXTEND, KEY}, &guard_off, "EVALSHA a 1 k 1 me 9"},
-    {{.op = OP_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 me 9 G  604800000"},
+    {{.op = OP_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 me 9 G  604800009"},
     {{.op = OP_EXTEND, KEY, .fenced = true, .fence = 5},
      &guard_strict,
-     "EVALSHA a 3 k quorlock:guard quorlock:fence:k 1 me 9 G 5 604800000"},
-    {{.op = OP_EXTEND, KEY, .fenced = true}, &guard_off, "EVALSHA a 2 k quorlock:fence:k 1 me 9  0 604800000"},
+     "EVALSHA a 3 k quorlock:guard quorlock:fence:k 1 me 9 G 5 604800009"},
+    {{.op = OP_EXTEND, KEY, .fenced = true}, &guard_off, "EVALSHA a 2 k quorlock:fence:k 1 me 9  0 604800009"},
     {{.op = OP_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 me"},
-    {{.op = OP_RELEASE, KEY, .fenced = true}, &guard_lax, "EVALSHA b 2 k quorlock:guard 1 me G  604800000"},
-    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &guard_off, "EVALSHA b 2 k quorlock:fence:k 1 me  5 6"},
-    {{.op = OP_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me   604800000 silent"},
-    {{.op = OP_RELEASE, KEY, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800000 deleted"},
-    {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800000 silent"},
+    {{.op = OP_RELEASE, KEY, .fenced = true}, &guard_lax, "EVALSHA b 2 k quorlock:guard 1 me G  604800009"},
+    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &guard_off, "EVALSHA b 2 k quorlock:fence:k 1 me  5 15"},
+    {{.op = OP_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me   604800009 silent"},
+    {{.op = OP_RELEASE, KEY, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800009 deleted"},
+    {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800009 silent"},
     {{.op = OP_ACQUIRE, KEYS, .fenced = true, .fence = 5},
      &guard_strict,
-     "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G strict 5 604800000 500"},
+     "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G strict 5 604800009 500"},
     {{.op = OP_RELEASE, KEYS, .fence = 5},
      &guard_off,
-     "EVALSHA b 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800000"},
+     "EVALSHA b 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800009"},
     {{.op = OP_PEEK, KEYS}, &guard_strict, "EVALSHA c 2 k l"},
-    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_lax, "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me G 5 604800000"},
-    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 me  5 604800000"},
+    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_lax, "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me G 5 604800009"},
+    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 me  5 604800009"},
     {{.op = OP_PEEK, KEY, .fenced = true}, &guard_strict, "EVALSHA c 1 k"},
     {{.op = OP_PEEK, KEY, .explain = true}, &guard_off, "EVALSHA c 1 k waiters"},
     {{.op = OP_PEEK, KEY, .read_only = true}, &guard_off, "EVALSHA_RO c 1 k"},
@@ -66,26 +66,26 @@ static const struct dialect_sent sent[] = {
 
 /* Behind the name of the script. */
 static const struct dialect_sent of_shared_keys[] = {
-    {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "1 k 1 me 9    604800000 700  0 s"},
-    {{.op = OP_ACQUIRE, KEY, .shared = 1, WAITER}, &guard_lax, "2 k quorlock:guard 1 me 9 G   604800000 500 w 70 s"},
-    {{.op = OP_ACQUIRE, KEYS, .shared = 2}, &guard_strict, "3 k l quorlock:guard 2 me 9 G strict  604800000 500  0 xs"},
+    {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "1 k 1 me 9    604800009 700  0 s"},
+    {{.op = OP_ACQUIRE, KEY, .shared = 1, WAITER}, &guard_lax, "2 k quorlock:guard 1 me 9 G   604800009 500 w 70 s"},
+    {{.op = OP_ACQUIRE, KEYS, .shared = 2}, &guard_strict, "3 k l quorlock:guard 2 me 9 G strict  604800009 500  0 xs"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 3, .fenced = true},
      &guard_off,
-     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   read 604800000 700  0 ss"},
+     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   read 604800009 700  0 ss"},
     {{.op = OP_REPAIR, KEY, .shared = 1, .fenced = true},
      &guard_off,
-     "2 k quorlock:fence:k 1 me 9  repair read 604800000 700  0 s"},
+     "2 k quorlock:fence:k 1 me 9  repair read 604800009 700  0 s"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 1, .fenced = true, .fence = 5},
      &guard_off,
-     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   5 604800000 700  0 sx"},
-    {{.op = OP_EXTEND, KEYS, .shared = 1}, &guard_off, "2 k l 2 me 9   604800000 sx"},
-    {{.op = OP_EXTEND, KEY, .shared = 1, .fenced = true}, &guard_off, "2 k quorlock:fence:k 1 me 9  0 604800000 s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1}, &guard_off, "1 k 1 me   604800000  s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1, .silent = true}, &guard_lax, "2 k quorlock:guard 1 me G  604800000 silent s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1, .if_deleted = true}, &guard_off, "1 k 1 me   604800000 deleted s"},
+     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   5 604800009 700  0 sx"},
+    {{.op = OP_EXTEND, KEYS, .shared = 1}, &guard_off, "2 k l 2 me 9   604800009 sx"},
+    {{.op = OP_EXTEND, KEY, .shared = 1, .fenced = true}, &guard_off, "2 k quorlock:fence:k 1 me 9  0 604800009 s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1}, &guard_off, "1 k 1 me   604800009  s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1, .silent = true}, &guard_lax, "2 k quorlock:guard 1 me G  604800009 silent s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1, .if_deleted = true}, &guard_off, "1 k 1 me   604800009 deleted s"},
     {{.op = OP_RAISE, KEYS, .shared = 1, .fence = 5},
      &guard_off,
-     "4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800000 sx"},
+     "4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800009 sx"},
     {{.op = OP_INTEND, KEYS, .shared = 1, WAITER}, &guard_strict, "2 k l 2 w 70 9 sx"},
     {{.op = OP_INTEND, KEY, WAITER}, &guard_strict, "1 k 1 w 70 9 x"},
 };
@@ -144,28 +144,28 @@ DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
 static const struct dialect_sent of_permits[] = {
     {{.op = OP_ACQUIRE, PERMIT},
      &guard_off,
-     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800000 5   00000 700"},
+     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5   00000 700"},
     {{.op = OP_ACQUIRE, PERMIT, .any = true, .passed = 0x11},
      &guard_lax,
-     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me acquire 9 G  604800000 5  any 10001 500"},
+     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me acquire 9 G  604800009 5  any 10001 500"},
     {{.op = OP_ACQUIRE, PERMIT, .fenced = true, .fence = 77},
      &guard_strict,
      "4 quorlock:slot:3:k quorlock:permits:k quorlock:guard quorlock:fence:quorlock:slot:3:k 2 me acquire 9 G 77 "
-     "604800000 "
+     "604800009 "
      "5 strict  00000 500"},
     {{.op = OP_REPAIR, PERMIT},
      &guard_off,
-     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800000 5 repair  00000 700"},
+     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5 repair  00000 700"},
     {{.op = OP_EXTEND, PERMIT, .fenced = true, .fence = 5, .fence_ttl_ms = 6},
      &guard_off,
-     "3 quorlock:slot:3:k quorlock:permits:k quorlock:fence:quorlock:slot:3:k 2 me extend 9  5 6 5  "},
-    {{.op = OP_RELEASE, PERMIT}, &guard_off, "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800000 5  "},
+     "3 quorlock:slot:3:k quorlock:permits:k quorlock:fence:quorlock:slot:3:k 2 me extend 9  5 15 5  "},
+    {{.op = OP_RELEASE, PERMIT}, &guard_off, "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5  "},
     {{.op = OP_RELEASE, PERMIT, .fenced = true, .any = true, .silent = true},
      &guard_lax,
-     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me release 9 G  604800000 5 silent any"},
+     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me release 9 G  604800009 5 silent any"},
     {{.op = OP_RELEASE, PERMIT, .if_deleted = true},
      &guard_off,
-     "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800000 5 deleted "},
+     "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5 deleted "},
 };
 
 DIALECT_TEST(requests_for_permits_name_their_slot)
@@ -177,7 +177,7 @@ DIALECT_TEST(requests_for_permits_name_their_slot)
 static const struct dialect_sent of_slots[] = {
     {{.op = OP_RAISE, PERMIT, .fence = 5},
      &guard_lax,
-     "EVALSHA f 3 quorlock:slot:3:k quorlock:guard quorlock:fence:quorlock:slot:3:k 1 me G 5 604800000"},
+     "EVALSHA f 3 quorlock:slot:3:k quorlock:guard quorlock:fence:quorlock:slot:3:k 1 me G 5 604800009"},
     {{.op = OP_PEEK, PERMIT}, &guard_strict, "EVALSHA c 1 quorlock:slot:3:k"},
 };
 
@@ -240,75 +240,113 @@ DIALECT_TEST(commands_are_these_bytes)
                  "$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n");
 }
 
-TEST(requests_of_one_key_without_a_token_go_together)
+TEST(requests_of_one_key_that_need_a_script_go_together)
 {
     const struct {
         struct node_request request;
         char letter;
+        const struct guard *guard;
     } rows[] = {
-        {{.op = OP_RELEASE, KEY}, 'r'},
-        {{.op = OP_RELEASE, KEY, .fenced = true}, 'r'},
-        {{.op = OP_RELEASE, KEY, .if_deleted = true}, 'd'},
-        {{.op = OP_RELEASE, KEY, .silent = true}, 's'},
-        {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, 's'},
-        {{.op = OP_RELEASE, KEY, .fence = 5}, '\0'},
-        {{.op = OP_RELEASE, KEY, .use_eval = true}, '\0'},
-        {{.op = OP_RELEASE, KEYS}, '\0'},
-        {{.op = OP_EXTEND, KEY}, 'e'},
-        {{.op = OP_EXTEND, KEY}, 'e'},
-        {{.op = OP_EXTEND, KEY, .fenced = true}, '\0'},
-        {{.op = OP_EXTEND, KEY, .fence = 5}, '\0'},
-        {{.op = OP_EXTEND, KEYS}, '\0'},
-        {{.op = OP_ACQUIRE, KEY}, '\0'},
-        {{.op = OP_REPAIR, KEY}, '\0'},
-        {{.op = OP_RAISE, KEY}, '\0'},
-        {{.op = OP_PEEK, KEY}, '\0'},
-        {{.op = OP_BREAK, KEY}, '\0'},
-        {{.op = OP_BOOTSTRAP}, '\0'},
+        {{.op = OP_RELEASE, KEY}, 'r', NULL},
+        {{.op = OP_RELEASE, KEY, .fenced = true}, 'r', NULL},
+        {{.op = OP_RELEASE, KEY, .if_deleted = true}, 'd', NULL},
+        {{.op = OP_RELEASE, KEY, .silent = true}, 's', NULL},
+        {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, 's', NULL},
+        {{.op = OP_RELEASE, KEY, .fenced = true, .fence = 5}, 'r', NULL},
+        {{.op = OP_RELEASE, KEY, .fenced = true, .shared = 1}, '\0', NULL},
+        {{.op = OP_RELEASE, KEY, .permits = 2}, '\0', NULL},
+        {{.op = OP_RELEASE, KEY, .use_eval = true}, '\0', NULL},
+        {{.op = OP_RELEASE, KEYS}, '\0', NULL},
+        {{.op = OP_EXTEND, KEY}, 'e', NULL},
+        {{.op = OP_EXTEND, KEY, .fenced = true, .fence = 5}, 'e', NULL},
+        {{.op = OP_EXTEND, KEYS}, '\0', NULL},
+        {{.op = OP_ACQUIRE, KEY}, '\0', NULL},
+        {{.op = OP_ACQUIRE, KEY}, '\0', &guard_off},
+        {{.op = OP_ACQUIRE, KEY}, '\0', &guard_lax},
+        {{.op = OP_ACQUIRE, KEY}, 'a', &guard_strict},
+        {{.op = OP_ACQUIRE, KEYS}, '\0', &guard_strict},
+        {{.op = OP_ACQUIRE, KEY, .use_eval = true}, '\0', &guard_strict},
+        {{.op = OP_ACQUIRE, KEY, .explain = true}, '\0', NULL},
+        {{.op = OP_ACQUIRE, KEY, .fenced = true, .fence = 5}, 'a', NULL},
+        {{.op = OP_ACQUIRE, KEY, .fenced = true, .shared = 1}, '\0', NULL},
+        {{.op = OP_REPAIR, KEY}, '\0', NULL},
+        {{.op = OP_REPAIR, KEY, .fenced = true, .fence = 5}, '\0', NULL},
+        {{.op = OP_RAISE, KEY}, '\0', NULL},
+        {{.op = OP_PEEK, KEY}, '\0', NULL},
+        {{.op = OP_BREAK, KEY}, '\0', NULL},
+        {{.op = OP_BOOTSTRAP}, '\0', NULL},
     };
 
-    for (size_t i = 0; i < LENGTH(rows); i++) assert_int_equal(dialect_plain.letter(&rows[i].request), rows[i].letter);
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        assert_int_equal(dialect_plain.letter(&rows[i].request, rows[i].guard), rows[i].letter);
 }
 
 #define SHA "$40\r\ngggggggggggggggggggggggggggggggggggggggg\r\n"
+
+/* Behind the name of the script and its keys: how many, letters, guard, lease, strict, life, max_lease. */
+#define NOTHING "$0\r\n\r\n"
+#define ARGS    "$1\r\n2\r\n$2\r\nrs\r\n"
+
+static void batch_of_two(struct dialect_batch *batch, bool fenced)
+{
+    *batch = (struct dialect_batch){.n = 2, .letters = "rs", .fenced = fenced};
+    bytes_init(&batch->keys, &memory, 100);
+    bytes_init(&batch->owners, &memory, 100);
+    bytes_init(&batch->numbers, &memory, 100);
+    bytes_text(&batch->keys, "k\n");
+    bytes_text(&batch->keys, "l");
+    bytes_text(&batch->owners, "me");
+    bytes_text(&batch->owners, "you");
+    if (!fenced) return;
+    bytes_number(&batch->numbers, 5);
+    bytes_number(&batch->numbers, 0);
+}
+
+static void clear_batch(struct dialect_batch *batch)
+{
+    bytes_clear(&batch->keys);
+    bytes_clear(&batch->owners);
+    bytes_clear(&batch->numbers);
+}
 
 DIALECT_TEST(a_batch_becomes_one_command)
 {
     static const struct {
         const struct guard *guard;
-        bool by_eval;
+        bool by_eval, fenced;
         const char *head, *tail;
     } rows[] = {
-        {&guard_off, false, "*11\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n",
-         "$1\r\n2\r\n$2\r\nrs\r\n$0\r\n\r\n$0\r\n\r\n"},
-        {NULL, false, "*11\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n", "$1\r\n2\r\n$2\r\nrs\r\n$0\r\n\r\n$0\r\n\r\n"},
-        {&guard_lax, false, "*12\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n3\r\n",
-         "$14\r\nquorlock:guard\r\n$1\r\n2\r\n$2\r\nrs\r\n$1\r\nG\r\n$0\r\n\r\n"},
-        {&guard_off, true, "*11\r\n$4\r\nEVAL\r\n", "$1\r\n2\r\n$2\r\nrs\r\n$0\r\n\r\n$0\r\n\r\n"},
+        {&guard_off, false, false, "*14\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n",
+         ARGS NOTHING NOTHING NOTHING NOTHING "$3\r\n700\r\n"},
+        {NULL, false, false, "*14\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n",
+         ARGS NOTHING NOTHING NOTHING NOTHING "$5\r\n30000\r\n"},
+        {&guard_lax, false, false, "*15\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n3\r\n",
+         "$14\r\nquorlock:guard\r\n" ARGS "$1\r\nG\r\n" NOTHING NOTHING NOTHING "$3\r\n500\r\n"},
+        {&guard_off, true, false, "*14\r\n$4\r\nEVAL\r\n", ARGS NOTHING NOTHING NOTHING NOTHING "$3\r\n700\r\n"},
+        {&guard_strict, false, true, "*19\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n5\r\n",
+         "$14\r\nquorlock:guard\r\n$17\r\nquorlock:fence:k\n\r\n$16\r\nquorlock:fence:l\r\n" ARGS
+         "$1\r\nG\r\n$1\r\n9\r\n$6\r\nstrict\r\n$2\r\n15\r\n$3\r\n500\r\n"},
     };
     struct dialect_shas shas = {{""}};
-    struct dialect_batch batch = {.n = 2, .letters = "rs"};
 
     memset(shas.sha[6], 'g', DIALECT_SHA_LENGTH);
-    bytes_init(&batch.keys, &memory, 100);
-    bytes_init(&batch.owners, &memory, 100);
-    bytes_text(&batch.keys, "k");
-    bytes_text(&batch.keys, "l");
-    bytes_text(&batch.owners, "me");
-    bytes_text(&batch.owners, "you");
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        char wanted[200];
+        struct dialect_batch batch;
+        char wanted[400];
 
+        batch_of_two(&batch, rows[i].fenced);
+        if (rows[i].fenced) batch.lease_ms = 9;
+        if (rows[i].fenced) batch.fence_ttl_ms = 6;
         bytes_cut(&f->out, 0);
         dialect_plain.build_batch(&f->out, &batch, rows[i].by_eval, &shas, rows[i].guard);
         bytes_append(&f->out, "", 1);
         assert_true(f->out.used < dialect_plain.batch_frame);
         assert_memory_equal(f->out.data, rows[i].head, strlen(rows[i].head));
-        snprintf(wanted, sizeof(wanted), "$1\r\nk\r\n$1\r\nl\r\n%s$2\r\nme\r\n$3\r\nyou\r\n", rows[i].tail);
+        snprintf(wanted, sizeof(wanted), "$2\r\nk\n\r\n$1\r\nl\r\n%s$2\r\nme\r\n$3\r\nyou\r\n%s", rows[i].tail,
+                 rows[i].fenced ? "$1\r\n5\r\n$1\r\n0\r\n" : "");
         assert_contains(f->out.data, wanted);
+        clear_batch(&batch);
     }
-    bytes_clear(&batch.keys);
-    bytes_clear(&batch.owners);
 }
 
 TEST(a_command_that_does_not_fit_leaves_what_was_there)

@@ -35,7 +35,10 @@ struct dialect_batch {
     size_t n;
     char letters[DIALECT_BATCH_MAX]; /* what dialect->letter said of each */
     uint32_t lease_ms;               /* of those that have one; 0: none has */
+    bool fenced;                     /* all keys have counters, or none has; */
+    uint64_t fence_ttl_ms;           /* of all the same life */
     struct bytes keys, owners;       /* of each a word, as it travels */
+    struct bytes numbers;            /* likewise, with counters: the floor of an acquire, else the token; 0: none */
 };
 
 /* What each server answered to SCRIPT LOAD. */
@@ -52,12 +55,13 @@ struct dialect {
     /* Appends one command; a failure stays in the buffer. True: it names a script by its hash. */
     bool (*build)(struct bytes *, const struct node_request *, const struct dialect_shas *, const struct guard *);
     /* What a request is in a batch; 0: it goes alone. NULL: all do. */
-    char (*letter)(const struct node_request *);
+    char (*letter)(const struct node_request *, const struct guard *);
     /* As build, all of a batch. by_eval: with the whole script, which the server keeps. The reply is one string: a
      * reply to each request, as it would travel. */
     void (*build_batch)(struct bytes *, const struct dialect_batch *, bool by_eval, const struct dialect_shas *,
                         const struct guard *);
-    size_t batch_frame; /* the bytes of such a command without keys and owners, at most */
+    size_t batch_frame;   /* the bytes of such a command without keys and owners, at most; */
+    size_t counter_frame; /* of a counter's key without the lock's */
     /* The channel on which the key's releases are published, cut where ret is too small; its length. */
     size_t (*channel)(const struct node_key *, char *ret, size_t size);
     /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. A

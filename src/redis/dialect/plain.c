@@ -2,6 +2,7 @@
 /* plain.c - the plain dialect: a string at the key */
 #include <quorlock/quorlock.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "redis/dialect/dialect.h"
@@ -105,9 +106,10 @@ static bool begin_script(const struct plain_call *call, enum plain_script script
     return !request->use_eval;
 }
 
-static bool is_strict(const struct plain_call *call)
+/* That the acquire looks at the guard, too. */
+static bool is_strict(const struct guard *guard)
 {
-    return call->guarded && call->guard->mode == QUORLOCK_GUARD_STRICT;
+    return guard != NULL && guard_is_on(guard) && guard->mode == QUORLOCK_GUARD_STRICT;
 }
 
 /* The script for keys of which some are shared. */
@@ -145,10 +147,15 @@ static bool reads(const struct node_request *request)
     return (request->shared & all) == all;
 }
 
+/* For so long after the end of the lease, so that a release need not let a counter live on that shows its token. */
+static void write_life(struct bytes *out, uint64_t fence_ttl_ms, uint32_t lease_ms)
+{
+    bytes_number(out, (fence_ttl_ms != 0 ? fence_ttl_ms : PLAIN_FENCE_TTL_MS) + lease_ms);
+}
+
 /* The floor or token, and how long the counters live. */
 static void write_fence(const struct plain_call *call, bool acquires)
 {
-    uint64_t ttl_ms = call->request->fence_ttl_ms;
 
     if (!call->fenced)
         bytes_text(call->out, "");
@@ -156,7 +163,7 @@ static void write_fence(const struct plain_call *call, bool acquires)
         bytes_text(call->out, "read");
     else
         bytes_number(call->out, call->request->fence);
-    bytes_number(call->out, ttl_ms != 0 ? ttl_ms : PLAIN_FENCE_TTL_MS);
+    write_life(call->out, call->request->fence_ttl_ms, call->request->lease_ms);
 }
 
 static void write_max_lease(const struct plain_call *call)
@@ -181,7 +188,7 @@ static bool write_script(const struct plain_call *call, enum plain_script script
     bool acquires = script == PLAIN_ACQUIRE, leased = acquires || script == PLAIN_EXTEND;
     bool notice = script == PLAIN_RELEASE && (request->silent || request->if_deleted || shared);
     bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || notice || shared;
-    const char *how = is_strict(call) ? "strict" : "";
+    const char *how = is_strict(call->guard) ? "strict" : "";
     size_t last = shared ? 1 + (acquires ? 2u : 0) : 0;
     bool by_hash = begin_script(call, shared ? shared_one(script) : script,
                                 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice + last);
@@ -274,7 +281,7 @@ static bool build_permit(struct plain_call *call)
     const struct node_request *request = call->request;
 
     switch (request->op) {
-    case OP_ACQUIRE: return write_permit(call, "acquire", is_strict(call) ? "strict" : "");
+    case OP_ACQUIRE: return write_permit(call, "acquire", is_strict(call->guard) ? "strict" : "");
     case OP_REPAIR: return write_permit(call, "acquire", "repair");
     case OP_EXTEND: return write_permit(call, "extend", "");
     case OP_RELEASE: call->fenced = request->fence != 0; return write_permit(call, "release", release_how(request));
@@ -314,7 +321,8 @@ static void set(struct bytes *out, const struct node_request *request)
 static bool acquire(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
-    bool more = is_strict(call) || call->fenced || request->explain || request->op == OP_REPAIR || request->shared != 0;
+    bool more =
+        is_strict(call->guard) || call->fenced || request->explain || request->op == OP_REPAIR || request->shared != 0;
 
     if (!call->native || more || request->n_keys > 1) return write_script(call, PLAIN_ACQUIRE);
     set(call->out, request);
@@ -357,29 +365,43 @@ static bool build(struct bytes *out, const struct node_request *request, const s
 
 /* ---- batches ---- */
 
-/* As combined.lua has them. What has a fencing token goes alone, and so does an acquire: a SET of its own costs a
- * server less than one in a script, and in a script of many writes a server would not look at its memory limit. */
-static char letter(const struct node_request *request)
+/* As combined.lua has them. An acquire that needs no script goes alone: a SET of its own costs a server less than one
+ * in a script. */
+static char letter(const struct node_request *request, const struct guard *guard)
 {
-    bool alone = request->n_keys != 1 || request->use_eval || request->fence != 0 || request->shared != 0 ||
-                 request->permits != 0;
-
-    if (alone) return '\0';
-    if (request->op == OP_EXTEND) return request->fenced ? '\0' : 'e';
+    if (request->n_keys != 1 || request->use_eval || request->shared != 0 || request->permits != 0) return '\0';
+    if (request->op == OP_EXTEND) return 'e';
+    if (request->op == OP_ACQUIRE) return request->fenced || is_strict(guard) ? 'a' : '\0';
     if (request->op != OP_RELEASE) return '\0';
     if (request->silent) return 's';
     return request->if_deleted ? 'd' : 'r';
 }
 
+/* The counters' keys, from the words of the locks'. */
+static void write_counters(struct bytes *out, const struct dialect_batch *batch)
+{
+    const char *word = batch->keys.data;
+
+    for (size_t i = 0; i < batch->n; i++) {
+        size_t length = strtoul(word + 1, NULL, 10);
+        const char *text = strchr(word, '\n') + 1;
+
+        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof(PLAIN_FENCE_PREFIX) - 1, text, length);
+        word = text + length + 2;
+    }
+}
+
 static void build_batch(struct bytes *out, const struct dialect_batch *batch, bool by_eval,
                         const struct dialect_shas *shas, const struct guard *guard)
 {
-    struct plain_call call = {.out = out, .shas = shas, .scripts = plain_scripts};
+    struct plain_call call = {.out = out, .shas = shas, .guard = guard, .scripts = plain_scripts};
+    size_t counters = batch->fenced ? batch->n : 0;
 
     call.guarded = guard != NULL && guard_is_on(guard);
-    name_script(&call, PLAIN_COMBINED, by_eval, batch->n + call.guarded, 4 + batch->n);
+    name_script(&call, PLAIN_COMBINED, by_eval, batch->n + call.guarded + counters, 7 + batch->n + counters);
     bytes_append(out, batch->keys.data, batch->keys.used);
     if (call.guarded) bytes_text(out, GUARD_KEY);
+    if (batch->fenced) write_counters(out, batch);
     bytes_number(out, batch->n);
     bytes_word(out, batch->letters, batch->n);
     bytes_text(out, call.guarded ? guard->seen : "");
@@ -387,7 +409,14 @@ static void build_batch(struct bytes *out, const struct dialect_batch *batch, bo
         bytes_number(out, batch->lease_ms);
     else
         bytes_text(out, "");
+    bytes_text(out, is_strict(guard) ? "strict" : "");
+    if (batch->fenced)
+        write_life(out, batch->fence_ttl_ms, batch->lease_ms);
+    else
+        bytes_text(out, "");
+    write_max_lease(&call);
     bytes_append(out, batch->owners.data, batch->owners.used);
+    bytes_append(out, batch->numbers.data, batch->numbers.used);
 }
 
 /* ---- replies ---- */
@@ -625,7 +654,8 @@ const struct dialect dialect_plain = {
     .build = build,
     .letter = letter,
     .build_batch = build_batch,
-    .batch_frame = sizeof(script_combined) + GUARD_TEXT_SIZE + 256,
+    .batch_frame = sizeof(script_combined) + GUARD_TEXT_SIZE + 384,
+    .counter_frame = sizeof(PLAIN_FENCE_PREFIX) + BYTES_WORD_FRAME,
     .channel = channel,
     .judge = judge,
 };

@@ -5,6 +5,7 @@
 -- All or none. {1, counter, clock in us or 0}: all are set, also where some were ours before (a repair, or the
 -- same request again); {holder, ttl, n}: another owner's, the one with the longest ttl, and how many clients listen
 -- for its release.
+--@ get
 --@ guarded
 --@ clock
 --@ string_whose

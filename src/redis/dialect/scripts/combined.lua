@@ -1,40 +1,89 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- KEYS the n locks, each once [, the guard]
--- ARGV n, a letter for each lock, guard as seen or '', lease in ms or '', an owner for each lock
--- For n callers with one lock each what release.lua ('s' silent, 'd' deleted, 'r' neither) and extend.lua ('e') do.
--- Their replies, each as it would travel, in one string. What is ours is deleted at once, and the guard and the clock
--- are looked at once. Nothing is written that a server without memory would refuse: in a script it asks itself that
--- before the first write only.
+-- KEYS the n locks, each once [, the guard] [, the n counters]
+-- ARGV n, a letter for each lock, guard as seen or '', lease in ms or '', 'strict' or '', the counters' life in ms or
+-- '', max_lease in ms, an owner for each lock [, for each the floor of an acquire, else the token or 0]
+-- For n callers with one lock each what acquire.lua ('a'), extend.lua ('e') and release.lua ('s' silent, 'd' deleted,
+-- 'r' neither) do. Their replies, each as it would travel, in one string. What is ours is deleted at once, and the guard
+-- and the clock are looked at once. Acquires come first: in a script a server without memory asks itself whether it has
+-- some before the first write only.
 --@ guarded
 --@ clock
+--@ seen
 --@ string_whose
 --@ string_clear
 --@ string_notice
 --@ look
 --@ lift
 --@ travel
-local n, letters, lease_ms = tonumber(ARGV[1]), ARGV[2], ARGV[4]
-local lost = guard_broken(ARGV[3])
+local n, letters, lease_ms, life_ms = tonumber(ARGV[1]), ARGV[2], ARGV[4], ARGV[6]
+local away, fenced, sub = #KEYS - n, life_ms ~= '', string.sub
+local acquires, extends = string.find(letters, 'a', 1, true), string.find(letters, 'e', 1, true)
+local lost, now_us, replies, carry = guard_broken(ARGV[3]), nil, {}, nil
 local broken = lost and 'GUARD'
-local extended = {1, string.find(letters, 'e', 1, true) and clock_us() or 0}
+if acquires or extends then now_us = clock_us() end
+local extended = {1, now_us or 0}
+local holders, counters = see(1, n), fenced and see(away + 1, away + n)
+if acquires then
+  --@ string_set
+  --@ fence
+  --@ highest
+  --@ next
+  local moved, max_lease_ms = lost, ARGV[7]
+  if not moved and ARGV[5] == 'strict' then
+    --@ moved
+    moved = guard_moved(ARGV[3])
+  end
+  local function acquire(i, owner)
+    local first, last, why, floor, how = i, i, moved, fenced and ARGV[7 + n + i], nil
+    if why then return why end
+    --@ take
+  end
+  local clock = travel(now_us or 0)
+  -- Those of ours may only live on, which a server without memory never refuses: they come last.
+  for _, free in ipairs({true, false}) do
+    for i = acquires, n do
+      if sub(letters, i, i) == 'a' and (holders[i] == false) == free then
+        -- There is nothing, or what lock_set finds to be no string.
+        if free then seen[KEYS[i]] = false end
+        local reply = acquire(i, ARGV[i + 7])
+        if free and reply.err then
+          seen[KEYS[i]] = nil
+          reply = acquire(i, ARGV[i + 7])
+        end
+        -- What travel makes of it, too, but sooner.
+        replies[i] = reply[1] == 1 and '*3\r\n:1\r\n:' .. fence_text(reply[2]) .. '\r\n' .. clock or travel(reply)
+      end
+    end
+  end
+  if not string.find(letters, '[^a]') then return table.concat(replies) end
+end
+local function token_of(i) return ARGV[7 + n + i] end
+if fenced then
+  --@ carry
+  carry = function(i)
+    if token_of(i) ~= '0' then fence_carry(i + away, i + away, token_of(i), life_ms) end
+  end
+end
 local function extend(i, owner)
   local first, last, why = i, i, lost
   if why then return why end
   --@ prolong
+  if fenced then carry(i) end
   return extended
 end
 local function release(i, owner, how)
   local first, last = i, i
   local count, ours, other, wrong = look_all(first, last, owner)
+  if fenced and count > 0 then carry(i) end
   --@ give_back
 end
-local holders, owned, keys, channels = redis.pcall('MGET', unpack(KEYS, 1, n)), {}, {}, {}
-local n_owned, n_channels, sub = 0, 0, string.sub
+local owned, keys, channels, n_owned, n_channels = {}, {}, {}, 0, 0
 for i = 1, n do
   local letter = sub(letters, i, i)
-  if holders[i] == ARGV[i + 4] and letter ~= 'e' then
+  if holders[i] == ARGV[i + 7] and letter ~= 'e' and letter ~= 'a' then
     n_owned, owned[i] = n_owned + 1, true
     keys[n_owned] = KEYS[i]
+    if fenced and counters[i] ~= token_of(i) then carry(i) end
     if letter ~= 's' then
       n_channels = n_channels + 1
       channels[n_channels] = notice_channel(KEYS[i])
@@ -49,9 +98,19 @@ local tell_all = heard.err or n_channels > 0 and redis.pcall('PUBSUB', 'NUMPAT')
 local told = tell_all or broken
 for i = 2, 2 * n_channels, 2 do told = told or heard[i] ~= 0 end
 if n_owned == n and not told then return string.rep(':1\r\n', n) end
-local hows, replies, texts, asked = {r = false, s = 'silent', d = 'deleted'}, {}, {':1\r\n'}, 0
+local function renew(i)
+  local why = lock_lift(KEYS[i], lease_ms)
+  if why then return why end
+  if fenced and counters[i] == token_of(i) then
+    lock_lift(KEYS[i + away], life_ms)
+  elseif fenced then
+    carry(i)
+  end
+  return extended
+end
+local hows, texts, asked = {r = false, s = 'silent', d = 'deleted'}, {':1\r\n'}, 0
 for i = 1, n do
-  local letter, owner, reply = string.sub(letters, i, i), ARGV[i + 4], nil
+  local letter, owner, reply = sub(letters, i, i), ARGV[i + 7], nil
   if owned[i] then
     reply = 1
     if letter ~= 's' then
@@ -61,11 +120,13 @@ for i = 1, n do
     if broken then reply = {reply, broken} end
   elseif letter == 'e' then
     -- One look at all keys has told whose most of them are.
-    reply = not lost and holders[i] == owner and (lock_lift(KEYS[i], lease_ms) or extended) or extend(i, owner)
-  else
+    reply = not lost and holders[i] == owner and renew(i) or extend(i, owner)
+  elseif letter ~= 'a' then
     reply = release(i, owner, hows[letter])
   end
-  texts[reply] = texts[reply] or travel(reply)
-  replies[i] = texts[reply]
+  if reply then
+    texts[reply] = texts[reply] or travel(reply)
+    replies[i] = texts[reply]
+  end
 end
 return table.concat(replies)

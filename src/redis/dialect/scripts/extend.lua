@@ -2,6 +2,7 @@
 -- KEYS the n locks [, the guard] [, the n counters]
 -- ARGV n, owner, lease in ms [, guard as seen or '', token or 0 or '', the counters' life in ms]
 -- All or none. {1, clock in us or 0}: extended; 0: some are missing; {holder, ttl}: some are another owner's.
+--@ get
 --@ guarded
 --@ clock
 --@ string_whose

@@ -3,6 +3,7 @@
 -- ARGV ['waiters']
 -- {holder or nil, ttl, counter or 0, 1 where there is a guard, the rest of a quarantine in ms or -1 [, waiters, who else
 -- has a part in the first key]}: of the lock with the longest ttl, and the highest counter.
+--@ get
 --@ around
 --@ string_whose
 --@ string_channel

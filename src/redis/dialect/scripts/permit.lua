@@ -12,6 +12,7 @@
 -- acquire that did not say which it took. Notifies the waiters of the name; deleted: only where the slot was ours;
 -- silent: never. The replies are those of release.lua.
 -- One script for all: a server that was asked for a permit knows how to give it back.
+--@ get
 --@ guarded
 --@ clock
 --@ string_whose

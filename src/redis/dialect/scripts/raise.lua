@@ -3,6 +3,7 @@
 -- ARGV n, owner, guard as seen or '', token, the counters' life in ms
 -- {1, counter, clock in us}: all locks are ours, and all counters are the token, or that higher counter; 0: some
 -- locks are missing; {holder, ttl}: some are another owner's.
+--@ get
 --@ guarded
 --@ clock
 --@ fence

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As extend.lua, of hashes.
+--@ get
 --@ guarded
 --@ clock
 --@ hash

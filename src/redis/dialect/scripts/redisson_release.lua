@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As release.lua, of hashes.
+--@ get
 --@ guarded
 --@ hash
 --@ hash_whose

@@ -5,6 +5,7 @@
 -- deleted: of these only; silent: of none. 1: all, 2: all, and one client was
 -- notified, 3: two...; 0: some were missing; {holder, ttl}: some are another owner's. Where the guard is not as seen,
 -- 'GUARD' is the last element: {1, 'GUARD'}, {0, 'GUARD'}, {holder, ttl, 'GUARD'}.
+--@ get
 --@ guarded
 --@ string_whose
 --@ string_clear

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As acquire.lua, of keys of which some are shared; but with the floor 'read' the counters stay as they are.
 -- ARGV[9] on: a name for who waits, or '' for one that does not, for how many ms it has, and the modes.
+--@ get
 --@ guarded
 --@ clock
 --@ shared_keys

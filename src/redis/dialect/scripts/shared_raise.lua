@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As raise.lua, of keys of which some are shared; the modes come last.
+--@ get
 --@ guarded
 --@ clock
 --@ fence

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Raises each of the counters, which come last, to the token at least, where there is one; a failure here does not
--- fail the script. This is no function, because even an uncalled one costs time.
+-- Raises each of these counters to the token at least, where there is one; a failure here does not fail the script.
+-- This is no function, because even an uncalled one costs time.
 --@ fence
-local function fence_carry(n, token, life_ms)
-  for i = #KEYS - n + 1, #KEYS do
+local function fence_carry(first, last, token, life_ms)
+  for i = first, last do
     local counter = fence_read(KEYS[i])
     if counter then
       counter = math.max(counter, tonumber(token))

@@ -5,6 +5,6 @@ if why then return why end
 --@ prolong
 if ARGV[5] and ARGV[5] ~= '' then
   --@ carry
-  fence_carry(last, ARGV[5], ARGV[6])
+  fence_carry(#KEYS - last + 1, #KEYS, ARGV[5], ARGV[6])
 end
 return {1, clock_us() or 0}

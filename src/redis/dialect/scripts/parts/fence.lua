@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- The counter at the key, 0 where there is none; or nil and an error. Whole numbers are exact below 2^53 only.
 local function fence_read(key)
-  local text = redis.pcall('GET', key)
+  local text = get(key)
   if type(text) == 'table' then return nil, text end
   local counter = tonumber(text or 0)
   if counter and counter >= 0 and counter < 9007199254740992 and counter == math.floor(counter) then
@@ -9,11 +9,19 @@ local function fence_read(key)
   end
   return nil, redis.error_reply('FENCE the counter is no whole number below 2^53')
 end
+-- All its digits, written once.
+local text_of, text
+local function fence_text(counter)
+  if counter ~= text_of then
+    text_of, text = counter, string.format('%.0f', counter)
+  end
+  return text
+end
 -- Nil, or an error. The counter's life is never made shorter.
 local function fence_store(key, counter, life_ms)
   local left = redis.pcall('PTTL', key)
   if type(left) == 'table' then return left end
-  local life = string.format('%.0f', math.max(left, tonumber(life_ms)))
-  local done = redis.pcall('SET', key, string.format('%.0f', counter), 'PX', life)
+  if left > tonumber(life_ms) then life_ms = string.format('%.0f', left) end
+  local done = redis.pcall('SET', key, fence_text(counter), 'PX', life_ms)
   if done.err then return done end
 end

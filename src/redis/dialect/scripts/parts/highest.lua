@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The highest of the counters, which come last; or nil and an error.
-local function fence_highest(n)
+-- The highest of these counters; or nil and an error.
+local function fence_highest(first, last)
   local highest = 0
-  for i = #KEYS - n + 1, #KEYS do
+  for i = first, last do
     local counter, why = fence_read(KEYS[i])
     if not counter then return nil, why end
     highest = math.max(highest, counter)
@@ -10,8 +10,8 @@ local function fence_highest(n)
   return highest
 end
 -- Stores it in all of them: nil, or an error.
-local function fence_level(n, counter, life_ms)
-  for i = #KEYS - n + 1, #KEYS do
+local function fence_level(first, last, counter, life_ms)
+  for i = first, last do
     local why = fence_store(KEYS[i], counter, life_ms)
     if why then return why end
   end

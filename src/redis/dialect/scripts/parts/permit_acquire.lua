@@ -53,14 +53,10 @@ why = permits_keep(stands, permits, lease_ms)
 if why then return why end
 if ARGV[6] ~= '' then
   --@ fence
+  --@ next
   counter, why = fence_read('quorlock:fence:' .. key)
   if not counter then return why end
-  if how == 'repair' then
-    counter = math.max(counter, tonumber(ARGV[6]))
-  else
-    -- A client whose clock is far ahead must not use up the numbers.
-    counter = math.max(counter + 1, math.min(tonumber(ARGV[6]), now_us + tonumber(ARGV[12]) * 500))
-  end
+  counter = fence_next(counter, how, ARGV[6], now_us, ARGV[12])
   why = counter > 0 and fence_store('quorlock:fence:' .. key, counter, ARGV[7])
   if why then return why end
 end

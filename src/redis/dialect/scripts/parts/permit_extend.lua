@@ -11,6 +11,6 @@ elseif not stands then
 end
 if ARGV[6] ~= '' then
   --@ carry
-  fence_carry(1, ARGV[6], ARGV[7])
+  fence_carry(#KEYS, #KEYS, ARGV[6], ARGV[7])
 end
 return {1, clock_us() or 0}

@@ -15,7 +15,7 @@ local wrong = type(whose) == 'table' and whose
 if ours then
   if ARGV[6] ~= '' then
     --@ carry
-    fence_carry(1, ARGV[6], ARGV[7])
+    fence_carry(#KEYS, #KEYS, ARGV[6], ARGV[7])
   end
   wrong = lock_clear(key)
   ours = not wrong

@@ -8,12 +8,12 @@ if count < n then return 0 end
 local now_us, counter
 now_us, why = clock_us()
 if not now_us then return why end
-counter, why = fence_highest(n)
+counter, why = fence_highest(#KEYS - n + 1, #KEYS)
 if not counter then return why end
 -- A yes where a counter is higher would let two grants share a token.
 if counter <= token then
   counter = token
-  why = fence_level(n, counter, ARGV[5])
+  why = fence_level(#KEYS - n + 1, #KEYS, counter, ARGV[5])
   if why then return why end
 end
 return {1, counter, now_us}

@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- What a counter becomes with a grant: the next number, and the floor at least. A repair has its token already.
+local function fence_next(counter, how, floor, now_us, max_lease_ms)
+  if how == 'repair' then return math.max(counter, tonumber(floor)) end
+  -- A client whose clock is far ahead must not use up the numbers.
+  return math.max(counter + 1, math.min(tonumber(floor), now_us + tonumber(max_lease_ms) * 500))
+end

@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- Takes the locks from `first` to `last`, all or none, and returns the reply. With a `floor` each has a counter, `away`
+-- keys behind it; where the floor is 'read' it is told, and not changed.
+local _, ours, other, wrong = look_all(first, last, owner)
+if wrong then return wrong end
+if other then
+  -- 0 where the right to ask for the number is missing.
+  local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[first]))
+  return {other[1], other[2], crowd.err and 0 or crowd[2]}
+end
+if not now_us then now_us, why = clock_us() end
+local counter = 0
+-- Before the locks: where memory is short, no lock is left without its counter.
+if floor then
+  if not now_us then return why end
+  counter, why = fence_highest(first + away, last + away)
+  if not counter then return why end
+  if floor ~= 'read' then counter = fence_next(counter, how, floor, now_us, max_lease_ms) end
+  why = counter > 0 and floor ~= 'read' and fence_level(first + away, last + away, counter, life_ms)
+  if why then return why end
+end
+for i = first, last do
+  if ours[i] then
+    why = lock_lift(KEYS[i], lease_ms)
+  else
+    why = lock_set(KEYS[i], owner, lease_ms)
+  end
+  if why then
+    for k = first, i - 1 do
+      if not ours[k] then lock_clear(KEYS[k], owner) end
+    end
+    return why
+  end
+end
+return {1, counter, now_us or 0}
