@@ -212,6 +212,10 @@ const struct reply *verdicts_next(struct verdicts *verdicts, bool last)
     const char *why;
 
     if (verdicts->all != NULL) return verdicts->all;
-    if (reply_next(&verdicts->parser, &verdict, &why) != REPLY_READY) return &misfit;
+    switch (reply_next(&verdicts->parser, &verdict, &why)) {
+    case REPLY_READY: break;
+    case REPLY_NOMEM: return NULL;
+    default: return &misfit;
+    }
     return last && !reply_is_drained(&verdicts->parser) ? &misfit : verdict;
 }

@@ -58,5 +58,6 @@ void verdicts_init(struct verdicts *, const struct alloc *);
 void verdicts_clear(struct verdicts *);
 /* verdicts_begin - of that reply, which stays until the last was taken; an error is for all. False: out of memory. */
 bool verdicts_begin(struct verdicts *, const struct reply *);
-/* verdicts_next - for the next request; where the reply has none for it, or one too many, what fits no request. */
+/* verdicts_next - for the next request; where the reply has none for it, or one too many, what fits no request. NULL:
+ * out of memory. */
 const struct reply *verdicts_next(struct verdicts *, bool last);

@@ -248,11 +248,16 @@ static void on_batch_reply(struct node *node, size_t n, const struct reply *raw)
         return;
     }
     for (; n > 0 && link_is_on(&node->link, connection); n--) {
-        struct ring_entry entry = take_entry(node);
+        const struct reply *verdict = verdicts_next(&node->verdicts, n == 1);
+        struct ring_entry entry;
 
+        if (verdict == NULL) {
+            link_drop_nomem(&node->link);
+            return;
+        }
+        entry = take_entry(node);
         foresee_answer(node, n);
-
-        on_request_reply(node, &entry, verdicts_next(&node->verdicts, n == 1));
+        on_request_reply(node, &entry, verdict);
     }
 }
 

@@ -322,6 +322,26 @@ NODE_TEST(a_connection_that_ends_leaves_all_of_a_batch_unknown)
                     "connecting unreachable\nready 2\n");
 }
 
+static void lose_memory(struct node_fixture *f, const char *line)
+{
+    if (strcmp(line, "1 yes") == 0) f->counted.until_failure = 0;
+}
+
+/* What cannot be read is unknown, and no fault of the server. */
+NODE_TEST(memory_that_is_short_in_the_midst_of_a_batch_ends_the_connection)
+{
+    static const struct fake_step script[] = {
+        SHAKE, EXPECT(BATCH_OF("3")), SEND("$26\r\n:1\r\n*2\r\n$3\r\nbob\r\n:77\r\n:1\r\n\r\n"), END};
+
+    node_fixture_start(f, script);
+    fake_play(f->server, plain_good);
+    run_until(f, "ready 1");
+    f->on_line = lose_memory;
+    release(f, 3);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\n1 yes\n2 unknown unreachable\n3 unknown unreachable\nconnecting limit\nready 2\n");
+}
+
 /* They have not left yet, and each has its answer all the same. */
 NODE_TEST(what_waits_for_the_end_of_the_turn_is_reported_when_the_connection_ends_before)
 {
