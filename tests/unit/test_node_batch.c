@@ -330,8 +330,8 @@ static void lose_memory(struct node_fixture *f, const char *line)
 /* What cannot be read is unknown, and no fault of the server. */
 NODE_TEST(memory_that_is_short_in_the_midst_of_a_batch_ends_the_connection)
 {
-    static const struct fake_step script[] = {
-        SHAKE, EXPECT(BATCH_OF("3")), SEND("$26\r\n:1\r\n*2\r\n$3\r\nbob\r\n:77\r\n:1\r\n\r\n"), END};
+    static const struct fake_step script[] = {SHAKE, EXPECT(BATCH_OF("3")),
+                                              SEND("$26\r\n:1\r\n*2\r\n$3\r\nbob\r\n:77\r\n:1\r\n\r\n"), END};
 
     node_fixture_start(f, script);
     fake_play(f->server, plain_good);

@@ -108,6 +108,40 @@ DIALECT_TEST(replies_are_read_wherever_the_bytes_are_cut)
     }
 }
 
+/* The same bytes again are the same reply again, whatever came between. */
+DIALECT_TEST(what_is_like_the_reply_before_is_like_it)
+{
+    static const char again[] = "*2\r\n:1\r\n:7\r\n*2\r\n:1\r\n:7\r\n*2\r\n:1\r\n:8\r\n"
+                                "*1\r\n$1\r\nx\r\n*2\r\n:1\r\n:8\r\n*2\r\n:1\r\n:8\r\n:8\r\n:8\r\n+OK\r\n+OK\r\n";
+    static const int64_t seconds[] = {7, 7, 8, 0, 8, 8};
+
+    for (size_t cut = 0; cut < sizeof(again); cut++) {
+        size_t n = 0;
+
+        for (int part = 0; part < 2; part++) {
+            reply_feed(&f->parser, again + (part == 0 ? 0 : cut), part == 0 ? cut : sizeof(again) - 1 - cut);
+            for (; dialect_next(f) == REPLY_READY; n++) {
+                enum reply_type type = n < 6 ? REPLY_ARRAY : n < 8 ? REPLY_INTEGER : REPLY_STATUS;
+
+                assert_int_equal(f->reply->self.type, type);
+                if (type == REPLY_INTEGER) assert_int_equal(f->reply->self.integer, 8);
+                if (type != REPLY_ARRAY) continue;
+                assert_int_equal(f->reply->n_elements, n == 3 ? 1 : 2);
+                if (n == 3) continue;
+                assert_int_equal(f->reply->elements[0].integer, 1);
+                assert_int_equal(f->reply->elements[1].integer, seconds[n]);
+            }
+        }
+        assert_int_equal(n, 10);
+    }
+    /* What lies before other bytes was no reply of this connection. */
+    dialect_feed(f, ":9\r\n");
+    assert_int_equal(dialect_next(f), REPLY_READY);
+    dialect_feed(f, &":7\r\n:7\r\n"[4]);
+    assert_int_equal(dialect_next(f), REPLY_READY);
+    assert_int_equal(f->reply->self.integer, 7);
+}
+
 DIALECT_TEST(a_line_without_end_costs_no_more_than_the_limit)
 {
     static char chunk[16384];

@@ -180,7 +180,7 @@ bool reply_open(struct reply_parser *parser)
 {
     if (parser->reader != NULL) redisReaderFree(parser->reader);
     parser->reader = redisReaderCreateWithFunctions(&reply_functions);
-    parser->n_ahead = 0;
+    parser->n_ahead = parser->same = 0;
     parser->pending = 0;
     parser->nomem = false;
     parser->fault = NULL;
@@ -216,6 +216,7 @@ void reply_feed(struct reply_parser *parser, const char *data, size_t length)
     pass_on(parser);
     parser->ahead = data;
     parser->n_ahead = length;
+    parser->same = 0;
 }
 
 /* ":1\r\n" and the like, of so few digits that nothing can overflow; its length, 0: it is none, or not whole. */
@@ -250,6 +251,23 @@ static size_t read_integers(const char *at, size_t n, struct reply *reply)
     return used;
 }
 
+static void take_ahead(struct reply_parser *parser, size_t length)
+{
+    parser->ahead += length;
+    parser->n_ahead -= length;
+    parser->same = length;
+}
+
+/* Those of a batch are mostly alike: what was read is not read again. */
+static bool is_same_again(struct reply_parser *parser)
+{
+    size_t same = parser->same;
+
+    if (same == 0 || parser->n_ahead < same || memcmp(parser->ahead, parser->ahead - same, same) != 0) return false;
+    take_ahead(parser, same);
+    return true;
+}
+
 /* What a SET, a release and an extend answer, where it is next and whole. */
 static bool next_is_plain(struct reply_parser *parser)
 {
@@ -259,6 +277,7 @@ static bool next_is_plain(struct reply_parser *parser)
     struct reply *reply = &parser->reply;
 
     if (n == 0 || parser->pending != 0) return false;
+    if (is_same_again(parser)) return true;
     reply->n_elements = 0;
     if (n >= sizeof(ok) - 1 && memcmp(at, ok, sizeof(ok) - 1) == 0) {
         length = sizeof(ok) - 1;
@@ -273,8 +292,7 @@ static bool next_is_plain(struct reply_parser *parser)
         reply->self = (struct reply_item){.type = REPLY_ARRAY};
         length = read_integers(at, n, reply);
     }
-    parser->ahead += length;
-    parser->n_ahead -= length;
+    take_ahead(parser, length);
     return length > 0;
 }
 

@@ -42,6 +42,7 @@ struct reply_parser {
     size_t text_used, text_capacity;
     const char *ahead; /* bytes that were fed, and that hiredis does not have yet */
     size_t n_ahead;
+    size_t same;    /* the bytes of the latest reply, right before those, where it was read right here; else 0 */
     size_t pending; /* bytes that hiredis was fed since the last whole reply */
     bool nomem;
     const char *fault; /* why it was refused, where hiredis did not */
