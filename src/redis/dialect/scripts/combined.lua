@@ -28,7 +28,7 @@ if acquires then
   --@ fence
   --@ highest
   --@ next
-  local moved, max_lease_ms = lost, ARGV[7]
+  local moved, max_lease_ms = lost, tonumber(ARGV[7])
   if not moved and ARGV[5] == 'strict' then
     --@ moved
     moved = guard_moved(ARGV[3])

@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- What a counter becomes with a grant: the next number, and the floor at least. A repair has its token already.
 local function fence_next(counter, how, floor, now_us, max_lease_ms)
-  if how == 'repair' then return math.max(counter, tonumber(floor)) end
+  local least = tonumber(floor)
+  if how == 'repair' then return math.max(counter, least) end
+  -- Mostly it is the floor, whose digits need not be written again.
+  text_of, text = least, floor
   -- A client whose clock is far ahead must not use up the numbers.
-  return math.max(counter + 1, math.min(tonumber(floor), now_us + tonumber(max_lease_ms) * 500))
+  return math.max(counter + 1, math.min(least, now_us + tonumber(max_lease_ms) * 500))
 end
