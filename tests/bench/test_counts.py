@@ -32,8 +32,8 @@ MEANINGS = {
                     "goes out in one write a node",
     "clock_readings": "clock_gettime: one takes as long as much of what else an event does; of many locks two are the "
                       "benchmark's own, and four are ours: both calls, and before both callbacks",
-    "requests": "commands to all nodes: an acquire is one to each of three nodes; a release is one, too, or goes with "
-                "others of its turn of the loop",
+    "requests": "commands to all nodes: an acquire is one to each of three nodes, and so is a release; but what is a "
+                "script goes with others of its turn of the loop",
     "bytes_out": "bytes that are sent to all nodes; keys and tokens have the same length in every run",
     "bytes_in": "bytes of the nodes' answers",
 }
@@ -42,10 +42,10 @@ LIMITS = [
     ("one at a time", ["--rounds", "500"], (0.1, 24, 28, 6.02, 830, 28)),
     ("16 at a time", ["--in-flight", "16", "--rounds", "60"], (0.1, 4, 9, 3.6, 650, 30)),
     ("256 at a time", ["--in-flight", "256", "--rounds", "12"], (0.1, 1.9, 7, 3.6, 650, 30)),
-    ("a fencing token", ["--in-flight", "16", "--rounds", "60", "--fence"], (0.1, 4, 10, 6.02, 1600, 156)),
+    ("a fencing token", ["--in-flight", "16", "--rounds", "60", "--fence"], (0.1, 4, 10, 1.2, 1150, 160)),
     ("guard connection", ["--in-flight", "16", "--rounds", "60", "--guard", "connection"],
      (0.1, 4, 9, 3.6, 690, 30)),
-    ("guard strict", ["--in-flight", "16", "--rounds", "60", "--guard", "strict"], (0.1, 4, 9, 3.6, 1390, 109)),
+    ("guard strict", ["--in-flight", "16", "--rounds", "60", "--guard", "strict"], (0.1, 4, 9, 1.2, 750, 112)),
     ("the redisson dialect", ["--in-flight", "16", "--rounds", "60", "--redisson"], (0.1, 4, 9, 6.02, 1222, 107)),
 ]
 # Of one of 50,000 locks with a short key on three nodes: blocks of memory, and bytes as malloc_usable_size tells them.
