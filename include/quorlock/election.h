@@ -28,7 +28,9 @@ typedef void (*quorlock_elected_cb)(quorlock_candidate *, uint64_t term, void *a
 /* It leads no more from loss->remaining_ms on, and must have stopped to act as the leader by then. */
 typedef void (*quorlock_deposed_cb)(quorlock_candidate *, const struct quorlock_loss *loss, void *arg);
 /* It stands no more. status: 0, it has resigned; NOQUORUM, likewise, but so few nodes answered that others may have to
- * wait for the end of its lease; CLOSED; or why it cannot stand: AUTH, FOREIGN, PROTO, INVAL, as an acquire says. */
+ * wait for the end of its lease; LOST, likewise, but the answers show that it led no more when it did, though it was
+ * not deposed: its lock was broken, or its clock stood still, and another one may have led; CLOSED; or why it cannot
+ * stand: AUTH, FOREIGN, PROTO, INVAL, as an acquire says. */
 typedef void (*quorlock_ended_cb)(quorlock_candidate *, int status, const char *text, void *arg);
 
 struct quorlock_candidate_options {

@@ -363,11 +363,18 @@ static const struct entry entries[] = {
      "all its clients: take one of them; CMD has its number, its slot,\n"
      "in QUORLOCK_SLOT"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
-     "lease of the lock, renewed at every third (default 30s)"},
-    {GUARDED, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
+     "lease of the lock, renewed at every third (default 30s, or the\n"
+     "max lease where that is shorter)"},
+    {LOCKS, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
+     "longest lease that any client of these nodes uses, the same for\n"
+     "all of them; else QUORLOCK_MAX_LEASE; else 30s"},
+    {ARGS_BOOTSTRAP, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
      "longest lease that any client of these nodes uses, the same for\n"
      "all of them; else QUORLOCK_MAX_LEASE; else 30s, or with\n"
      "--reconfigure the present one"},
+    {ARGS_DOCTOR, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
+     "longest lease that any client of these nodes uses; else\n"
+     "QUORLOCK_MAX_LEASE; else what the guards say"},
     {ARGS_RUN | ARGS_CONFIG, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
      "how long to wait for the lock; 0: try once (default forever)"},
     {ARGS_LEADER, 0, "wait", NULL, set_flag, SETTING(wait_leader), "wait until somebody leads"},
@@ -478,13 +485,13 @@ void args_help(struct text *text, enum args_place place)
     }
 }
 
-/* is_another - it belongs elsewhere, and one of the same name belongs here. */
+/* is_another - it belongs elsewhere, and one of the same name belongs here, or stands for it too. */
 static bool is_another(const struct entry *entry, enum args_place place)
 {
     if ((entry->places & place) != 0 || entry->name == NULL) return false;
     for (size_t i = 0; i < N_ENTRIES; i++) {
-        if ((entries[i].places & place) == 0 || entries[i].name == NULL) continue;
-        if (strcmp(entries[i].name, entry->name) == 0) return true;
+        if ((entries[i].places & place) == 0 && &entries[i] >= entry) continue;
+        if (entries[i].name != NULL && strcmp(entries[i].name, entry->name) == 0) return true;
     }
     return false;
 }
@@ -533,7 +540,8 @@ static int refuse_long(enum args_place place, const char *word)
     for (size_t i = 0; i < N_ENTRIES && length > 2; i++) {
         const char *name = entries[i].name;
 
-        if (name == NULL || strncmp(name, word + 2, length - 2) != 0) continue;
+        /* One that differs by verb has several entries. */
+        if (name == NULL || strncmp(name, word + 2, length - 2) != 0 || find_name(name) != &entries[i]) continue;
         text_format(&candidates, "%s--%s", candidates.length == 0 ? "" : " or ", name);
     }
     if (candidates.length > 0) {
@@ -658,9 +666,13 @@ bool args_knows(const char *name)
 
 bool args_takes(enum args_place place, const char *name)
 {
-    const struct entry *entry = find_name(name);
+    const struct entry *first = find_name(name);
+    unsigned places = 0;
 
-    return (entry->places & place) != 0 || entry->set == set_secret;
+    /* Of several entries of one name those that mean the same: the --wait of leader is another. */
+    for (const struct entry *entry = first; entry < entries + N_ENTRIES; entry++)
+        if (entry->set == first->set && entry->name != NULL && strcmp(entry->name, name) == 0) places |= entry->places;
+    return (places & place) != 0 || first->set == set_secret;
 }
 
 int args_set(struct settings *settings, const char *name, const char *origin, char *value)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* config.c - quorlock config: what is in force, and where each value comes from */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,11 +108,59 @@ static void add_json(struct text *text)
     document_write(text, object);
 }
 
+/* ---- what only the library can say of a value ---- */
+
+/* try_value - makes a client with this value and nothing else that could be wrong; it asks no node before its loop
+ * runs. The status of the library, with its words in `error`. */
+static int try_value(const struct config_item *item, char *error, size_t error_size)
+{
+    static char usual[] = "127.0.0.1";
+    struct settings scratch = {.nodes = usual, .password = "for a user", .guard = QUORLOCK_GUARD_OFF};
+    struct session session = {0};
+    int status = item != NULL ? args_set(&scratch, item->key, item->key, item->value) : 0;
+
+    if (status == 0) status = session_try(&session, &scratch);
+    if (status != 0) snprintf(error, error_size, "%s", session.error);
+    if (status == 0) session_close(&session);
+    return status;
+}
+
+static bool is_for_library(const char *key)
+{
+    static const char *const keys[] = {"nodes", "user", "password", "label", "set-name"};
+
+    for (size_t i = 0; key != NULL && i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
+/* check_values - 0 or EXIT_USAGE, after sources_check. */
+static int check_values(void)
+{
+    char error[sizeof(((struct session *)NULL)->error)];
+    size_t n_files;
+    const struct configfile *files = sources_files(&n_files);
+
+    /* What keeps every client from being made is not in a file. */
+    if (try_value(NULL, error, sizeof(error)) != 0) return 0;
+    for (size_t f = 0; f < n_files; f++)
+        for (size_t i = 0; i < files[f].n_items; i++) {
+            const struct config_item *item = &files[f].items[i];
+
+            if (!is_for_library(item->key)) continue;
+            if (session_exit(try_value(item, error, sizeof(error))) != EXIT_USAGE) continue;
+            say("%s:%u: %s: %s", files[f].path, item->line, item->key, error);
+            return EXIT_USAGE;
+        }
+    return 0;
+}
+
 int verb_config(const struct settings *settings)
 {
     struct text text = {0};
     int status = sources_check();
 
+    if (status == 0) status = check_values();
     if (status != 0) return status;
     if (settings->json) {
         add_json(&text);

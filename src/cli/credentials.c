@@ -32,7 +32,7 @@ static const char *read_file(const char *path, char *ret, size_t size)
     if (n < 0) return strerror(errno);
     ret[n] = '\0';
     length = strcspn(ret, "\r\n");
-    if (length + 1 >= size) return "its first line is longer than a password may be";
+    if (length > PASSWORD_LENGTH_MAX) return "its first line is longer than the 1000 bytes that a password may have";
     if (length == 0) return "its first line is empty";
     if (memchr(ret, '\0', (size_t)n) != NULL) return "it has a zero byte: it must be text";
     explicit_bzero(ret + length, size - length);
@@ -48,8 +48,8 @@ int credentials_read(struct credentials *credentials, const struct settings *set
         wrong = read_file(settings->password_file, credentials->password, sizeof(credentials->password));
         if (wrong != NULL) snprintf(error, error_size, "password file \"%s\": %s", settings->password_file, wrong);
     } else if (settings->password != NULL) {
-        if (strlen(settings->password) >= sizeof(credentials->password)) {
-            wrong = "the password is longer than one may be";
+        if (strlen(settings->password) > PASSWORD_LENGTH_MAX) {
+            wrong = "the password is longer than the 1000 bytes that one may have";
             snprintf(error, error_size, "%s", wrong);
         } else {
             memcpy(credentials->password, settings->password, strlen(settings->password) + 1);

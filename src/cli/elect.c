@@ -112,6 +112,7 @@ static void lead(struct elect *elect)
     supervise_read_signals(supervisor);
     if (elect->leaving) return;
     deadline_us = supervise_deadline_us(supervisor);
+    elect->started_us = 0;
     if (deadline_us == 0) {
         choose_pause(elect, true);
         say("elected for \"%s\" too late: the command was not started; standing again in %u ms", elect->name,
@@ -193,12 +194,26 @@ static void deposed(quorlock_candidate *candidate, const struct quorlock_loss *l
     supervise_lose(&elect->supervisor, loss->remaining_ms);
 }
 
+/* lost_unseen - nobody deposed it, yet it led no more when the command ended, which may have run beside another one. */
+static void lost_unseen(struct elect *elect, const char *text)
+{
+    struct child *child = &elect->supervisor.child;
+
+    if (child->state != CHILD_ENDED || child->exec_errno != 0 || elect->started_us == 0) return;
+    child_signal(child, SIGKILL); /* what it left behind must not go on without the lock */
+    say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status would have "
+        "been %d",
+        elect->name, text, child->status);
+    if (elect->leaving) elect->status = EXIT_LOST;
+}
+
 static void ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
 {
     struct elect *elect = arg;
     struct timeval pause = session_span(elect->pause_ms);
 
     (void)candidate;
+    if (status == QUORLOCK_LOST) lost_unseen(elect, text);
     if (elect->again) {
         elect->again = false;
         if (evtimer_add(elect->pause, &pause) != 0) leave(elect, EXIT_SYSTEM);
@@ -208,7 +223,7 @@ static void ended(quorlock_candidate *candidate, int status, const char *text, v
         say("cannot stand for \"%s\": %s", elect->name, text);
         /* The command line was right, but the nodes are set up for other clients. */
         elect->status = status == QUORLOCK_INVAL ? EXIT_NO_QUORUM : session_exit(status);
-    } else if (status != QUORLOCK_OK || elect->settings->verbose > 0) {
+    } else if ((status != QUORLOCK_OK && status != QUORLOCK_LOST) || elect->settings->verbose > 0) {
         say_at(status != QUORLOCK_OK ? LOG_ERR : LOG_INFO, "resigned from \"%s\": %s", elect->name, text);
     }
     session_leave(&elect->session);

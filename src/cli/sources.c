@@ -31,7 +31,7 @@ static const struct habit habits[] = {
     {"tls-key", "QUORLOCK_TLS_KEY", "tls-cert", NULL},
     {"tls-name", "QUORLOCK_TLS_NAME", NULL, "the host of each address"},
     {"policy", NULL, NULL, "majority"},
-    {"lease", NULL, NULL, "30s"},
+    {"lease", NULL, NULL, "30s, or the max lease where that is shorter"},
     {"max-lease", "QUORLOCK_MAX_LEASE", NULL, "30s"},
     {"wait", NULL, NULL, "forever"},
     {"node-timeout", NULL, NULL, "a tenth of the lease, at least 50ms, at most 1s"},

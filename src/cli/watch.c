@@ -140,7 +140,7 @@ static void flush(struct watch *watch)
         int why = errno;
 
         screen_leave();
-        say("cannot write to standard output: %s", strerror(why));
+        if (!watch->ended) say("cannot write to standard output: %s", strerror(why));
         end(watch, EXIT_OUTPUT);
     }
 }

@@ -33,6 +33,7 @@ struct quorlock_candidate {
     uint64_t elected_us, lease_us;
     uint32_t owed; /* callbacks of the lock */
     bool freed;
+    bool led;   /* when it resigned */
     int status; /* with which it ends */
     char text[END_TEXT_SIZE];
 };
@@ -175,7 +176,8 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
     if (candidate->freed) {
         reap(candidate);
     } else if (candidate->state == CANDIDATE_RESIGNING) {
-        end(candidate, result->status, result->text);
+        /* Nobody has told it that its lock was gone: only the answers show it. */
+        end(candidate, candidate->led && result->expired != 0 ? QUORLOCK_LOST : result->status, result->text);
     }
 }
 
@@ -197,12 +199,14 @@ int quorlock_resign(quorlock_candidate *candidate)
     if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
     switch (candidate->state) {
     case CANDIDATE_WAITING:
+        candidate->led = false;
         candidate->state = CANDIDATE_RESIGNING;
         /* Then on_acquired() comes with CANCELED, or with a grant, which it gives back. */
         (void)quorlock_cancel(candidate->lock);
         return 0;
     case CANDIDATE_LEADING:
     case CANDIDATE_PAUSING:
+        candidate->led = candidate->state == CANDIDATE_LEADING;
         runtime_wake_at(runtime, &candidate->member.waker, UINT64_MAX);
         list_remove(&candidate->member.all->due, &candidate->member.in_due);
         give_back(candidate);

@@ -243,6 +243,31 @@ CLIENT_TEST(a_deposed_leader_stands_again)
     assert_int_equal(seat.elected, 2);
 }
 
+/* No renewal has shown it yet. Only the answers to the release do, and the end of the candidate says so. */
+CLIENT_TEST(a_leader_that_was_none_any_more_is_told_when_it_resigns)
+{
+    static struct seat seat;
+
+    no_seats();
+    sit(&seat, fixture.client, "a", LONG_LEASE_MS);
+    stand(&seat);
+    await_count(&seat.elected, 1, GENEROUS_MS, "election");
+    await_holders(NAME, NULL, 3);
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL " NAME);
+    resign(&seat);
+    assert_int_equal(quorlock_resign(seat.candidate), QUORLOCK_STATE);
+    await_count(&seat.ended, 1, GENEROUS_MS, "the end");
+    assert_status(seat.status, QUORLOCK_LOST);
+    assert_int_equal(seat.deposed, 0);
+    await_free(NAME);
+    /* That was of one term. */
+    stand(&seat);
+    await_count(&seat.elected, 2, GENEROUS_MS, "election");
+    resign(&seat);
+    await_count(&seat.ended, 2, GENEROUS_MS, "the end");
+    assert_status(seat.status, QUORLOCK_OK);
+}
+
 CLIENT_TEST(servers_that_come_back_do_not_depose)
 {
     static struct seat seat;

@@ -32,6 +32,9 @@ class Usage(Bootstrapped):
                     self.assertRegex(manual, rf"{name}(?![-\w])", f"{name} of {verb} is not in the manual")
             for line in out.splitlines():
                 self.assertLessEqual(len(line), 110)
+            # Of an option that differs by verb, what is true of this one.
+            self.assertEqual("--reconfigure" in out, verb == ("bootstrap",), verb)
+            self.assertEqual("what the guards say" in out, verb == ("doctor",), verb)
         status, out, err = self.quorlock("--version")
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"^quorlock \d+\.\d+\.\d+\n$")
@@ -97,7 +100,11 @@ class Usage(Bootstrapped):
                 (("bench", "--in-flight", "100001"), '"100001" is no number of locks: give a number from 1 to 100000'),
                 (("bench", "--in-flight", ""), '"" is no number of locks'),
                 (("bench", "--lease", "40s", "--guard", "off"), "10 to 30000"),
-                (("run", "--seconds", "3", *run[1:]), "--seconds does not belong")]:
+                (("run", "--seconds", "3", *run[1:]), "--seconds does not belong"),
+                # Of several entries of one name each is named once.
+                (("run", "--m", "3s", *run[1:]), "--m is ambiguous: write --max-lease or --metrics-file\n"),
+                (("inspect", "--max-l", "3s", "k"), "--max-lease does not belong"),
+                (("inspect", "--wai", "k"), "--wait does not belong")]:
             status, out, err = self.quorlock(*args)
             self.assertEqual((status, out), (64, ""), (args, err))
             self.assertIn(said, err, args)

@@ -211,6 +211,25 @@ class Used(Files):
         self.assertEqual(self.connected("inspect", self.key, env=env)[0], 0)
         self.assertIn(f'{file}:3: lease: "1" has no unit', self.refused("config", env=env))
 
+    def test_config_finds_what_only_the_library_refuses_and_asks_no_node(self):
+        table = [("label = a b", 'label: the owner label "a b" has the byte 0x20'),
+                 ("label = " + 65 * "x", "label: the owner label has 65 characters"),
+                 ("set-name = a|b", 'set-name: the set\'s name is "a|b"'), ("nodes = ftp://a", "nodes: node 1: "),
+                 ("nodes = a:1,a:1", "nodes: "), ("nodes = a:65536", "nodes: node 1: "),
+                 ("password = " + 1001 * "x", "password: the password is longer than the 1000 bytes")]
+        with command_case.listen() as listener:
+            listener.setblocking(False)
+            good = f"nodes = 127.0.0.1:{listener.getsockname()[1]}\nlabel = x\nset-name = x\nuser = x\n"
+            for text, said in table:
+                file = self.write(f"{good}[set other]\n{text}\n")
+                err = self.refused("config", "--config", file)
+                self.assertTrue(err.startswith(f"quorlock: {file}:6: {said}"), err)
+                self.assertEqual(err.count("\n"), 1, err)
+            self.values("--config", self.write(good + "password = " + 1000 * "x" + "\n"))
+            # What is wrong elsewhere is not said of the file.
+            self.values("--config", self.write(good), env={"QUORLOCK_BUGGIFY": "x"})
+            self.assertRaises(BlockingIOError, listener.accept)
+
 
 class Passwords(Files):
     def setUp(self):
@@ -285,7 +304,7 @@ class Passwords(Files):
                 status, out, err = self.quorlock(*args, "--config", file, env=NOWHERE)
                 self.assertNotIn(SECRET[:6], out + err)
             self.assertTrue(status == 64 or "[set a]" in text, err)
-        self.assertIn("the password is longer than one may be", err)
+        self.assertIn("the password is longer than the 1000 bytes that one may have", err)
 
     def test_a_file_that_every_user_may_read(self):
         for text, line in [(self.given + f"password = {SECRET}\n", 3), (f"nodes = redis://app:{SECRET}@a,b\n", 1),

@@ -98,7 +98,8 @@ class Credentials(Bootstrapped):
 
     def test_bad_files(self):
         for text, said in [("", "its first line is empty"), ("\n" + SECRET, "its first line is empty"),
-                           (SECRET * 100, "its first line is longer"), (SECRET + "\0x", "it has a zero byte"),
+                           (SECRET * 100, "its first line is longer"),
+                           ((SECRET * 100)[:1001] + "\n", "its first line is longer"), (SECRET + "\0x", "it has a zero byte"),
                            (None, "No such file or directory")]:
             if text is None:
                 os.remove(self.file)
@@ -110,7 +111,9 @@ class Credentials(Bootstrapped):
                     self.assertEqual((status, out), (64, ""), err)
                     self.assertIn(f'password file "{self.file}": {said}', err)
                     self.assertNotIn(SECRET[:6], err)
-        for text in (SECRET, SECRET + "\r\n", SECRET + "\nanother line\n"):
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "app", ">" + "x" * 1000)
+        for text in (SECRET, SECRET + "\r\n", SECRET + "\nanother line\n", "x" * 1000, "x" * 1000 + "\r\n"):
             self.write(text)
             status, _, err = self.connected("inspect", *self.ways()[0][0], self.key)
             self.assertEqual(status, 0, err)

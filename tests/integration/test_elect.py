@@ -55,6 +55,21 @@ class Life(Election):
         self.end(self.elect(script='echo "$QUORLOCK_TERM" >later'))
         self.assertGreater(int(self.read("later")), int(term))
 
+    def test_a_term_that_was_over_when_the_command_ended(self):
+        """As of run: nobody has said so before, and the answers to the release show it."""
+        calls = "; ".join(f"redis-cli -p {server.port} del {self.key} >&2" for server in SERVERS)
+        script = f"({calls}) 2>/dev/null; sleep 60 2>/dev/null >&2 & echo $! >left; exit 3"
+        status, _, err = self.end(self.elect(script=script))
+        self.assertEqual(status, 75, err)
+        self.assertRegex(err, rf'^quorlock: lost "{self.key}" while the command ran: (?s:.*) would have been 3\n$')
+        wait_for(lambda: state(int(self.read("left"))) == "Z")
+        # With --restart it stands again all the same.
+        process = self.elect("--restart", script=f"[ ! -e once ] || exec sleep 60; ({calls}) 2>/dev/null; >once")
+        wait_for(lambda: os.path.exists(self.path("once")))
+        wait_for(lambda: self.leader()[0] == 0)
+        process.terminate()
+        self.assertIn(f'lost "{self.key}" while the command ran', self.end(process)[2])
+
     def test_a_lock_around_it_is_not_the_commands_own(self):
         """Nor is a term around a lock: a token is of the key beside it, or there is none."""
         names = "printenv | grep -oE '^QUORLOCK_(KEYS?|OWNER|FENCE|SLOT|TERM)=' | sort | tr -d '\n'"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock: restart guard and fencing on real servers: test_guard.py PATH_TO_quorlock [TEST...]"""
+import json
 import os
 import re
 import signal
@@ -105,6 +106,19 @@ class Restart(GuardCase):
             self.assertRegex(err, rf"{SERVERS[0]}  no vote: quarantined for [0-9.]+ s more: \w+")
             self.assert_quarantined(0, LONG_MS, 30000)
             self.assertIsNone(SERVERS[2].ask("GET", self.key))
+
+    def test_it_is_shown_before_a_client_that_locks_has_seen_it(self):
+        self.bootstrap("--max-lease", LONG)
+        before = guards()
+        SERVERS[0].restart(False)
+        for options in [(), ("--dialect", "redisson")]:
+            for _ in range(2):
+                status, out, err = self.quorlock("inspect", "--json", *options, self.key)
+                self.assertEqual((status, err), (0, ""))
+                self.assertEqual([node["quarantine_ms"] for node in json.loads(out)["nodes"]], [LONG_MS, 0, 0])
+            self.assertIn(f"{SERVERS[0]} has no vote", self.quorlock("watch", "--once", *options, self.key)[1])
+        # Looking changes nothing.
+        self.assertEqual(guards(), before)
 
     def test_the_holder_keeps_its_lock_and_mends_the_node(self):
         for empty in [False, True]:

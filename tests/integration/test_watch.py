@@ -335,10 +335,12 @@ class Ends(Watched, Bootstrapped):
             self.assertEqual(process.stderr.read(), b"")
 
     def test_output_that_cannot_be_written(self):
-        with open("/dev/full", "wb") as full:
-            status, _, err = self.quorlock("watch", self.key, stdout=full)
-        self.assertEqual(status, 74)
-        self.assertIn("cannot write to standard output", err)
+        for args in [(), ("--once",), ("--once", "--json", self.key + "2")]:
+            with open("/dev/full", "wb") as full:
+                status, _, err = self.quorlock("watch", *args, self.key, stdout=full)
+            # What comes on the way out is not said once more.
+            self.assertEqual((status, err),
+                             (74, "quorlock: cannot write to standard output: No space left on device\n"))
 
     def test_a_socket_is_an_output_too(self):
         ours, theirs = socket.socketpair()

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- The highest counter or 0; 1 where there is a guard; the rest of a quarantine in ms or -1. They are no keys of the
 -- request, so that a user without the right to read them can peek all the same.
+--@ moved
 local function look_around()
   local highest = 0
   for i = 1, #KEYS do
@@ -12,9 +13,12 @@ local function look_around()
   local left, kept = -1, 0
   if type(guard) == 'string' then
     kept = 1
-    local till = string.match(guard, '^1|%d+|.-|%d+|[^|]*|[^|]*|(%d+)|?%d*$')
+    local lease, till, longest = string.match(guard, '^1|%d+|.-|(%d+)|[^|]*|[^|]*|(%d+)|?(%d*)$')
     local time = redis.pcall('TIME')
-    if till and not time.err then
+    if till and guard_moved(guard) then
+      -- It begins when a client that takes locks sees this.
+      left = math.max(tonumber(lease), tonumber(longest) or 0)
+    elseif till and not time.err then
       left = tonumber(till) - time[1] * 1000 - math.floor(time[2] / 1000)
       if left <= 0 then left = -1 end
     end
