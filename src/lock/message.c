@@ -432,13 +432,37 @@ static void log_waiting(struct claim *claim)
     runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", keylist_name(claim->keylist), text);
 }
 
+/* Of nodes that refuse, and are well else, no other line tells. */
+static void log_renewal(const struct claim *claim, uint32_t log, const struct quorlock_result *result)
+{
+    struct runtime *runtime = claim->all->runtime;
+    const char *name = keylist_name(claim->keylist);
+    unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
+    char why[MESSAGE_SIZE] = "";
+    struct text text = {.at = why, .left = sizeof(why)};
+
+    if ((log & CORE_LOG_RENEWED) != 0) {
+        runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms", name,
+                    result->granted, result->n_votes, valid_ms);
+    }
+    if ((log & (CORE_LOG_RENEW_FAILED | CORE_LOG_DEGRADED)) == 0) return;
+    add_failures(&text, result);
+    if ((log & CORE_LOG_RENEW_FAILED) != 0) {
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more%s", name,
+                    result->granted, result->n_votes, valid_ms, why);
+    }
+    if ((log & CORE_LOG_DEGRADED) != 0) {
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes%s", name, result->granted,
+                    result->n_votes, why);
+    }
+}
+
 void message_log(struct claim *claim, uint32_t log)
 {
     struct runtime *runtime = claim->all->runtime;
     const char *name = keylist_name(claim->keylist);
     struct message_votes votes;
     struct quorlock_result result = {0};
-    unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
 
     if (runtime->options.log == NULL) return;
     if ((log & CORE_LOG_ATTEMPT_FAILED) != 0 && core_phase_now(claim->core) == CORE_WAITING &&
@@ -446,18 +470,7 @@ void message_log(struct claim *claim, uint32_t log)
         log_waiting(claim);
     }
     message_votes(claim, false, &votes, &result);
-    if ((log & CORE_LOG_RENEWED) != 0) {
-        runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms", name,
-                    result.granted, result.n_votes, valid_ms);
-    }
-    if ((log & CORE_LOG_RENEW_FAILED) != 0) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more", name,
-                    result.granted, result.n_votes, valid_ms);
-    }
-    if ((log & CORE_LOG_DEGRADED) != 0) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", name, result.granted,
-                    result.n_votes);
-    }
+    log_renewal(claim, log, &result);
     if ((log & CORE_LOG_REPAIRED) != 0) {
         runtime_log(runtime, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", name);
     }
