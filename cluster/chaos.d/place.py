@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where a chaos run takes place: a namespace of its own where the machine permits it, else plain processes."""
+import contextlib
+import ctypes
 import fcntl
 import os
 import shutil
@@ -72,6 +74,27 @@ def enter():
     return mode == "private", folder
 
 
+def adopt_orphans():
+    """What a client started in a session of its own becomes a child of this process when its parent ends."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def parent_of(pid):
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    return None
+
+
+def end_orphans():
+    """Ends all children that are left, and those that come to us as these end."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
+                if parent_of(pid) == os.getpid():
+                    os.kill(pid, signal.SIGKILL)
+            os.waitpid(-1, 0)
+
+
 def run_inner(private, needed, limit_seconds):
     """Runs this very command again inside; returns its exit status. Ends it when this process is to end."""
     temporary = None
@@ -88,6 +111,8 @@ def run_inner(private, needed, limit_seconds):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     inner = None
+    if not private:  # there all ends with the namespace
+        adopt_orphans()
     try:
         inner = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True,
                                  preexec_fn=die_with_parent if private else None)
@@ -96,6 +121,8 @@ def run_inner(private, needed, limit_seconds):
         if inner and inner.poll() is None:
             inner.kill()
             inner.wait()
+        if not private:
+            end_orphans()
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)
 

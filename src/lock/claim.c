@@ -533,8 +533,8 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         result_clear(&claim->results[i], &claim->all->runtime->alloc);
     }
-    claim->logged_wait_reason = 0;
-    claim->logged_wait_us = 0;
+    claim->logged_reason = 0;
+    claim->logged_us = 0;
     claim->known_subscribed = 0;
     status = step(claim, &event, NULL);
     if (status != 0) return status;

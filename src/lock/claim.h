@@ -98,8 +98,8 @@ struct claim {
     uint32_t node_changes;     /* the runtime's count, as far as its core knows */
     uint64_t results_attempt;  /* that the results are of, */
     uint64_t released_attempt; /* and their parts about the latest release */
-    uint64_t logged_wait_us;   /* when waiting was last logged, and why */
-    uint64_t logged_wait_reason;
+    uint64_t logged_us;        /* when a wait or a failing renewal was last logged, and why */
+    uint64_t logged_reason;
     struct terms *terms;
     struct core_token token; /* of the latest grant */
     bool granted;            /* the latest acquire that has ended */

@@ -10,7 +10,7 @@
 #define OWNER_SHOWN 8
 #define OWNER_SIZE  136 /* 8 characters of 4 bytes, each an escape */
 #define MS          1000u
-#define WAIT_LOG_US 10000000u /* longest pause between two log lines that tell of a wait */
+#define WAIT_LOG_US 10000000u /* longest pause between two log lines that tell of a wait, or of failing renewals */
 
 /* A text that is written piece by piece and cut where it is full. */
 struct text {
@@ -403,12 +403,12 @@ static uint64_t reason_of(const struct quorlock_result *result, bool held)
 /* Where one holder follows the other, the lines about them get as rare as the wait gets long. */
 static bool is_news(const struct claim *claim, uint64_t reason, uint64_t now_us)
 {
-    uint64_t quiet_us = now_us - claim->logged_wait_us;
+    uint64_t quiet_us = now_us - claim->logged_us;
     uint64_t waited_us = now_us - core_begun_us(claim->core);
 
     if (quiet_us >= WAIT_LOG_US) return true;
-    if (reason == claim->logged_wait_reason) return false;
-    return (reason & claim->logged_wait_reason & 1u) == 0 || quiet_us >= waited_us / 2;
+    if (reason == claim->logged_reason) return false;
+    return (reason & claim->logged_reason & 1u) == 0 || quiet_us >= waited_us / 2;
 }
 
 static void log_waiting(struct claim *claim)
@@ -426,10 +426,47 @@ static void log_waiting(struct claim *claim)
            result.granted + result.refused >= runtime_quorum(claim->all->runtime);
     reason = reason_of(&result, held);
     if (!is_news(claim, reason, now_us)) return;
-    claim->logged_wait_reason = reason;
-    claim->logged_wait_us = now_us;
+    claim->logged_reason = reason;
+    claim->logged_us = now_us;
     message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
     runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", keylist_name(claim->keylist), text);
+}
+
+/* A lock that nears its end tries often: that it fails as before is no news. */
+static bool is_new_failure(struct claim *claim, uint32_t log, const struct quorlock_result *result)
+{
+    uint64_t now_us = runtime_now_us(claim->all->runtime);
+    uint64_t reason = reason_of(result, false);
+
+    if ((log & CORE_LOG_DEGRADED) == 0 && !is_news(claim, reason, now_us)) return false;
+    claim->logged_reason = reason;
+    claim->logged_us = now_us;
+    return true;
+}
+
+/* Of nodes that refuse, and are well else, no other line tells. */
+static void log_renewal(struct claim *claim, uint32_t log, const struct quorlock_result *result)
+{
+    struct runtime *runtime = claim->all->runtime;
+    const char *name = keylist_name(claim->keylist);
+    unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
+    char why[MESSAGE_SIZE] = "";
+    struct text text = {.at = why, .left = sizeof(why)};
+
+    if ((log & CORE_LOG_RENEWED) != 0) {
+        runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms", name,
+                    result->granted, result->n_votes, valid_ms);
+    }
+    if ((log & (CORE_LOG_RENEW_FAILED | CORE_LOG_DEGRADED)) == 0) return;
+    add_failures(&text, result);
+    if ((log & CORE_LOG_RENEW_FAILED) != 0 && is_new_failure(claim, log, result)) {
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more%s", name,
+                    result->granted, result->n_votes, valid_ms, why);
+    }
+    if ((log & CORE_LOG_DEGRADED) != 0) {
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes%s", name, result->granted,
+                    result->n_votes, why);
+    }
 }
 
 void message_log(struct claim *claim, uint32_t log)
@@ -438,7 +475,6 @@ void message_log(struct claim *claim, uint32_t log)
     const char *name = keylist_name(claim->keylist);
     struct message_votes votes;
     struct quorlock_result result = {0};
-    unsigned long long valid_ms = core_valid_us(claim->core, runtime_now_us(runtime)) / MS;
 
     if (runtime->options.log == NULL) return;
     if ((log & CORE_LOG_ATTEMPT_FAILED) != 0 && core_phase_now(claim->core) == CORE_WAITING &&
@@ -446,18 +482,7 @@ void message_log(struct claim *claim, uint32_t log)
         log_waiting(claim);
     }
     message_votes(claim, false, &votes, &result);
-    if ((log & CORE_LOG_RENEWED) != 0) {
-        runtime_log(runtime, QUORLOCK_LOG_DEBUG, "renewed \"%s\" on %u of %zu nodes so far, valid %llu ms", name,
-                    result.granted, result.n_votes, valid_ms);
-    }
-    if ((log & CORE_LOG_RENEW_FAILED) != 0) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more", name,
-                    result.granted, result.n_votes, valid_ms);
-    }
-    if ((log & CORE_LOG_DEGRADED) != 0) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes", name, result.granted,
-                    result.n_votes);
-    }
+    log_renewal(claim, log, &result);
     if ((log & CORE_LOG_REPAIRED) != 0) {
         runtime_log(runtime, QUORLOCK_LOG_INFO, "repaired \"%s\" on a node that had lost it", name);
     }

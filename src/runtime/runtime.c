@@ -8,6 +8,7 @@
 #define NODE_TIMEOUT_MS 1000u
 #define LOG_LINE_SIZE   1400
 #define LOG_LINES_MAX   1000
+#define LOG_LINES_KEPT  200 /* of these, for each level above a line's own */
 
 uint64_t runtime_read_us(struct runtime *runtime)
 {
@@ -54,6 +55,12 @@ struct log_line {
     char text[];
 };
 
+/* A flood of one level leaves room for those above it: work does not crowd out what tells of trouble. */
+static size_t log_room(int level)
+{
+    return LOG_LINES_MAX - (size_t)(QUORLOCK_LOG_ERROR - level) * LOG_LINES_KEPT;
+}
+
 void runtime_log(struct runtime *runtime, int level, const char *format, ...)
 {
     char text[LOG_LINE_SIZE];
@@ -64,7 +71,7 @@ void runtime_log(struct runtime *runtime, int level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (runtime->log_lines.count < LOG_LINES_MAX) {
+    if (runtime->log_lines.count < log_room(level)) {
         line = alloc_zero(&runtime->alloc, sizeof(*line) + strlen(text) + 1);
     }
     if (line == NULL) {

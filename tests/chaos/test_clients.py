@@ -122,6 +122,14 @@ def begin_runs():
     begin("mixed", "--clients", "4", "--client", os.path.join(BIN, "chaos_client"), "--client",
           f"{sys.executable} {ROOT}/cluster/examples/example.py")
     begin("plain", "--plain", "--client", f"{sys.executable} {ROOT}/cluster/examples/example.py")
+    begin("session", "--plain", "--client", client("session", f"""
+        import subprocess
+        lingers = subprocess.Popen(["sleep", "300"], start_new_session=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open({FOLDER + "/lingers"!r}, "a", encoding="utf-8") as file:
+            print(lingers.pid, file=file)
+        os.execv(sys.executable, [sys.executable, {str(ROOT / "cluster/examples/example.py")!r}])
+        """))
     begin("blank", "--bin", copy_of_programs(), "--faults", "clock-strobe")
     begin("never", "--max-lease-ms", "1000", "--client", client("never", """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -211,6 +219,13 @@ class Examples(unittest.TestCase):
 
     def test_plain_processes(self):
         self.assert_sound("plain")
+
+    def test_what_a_client_started_in_a_session_of_its_own_ends_with_the_run(self):
+        self.assert_sound("session")
+        with open(os.path.join(FOLDER, "lingers"), encoding="utf-8") as file:
+            pids = file.read().split()
+        self.assertGreaterEqual(len(pids), 1)
+        self.assertEqual([pid for pid in pids if os.path.exists(f"/proc/{pid}")], [])
 
 
 class Bad(unittest.TestCase):

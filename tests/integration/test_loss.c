@@ -498,3 +498,43 @@ SERVERS_TEST(renewed_locks_outlive_their_leases)
     }
     for (int k = 0; k < 8; k++) await_free(keys[k / 4][k % 4]);
 }
+
+CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
+    struct seen seen;
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 1");
+    /* They answer, and stay connected: only these lines tell of it. */
+    await_log("degraded \"key\"", 1);
+    await_log("reached 0 of 3 nodes", 1);
+    assert_contains(strstr(fixture.log, "degraded \"key\""), "NOREPLICAS");
+    assert_contains(strstr(fixture.log, "reached 0 of 3 nodes"), "NOREPLICAS");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
+static bool has_failed_often(void *arg)
+{
+    struct quorlock_statistics now = {.size = sizeof(now)};
+
+    assert_status(quorlock_client_statistics(fixture.client, &now), QUORLOCK_OK);
+    return now.renewals_failed >= *(const uint64_t *)arg;
+}
+
+/* Many locks with few nodes would fill the log. */
+CLIENT_TEST(renewals_that_fail_as_before_are_logged_seldom)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
+    struct seen seen;
+    uint64_t often = 20, from_us = clock_us();
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 1");
+    await(has_failed_often, &often, GENEROUS_MS, "renewals that fail");
+    /* The nodes came to refuse one after the other, and each was news. */
+    assert_in_range(logged("renewal of \"key\""), 1, 6 + (clock_us() - from_us) / 10000000);
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}

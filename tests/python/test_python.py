@@ -573,6 +573,10 @@ class Asyncio(PythonCase):
             loop.run_until_complete(asyncio.sleep(0.001))
         loop.close()
 
+    def assert_freed(self):
+        """Nobody has a lock any more, and the library has none either: the close of the client is not waited for."""
+        wait_for(lambda: gc.collect() is not None and not self.client._callbacks)
+
     def test_a_waiter_whose_loop_is_closed_holds_nothing(self):
         lock = self.lock()
         with self.lock():
@@ -580,6 +584,11 @@ class Asyncio(PythonCase):
         wait_for(lambda: "quorlock" not in [thread.name for thread in threading.enumerate()])
         self.assert_free()
         self.assertEqual(lock.valid_ms, 0)
+        # It goes on to be of use, and is freed as any other.
+        with lock:
+            self.assertGreater(lock.valid_ms, 0)
+        del lock
+        self.assert_freed()
 
     def test_a_block_whose_loop_is_closed_gives_the_lock_back(self):
         problems = []
@@ -593,6 +602,7 @@ class Asyncio(PythonCase):
         self.close_loop(hold, lambda: all(self.values()) and not self.client._calls)
         gc.collect()
         self.assert_free()
+        self.assert_freed()
         self.assertEqual(problems, [])
 
     def test_another_cancellation_stays_one(self):

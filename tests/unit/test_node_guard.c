@@ -179,7 +179,8 @@ NODE_TEST(a_missing_right_keeps_the_node_down)
         const char *reply, *trace, *why;
     } answers[] = {
         {"$7\r\nPEXPIRE\r\n", "down auth\n", "user \"default\" may not run PEXPIRE: what could not be renewed"},
-        {"$8\r\nPTTL DEL\r\n", "down auth\n", "(ACL SETUSER default +pttl +del)"},
+        {"$8\r\nPTTL DEL\r\n", "down auth\n",
+         "(ACL SETUSER default +pttl +del; where rename-command hides it, end that)"},
         {"$8\r\nPEXPIREX\r\n", "down proto\n", "does not fit"},
         {"$6\r\nsesame\r\n", "down proto\n", "does not fit"},
         {"$9\r\nDEL  PTTL\r\n", "down proto\n", "does not fit"},

@@ -45,7 +45,8 @@ class Lock:
                  shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
-        self._abandoned = False
+        self._giving_back = 0  # threads that do it for nobody
+        self._collected = False
         self._client = client
         self._on_lost = on_lost
         self._lost: Optional[str] = None
@@ -77,11 +78,17 @@ class Lock:
 
     def __del__(self) -> None:
         # What is left of a loop that was closed may be collected together with its locks: then a thread gives this one
-        # back, and it is freed by the close.
-        handle = getattr(self, "_handle", None)
-        if handle is None or self._abandoned:
+        # back, and frees it, for a second __del__ does not come.
+        if getattr(self, "_handle", None) is None:
             return
-        self._handle = None
+        with self._client._changed:
+            self._collected = True
+            if self._giving_back > 0:
+                return
+        self._free()
+
+    def _free(self) -> None:
+        handle, self._handle = self._handle, None
         try:
             with self._client._call():
                 library.quorlock_blocking_free(handle)
@@ -224,9 +231,21 @@ class Lock:
 
     def _abandon(self, call: Callable[[], Any]) -> None:
         """A call for whom nobody waits any more; where this was freed already there is nothing to do."""
-        if self._handle is not None:
-            self._abandoned = True
-            Waiting(call).start()
+        with self._client._changed:
+            if self._handle is None or self._collected and self._giving_back == 0:
+                return
+            self._giving_back += 1
+        Waiting(lambda: self._give_back(call)).start()
+
+    def _give_back(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        finally:
+            with self._client._changed:
+                self._giving_back -= 1
+                last = self._collected and self._giving_back == 0
+            if last:
+                self._free()
 
     def _do(self, call: Callable[..., int], ok: Tuple[int, ...] = (OK,)) -> Any:
         result = _library.new_result()

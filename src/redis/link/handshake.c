@@ -286,7 +286,7 @@ static enum handshake_result rights_reply(struct handshake *shake, const struct 
     for (char *p = rules; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
     return fail(shake, FAULT_AUTH,
                 "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
-                "(ACL SETUSER %s %s)",
+                "(ACL SETUSER %s %s; where rename-command hides it, end that)",
                 user, (int)refused->length, refused->text, user, rules);
 }
 
