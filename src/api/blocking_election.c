@@ -24,7 +24,8 @@ struct quorlock_blocking_candidate {
     pthread_cond_t changed;
     uint64_t term; /* 0: it does not lead */
     bool standing, freed;
-    int status;         /* of the end */
+    unsigned n_ends;    /* of its standing: it may stand anew before a call that waits for an end wakes */
+    int status;         /* of the latest end */
     unsigned n_waiting; /* calls */
 };
 
@@ -42,6 +43,7 @@ struct election_job {
     const char *name;
     const struct quorlock_candidate_options *candidate_options;
     const struct quorlock_observer_options *observer_options;
+    unsigned n_ends; /* when the call began to wait */
 };
 
 static struct election_job *of(struct job *job)
@@ -65,21 +67,31 @@ static int run_job(struct job *job, char *error, size_t size)
 
 /* ---- what becomes of a candidate, in the loop's thread ---- */
 
-static void set_state(quorlock_blocking_candidate *handle, uint64_t term, bool standing, int status)
+/* It stands, and leads where term is not 0. */
+static void set_standing(quorlock_blocking_candidate *handle, uint64_t term)
 {
     pthread_mutex_lock(&handle->blocking->mutex);
     handle->term = term;
-    handle->standing = standing;
-    handle->status = status;
+    handle->standing = true;
     pthread_cond_broadcast(&handle->changed);
     pthread_mutex_unlock(&handle->blocking->mutex);
+}
+
+/* Under the mutex. */
+static void set_end(quorlock_blocking_candidate *handle, int status)
+{
+    handle->term = 0;
+    handle->standing = false;
+    handle->status = status;
+    handle->n_ends++;
+    pthread_cond_broadcast(&handle->changed);
 }
 
 static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
 
-    set_state(handle, term, true, 0);
+    set_standing(handle, term);
     if (handle->told.elected != NULL) handle->told.elected(candidate, term, handle->told.arg);
 }
 
@@ -87,7 +99,7 @@ static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss
 {
     quorlock_blocking_candidate *handle = arg;
 
-    set_state(handle, 0, true, 0);
+    set_standing(handle, 0);
     if (handle->told.deposed != NULL) handle->told.deposed(candidate, loss, handle->told.arg);
 }
 
@@ -95,7 +107,9 @@ static void on_ended(quorlock_candidate *candidate, int status, const char *text
 {
     quorlock_blocking_candidate *handle = arg;
 
-    set_state(handle, 0, false, status);
+    pthread_mutex_lock(&handle->blocking->mutex);
+    set_end(handle, status);
+    pthread_mutex_unlock(&handle->blocking->mutex);
     if (handle->told.ended != NULL) handle->told.ended(candidate, status, text, handle->told.arg);
 }
 
@@ -133,9 +147,12 @@ static void run_new(struct job *job)
 }
 
 /* The call goes on with await(): from here on another thread may free the handle. */
-static void will_wait(quorlock_blocking_candidate *handle)
+static void will_wait(struct job *job)
 {
+    quorlock_blocking_candidate *handle = of(job)->candidate;
+
     pthread_mutex_lock(&handle->blocking->mutex);
+    of(job)->n_ends = handle->n_ends;
     handle->n_waiting++;
     handle->blocking->n_callers++;
     pthread_mutex_unlock(&handle->blocking->mutex);
@@ -151,8 +168,8 @@ static void run_stand(struct job *job)
         blocking_fail(job, status);
         return;
     }
-    if (status == 0) set_state(handle, 0, true, 0);
-    will_wait(handle);
+    if (status == 0) set_standing(handle, 0);
+    will_wait(job);
     blocking_done(job);
 }
 
@@ -165,8 +182,8 @@ static void run_resign(struct job *job)
         blocking_fail(job, status);
         return;
     }
-    set_state(handle, 0, true, 0);
-    will_wait(handle);
+    set_standing(handle, 0);
+    will_wait(job);
     blocking_done(job);
 }
 
@@ -179,12 +196,9 @@ static void run_free(struct job *job)
     list_remove(&blocking->candidates, &handle->link);
     quorlock_candidate_free(handle->candidate);
     pthread_mutex_lock(&blocking->mutex);
-    handle->term = 0;
-    handle->standing = false;
+    set_end(handle, QUORLOCK_CANCELED);
     handle->freed = true;
-    handle->status = QUORLOCK_CANCELED;
     is_last = handle->n_waiting == 0;
-    pthread_cond_broadcast(&handle->changed);
     pthread_mutex_unlock(&blocking->mutex);
     if (is_last) {
         pthread_cond_destroy(&handle->changed);
@@ -225,18 +239,20 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
     return 0;
 }
 
-/* Behind will_wait(): until it leads, where that is waited for, or stands no more. */
-static int await(quorlock_blocking_candidate *handle, bool until_elected, uint64_t *ret_term)
+/* Behind will_wait(): until it leads, where that is waited for, or what it stood for then has ended. */
+static int await(const struct election_job *job, bool until_elected, uint64_t *ret_term)
 {
+    quorlock_blocking_candidate *handle = job->candidate;
     quorlock_blocking *blocking = handle->blocking;
-    bool is_last;
+    bool has_ended, is_last;
     int status;
 
     pthread_mutex_lock(&blocking->mutex);
-    while (handle->standing && !(until_elected && handle->term != 0))
+    while (handle->n_ends == job->n_ends && !(until_elected && handle->term != 0))
         pthread_cond_wait(&handle->changed, &blocking->mutex);
-    *ret_term = handle->term;
-    status = handle->standing ? 0 : handle->status;
+    has_ended = handle->n_ends != job->n_ends;
+    *ret_term = has_ended ? 0 : handle->term;
+    status = has_ended ? handle->status : 0;
     is_last = --handle->n_waiting == 0 && handle->freed;
     if (is_last) {
         pthread_cond_destroy(&handle->changed);
@@ -254,7 +270,7 @@ int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *re
     int status = run_job(&job.job, NULL, 0);
 
     if (status != 0) return status;
-    status = await(candidate, true, &term);
+    status = await(&job, true, &term);
     if (status == 0 && term == 0) status = QUORLOCK_CANCELED;
     if (status == 0 && ret_term != NULL) *ret_term = term;
     return status;
@@ -266,7 +282,7 @@ int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 
-    return status != 0 ? status : await(candidate, false, &term);
+    return status != 0 ? status : await(&job, false, &term);
 }
 
 void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
