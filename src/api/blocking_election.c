@@ -24,9 +24,9 @@ struct quorlock_blocking_candidate {
     pthread_cond_t changed;
     uint64_t term; /* 0: it does not lead */
     bool standing, freed;
-    unsigned n_ends;    /* of its standing: it may stand anew before a call that waits for an end wakes */
-    int status;         /* of the latest end */
-    unsigned n_waiting; /* calls */
+    unsigned n_ends;  /* of its standing: it may stand anew before a call that waits for an end wakes */
+    int status;       /* of the latest end */
+    unsigned n_using; /* calls that wait, and a callback of the caller's that runs before they are woken */
 };
 
 struct quorlock_blocking_observer {
@@ -67,13 +67,30 @@ static int run_job(struct job *job, char *error, size_t size)
 
 /* ---- what becomes of a candidate, in the loop's thread ---- */
 
-/* It stands, and leads where term is not 0. */
-static void set_standing(quorlock_blocking_candidate *handle, uint64_t term)
+static void destroy(quorlock_blocking_candidate *handle)
+{
+    pthread_cond_destroy(&handle->changed);
+    free(handle);
+}
+
+/* Under the mutex. */
+static void use(quorlock_blocking_candidate *handle)
+{
+    handle->n_using++;
+}
+
+/* Under the mutex. It may be gone afterwards. */
+static void use_no_more(quorlock_blocking_candidate *handle)
+{
+    if (--handle->n_using == 0 && handle->freed) destroy(handle);
+}
+
+/* It stands, and does not lead. */
+static void set_standing(quorlock_blocking_candidate *handle)
 {
     pthread_mutex_lock(&handle->blocking->mutex);
-    handle->term = term;
+    handle->term = 0;
     handle->standing = true;
-    pthread_cond_broadcast(&handle->changed);
     pthread_mutex_unlock(&handle->blocking->mutex);
 }
 
@@ -87,30 +104,47 @@ static void set_end(quorlock_blocking_candidate *handle, int status)
     pthread_cond_broadcast(&handle->changed);
 }
 
+/* A call that returns then finds that the caller's callback has returned before. That may free the handle. */
+static void begin_callback(quorlock_blocking_candidate *handle)
+{
+    pthread_mutex_lock(&handle->blocking->mutex);
+    use(handle);
+    pthread_mutex_unlock(&handle->blocking->mutex);
+}
+
 static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
+    quorlock_blocking *blocking = handle->blocking;
 
-    set_standing(handle, term);
+    begin_callback(handle);
     if (handle->told.elected != NULL) handle->told.elected(candidate, term, handle->told.arg);
+    pthread_mutex_lock(&blocking->mutex);
+    if (!handle->freed) handle->term = term;
+    pthread_cond_broadcast(&handle->changed);
+    use_no_more(handle);
+    pthread_mutex_unlock(&blocking->mutex);
 }
 
 static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
 
-    set_standing(handle, 0);
+    set_standing(handle);
     if (handle->told.deposed != NULL) handle->told.deposed(candidate, loss, handle->told.arg);
 }
 
 static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
+    quorlock_blocking *blocking = handle->blocking;
 
-    pthread_mutex_lock(&handle->blocking->mutex);
-    set_end(handle, status);
-    pthread_mutex_unlock(&handle->blocking->mutex);
+    begin_callback(handle);
     if (handle->told.ended != NULL) handle->told.ended(candidate, status, text, handle->told.arg);
+    pthread_mutex_lock(&blocking->mutex);
+    if (!handle->freed) set_end(handle, status);
+    use_no_more(handle);
+    pthread_mutex_unlock(&blocking->mutex);
 }
 
 /* ---- jobs ---- */
@@ -153,7 +187,7 @@ static void will_wait(struct job *job)
 
     pthread_mutex_lock(&handle->blocking->mutex);
     of(job)->n_ends = handle->n_ends;
-    handle->n_waiting++;
+    use(handle);
     handle->blocking->n_callers++;
     pthread_mutex_unlock(&handle->blocking->mutex);
 }
@@ -168,7 +202,7 @@ static void run_stand(struct job *job)
         blocking_fail(job, status);
         return;
     }
-    if (status == 0) set_standing(handle, 0);
+    if (status == 0) set_standing(handle);
     will_wait(job);
     blocking_done(job);
 }
@@ -182,7 +216,7 @@ static void run_resign(struct job *job)
         blocking_fail(job, status);
         return;
     }
-    set_standing(handle, 0);
+    set_standing(handle);
     will_wait(job);
     blocking_done(job);
 }
@@ -191,19 +225,15 @@ static void run_free(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
     quorlock_blocking_candidate *handle = of(job)->candidate;
-    bool is_last;
 
     list_remove(&blocking->candidates, &handle->link);
     quorlock_candidate_free(handle->candidate);
     pthread_mutex_lock(&blocking->mutex);
     set_end(handle, QUORLOCK_CANCELED);
+    use(handle);
     handle->freed = true;
-    is_last = handle->n_waiting == 0;
+    use_no_more(handle);
     pthread_mutex_unlock(&blocking->mutex);
-    if (is_last) {
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
-    }
     blocking_done(job);
 }
 
@@ -231,8 +261,7 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
     }
     handle->blocking = blocking;
     if (run_job(&job.job, error, error_size) != 0) {
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
+        destroy(handle);
         return job.job.result.status;
     }
     *ret = handle;
@@ -244,7 +273,7 @@ static int await(const struct election_job *job, bool until_elected, uint64_t *r
 {
     quorlock_blocking_candidate *handle = job->candidate;
     quorlock_blocking *blocking = handle->blocking;
-    bool has_ended, is_last;
+    bool has_ended;
     int status;
 
     pthread_mutex_lock(&blocking->mutex);
@@ -253,11 +282,7 @@ static int await(const struct election_job *job, bool until_elected, uint64_t *r
     has_ended = handle->n_ends != job->n_ends;
     *ret_term = has_ended ? 0 : handle->term;
     status = has_ended ? handle->status : 0;
-    is_last = --handle->n_waiting == 0 && handle->freed;
-    if (is_last) {
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
-    }
+    use_no_more(handle);
     if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
     pthread_mutex_unlock(&blocking->mutex);
     return status;
@@ -362,8 +387,7 @@ void blocking_election_free(quorlock_blocking *blocking)
 {
     LIST_WALK (quorlock_blocking_candidate, handle, &blocking->candidates, link) {
         list_remove(&blocking->candidates, &handle->link);
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
+        destroy(handle);
     }
     LIST_WALK (quorlock_blocking_observer, handle, &blocking->observers, link) {
         list_remove(&blocking->observers, &handle->link);

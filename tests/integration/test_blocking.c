@@ -555,6 +555,57 @@ BLOCKING_TEST(a_candidate_is_freed_under_a_stand)
     quorlock_blocking_candidate_free(leader);
 }
 
+static atomic_int elected, ended;
+
+/* Slow, so that a call that does not wait for it is noticed. */
+static void count_slowly(atomic_int *count)
+{
+    usleep(50000);
+    atomic_fetch_add(count, 1);
+}
+
+static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    count_slowly(&elected);
+}
+
+static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
+{
+    count_slowly(&ended);
+}
+
+/* What the callbacks use may be freed when the calls have returned. */
+BLOCKING_TEST(calls_return_behind_the_callbacks_of_a_candidate)
+{
+    const struct quorlock_candidate_options options = {
+        .size = sizeof(options), .elected = on_elected, .ended = on_ended};
+    quorlock_blocking_candidate *candidate = NULL;
+
+    atomic_store(&elected, 0);
+    atomic_store(&ended, 0);
+    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_stand(candidate, NULL), 0);
+    assert_int_equal(atomic_load(&elected), 1);
+    assert_int_equal(quorlock_blocking_resign(candidate), 0);
+    assert_int_equal(atomic_load(&ended), 1);
+    quorlock_blocking_candidate_free(candidate);
+}
+
+static void free_it(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    quorlock_blocking_candidate_free(*(quorlock_blocking_candidate **)arg);
+}
+
+BLOCKING_TEST(a_candidate_is_freed_in_its_callback)
+{
+    quorlock_blocking_candidate *candidate = NULL;
+    const struct quorlock_candidate_options options = {.size = sizeof(options), .elected = free_it, .arg = &candidate};
+
+    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_stand(candidate, NULL), QUORLOCK_CANCELED);
+    cluster_await_free(&fixture.cluster, "election");
+}
+
 /* ---- a call that wakes late ---- */
 
 static int gate[2]; /* the thread that a signal stopped goes on when a byte comes */
