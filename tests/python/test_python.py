@@ -316,6 +316,28 @@ class Ends(PythonCase):
         except quorlock.Error as problem:
             waited.append(problem.name)
 
+    def test_a_callback_waits_for_no_thread_that_waits_for_it(self):
+        entered, found = threading.Event(), []
+        dropped = [self.client.lock(self.key + ":other")]
+
+        def on_lost(lock, _text):
+            entered.set()
+            wait_for(lambda: not dropped)
+            found.append(lock.valid_ms)
+
+        def drop():
+            # As the collector does that comes while the thread is there.
+            with self.client._changed:
+                dropped.pop()
+
+        lock = self.lock(lease_ms=LEASE_MS, on_lost=on_lost)
+        lock.acquire()
+        self.take_away()
+        self.assertTrue(entered.wait(LIMIT_S))
+        threading.Thread(target=drop, daemon=True).start()
+        wait_for(lambda: found)
+        self.assertEqual(found, [0])
+
     def test_a_client_that_is_dropped_in_its_own_thread_is_closed(self):
         held, dropped = threading.Event(), threading.Event()
 

@@ -132,6 +132,14 @@ class Client:
         """The client stays open until this ends."""
         if os.getpid() != self._pid:
             raise Closed("the client belongs to the process that this one was forked from", CLOSED)
+        if self._home.is_here():
+            # No close ends before this callback does. Waiting could be for a thread that waits for this one: what the
+            # garbage collector or a signal runs calls the library wherever that thread is.
+            here = self._handle
+            if here is None:
+                raise Closed("the client is closed", CLOSED)
+            yield here
+            return
         with self._changed:
             if self._handle is None:
                 raise Closed("the client is closed", CLOSED)
