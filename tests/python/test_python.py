@@ -57,10 +57,6 @@ class PythonCase(Case):
         return process
 
 
-def threads_of_the_process():
-    return len(os.listdir("/proc/self/task"))
-
-
 class With(PythonCase):
     def test_the_block_holds_the_lock(self):
         with self.lock() as lock:
@@ -287,73 +283,23 @@ class Ends(PythonCase):
         except quorlock.Error as problem:
             found.append(type(problem))
 
-    def test_close_in_the_clients_own_thread_is_refused_at_once(self):
-        found, waited = [], []
-
-        def on_lost(_lock, _text):
-            try:
-                self.client.close()
-            except quorlock.Error as problem:
-                found.append((problem.name, self.client.closed))
-
-        with self.open().lock(self.key + ":other"):
-            thread = threading.Thread(target=self.wait_for_other, args=(waited,), daemon=True)
-            thread.start()
-            wait_for(lambda: self.client._calls)
-            lock = self.lock(lease_ms=LEASE_MS, on_lost=on_lost)
-            lock.acquire()
-            self.take_away()
-            wait_for(lambda: found)
-            self.assertEqual(found, [("STATE", False)])
-            self.assertEqual(waited, [])
-        thread.join(LIMIT_S)
-        self.assertEqual(waited, ["held"])
-
-    def wait_for_other(self, waited):
-        try:
-            with self.client.lock(self.key + ":other"):
-                waited.append("held")
-        except quorlock.Error as problem:
-            waited.append(problem.name)
-
-    def test_a_callback_waits_for_no_thread_that_waits_for_it(self):
-        entered, found = threading.Event(), []
-        dropped = [self.client.lock(self.key + ":other")]
-
-        def on_lost(lock, _text):
-            entered.set()
-            wait_for(lambda: not dropped)
-            found.append(lock.valid_ms)
-
-        def drop():
-            # As the collector does that comes while the thread is there.
-            with self.client._changed:
-                dropped.pop()
-
-        lock = self.lock(lease_ms=LEASE_MS, on_lost=on_lost)
-        lock.acquire()
-        self.take_away()
-        self.assertTrue(entered.wait(LIMIT_S))
-        threading.Thread(target=drop, daemon=True).start()
-        wait_for(lambda: found)
-        self.assertEqual(found, [0])
-
-    def test_a_client_that_is_dropped_in_its_own_thread_is_closed(self):
-        held, dropped = threading.Event(), threading.Event()
-
-        def on_lost(_lock, _text):
-            held.set()
-            dropped.wait(LIMIT_S)
-
-        before = threads_of_the_process()
-        client = quorlock.Client(nodes(), guard="off", max_lease_ms=LONG_MS)
-        lock = client.lock(self.key, lease_ms=LEASE_MS, on_lost=on_lost)
-        lock.acquire()
-        self.take_away()
-        wait_for(held.is_set)
-        del client, lock
-        dropped.set()
-        wait_for(lambda: threads_of_the_process() == before)
+    def test_a_child_of_fork_has_the_nodes_of_configure(self):
+        child = self.python("""
+import os, sys, quorlock
+nodes = os.environ.pop("QUORLOCK_NODES")
+quorlock.configure(nodes, guard="off").lock(os.environ["KEY"]).acquire()
+pid = os.fork()
+if pid == 0:
+    try:
+        quorlock.lock(os.environ["KEY"] + ":child", wait_ms=0).acquire()
+    except BaseException as problem:
+        print(problem, flush=True)
+        os._exit(1)
+    os._exit(0)
+sys.exit(os.waitpid(pid, 0)[1] != 0)
+""")
+        out, err = child.communicate(timeout=LIMIT_S)
+        self.assertEqual((child.returncode, out, err), (0, "", ""))
 
     def test_cancel(self):
         found = []
