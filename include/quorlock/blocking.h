@@ -110,7 +110,8 @@ QUORLOCK_API int quorlock_blocking_candidate_new(quorlock_blocking_candidate **r
 
 /* quorlock_blocking_stand - stands, where it does not yet, and returns when it leads: 0, and the term. Called again by
  * a leader it returns at once, and by one that was deposed when it leads again. Else it returns why it stands no more:
- * CANCELED, because another thread resigned or freed it; CLOSED; or what the ended callback says. */
+ * CANCELED, because another thread resigned or freed it; CLOSED; or what the ended callback says. The elected or ended
+ * callback in the options has returned by then; so it has when quorlock_blocking_resign returns. */
 QUORLOCK_API int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *ret_term);
 
 /* quorlock_blocking_resign - as quorlock_resign, and returns the status of its end. Errors: STATE, it does not stand.

@@ -66,7 +66,7 @@ struct quorlock_loop {
 };
 
 /* quorlock_client_new_on - as quorlock_client_new, on that loop. Further errors: INVAL where the loop has not all of
- * its functions, or is of another size. */
+ * its functions, or has what this library does not know. */
 QUORLOCK_API int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *loop,
                                         const struct quorlock_client_options *options);
 

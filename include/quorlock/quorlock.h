@@ -353,8 +353,9 @@ QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
  * Any number of handles may be made for the same keys, also on one client: they exclude each other unless they
  * have the same owner.
  *
- * Errors: INVAL (no key or too many, one twice, an empty or too long key, one that begins with "quorlock:", an
- * empty or too long owner, lease out of range, a renewal that cannot come in time), NOMEM, CLOSED.
+ * Errors: INVAL (no key or too many, one twice, an empty key, one that with the client's key_prefix is too long
+ * or begins with "quorlock:", an empty or too long owner, lease out of range, a renewal that cannot come in
+ * time), NOMEM, CLOSED.
  */
 QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                               const struct quorlock_options *options);

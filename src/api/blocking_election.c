@@ -24,8 +24,9 @@ struct quorlock_blocking_candidate {
     pthread_cond_t changed;
     uint64_t term; /* 0: it does not lead */
     bool standing, freed;
-    int status;         /* of the end */
-    unsigned n_waiting; /* calls */
+    unsigned n_ends;  /* of its standing: it may stand anew before a call that waits for an end wakes */
+    int status;       /* of the latest end */
+    unsigned n_using; /* calls that wait, and a callback of the caller's that runs before they are woken */
 };
 
 struct quorlock_blocking_observer {
@@ -42,6 +43,7 @@ struct election_job {
     const char *name;
     const struct quorlock_candidate_options *candidate_options;
     const struct quorlock_observer_options *observer_options;
+    unsigned n_ends; /* when the call began to wait */
 };
 
 static struct election_job *of(struct job *job)
@@ -65,38 +67,84 @@ static int run_job(struct job *job, char *error, size_t size)
 
 /* ---- what becomes of a candidate, in the loop's thread ---- */
 
-static void set_state(quorlock_blocking_candidate *handle, uint64_t term, bool standing, int status)
+static void destroy(quorlock_blocking_candidate *handle)
+{
+    pthread_cond_destroy(&handle->changed);
+    free(handle);
+}
+
+/* Under the mutex. */
+static void use(quorlock_blocking_candidate *handle)
+{
+    handle->n_using++;
+}
+
+/* Under the mutex. It may be gone afterwards. */
+static void use_no_more(quorlock_blocking_candidate *handle)
+{
+    if (--handle->n_using == 0 && handle->freed) destroy(handle);
+}
+
+/* It stands, and does not lead. */
+static void set_standing(quorlock_blocking_candidate *handle)
 {
     pthread_mutex_lock(&handle->blocking->mutex);
-    handle->term = term;
-    handle->standing = standing;
+    handle->term = 0;
+    handle->standing = true;
+    pthread_mutex_unlock(&handle->blocking->mutex);
+}
+
+/* Under the mutex. */
+static void set_end(quorlock_blocking_candidate *handle, int status)
+{
+    handle->term = 0;
+    handle->standing = false;
     handle->status = status;
+    handle->n_ends++;
     pthread_cond_broadcast(&handle->changed);
+}
+
+/* A call that returns then finds that the caller's callback has returned before. That may free the handle. */
+static void begin_callback(quorlock_blocking_candidate *handle)
+{
+    pthread_mutex_lock(&handle->blocking->mutex);
+    use(handle);
     pthread_mutex_unlock(&handle->blocking->mutex);
 }
 
 static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
+    quorlock_blocking *blocking = handle->blocking;
 
-    set_state(handle, term, true, 0);
+    begin_callback(handle);
     if (handle->told.elected != NULL) handle->told.elected(candidate, term, handle->told.arg);
+    pthread_mutex_lock(&blocking->mutex);
+    if (!handle->freed) handle->term = term;
+    pthread_cond_broadcast(&handle->changed);
+    use_no_more(handle);
+    pthread_mutex_unlock(&blocking->mutex);
 }
 
 static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
 
-    set_state(handle, 0, true, 0);
+    set_standing(handle);
     if (handle->told.deposed != NULL) handle->told.deposed(candidate, loss, handle->told.arg);
 }
 
 static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
+    quorlock_blocking *blocking = handle->blocking;
 
-    set_state(handle, 0, false, status);
+    begin_callback(handle);
     if (handle->told.ended != NULL) handle->told.ended(candidate, status, text, handle->told.arg);
+    pthread_mutex_lock(&blocking->mutex);
+    if (!handle->freed) set_end(handle, status);
+    use_no_more(handle);
+    pthread_mutex_unlock(&blocking->mutex);
 }
 
 /* ---- jobs ---- */
@@ -133,10 +181,13 @@ static void run_new(struct job *job)
 }
 
 /* The call goes on with await(): from here on another thread may free the handle. */
-static void will_wait(quorlock_blocking_candidate *handle)
+static void will_wait(struct job *job)
 {
+    quorlock_blocking_candidate *handle = of(job)->candidate;
+
     pthread_mutex_lock(&handle->blocking->mutex);
-    handle->n_waiting++;
+    of(job)->n_ends = handle->n_ends;
+    use(handle);
     handle->blocking->n_callers++;
     pthread_mutex_unlock(&handle->blocking->mutex);
 }
@@ -151,8 +202,8 @@ static void run_stand(struct job *job)
         blocking_fail(job, status);
         return;
     }
-    if (status == 0) set_state(handle, 0, true, 0);
-    will_wait(handle);
+    if (status == 0) set_standing(handle);
+    will_wait(job);
     blocking_done(job);
 }
 
@@ -165,8 +216,8 @@ static void run_resign(struct job *job)
         blocking_fail(job, status);
         return;
     }
-    set_state(handle, 0, true, 0);
-    will_wait(handle);
+    set_standing(handle);
+    will_wait(job);
     blocking_done(job);
 }
 
@@ -174,22 +225,15 @@ static void run_free(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
     quorlock_blocking_candidate *handle = of(job)->candidate;
-    bool is_last;
 
     list_remove(&blocking->candidates, &handle->link);
     quorlock_candidate_free(handle->candidate);
     pthread_mutex_lock(&blocking->mutex);
-    handle->term = 0;
-    handle->standing = false;
+    set_end(handle, QUORLOCK_CANCELED);
+    use(handle);
     handle->freed = true;
-    handle->status = QUORLOCK_CANCELED;
-    is_last = handle->n_waiting == 0;
-    pthread_cond_broadcast(&handle->changed);
+    use_no_more(handle);
     pthread_mutex_unlock(&blocking->mutex);
-    if (is_last) {
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
-    }
     blocking_done(job);
 }
 
@@ -217,31 +261,28 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
     }
     handle->blocking = blocking;
     if (run_job(&job.job, error, error_size) != 0) {
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
+        destroy(handle);
         return job.job.result.status;
     }
     *ret = handle;
     return 0;
 }
 
-/* Behind will_wait(): until it leads, where that is waited for, or stands no more. */
-static int await(quorlock_blocking_candidate *handle, bool until_elected, uint64_t *ret_term)
+/* Behind will_wait(): until it leads, where that is waited for, or what it stood for then has ended. */
+static int await(const struct election_job *job, bool until_elected, uint64_t *ret_term)
 {
+    quorlock_blocking_candidate *handle = job->candidate;
     quorlock_blocking *blocking = handle->blocking;
-    bool is_last;
+    bool has_ended;
     int status;
 
     pthread_mutex_lock(&blocking->mutex);
-    while (handle->standing && !(until_elected && handle->term != 0))
+    while (handle->n_ends == job->n_ends && !(until_elected && handle->term != 0))
         pthread_cond_wait(&handle->changed, &blocking->mutex);
-    *ret_term = handle->term;
-    status = handle->standing ? 0 : handle->status;
-    is_last = --handle->n_waiting == 0 && handle->freed;
-    if (is_last) {
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
-    }
+    has_ended = handle->n_ends != job->n_ends;
+    *ret_term = has_ended ? 0 : handle->term;
+    status = has_ended ? handle->status : 0;
+    use_no_more(handle);
     if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
     pthread_mutex_unlock(&blocking->mutex);
     return status;
@@ -254,7 +295,7 @@ int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *re
     int status = run_job(&job.job, NULL, 0);
 
     if (status != 0) return status;
-    status = await(candidate, true, &term);
+    status = await(&job, true, &term);
     if (status == 0 && term == 0) status = QUORLOCK_CANCELED;
     if (status == 0 && ret_term != NULL) *ret_term = term;
     return status;
@@ -266,7 +307,7 @@ int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 
-    return status != 0 ? status : await(candidate, false, &term);
+    return status != 0 ? status : await(&job, false, &term);
 }
 
 void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
@@ -346,8 +387,7 @@ void blocking_election_free(quorlock_blocking *blocking)
 {
     LIST_WALK (quorlock_blocking_candidate, handle, &blocking->candidates, link) {
         list_remove(&blocking->candidates, &handle->link);
-        pthread_cond_destroy(&handle->changed);
-        free(handle);
+        destroy(handle);
     }
     LIST_WALK (quorlock_blocking_observer, handle, &blocking->observers, link) {
         list_remove(&blocking->observers, &handle->link);

@@ -3,7 +3,11 @@
  * test_blocking.c - the blocking facade: threads that share one client
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <quorlock/blocking.h>
 
@@ -549,4 +553,141 @@ BLOCKING_TEST(a_candidate_is_freed_under_a_stand)
     assert_int_equal(pthread_join(waiting.thread, NULL), 0);
     assert_int_equal(waiting.status, QUORLOCK_CANCELED);
     quorlock_blocking_candidate_free(leader);
+}
+
+static atomic_int elected, ended;
+
+/* Slow, so that a call that does not wait for it is noticed. */
+static void count_slowly(atomic_int *count)
+{
+    usleep(50000);
+    atomic_fetch_add(count, 1);
+}
+
+static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    count_slowly(&elected);
+}
+
+static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
+{
+    count_slowly(&ended);
+}
+
+/* What the callbacks use may be freed when the calls have returned. */
+BLOCKING_TEST(calls_return_behind_the_callbacks_of_a_candidate)
+{
+    const struct quorlock_candidate_options options = {
+        .size = sizeof(options), .elected = on_elected, .ended = on_ended};
+    quorlock_blocking_candidate *candidate = NULL;
+
+    atomic_store(&elected, 0);
+    atomic_store(&ended, 0);
+    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_stand(candidate, NULL), 0);
+    assert_int_equal(atomic_load(&elected), 1);
+    assert_int_equal(quorlock_blocking_resign(candidate), 0);
+    assert_int_equal(atomic_load(&ended), 1);
+    quorlock_blocking_candidate_free(candidate);
+}
+
+static void free_it(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    quorlock_blocking_candidate_free(*(quorlock_blocking_candidate **)arg);
+}
+
+BLOCKING_TEST(a_candidate_is_freed_in_its_callback)
+{
+    quorlock_blocking_candidate *candidate = NULL;
+    const struct quorlock_candidate_options options = {.size = sizeof(options), .elected = free_it, .arg = &candidate};
+
+    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_stand(candidate, NULL), QUORLOCK_CANCELED);
+    cluster_await_free(&fixture.cluster, "election");
+}
+
+/* ---- a call that wakes late ---- */
+
+static int gate[2]; /* the thread that a signal stopped goes on when a byte comes */
+
+static void stop_here(int number)
+{
+    char byte;
+
+    (void)number;
+    while (read(gate[0], &byte, 1) < 0) continue;
+}
+
+struct late {
+    pthread_t thread;
+    quorlock_blocking_candidate *candidate;
+    atomic_int id;
+    bool stopped;
+    int status;
+};
+
+static void *resigns_late(void *arg)
+{
+    struct late *late = arg;
+
+    atomic_store(&late->id, (int)syscall(SYS_gettid));
+    late->status = quorlock_blocking_resign(late->candidate);
+    return NULL;
+}
+
+/* Until the thread waits, by the system's own account. */
+static bool await_sleep(int id)
+{
+    uint64_t end_us = clock_us() + GENEROUS_US;
+    char path[64], state = 'R';
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
+    while (state != 'S' && clock_us() < end_us) {
+        FILE *file = fopen(path, "r");
+
+        if (file != NULL) {
+            if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 'R';
+            fclose(file);
+        }
+    }
+    return state == 'S';
+}
+
+/* In the loop's thread, so that the loop does not see the call before its thread is stopped. */
+static void stop_resigner(const struct quorlock_statistics *statistics, void *arg)
+{
+    struct late *late = arg;
+
+    (void)statistics;
+    if (pthread_create(&late->thread, NULL, resigns_late, late) != 0) return;
+    while (atomic_load(&late->id) == 0) continue;
+    late->stopped = await_sleep(atomic_load(&late->id)) && pthread_kill(late->thread, SIGUSR1) == 0;
+}
+
+/* It resigned, and stands again before the call that resigned has woken: that returns all the same. */
+BLOCKING_TEST(a_resign_that_wakes_late_returns)
+{
+    const struct sigaction stopping = {.sa_handler = stop_here};
+    struct sigaction before;
+    struct late late = {.candidate = new_candidate("late"), .status = 1};
+    uint64_t end_us = clock_us() + GENEROUS_US;
+    uint64_t first, term = 0;
+    struct timespec limit;
+
+    assert_int_equal(pipe(gate), 0);
+    assert_int_equal(sigaction(SIGUSR1, &stopping, &before), 0);
+    assert_int_equal(quorlock_blocking_stand(late.candidate, &first), 0);
+    assert_int_equal(quorlock_blocking_statistics(blocking, stop_resigner, &late), 0);
+    assert_true(late.stopped);
+    while (quorlock_blocking_stand(late.candidate, &term) != 0 || term == first) assert_true(clock_us() < end_us);
+    assert_int_equal(write(gate[1], "", 1), 1);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += GENEROUS_US / 1000000;
+    if (pthread_timedjoin_np(late.thread, NULL, &limit) != 0) fail_msg("the resign waits for the end of another stand");
+    assert_int_equal(late.status, 0);
+    assert_true(quorlock_blocking_candidate_valid_ms(late.candidate) > 0);
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    close(gate[0]);
+    close(gate[1]);
+    quorlock_blocking_candidate_free(late.candidate);
 }

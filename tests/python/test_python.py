@@ -283,6 +283,24 @@ class Ends(PythonCase):
         except quorlock.Error as problem:
             found.append(type(problem))
 
+    def test_a_child_of_fork_has_the_nodes_of_configure(self):
+        child = self.python("""
+import os, sys, quorlock
+nodes = os.environ.pop("QUORLOCK_NODES")
+quorlock.configure(nodes, guard="off").lock(os.environ["KEY"]).acquire()
+pid = os.fork()
+if pid == 0:
+    try:
+        quorlock.lock(os.environ["KEY"] + ":child", wait_ms=0).acquire()
+    except BaseException as problem:
+        print(problem, flush=True)
+        os._exit(1)
+    os._exit(0)
+sys.exit(os.waitpid(pid, 0)[1] != 0)
+""")
+        out, err = child.communicate(timeout=LIMIT_S)
+        self.assertEqual((child.returncode, out, err), (0, "", ""))
+
     def test_cancel(self):
         found = []
         lock = self.lock()

@@ -16,7 +16,7 @@ library's own: neither the interpreter nor an event loop that is busy keeps it f
 """
 import os
 import threading
-from typing import Any, Dict, Iterable, Optional, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from ._client import Client
 from ._errors import Canceled, Closed, Error, Held, Invalid, Lost, NoQuorum, TimedOut
@@ -29,29 +29,35 @@ __all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Client", "Closed", "Error
 
 _guard = threading.Lock()
 _default: Optional[Client] = None
+_configured: Optional[Tuple[Union[str, List[str]], Dict[str, Any]]] = None
 
 
 def configure(nodes: Union[str, Iterable[str]], **options: Any) -> Client:
-    """Makes the client of quorlock.lock(), with the arguments of Client. One that was there before is closed."""
-    global _default  # pylint: disable=global-statement
-    client = Client(nodes, **options)
+    """Makes the client of quorlock.lock(), with the arguments of Client. One that was there before is closed.
+    A child of fork() makes its own with the same."""
+    global _default, _configured  # pylint: disable=global-statement
+    given = nodes if isinstance(nodes, str) else list(nodes)
+    client = Client(given, **options)
     with _guard:
         before, _default = _default, client
+        _configured = given, options
     if before is not None:
         before.close()
     return client
 
 
 def _default_client() -> Client:
-    global _default  # pylint: disable=global-statement
+    global _default, _configured  # pylint: disable=global-statement
     with _guard:
+        if _default is not None and _configured is not None and _default._pid != os.getpid():
+            _default = Client(_configured[0], **_configured[1])
         if _default is None or _default.closed:
             nodes = os.environ.get("QUORLOCK_NODES")
             if not nodes:
                 raise Invalid("no nodes: call quorlock.configure(), or set QUORLOCK_NODES", -1)
             names = ["user", "password"] + (["tls_ca", "tls_cert", "tls_key", "tls_name"] if "rediss://" in nodes else [])
             given: Dict[str, Any] = {name: os.environ.get(f"QUORLOCK_{name.upper()}") for name in names}
-            _default = Client(nodes, **given)
+            _default, _configured = Client(nodes, **given), None
         return _default
 
 

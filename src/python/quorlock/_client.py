@@ -12,9 +12,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from . import _library
 from ._arguments import SEED_MAX, Text, choose, encode, number, set_numbers
-from ._errors import BUSY, CLOSED, OK, Closed, error
+from ._errors import BUSY, CLOSED, OK, STATE, Closed, error
 from ._library import library
-from ._lock import Lock
+from ._lock import Home, Lock, Waiting
 
 POLICIES = {"majority": 0, "all": 1}
 DIALECTS = {"plain": 0, "redisson": 1}
@@ -28,7 +28,8 @@ class Client:
 
     `nodes` are addresses, host:port, redis://[user[:password]@]host[:port][/db], rediss:// for TLS, or unix:///path, as
     a list or as one text with blanks or commas between them. The other arguments are those of struct
-    quorlock_client_options in quorlock.h; what is not given has the default. All methods may be called from any thread.
+    quorlock_client_options in quorlock.h; what is not given has the default. All methods may be called from any thread,
+    but what waits, close() too, raises Error in the thread of the client itself, which calls `log` and `on_lost`.
 
     `log` is called with a level (0 debug to 3 error) and a line, in the thread of the client: while it runs no lock is
     renewed, so it should be short.
@@ -48,8 +49,8 @@ class Client:
         # Calls in the library: the thread, and the handle of the lock that waits.
         self._calls: List[Tuple[int, Optional[int]]] = []
         self._callbacks: Dict[int, Any] = {}  # of each handle, for as long as the library may call it
-        self._log = _library.LogCallback(lambda _, level, text: log(level, text.decode(errors="replace"))
-                                         if log else None)
+        self._home = Home()
+        self._log = _library.LogCallback(tell_line(self._home, log))
         words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
         addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
         self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
@@ -83,8 +84,12 @@ class Client:
         self.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # where __init__ failed
-            self.close()
+        # AttributeError: __init__ failed. RuntimeError: no thread begins any more, the interpreter ends.
+        with contextlib.suppress(AttributeError, RuntimeError):
+            if self._home.is_here():
+                Waiting(self.close).start()
+            else:
+                self.close()
 
     def lock(self, *keys: Text, **options: Any) -> Lock:
         """A lock on these keys. The options are those of Lock."""
@@ -94,6 +99,8 @@ class Client:
         """Releases all locks. Calls that wait in other threads end with Closed. A second close does nothing."""
         if os.getpid() != self._pid:
             return
+        if self._handle is not None and self._home.is_here():
+            raise error(STATE, "close() in the thread of the client, which it would wait for: call it in another one")
         with self._changed:
             handle, self._handle = self._handle, None
         if handle is None:
@@ -106,8 +113,7 @@ class Client:
         status = library.quorlock_blocking_close(handle) if not waiting else BUSY
         if status != OK:
             self._handle = handle
-            raise error(status, "close() in the thread of the client" if not waiting else
-                        "calls of other threads do not end")
+            raise error(status, "calls of other threads do not end")
 
     def _still_calling(self) -> List[Optional[int]]:
         """What is left of other threads' calls after a moment. Ctrl-C may have left one of this thread there."""
@@ -126,6 +132,14 @@ class Client:
         """The client stays open until this ends."""
         if os.getpid() != self._pid:
             raise Closed("the client belongs to the process that this one was forked from", CLOSED)
+        if self._home.is_here():
+            # No close ends before this callback does. Waiting could be for a thread that waits for this one: what the
+            # garbage collector or a signal runs calls the library wherever that thread is.
+            here = self._handle
+            if here is None:
+                raise Closed("the client is closed", CLOSED)
+            yield here
+            return
         with self._changed:
             if self._handle is None:
                 raise Closed("the client is closed", CLOSED)
@@ -138,6 +152,14 @@ class Client:
             with self._changed:
                 self._calls.remove(call)
                 self._changed.notify_all()
+
+
+def tell_line(home: Home, log: Optional[Callable[[int, str], None]]) -> Callable[..., None]:
+    def on_line(_arg: object, level: int, text: bytes) -> None:
+        home.enter()
+        if log is not None:
+            log(level, text.decode(errors="replace"))
+    return on_line
 
 
 CLIENTS: "weakref.WeakSet[Client]" = weakref.WeakSet()

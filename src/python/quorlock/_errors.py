@@ -45,7 +45,7 @@ class Closed(Error):
     """The client is closed, or belongs to the process that this one was forked from."""
 
 
-OK, INVAL, BUSY, NOQUORUM, LOST, CANCELED, CLOSED = 0, -1, -3, -6, -8, -9, -10
+OK, INVAL, BUSY, STATE, NOQUORUM, LOST, CANCELED, CLOSED = 0, -1, -3, -4, -6, -8, -9, -10
 CLASSES: Dict[int, Type[Error]] = {INVAL: Invalid, -5: Held, NOQUORUM: NoQuorum, -7: TimedOut, LOST: Lost,
                                    CANCELED: Canceled, CLOSED: Closed}
 

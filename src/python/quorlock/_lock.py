@@ -32,10 +32,10 @@ class Lock:
 
     wait_ms: how long to wait for the lock, 0: try once; default: for ever. permits=K: the key is a name with K permits,
     and the lock is one of them, `slot`. shared=True: the keys are locked shared; shared=["key", ...]: those of them.
-    The other options are those of struct
-    quorlock_options in quorlock.h. `on_lost` is called with the lock and a text when the lock is lost, in the thread
-    of the client: while it runs no lock is renewed, so it should be short. A lock can be used again and again; each of
-    its holders in threads or tasks that exclude each other needs one of its own.
+    The other options are those of struct quorlock_options in quorlock.h. `on_lost` is called with the lock and a text
+    when the lock is lost, in the thread of the client: while it runs no lock is renewed, so it should be short. What
+    waits for the nodes, such as release(), raises Error there. A lock can be used again and again; each of its holders
+    in threads or tasks that exclude each other needs one of its own.
     """
 
     def __init__(self, client: "Client", keys: Sequence[Text], *, wait_ms: int = _library.WAIT_FOREVER,
@@ -72,7 +72,7 @@ class Lock:
                 raise error(status, text.value.decode(errors="replace"))
             assert handle.value is not None
             self._handle = handle.value
-            callback = _library.LostCallback(tell(weakref.ref(self)))
+            callback = _library.LostCallback(tell(client._home, weakref.ref(self)))
             client._callbacks[handle.value] = callback
             library.quorlock_blocking_on_lost(handle, callback, None)
 
@@ -309,8 +309,22 @@ def cancels_of(task: "asyncio.Task[Any]") -> int:
     return int(getattr(task, "cancelling", int)())
 
 
-def tell(reference: "weakref.ref[Lock]") -> Callable[..., None]:
+class Home:
+    """The thread of a client, known from its first callback on."""
+
+    def __init__(self) -> None:
+        self._thread: Optional[int] = None
+
+    def enter(self) -> None:
+        self._thread = threading.get_ident()
+
+    def is_here(self) -> bool:
+        return self._thread == threading.get_ident()
+
+
+def tell(home: Home, reference: "weakref.ref[Lock]") -> Callable[..., None]:
     def on_lost(_handle: object, loss: Any, _arg: object) -> None:
+        home.enter()
         lock = reference()
         if lock is not None:
             lock._tell(loss.contents.text.decode(errors="replace"))
