@@ -574,8 +574,8 @@ TEST_RUNS(test_acquires_look_at_the_guard, RUN_WITH(test_acquires_look_at_the_gu
         place(0, OURS);
         for (size_t i = 1; i < 4; i++) crowd.requests[i].op = OP_ACQUIRE;
         levels = probe->levels;
-        server_do(server, another ? "REPLICAOF 127.0.0.1 1" : "DEL quorlock:guard");
-        if (another) server_do(server, "REPLICAOF NO ONE");
+        server_do(server, another == 1 ? "REPLICAOF 127.0.0.1 1" : "DEL quorlock:guard");
+        if (another == 1) server_do(server, "REPLICAOF NO ONE");
         ask_all();
         assert_outcome(crowd.answers[0], OUTCOME_YES);
         assert_int_equal(left(), 0);
