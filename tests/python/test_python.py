@@ -285,7 +285,8 @@ class Ends(PythonCase):
 
     def test_a_child_of_fork_has_the_nodes_of_configure(self):
         child = self.python("""
-import os, sys, quorlock
+import os, sys, warnings, quorlock
+warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
 nodes = os.environ.pop("QUORLOCK_NODES")
 quorlock.configure(nodes, guard="off").lock(os.environ["KEY"]).acquire()
 pid = os.fork()
