@@ -403,17 +403,15 @@ static long long info_number(const struct server *server, const char *section, c
     return number;
 }
 
-long long server_lock_calls(const struct server *server)
-{
-    return info_number(server, "commandstats", "cmdstat_set:calls=") +
-           info_number(server, "commandstats", "cmdstat_eval:calls=") +
-           info_number(server, "commandstats", "cmdstat_evalsha:calls=");
-}
-
 long long server_script_calls(const struct server *server)
 {
     return info_number(server, "commandstats", "cmdstat_eval:calls=") +
            info_number(server, "commandstats", "cmdstat_evalsha:calls=");
+}
+
+long long server_lock_calls(const struct server *server)
+{
+    return info_number(server, "commandstats", "cmdstat_set:calls=") + server_script_calls(server);
 }
 
 long long server_clients(const struct server *server)

@@ -289,7 +289,8 @@ TEST(requests_of_one_key_that_need_a_script_go_together)
 
 static void batch_of_two(struct dialect_batch *batch, bool fenced)
 {
-    *batch = (struct dialect_batch){.n = 2, .letters = "rs", .fenced = fenced};
+    *batch = (struct dialect_batch){
+        .n = 2, .letters = "rs", .lease_ms = fenced ? 9 : 0, .fenced = fenced, .fence_ttl_ms = fenced ? 6 : 0};
     bytes_init(&batch->keys, &memory, 100);
     bytes_init(&batch->owners, &memory, 100);
     bytes_init(&batch->numbers, &memory, 100);
@@ -335,8 +336,6 @@ DIALECT_TEST(a_batch_becomes_one_command)
         char wanted[400];
 
         batch_of_two(&batch, rows[i].fenced);
-        if (rows[i].fenced) batch.lease_ms = 9;
-        if (rows[i].fenced) batch.fence_ttl_ms = 6;
         bytes_cut(&f->out, 0);
         dialect_plain.build_batch(&f->out, &batch, rows[i].by_eval, &shas, rows[i].guard);
         bytes_append(&f->out, "", 1);

@@ -106,10 +106,15 @@ static bool begin_script(const struct plain_call *call, enum plain_script script
     return !request->use_eval;
 }
 
+static bool is_guarded(const struct guard *guard)
+{
+    return guard != NULL && guard_is_on(guard);
+}
+
 /* That the acquire looks at the guard, too. */
 static bool is_strict(const struct guard *guard)
 {
-    return guard != NULL && guard_is_on(guard) && guard->mode == QUORLOCK_GUARD_STRICT;
+    return is_guarded(guard) && guard->mode == QUORLOCK_GUARD_STRICT;
 }
 
 /* The script for keys of which some are shared. */
@@ -156,7 +161,6 @@ static void write_life(struct bytes *out, uint64_t fence_ttl_ms, uint32_t lease_
 /* The floor or token, and how long the counters live. */
 static void write_fence(const struct plain_call *call, bool acquires)
 {
-
     if (!call->fenced)
         bytes_text(call->out, "");
     else if (acquires && reads(call->request))
@@ -338,7 +342,7 @@ bool dialect_build(struct bytes *out, const struct node_request *request, const 
                               .shas = shas,
                               .scripts = dialect->scripts,
                               .native = dialect == &dialect_plain,
-                              .guarded = guard != NULL && guard_is_on(guard),
+                              .guarded = is_guarded(guard),
                               .fenced = request->fenced || request->fence != 0};
 
     if (request->permits != 0) return build_permit(&call);
@@ -394,10 +398,10 @@ static void write_counters(struct bytes *out, const struct dialect_batch *batch)
 static void build_batch(struct bytes *out, const struct dialect_batch *batch, bool by_eval,
                         const struct dialect_shas *shas, const struct guard *guard)
 {
-    struct plain_call call = {.out = out, .shas = shas, .guard = guard, .scripts = plain_scripts};
+    const struct plain_call call = {
+        .out = out, .shas = shas, .guard = guard, .scripts = plain_scripts, .guarded = is_guarded(guard)};
     size_t counters = batch->fenced ? batch->n : 0;
 
-    call.guarded = guard != NULL && guard_is_on(guard);
     name_script(&call, PLAIN_COMBINED, by_eval, batch->n + call.guarded + counters, 7 + batch->n + counters);
     bytes_append(out, batch->keys.data, batch->keys.used);
     if (call.guarded) bytes_text(out, GUARD_KEY);

@@ -22,6 +22,7 @@ local lost, now_us, replies, carry = guard_broken(ARGV[3]), nil, {}, nil
 local broken = lost and 'GUARD'
 if acquires or extends then now_us = clock_us() end
 local extended = {1, now_us or 0}
+local function token_of(i) return ARGV[7 + n + i] end
 local holders, counters = see(1, n), fenced and see(away + 1, away + n)
 if acquires then
   --@ string_set
@@ -34,7 +35,7 @@ if acquires then
     moved = guard_moved(ARGV[3])
   end
   local function acquire(i, owner)
-    local first, last, why, floor, how = i, i, moved, fenced and ARGV[7 + n + i], nil
+    local first, last, why, floor, how = i, i, moved, fenced and token_of(i), nil
     if why then return why end
     --@ take
   end
@@ -57,7 +58,6 @@ if acquires then
   end
   if not string.find(letters, '[^a]') then return table.concat(replies) end
 end
-local function token_of(i) return ARGV[7 + n + i] end
 if fenced then
   --@ carry
   carry = function(i)
