@@ -104,6 +104,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     lock->id.number++;
     attempt->begun_us = step->now_us;
     attempt->doubt = DOUBT_NONE;
+    attempt->arbiter_late = false;
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
     attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
     lock->queued = WAIT_STAY;
@@ -293,6 +294,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
     if (node->vote == CORE_VOTE_PENDING) {
         if (step->now_us < lock->work->attempt.rest_at_us) return false;
         node->doubt.overdue = true;
+        lock->work->attempt.arbiter_late = true;
     }
     if (step->slots != NULL && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
         /* The others are asked for one slot, and it may have taken another. */

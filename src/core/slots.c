@@ -14,13 +14,17 @@
  *    key, would give it again and again. So is one of which too little is known to say that it is taken. Until the
  *    holder's lease ends, or it releases, or a quorum says that the slot is free; where votes were split, for as long
  *    as contenders pause.
- * 4. What nodes said counts for two node timeouts: an attempt may wait so long for a node that is frozen.
+ * 4. What nodes said counts for two node timeouts: an attempt may wait so long for a node that is frozen. What they
+ * said before the acquire speaks for a slot and not against it.
+ * 5. Where the arbiter had not answered in time, and with its vote a quorum may have the slot, the next attempt asks
+ * for that slot behind another arbiter.
  */
 #include "slots.h"
 
 #include <string.h>
 
 #include "arbiter.h"
+#include "vote.h"
 
 size_t core_slots_size(uint32_t n)
 {
@@ -69,6 +73,12 @@ static bool is_news(const struct core_slots_node *node, const struct core_lock *
     return node->at_us != 0 && validity_add(node->at_us, 2 * lock->config->node_timeout_us) > now_us;
 }
 
+/* Before, the slot may have been held that is free now. */
+static bool is_of_acquire(const struct core_slots_node *node, const struct core_lock *lock, uint64_t now_us)
+{
+    return is_news(node, lock, now_us) && node->at_us >= lock->acquire.begun_us;
+}
+
 /* A quorum may grant it: some nodes said that it is free, and with those that said nothing they are enough. */
 static bool may_be_free(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot, uint64_t now_us)
 {
@@ -76,10 +86,13 @@ static bool may_be_free(const struct core_slots *slots, const struct core_lock *
     uint32_t silent = 0;
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
-        bool news = is_news(&slots->nodes[i], lock, now_us);
+        const struct core_slots_node *node = &slots->nodes[i];
 
-        free += news && (slots->nodes[i].free & bit(slot)) != 0;
-        silent += !news && lock->nodes[i].state == NODE_READY;
+        if (is_news(node, lock, now_us) && (node->free & bit(slot)) != 0) {
+            free++;
+        } else if (!is_of_acquire(node, lock, now_us) && lock->nodes[i].state == NODE_READY) {
+            silent++;
+        }
     }
     return free > 0 && free + silent >= lock->config->quorum;
 }
@@ -89,7 +102,7 @@ static bool is_taken(const struct core_slots *slots, const struct core_lock *loc
     uint32_t taken = 0;
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
-        taken += is_news(&slots->nodes[i], lock, now_us) && (slots->nodes[i].free & bit(slot)) == 0;
+        taken += is_of_acquire(&slots->nodes[i], lock, now_us) && (slots->nodes[i].free & bit(slot)) == 0;
     }
     return taken > lock->config->n_nodes - lock->config->quorum;
 }
@@ -138,16 +151,23 @@ static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, 
     return until_us;
 }
 
+/* It was asked first and had not answered, and with its vote a quorum may have the slot. */
+static bool needs_late_arbiter(const struct core_lock *lock)
+{
+    return lock->work->attempt.arbiter_late && vote_count(lock).yes + 1 >= lock->config->quorum;
+}
+
 void slots_judge(struct core_lock *lock, struct step *step, uint64_t split_until_us)
 {
     struct core_slots *slots = step->slots;
     uint32_t slot = lock->id.slot;
     uint32_t arbiter = arbiter_choose(lock);
-    bool refused = arbiter < lock->config->n_nodes && lock->nodes[arbiter].vote == CORE_VOTE_OTHER;
+    bool gave = arbiter < lock->config->n_nodes && lock->nodes[arbiter].vote == CORE_VOTE_YES;
     struct core_slot *at = &slots->each[slot];
     uint64_t until_us;
 
-    if (refused && is_taken(slots, lock, slot, step->now_us)) return;
+    if (needs_late_arbiter(lock)) return;
+    if (!gave && is_taken(slots, lock, slot, step->now_us)) return;
     until_us = holders_until_us(lock, step->now_us, &at->holder_id);
     if (arbiter_meets_holder(lock, step->now_us)) {
         lock->work->wait.splits = 0;

@@ -149,6 +149,7 @@ struct attempt {
     enum attempt_stage stage;
     enum attempt_doubt doubt;
     uint32_t arbiter;
+    bool arbiter_late; /* the others were asked without its answer */
     uint64_t rest_at_us;
 };
 

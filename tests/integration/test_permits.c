@@ -274,6 +274,32 @@ CLIENT_TEST(a_slot_that_one_server_has_taken_is_found)
     }
 }
 
+/* One server has a key in the only slot that is free on the others, and one of the others stands still for a moment. */
+CLIENT_TEST(a_server_that_is_slow_hides_no_free_slot)
+{
+    struct seen seen;
+
+    for (uint32_t free = 0; free < 2 * K; free++) {
+        uint32_t slow = free % 3;
+        uint32_t odd = (slow + 1 + free / 3) % 3;
+        quorlock *lock = permit(fixture.client, 0);
+
+        for (uint32_t slot = 0; slot < K; slot++) take_slot(slot == free % K ? 0 : 3, slot, LONG_LEASE_MS);
+        server_do(SERVER(odd), "SET %s odd PX %d", slot_key(free % K), (int)LONG_LEASE_MS);
+        server_freeze(SERVER(slow));
+        fixture_start_acquire(lock, &seen);
+        run_ms(100);
+        server_thaw(SERVER(slow));
+        await_status(&seen, QUORLOCK_OK, "the slot that is free");
+        assert_int_equal(seen.result.slot, free % K);
+
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+        for (uint32_t slot = 0; slot < K; slot++) {
+            for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "DEL %s", slot_key(slot));
+        }
+    }
+}
+
 /* One server, whichever it is, lacks the holders' keys: it offers slots that the others refuse. */
 CLIENT_TEST(a_server_that_offers_taken_slots_is_no_guide)
 {

@@ -173,6 +173,24 @@ CORE_TEST(one_that_tries_once_fails_when_no_slot_is_free)
     assert_int_equal(core_rounds(f->lock), 1);
 }
 
+/* It may have been given back since. */
+CORE_TEST(what_a_node_said_before_the_acquire_does_not_end_its_search)
+{
+    open_permits(f, 3, 0);
+    fixture_sleep(f, MS);
+    slots_on_refusal(f->slots, &(struct core_reply){.outcome = OUTCOME_OTHER}, f->now_us);
+    fixture_sleep(f, MS);
+    keep_from_first(f, 2);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    f->slots->ours = 0;
+    fixture_refuse_slot(f, 1, HOLDER, LEASE, 1u << 2, LEASE);
+    fixture_refuse_slot(f, 2, HOLDER, LEASE, 0, LEASE);
+    fixture_expect_nothing(f);
+    fixture_pass(f, 0);
+    fixture_expect_pending(f, OP_ACQUIRE, "211");
+    assert_int_equal(asked_slot(f, 0), 2);
+}
+
 /* No quorum has it free. */
 CORE_TEST(a_slot_that_too_few_nodes_have_free_is_not_searched_for)
 {
@@ -346,6 +364,17 @@ CORE_TEST(a_quorum_that_has_it_free_brings_the_slot_back)
     assert_int_equal(slots_shut(f->slots, f->lock, f->now_us), 0);
 }
 
+/* Nodes that know it is taken will say so again, but for the arbiter that gave it: only that one is kept from it. */
+CORE_TEST(a_slot_that_a_quorum_refuses_before_the_arbiter_answers_is_not_passed_over)
+{
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    fixture_refuse_slot(f, 1, HOLDER, LEASE, 0, LEASE);
+    fixture_refuse_slot(f, 2, HOLDER, LEASE, 0, LEASE);
+    assert_true(core_listens(f->lock));
+    assert_int_equal(f->slots->passed, 0);
+}
+
 /* Contenders that have one node each: the slot is tried again after a pause, not after a lease. */
 CORE_TEST(split_votes_pass_a_slot_over_for_a_moment)
 {
@@ -412,6 +441,53 @@ CORE_TEST(an_arbiter_that_is_late_is_released_and_not_counted)
     fixture_answer(f, 0, OP_REPAIR, OUTCOME_YES);
     assert_int_equal(fixture_release(f), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), core_slot(f->lock));
+}
+
+/* Without its vote no quorum has the slot: it is asked for that very slot once more, behind another arbiter. */
+CORE_TEST(a_slot_that_a_late_arbiter_may_have_free_is_not_passed_over)
+{
+    open_permits(f, 3, 0);
+    keep_from_first(f, 2);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 2);
+    fixture_refuse_slot(f, 1, HOLDER, LEASE, 1u << 2, LEASE);
+    fixture_refuse_slot(f, 2, HOLDER, LEASE, 0, LEASE);
+    fixture_pass(f, 0);
+    fixture_expect_pending(f, OP_ACQUIRE, "200");
+    fixture_pass(f, 20 * MS);
+    fixture_give_slot(f, 1, 2);
+    fixture_refuse_slot(f, 2, HOLDER + 1, LEASE, 0, LEASE);
+    fixture_expect_nothing(f);
+    fixture_pass(f, 0);
+    fixture_expect_pending(f, OP_ACQUIRE, "210");
+    fixture_give_slot(f, 1, 2);
+    fixture_expect_pending(f, OP_ACQUIRE, "301");
+    assert_int_equal(asked_slot(f, 0), 2);
+    assert_false(asked_any(f, 0));
+    fixture_refuse_slot(f, 0, HOLDER, LEASE, 1u << 2, LEASE);
+    for (uint32_t i = 0; i < 2; i++) fixture_give_slot(f, 0, 2);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_slot(f->lock), 2);
+    assert_int_equal(core_rounds(f->lock), 3);
+}
+
+CORE_TEST(a_slot_that_waits_for_a_silent_node_is_passed_over_in_the_end)
+{
+    open_permits(f, 3, 0);
+    keep_from_first(f, 2);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    let(f, 2);
+    fixture_refuse_slot(f, 1, HOLDER, LEASE, 1u << 2, LEASE);
+    fixture_refuse_slot(f, 2, HOLDER, LEASE, 0, LEASE);
+    for (uint32_t i = 0; i < 2; i++) {
+        fixture_pass(f, 0);
+        if (i == 0) fixture_pass(f, 20 * MS);
+        fixture_give_slot(f, 1, 2);
+        fixture_refuse_slot(f, 2, HOLDER + 1, LEASE, 0, LEASE);
+    }
+    while (fixture_pending(f, 0, OP_ACQUIRE) > 0) fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_UNKNOWN);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+    assert_int_equal(core_rounds(f->lock), 3);
 }
 
 CORE_TEST(one_canceled_while_the_arbiter_chooses_releases_whichever_it_took)
