@@ -287,7 +287,7 @@ class Case(unittest.TestCase):
         """Runs it to its end: (status, stdout, stderr)."""
         return self.end(self.start(*args, **more))
 
-    def connected(self, *args, busy=r"(down|no vote):? +connecting$", **more):
+    def connected(self, *args, busy=r"(down|no vote):? +connecting(: .* yet|: its name is .*)?$", **more):
         """The same for a command that does nothing where it reaches too few nodes. All nodes can be reached here, so it runs
         again where the machine was too busy to connect within the command's own limit."""
         end = time.monotonic() + LIMIT_S
