@@ -15,9 +15,9 @@
  *    holder's lease ends, or it releases, or a quorum says that the slot is free; where votes were split, for as long
  *    as contenders pause.
  * 4. What nodes said counts for two node timeouts: an attempt may wait so long for a node that is frozen. What they
- * said before the acquire speaks for a slot and not against it.
+ *    said before the acquire speaks for a slot and not against it.
  * 5. Where the arbiter had not answered in time, and with its vote a quorum may have the slot, the next attempt asks
- * for that slot behind another arbiter.
+ *    for that slot behind another arbiter.
  */
 #include "slots.h"
 
