@@ -227,7 +227,8 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
         }
     }
     lock->acquire.seen |= held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
-    if (step->slots != NULL && held) slots_judge(lock, step, validity_add(step->now_us, wait_split_us(lock)));
+    if (step->slots != NULL && held)
+        slots_judge(lock, step, tally->yes, validity_add(step->now_us, wait_split_us(lock)));
     wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
     arbiter_learn(lock);
 }

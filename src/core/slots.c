@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "arbiter.h"
-#include "vote.h"
 
 size_t core_slots_size(uint32_t n)
 {
@@ -152,12 +151,12 @@ static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, 
 }
 
 /* It was asked first and had not answered, and with its vote a quorum may have the slot. */
-static bool needs_late_arbiter(const struct core_lock *lock)
+static bool needs_late_arbiter(const struct core_lock *lock, uint32_t yes)
 {
-    return lock->work->attempt.arbiter_late && vote_count(lock).yes + 1 >= lock->config->quorum;
+    return lock->work->attempt.arbiter_late && yes + 1 >= lock->config->quorum;
 }
 
-void slots_judge(struct core_lock *lock, struct step *step, uint64_t split_until_us)
+void slots_judge(struct core_lock *lock, struct step *step, uint32_t yes, uint64_t split_until_us)
 {
     struct core_slots *slots = step->slots;
     uint32_t slot = lock->id.slot;
@@ -166,7 +165,7 @@ void slots_judge(struct core_lock *lock, struct step *step, uint64_t split_until
     struct core_slot *at = &slots->each[slot];
     uint64_t until_us;
 
-    if (needs_late_arbiter(lock)) return;
+    if (needs_late_arbiter(lock, yes)) return;
     if (!gave && is_taken(slots, lock, slot, step->now_us)) return;
     until_us = holders_until_us(lock, step->now_us, &at->holder_id);
     if (arbiter_meets_holder(lock, step->now_us)) {

@@ -48,9 +48,9 @@ uint64_t slots_shut(struct core_slots *, const struct core_lock *, uint64_t now_
 void slots_on_refusal(struct core_slots *, const struct core_reply *, uint64_t now_us);
 /* slots_on_notice - that holder released its slot; 0: one whose name is unknown. */
 void slots_on_notice(struct core_slots *, uint64_t holder_id);
-/* slots_judge - the nodes were asked for a slot, and no quorum granted it: whether it is passed over, and until when at
- * least where the votes were split. */
-void slots_judge(struct core_lock *, struct step *, uint64_t split_until_us);
+/* slots_judge - the nodes were asked for a slot, and no quorum granted it, so many did: whether it is passed over, and
+ * until when at least where the votes were split. */
+void slots_judge(struct core_lock *, struct step *, uint32_t yes, uint64_t split_until_us);
 /* slots_know_free - a slot other than those is free on a quorum, as far as the nodes said just now. slots_suit_all:
  * the next attempt asks all nodes for one of these, and not the arbiter first. */
 bool slots_know_free(struct core_slots *, const struct core_lock *, uint64_t now_us);
