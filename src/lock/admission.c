@@ -4,8 +4,10 @@
 #define WINDOW_MIN   16u
 #define WINDOW_FIRST 256u
 #define WINDOW_MAX   1024u
-#define KEEP_WINDOWS 2u
-#define SLOW_PART    8u /* an answer is slow when it took more than this part of the node timeout */
+#define ROOM_MIN     32u
+#define ROOM_FIRST   2048u
+#define SLOW_PART    8u /* an answer is slow that waited for more than this part of the node timeout */
+#define WAY_PART     8u
 /* Room may appear without an event: a node becomes late, memory is free again. */
 #define LOOK_AGAIN_US 20000u
 
@@ -19,6 +21,7 @@ void admission_start(struct admission *admission, struct runtime *runtime)
 {
     admission->runtime = runtime;
     admission->window = WINDOW_FIRST;
+    for (uint32_t i = 0; i < CORE_NODES_MAX; i++) admission->paces[i].room = ROOM_FIRST;
     runtime_start_waker(runtime, &admission->look, on_look);
 }
 
@@ -33,7 +36,7 @@ bool admission_has_release_room(const struct admission *admission, uint32_t inde
 {
     const struct node *node = node_at(admission, index);
 
-    return node_has_room(node, NODE_ROOM_KEEP) && node_in_flight(node) < KEEP_WINDOWS * (size_t)admission->window;
+    return node_has_room(node, NODE_ROOM_KEEP) && node_in_flight(node) < admission->paces[index].room;
 }
 
 static bool has_round_room(const struct admission *admission)
@@ -123,12 +126,37 @@ void admission_add_unsent(struct admission *admission, struct unsent_release *re
     look_again(admission);
 }
 
-void admission_update_rtt(struct admission *admission, uint32_t latency_us, uint64_t timeout_us)
+/* What the way alone takes: the least that an answer took, and what they take while few requests are on their way, so
+ * that a way that became longer is learned. */
+static void learn_way(struct pace *pace, uint32_t latency_us, size_t in_flight)
 {
-    if (latency_us > timeout_us / SLOW_PART) {
+    if (latency_us < pace->way_us || pace->way_us == 0) {
+        pace->way_us = latency_us;
+    } else if (in_flight <= ROOM_MIN) {
+        pace->way_us += (latency_us - pace->way_us) / WAY_PART;
+    }
+}
+
+/* Requests that were on their way together are slow together: that is one reason for less room, and not one each. */
+static void narrow(struct pace *pace, uint64_t now_us, uint32_t latency_us)
+{
+    if (now_us - latency_us < pace->narrowed_us) return;
+    pace->narrowed_us = now_us;
+    pace->room = pace->room / 2 < ROOM_MIN ? ROOM_MIN : pace->room / 2;
+}
+
+void admission_update_rtt(struct admission *admission, uint32_t index, uint32_t latency_us, uint64_t timeout_us)
+{
+    struct pace *pace = &admission->paces[index];
+    size_t in_flight = node_in_flight(node_at(admission, index));
+
+    learn_way(pace, latency_us, in_flight);
+    if (latency_us - pace->way_us > timeout_us / SLOW_PART) {
         if (admission->window > WINDOW_MIN) admission->window--;
-    } else if (admission->window < WINDOW_MAX) {
-        admission->window++;
+        narrow(pace, runtime_now_us(admission->runtime), latency_us);
+    } else {
+        if (admission->window < WINDOW_MAX) admission->window++;
+        if (in_flight * 2 >= pace->room) pace->room++;
     }
 }
 

@@ -11,7 +11,9 @@
  * 2. An attempt begins only when every node that can vote has room for its command and has no unsent release. Late
  *    nodes, which are frozen or out of reach, do not count.
  * 3. The window of attempts in flight grows with every quick answer and shrinks with every slow one, so that the
- *    nodes answer well within the node timeout. Renewals and releases have twice that window.
+ *    nodes answer well within the node timeout. So does each node's room for renewals and releases, where it is used.
+ *    Slow is an answer that waited there: what the way takes does not count, for a node that is far away needs more
+ *    requests on their way for as many locks in a second, and less would not make it answer sooner.
  */
 #pragma once
 
@@ -31,13 +33,21 @@ struct applicant {
     bool of_handle; /* which has no claim; else it is a claim's */
 };
 
+/* How many requests a node takes. */
+struct pace {
+    uint32_t room;        /* in flight, from which on renewals and releases wait */
+    uint32_t way_us;      /* what an answer takes while nothing waits there; 0: unknown */
+    uint64_t narrowed_us; /* when there was less room for the last time */
+};
+
 /* The queues of one client. */
 struct admission {
     struct runtime *runtime;
     struct list rounds, attempts; /* applicants that wait for either */
     struct list unsent[CORE_NODES_MAX];
     uint32_t asking, window; /* applicants whose attempt is in flight, and how many may be */
-    struct waker look;       /* looks for room while something waits */
+    struct pace paces[CORE_NODES_MAX];
+    struct waker look; /* looks for room while something waits */
     /* There is room. begin: begins what the applicant waits for; false: not now, without random bytes or memory. send:
      * sends the release, or adds it again. */
     bool (*begin)(struct applicant *);
@@ -57,7 +67,7 @@ void admission_leave(struct admission *, struct applicant *);
 bool admission_has_release_room(const struct admission *, uint32_t node);
 void admission_add_unsent(struct admission *, struct unsent_release *, uint32_t node);
 /* admission_update_rtt - an answer took so long; the node timeout is that of its lock. */
-void admission_update_rtt(struct admission *, uint32_t latency_us, uint64_t timeout_us);
+void admission_update_rtt(struct admission *, uint32_t node, uint32_t latency_us, uint64_t timeout_us);
 /* admission_serve - begins and sends what there is room for now. admission_is_wanted: something waits.
  * admission_owes: releases wait that a node will take. */
 void admission_serve(struct admission *);

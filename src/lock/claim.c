@@ -431,7 +431,8 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     /* Where this is not the last answer to a renewal, the one after it sends the lock to rest. */
     if (claim->in_flight == 1) foresee(claim->handle, FORESEE_LOCK);
     if (!peeks && reply->outcome != OUTCOME_UNKNOWN) {
-        admission_update_rtt(&claim->all->admission, reply->latency_us, claim->terms->config.node_timeout_us);
+        admission_update_rtt(&claim->all->admission, tag->node, reply->latency_us,
+                             claim->terms->config.node_timeout_us);
     }
     if (tag->op == OP_RELEASE) {
         observe_release(claim, tag, reply);

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "redis/dialect/request.h"
 
-#define RING_MAX   4096
+#define RING_MAX   32768
 #define RING_NEVER UINT64_MAX
 
 struct ring_entry {

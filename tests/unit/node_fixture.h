@@ -31,7 +31,7 @@ struct node_fixture {
     struct uri uri;
     struct node_config config; /* its link is also the subscriber's */
     struct node *node;
-    char trace[1 << 18];
+    char trace[1 << 21];
     size_t trace_length;
     char why[512], error[512]; /* of the latest state and reply */
     char logged[8192];

@@ -591,3 +591,83 @@ WORLD_TEST(a_request_after_a_suspension_ends_in_time)
     until(f, HOUR);
     assert_nothing_left(f);
 }
+
+#define CYCLERS 512
+
+static quorlock *cyclers[CYCLERS];
+
+static void on_cycled(quorlock *lock, const struct quorlock_result *result, void *arg);
+
+static void on_cycle_granted(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct fixture *f = arg;
+
+    if (f->closing) return;
+    assert_int_equal(result->status, QUORLOCK_OK);
+    f->n_results++;
+    assert_int_equal(quorlock_release(lock, on_cycled, f), 0);
+}
+
+static void on_cycled(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    const struct fixture *f = arg;
+
+    if (!f->closing) assert_int_equal(quorlock_acquire(lock, on_cycle_granted, arg), 0);
+}
+
+/* Locks that are taken and given back again and again. */
+static void start_cyclers(void *arg)
+{
+    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS};
+    struct fixture *f = arg;
+
+    f->n_results = 0;
+    for (int i = 0; i < CYCLERS; i++) {
+        char name[16];
+        const char *key = name;
+
+        snprintf(name, sizeof(name), "cycled-%d", i);
+        assert_int_equal(quorlock_new(&cyclers[i], f->client, &key, 1, &lease), 0);
+        assert_int_equal(quorlock_acquire(cyclers[i], on_cycle_granted, f), 0);
+    }
+}
+
+/* Grants in half a second, after another half in which the client has learned how far the third server is. */
+static unsigned cycle(struct fixture *f, uint64_t delay_us)
+{
+    unsigned grants;
+
+    begin(f, 9);
+    for (uint32_t i = 0; i < SERVERS; i++) {
+        struct net_link *link = net_link(f->net, 0, i);
+
+        link->delay_us[0] = link->delay_us[1] = i == SERVERS - 1 ? delay_us : 2 * MS;
+        link->steady = true;
+        link->room = 4u << 20;
+        link->split_one_in = 0;
+    }
+    machine_call(f->machine, start, f);
+    until(f, 2 * SECOND);
+    assert_int_equal(f->status, 0);
+    machine_call(f->machine, start_cyclers, f);
+    until(f, 2 * SECOND + 500 * MS);
+    grants = f->n_results;
+    until(f, 3 * SECOND);
+    grants = f->n_results - grants;
+    machine_call(f->machine, close_client, f);
+    until(f, HOUR);
+    assert_nothing_left(f);
+    return grants;
+}
+
+/* Its requests are on their way for so long that there are very many of them: the others are no slower for that. */
+WORLD_TEST(a_server_that_is_far_away_holds_nobody_up)
+{
+    unsigned near = cycle(f, 2 * MS);
+
+    for (uint64_t delay_ms = 10; delay_ms <= 160; delay_ms *= 4) {
+        unsigned far = cycle(f, delay_ms * MS);
+
+        if (far < near / 5 * 4) fail_msg("%u grants, %u where it is near", far, near);
+    }
+}
