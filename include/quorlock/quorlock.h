@@ -18,7 +18,8 @@
  * - Structs. They may grow at their end. What the library hands out is its own: arrays are arrays of pointers,
  *   result->votes[i]->node, so that a caller need not know how large a struct is. What the caller makes begins with
  *   its size, see above struct quorlock_allocator.
- * - Errors. 0 or a negative quorlock_status. After a non-zero return quorlock_client_error() has the text.
+ * - Errors. 0 or a negative quorlock_status. After a non-zero return quorlock_client_error() has the text. Of a
+ *   client that was closed every function but statistics and metrics answers CLOSED, whatever else is wrong.
  * - The library prints nothing, keeps no globals and never ends the process. It does not raise SIGPIPE.
  * - An event_base should have EVENT_BASE_FLAG_PRECISE_TIMER: without it libevent rounds timers to some 4 ms. The
  *   library never trusts the loop's cached time: it reads the clock itself.

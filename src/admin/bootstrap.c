@@ -345,15 +345,14 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
     struct runtime *runtime = all->runtime;
     struct quorlock_bootstrap_options checked;
     struct bootstrap *bootstrap;
-    int status = options_bootstrap(&checked, options, &runtime->error);
+    int status = report_check(all, cb != NULL);
 
+    if (status == 0) status = options_bootstrap(&checked, options, &runtime->error);
     if (status != 0) return status;
     if (runtime->options.guard != QUORLOCK_GUARD_OFF) {
         return runtime_fail(runtime, QUORLOCK_INVAL,
                             "bootstrap needs a client with QUORLOCK_GUARD_OFF: another writes guards by itself");
     }
-    status = report_check(all, cb != NULL);
-    if (status != 0) return status;
     bootstrap = alloc_zero(&runtime->alloc, sizeof(*bootstrap));
     if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     bootstrap->reconfigure = checked.reconfigure != 0;

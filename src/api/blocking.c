@@ -309,10 +309,11 @@ static int call(struct job *job, struct quorlock_blocking_result *result)
 int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *blocking, const char *const *keys,
                           size_t n_keys, const struct quorlock_options *options, char *error, size_t error_size)
 {
-    quorlock_blocking_lock *handle = calloc(1, sizeof(*handle));
+    quorlock_blocking_lock *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct job job = {
         .run = run_new, .blocking = blocking, .lock = handle, .keys = keys, .n_keys = n_keys, .options = options};
 
+    if (ret == NULL) return blocking_no_place("lock", error, error_size);
     if (handle == NULL) {
         job.result.status = QUORLOCK_NOMEM;
         snprintf(job.result.text, sizeof(job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));

@@ -248,10 +248,11 @@ static void run_valid_ms(struct job *job)
 int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_blocking *blocking, const char *name,
                                     const struct quorlock_candidate_options *options, char *error, size_t error_size)
 {
-    quorlock_blocking_candidate *handle = calloc(1, sizeof(*handle));
+    quorlock_blocking_candidate *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct election_job job = {
         .job = {.run = run_new, .blocking = blocking}, .candidate = handle, .name = name, .candidate_options = options};
 
+    if (ret == NULL) return blocking_no_place("candidate", error, error_size);
     if (handle == NULL || pthread_cond_init(&handle->changed, NULL) != 0) {
         free(handle);
         job.job.result.status = QUORLOCK_NOMEM;
@@ -344,12 +345,13 @@ static void run_observe(struct job *job)
 int quorlock_blocking_observe(quorlock_blocking_observer **ret, quorlock_blocking *blocking, const char *name,
                               const struct quorlock_observer_options *options, char *error, size_t error_size)
 {
-    quorlock_blocking_observer *handle = calloc(1, sizeof(*handle));
+    quorlock_blocking_observer *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct election_job job = {.job = {.run = run_observe, .blocking = blocking},
                                .observer = handle,
                                .name = name,
                                .observer_options = options};
 
+    if (ret == NULL) return blocking_no_place("observer", error, error_size);
     if (handle == NULL) {
         snprintf(job.job.result.text, sizeof(job.job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
         write_error(&job.job, error, error_size);

@@ -107,3 +107,9 @@ void blocking_fail(struct job *job, int status)
     snprintf(job->result.text, sizeof(job->result.text), "%s", quorlock_client_error(job->blocking->client));
     blocking_done(job);
 }
+
+int blocking_no_place(const char *what, char *error, size_t error_size)
+{
+    if (error != NULL && error_size > 0) snprintf(error, error_size, "ret is NULL: there is no place for the %s", what);
+    return QUORLOCK_INVAL;
+}

@@ -58,6 +58,8 @@ int blocking_do_anywhere(struct job *);
 /* blocking_done - the job's end; it may be gone then. blocking_fail: with the client's text. */
 void blocking_done(struct job *);
 void blocking_fail(struct job *, int status);
+/* blocking_no_place - the caller gave no place for the lock, or what it wants: INVAL, and the text. */
+int blocking_no_place(const char *what, char *error, size_t error_size);
 /* blocking_on_wake - runs the jobs, in the loop. blocking_take_jobs: those that wait. */
 void blocking_on_wake(int fd, short what, void *blocking);
 struct job *blocking_take_jobs(quorlock_blocking *);

@@ -8,6 +8,7 @@
 #define SPLIT_SHIFT_MAX 5u
 #define POLL_MIN_US     100000u
 #define POLL_MAX_US     1000000u
+#define OUTAGE_US       10000000u
 #define DEBT_MIN_US     10000u
 #define DEBT_MAX_US     1000000u
 #define STAND_MIN_US    100000u
@@ -55,6 +56,11 @@ static uint64_t growing(struct backoff_jitter *jitter, uint64_t least_us, uint64
 uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
 {
     return growing(jitter, POLL_MIN_US, POLL_MAX_US, polls);
+}
+
+uint64_t backoff_outage_us(struct backoff_jitter *jitter)
+{
+    return growing(jitter, OUTAGE_US, OUTAGE_US, 0);
 }
 
 uint64_t backoff_debt_us(struct backoff_jitter *jitter, uint32_t tries)

@@ -21,6 +21,10 @@ uint64_t backoff_split_us(struct backoff_jitter *, uint64_t srtt_us, uint32_t tr
  * clients than quorlock publish nothing when they release. */
 uint64_t backoff_poll_us(struct backoff_jitter *, uint32_t polls);
 
+/* backoff_outage_us - the same while too few nodes can vote: 10 s, jittered by half of it. A node that comes back ends
+ * it. */
+uint64_t backoff_outage_us(struct backoff_jitter *);
+
 /* backoff_renew_us - the pause before a failed renewal round is tried again: none at first, then growing from
  * a quarter of the node timeout to the whole of it, jittered. */
 uint64_t backoff_renew_us(struct backoff_jitter *, uint64_t node_timeout_us, uint32_t failures);

@@ -16,7 +16,9 @@
  * 4. Notices come only after the subscription is confirmed. A release before that is found by one more try then (the
  *    lost wake).
  * 5. A failed attempt publishes its release only where it stood in the way (attempt.c).
- * 6. A lock of this process that releases hands the keys over: its releases and the next lock's acquire go to all
+ * 6. Where fewer than a quorum of nodes are ready no attempt can be granted. The lock sleeps until a node is ready, or
+ *    says what ends the acquire; else it looks seldom, and its log goes on.
+ * 7. A lock of this process that releases hands the keys over: its releases and the next lock's acquire go to all
  *    nodes in one flush, in this order. Now and then it yields to other processes: then the next lock waits for the
  *    notice, or a little longer than that takes.
  *
@@ -88,12 +90,22 @@ static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *ste
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
 }
 
+/* What was seen of the nodes is looked at, too, for by that a node that comes back is noticed. */
+static bool is_outage(const struct core_lock *lock)
+{
+    uint32_t ready = 0;
+
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) ready += lock->nodes[i].state == NODE_READY;
+    return ready < lock->config->quorum && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
+}
+
 /* A client that only the arbiter named is waited for like a holder: if it fails, its release is published. */
 static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t poll_us;
     uint64_t free_us;
 
+    if (is_outage(lock)) return backoff_outage_us(&lock->jitter);
     if (step->slots != NULL) return pause_for_slot_us(lock, step, held);
     if (held && lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock, step->now_us)) {
         return wait_split_us(lock);
@@ -188,8 +200,9 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
 void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
 {
     const struct core_node *node = &lock->nodes[index];
+    bool answers = node->state == NODE_READY || node->down_fault > FAULT_CLASS_TEMPORARY;
 
-    if (node->state != NODE_READY || (lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0) return;
+    if (!answers || (lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0) return;
     sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 

@@ -267,7 +267,7 @@ int candidate_new(quorlock_candidate **ret, struct elections *all, const char *n
     struct runtime *runtime = all->runtime;
     struct quorlock_candidate_options options = {.size = sizeof(options)};
     struct quorlock_candidate *candidate;
-    int status = elections_check(all);
+    int status = elections_check(all, ret, "candidate");
 
     if (status == 0 && given != NULL)
         status =

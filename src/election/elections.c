@@ -58,9 +58,12 @@ void elections_stop(struct elections *all)
     while ((member = FIRST_OF(&all->members, struct member, in_all)) != NULL) member->destroy(member);
 }
 
-int elections_check(struct elections *all)
+int elections_check(struct elections *all, const void *ret, const char *what)
 {
     if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_CLOSED);
+    if (ret == NULL) {
+        return runtime_fail(all->runtime, QUORLOCK_INVAL, "ret is NULL: there is no place for the %s", what);
+    }
     if (all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN) return 0;
     return runtime_fail(all->runtime, QUORLOCK_UNSUPPORTED,
                         "the redisson dialect has no elections: its locks have no fencing tokens, and a term is one. "

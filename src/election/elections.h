@@ -35,8 +35,9 @@ struct member {
 void elections_start(struct elections *, struct runtime *, struct locks *, struct admin *);
 void elections_close(struct elections *);
 void elections_stop(struct elections *);
-/* elections_check - whether a member may be made: 0 or a status, with its text. */
-int elections_check(struct elections *);
+/* elections_check - whether a member may be made: 0 or a status, with its text. ret: where the caller wants it; what: a
+ * candidate, for messages. */
+int elections_check(struct elections *, const void *ret, const char *what);
 /* member_join - of a struct with its functions, else zeroed. member_leave: undoes that. */
 void member_join(struct member *, struct elections *, void (*wake)(struct waker *));
 void member_leave(struct member *);

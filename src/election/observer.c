@@ -212,11 +212,12 @@ static void listen(struct quorlock_observer *observer)
 
 /* ---- life ---- */
 
-static int check(struct elections *all, const char *name, struct quorlock_observer_options *ret,
+/* place: where the caller wants the observer. */
+static int check(struct elections *all, const void *place, const char *name, struct quorlock_observer_options *ret,
                  const struct quorlock_observer_options *given)
 {
     struct runtime *runtime = all->runtime;
-    int status = elections_check(all);
+    int status = elections_check(all, place, "observer");
 
     if (status == 0) status = options_key(name, &runtime->options, &runtime->error);
     if (status != 0) return status;
@@ -237,7 +238,7 @@ int observer_new(quorlock_observer **ret, struct elections *all, const char *nam
     struct runtime *runtime = all->runtime;
     struct quorlock_observer_options options;
     struct quorlock_observer *observer;
-    int status = check(all, name, &options, given);
+    int status = check(all, ret, name, &options, given);
 
     if (status != 0) return status;
     observer = alloc_zero(&runtime->alloc, sizeof(*observer) + strlen(name) + 1);

@@ -146,6 +146,7 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     int status;
 
     if (runtime->closing) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
+    if (ret == NULL) return runtime_fail(runtime, QUORLOCK_INVAL, "ret is NULL: there is no place for the lock");
     status = options_lock(&config, &checked, &runtime->options, keys, n_keys, options, &runtime->error);
     if (status != 0) return status;
     config.shared = sort_keys(sorted, keys, n_keys, config.shared);

@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include <quorlock/blocking.h>
+#include <quorlock/election.h>
 
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
@@ -164,6 +165,65 @@ BARE_TEST(bad_client_options)
     assert_contains(error, "quorlock_client_options");
     assert_status(quorlock_client_new(&client, fixture.base, NULL), QUORLOCK_INVAL);
     assert_null(client);
+}
+
+/* Whatever else is wrong with the call: what it lacks is of no use any more. The guard is on, and no operation began.
+ */
+SERVERS_TEST(a_closed_client_says_so_first)
+{
+    const struct quorlock_options bad = {.size = 1};
+    quorlock_client *client;
+    quorlock *lock;
+    quorlock_candidate *candidate = NULL;
+    int closed = 0;
+
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    client = fixture_new_client(0);
+    lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(quorlock_candidate_new(&candidate, client, "leader", NULL), QUORLOCK_OK);
+    fixture_start_close(client, &closed);
+    assert_status(quorlock_new(NULL, client, NULL, 0, &bad), QUORLOCK_CLOSED);
+    assert_status(quorlock_acquire(lock, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_extend(lock, UINT32_MAX, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_cancel(lock), QUORLOCK_CLOSED);
+    assert_status(quorlock_inspect(client, NULL, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_inspect_node(client, 99, NULL, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_break(client, NULL, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_bootstrap(client, &(struct quorlock_bootstrap_options){.size = 1}, NULL, NULL),
+                  QUORLOCK_CLOSED);
+    assert_status(quorlock_examine(client, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_candidate_new(NULL, client, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_stand(candidate), QUORLOCK_CLOSED);
+    assert_status(quorlock_resign(candidate), QUORLOCK_CLOSED);
+    assert_status(quorlock_observe(NULL, client, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_client_close(client, NULL, NULL), QUORLOCK_CLOSED);
+    assert_string_equal(quorlock_client_error(client), quorlock_status_text(QUORLOCK_CLOSED));
+    await_count(&closed, 1, GENEROUS_MS, "the client closes");
+}
+
+/* Without a place for what is made nothing is made. */
+CLIENT_TEST(no_place_for_what_is_made)
+{
+    const char *key = "key";
+    quorlock_blocking *blocking = NULL;
+    char error[TEXT_SIZE] = "";
+
+    assert_status(quorlock_new(NULL, fixture.client, &key, 1, NULL), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "ret is NULL: there is no place for the lock");
+    assert_status(quorlock_candidate_new(NULL, fixture.client, key, NULL), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "no place for the candidate");
+    assert_status(quorlock_observe(NULL, fixture.client, key, NULL), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "no place for the observer");
+    assert_status(quorlock_blocking_open(&blocking, &fixture.options), QUORLOCK_OK);
+    assert_status(quorlock_blocking_new(NULL, blocking, &key, 1, NULL, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_contains(error, "no place for the lock");
+    assert_status(quorlock_blocking_candidate_new(NULL, blocking, key, NULL, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_contains(error, "no place for the candidate");
+    assert_status(quorlock_blocking_observe(NULL, blocking, key, NULL, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_contains(error, "no place for the observer");
+    assert_status(quorlock_blocking_observe(NULL, blocking, key, NULL, NULL, 0), QUORLOCK_INVAL);
+    assert_status(quorlock_blocking_close(blocking), QUORLOCK_OK);
 }
 
 /* The first errors of a new user: no size, no base. */

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import unittest.mock
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
@@ -595,6 +596,25 @@ class Asyncio(PythonCase):
     def assert_freed(self):
         """Nobody has a lock any more, and the library has none either: the close of the client is not waited for."""
         wait_for(lambda: gc.collect() is not None and not self.client._callbacks)
+
+    def test_without_a_thread_to_be_had_nothing_stays_held(self):
+        def refuse(_):
+            raise RuntimeError("can't start new thread")
+
+        async def cancel_and_release():
+            async with self.lock() as holder:
+                waits = asyncio.create_task(self.lock().acquire_async())
+                while len(self.client._calls) == 0:
+                    await asyncio.sleep(0.001)
+                with unittest.mock.patch.object(threading.Thread, "start", refuse):
+                    waits.cancel()
+                    with self.assertRaises(asyncio.CancelledError):
+                        await waits
+                    self.assertTrue(await holder.release_async())
+                self.assert_free()
+                await holder.acquire_async()
+        asyncio.run(cancel_and_release())
+        self.assert_free()
 
     def test_a_waiter_whose_loop_is_closed_holds_nothing(self):
         lock = self.lock()

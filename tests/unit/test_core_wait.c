@@ -11,6 +11,7 @@
 #define SRTT_US  ((uint64_t)500)
 #define GRACE_US (2 * SRTT_US + 1000) /* how long an arbiter may take */
 #define POLL_MAX (1000 * MS)
+#define OUTAGE   (10000 * MS)
 
 /* The first attempt meets a holder on all nodes. */
 static void open_behind_holder(struct fixture *f, uint32_t n, uint32_t quorum, int64_t ttl_us)
@@ -397,6 +398,54 @@ CORE_TEST(a_node_that_comes_back_starts_an_attempt_in_an_outage)
         fixture_node_state(f, 2, NODE_READY);
         fixture_pass(f, 4 * SRTT_US);
         assert_int_equal(core_attempt(f->lock), outage != 0 ? 2 : 1);
+    }
+}
+
+/* No attempt could be granted, so a process with many such locks would wake for nothing. */
+CORE_TEST(in_an_outage_a_waiter_sleeps)
+{
+    static const char *const states[] = {"ddd", "dqq", "rdd", "rqc"};
+
+    for (size_t i = 0; i < LENGTH(states); i++) {
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        fixture_node_states(f, states[i]);
+        fixture_acquire(f);
+        for (uint32_t attempts = 0; attempts < 5; attempts++) {
+            if (fixture_pending(f, 0, OP_ACQUIRE) > 0) fixture_refuse(f, 0, HOLDER, -1);
+            if (core_phase_now(f->lock) == CORE_ASKING) fixture_pass(f, f->config.node_timeout_us);
+            assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+            assert_in_range(fixture_pass_to_attempt(f), OUTAGE / 2, OUTAGE);
+        }
+    }
+}
+
+/* It became ready during the attempt in which it had no vote, so nothing more tells of it. */
+CORE_TEST(a_quorum_that_is_ready_again_is_asked_soon)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_node_states(f, "rdd");
+    fixture_acquire(f);
+    fixture_node_state(f, 1, NODE_READY);
+    fixture_refuse(f, 0, HOLDER, -1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_in_range(fixture_pass_to_attempt(f), 0, POLL_MAX);
+}
+
+CORE_TEST(what_a_node_says_in_an_outage_ends_the_acquire)
+{
+    static const struct {
+        enum fault_class fault;
+        int status;
+    } cases[] = {
+        {FAULT_CLASS_AUTH, CORE_NO_AUTH}, {FAULT_CLASS_PROTO, CORE_NO_PROTO}, {FAULT_CLASS_CONFIG, CORE_INVAL}};
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        fixture_node_states(f, "ddd");
+        fixture_acquire(f);
+        for (uint32_t node = 0; node < 2; node++) fixture_node_state_fault(f, node, NODE_DOWN, cases[i].fault);
+        fixture_pass(f, 4 * SRTT_US);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
     }
 }
 

@@ -40,6 +40,8 @@ CORE_TEST(the_verdict_tells_outage_from_contention)
             if (fixture_pending(f, node, OP_ACQUIRE) > 0) fixture_refuse(f, node, HOLDER, -1);
         }
         for (uint32_t node = 1; node < 3 && !cases[i].after; node++) fixture_node_state(f, node, NODE_DOWN);
+        /* Else it would sleep past its bound. */
+        fixture_node_state(f, 0, NODE_READY);
         fixture_pass_to_attempt(f);
         fixture_refuse(f, 0, HOLDER, -1);
         assert_int_equal(core_wait_verdict(f->lock), cases[i].status);

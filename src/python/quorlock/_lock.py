@@ -191,14 +191,14 @@ class Lock:
             self._abandon(lambda: self._give_up(wait))
             raise
         except BaseException:
-            _, gone = begin(lambda: self._give_up(wait))
+            _, gone = begin(lambda: self._give_up(wait), ends=True)
             await gone.wait()
             raise
         wait.result()
 
     async def release_async(self) -> bool:
         """release() for asyncio. It goes on where the task is canceled."""
-        wait, done = begin(self.release)
+        wait, done = begin(self.release, ends=True)
         await done.wait()
         return bool(wait.result())
 
@@ -235,7 +235,7 @@ class Lock:
             if self._handle is None or self._collected and self._giving_back == 0:
                 return
             self._giving_back += 1
-        Waiting(lambda: self._give_back(call)).start()
+        Waiting(lambda: self._give_back(call)).start_or_run()
 
     def _give_back(self, call: Callable[[], Any]) -> None:
         try:
@@ -354,6 +354,13 @@ class Waiting:
     def start(self) -> None:
         threading.Thread(target=self._run, name="quorlock", daemon=True).start()
 
+    def start_or_run(self) -> None:
+        """For what ends soon: where the system has no more threads it is done here, for else a lock would stay held."""
+        try:
+            self.start()
+        except RuntimeError:
+            self._run()
+
     def abandon(self) -> bool:
         """Whether it has begun, and this is the first time; where it has not, it does not begin any more."""
         with self._guard:
@@ -378,12 +385,15 @@ class Waiting:
         self._told()
 
 
-def begin(call: Callable[[], Any],
-          unwanted: "Callable[[Waiting], Any]" = lambda _: None) -> Tuple[Waiting, asyncio.Event]:
+def begin(call: Callable[[], Any], unwanted: "Callable[[Waiting], Any]" = lambda _: None,
+          ends: bool = False) -> Tuple[Waiting, asyncio.Event]:
     """A call in a thread of its own, and what is set in this loop when it has ended; unwanted() runs in that thread
-    where the loop was closed meanwhile."""
+    where the loop was closed meanwhile. ends: as Waiting.start_or_run."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
     wait = Waiting(call, lambda: notify(loop, done.set) or unwanted(wait))
-    wait.start()
+    if ends:
+        wait.start_or_run()
+    else:
+        wait.start()
     return wait, done
