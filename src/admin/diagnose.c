@@ -8,7 +8,7 @@
 
 #include "runtime/options.h"
 
-#define PER_NODE         28u
+#define PER_NODE         29u
 #define ALL_TOGETHER     4u
 #define CLOCK_MOST_US    100000 /* more than this is no jitter of a time daemon */
 #define CLOCK_LEAST_US   2000
@@ -70,8 +70,8 @@ static bool is_master(const struct examine_facts *facts)
 /* Clients take its vote, now or when a quarantine is over. */
 static bool can_vote(const struct examine_facts *facts)
 {
-    return facts->reachable && is_master(facts) && !facts->too_old && (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 &&
-           (facts->refused_names & (1u << EXAMINE_GUARD)) == 0 &&
+    return facts->reachable && is_master(facts) && !facts->too_old && facts->write_error[0] == '\0' &&
+           (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 && (facts->refused_names & (1u << EXAMINE_GUARD)) == 0 &&
            (facts->guard.state == EXAMINE_GUARD_THERE || facts->guard.state == EXAMINE_GUARD_NONE);
 }
 
@@ -172,6 +172,15 @@ static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose
             "safe, at the cost of a quarantine",
             facts->appendfsync);
     }
+}
+
+static void judge_writes(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    if (node->facts->write_error[0] == '\0') return;
+    add(diagnosis, QUORLOCK_WARNING, "writes", node,
+        "mend what the server complains of: its disk (see its log), maxmemory, or the replicas of "
+        "min-replicas-to-write",
+        "it refuses to write, so it has no vote: %s", node->facts->write_error);
 }
 
 /* ---- its guard ---- */
@@ -379,6 +388,7 @@ static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnos
     judge_kind(diagnosis, node);
     judge_memory(set, diagnosis, node);
     judge_persistence(diagnosis, node);
+    judge_writes(diagnosis, node);
     judge_guard(set, diagnosis, node);
     judge_rights(diagnosis, node);
     judge_names(diagnosis, node);

@@ -20,6 +20,7 @@ struct slot {
     uint64_t since_ns; /* the call of acquire, then of release */
     uint32_t rounds;   /* cycles left; 0: until the time is over */
     bool acquiring;
+    bool starved; /* the last acquire of this run failed */
 };
 
 struct load {
@@ -73,6 +74,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     uint64_t now_ns = slice_now_ns();
 
     slot->acquiring = false;
+    slot->starved = result->status != QUORLOCK_OK;
     if (result->status == QUORLOCK_OK) {
         latencies_add(&load->slice->acquire, now_ns - slot->since_ns);
         slot->since_ns = now_ns;
@@ -149,6 +151,7 @@ static int run(struct load *load, struct slot *slots, uint32_t n_slots, uint64_t
     load->until_ns = slice->begun_ns + span_ns;
     for (uint32_t i = 0; i < n_slots; i++) {
         slots[i].since_ns = slice_now_ns();
+        slots[i].starved = false;
         if (!begin(&slots[i])) load->busy--;
     }
     if (load->busy > 0 && event_base_dispatch(load->base) != 0) load->failed = QUORLOCK_STATE;
@@ -169,6 +172,14 @@ int load_warm(struct load *load)
 int load_run(struct load *load, uint64_t span_ns, struct slice *slice)
 {
     return run(load, load->slots + 1, load->n_slots - 1, span_ns, slice);
+}
+
+bool load_starves(const struct load *load)
+{
+    uint32_t i = 1;
+
+    while (i < load->n_slots && load->slots[i].starved) i++;
+    return i == load->n_slots;
 }
 
 int load_rounds(struct load *load, uint32_t rounds, struct slice *slice)

@@ -30,6 +30,8 @@ int load_warm(struct load *load);
 /* load_run - keeps all locks busy for that time, then ends the cycles that are under way. Returns 0, or a library
  * status: a start was refused, the text is in the client. */
 int load_run(struct load *load, uint64_t span_ns, struct slice *slice);
+/* load_starves - whether in the last load_run the last try of each lock, of a minute, failed. */
+bool load_starves(const struct load *load);
 /* load_rounds - the same, but every lock is taken and given back so many times, whatever the time. */
 int load_rounds(struct load *load, uint32_t rounds, struct slice *slice);
 /* load_why - the last acquire or release that failed in words, or "". */

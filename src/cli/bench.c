@@ -154,6 +154,18 @@ static int open_raw(struct bench *bench, const struct settings *settings)
 
 /* ---- measuring ---- */
 
+/* run_locks - a slice of locks. They all wait for the same nodes: it is said once. */
+static int run_locks(struct bench *bench, uint64_t span_ns, struct slice *slice)
+{
+    int status;
+
+    bench->session.waits_left = 1;
+    status = session_check(&bench->session, load_run(bench->load, span_ns, slice));
+    if (status != 0 || bench->signal != 0 || !load_starves(bench->load)) return status;
+    say("no lock is granted any more, so there is nothing to measure; the last: %s", load_why(bench->load));
+    return EXIT_NO_QUORUM;
+}
+
 /* measure - one slice of either kind, with what the nodes did meanwhile. */
 static int measure(struct bench *bench, enum bench_kind kind, uint64_t span_ns)
 {
@@ -164,7 +176,7 @@ static int measure(struct bench *bench, enum bench_kind kind, uint64_t span_ns)
     if (kind == BENCH_RAW) {
         raw_run(bench->raw, span_ns, &slice);
     } else {
-        status = session_check(&bench->session, load_run(bench->load, span_ns, &slice));
+        status = run_locks(bench, span_ns, &slice);
     }
     raw_usage(bench->raw, &slice.usage);
     if (status == 0 && bench->signal == 0 && !bench_report_add(&bench->report, kind, &slice)) status = no_memory();

@@ -73,7 +73,8 @@ struct session {
     const struct settings *settings;
     int status; /* exit status */
     bool closed;
-    char error[512]; /* why session_try failed */
+    unsigned waits_left; /* how many more lines about locks that wait are said without -v; session_open: all */
+    char error[512];     /* why session_try failed */
 };
 
 /* session_try - session_open without a message: 0, or a library status. */

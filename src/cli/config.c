@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* config.c - quorlock config: what is in force, and where each value comes from */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "hide.h"
 #include "say.h"
 #include "sources.h"
+#include "supervise.h"
 
 enum column { KEY, VALUE, FROM, N_COLUMNS };
 
@@ -125,18 +130,41 @@ static int try_value(const struct config_item *item, char *error, size_t error_s
     return status;
 }
 
-static bool is_for_library(const char *key)
+static bool is_one_of(const char *key, const char *const *keys, size_t n_keys)
 {
-    static const char *const keys[] = {"nodes", "user", "password", "label", "set-name"};
-
-    for (size_t i = 0; key != NULL && i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; key != NULL && i < n_keys; i++)
         if (strcmp(key, keys[i]) == 0) return true;
     return false;
 }
+#define IS_ONE_OF(key, keys) is_one_of(key, keys, sizeof(keys) / sizeof((keys)[0]))
+
+/* check_force - whether a lock can be made of all that is in force: 0, or EXIT_USAGE after saying why not. It reads the
+ * files that are named, and asks no node. */
+static int check_force(const struct settings *settings)
+{
+    struct quorlock_options options = {
+        .size = sizeof(options),
+        .lease_ms = supervise_lease_ms(settings),
+        .fencing = settings->fence,
+    };
+    const char *key = "config";
+    struct session session = {0};
+    quorlock *lock = NULL;
+    int status = supervise_check_lease(settings);
+
+    if (status != 0) sources_blame();
+    if (status == 0) status = session_open(&session, settings);
+    if (status != 0) return status;
+    status = session_check(&session, quorlock_new(&lock, session.client, &key, 1, &options));
+    if (status == 0) quorlock_free(lock);
+    session_close(&session);
+    return status;
+}
 
 /* check_values - 0 or EXIT_USAGE, after sources_check. */
-static int check_values(void)
+static int check_values(const struct settings *settings)
 {
+    static const char *const keys[] = {"nodes", "user", "password", "label", "set-name"};
     char error[sizeof(((struct session *)NULL)->error)];
     size_t n_files;
     const struct configfile *files = sources_files(&n_files);
@@ -147,12 +175,80 @@ static int check_values(void)
         for (size_t i = 0; i < files[f].n_items; i++) {
             const struct config_item *item = &files[f].items[i];
 
-            if (!is_for_library(item->key)) continue;
+            if (!IS_ONE_OF(item->key, keys)) continue;
             if (session_exit(try_value(item, error, sizeof(error))) != EXIT_USAGE) continue;
             say("%s:%u: %s: %s", files[f].path, item->line, item->key, error);
             return EXIT_USAGE;
         }
-    return 0;
+    return check_force(settings);
+}
+
+/* ---- what is not in force ---- */
+
+static bool is_in_force(const struct config_item *item)
+{
+    size_t n_sources;
+    const struct source *all = sources_all(&n_sources);
+
+    for (size_t i = 0; i < n_sources; i++)
+        if (all[i].value == item->value) return true;
+    return false;
+}
+
+/* warn_of_files - of those that we may not read. What is not in force may be for another user: it is no error. */
+static void warn_of_files(void)
+{
+    static const char *const keys[] = {"password-file", "tls-ca", "tls-cert", "tls-key"};
+    size_t n_files;
+    const struct configfile *files = sources_files(&n_files);
+
+    for (size_t f = 0; f < n_files; f++)
+        for (size_t i = 0; i < files[f].n_items; i++) {
+            const struct config_item *item = &files[f].items[i];
+
+            if (!IS_ONE_OF(item->key, keys) || is_in_force(item)) continue;
+            if (faccessat(AT_FDCWD, item->value, R_OK, AT_EACCESS) == 0) continue;
+            say_at(LOG_WARNING, "%s:%u: %s, which is not in force: \"%s\": %s", files[f].path, item->line, item->key,
+                   item->value, strerror(errno));
+        }
+}
+
+/* find_in_files - what the files say of a key in that set; *ret_path is the file. */
+static const struct config_item *find_in_files(const char *set, const char *key, const char **ret_path)
+{
+    const char *const places[] = {set, ""};
+    size_t n_files;
+    const struct configfile *files = sources_files(&n_files);
+    const struct config_item *item = NULL;
+
+    for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++)
+        for (size_t f = 0; f < n_files; f++) {
+            item = configfile_find(&files[f], places[p], key);
+            *ret_path = files[f].path;
+            if (item != NULL) return item;
+        }
+    return NULL;
+}
+
+/* warn_of_leases - longer ones than their set has. */
+static void warn_of_leases(const struct settings *settings)
+{
+    const char *set, *path, *other;
+
+    for (size_t i = 0; (set = sources_set(i)) != NULL; i++) {
+        const struct config_item *lease = find_in_files(set, "lease", &path);
+        const struct config_item *max = find_in_files(set, "max-lease", &other);
+        uint32_t lease_ms = 0, max_ms = 30000;
+
+        if (settings->set != NULL && strcmp(settings->set, set) == 0) continue;
+        if (lease != NULL) args_duration(lease->value, &lease_ms);
+        if (max != NULL) args_duration(max->value, &max_ms);
+        if (lease_ms <= max_ms) continue;
+        say_at(LOG_WARNING,
+               "%s:%u: lease: in the set \"%s\" it is longer than the max lease, %s: shorten the one, or "
+               "lengthen the other for all clients of these nodes",
+               path, lease->line, set, max != NULL ? max->value : "30s");
+    }
 }
 
 int verb_config(const struct settings *settings)
@@ -160,8 +256,10 @@ int verb_config(const struct settings *settings)
     struct text text = {0};
     int status = sources_check();
 
-    if (status == 0) status = check_values();
+    if (status == 0) status = check_values(settings);
     if (status != 0) return status;
+    warn_of_files();
+    warn_of_leases(settings);
     if (settings->json) {
         add_json(&text);
     } else {

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 
 #include "cli.h"
@@ -284,12 +285,26 @@ static int check_mode(const struct settings *settings)
     return EXIT_USAGE;
 }
 
+/* check_lines - the command is told its keys one a line: of one with a newline it would read two. */
+static int check_lines(const struct settings *settings)
+{
+    for (size_t i = 0; i < settings->n_words; i++) {
+        if (strchr(settings->words[i], '\n') == NULL) continue;
+        say("the key \"%s\" has a newline, and the command finds its keys in QUORLOCK_KEYS one a line: give a key "
+            "without one",
+            settings->words[i]);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
 static int check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
         say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
         return EXIT_USAGE;
     }
+    if (check_lines(settings) != 0) return EXIT_USAGE;
     return check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 

@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static void say_line(int level, const char *text)
 
 static void log_line(void *arg, int level, const char *text)
 {
-    const struct session *session = arg;
+    struct session *session = arg;
     int verbose = session->settings->verbose;
     bool waits = strncmp(text, "waiting for", strlen("waiting for")) == 0;
     int least = verbose > 1   ? QUORLOCK_LOG_DEBUG
@@ -64,6 +65,10 @@ static void log_line(void *arg, int level, const char *text)
                               : QUORLOCK_LOG_WARN;
 
     if (waits) notify_status(NULL, "%s", text);
+    if (waits && verbose <= 0 && session->waits_left-- == 0) {
+        session->waits_left = 0;
+        return;
+    }
     if (level >= least || waits) say_line(level, text);
 }
 
@@ -156,7 +161,7 @@ int session_try(struct session *session, const struct settings *settings)
 
     event_set_log_callback(hush);
     event_set_fatal_callback(die);
-    *session = (struct session){.settings = settings, .base = make_loop()};
+    *session = (struct session){.settings = settings, .base = make_loop(), .waits_left = UINT_MAX};
     if (session->base != NULL) status = make_client(session);
     if (status == 0) return 0;
     if (session->error[0] == '\0')

@@ -22,16 +22,23 @@ enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
 /* ---- what is asked for ---- */
 
+int supervise_check_lease(const struct settings *settings)
+{
+    if (settings->max_lease_ms == 0 || settings->lease_ms <= settings->max_lease_ms) return 0;
+    say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
+        "lengthen the other for all clients of these nodes",
+        settings->lease_ms, settings->max_lease_ms);
+    return EXIT_USAGE;
+}
+
 int supervise_check(const struct settings *settings, const char *verb)
 {
     if (settings->command == NULL) {
         say("no command: write -- before it: quorlock %s %s -- CMD ARGS...", verb, settings->words[0]);
     } else if (settings->command[0] == NULL) {
         say("no command behind --: give quorlock %s %s -- CMD ARGS...", verb, settings->words[0]);
-    } else if (settings->max_lease_ms > 0 && settings->lease_ms > settings->max_lease_ms) {
-        say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
-            "lengthen the other for all clients of these nodes",
-            settings->lease_ms, settings->max_lease_ms);
+    } else if (supervise_check_lease(settings) != 0) {
+        return EXIT_USAGE;
     } else if (supervise_lease_ms(settings) < LEASE_MS_MIN) {
         say("--max-lease (QUORLOCK_MAX_LEASE) of %u ms is too short for a lock with a command under it: the nodes need "
             "%u ms at least",

@@ -64,8 +64,10 @@ struct supervisor {
 };
 
 /* supervise_check - whether there is a command to run, and its lease can be: 0, or the exit status after saying why
- * not. supervise_lease_ms: as the library chooses, for the grace depends on it. */
+ * not. supervise_check_lease: only that it is no longer than the max lease. supervise_lease_ms: as the library chooses,
+ * for the grace depends on it. */
 int supervise_check(const struct settings *settings, const char *verb);
+int supervise_check_lease(const struct settings *settings);
 uint32_t supervise_lease_ms(const struct settings *settings);
 /* supervise_init - a supervisor that has opened nothing. supervise_open: for the command of the session's settings;
  * watches signals, time, and the manager of services. 0, or the exit status after saying why. supervise_close: whatever

@@ -194,6 +194,9 @@ void examine_read_refusal(struct examine_facts *facts, enum examine_right right,
     /* Removed by rename-command, which comes to the same. */
     bool unknown = begins(text, length, "ERR unknown command");
 
+    /* The server asks its disk, its memory and its replicas before it looks at the arguments. */
+    if (right == EXAMINE_SET && name == EXAMINE_LOCK && error_classify(text, length).fault == FAULT_REFUSED)
+        error_describe(facts->write_error, sizeof(facts->write_error), "SET", text, length);
     if (!unknown && !begins(text, length, "NOPERM")) return;
     if (unknown || name == EXAMINE_NAMES || memmem(text, length, by_command, sizeof(by_command) - 1) != NULL)
         facts->refused_rights |= 1u << right;

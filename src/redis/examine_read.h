@@ -64,6 +64,7 @@ struct examine_facts {
     char policy[EXAMINE_WORD_SIZE];
     char appendfsync[EXAMINE_WORD_SIZE]; /* "" also where the right to ask is missing */
     char guard_error[EXAMINE_TEXT_SIZE]; /* why the guard is unknown */
+    char write_error[EXAMINE_TEXT_SIZE]; /* why it refuses whatever writes */
     uint32_t latency_us;                 /* the shortest of several */
     uint32_t replicas;
     uint32_t clients, maxclients;

@@ -193,6 +193,30 @@ class Bench(Bootstrapped):
         self.assertIn("too few nodes can vote", err)
         self.assertEqual(names(SERVERS[2]), {"quorlock:guard"})
 
+    def test_nodes_that_go_meanwhile_are_said_once_a_slice(self):
+        bench = self.start("bench", "--json", "--seconds", "2", "--guard", "off", "--in-flight", "64")
+        wait_for(lambda: names(SERVERS[2], KEYS))
+        for server in SERVERS[:2]:
+            server.kill()
+        said = self.await_words(bench, b"waiting for")
+        for server in SERVERS[:2]:
+            server.start()
+        status, out, err = self.end(bench)
+        self.assertEqual(status, 0, err)
+        slices = [each for each in json.loads(out)["slices"] if each["of"] == "quorlock"]
+        self.assertLessEqual((said.decode() + err).count("waiting for"), len(slices))
+
+    def test_where_no_lock_is_granted_any_more_it_ends_without_figures(self):
+        bench = self.start("bench", "--seconds", "60")
+        wait_for(lambda: names(SERVERS[2], KEYS))
+        for server in SERVERS[:2]:
+            server.ask("SET", "quorlock:guard", server.ask("GET", "quorlock:guard").replace(b"30000", b"40000"))
+            server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        status, out, err = self.end(bench)
+        self.assertEqual((status, out), (69, ""), err)
+        self.assertIn("no lock is granted any more, so there is nothing to measure; the last: ", err)
+        self.assertEqual(names(SERVERS[2]), {"quorlock:guard"})
+
     def test_passwords_are_used_and_not_told(self):
         for server in SERVERS:
             server.ask("ACL", "SETUSER", "bench", "on", ">se%cret", "~*", "&*", "+@all")

@@ -64,6 +64,16 @@ class Keys(Bootstrapped):
         self.assertEqual((status, out), (0, "".join(f"<{key}>\n" for key in self.keys)), err)
         self.assert_all_free()
 
+    def test_a_key_with_a_newline_would_be_two_in_the_environment(self):
+        for keys in [("a\nb",), (self.keys[0], "a\nb"), (self.keys[0], "--shared", "a\nb"), ("--permits=2", "a\n")]:
+            status, out, err = self.quorlock("run", *keys, "--", "echo", "ran")
+            self.assertEqual((status, out, err.count("\n")), (64, "", 1), err)
+            self.assertIn('has a newline, and the command finds its keys in QUORLOCK_KEYS one a line: give a key', err)
+            self.assertIn('the key "a\\x0a', err)
+        # An election has one name, and no list of them.
+        status, out, err = self.quorlock("elect", "a\nb", "--", "sh", "-c", 'printf %s "$QUORLOCK_KEY"')
+        self.assertEqual((status, out), (0, "a\nb"), err)
+
     def test_the_token_is_above_those_of_every_key(self):
         token = ("--", "printenv", "QUORLOCK_FENCE")
         first = int(self.quorlock("run", "--fence", *self.keys, *token)[1])

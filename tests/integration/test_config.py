@@ -231,6 +231,42 @@ class Used(Files):
             self.assertRaises(BlockingIOError, listener.accept)
 
 
+    def test_config_reads_the_files_that_are_in_force(self):
+        """One that cannot be used is an error, as for every other verb; the table would say that all is well."""
+        for text, said in [("password-file = /nonexistent\n", 'password file "/nonexistent": No such file'),
+                           (f"password-file = {self.folder}\n", f'password file "{self.folder}": Is a directory')]:
+            file = self.write(text)
+            for other in [(), ("--json",)]:
+                err = self.refused("config", "--config", file, *other)
+                self.assertIn(said, err)
+                self.assertTrue(err.endswith(f"\nquorlock: values from files: password-file ({file}:1)\n"), err)
+        self.assertIn('"/nonexistent": No such file', self.refused("config", "--password-file", "/nonexistent"))
+
+    def test_config_warns_of_files_that_are_not_in_force(self):
+        there = self.write("there\n", name="there")
+        file = self.write(f"tls-ca = /nonexistent\n[set a]\npassword-file = /nonexistent/p\nlabel = /nonexistent\n"
+                          f"tls-key = {there}\n")
+        status, out, err = self.quorlock("config", "--config", file, env=NOWHERE)
+        self.assertEqual((status, out[:3]), (0, "KEY"), err)
+        self.assertEqual(err, "".join(
+            f'quorlock: {file}:{line}: {key}, which is not in force: "{path}": No such file or directory\n'
+            for line, key, path in [(1, "tls-ca", "/nonexistent"), (3, "password-file", "/nonexistent/p")]))
+
+    def test_config_compares_leases(self):
+        file = self.write("lease = 1m\nmax-lease = 1m\n[set short]\nmax-lease = 59s\n[set long]\nlease = 60001ms\n")
+        status, out, err = self.quorlock("config", "--config", file, env=NOWHERE)
+        self.assertEqual((status, out[:3]), (0, "KEY"), err)
+        self.assertEqual(re.findall(r'(?m)^quorlock: (.*) it is longer than the max lease, (\w+): shorten', err), [
+            (f'{file}:1: lease: in the set "short"', "59s"), (f'{file}:6: lease: in the set "long"', "1m")])
+        for options in [("--set", "short"), ("--lease=2m",), ("--max-lease=30s",)]:
+            err = self.refused("config", "--config", file, *options)
+            self.assertIn("is longer than --max-lease", err)
+            self.assertIn("values from files: ", err)
+        # The max lease has a default.
+        self.assertIn("the lease in ms is 60000: it must be 10 to 30000",
+                      self.refused("config", "--config", self.write("lease = 1m\n")))
+
+
 class Passwords(Files):
     def setUp(self):
         super().setUp()
@@ -307,8 +343,9 @@ class Passwords(Files):
         self.assertIn("the password is longer than the 1000 bytes that one may have", err)
 
     def test_a_file_that_every_user_may_read(self):
+        beside = self.write("a password\n", name="beside", mode=0o644)
         for text, line in [(self.given + f"password = {SECRET}\n", 3), (f"nodes = redis://app:{SECRET}@a,b\n", 1),
-                           (self.given + "password-file = /nonexistent\n", None)]:
+                           (self.given + f"password-file = {beside}\n", None)]:
             for mode in (0o644, 0o604, 0o640, 0o600):
                 file = self.write(text, mode=mode)
                 status, _, err = self.quorlock("config", "--config", file, env=NOWHERE)

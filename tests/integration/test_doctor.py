@@ -285,8 +285,8 @@ class Memory(Doctor):
     def test_headroom(self):
         self.bootstrap()
         used = int(SERVERS[2].ask("INFO", "memory").split(b"used_memory:")[1].split()[0])
-        SERVERS[2].ask("CONFIG", "SET", "maxmemory", used)
-        self.assertEqual(self.codes(), (1, [("memory", 2)]))
+        SERVERS[2].ask("CONFIG", "SET", "maxmemory", used // 2)  # it is over that already
+        self.assertEqual(self.codes(), (1, [("memory", 2), ("writes", 2)]))
         SERVERS[2].ask("CONFIG", "SET", "maxmemory", used * 3)
         self.assertEqual(self.codes(), (0, []))
 
@@ -316,6 +316,23 @@ class Memory(Doctor):
         wait_for(broken)
         _, report = self.examine(addresses=str(other))
         self.assertTrue(any("could not be written" in f["text"] for f in report["findings"]), report)
+
+    def test_a_node_that_refuses_to_write_has_no_vote(self):
+        self.bootstrap()
+        for server in SERVERS[:2]:
+            server.ask("CONFIG", "SET", "min-replicas-to-write", 1)
+        try:
+            status, report = self.examine()
+        finally:
+            for server in SERVERS[:2]:
+                server.ask("CONFIG", "SET", "min-replicas-to-write", 0)
+        self.assertEqual(status, 2)
+        texts = {finding["node"]: finding["text"] for finding in report["findings"] if finding["code"] == "writes"}
+        self.assertEqual(set(texts), {str(server) for server in SERVERS[:2]})
+        for text in texts.values():
+            self.assertIn("it refuses to write, so it has no vote: SET: NOREPLICAS", text)
+        self.assertIn("no-quorum", [finding["code"] for finding in report["findings"]])
+        self.assertEqual(self.examine()[0], 0)
 
     def test_a_restart_with_memory(self):
         other = Other(self, *AOF)

@@ -168,10 +168,11 @@ class Tls(Case):
                 (["--tls-cert", good.path, "--tls-key", locked], f'"{locked}": it needs a passphrase: give'),
                 (["--tls-key", good.key], "tls_key is given and tls_cert is not"),
                 (["--tls-name", ""], "tls_name is empty")]:
-            status, out, err = self.quorlock("inspect", *options, self.key)
-            self.assertEqual((status, out), (64, ""), err)
-            self.assertIn(said, err)
-            self.assertEqual(err.count("\n"), 1, err)
+            for words in [("inspect", self.key), ("config",)]:
+                status, out, err = self.quorlock(*words, *options)
+                self.assertEqual((status, out), (64, ""), err)
+                self.assertIn(said, err)
+                self.assertEqual(err.count("\n"), 1, err)
 
     def test_the_systems_cas_are_the_default(self):
         env = {"QUORLOCK_TLS_CA": "", "SSL_CERT_FILE": self.ca.path}
@@ -196,6 +197,11 @@ class Tls(Case):
             f.write(f"nodes = {nodes()}\ntls-ca = {self.ca.path}\ntls-cert = {ours.path}\ntls-key = {ours.key}\n"
                     f"tls-name = 127.0.0.1\n[set plain]\nnodes = {plain}\n")
         nothing = {"QUORLOCK_NODES": "", "QUORLOCK_TLS_CA": ""}
+        ca, key, both = self.path("ca"), self.path("key"), self.path("both")
+        shutil.copy(self.ca.path, ca)
+        shutil.copy(ours.key, key)
+        with open(both, "w", encoding="ascii") as f, open(ours.key, encoding="ascii") as private:
+            f.write(ours.text() + private.read())
 
         def in_force(*args, **env):
             status, out, err = self.quorlock("config", "--json", "--config", file, *args, env={**nothing, **env})
@@ -204,8 +210,8 @@ class Tls(Case):
             return [values[key]["value"] for key in ("tls-ca", "tls-cert", "tls-key", "tls-name")]
 
         self.assertEqual(in_force(), [self.ca.path, ours.path, ours.key, "127.0.0.1"])
-        self.assertEqual(in_force("--tls-cert", "other", QUORLOCK_TLS_CA="ca"), ["ca", "other", None, "127.0.0.1"])
-        self.assertEqual(in_force(QUORLOCK_TLS_KEY="key"), [self.ca.path, ours.path, "key", "127.0.0.1"])
+        self.assertEqual(in_force("--tls-cert", both, QUORLOCK_TLS_CA=ca), [ca, both, None, "127.0.0.1"])
+        self.assertEqual(in_force(QUORLOCK_TLS_KEY=key), [self.ca.path, ours.path, key, "127.0.0.1"])
         for certificates in [{}, {"QUORLOCK_TLS_CA": "ca", "QUORLOCK_TLS_KEY": "key"}]:
             self.assertEqual(in_force("--set", "plain", **certificates),
                              ["those of the system", None, None, "the host of each address"])
