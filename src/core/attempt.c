@@ -279,15 +279,13 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
 static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
     struct core_node *node = &lock->nodes[lock->work->attempt.arbiter];
-    uint32_t ready = 0;
 
     if (node->vote == CORE_VOTE_OTHER) {
         node->key.until_us = 0;
         if (!arbiter_doubt(lock)) {
             /* Its refusal is the answer of this attempt; the states of the nodes tell contention from outage.
              */
-            for (uint32_t i = 0; i < lock->config->n_nodes; i++) ready += lock->nodes[i].state == NODE_READY;
-            lock->acquire.seen |= ready >= lock->config->quorum ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
+            lock->acquire.seen |= core_quorum_is_ready(lock) ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
             wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
             return false;
         }

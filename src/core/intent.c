@@ -58,20 +58,12 @@ static bool other_mode_refused(const struct core_lock *lock)
     return false;
 }
 
-static bool enough_can_grant(const struct core_lock *lock)
-{
-    uint32_t ready = 0;
-
-    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) ready += node->state == NODE_READY;
-    return ready >= lock->config->quorum;
-}
-
 void intent_leave(struct core_lock *lock, struct step *step)
 {
     uint64_t *left_us = &lock->work->wait.intent_us;
 
     if (lock->config->wait_us == 0) return;
-    if (!enough_can_grant(lock)) return;
+    if (!core_quorum_is_ready(lock)) return;
     if (!other_mode_refused(lock)) return;
     if (*left_us != 0 && step->now_us < *left_us + AGAIN_US) return;
     *left_us = step->now_us;

@@ -263,6 +263,15 @@ static inline uint32_t core_arbiter(const struct core_lock *lock, uint32_t place
     return lock->config->arbiters[(lock->first_arbiter + place) % lock->config->n_nodes];
 }
 
+/* core_quorum_is_ready - so many nodes are READY that an attempt may be granted. */
+static inline bool core_quorum_is_ready(const struct core_lock *lock)
+{
+    uint32_t ready = 0;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) ready += node->state == NODE_READY;
+    return ready >= lock->config->quorum;
+}
+
 static inline bool core_is_acquiring(const struct core_lock *lock)
 {
     return lock->phase == CORE_ASKING || lock->phase == CORE_WAITING || lock->phase == CORE_GRANTED;

@@ -93,10 +93,7 @@ static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *ste
 /* What was seen of the nodes is looked at, too, for by that a node that comes back is noticed. */
 static bool is_outage(const struct core_lock *lock)
 {
-    uint32_t ready = 0;
-
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) ready += lock->nodes[i].state == NODE_READY;
-    return ready < lock->config->quorum && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
+    return !core_quorum_is_ready(lock) && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
 }
 
 /* A client that only the arbiter named is waited for like a holder: if it fails, its release is published. */

@@ -230,7 +230,6 @@ class Used(Files):
             self.values("--config", self.write(good), env={"QUORLOCK_BUGGIFY": "x"})
             self.assertRaises(BlockingIOError, listener.accept)
 
-
     def test_config_reads_the_files_that_are_in_force(self):
         """One that cannot be used is an error, as for every other verb; the table would say that all is well."""
         for text, said in [("password-file = /nonexistent\n", 'password file "/nonexistent": No such file'),

@@ -36,6 +36,13 @@ static void take_slot(uint32_t n, uint32_t slot, uint32_t lease_ms)
     }
 }
 
+static void delete_slots(void)
+{
+    for (uint32_t slot = 0; slot < K; slot++) {
+        for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "DEL %s", slot_key(slot));
+    }
+}
+
 /* ---- one holder ---- */
 
 CLIENT_TEST(a_permit_is_a_slot_in_one_round)
@@ -249,9 +256,7 @@ CLIENT_TEST(the_free_slot_is_found)
         assert_true(seen.result.rounds <= OWN_ROUNDS);
         assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
         await_free(slot_key(free));
-        for (uint32_t slot = 0; slot < K; slot++) {
-            for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "DEL %s", slot_key(slot));
-        }
+        delete_slots();
     }
 }
 
@@ -292,11 +297,8 @@ CLIENT_TEST(a_server_that_is_slow_hides_no_free_slot)
         server_thaw(SERVER(slow));
         await_status(&seen, QUORLOCK_OK, "the slot that is free");
         assert_int_equal(seen.result.slot, free % K);
-
         assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-        for (uint32_t slot = 0; slot < K; slot++) {
-            for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "DEL %s", slot_key(slot));
-        }
+        delete_slots();
     }
 }
 

@@ -594,8 +594,6 @@ WORLD_TEST(a_request_after_a_suspension_ends_in_time)
 
 #define CYCLERS 512
 
-static quorlock *cyclers[CYCLERS];
-
 static void on_cycled(quorlock *lock, const struct quorlock_result *result, void *arg);
 
 static void on_cycle_granted(quorlock *lock, const struct quorlock_result *result, void *arg)
@@ -625,10 +623,11 @@ static void start_cyclers(void *arg)
     for (int i = 0; i < CYCLERS; i++) {
         char name[16];
         const char *key = name;
+        quorlock *lock;
 
         snprintf(name, sizeof(name), "cycled-%d", i);
-        assert_int_equal(quorlock_new(&cyclers[i], f->client, &key, 1, &lease), 0);
-        assert_int_equal(quorlock_acquire(cyclers[i], on_cycle_granted, f), 0);
+        assert_int_equal(quorlock_new(&lock, f->client, &key, 1, &lease), 0);
+        assert_int_equal(quorlock_acquire(lock, on_cycle_granted, f), 0);
     }
 }
 
