@@ -272,7 +272,7 @@ port_taken() {
 cluster_port_error() {
     local port
     port=$(node_port "$1")
-    if [ "$CLUSTER_ME" = cluster/up ]; then
+    if [ "$CLUSTER_ME" = "cluster/up" ]; then
         cluster_warn "port $port is in use by another program, so nothing was started; choose other ports with --port-base P (P to P+$((nodes - 1)) must be free), and an own --dir if another cluster is up"
     else
         cluster_warn "port $port of node $1 was taken by another program meanwhile; free it, then: cluster/hurt$dir_hint $1 restart"

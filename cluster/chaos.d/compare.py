@@ -60,9 +60,10 @@ class Failed(Exception):
 def parser():
     made = Parser(prog="cluster/chaos compare", formatter_class=argparse.RawDescriptionHelpFormatter, description=(
         "Runs several clients, one after the other, each under the very same plan of faults, and\n"
-        "compares how their locks did: quorlock and the peers of tests/interop (redsync,\n"
-        "node-redlock, Redisson's RedLock and MultiLock), whose packages it brings from their\n"
-        "registries where that was not done yet. A client whose runtime is missing is left out."),
+        "compares how their locks did: quorlock, what --client names and, in the source of quorlock,\n"
+        "its peers (redsync, node-redlock, Redisson's RedLock and MultiLock), whose packages it brings\n"
+        "from their registries where that was not done yet. A client whose runtime is missing is left\n"
+        "out."),
         epilog="rounds:\n" + "\n".join(f"  {name:<6} {title}" for name, (title, _, _) in ROUNDS.items()) + "\n\n"
                "A lock that broke is a result, not an error. Exit status: 0 compared, 64 wrong usage, 70 no\n"
                "client could be compared, 74 something could not be written, 128+n ended by signal n.")

@@ -28,8 +28,8 @@ OURS = Contender("quorlock", "quorlock", (
     "The program of this tree with its defaults: restart guard on each connection, fencing tokens, renewal at a third "
     "of the lease, the same max lease for all."))
 
-# By its name there: (its title, its folder, how it is used)
-PEERS = {
+# By its name there: (its title, its folder, how it is used). The source has them, and what is installed has not.
+PEERS = {} if not INTEROP.is_dir() else {
     "redsync": ("redsync", "redsync", (
         "NewMutex with its own drift and timeout factors. Until, which its documentation names in place of Valid, is "
         "looked at before each access; Extend at half of the lease, without WithSetNXOnExtend, for a lock that is "
@@ -51,6 +51,8 @@ PEERS = {
 
 def peers(build, names):
     """Those of the peers that tests/interop knows, each prepared where its tests have it."""
+    if not names:
+        return []
     sys.path.insert(0, str(INTEROP))
     import peers as known  # pylint: disable=import-outside-toplevel
     found = []

@@ -54,7 +54,7 @@ text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: var(--labe
 FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute": "cut", "lost-replies": "cut",
           "lost-requests": "cut", "lossy": "slow", "split": "part", "divide": "part", "slow": "slow",
           "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
-          "clock-forward": "clock", "clock-strobe": "clock", "fsync-stall": "slow", "disk-full": "refuse", "aof-cut": "down",
+          "blackout": "cut", "clock-forward": "clock", "clock-strobe": "clock", "fsync-stall": "slow", "disk-full": "refuse", "aof-cut": "down",
           "partitions": "part", "emfile": "refuse", "reconfigure": "part"}
 STATE_CLASS = {"up": "up", "down": "down", "paused": "paused", "quarantined": "quarantine"}
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from descriptors import Descriptors
-from plan import KINDS
+from plan import DROPPED, KINDS
 from system import Trouble, launch, now_us, wait_gone, wait_until
 
 STALL_SECONDS = 4      # how long a client may take until its next write, to be stopped there
@@ -67,7 +67,7 @@ async def pause(system, fault):
 async def filtered(system, fault, rules):
     system.filter.add(rules)
     try:
-        await hold(fault)
+        return {DROPPED: await until_hit(fault, lambda: system.filter.dropped(rules))}
     finally:
         system.filter.remove(rules)
 
@@ -86,34 +86,40 @@ DROP = ["-j", "DROP"]
 
 @routine
 async def cut(system, fault):
-    await filtered(system, fault, [towards(system.node(n)) + DROP for n in fault.nodes])
+    return await filtered(system, fault, [towards(system.node(n)) + DROP for n in fault.nodes])
+
+
+@routine
+async def blackout(system, fault):
+    nodes = [system.node(n) for n in fault.nodes]
+    return await filtered(system, fault, [way(node) + DROP for node in nodes for way in (towards, from_node)])
 
 
 @routine
 async def mute(system, fault):
-    await filtered(system, fault, [from_node(system.node(n)) + DROP for n in fault.nodes])
+    return await filtered(system, fault, [from_node(system.node(n)) + DROP for n in fault.nodes])
 
 
 @routine
 async def lost_replies(system, fault):
-    await filtered(system, fault, [from_node(system.node(n)) + WITH_DATA + DROP for n in fault.nodes])
+    return await filtered(system, fault, [from_node(system.node(n)) + WITH_DATA + DROP for n in fault.nodes])
 
 
 @routine
 async def lost_requests(system, fault):
-    await filtered(system, fault, [towards(system.node(n)) + WITH_DATA + DROP for n in fault.nodes])
+    return await filtered(system, fault, [towards(system.node(n)) + WITH_DATA + DROP for n in fault.nodes])
 
 
 @routine
 async def lossy(system, fault):
     third = ["-m", "statistic", "--mode", "random", "--probability", "0.33"]
-    await filtered(system, fault, [towards(system.node(n)) + third + DROP for n in fault.nodes])
+    return await filtered(system, fault, [towards(system.node(n)) + third + DROP for n in fault.nodes])
 
 
 @routine
 async def split(system, fault):
-    await filtered(system, fault, [towards(system.node(n)) + ["-s", system.client(c).address] + DROP
-                                  for n in fault.nodes for c in fault.clients])
+    return await filtered(system, fault, [towards(system.node(n)) + ["-s", system.client(c).address] + DROP
+                                         for n in fault.nodes for c in fault.clients])
 
 
 @routine
@@ -121,7 +127,7 @@ async def divide(system, fault):
     """Every client reaches the nodes on its own side only."""
     rules = [towards(node) + ["-s", client.address] + DROP for node in system.nodes for client in system.clients
              if (node.number in fault.nodes) != (client.number in fault.clients)]
-    await filtered(system, fault, rules)
+    return await filtered(system, fault, rules)
 
 
 def one_way(system, cut):
@@ -151,7 +157,7 @@ async def partitions(system, fault):
             system.filter.remove(done.pop())
             if done:
                 await asyncio.sleep(pause)
-    return {"packets dropped": dropped}
+    return {DROPPED: dropped}
 
 
 @routine
@@ -369,7 +375,7 @@ def refused_since(channels, from_us):
 
 
 async def bootstrap_anew(system, max_lease_ms, killed_ms):
-    command = system.bootstrap_command("--reconfigure", max_lease_ms=max_lease_ms)
+    command = system.bootstrap_command("--reconfigure", "--yes", max_lease_ms=max_lease_ms)
     if killed_ms:
         first = launch(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         await asyncio.sleep(killed_ms / 1000)

@@ -5,7 +5,7 @@ This reads the events and builds the operations; rules.py has the rules for all 
 """
 import rules
 from plan import KINDS as FAULTS
-from verdict import KINDS, MODES, OVERLAPS, Operation, Verdict, milliseconds, percentile, seconds
+from verdict import KINDS, MODES, OVERLAPS, Operation, Verdict, milliseconds, percentile, plural, seconds
 
 __all__ = ["KINDS", "MODES", "OVERLAPS", "describe", "judge", "milliseconds", "percentile", "seconds", "summary"]
 
@@ -221,18 +221,20 @@ class _Reader:
             self.extend(operation, event)
             operation.writes += 1
         register, fence = self.register(event), event.number("fence")
-        if self.visit(event, register):
+        stale = self.visit(event, register)
+        if stale:
             self.count("stale writes accepted")
             why = f"with token {fence} though {register.newest} was seen" if fence else \
                 f"without a token though {register.visitor.client}, granted later, had been there"
             self.bad("stale-write", event, f"writes {event.key} {why}",
                      tolerated=self.verdict.profile == "outside" and fence == 0)
         if "value" in event.fields:
-            self.judge_value(event, register, fence)
+            self.judge_value(event, register, fence, stale)
 
-    def judge_value(self, event, register, fence):
+    def judge_value(self, event, register, fence, stale):
+        """A stale write that also undid another is counted once, as stale."""
         value = event.number("value")
-        if register.value is not None and value != register.value + 1:
+        if register.value is not None and value != register.value + 1 and not stale:
             # Without distinct tokens nothing could have refused the write: what let it in was an overlap.
             blameless = self.verdict.profile == "outside" and (fence == 0 or fence == register.fence)
             self.bad("lost-update", event, f"writes {value} to {event.key} where {register.writer} had written "
@@ -356,7 +358,8 @@ def describe(verdict):
                 lines.append(f"    and {count - EXAMPLES} more")
     failed = sum(verdict.kinds(False).values())
     if failed:
-        lines.append(f"verdict: VIOLATED, {failed} times")
+        broke, writes = verdict.failed()
+        lines.append(f"verdict: VIOLATED, {plural(failed, 'time')}: {', '.join(broke + writes)}")
     else:
         told = sum(verdict.kinds(True).values())
         lines.append("verdict: sound" + (f", with {told} events that are outside what is claimed" if told else ""))

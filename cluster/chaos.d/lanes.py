@@ -48,7 +48,7 @@ class Picture:
 
 WORDS = {"kill": "killed", "wipe": "killed, emptied", "pause": "stopped", "cut": "cut off", "mute": "mute",
          "lost-replies": "replies lost", "lost-requests": "requests lost", "lossy": "lossy", "split": "split",
-         "divide": "divided", "slow": "slow", "half-open": "half-open", "reset": "reset", "oom": "no memory",
+         "divide": "divided", "blackout": "blackout", "slow": "slow", "half-open": "half-open", "reset": "reset", "oom": "no memory",
          "readonly": "read-only", "no-replicas": "refuses", "clock-back": "clock back", "clock-forward": "clock ahead",
          "flush": "FLUSHALL", "fsync-stall": "fsync stalls", "disk-full": "disk full", "aof-cut": "log cut off",
          "clock-strobe": "clock strobes", "emfile": "no descriptor", "partitions": "partitions", "reconfigure": "set up anew",

@@ -27,6 +27,8 @@ class Kind:
     proof: str = ""
 
 
+DROPPED = "packets dropped"
+
 # Why a kind is inside what the lock claims, where that is not plain:
 #
 # fsync-stall  A server that is late with its answers. Validity counts from the time of sending, so a late yes
@@ -40,7 +42,7 @@ class Kind:
 #     between two values that lie no more than 1 % of the shortest lease apart, so no key and no quarantine ends
 #     earlier than the allowance covers, however many steps there are. Farther apart it is outside, like clock-forward.
 # emfile       The client cannot connect: to it, nodes that are down.
-# partitions   Lost packets, about which nothing is assumed.
+# blackout, partitions   Lost packets, about which nothing is assumed.
 # reconfigure  A guard that fits no old client stands on all nodes, and their connections are ended, before any new
 #     client gets a vote, and no node votes before the longest lease of both is over. The old clients are refused until
 #     they are replaced.
@@ -48,13 +50,14 @@ KINDS = {
     "kill": Kind("node", "server killed, restarted with its memory", (200, 2500), 4, restarts=True),
     "wipe": Kind("node", "server killed, restarted empty", (100, 2000), 4, restarts=True, forgets=True),
     "pause": Kind("node", "server stopped, then continued", (200, 3500), 3),
-    "cut": Kind("node", "node unreachable", (300, 3500), 3, "filter"),
-    "mute": Kind("node", "everything from the node is lost", (300, 3000), 2, "filter"),
-    "lost-replies": Kind("node", "commands are executed, their replies lost", (200, 2500), 4, "filter"),
-    "lost-requests": Kind("node", "connected, but commands are lost", (200, 2500), 2, "filter"),
-    "lossy": Kind("node", "a third of the packets is lost", (500, 4000), 2, "filter"),
-    "split": Kind("split", "some clients do not reach some nodes", (500, 4000), 4, "filter"),
-    "divide": Kind("way", "clients and nodes divided in two", (500, 3500), 3, "filter"),
+    "cut": Kind("node", "node unreachable", (300, 3500), 3, "filter", proof=DROPPED),
+    "mute": Kind("node", "everything from the node is lost", (300, 3000), 2, "filter", proof=DROPPED),
+    "lost-replies": Kind("node", "commands are executed, their replies lost", (200, 2500), 4, "filter", proof=DROPPED),
+    "lost-requests": Kind("node", "connected, but commands are lost", (200, 2500), 2, "filter", proof=DROPPED),
+    "lossy": Kind("node", "a third of the packets is lost", (500, 4000), 2, "filter", proof=DROPPED),
+    "split": Kind("split", "some clients do not reach some nodes", (500, 4000), 4, "filter", proof=DROPPED),
+    "divide": Kind("way", "clients and nodes divided in two", (500, 3500), 3, "filter", proof=DROPPED),
+    "blackout": Kind("way", "no packet passes between clients and most nodes", (1500, 3200), 3, "filter", proof=DROPPED),
     "slow": Kind("node", "a slow link", (500, 4000), 3, "link"),
     "half-open": Kind("node", "the link keeps everything back", (300, 3000), 3, "link"),
     "reset": Kind("node", "connections are reset", (0, 800), 2, "link"),
@@ -72,7 +75,7 @@ KINDS = {
     "emfile": Kind("client", "client disconnected, and has no descriptor left to connect", (300, 2500), 2,
                    proof="sockets missing"),
     "partitions": Kind("way", "partitions that overlap and heal in reverse order", (900, 4000), 2, "filter",
-                       proof="packets dropped"),
+                       proof=DROPPED),
     "reconfigure": Kind("set", "the set of nodes or the max lease changes under load", (300, 1500), 1, "guard",
                         proof="asks of old clients refused"),
     "pause-client": Kind("client", "client stopped beyond its lease", (1100, 3000), 4),
@@ -215,6 +218,15 @@ class _Planner:
         fault.clients = sorted(self.rng.sample(self.clients, max(1, len(self.clients) // 2)))
         return fault
 
+    def blackout(self, fault):
+        """Most nodes, and no client reaches them; long enough that connections are given up with requests on their way."""
+        if self.way_busy > fault.at_ms:
+            return None
+        self.way_busy = fault.at_ms + fault.for_ms + 300
+        most = len(self.nodes) // 2 + 1
+        fault.nodes = sorted(self.rng.sample(self.nodes, self.rng.randint(most, len(self.nodes))))
+        return fault
+
     def partitions(self, fault):
         """Two or three cuts between clients and nodes, each with a node of the one before it."""
         if self.way_busy > fault.at_ms:
@@ -263,7 +275,8 @@ class _Planner:
                 count = self.rng.randint(1, len(self.nodes))
                 fault.detail = {"disconnected": sorted(self.rng.sample(self.nodes, count))}
             return fault
-        special = {"divide": self.divide, "partitions": self.partitions, "reconfigure": self.reconfigure}.get(name)
+        special = {"divide": self.divide, "blackout": self.blackout, "partitions": self.partitions,
+                   "reconfigure": self.reconfigure}.get(name)
         if special:
             return special(fault)
         if name in MAY_BE_QUICK and self.rng.random() < QUICK:

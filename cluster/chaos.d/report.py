@@ -6,6 +6,7 @@ import plan
 from drawing import COLOURS, KEY_COLOURS, SHAPES, Detail, Overview, box
 from judge import KINDS, MODES, milliseconds, percentile
 from lanes import paint
+from verdict import WRITES, plural
 
 LISTED_MAX = 60
 
@@ -71,10 +72,6 @@ SCRIPT = """
 """
 
 
-def plural(count, one, many=None):
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 # What is judged: how it reads where it was broken, where it overlapped, where it held, and what that means.
 THINGS = {
     "lock": ("The lock was", "Beyond its assumptions, the lock overlapped", "The lock held", "No two owners at once"),
@@ -101,13 +98,15 @@ def headline(verdict):
     """(class, sign, sentence, explanation)"""
     failed, tolerated = verdict.kinds(False), verdict.kinds(True)
     if failed:
-        most = max(failed, key=failed.get)
-        return "bad", "✕", f"{THINGS[thing(verdict)][0]} broken {plural(sum(failed.values()), 'time')}", \
-            f"Most often: {KINDS[most]} ({failed[most]})."
+        broke, writes = verdict.failed()
+        times = sum(count for kind, count in failed.items() if kind not in WRITES)
+        title = f"{THINGS[thing(verdict)][0]} broken {plural(times, 'time')}" if broke else \
+            f"{THINGS[thing(verdict)][3]}, but {' and '.join(writes)}"
+        return "bad", "✕", title, f"{', '.join(broke + writes)}."
     if tolerated:
         return "mild", "!", THINGS[thing(verdict)][1], \
-            (f"{plural(sum(tolerated.values()), 'event')} outside what is claimed, as these faults allow. No stale write was "
-             "accepted, every operation ended once, and the work went on after healing.")
+            (f"{plural(sum(tolerated.values()), 'event')} outside what is claimed, as these faults allow. "
+             f"{'' if WRITES & set(tolerated) else 'No stale write was accepted. '}Every operation ended once, and the work went on after healing.")
     _, _, title, rule = THINGS[thing(verdict)]
     return "good", "✓", title, \
         f"{rule}, no stale or lost write, every operation ended exactly once, and the work went on after healing."
@@ -126,7 +125,9 @@ def contended(run):
 def circumstances(run, verdict, picture):
     if not run:
         return f"A history of {verdict.counts['clients']} clients, {picture.seconds(picture.end_us):.0f} s, profile {verdict.profile}."
-    fence = "fencing tokens" if run.get("fence") else "no fencing tokens"
+    fence = "fencing tokens" if verdict.tokens else "no fencing tokens"
+    if run.get("fence") and not verdict.tokens:
+        fence = "no fencing token was given though they were asked for"
     text = (f"{plural(run.get('nodes', 0), 'Redis server')}, {plural(run.get('clients', 0), 'client')}, "
             f"{contended(run)}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
             f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}{', TLS' if run.get('tls') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "

@@ -22,11 +22,12 @@ from sources import check_sources
 from system import Client, ClientTrouble, Filter, Links, Node, Ports, Trouble, now_us, wait_until
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
-LIVE_MARGIN_MS = 5000  # beyond max_lease, until when a grant must come after healing
+LIVE_MARGIN_MS = 5000  # beyond the time of a key that nobody holds, until when a grant must come after healing
 GREETING_SECONDS = 60  # clients have so long to begin
 MUTE_LIVES = 5         # so often in a row a client may end before its first line, while faults come
 BACK_TO_NORMAL_SECONDS = 60
 PROGRESS_SECONDS = 10
+GIVEN_BACK_MS = 20000  # after healing a key of a failed attempt is released within this time
 
 
 TLS_NAME = "node.chaos"
@@ -48,6 +49,7 @@ class System:
         self.source_shim = self.preloadable(options.source_shim)
         self.recorder = Recorder(folder / "history.jsonl", self.keys, options.max_lease)
         self.survived, self.hits = {}, {}
+        self.clients_killed = 0
         self.setup = 0  # how often the set of nodes was changed
         self.nodes, self.clients, self.ports = [], [], Ports()
         self.links, self.filter = None, Filter() if private and options.filter else None
@@ -163,6 +165,7 @@ class System:
             raise ClientTrouble(f"client {client.name} {text}")
         self.tell("breach", client=client.name, text=text)
         self.tell("killed", client=client.name)
+        self.clients_killed += 1
         client.start()
 
     def has_hit(self, kind):
@@ -189,11 +192,16 @@ class System:
         if self.recorder.problem:
             raise ClientTrouble(self.recorder.problem)
 
-    async def check_rest(self):
-        """At rest no key of a lock outlives the largest lease."""
-        loop = asyncio.get_running_loop()
+    def leftover_ms(self):
+        """How long a key may stand that nobody holds: a killed client leaves it for its lease, a living one releases it."""
         longest_ms = max(self.max_lease_ms, self.options.max_lease)
-        until = loop.time() + (longest_ms + 1000) / 1000 - min(n.clock_offset_ms() for n in self.nodes) / 1000
+        return longest_ms if self.clients_killed else min(longest_ms, GIVEN_BACK_MS)
+
+    async def check_rest(self):
+        """At rest no key is left that nobody holds."""
+        loop = asyncio.get_running_loop()
+        leftover_ms = self.leftover_ms()
+        until = loop.time() + (leftover_ms + 1000) / 1000 - min(n.clock_offset_ms() for n in self.nodes) / 1000
         for node in self.nodes:
             left = kept = [name for place in self.places for name in modes.kept(place, self.options.permits)]
             while left:
@@ -202,7 +210,7 @@ class System:
                     for key in left:
                         ttl = await node.ask("PTTL", key)
                         self.tell("breach", client=f"node-{node.number}", key=key,
-                                  text=f"{key} is still there after the largest lease ({ttl} ms left)")
+                                  text=f"{key} is still there {leftover_ms} ms after all clients ended ({ttl} ms left)")
                     break
                 await asyncio.sleep(0.05)
 
@@ -235,7 +243,7 @@ async def whole_run(system, faults):
         await asyncio.wait([work, *watchers], return_when=asyncio.FIRST_COMPLETED)
         look(work, *watchers)
         await system.heal()
-        bound_us = (system.max_lease_ms + LIVE_MARGIN_MS) * 1000
+        bound_us = (system.leftover_ms() + LIVE_MARGIN_MS) * 1000
         healed_us = system.tell("healed", bound_us=bound_us)
         while not quiet_enough(system, healed_us) and now_us() < healed_us + bound_us + 500_000:
             await asyncio.sleep(0.2)

@@ -237,10 +237,11 @@ class Node:
                 seconds, us = await self.ask("TIME", timeout=0.5)
             except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError, ValueError):
                 continue
-            until = (guard or "").replace("|", " ").split()[-1:] or ["0"]
+            parts = (guard or "").split("|")  # as parts/guard_text.lua has them
+            until_ms = max([int(parts[i]) for i in (6, 12) if i < len(parts) and parts[i].isdigit()], default=0)
             now_ms = int(seconds) * 1000 + int(us) // 1000
             if self.state in ("up", "quarantined"):
-                self.turn("quarantined" if until[0].isdigit() and int(until[0]) > now_ms else "up")
+                self.turn("quarantined" if until_ms > now_ms else "up")
 
 
 class Links:
@@ -336,6 +337,7 @@ class Client:
         if not await wait_until(lambda: self.channel.ended, 5):
             raise Trouble(f"client {self.name} is gone, but a process that it started keeps its standard output open")
         self.system.tell("killed", client=self.name)
+        self.system.clients_killed += 1
         self.system.tell("client", client=self.name, state="dead")
 
     def stop(self):

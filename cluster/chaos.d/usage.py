@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the programs of cluster/ take their options, and what they say of wrong ones."""
+"""How the programs of the harness take their options, and what they say of wrong ones."""
 import argparse
 import os
 import shlex

@@ -7,13 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PATIENCE_MS 15000 /* beyond what the library was given: then a promise is broken */
-#define MORE_SIZE   512
-#define PAIRS       4 /* one in so many takes a second key where it has drawn one */
-#define WRITERS     4 /* one in so many takes a shared key exclusively */
-#define OF(user)    ((user)->chaos)
-#define DEAD        2 /* exit status: a promise is broken */
-#define US_IN_MS    UINT64_C(1000)
+#define LONG_HOLD_MS_MAX 5000u
+#define PATIENCE_MS      15000 /* beyond what the library was given: then a promise is broken */
+#define MORE_SIZE        512
+#define PAIRS            4 /* one in so many takes a second key where it has drawn one */
+#define WRITERS          4 /* one in so many takes a shared key exclusively */
+#define OF(user)         ((user)->chaos)
+#define DEAD             2 /* exit status: a promise is broken */
+#define US_IN_MS         UINT64_C(1000)
 
 void user_breach(struct user *user, const char *text)
 {
@@ -171,7 +172,11 @@ void user_granted(struct user *user, bool was_valid, const char *more)
     say(user, deadline_us - valid_ms * US_IN_MS, "granted", ",\"deadline_us\":%" PRIu64 ",\"lease_ms\":%" PRIu32 "%s",
         user->deadline_us, user->lease_ms, more);
     /* Now and then a job longer than its lease, which lives by renewal. */
-    if (ONE_IN(OF(user), 10)) hold_ms += user->lease_ms + user->lease_ms / 2;
+    if (ONE_IN(OF(user), 10)) {
+        uint32_t long_ms = user->lease_ms + user->lease_ms / 2;
+
+        hold_ms += long_ms < LONG_HOLD_MS_MAX ? long_ms : LONG_HOLD_MS_MAX;
+    }
     user->hold_until_us = deadline_us - valid_ms * US_IN_MS + hold_ms * US_IN_MS;
     for (size_t i = 0; i < user->n_parts; i++) user->parts[i].may_write = false;
     turn(user, USER_HOLDING);

@@ -29,6 +29,8 @@ KINDS = {
 }
 # Holders that exclude each other, at once.
 OVERLAPS = {"overlap", "shared-overlap", "slot-overlap", "permits", "leaders"}
+# What a lock can let through without a second owner.
+WRITES = {"stale-write", "lost-update"}
 # Outside the assumptions these may happen: they are counted, and only then.
 TOLERATED_OUTSIDE = OVERLAPS | {"token-duplicate", "token-order", "reader-token"}
 # How a key may be taken. A lock is exclusive; it is also what writes where others hold the key shared.
@@ -122,8 +124,30 @@ class Verdict:
                 found[violation.kind] = found.get(violation.kind, 0) + 1
         return found
 
+    @property
+    def tokens(self):
+        """Whether any grant had a fencing token: without one nothing could have refused a stale write."""
+        return bool(self.counts.get("fenced grants"))
+
+    def failed(self):
+        """(what broke the lock, the writes that it let through): texts with their numbers. One write is in one of them."""
+        kinds = self.kinds(False)
+        overlaps = sum(count for kind, count in kinds.items() if kind in OVERLAPS)
+        broke = [plural(overlaps, "overlap")] if overlaps else []
+        broke += [f"{count:,} x {kind}" for kind, count in sorted(kinds.items()) if kind not in OVERLAPS | WRITES]
+        writes = []
+        if "stale-write" in kinds:
+            writes.append(plural(kinds["stale-write"], "stale write") + ("" if self.tokens else " (no fencing token in use)"))
+        if "lost-update" in kinds:
+            writes.append(plural(kinds["lost-update"], "lost update"))
+        return broke, writes
+
     def figures(self, mode):
         return self.modes.setdefault(mode, Figures())
+
+
+def plural(count, one, many=None):
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def percentile(values, percent):

@@ -72,7 +72,7 @@ QUORLOCK_API int quorlock_stand(quorlock_candidate *candidate);
  *
  * A leader leads no more with this call: it gives its lock back, and a candidate that waits is notified, and is elected
  * within a few round trips. One that was deposed, and has stopped its work sooner than it had to, hands over in the
- * same way. Errors: STATE (it does not stand, or has resigned), CLOSED.
+ * same way. Errors: STATE (it does not stand, or has resigned), CLOSED, INVAL (candidate is NULL).
  */
 QUORLOCK_API int quorlock_resign(quorlock_candidate *candidate);
 

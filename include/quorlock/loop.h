@@ -31,6 +31,13 @@
 extern "C" {
 #endif
 
+/* What C does by itself, and C++ wants to be told: for the adapters. */
+#ifdef __cplusplus
+#define quorlock_cast(type, value) static_cast<type>(value)
+#else
+#define quorlock_cast(type, value) ((type)(value))
+#endif
+
 /* Bits. */
 #define QUORLOCK_LOOP_READ  1u
 #define QUORLOCK_LOOP_WRITE 2u

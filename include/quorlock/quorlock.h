@@ -100,6 +100,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_OWNER_LENGTH_MAX 256
 #define QUORLOCK_LEASE_MS_MIN     10
 #define QUORLOCK_LEASE_MS_MAX     86400000u /* one day */
+#define QUORLOCK_LEASE_MS_DEFAULT 30000u    /* of a lease, and of a client's max_lease_ms */
 #define QUORLOCK_TIMEOUT_MS_MAX   60000u    /* one minute */
 #define QUORLOCK_WAIT_FOREVER     UINT32_MAX
 #define QUORLOCK_RENEW_NEVER      UINT32_MAX
@@ -127,28 +128,36 @@ struct quorlock_allocator {
  * a thousand waiting lines further ones are dropped, and a line says how many. */
 typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
 
+#define QUORLOCK_USER_SIZE     1025
+#define QUORLOCK_PASSWORD_SIZE 16385 /* the most that a server takes */
+
+/* What a callback credentials writes: texts that end with a zero byte, "" for none. It comes zeroed. */
+struct quorlock_credentials {
+    size_t size; /* of this struct, as the library knows it */
+    char user[QUORLOCK_USER_SIZE], password[QUORLOCK_PASSWORD_SIZE];
+    char why[256]; /* why there are none now, for the log */
+};
+
 struct quorlock_client_options {
     size_t size;
-    const char *const *nodes;  /* redis://[user[:password]@]host[:port][/db], rediss:// for TLS, unix:///path,
-                                  host:port */
+    const char *const *nodes;  /* redis:// or valkey://[user[:password]@]host[:port][/db], rediss:// or valkeys:// for
+                                  TLS, unix:///path, host:port; IPv6 in brackets. A name is looked up by the system's
+                                  resolver, in a thread that exists until the answer is here */
     size_t n_nodes;            /* 1 .. QUORLOCK_NODES_MAX; no address twice */
     int policy;                /* enum quorlock_policy */
     int dialect;               /* enum quorlock_dialect */
     int guard;                 /* enum quorlock_guard */
-    uint32_t node_timeout_ms;  /* a node that has not answered by then has no vote in the round;
-                                  1 to QUORLOCK_TIMEOUT_MS_MAX; default: lease/10, at least 50,
-                                  at most 1000 */
-    uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses; a restarted node
-                                  stays away so long. All clients must use the same: nodes whose guard
-                                  says another refuse us. Default: 30000, whatever the guards say */
+    uint32_t node_timeout_ms;  /* a node that has not answered by then has no vote in the round; 1 to
+                                  QUORLOCK_TIMEOUT_MS_MAX; default: lease/10, at least 50, at most 1000 */
+    uint32_t max_lease_ms;     /* the largest lease that any client of these nodes uses, the same for all: nodes whose
+                                  guard has another refuse us. Default: QUORLOCK_LEASE_MS_DEFAULT, whatever they say */
     uint32_t drift_ppm;        /* clock rate error allowed for, client plus node; default 10000 (1 %) */
     uint32_t drift_fixed_ms;   /* added to it; default 2 */
     uint32_t reconnect_min_ms; /* first pause before connecting again; default 50 */
     uint32_t reconnect_max_ms; /* longest pause; default 2000 */
     const char *key_prefix;    /* put before every key on the nodes; default none */
-    const char *owner_label;   /* readable front of every owner token, at most 64 printable characters
-                                  without space, and a colon where it does not end with one; default
-                                  none. Not used in the redisson dialect */
+    const char *owner_label;   /* readable front of every owner token, at most 64 printable characters without
+                                  space, and a colon follows; default none. Not in the redisson dialect */
     const char *set_name;      /* name of this set of nodes, where clients address the nodes differently;
                                   default: a hash of the sorted addresses */
     int allow_eviction;        /* a node that may evict keys is warned about, not refused */
@@ -158,52 +167,54 @@ struct quorlock_client_options {
     char *error; /* where quorlock_client_new writes the text of its error; may be NULL */
     size_t error_size;
     /* For every node whose address has neither user nor password, written as they are, without %XX; NULL or "":
-       none. Copied, as the addresses are, and kept until the client is closed, for it connects again; the copy of a
-       password is wiped then. The caller may wipe its own when quorlock_client_new has returned. */
+       none. Copied, as the addresses are, and kept until the client is closed or has others, for it connects again;
+       the copy of a password is wiped then. The caller may wipe its own when quorlock_client_new has returned. */
     const char *user, *password;
-    /* For nodes of rediss://; an error where there is none. Certificates and keys are files in PEM, and are read again
-     * when they changed, for the next connections; new ones that are bad are logged, and the former stay in use. The
-     * server's certificate and name are verified always. */
+    /* For nodes of rediss://; an error where there is none. Files in PEM, read again when they changed, for the next
+     * connections; where a new one is bad all of the former stay in use. Certificate and name are always verified. */
     const char *tls_ca;   /* CA certificates that the servers' are signed by: a file, or a folder as openssl rehash
                              makes it; default the system's */
     const char *tls_cert; /* our certificate, and those between it and its CA, for servers that ask for one */
     const char *tls_key;  /* its key, without a passphrase; default: it is in tls_cert too */
     const char *tls_name; /* the name or address that the servers' certificates have; default the host of each
                              address */
-    uint64_t buggify;     /* not 0: a seed by which the client makes up early losses, NOQUORUM, late grants and slow
-                             releases, to test a program with; see quorlock(7). Default: QUORLOCK_BUGGIFY in the
-                             environment, else off */
+    uint64_t buggify;     /* not 0: a seed for made-up losses, to test a program with; see quorlock(7). Default:
+                             QUORLOCK_BUGGIFY in the environment, else off */
+    /* Asked before each login to a node whose address has neither user nor password; in the loop's thread. It writes
+       both to ret, which is copied and wiped, and returns 0; not 0: those of before stay in use, at first `user` and
+       `password`. It must not block, nor call this library. NULL: none is asked. */
+    int (*credentials)(void *arg, const char *node, struct quorlock_credentials *ret);
+    void *credentials_arg;
+    uint32_t connect_timeout_ms; /* a node that is not connected by then, name lookup and handshake included, is down.
+                                    A lock that tries once waits so long for connecting nodes, while fewer than a
+                                    quorum have answered. Range as node_timeout_ms; default 3000, or that if more */
 };
 
 struct quorlock_options {
     size_t size;
-    uint32_t lease_ms;       /* QUORLOCK_LEASE_MS_MIN .. the client's max_lease_ms; default 30000, or
-                                max_lease_ms where that is less */
-    uint32_t wait_ms;        /* how long acquire may wait, also behind others of this client; 0: try once;
-                                QUORLOCK_WAIT_FOREVER */
-    uint32_t renew_ms;       /* at most between two renewals; default lease/3; QUORLOCK_RENEW_NEVER: hold for
-                                one lease */
-    uint32_t min_valid_ms;   /* grant only if so much validity is left; default 0 */
-    uint32_t lost_margin_ms; /* loss is reported so long before validity ends;
-                                default 2 x drift allowance, at least 10 */
-    uint32_t max_hold_ms;    /* no renewal after so long a hold; default none */
-    int fencing;             /* every grant carries a token that rises over the quorum */
-    uint32_t fence_ttl_ms;   /* how long nodes keep a key's counter after its last use, at least the client's
-                                max_lease_ms; default QUORLOCK_FENCE_TTL_MS */
-    const char *owner;       /* in whose name it is held, 1 to QUORLOCK_OWNER_LENGTH_MAX bytes: holds of one
-                                owner nest, see quorlock_acquire. NULL: no reentry */
-    const char *label;       /* readable front of this lock's owner tokens instead of the client's owner_label, 1 to
-                                64 printable characters without space; a colon follows it. NULL: the client's. Not in
-                                the redisson dialect */
-    uint64_t shared;  /* the keys that are locked shared, a bit each by its place in the list, from the lowest bit
-                         on; QUORLOCK_SHARED_ALL: all of them, and then the fencing token is the highest of a writer's
-                         that a quorum shows, or 0: it may be above the last writer's after one that failed, two
-                         readers may differ, and it is one only while no node forgets and the set of nodes stays.
-                         Default: none. Not in the redisson dialect */
-    uint32_t permits; /* the key is a name with so many permits, 1 to QUORLOCK_PERMITS_MAX, and this lock is one
-                         of them: its slot is in the result, and tokens rise slot by slot. One key, which is not
-                         shared; all clients must use the same number. Default: an ordinary lock, which knows nothing
-                         of permits of the same name. Not in the redisson dialect */
+    uint32_t lease_ms;     /* QUORLOCK_LEASE_MS_MIN .. the client's max_lease_ms; default QUORLOCK_LEASE_MS_DEFAULT, or
+                              that if less */
+    uint32_t wait_ms;      /* how long acquire may wait, also behind others of this client; 0: try once;
+                              QUORLOCK_WAIT_FOREVER */
+    uint32_t renew_ms;     /* at most between two renewals; default lease/3; QUORLOCK_RENEW_NEVER: hold for one lease */
+    uint32_t min_valid_ms; /* grant only if so much validity is left; default 0 */
+    uint32_t
+        lost_margin_ms;    /* loss is reported so long before validity ends; default 2 x drift allowance, at least 10 */
+    uint32_t max_hold_ms;  /* no renewal after so long a hold; default none */
+    int fencing;           /* every grant carries a token that rises over the quorum */
+    uint32_t fence_ttl_ms; /* how long nodes keep a key's counter after its last use, at least the client's
+                              max_lease_ms; default QUORLOCK_FENCE_TTL_MS */
+    const char *owner;     /* in whose name it is held, 1 to QUORLOCK_OWNER_LENGTH_MAX bytes: holds of one
+                              owner nest, see quorlock_acquire. NULL: no reentry */
+    const char *label;     /* readable front of this lock's owner tokens instead of the client's owner_label, 1 to
+                              64 printable characters without space; a colon follows it. NULL: the client's. Not in
+                              the redisson dialect */
+    uint64_t shared;       /* the keys that are locked shared, a bit each by its place in the list, from the lowest bit
+                              on; QUORLOCK_SHARED_ALL: all of them, and then the fencing token is the highest of a writer's
+                              that a quorum shows, or 0; see quorlock_new(3). Default: none. Not in the redisson dialect */
+    uint32_t permits;      /* the key is a name with so many permits, 1 to QUORLOCK_PERMITS_MAX, and this lock is one of
+                              them: its slot is in the result, and tokens rise slot by slot. One key, not shared; all
+                              clients use the same number. Default: an ordinary lock. Not in the redisson dialect */
 };
 
 enum quorlock_vote_outcome {
@@ -276,6 +287,16 @@ struct quorlock_holder {
     int shared; /* QUORLOCK_HOLDER_WAITS: it waits to hold the key shared */
 };
 
+/* Why a node has no vote for the time being. */
+enum quorlock_quarantine {
+    QUORLOCK_QUARANTINE_NONE = 0,
+    QUORLOCK_QUARANTINE_UNKNOWN,     /* its guard was written by another version */
+    QUORLOCK_QUARANTINE_FIRST,       /* it had no guard: quorlock_bootstrap ends it where that is so on all nodes */
+    QUORLOCK_QUARANTINE_RESTART,     /* it restarted, or was promoted */
+    QUORLOCK_QUARANTINE_RECONFIGURE, /* its guard was written anew by a reconfiguration */
+    QUORLOCK_QUARANTINE_CLIENT       /* a client with a longer max lease was refused; quorlock_bootstrap ends it */
+};
+
 /* What one node knows about a key. state: "free", "held", "foreign", "down", "error"; quorlock_bootstrap
  * has its own. */
 struct quorlock_node_report {
@@ -297,6 +318,8 @@ struct quorlock_node_report {
     uint32_t permits;
     const struct quorlock_holder *const *holders; /* slots by number, readers, those that wait */
     size_t n_holders;
+    int quarantine;             /* enum quorlock_quarantine: why there is one */
+    const char *quarantine_why; /* the same in words, with what ends it; NULL where there is none */
 };
 
 struct quorlock_report {
@@ -324,10 +347,9 @@ QUORLOCK_API const char *quorlock_status_text(int status);
  * RedissonRedLock or RedissonMultiLock has a client, and so a uuid, for each server. */
 QUORLOCK_API int quorlock_same_owner(const char *holder, const char *other);
 
-/* quorlock_client_new - a client of n_nodes nodes on the caller's base; starts to connect when the loop runs.
- * The base must outlive the client. Errors: INVAL, NOMEM, and STATE where the system has no random bytes, with
- * the text in options->error; *ret is untouched then. An unreachable node is no error: it shows in the votes.
- */
+/* quorlock_client_new - a client of n_nodes nodes on the caller's base; starts to connect when the loop runs. The base
+ * must outlive the client. Errors: INVAL, NOMEM, and STATE where the system has no random bytes, with the text in
+ * options->error; *ret is untouched then. An unreachable node is no error: it shows in the votes. */
 QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                                      const struct quorlock_client_options *options);
 
@@ -336,8 +358,17 @@ QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *b
  * with CLOSED. cb (may be NULL) runs last, from the loop; by then all memory of the client is free and no
  * handle of it may be used. Only what libevent has of a name's lookup that was open is freed by the next turn of
  * the caller's event_base: before event_base_free() call event_base_loop(base, EVLOOP_NONBLOCK) where cb ended the
- * loop. Errors: CLOSED when called twice. */
+ * loop. Errors: CLOSED when called twice; INVAL, client is NULL, and cb does not come. */
 QUORLOCK_API int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg);
+
+/*
+ * quorlock_client_set_credentials - what later logins use where an address has neither user nor password
+ *
+ * Both are copied, NULL or "" is none, and what was used before is wiped. Connections that are open stay; a node that
+ * refused the last login is tried again at once. Errors: INVAL (each address has a user or a password), STATE (the
+ * client has a callback credentials), NOMEM (some nodes may have the new ones: call again), CLOSED.
+ */
+QUORLOCK_API int quorlock_client_set_credentials(quorlock_client *client, const char *user, const char *password);
 
 /* quorlock_client_error - text of the last call on this client or its locks that returned non-zero; valid
  * until the next call. Never NULL. */
@@ -367,6 +398,8 @@ QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const cha
  * May be called while a release of this lock is still in flight. A failed acquire releases everywhere what it
  * took. Requests that the connections cannot carry yet wait in the client, in the order of the calls. wait_ms
  * counts that time, too, but with wait_ms 0 the nodes are asked all the same.
+ * A node that refuses the login is tried again until wait_ms, for a password may be changed there just now; AUTH is
+ * the result where wait_ms is 0, where no node has ever let this client in, and where a right is missing.
  * Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL (the nodes are set up for other clients
  * than this, may evict keys, or two of them are one server: see the votes), CANCELED, CLOSED, NOMEM (memory ran
  * out while it waited). Errors: BUSY, STATE (already held, or the system has no random bytes), NOMEM. A hold without
@@ -424,7 +457,7 @@ QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 
 /* quorlock_cancel - ends an acquire or extend in flight: its callback comes with CANCELED, what it took is
  * released. A canceled extend leaves the lock held. What had failed already, or an extend that had succeeded, keeps its
- * result. Errors: STATE (nothing in flight), CLOSED. */
+ * result. Errors: STATE (nothing in flight), CLOSED, INVAL (lock is NULL). */
 QUORLOCK_API int quorlock_cancel(quorlock *lock);
 
 /* quorlock_free - cancels, releases all its holds in the background and frees; the handle is dead at once,
@@ -458,29 +491,32 @@ QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlo
 struct quorlock_bootstrap_options {
     size_t size;
     int reconfigure; /* nodes have a guard already, and their number, names or max_lease_ms changes */
+    /* Status 0, and nothing is written, where a quorum has guards that fit and no other guard is seen. Not an int:
+     * older programs leave what stands behind reconfigure unset. */
+    int64_t if_needed;
 };
 
 /*
  * quorlock_bootstrap - declares that no lock is held on any node, so that the first client need not wait
  *
- * Without it the first contact with nodes that have no guard waits one max_lease_ms. Every node must be
- * reachable, and none may have a guard already: then status is STATE and nothing was written. The client must
- * have been made with QUORLOCK_GUARD_OFF, and the max_lease_ms that shall hold.
+ * Without it the first contact with nodes that have no guard waits one max_lease_ms. It writes the guards, and
+ * ends that wait where it goes on: every node must be reachable, and each without a guard or in the quarantine of
+ * its first contact. It also ends the quarantine for a client with a longer max lease than the guard's, on each
+ * node that has one; then it only declares that no lease of such a client is held which is older than the guard.
+ * Else, and where first contacts are seconds apart, status is STATE and nothing was written: a node without a guard
+ * among others that vote was emptied, and its quarantine stays. The client must have been made with
+ * QUORLOCK_GUARD_OFF, and the max_lease_ms that shall hold.
  *
- * With reconfigure the guards are written anew: where max_lease_ms was not given the present one is kept
- * (status INVAL where the nodes have several), every node is quarantined for the longest of the old and the
- * new, and all clients of the nodes are made to reconnect. Servers that leave the set are to be stopped before,
- * and clients to be started with what is new when this has ended with 0. Where max_lease_ms becomes shorter
- * that is when the quarantine is over, for until then leases of the old length may run. It needs the rights to
- * CLIENT KILL, MULTI and EXEC. A guard that this library cannot read is left alone: STATE, and nothing was
- * written.
+ * With reconfigure the guards are written anew: every node is quarantined for the longest of the old and the new
+ * max lease, and all clients are made to reconnect. The rules for servers that leave and for a max lease that becomes
+ * shorter are in quorlock_bootstrap(3). A guard that this library cannot read is left alone: STATE.
  *
- * The report shows each node, with its guard as holder: state "bootstrapped"; "guarded" (as it was), "free" (as
- * it was, without a guard); "closed" (refuses all clients until a reconfigure of it is finished); "unknown" (it
- * was told to write and did not answer: either may be so); "down", "error". Where some are "bootstrapped",
- * "closed" or "unknown" and status is not 0 it is half done: the same call again, with reconfigure, finishes
- * it. Errors: INVAL, NOMEM, CLOSED. Status: 0, STATE, INVAL, NOQUORUM (not all nodes could be reached, or do
- * it), CLOSED.
+ * The report shows each node, with its guard as holder: state "bootstrapped"; "ended" (the quarantine for a client
+ * with a longer max lease); "guarded" (as it was), "free" (as it was, without a guard); "closed" (refuses all
+ * clients until a reconfigure of it is finished); "unknown" (it was told to write, and it is not known whether it
+ * did); "down", "error". Where some are "bootstrapped", "closed" or "unknown" and status is not 0 it is half done:
+ * the same call again, with reconfigure, finishes it; "ended": the same call again. Errors: INVAL, NOMEM, CLOSED.
+ * Status: 0, STATE, INVAL, NOQUORUM (not all nodes could be reached, or do it), CLOSED.
  */
 QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
                                     quorlock_report_cb cb, void *arg);
@@ -576,14 +612,15 @@ enum quorlock_node_state {
     X(TEMPORARY, 3, "temporary")     /* LOADING, BUSY, ... */                                                          \
     X(REPLICA, 4, "replica")                                                                                           \
     X(CLUSTER, 5, "cluster")                                                                                           \
-    X(AUTH, 6, "auth")       /* wrong password, or rights are missing */                                               \
+    X(AUTH, 6, "auth")       /* rights are missing, or a certificate is not accepted */                                \
     X(REFUSED, 7, "refused") /* OOM, MISCONF, too many clients, ... */                                                 \
     X(FOREIGN, 8, "foreign") /* a value of another type stands at the key */                                           \
     X(PROTO, 9, "protocol")  /* not Redis, or too old */                                                               \
     X(OTHER, 10, "other")                                                                                              \
     X(LIMIT, 11, "limit")   /* memory of this process */                                                               \
     X(CONFIG, 12, "config") /* it is set up for other clients, or may evict keys */                                    \
-    X(GUARD, 13, "guard")   /* its guard changed under the connection: it may have lost its memory */
+    X(GUARD, 13, "guard")   /* its guard changed under the connection: it may have lost its memory */                  \
+    X(LOGIN, 14, "login")   /* it refuses user or password, or wants some */
 
 enum quorlock_node_error {
 #define QUORLOCK_NODE_ERROR_ENUM(name, value, label) QUORLOCK_NODE_ERROR_##name = (value),

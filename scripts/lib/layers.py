@@ -28,10 +28,10 @@ LAYERS = {
     "src/election": "include/quorlock src/base src/core src/runtime src/lock src/admin",
     "src/api": "include/quorlock src/base src/runtime src/lock src/admin src/election",
     "src/base/system_os.c": "include/quorlock include/quorlock/adapters src/base",
-    "src/api/blocking.c": "include/quorlock src/base src/api/blocking_loop.c src/api/blocking_loop.h "
-                          "src/api/blocking_election.c src/api/blocking_election.h",
-    "src/api/blocking_election.c": "include/quorlock src/base src/api/blocking_loop.c src/api/blocking_loop.h "
-                                   "src/api/blocking_election.h",
+    "src/api/blocking.c": "include/quorlock src/base src/api/client.c src/api/client.h src/api/blocking_loop.c "
+                          "src/api/blocking_loop.h src/api/blocking_election.c src/api/blocking_election.h",
+    "src/api/blocking_election.c": "include/quorlock src/base src/api/client.c src/api/client.h "
+                                   "src/api/blocking_loop.c src/api/blocking_loop.h src/api/blocking_election.h",
     "src/api/blocking_loop.c": "include/quorlock src/base src/api/blocking_loop.h",
     "src/api/blocking_loop.h": "include/quorlock src/base",
     "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
@@ -50,7 +50,7 @@ BASE = ("include/quorlock/adapters src/base src/api/blocking.c src/api/blocking_
 ONLY = {
     "hiredis/": "src/redis/wire src/bench",
     "openssl/": "src/redis/link",
-    "event2/ event.h evdns.h evutil.h": BASE,
+    "event2/ event.h evutil.h": BASE,
     "fcntl.h netdb.h poll.h pthread.h signal.h sys/random.h sys/time.h sys/timerfd.h time.h unistd.h": BASE,
 }
 # Functions of the system, by the same rule: there are headers that have types for all, and these too.
@@ -226,12 +226,12 @@ def rule_headers(sources):
 
 
 def rule_names(sources):
-    """A name that other files can use is defined once: the library and the command are linked into one program."""
+    """No two files define one name, static or not: a name in a profile, a backtrace or a search says where it is."""
     first = {}
     for source in sources:
-        for name, line in source.defined.items():
+        for name, line in {**source.defined, **source.statics}.items():
             if first.setdefault(name, source.path) != source.path:
-                finding(source.path, line, f"{name} is defined in {first[name]} too; give one of them another name")
+                finding(source.path, line, f"{name} is defined in {first[name]} too; begin it with the name of its file")
 
 
 def rule_calls(sources):
@@ -284,21 +284,6 @@ def rule_circles(uses, node_of, what):
                                                     f"answers come back by a callback or a result:{lines}")
 
 
-def rule_statics(sources):
-    """A prefix says that other files call it, so a static function has none."""
-    paths = {source.path for source in sources}
-    for source in sources:
-        if not source.path.endswith(".c"):
-            continue
-        folder, stem = os.path.split(module_of(source.path))
-        first = stem.split("_")[0]
-        prefixes = {stem + "_"} | ({first + "_"} if f"{folder}/{first}.c" in paths else set())
-        lines = source.code.split("\n")
-        for name, line in source.statics.items():
-            if name.startswith(tuple(prefixes)) and name + "(" in lines[line - 1]:
-                finding(source.path, line, f"{name} is static, so it needs no prefix of the file; give it a bare name")
-
-
 def rule_sizeof(sources):
     """sizeof(x), everywhere."""
     for source in sources:
@@ -316,7 +301,6 @@ def main():
     rule_calls(product)
     rule_circles(by_include + by_call, module_of, "files")
     rule_circles(by_include + by_call, folder_of, "folders")
-    rule_statics(sources)
     rule_sizeof(sources)
     print("".join(text + "\n" for text in findings), end="")
     return 1 if findings else 0

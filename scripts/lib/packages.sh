@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 #
 # `scripts/test packages`: the Debian packages made, examined, installed, used, upgraded and purged in clean roots of
-# Debian 12 and 13. Sourced by scripts/test, after roots.sh.
+# Debian 12 and 13, and their units under a systemd there. Sourced by scripts/test, after roots.sh.
 
 PACKAGES_RELEASES='bookworm trixie'
 PACKAGES_TOOLS='build-essential blhc lintian'
@@ -52,7 +52,7 @@ packages_work() {
 }
 
 packages_stage() {
-    local release=$1 log=$out/packages-$1.log start=$SECONDS status=0 passed
+    local release=$1 log=$out/packages-$1.log start=$SECONDS status=0 passed why
     echo "packages: $release; the log is $log"
     as_root "$ROOTS_PREPARE_S" packages_prepare "$release" >"$log" 2>&1 7>&- || status=$?
     if [ "$status" = 0 ]; then
@@ -60,6 +60,8 @@ packages_stage() {
     fi
     if [ "$status" = 0 ]; then
         say "ok    packages/$release, $((SECONDS - start)) s"
+        why=$(sed -n 's/^SKIPPED: //p' "$log")
+        [ -z "$why" ] || roots_cannot "packages/$release/units" "$why" 0
     else
         roots_ended "packages/$release" "$status" $((SECONDS - start)) "$log"
     fi

@@ -7,7 +7,9 @@ its compile command, the checks, or clang-tidy.
 
 The analyzer follows the paths through a function up to a bound, by default a
 quarter of its own: three quarters of its time go into what lies beyond, where
-it looks at the same lines once more. QUORLOCK_LINT_DEEP=1 takes its own bound.
+it looks at the same lines once more. It leaves out the tests, which run under
+the sanitizers; the other checks look at them too. QUORLOCK_LINT_DEEP=1 takes
+its own bound, and takes it to the tests.
 
 usage: tidy.py SOURCE_DIR BUILD_DIR [FILE...]
 """
@@ -23,6 +25,7 @@ import sys
 
 DEEP = os.environ.get("QUORLOCK_LINT_DEEP") == "1"
 BOUND = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=50000") if not DEEP]
+NO_ANALYZER = "--checks=-clang-analyzer-*"
 QUERY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "conditions.query")
 SAID = {"pointer": "a pointer is no condition; compare it with NULL",
         "number": "a number is no condition; compare it with a number"}
@@ -75,8 +78,8 @@ def conditions(build, path):
     return "\n".join(dict.fromkeys(f"{os.path.relpath(name)}:{line}: {SAID[what]}" for name, line, what in found))
 
 
-def check(path, commands, build, salt, cache):
-    digest = hashlib.sha256(salt)
+def check(path, commands, build, salt, cache, *more):
+    digest = hashlib.sha256(salt + "".join(more).encode())
     for directory, words in commands:
         text = preprocessed(directory, words)
         if text is None:
@@ -87,11 +90,11 @@ def check(path, commands, build, salt, cache):
     mark = os.path.join(cache, digest.hexdigest()) if digest else None
     if mark and os.path.exists(mark):
         return True, ""
-    done, note = tidy(build, path), ""
+    done, note = tidy(build, path, *more), ""
     if "PLEASE submit a bug report" in done.stderr:
         # Its path-sensitive part crashes on some sound code; the rest can still look.
         note = f"tidy: clang-analyzer crashes on {os.path.relpath(path)}, looked at without it"
-        done = tidy(build, path, "--checks=-clang-analyzer-*")
+        done = tidy(build, path, NO_ANALYZER)
     odd = conditions(build, path)
     if done.returncode == 0 and not odd:
         if mark:
@@ -111,11 +114,12 @@ def main():
         with open(name, "rb") as f:
             salt += f.read()
     salt += subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
-    commands = commands_of(build, root)
+    commands, tests = commands_of(build, root), os.path.join(root, "tests") + os.sep
     wanted = {os.path.realpath(name) for name in sys.argv[3:]} or set(commands)
     bad = 0
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        jobs = {pool.submit(check, p, commands[p], build, salt, cache): p for p in sorted(wanted) if p in commands}
+        jobs = [pool.submit(check, p, commands[p], build, salt, cache, *([NO_ANALYZER] if p.startswith(tests) and not DEEP else []))
+                for p in sorted(wanted) if p in commands]
         for job in concurrent.futures.as_completed(jobs):
             fine, text = job.result()
             bad += not fine

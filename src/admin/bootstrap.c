@@ -18,13 +18,20 @@
  *    would quarantine an emptied node for the new max_lease only, while an old, longer lease runs, and the guards
  *    with the longer one may vanish from all nodes at once. Nothing on the nodes can prevent that. It is safe if
  *    clients get the shorter max_lease after that and not before; clients with the old one stay refused meanwhile.
+ *
+ * Without reconfigure it declares that no lock is held on any node. That is no news of one node alone: where another
+ * node has let clients vote, one without a guard was emptied, and what it forgot may be held. So guards are written
+ * where no node has let anybody vote, each being without a guard or within the quarantine of its first contact, and all
+ * since about the same time: nodes that were emptied one after the other may have had a holder till the last. The
+ * quarantine for a client with a longer max_lease than the guard's is over as soon as nobody holds such a lease,
+ * whatever locks the nodes have granted themselves since, so it is ended on each node that has one.
  */
 #include "admin/inspect.h"
 
 #include <string.h>
 
 #include "redis/dialect/guard.h"
-#include "redis/examine.h"
+#include "redis/guard_sets.h"
 
 #define MS 1000u
 
@@ -35,36 +42,41 @@ struct bootstrap_node {
     char *guard;                       /* as found, then as written; NULL: none */
     uint32_t max_lease_ms, longest_ms; /* of the guard as found; longest_ms: of leases that may run */
     bool guarded, unreadable;          /* as found */
+    bool same_set, wanted;             /* likewise: of this set; quarantined for a client with a longer max lease */
+    uint64_t first_ms;                 /* what is left of the quarantine of a first contact */
     bool closed, written;              /* its guard admits no client; is as it was asked for */
 };
 
 struct bootstrap {
-    bool reconfigure;
+    bool reconfigure, if_needed;
+    bool ends; /* only quarantines for clients with a longer max lease */
+    bool done; /* nothing is to be written */
     enum stage stage;
     uint32_t lease_ms, longest_ms; /* what is written */
     struct bootstrap_node nodes[QUORLOCK_NODES_MAX];
 };
 
-static struct bootstrap *own(const struct inspect *inspect)
+static struct bootstrap *admin_bootstrap_own(const struct inspect *inspect)
 {
     return inspect->more;
 }
 
-static struct runtime *runtime_of(const struct inspect *inspect)
+static struct runtime *admin_bootstrap_runtime_of(const struct inspect *inspect)
 {
     return inspect->report.all->runtime;
 }
 
 static uint32_t n_nodes(const struct inspect *inspect)
 {
-    return runtime_of(inspect)->n_nodes;
+    return admin_bootstrap_runtime_of(inspect)->n_nodes;
 }
 
 /* ---- replies ---- */
 
-static void set_guard(const struct inspect *inspect, struct bootstrap_node *node, const struct node_reply *reply)
+static void admin_bootstrap_set_guard(const struct inspect *inspect, struct bootstrap_node *node,
+                                      const struct node_reply *reply)
 {
-    const struct alloc *alloc = &runtime_of(inspect)->alloc;
+    const struct alloc *alloc = &admin_bootstrap_runtime_of(inspect)->alloc;
 
     alloc_free(alloc, node->guard);
     node->guard = reply->holder != NULL ? owner_copy(alloc, reply->holder, reply->holder_length) : NULL;
@@ -75,24 +87,38 @@ static bool was_seen(const struct inspect_node *node)
     return node->answer == ANSWER_IN && (node->reply.outcome == OUTCOME_YES || node->reply.outcome == OUTCOME_MISSING);
 }
 
-static bool answered(const struct inspect_node *node, enum outcome outcome)
+static bool admin_bootstrap_answered(const struct inspect_node *node, enum outcome outcome)
 {
     return node->answer == ANSWER_IN && node->reply.outcome == outcome;
 }
 
-/* A value of another type in the guard's place is a guard that cannot be read. */
-static void look(const struct inspect *inspect, struct bootstrap_node *node, const struct node_reply *reply)
+/* The time by the node's clock, where a quarantine lasts; else a time after all of them. */
+static uint64_t node_now_ms(const struct guard_text *guard, int64_t quarantine_ms)
 {
-    struct examine_facts facts = {.reachable = true};
+    uint64_t end_ms = guard_text_end_ms(guard);
 
-    set_guard(inspect, node, reply);
+    if (quarantine_ms <= 0) return end_ms;
+    return end_ms > (uint64_t)quarantine_ms ? end_ms - (uint64_t)quarantine_ms : 0;
+}
+
+/* A value of another type in the guard's place is a guard that cannot be read. */
+static void admin_bootstrap_look(const struct inspect *inspect, uint32_t index, const struct node_reply *reply)
+{
+    const struct runtime *runtime = admin_bootstrap_runtime_of(inspect);
+    struct bootstrap_node *node = &admin_bootstrap_own(inspect)->nodes[index];
+    struct guard_text guard = {0};
+    bool read = reply->outcome == OUTCOME_YES && guard_text_read(reply->holder, reply->holder_length, &guard);
+    uint64_t now_ms = node_now_ms(&guard, reply->quarantine_ms);
+
+    admin_bootstrap_set_guard(inspect, node, reply);
     node->guarded = reply->outcome == OUTCOME_YES || reply->fault == FAULT_FOREIGN;
-    if (reply->outcome == OUTCOME_YES) examine_read_guard(&facts, reply->holder, reply->holder_length);
-    node->unreadable = node->guarded && facts.guard.state != EXAMINE_GUARD_THERE;
-    node->max_lease_ms = node->longest_ms = facts.guard.max_lease_ms;
-    if (reply->quarantine_ms > 0 && facts.guard.longest_ms > node->longest_ms) {
-        node->longest_ms = facts.guard.longest_ms;
-    }
+    node->unreadable = node->guarded && !read;
+    node->max_lease_ms = node->longest_ms = guard.max_lease_ms;
+    if (guard.till_ms > now_ms && guard.longest_ms > node->longest_ms) node->longest_ms = guard.longest_ms;
+    node->same_set = read && guard.n_nodes == runtime->n_nodes && strcmp(guard.set, runtime->set) == 0;
+    if (strcmp(guard.run_id, node_run_id(runtime->nodes[index].node)) == 0)
+        node->first_ms = guard_text_first_ms(&guard, now_ms);
+    node->wanted = guard.wanted_till_ms > now_ms;
 }
 
 /* Not as of a lock's key, which may be of another dialect. */
@@ -100,26 +126,28 @@ static void explain_foreign(struct inspect *inspect, uint32_t index)
 {
     static const char why[] = GUARD_FOREIGN;
     struct inspect_node *node = &inspect->nodes[index];
-    const struct alloc *alloc = &runtime_of(inspect)->alloc;
+    const struct alloc *alloc = &admin_bootstrap_runtime_of(inspect)->alloc;
 
     alloc_free(alloc, node->error);
     node->error = alloc_text(alloc, why, sizeof(why) - 1);
 }
 
-static void on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
+static void admin_bootstrap_on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
     const struct bootstrap *bootstrap = inspect->more;
-    struct bootstrap_node *node = &own(inspect)->nodes[index];
+    struct bootstrap_node *node = &admin_bootstrap_own(inspect)->nodes[index];
     enum op op = inspect->nodes[index].op;
 
     if (op == OP_BOOTSTRAP) {
+        /* Of a script alone, whose last command writes, any error says that nothing was written. */
+        if (!bootstrap->reconfigure && reply->fault == FAULT_OTHER) inspect->nodes[index].reply.outcome = OUTCOME_ERROR;
         if (reply->outcome == OUTCOME_YES) {
             node->closed = bootstrap->stage == CLOSES;
             node->written = !node->closed;
         }
-        if (reply->holder != NULL) set_guard(inspect, node, reply);
+        if (reply->holder != NULL) admin_bootstrap_set_guard(inspect, node, reply);
     } else if (op == OP_PEEK && bootstrap->stage == LOOKS) {
-        look(inspect, node, reply);
+        admin_bootstrap_look(inspect, index, reply);
         if (reply->fault == FAULT_FOREIGN) explain_foreign(inspect, index);
         if (bootstrap->reconfigure && was_seen(&inspect->nodes[index])) {
             inspect_ask(inspect, index, OP_MAY_KILL);
@@ -132,7 +160,7 @@ static void on_reply(struct inspect *inspect, uint32_t index, const struct node_
 /* The max_lease to write: as given, else the present one. False: the nodes have several. */
 static bool choose_lease(const struct inspect *inspect)
 {
-    const struct runtime *runtime = runtime_of(inspect);
+    const struct runtime *runtime = admin_bootstrap_runtime_of(inspect);
     struct bootstrap *bootstrap = inspect->more;
     bool given = runtime->max_lease_given || !bootstrap->reconfigure;
 
@@ -154,29 +182,89 @@ static bool choose_lease(const struct inspect *inspect)
     return true;
 }
 
-/* 0: the guards may be written; or the status of a bootstrap that changed nothing. */
+static bool fits(const struct bootstrap *bootstrap, const struct bootstrap_node *node)
+{
+    return node->same_set && node->max_lease_ms == bootstrap->lease_ms;
+}
+
+/* A node that it leaves as it is. */
+static bool is_spared(const struct bootstrap *bootstrap, const struct bootstrap_node *node)
+{
+    return bootstrap->ends && !node->wanted;
+}
+
+/* Whether a quorum was seen whose guards are as they would be written, no other guard, and no node is known to need
+ * one: a node without gets it from the first client that comes, with the quarantine that it needs. */
+static bool is_done(const struct inspect *inspect)
+{
+    const struct bootstrap *bootstrap = inspect->more;
+    uint32_t n_fit = 0;
+
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
+
+        if (node->guarded && !fits(bootstrap, node)) return false;
+        n_fit += node->guarded;
+    }
+    return n_fit >= runtime_quorum(admin_bootstrap_runtime_of(inspect));
+}
+
+/* As judge_looks, where no reconfiguration is asked for. */
+static int judge_first(const struct inspect *inspect)
+{
+    struct bootstrap *bootstrap = inspect->more;
+    bool first, wanted = false, fit = true, seen = true;
+    struct guard_sets sets = {0};
+    uint32_t max_lease_ms = bootstrap->lease_ms;
+
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
+
+        seen &= node->guarded || was_seen(&inspect->nodes[i]);
+        if (node->guarded) max_lease_ms = node->max_lease_ms;
+        fit &= !node->guarded || fits(bootstrap, node);
+        wanted |= node->wanted;
+    }
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
+        bool lasts = node->first_ms != 0 && node->same_set;
+
+        guard_sets_add(&sets, node->guarded && !lasts ? GUARD_SET_OLDER : GUARD_SET_FIRST,
+                       node->guarded ? node->first_ms : (uint64_t)max_lease_ms + 1);
+    }
+    first = guard_sets_judge(&sets, max_lease_ms) == GUARD_SET_FIRST;
+    bootstrap->ends = !first && fit && wanted;
+    /* A node that is down keeps its quarantine; the quorum need not wait for that. */
+    if ((seen && first) || bootstrap->ends) return 0;
+    if (!first && bootstrap->if_needed && !wanted && is_done(inspect)) bootstrap->done = true;
+    if (bootstrap->done) return 0;
+    return seen ? QUORLOCK_STATE : QUORLOCK_NOQUORUM;
+}
+
+/* 0: the guards may be written, or are done; or the status of a bootstrap that changed nothing. */
 static int judge_looks(const struct inspect *inspect)
 {
     const struct bootstrap *bootstrap = inspect->more;
     int status = 0;
 
-    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
-        const struct bootstrap_node *node = &bootstrap->nodes[i];
-
-        if (bootstrap->reconfigure ? node->unreadable : node->guarded) {
+    for (uint32_t i = 0; i < n_nodes(inspect) && bootstrap->reconfigure; i++) {
+        if (bootstrap->nodes[i].unreadable) {
             if (status == 0) status = QUORLOCK_STATE;
         } else if (!was_seen(&inspect->nodes[i])) {
             status = QUORLOCK_NOQUORUM;
         }
     }
     if (status == 0 && !choose_lease(inspect)) status = QUORLOCK_INVAL;
-    return status;
+    return status == 0 && !bootstrap->reconfigure ? judge_first(inspect) : status;
 }
 
-static void write_all(struct inspect *inspect, enum stage stage)
+static void admin_bootstrap_write_all(struct inspect *inspect, enum stage stage)
 {
-    own(inspect)->stage = stage;
+    struct bootstrap *bootstrap = inspect->more;
+
+    bootstrap->stage = stage;
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        if (is_spared(bootstrap, &bootstrap->nodes[i])) continue;
         inspect->nodes[i].tried = false;
         inspect_ask(inspect, i, OP_BOOTSTRAP);
     }
@@ -184,15 +272,16 @@ static void write_all(struct inspect *inspect, enum stage stage)
 }
 
 /* STATE: another client was faster on all nodes. */
-static int judge_written(const struct inspect *inspect)
+static int admin_bootstrap_judge_written(const struct inspect *inspect)
 {
     int status = 0;
     bool half = false;
 
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
-        if (answered(&inspect->nodes[i], OUTCOME_YES)) {
+        if (is_spared(inspect->more, &admin_bootstrap_own(inspect)->nodes[i])) continue;
+        if (admin_bootstrap_answered(&inspect->nodes[i], OUTCOME_YES)) {
             half = true;
-        } else if (!answered(&inspect->nodes[i], OUTCOME_OTHER)) {
+        } else if (!admin_bootstrap_answered(&inspect->nodes[i], OUTCOME_OTHER)) {
             status = QUORLOCK_NOQUORUM;
         } else if (status == 0) {
             status = QUORLOCK_STATE;
@@ -204,7 +293,7 @@ static int judge_written(const struct inspect *inspect)
 /* Our clock may run faster than theirs: what is left of a quarantine afterwards is waited for as well. */
 static void wait_out(struct inspect *inspect, uint64_t left_ms)
 {
-    struct runtime *runtime = runtime_of(inspect);
+    struct runtime *runtime = admin_bootstrap_runtime_of(inspect);
     struct bootstrap *bootstrap = inspect->more;
     uint64_t wait_us = (left_ms + 2) * MS;
     char left[24], longest[24], lease[24];
@@ -220,24 +309,38 @@ static void wait_out(struct inspect *inspect, uint64_t left_ms)
                 guard_length(lease, sizeof(lease), bootstrap->lease_ms));
 }
 
-static bool waits(const struct inspect *inspect)
+static bool admin_bootstrap_waits(const struct inspect *inspect)
 {
-    return own(inspect)->stage == WAITS;
+    return admin_bootstrap_own(inspect)->stage == WAITS;
 }
 
 static void wait_over(struct inspect *inspect)
 {
-    own(inspect)->stage = CHECKS;
+    admin_bootstrap_own(inspect)->stage = CHECKS;
     inspect_ask_all(inspect);
 }
 
 /* The guard has not changed since it was written. */
 static bool is_as_written(const struct inspect_node *node, const char *guard)
 {
-    return answered(node, OUTCOME_YES) && guard != NULL && node->holder != NULL && strcmp(guard, node->holder) == 0;
+    return admin_bootstrap_answered(node, OUTCOME_YES) && guard != NULL && node->holder != NULL &&
+           strcmp(guard, node->holder) == 0;
 }
 
-static int check(struct inspect *inspect)
+/* Of the node's own leases: one for a client with a longer max lease stays with the new guard. */
+static int64_t quarantine_left_ms(const struct inspect_node *node)
+{
+    struct guard_text guard;
+    uint64_t now_ms;
+
+    if (!admin_bootstrap_answered(node, OUTCOME_YES) || node->holder == NULL || node->reply.quarantine_ms <= 0)
+        return 0;
+    if (!guard_text_read(node->holder, strlen(node->holder), &guard)) return node->reply.quarantine_ms;
+    now_ms = node_now_ms(&guard, node->reply.quarantine_ms);
+    return guard.till_ms > now_ms ? (int64_t)(guard.till_ms - now_ms) : 0;
+}
+
+static int admin_bootstrap_check(struct inspect *inspect)
 {
     struct bootstrap *bootstrap = inspect->more;
     int64_t left_ms = 0;
@@ -245,10 +348,9 @@ static int check(struct inspect *inspect)
 
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
         const struct inspect_node *node = &inspect->nodes[i];
+        int64_t node_left_ms = quarantine_left_ms(node);
 
-        if (node->answer == ANSWER_IN && node->reply.quarantine_ms > left_ms) {
-            left_ms = node->reply.quarantine_ms;
-        }
+        if (node_left_ms > left_ms) left_ms = node_left_ms;
         bootstrap->nodes[i].written = is_as_written(node, bootstrap->nodes[i].guard);
         if (!bootstrap->nodes[i].written) status = QUORLOCK_NOQUORUM;
     }
@@ -258,7 +360,7 @@ static int check(struct inspect *inspect)
     return status;
 }
 
-static bool step(struct inspect *inspect, int *ret_status)
+static bool admin_bootstrap_step(struct inspect *inspect, int *ret_status)
 {
     struct bootstrap *bootstrap = inspect->more;
 
@@ -266,43 +368,46 @@ static bool step(struct inspect *inspect, int *ret_status)
     switch (bootstrap->stage) {
     case LOOKS:
         *ret_status = judge_looks(inspect);
-        if (*ret_status != 0) return false;
-        write_all(inspect, bootstrap->reconfigure ? CLOSES : WRITES);
+        if (*ret_status != 0 || bootstrap->done) return false;
+        admin_bootstrap_write_all(inspect, bootstrap->reconfigure ? CLOSES : WRITES);
         return true;
     case CLOSES:
-        *ret_status = judge_written(inspect);
+        *ret_status = admin_bootstrap_judge_written(inspect);
         if (*ret_status != 0) return false;
-        write_all(inspect, WRITES);
+        admin_bootstrap_write_all(inspect, WRITES);
         return true;
     case WRITES:
-        *ret_status = judge_written(inspect);
-        if (*ret_status == 0 && bootstrap->longest_ms > bootstrap->lease_ms) {
+        *ret_status = admin_bootstrap_judge_written(inspect);
+        if (*ret_status == 0 && bootstrap->reconfigure && bootstrap->longest_ms > bootstrap->lease_ms) {
             wait_out(inspect, bootstrap->longest_ms);
         }
         return false;
-    case CHECKS: *ret_status = check(inspect); break;
+    case CHECKS: *ret_status = admin_bootstrap_check(inspect); break;
     case WAITS: break;
     }
     return false;
 }
 
-static void fill(const struct inspect *inspect, struct node_request *request)
+static void admin_bootstrap_fill(const struct inspect *inspect, struct node_request *request)
 {
     const struct bootstrap *bootstrap = inspect->more;
 
     request->force = bootstrap->reconfigure;
     request->closes = bootstrap->stage == CLOSES;
+    request->ends = bootstrap->ends;
     request->lease_ms = bootstrap->lease_ms;
     request->longest_ms = bootstrap->longest_ms;
 }
 
 /* ---- the report ---- */
 
-static const char *state_of(const struct inspect_node *asked, const struct bootstrap_node *node, bool checks)
+static const char *state_of(const struct bootstrap *bootstrap, const struct inspect_node *asked,
+                            const struct bootstrap_node *node)
 {
+    bool checks = bootstrap->stage == CHECKS;
     bool known = asked->answer == ANSWER_IN && asked->reply.outcome != OUTCOME_UNKNOWN;
 
-    if (node->written) return "bootstrapped";
+    if (node->written) return bootstrap->ends ? "ended" : "bootstrapped";
     if (checks && known) return asked->reply.outcome == OUTCOME_YES ? "guarded" : "free";
     if (checks) return "down";
     if (!known && asked->tried) return "unknown";
@@ -312,36 +417,36 @@ static const char *state_of(const struct inspect_node *asked, const struct boots
     return node->guarded || asked->reply.outcome == OUTCOME_OTHER ? "guarded" : "free";
 }
 
-static void report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
+static void admin_bootstrap_report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
 {
     const struct inspect_node *asked = &inspect->nodes[index];
-    const struct bootstrap_node *node = &own(inspect)->nodes[index];
-    bool checks = own(inspect)->stage == CHECKS;
+    const struct bootstrap_node *node = &admin_bootstrap_own(inspect)->nodes[index];
+    bool checks = admin_bootstrap_own(inspect)->stage == CHECKS;
 
-    ret->state = state_of(asked, node, checks);
+    ret->state = state_of(inspect->more, asked, node);
     ret->holder = checks && !node->written ? asked->holder : node->guard;
     if (asked->answer != ANSWER_IN || asked->reply.outcome == OUTCOME_UNKNOWN) return;
     ret->ttl_ms = asked->reply.ttl_ms;
     if (asked->reply.has_guard) ret->quarantine_ms = asked->reply.quarantine_ms > 0 ? asked->reply.quarantine_ms : 0;
 }
 
-static void clear(struct inspect *inspect)
+static void admin_bootstrap_clear(struct inspect *inspect)
 {
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
-        alloc_free(&runtime_of(inspect)->alloc, own(inspect)->nodes[i].guard);
+        alloc_free(&admin_bootstrap_runtime_of(inspect)->alloc, admin_bootstrap_own(inspect)->nodes[i].guard);
     }
 }
 
 int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,
                     void *arg)
 {
-    static const struct inspect_kind kind = {.fill = fill,
-                                             .reply = on_reply,
-                                             .step = step,
-                                             .waits = waits,
+    static const struct inspect_kind kind = {.fill = admin_bootstrap_fill,
+                                             .reply = admin_bootstrap_on_reply,
+                                             .step = admin_bootstrap_step,
+                                             .waits = admin_bootstrap_waits,
                                              .wait_over = wait_over,
-                                             .report = report,
-                                             .clear = clear};
+                                             .report = admin_bootstrap_report,
+                                             .clear = admin_bootstrap_clear};
     struct runtime *runtime = all->runtime;
     struct quorlock_bootstrap_options checked;
     struct bootstrap *bootstrap;
@@ -356,6 +461,7 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
     bootstrap = alloc_zero(&runtime->alloc, sizeof(*bootstrap));
     if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     bootstrap->reconfigure = checked.reconfigure != 0;
+    bootstrap->if_needed = checked.if_needed != 0;
     /* The guard is not of this client's key space. */
     return inspect_start(all, &kind, bootstrap, OP_PEEK, "", GUARD_KEY, cb, arg);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "redis/guard_sets.h"
 #include "runtime/options.h"
 
 #define PER_NODE         29u
@@ -17,7 +18,8 @@
 #define RIGHT(name)     (1u << EXAMINE_##name)
 #define RIGHTS_OPTIONAL (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME))
 
-#define REMEDY_AOF "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
+#define REMEDY_AOF       "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
+#define REMEDY_BOOTSTRAP "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
 #define REMEDY_RECONFIGURE                                                                                             \
     "give every client the same nodes and the same max lease; where the guards are to change: quorlock "               \
     "bootstrap --reconfigure"
@@ -28,9 +30,9 @@ size_t diagnose_room(uint32_t n_nodes)
 }
 
 /* One more finding, with its remedy and its text. */
-__attribute__((format(printf, 6, 7))) static void add(struct diagnosis *diagnosis, int severity, const char *code,
-                                                      const struct diagnose_node *node, const char *remedy,
-                                                      const char *format, ...)
+__attribute__((format(printf, 6, 7))) static void diagnose_add(struct diagnosis *diagnosis, int severity,
+                                                               const char *code, const struct diagnose_node *node,
+                                                               const char *remedy, const char *format, ...)
 {
     struct diagnose_words *words;
     va_list args;
@@ -106,22 +108,22 @@ static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *
     const struct examine_facts *facts = node->facts;
 
     if (strcmp(facts->mode, "cluster") == 0) {
-        add(diagnosis, QUORLOCK_UNSAFE, "cluster", node, "list independent masters, with cluster-enabled no",
-            "a node of a Redis Cluster, not an independent master: a failover there loses locks");
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "cluster", node, "list independent masters, with cluster-enabled no",
+                     "a node of a Redis Cluster, not an independent master: a failover there loses locks");
     }
     if (strcmp(facts->role, "replica") == 0) {
-        add(diagnosis, QUORLOCK_UNSAFE, "replica", node, "list independent masters only, or REPLICAOF NO ONE",
-            "a replica: it cannot grant, and its vote would be that of its master once more");
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "replica", node, "list independent masters only, or REPLICAOF NO ONE",
+                     "a replica: it cannot grant, and its vote would be that of its master once more");
     }
     if (facts->replicas > 0 && is_master(facts)) {
-        add(diagnosis, QUORLOCK_NOTE, "replicas", node,
-            "let every node be a master by itself; where it is promoted to, use the same address",
-            "%u replica%s attached: one that is promoted lacks the newest locks; the guard quarantines it",
-            facts->replicas, facts->replicas == 1 ? " is" : "s are");
+        diagnose_add(diagnosis, QUORLOCK_NOTE, "replicas", node,
+                     "let every node be a master by itself; where it is promoted to, use the same address",
+                     "%u replica%s attached: one that is promoted lacks the newest locks; the guard quarantines it",
+                     facts->replicas, facts->replicas == 1 ? " is" : "s are");
     }
     if (facts->too_old) {
-        add(diagnosis, QUORLOCK_WARNING, "version", node, "Redis 6.2, Valkey 7.2 or newer",
-            "%s %s is too old: clients refuse it", facts->kind, facts->version);
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "version", node, "Redis 6.2, Valkey 7.2 or newer",
+                     "%s %s is too old: clients refuse it", facts->kind, facts->version);
     }
 }
 
@@ -133,17 +135,17 @@ static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagn
 
     if (!facts->has_memory || facts->maxmemory == 0) return;
     if (strcmp(facts->policy, "noeviction") != 0) {
-        add(diagnosis, set->allow_eviction ? QUORLOCK_WARNING : QUORLOCK_UNSAFE, "eviction", node,
-            "CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE",
-            "maxmemory-policy is %s: when %" PRIu64 " bytes are full it evicts locks that are held", facts->policy,
-            facts->maxmemory);
+        diagnose_add(diagnosis, set->allow_eviction ? QUORLOCK_WARNING : QUORLOCK_UNSAFE, "eviction", node,
+                     "CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE",
+                     "maxmemory-policy is %s: when %" PRIu64 " bytes are full it evicts locks that are held",
+                     facts->policy, facts->maxmemory);
     }
     if (facts->used_memory / 9 >= facts->maxmemory / 10) {
-        add(diagnosis, QUORLOCK_WARNING, "memory", node,
-            "CONFIG SET maxmemory to more, or keep locks on servers of their own",
-            "%" PRIu64 " of %" PRIu64 " bytes of maxmemory are used: when it is full, the node has "
-            "no vote any more",
-            facts->used_memory, facts->maxmemory);
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "memory", node,
+                     "CONFIG SET maxmemory to more, or keep locks on servers of their own",
+                     "%" PRIu64 " of %" PRIu64 " bytes of maxmemory are used: when it is full, the node has "
+                     "no vote any more",
+                     facts->used_memory, facts->maxmemory);
     }
 }
 
@@ -153,39 +155,39 @@ static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose
 
     if (!facts->has_persistence || !is_master(facts)) return;
     if (!facts->aof) {
-        add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
-            "appendonly is off: a restart forgets its locks. The guard makes that safe, at the cost "
-            "of a quarantine");
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
+                     "appendonly is off: a restart forgets its locks. The guard makes that safe, at the cost "
+                     "of a quarantine");
         return;
     }
     if (facts->aof_broken) {
-        add(diagnosis, QUORLOCK_WARNING, "persistence", node, "see the log of the server; is the disk full?",
-            "the append-only file could not be written: a restart forgets the newest locks");
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, "see the log of the server; is the disk full?",
+                     "the append-only file could not be written: a restart forgets the newest locks");
     }
     if (facts->appendfsync[0] == '\0') {
-        add(diagnosis, QUORLOCK_NOTE, "persistence", node, "appendfsync always",
-            "appendfsync could not be read (CONFIG GET is refused): unless it is always, a crash of "
-            "the machine forgets the newest locks");
+        diagnose_add(diagnosis, QUORLOCK_NOTE, "persistence", node, "appendfsync always",
+                     "appendfsync could not be read (CONFIG GET is refused): unless it is always, a crash of "
+                     "the machine forgets the newest locks");
     } else if (strcmp(facts->appendfsync, "always") != 0) {
-        add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
-            "appendfsync is %s: a crash of the machine forgets the newest locks. The guard makes that "
-            "safe, at the cost of a quarantine",
-            facts->appendfsync);
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
+                     "appendfsync is %s: a crash of the machine forgets the newest locks. The guard makes that "
+                     "safe, at the cost of a quarantine",
+                     facts->appendfsync);
     }
 }
 
 static void judge_writes(struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     if (node->facts->write_error[0] == '\0') return;
-    add(diagnosis, QUORLOCK_WARNING, "writes", node,
-        "mend what the server complains of: its disk (see its log), maxmemory, or the replicas of "
-        "min-replicas-to-write",
-        "it refuses to write, so it has no vote: %s", node->facts->write_error);
+    diagnose_add(diagnosis, QUORLOCK_WARNING, "writes", node,
+                 "mend what the server complains of: its disk (see its log), maxmemory, or the replicas of "
+                 "min-replicas-to-write",
+                 "it refuses to write, so it has no vote: %s", node->facts->write_error);
 }
 
 /* ---- its guard ---- */
 
-static bool is_hash(const char *set)
+static bool diagnose_is_hash(const char *set)
 {
     return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
 }
@@ -210,23 +212,25 @@ static void judge_guard_set(const struct diagnose_set *set, struct diagnosis *di
     char remedy[DIAGNOSE_REMEDY_SIZE];
 
     if (strcmp(guard->set, set->set) == 0) return;
-    if (!set->named && is_hash(guard->set)) {
-        add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node,
+    if (!set->named && diagnose_is_hash(guard->set)) {
+        diagnose_add(
+            diagnosis, QUORLOCK_UNSAFE, "guard-set", node,
             "write the addresses alike in all clients; or name the set: quorlock bootstrap --reconfigure --set-name "
             "NAME, then --set-name NAME at all clients",
             "its guard was made by a client that writes the addresses differently, or lists another server: clients "
             "of the two lists do not exclude one another");
     } else if (set->named) {
-        add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE " --set-name NAME",
-            "its guard is for %s%s, here it is %s: clients of the two sets do not exclude one another",
-            is_hash(guard->set) ? "a set without a name" : "the set ", is_hash(guard->set) ? "" : guard->set, set->set);
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE " --set-name NAME",
+                     "its guard is for %s%s, here it is %s: clients of the two sets do not exclude one another",
+                     diagnose_is_hash(guard->set) ? "a set without a name" : "the set ",
+                     diagnose_is_hash(guard->set) ? "" : guard->set, set->set);
     } else if (strcmp(guard->set, first_guard->set) != 0) {
-        add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE,
-            "its guard is for the set %s, that of %s for %s", guard->set, first->name, first_guard->set);
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE,
+                     "its guard is for the set %s, that of %s for %s", guard->set, first->name, first_guard->set);
     } else {
         snprintf(remedy, sizeof(remedy), "give --set-name %s", guard->set);
-        add(diagnosis, QUORLOCK_NOTE, "guard-set", node, remedy,
-            "its guard is for the set named %s: clients without that name are refused", guard->set);
+        diagnose_add(diagnosis, QUORLOCK_NOTE, "guard-set", node, remedy,
+                     "its guard is for the set named %s: clients without that name are refused", guard->set);
     }
 }
 
@@ -238,34 +242,85 @@ static void judge_guard_agrees(const struct diagnose_set *set, struct diagnosis 
     uint32_t wanted_ms = set->max_lease_ms != 0 ? set->max_lease_ms : first->facts->guard.max_lease_ms;
 
     if (guard->n_nodes == 0) {
-        add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node,
-            "give the same 'quorlock bootstrap --reconfigure' again, until it ends with 0",
-            "a reconfigure of it was not finished: it refuses all clients");
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node,
+                     "give the same 'quorlock bootstrap --reconfigure' again, until it ends with 0",
+                     "a reconfigure of it was not finished: it refuses all clients");
     } else if (guard->n_nodes != set->n_nodes) {
-        add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node, REMEDY_RECONFIGURE,
-            "its guard is for %u nodes, %u are listed here: their majorities need not meet", guard->n_nodes,
-            set->n_nodes);
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node, REMEDY_RECONFIGURE,
+                     "its guard is for %u nodes, %u are listed here: their majorities need not meet", guard->n_nodes,
+                     set->n_nodes);
     }
     judge_guard_set(set, diagnosis, node);
     if (guard->max_lease_ms != wanted_ms) {
-        add(diagnosis, QUORLOCK_UNSAFE, "guard-lease", node, REMEDY_RECONFIGURE,
-            "its guard is for leases up to %u ms, %s %u ms: a lease may outlive a quarantine", guard->max_lease_ms,
-            set->max_lease_ms != 0 ? "our max lease is" : "that of others for", wanted_ms);
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-lease", node, REMEDY_RECONFIGURE,
+                     "its guard is for leases up to %u ms, %s %u ms: a lease may outlive a quarantine",
+                     guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "that of others for",
+                     wanted_ms);
     }
 }
 
-static void judge_quarantine(struct diagnosis *diagnosis, const struct diagnose_node *node)
+/* UNKNOWN: one that is out of reach may have let clients vote. Bootstrap writes nothing before it has seen that. */
+static enum guard_set guards_of(const struct diagnose_set *set)
+{
+    const struct diagnose_node *first = reference(set);
+    uint32_t lease_ms = first != NULL ? first->facts->guard.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+    struct guard_sets sets = {0};
+
+    for (uint32_t i = 0; i < set->n_nodes; i++) {
+        const struct examine_facts *facts = set->nodes[i].facts;
+        const struct examine_guard *guard = &facts->guard;
+        bool none = guard->state == EXAMINE_GUARD_NONE, there = guard->state == EXAMINE_GUARD_THERE;
+        enum guard_set one = none || guard->first_ms != 0 ? GUARD_SET_FIRST : GUARD_SET_OLDER;
+
+        guard_sets_add(&sets, facts->reachable && (none || there) ? one : GUARD_SET_UNKNOWN,
+                       none ? (uint64_t)lease_ms + 1 : guard->first_ms);
+    }
+    return guard_sets_judge(&sets, lease_ms);
+}
+
+static const char *remedy_of_quarantine(const struct diagnose_set *set, enum quarantine_cause cause)
+{
+    if (cause == QUARANTINE_CLIENT)
+        return "quorlock bootstrap, if no client with that max lease holds a lock; else wait. Give all clients the "
+               "same max lease";
+    if (cause == QUARANTINE_FIRST && guards_of(set) != GUARD_SET_OLDER) return REMEDY_BOOTSTRAP;
+    return "none is needed: it ends by itself, once clients look";
+}
+
+static void judge_quarantine(const struct diagnose_set *set, struct diagnosis *diagnosis,
+                             const struct diagnose_node *node)
 {
     const struct examine_guard *guard = &node->facts->guard;
-    char left[32];
+    const char *remedy = remedy_of_quarantine(set, guard->cause);
+    char left[32], why[DIAGNOSE_TEXT_SIZE - 64];
 
     if (guard->quarantine_ms <= 0) return;
     length_text(left, sizeof(left), guard->quarantine_ms);
-    add(diagnosis, QUORLOCK_WARNING, "quarantine", node, "none is needed: it ends by itself, once clients look",
-        guard->stale ? "restarted, promoted, or given its first replica since a client last saw it: from the next "
-                       "contact on it has no vote for %s, for it may have lost its locks"
-                     : "quarantined for %s more: it may have lost its locks, and has no vote until then",
-        left);
+    if (guard->stale && guard->cause == QUARANTINE_RESTART) {
+        diagnose_add(
+            diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy,
+            "restarted, promoted, or given its first replica since a client last saw it: from the next contact on it "
+            "has no vote for %s, for it may have lost its locks",
+            left);
+        return;
+    }
+    quarantine_describe(why, sizeof(why), guard->cause, guard->wanted_ms, guard->until_ms, guards_of(set));
+    diagnose_add(diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy, "quarantined for %s more, without a vote: %s",
+                 left, why);
+}
+
+static void judge_missing(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    if (guards_of(set) == GUARD_SET_OLDER) {
+        diagnose_add(
+            diagnosis, QUORLOCK_WARNING, "guard-missing", node, "none is needed: the next client quarantines it",
+            "it has no guard, and other nodes have one: it lost its memory, and from the next contact on it has no "
+            "vote "
+            "for one max lease");
+    } else {
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-missing", node, REMEDY_BOOTSTRAP,
+                     "it has no guard yet: the first client waits one max lease, for locks may be held");
+    }
 }
 
 static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
@@ -277,23 +332,20 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
     case EXAMINE_GUARD_UNKNOWN:
         /* A refused key is a finding among the rights. */
         if ((facts->refused_names & (1u << EXAMINE_GUARD)) != 0 || (facts->refused_rights & RIGHT(GET)) != 0) return;
-        add(diagnosis, QUORLOCK_WARNING, "guard-unread", node,
-            "wait until the server has loaded its data; is quorlock:guard a string?", "its guard could not be read: %s",
-            facts->guard_error[0] != '\0' ? facts->guard_error : "a strange reply");
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-unread", node,
+                     "wait until the server has loaded its data; is quorlock:guard a string?",
+                     "its guard could not be read: %s",
+                     facts->guard_error[0] != '\0' ? facts->guard_error : "a strange reply");
         break;
-    case EXAMINE_GUARD_NONE:
-        add(diagnosis, QUORLOCK_WARNING, "guard-missing", node,
-            "quorlock bootstrap, if no lock is held on any of the nodes; else wait",
-            "it has no guard yet: the first client waits one max lease, for locks may be held");
-        break;
+    case EXAMINE_GUARD_NONE: judge_missing(set, diagnosis, node); break;
     case EXAMINE_GUARD_FOREIGN:
-        add(diagnosis, QUORLOCK_WARNING, "guard-format", node,
-            "use the newest quorlock everywhere; if it is nobody's, DEL quorlock:guard",
-            "the key quorlock:guard holds no guard of this version: clients refuse the node");
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-format", node,
+                     "use the newest quorlock everywhere; if it is nobody's, DEL quorlock:guard",
+                     "the key quorlock:guard holds no guard of this version: clients refuse the node");
         break;
     case EXAMINE_GUARD_THERE:
         judge_guard_agrees(set, diagnosis, node);
-        judge_quarantine(diagnosis, node);
+        judge_quarantine(set, diagnosis, node);
         break;
     }
 }
@@ -320,8 +372,8 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
         diagnose_list_rights(list, sizeof(list), refused & kinds[i].rights, true);
         snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s", user, list);
         diagnose_list_rights(list, sizeof(list), refused & kinds[i].rights, false);
-        add(diagnosis, kinds[i].severity, "rights", node, remedy, "user \"%s\" may not run %s: %s", user, list,
-            kinds[i].effect);
+        diagnose_add(diagnosis, kinds[i].severity, "rights", node, remedy, "user \"%s\" may not run %s: %s", user, list,
+                     kinds[i].effect);
     }
 }
 
@@ -349,8 +401,8 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
 
         if ((refused & (1u << i)) == 0) continue;
         snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s", user, names[i].rule);
-        add(diagnosis, meant ? QUORLOCK_NOTE : names[i].severity, "names", node, remedy,
-            "user \"%s\" may not use %s: %s", user, names[i].what, names[i].effect);
+        diagnose_add(diagnosis, meant ? QUORLOCK_NOTE : names[i].severity, "names", node, remedy,
+                     "user \"%s\" may not use %s: %s", user, names[i].what, names[i].effect);
     }
 }
 
@@ -359,14 +411,14 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
     const struct examine_facts *facts = node->facts;
 
     if (!facts->loopback && !facts->tls) {
-        add(diagnosis, QUORLOCK_NOTE, "plain-text", node, "a private network, or rediss:// to its tls-port",
-            "the connection is not encrypted: password, keys and tokens can be read on the way");
+        diagnose_add(diagnosis, QUORLOCK_NOTE, "plain-text", node, "a private network, or rediss:// to its tls-port",
+                     "the connection is not encrypted: password, keys and tokens can be read on the way");
     }
     if (facts->has_clients && facts->maxclients > 0 &&
         (uint64_t)facts->clients * 10 >= (uint64_t)facts->maxclients * 8) {
-        add(diagnosis, QUORLOCK_WARNING, "clients", node,
-            "CONFIG SET maxclients to more; who connects so often? (CLIENT LIST)",
-            "%u of %u clients are connected: further ones are turned away", facts->clients, facts->maxclients);
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "clients", node,
+                     "CONFIG SET maxclients to more; who connects so often? (CLIENT LIST)",
+                     "%u of %u clients are connected: further ones are turned away", facts->clients, facts->maxclients);
     }
 }
 
@@ -375,14 +427,14 @@ static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnos
     const struct examine_facts *facts = node->facts;
 
     if (!facts->reachable) {
-        add(diagnosis, QUORLOCK_WARNING, "unreachable", node,
-            "start or mend the server, the network, or the address and password given here", "%s",
-            facts->error[0] != '\0' ? facts->error : "no answer");
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "unreachable", node,
+                     "start or mend the server, the network, or the address and password given here", "%s",
+                     facts->error[0] != '\0' ? facts->error : "no answer");
         return;
     }
     if (strcmp(facts->mode, "sentinel") == 0) {
-        add(diagnosis, QUORLOCK_UNSAFE, "sentinel", node, "give the address of the server itself",
-            "a Sentinel, not a Redis server: it holds no keys");
+        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "sentinel", node, "give the address of the server itself",
+                     "a Sentinel, not a Redis server: it holds no keys");
         return;
     }
     judge_kind(diagnosis, node);
@@ -404,8 +456,9 @@ static void judge_twins(const struct diagnose_set *set, struct diagnosis *diagno
             const struct examine_facts *one = set->nodes[k].facts, *two = set->nodes[i].facts;
 
             if (two->run_id[0] == '\0' || strcmp(one->run_id, two->run_id) != 0) continue;
-            add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i], "list each server once, by one of its names",
-                "%s and %s are one server: it would vote twice", set->nodes[k].name, set->nodes[i].name);
+            diagnose_add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i],
+                         "list each server once, by one of its names", "%s and %s are one server: it would vote twice",
+                         set->nodes[k].name, set->nodes[i].name);
             break;
         }
     }
@@ -414,7 +467,7 @@ static void judge_twins(const struct diagnose_set *set, struct diagnosis *diagno
 static int64_t clock_limit_us(const struct diagnose_set *set)
 {
     const struct diagnose_node *first = reference(set);
-    uint32_t lease_ms = set->max_lease_ms != 0 ? set->max_lease_ms : OPTIONS_MAX_LEASE_MS;
+    uint32_t lease_ms = set->max_lease_ms != 0 ? set->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
     int64_t limit_us;
 
     if (first != NULL) lease_ms = first->facts->guard.max_lease_ms;
@@ -442,10 +495,11 @@ static void judge_clock(struct diagnosis *diagnosis, const struct diagnose_node 
     char off[32];
 
     length_text(off, sizeof(off), (offset_us < 0 ? -offset_us : offset_us) / 1000);
-    add(diagnosis, QUORLOCK_WARNING, "clock", node, "a time daemon (chrony, ntpd) on both that slews and never steps",
-        "%s clock is %s %s this machine's: quarantines and the floor of fencing tokens go by these "
-        "clocks, and when one is put right by a step, leases end early or late",
-        whose, off, offset_us > 0 ? "ahead of" : "behind");
+    diagnose_add(diagnosis, QUORLOCK_WARNING, "clock", node,
+                 "a time daemon (chrony, ntpd) on both that slews and never steps",
+                 "%s clock is %s %s this machine's: quarantines and the floor of fencing tokens go by these "
+                 "clocks, and when one is put right by a step, leases end early or late",
+                 whose, off, offset_us > 0 ? "ahead of" : "behind");
 }
 
 /* Where the nodes' clocks agree with one another but not with ours, ours is wrong: that is one finding. */
@@ -479,9 +533,9 @@ static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagn
     if (!agree) {
         char apart[32];
         length_text(apart, sizeof(apart), (high->facts->offset_us - low->facts->offset_us) / 1000);
-        add(diagnosis, QUORLOCK_WARNING, "clocks", NULL,
-            "a time daemon (chrony, ntpd) on every node, from the same source", "the clocks of %s and %s are %s apart",
-            low->name, high->name, apart);
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "clocks", NULL,
+                     "a time daemon (chrony, ntpd) on every node, from the same source",
+                     "the clocks of %s and %s are %s apart", low->name, high->name, apart);
     }
 }
 
@@ -492,7 +546,7 @@ static int64_t vote_in_ms(const struct diagnose_set *set, const struct examine_f
 
     if (facts->guard.state == EXAMINE_GUARD_THERE) return facts->guard.quarantine_ms;
     if (set->max_lease_ms != 0) return (int64_t)set->max_lease_ms + 1;
-    return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : OPTIONS_MAX_LEASE_MS) + 1;
+    return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT) + 1;
 }
 
 /* The node whose vote completes the quorum, at the latest; NULL: no quorum is possible. */
@@ -520,6 +574,10 @@ static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosi
 {
     const struct examine_facts *facts = last->facts;
     bool begins = facts->guard.state == EXAMINE_GUARD_NONE || facts->guard.stale;
+    bool none = facts->guard.state == EXAMINE_GUARD_NONE;
+    enum quarantine_cause cause = none ? QUARANTINE_FIRST : facts->guard.cause;
+    bool ends = cause == QUARANTINE_CLIENT || (cause == QUARANTINE_FIRST && guards_of(set) != GUARD_SET_OLDER);
+    const char *remedy = ends ? remedy_of_quarantine(set, cause) : "wait: quarantines end by themselves";
     uint32_t voters = 0;
     char left[32];
 
@@ -527,12 +585,9 @@ static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosi
         voters += can_vote(set->nodes[i].facts) && vote_in_ms(set, set->nodes[i].facts) <= 0;
     }
     length_text(left, sizeof(left), vote_in_ms(set, facts));
-    add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL,
-        facts->guard.state == EXAMINE_GUARD_NONE
-            ? "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
-            : "wait: quarantines end by themselves",
-        "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s", voters, set->n_nodes,
-        set->quorum, left, begins ? " from the next contact on" : "");
+    diagnose_add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, remedy,
+                 "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s", voters, set->n_nodes,
+                 set->quorum, left, begins ? " from the next contact on" : "");
 }
 
 static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagnosis)
@@ -548,9 +603,10 @@ static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagn
         reachable += set->nodes[i].facts->reachable;
         voters += can_vote(set->nodes[i].facts);
     }
-    add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, "see what was found at the other nodes",
-        "only %u of %u nodes %s, %u are needed: no lock can be taken", (reachable < set->quorum ? reachable : voters),
-        set->n_nodes, reachable < set->quorum ? "can be reached" : "can vote", set->quorum);
+    diagnose_add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, "see what was found at the other nodes",
+                 "only %u of %u nodes %s, %u are needed: no lock can be taken",
+                 (reachable < set->quorum ? reachable : voters), set->n_nodes,
+                 reachable < set->quorum ? "can be reached" : "can vote", set->quorum);
 }
 
 /* By insertion, which keeps the order among equals. */

@@ -24,23 +24,23 @@ struct examination {
     struct patient patients[];
 };
 
-static struct runtime *runtime_of(const struct examination *examination)
+static struct runtime *admin_doctor_runtime_of(const struct examination *examination)
 {
     return examination->report.all->runtime;
 }
 
 static void cancel_all(struct examination *examination)
 {
-    for (uint32_t i = 0; i < runtime_of(examination)->n_nodes; i++) {
+    for (uint32_t i = 0; i < admin_doctor_runtime_of(examination)->n_nodes; i++) {
         examine_cancel(examination->patients[i].examine);
         examination->patients[i].examine = NULL;
     }
 }
 
-static void destroy(struct report *report)
+static void admin_doctor_destroy(struct report *report)
 {
     struct examination *examination = CONTAINER_OF(report, struct examination, report);
-    const struct alloc *alloc = &runtime_of(examination)->alloc;
+    const struct alloc *alloc = &admin_doctor_runtime_of(examination)->alloc;
 
     cancel_all(examination);
     alloc_free(alloc, examination->diagnosis.findings);
@@ -103,9 +103,9 @@ static void fill_facts(struct patient *patient, const char *name, struct quorloc
     fill_guard(facts, ret);
 }
 
-static void judge(struct examination *examination)
+static void admin_doctor_judge(struct examination *examination)
 {
-    const struct runtime *runtime = runtime_of(examination);
+    const struct runtime *runtime = admin_doctor_runtime_of(examination);
     const struct quorlock_client_options *options = &runtime->options;
     struct diagnose_node nodes[QUORLOCK_NODES_MAX];
     /* A client without guard and max_lease_ms expects what the guards say. */
@@ -126,10 +126,10 @@ static void judge(struct examination *examination)
     diagnose(&set, &examination->diagnosis);
 }
 
-static void notify(struct report *base)
+static void admin_doctor_notify(struct report *base)
 {
     struct examination *examination = CONTAINER_OF(base, struct examination, report);
-    const struct runtime *runtime = runtime_of(examination);
+    const struct runtime *runtime = admin_doctor_runtime_of(examination);
     struct quorlock_node_facts each[QUORLOCK_NODES_MAX];
     const struct quorlock_node_facts *nodes[QUORLOCK_NODES_MAX];
     struct quorlock_examination report = {
@@ -144,7 +144,7 @@ static void notify(struct report *base)
         if (examination->status == 0 && patient->facts.nomem) examination->status = QUORLOCK_NOMEM;
     }
     if (examination->status == 0) {
-        judge(examination);
+        admin_doctor_judge(examination);
         report.findings = examination->diagnosis.findings;
         report.n_findings = examination->diagnosis.n_findings;
         report.severity = diagnose_severity(&examination->diagnosis);
@@ -173,9 +173,9 @@ static void on_examined(void *arg)
     if (--examination->left == 0) report_complete(&examination->report);
 }
 
-static int begin(struct examination *examination)
+static int admin_doctor_begin(struct examination *examination)
 {
-    struct runtime *runtime = runtime_of(examination);
+    struct runtime *runtime = admin_doctor_runtime_of(examination);
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct patient *patient = &examination->patients[i];
@@ -204,15 +204,16 @@ int doctor_begin(struct admin *all, quorlock_examination_cb cb, void *arg)
     if (status != 0) return status;
     examination = alloc_zero(&runtime->alloc, sizeof(*examination) + runtime->n_nodes * sizeof(struct patient));
     if (examination == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
-    examination->report = (struct report){.all = all, .close = close_examination, .notify = notify, .destroy = destroy};
+    examination->report = (struct report){
+        .all = all, .close = close_examination, .notify = admin_doctor_notify, .destroy = admin_doctor_destroy};
     examination->call = cb;
     examination->arg = arg;
     diagnosis = &examination->diagnosis;
     diagnosis->room = diagnose_room(runtime->n_nodes);
     diagnosis->findings = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(const struct quorlock_finding *));
     diagnosis->words = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(struct diagnose_words));
-    if (diagnosis->findings == NULL || diagnosis->words == NULL || begin(examination) != 0) {
-        destroy(&examination->report);
+    if (diagnosis->findings == NULL || diagnosis->words == NULL || admin_doctor_begin(examination) != 0) {
+        admin_doctor_destroy(&examination->report);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     }
     report_begin(all, &examination->report);

@@ -14,7 +14,7 @@ void holders_clear(struct holders *holders, const struct alloc *alloc)
 }
 
 /* False: out of memory. */
-static bool add(struct holders *holders, const struct alloc *alloc, const struct other *other)
+static bool holders_add(struct holders *holders, const struct alloc *alloc, const struct other *other)
 {
     struct quorlock_holder *ret = &holders->all[holders->n];
     char *name = owner_copy(alloc, other->holder, other->holder_length);
@@ -52,7 +52,7 @@ bool holders_read(struct holders *holders, const struct alloc *alloc, const stru
     holders->names = alloc_zero(alloc, n * sizeof(char *));
     if (holders->all == NULL || holders->places == NULL || holders->names == NULL) goto failed;
     for (at = begin; others_next(&at, end, &other);)
-        if (other.kind != OTHER_PERMITS && !add(holders, alloc, &other)) goto failed;
+        if (other.kind != OTHER_PERMITS && !holders_add(holders, alloc, &other)) goto failed;
     return true;
 failed:
     holders_clear(holders, alloc);

@@ -3,40 +3,45 @@
 
 #include <string.h>
 
-static struct runtime *runtime_of(const struct inspect *inspect)
+#include "redis/dialect/guard_text.h"
+#include "redis/guard_sets.h"
+
+#define WHY_SIZE 320 /* of a quarantine */
+
+static struct runtime *admin_inspect_runtime_of(const struct inspect *inspect)
 {
     return inspect->report.all->runtime;
 }
 
-static void complete(struct inspect *inspect, int status)
+static void admin_inspect_complete(struct inspect *inspect, int status)
 {
     if (inspect->report.complete) return;
     inspect->status = status;
-    runtime_wake_at(runtime_of(inspect), &inspect->waker, UINT64_MAX);
+    runtime_wake_at(admin_inspect_runtime_of(inspect), &inspect->waker, UINT64_MAX);
     report_complete(&inspect->report);
 }
 
-static bool waits(const struct inspect *inspect)
+static bool admin_inspect_waits(const struct inspect *inspect)
 {
     return inspect->kind != NULL && inspect->kind->waits(inspect);
 }
 
-static bool is_enough(const struct inspect *);
+static bool admin_inspect_is_enough(const struct inspect *);
 
-static void judge(struct inspect *inspect)
+static void admin_inspect_judge(struct inspect *inspect)
 {
     int status = 0;
 
-    if (is_enough(inspect)) {
-        complete(inspect, 0);
+    if (admin_inspect_is_enough(inspect)) {
+        admin_inspect_complete(inspect, 0);
         return;
     }
     do {
-        for (uint32_t i = 0; i < runtime_of(inspect)->n_nodes; i++) {
+        for (uint32_t i = 0; i < admin_inspect_runtime_of(inspect)->n_nodes; i++) {
             if (inspect->nodes[i].answer < ANSWER_IN) return;
         }
     } while (inspect->kind != NULL && inspect->kind->step(inspect, &status));
-    if (!waits(inspect)) complete(inspect, status);
+    if (!admin_inspect_waits(inspect)) admin_inspect_complete(inspect, status);
 }
 
 static void no_answer(struct inspect *inspect, uint32_t index, enum fault fault, const char *why)
@@ -45,18 +50,17 @@ static void no_answer(struct inspect *inspect, uint32_t index, enum fault fault,
 
     node->answer = ANSWER_NONE;
     node->reply.fault = fault;
-    alloc_free(&runtime_of(inspect)->alloc, node->error);
-    node->error = alloc_text(&runtime_of(inspect)->alloc, why, strlen(why));
+    alloc_free(&admin_inspect_runtime_of(inspect)->alloc, node->error);
+    node->error = alloc_text(&admin_inspect_runtime_of(inspect)->alloc, why, strlen(why));
 }
 
-static void ask(struct inspect *inspect, uint32_t index)
+static void admin_inspect_ask(struct inspect *inspect, uint32_t index)
 {
-    struct runtime *runtime = runtime_of(inspect);
+    struct runtime *runtime = admin_inspect_runtime_of(inspect);
     struct inspect_node *node = &inspect->nodes[index];
     const char *why = node_why(runtime->nodes[index].node);
     struct core_tag tag = {.node = (uint8_t)index};
     struct node_request request = {.op = node->op,
-                                   .use_eval = node->by_eval,
                                    .read_only = node->read_only,
                                    .explain = inspect->kind == NULL,
                                    NODE_KEY(inspect->key, inspect->key_length),
@@ -79,13 +83,13 @@ static void ask(struct inspect *inspect, uint32_t index)
 void inspect_ask(struct inspect *inspect, uint32_t index, enum op op)
 {
     inspect->nodes[index].op = op;
-    inspect->nodes[index].by_eval = inspect->nodes[index].read_only = false;
-    ask(inspect, index);
+    inspect->nodes[index].again = inspect->nodes[index].read_only = false;
+    admin_inspect_ask(inspect, index);
 }
 
-static void look_at(struct inspect *inspect, uint32_t index)
+static void admin_inspect_look_at(struct inspect *inspect, uint32_t index)
 {
-    struct node *node = runtime_of(inspect)->nodes[index].node;
+    struct node *node = admin_inspect_runtime_of(inspect)->nodes[index].node;
 
     if (inspect->nodes[index].answer != ANSWER_WAITED_FOR) return;
     switch (node_state_now(node)) {
@@ -96,12 +100,12 @@ static void look_at(struct inspect *inspect, uint32_t index)
     }
 }
 
-static void on_node_changed(struct report *report, uint32_t index)
+static void admin_inspect_on_node_changed(struct report *report, uint32_t index)
 {
     struct inspect *inspect = CONTAINER_OF(report, struct inspect, report);
 
-    look_at(inspect, index);
-    judge(inspect);
+    admin_inspect_look_at(inspect, index);
+    admin_inspect_judge(inspect);
 }
 
 static void clear_texts(const struct alloc *alloc, struct inspect_node *node)
@@ -119,9 +123,36 @@ static bool is_missed(const char *said, const char *kept)
     return said != NULL && kept == NULL;
 }
 
+/* What this node tells of its guard, which is no news of it alone. */
+static void note_guard(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
+{
+    bool answered = reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_MISSING;
+    bool lasts = reply->cause == QUARANTINE_FIRST;
+    enum guard_set set = !reply->has_guard || lasts ? GUARD_SET_FIRST : GUARD_SET_OLDER;
+    struct admin *all = inspect->report.all;
+
+    if (inspect->nodes[index].op != OP_PEEK || inspect->kind != NULL) return;
+    all->guards[index].set = answered ? set : GUARD_SET_UNKNOWN;
+    all->guards[index].until_us = lasts ? runtime_now_us(all->runtime) + (uint64_t)reply->quarantine_ms * 1000 : 0;
+}
+
+static enum guard_set set_of(const struct inspect *inspect)
+{
+    const struct admin *all = inspect->report.all;
+    struct guard_sets sets = {0};
+
+    /* Without a guard and the max lease it is not known how much later the quarantine of that node would end. */
+    for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
+        bool none = all->guards[i].set == GUARD_SET_FIRST && all->guards[i].until_us == 0;
+
+        guard_sets_add(&sets, none ? GUARD_SET_UNKNOWN : all->guards[i].set, all->guards[i].until_us / 1000);
+    }
+    return guard_sets_judge(&sets, all->runtime->options.max_lease_ms);
+}
+
 static void keep(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
-    const struct alloc *alloc = &runtime_of(inspect)->alloc;
+    const struct alloc *alloc = &admin_inspect_runtime_of(inspect)->alloc;
     struct inspect_node *node = &inspect->nodes[index];
     bool whole;
 
@@ -134,6 +165,7 @@ static void keep(struct inspect *inspect, uint32_t index, const struct node_repl
     if (reply->error != NULL) node->error = alloc_text(alloc, reply->error, strlen(reply->error));
     if (reply->holder != NULL) node->holder = owner_copy(alloc, reply->holder, reply->holder_length);
     if (reply->type != NULL) node->type = owner_copy(alloc, reply->type, reply->type_length);
+    note_guard(inspect, index, reply);
     whole = reply->others == NULL || holders_read(&node->holders, alloc, reply);
     whole = whole && !is_missed(reply->holder, node->holder) && !is_missed(reply->type, node->type);
     /* Else a key whose holder is not known would be taken for free. */
@@ -141,8 +173,14 @@ static void keep(struct inspect *inspect, uint32_t index, const struct node_repl
     if (inspect->kind != NULL) inspect->kind->reply(inspect, index, reply);
 }
 
-static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
-                     const struct node_reply *reply)
+/* Nothing was executed, and the next one may be. */
+static bool passes(const struct inspect_node *node, const struct node_reply *reply)
+{
+    return reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_TEMPORARY && node->op != OP_BOOTSTRAP;
+}
+
+static void admin_inspect_on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index,
+                                   uint32_t generation, const struct node_reply *reply)
 {
     struct inspect *inspect = CONTAINER_OF(requester, struct inspect, requester);
     struct inspect_node *node = &inspect->nodes[index];
@@ -151,17 +189,17 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     (void)generation;
     inspect->report.in_flight--;
     if (inspect->report.complete) return;
-    if (reply->outcome == OUTCOME_NOSCRIPT && !node->by_eval) {
-        node->by_eval = true;
-        ask(inspect, index);
+    if (passes(node, reply) && !node->again) {
+        node->again = true;
+        admin_inspect_ask(inspect, index);
     } else {
         bool denied = reply->fault == FAULT_AUTH && !node->read_only && node->op == OP_PEEK;
 
         keep(inspect, index, reply);
         node->read_only |= denied;
-        if (denied) ask(inspect, index);
+        if (denied) admin_inspect_ask(inspect, index);
     }
-    judge(inspect);
+    admin_inspect_judge(inspect);
 }
 
 static void on_deadline(struct waker *waker)
@@ -171,29 +209,30 @@ static void on_deadline(struct waker *waker)
     if (inspect->patience_us > 0) {
         inspect->patience_us = 0;
         inspect_set_deadline(inspect);
-        judge(inspect);
+        admin_inspect_judge(inspect);
         return;
     }
-    if (waits(inspect)) {
+    if (admin_inspect_waits(inspect)) {
         inspect->kind->wait_over(inspect);
-        judge(inspect);
+        admin_inspect_judge(inspect);
         return;
     }
-    for (uint32_t i = 0; i < runtime_of(inspect)->n_nodes; i++) {
-        struct node *node = runtime_of(inspect)->nodes[i].node;
+    for (uint32_t i = 0; i < admin_inspect_runtime_of(inspect)->n_nodes; i++) {
+        struct node *node = admin_inspect_runtime_of(inspect)->nodes[i].node;
         const char *why = node_why(node);
 
         if (inspect->nodes[i].answer >= ANSWER_IN) continue;
         no_answer(inspect, i, FAULT_TIMEOUT, *why != '\0' ? why : "no answer in time");
     }
-    judge(inspect);
+    admin_inspect_judge(inspect);
 }
 
 void inspect_set_deadline(struct inspect *inspect)
 {
-    struct runtime *runtime = runtime_of(inspect);
-    uint64_t wait_us = inspect->patience_us > 0 ? inspect->patience_us : 2000ull * runtime_timeout_ms(runtime);
+    struct runtime *runtime = admin_inspect_runtime_of(inspect);
+    uint64_t wait_us = 1000ull * (runtime->options.connect_timeout_ms + runtime_timeout_ms(runtime));
 
+    if (inspect->patience_us > 0) wait_us = inspect->patience_us;
     runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + wait_us);
 }
 
@@ -202,7 +241,7 @@ void inspect_ask_all(struct inspect *inspect)
     inspect_set_deadline(inspect);
     for (uint32_t i = inspect->first; i < inspect->end; i++) {
         inspect->nodes[i].answer = ANSWER_WAITED_FOR;
-        look_at(inspect, i);
+        admin_inspect_look_at(inspect, i);
     }
 }
 
@@ -210,7 +249,7 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
 {
     const struct inspect_node *node = &inspect->nodes[index];
 
-    *ret = (struct quorlock_node_report){.node = node_name(runtime_of(inspect)->nodes[index].node),
+    *ret = (struct quorlock_node_report){.node = node_name(admin_inspect_runtime_of(inspect)->nodes[index].node),
                                          .state = "down",
                                          .ttl_ms = -2,
                                          .latency_us = node->reply.latency_us,
@@ -272,7 +311,7 @@ static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *
     return best_ms;
 }
 
-static void find_holder(struct quorlock_report *report)
+static void admin_inspect_find_holder(struct quorlock_report *report)
 {
     for (size_t i = 0; i < report->n_nodes; i++) {
         const char *holder = report->nodes[i]->holder;
@@ -300,29 +339,45 @@ struct whole_report {
     struct quorlock_report report;
     struct quorlock_node_report each[QUORLOCK_NODES_MAX];
     const struct quorlock_node_report *nodes[QUORLOCK_NODES_MAX];
+    char why[QUORLOCK_NODES_MAX][WHY_SIZE];
 };
+
+_Static_assert((int)QUORLOCK_QUARANTINE_CLIENT == (int)QUARANTINE_CLIENT, "causes of quarantines");
+
+/* Why the node has no vote: first all answers are in, for what one node tells depends on the others. */
+static void explain_quarantine(const struct inspect *inspect, uint32_t at, struct whole_report *whole)
+{
+    const struct node_reply *reply = &inspect->nodes[inspect->first + at].reply;
+    struct quorlock_node_report *ret = &whole->each[at];
+
+    if (inspect->kind != NULL || ret->quarantine_ms <= 0) return;
+    ret->quarantine = (int)reply->cause;
+    ret->quarantine_why = whole->why[at];
+    quarantine_describe(whole->why[at], WHY_SIZE, reply->cause, reply->wanted_ms, 0, set_of(inspect));
+}
 
 static const struct quorlock_report *fill_report(const struct inspect *inspect, struct whole_report *whole)
 {
     struct quorlock_report *report = &whole->report;
 
     *report = (struct quorlock_report){.key = inspect->name,
-                                       .quorum = runtime_quorum(runtime_of(inspect)),
+                                       .quorum = runtime_quorum(admin_inspect_runtime_of(inspect)),
                                        .nodes = whole->nodes,
                                        .n_nodes = inspect->end - inspect->first};
     for (uint32_t i = 0; i < report->n_nodes; i++) {
         const struct inspect_node *node = &inspect->nodes[inspect->first + i];
 
         report_node(inspect, inspect->first + i, &whole->each[i]);
+        explain_quarantine(inspect, i, whole);
         whole->nodes[i] = &whole->each[i];
         report->answered += node->answer == ANSWER_IN && node->reply.outcome != OUTCOME_UNKNOWN &&
                             (node->reply.outcome != OUTCOME_ERROR || node->reply.fault == FAULT_FOREIGN);
     }
-    if (inspect->kind == NULL) find_holder(report);
+    if (inspect->kind == NULL) admin_inspect_find_holder(report);
     return report;
 }
 
-static bool is_enough(const struct inspect *inspect)
+static bool admin_inspect_is_enough(const struct inspect *inspect)
 {
     struct whole_report whole;
     const struct quorlock_report *report;
@@ -332,10 +387,10 @@ static bool is_enough(const struct inspect *inspect)
     return inspect->enough(report) || (inspect->patience_us == 0 && report->answered >= report->quorum);
 }
 
-static void notify(struct report *base)
+static void admin_inspect_notify(struct report *base)
 {
     struct inspect *inspect = CONTAINER_OF(base, struct inspect, report);
-    const struct runtime *runtime = runtime_of(inspect);
+    const struct runtime *runtime = admin_inspect_runtime_of(inspect);
     struct whole_report whole;
     const struct quorlock_report *report = fill_report(inspect, &whole);
     bool all = report->n_nodes == runtime->n_nodes;
@@ -348,13 +403,13 @@ static void notify(struct report *base)
 
 static void close_inspect(struct report *report)
 {
-    complete(CONTAINER_OF(report, struct inspect, report), QUORLOCK_CLOSED);
+    admin_inspect_complete(CONTAINER_OF(report, struct inspect, report), QUORLOCK_CLOSED);
 }
 
-static void destroy(struct report *report)
+static void admin_inspect_destroy(struct report *report)
 {
     struct inspect *inspect = CONTAINER_OF(report, struct inspect, report);
-    struct runtime *runtime = runtime_of(inspect);
+    struct runtime *runtime = admin_inspect_runtime_of(inspect);
     const struct alloc *alloc = &runtime->alloc;
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) clear_texts(alloc, &inspect->nodes[i]);
@@ -365,19 +420,19 @@ static void destroy(struct report *report)
     alloc_free(alloc, inspect);
 }
 
-static struct inspect *build(struct admin *all, const struct inspect_kind *kind, void *more, const char *prefix,
-                             const char *key)
+static struct inspect *admin_inspect_build(struct admin *all, const struct inspect_kind *kind, void *more,
+                                           const char *prefix, const char *key)
 {
     const struct alloc *alloc = &all->runtime->alloc;
     uint32_t n_nodes = all->runtime->n_nodes;
     struct inspect *inspect = alloc_zero(alloc, sizeof(*inspect) + n_nodes * sizeof(struct inspect_node));
 
     if (inspect == NULL) return NULL;
-    inspect->report.node_changed = on_node_changed;
+    inspect->report.node_changed = admin_inspect_on_node_changed;
     inspect->report.close = close_inspect;
-    inspect->report.notify = notify;
-    inspect->report.destroy = destroy;
-    inspect->requester.reply = on_reply;
+    inspect->report.notify = admin_inspect_notify;
+    inspect->report.destroy = admin_inspect_destroy;
+    inspect->requester.reply = admin_inspect_on_reply;
     inspect->kind = kind;
     inspect->more = more;
     inspect->end = n_nodes;
@@ -392,26 +447,27 @@ static struct inspect *build(struct admin *all, const struct inspect_kind *kind,
     return inspect;
 }
 
-static void start(struct inspect *inspect, struct admin *all, enum op op, quorlock_report_cb cb, void *arg)
+static void admin_inspect_start(struct inspect *inspect, struct admin *all, enum op op, quorlock_report_cb cb,
+                                void *arg)
 {
     inspect->op = op;
     inspect->call = cb;
     inspect->arg = arg;
     report_begin(all, &inspect->report);
     inspect_ask_all(inspect);
-    judge(inspect);
+    admin_inspect_judge(inspect);
 }
 
 int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum op op, const char *prefix,
                   const char *key, quorlock_report_cb cb, void *arg)
 {
-    struct inspect *inspect = build(all, kind, more, prefix, key);
+    struct inspect *inspect = admin_inspect_build(all, kind, more, prefix, key);
 
     if (inspect == NULL) {
         alloc_free(&all->runtime->alloc, more);
         return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
     }
-    start(inspect, all, op, cb, arg);
+    admin_inspect_start(inspect, all, op, cb, arg);
     return 0;
 }
 
@@ -436,11 +492,11 @@ int inspect_until(struct admin *all, const char *key, bool (*enough)(const struc
     int status = check_key(all, key, cb != NULL);
 
     if (status != 0) return status;
-    inspect = build(all, NULL, NULL, all->runtime->key_prefix, key);
+    inspect = admin_inspect_build(all, NULL, NULL, all->runtime->key_prefix, key);
     if (inspect == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
     inspect->enough = enough;
     inspect->patience_us = patience_us;
-    start(inspect, all, OP_PEEK, cb, arg);
+    admin_inspect_start(inspect, all, OP_PEEK, cb, arg);
     return 0;
 }
 
@@ -453,11 +509,11 @@ int inspect_one(struct admin *all, size_t node, const char *key, quorlock_report
     if (status != 0) return status;
     if (node >= runtime->n_nodes)
         return runtime_fail(runtime, QUORLOCK_INVAL, "node %zu: there are %u, counted from 0", node, runtime->n_nodes);
-    inspect = build(all, NULL, NULL, runtime->key_prefix, key);
+    inspect = admin_inspect_build(all, NULL, NULL, runtime->key_prefix, key);
     if (inspect == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) inspect->nodes[i].answer = ANSWER_NONE;
     inspect->first = (uint32_t)node;
     inspect->end = inspect->first + 1;
-    start(inspect, all, OP_PEEK, cb, arg);
+    admin_inspect_start(inspect, all, OP_PEEK, cb, arg);
     return 0;
 }

@@ -28,7 +28,7 @@ struct inspect_node {
     struct node_reply reply; /* the last, without its texts */
     char *error, *holder, *type;
     struct holders holders;
-    bool by_eval;   /* for it did not know the script */
+    bool again;     /* it was asked again, after a fault that passes */
     bool read_only; /* for it denied the command that may write: asked again by the one that only reads */
     bool tried;     /* OP_BOOTSTRAP was sent: its guard may be another now */
 };

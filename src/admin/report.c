@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "admin/report.h"
 
-static bool is_due(const struct report *report)
+static bool admin_report_is_due(const struct report *report)
 {
     return report->complete && !report->notified;
 }
@@ -11,28 +11,28 @@ static size_t count_due(const struct admin *all)
     size_t due = 0;
 
     for (const struct report *report = all->reports; report != NULL; report = report->next) {
-        due += is_due(report);
+        due += admin_report_is_due(report);
     }
     return due;
 }
 
 /* ---- the turn ---- */
 
-static void begin_turn(struct turn *turn)
+static void admin_report_begin_turn(struct turn *turn)
 {
     struct admin *all = CONTAINER_OF(turn, struct admin, turn);
 
     all->budget = count_due(all);
 }
 
-static bool next_in_turn(struct turn *turn)
+static bool admin_report_next_in_turn(struct turn *turn)
 {
     struct admin *all = CONTAINER_OF(turn, struct admin, turn);
 
     if (all->budget == 0) return false;
     all->budget--;
     for (struct report *report = all->reports; report != NULL; report = report->next) {
-        if (!is_due(report)) continue;
+        if (!admin_report_is_due(report)) continue;
         report->notified = true;
         report->notify(report);
         break;
@@ -41,7 +41,7 @@ static bool next_in_turn(struct turn *turn)
 }
 
 /* Frees the reports whose callback has run. */
-static void end_turn(struct turn *turn)
+static void admin_report_end_turn(struct turn *turn)
 {
     struct admin *all = CONTAINER_OF(turn, struct admin, turn);
     struct report **at = &all->reports;
@@ -60,7 +60,7 @@ static void end_turn(struct turn *turn)
     }
 }
 
-static bool waits(struct turn *turn, bool closing)
+static bool admin_report_waits(struct turn *turn, bool closing)
 {
     (void)closing;
     return count_due(CONTAINER_OF(turn, struct admin, turn)) > 0;
@@ -68,7 +68,7 @@ static bool waits(struct turn *turn, bool closing)
 
 /* ---- nodes ---- */
 
-static void on_node_changed(struct node_observer *observer, uint32_t node)
+static void admin_report_on_node_changed(struct node_observer *observer, uint32_t node)
 {
     struct admin *all = CONTAINER_OF(observer, struct admin, observer);
 
@@ -82,8 +82,11 @@ static void on_node_changed(struct node_observer *observer, uint32_t node)
 void admin_start(struct admin *all, struct runtime *runtime)
 {
     all->runtime = runtime;
-    all->turn = (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits};
-    all->observer.changed = on_node_changed;
+    all->turn = (struct turn){.begin = admin_report_begin_turn,
+                              .next = admin_report_next_in_turn,
+                              .end = admin_report_end_turn,
+                              .waits = admin_report_waits};
+    all->observer.changed = admin_report_on_node_changed;
     runtime_add_turn(runtime, &all->turn);
     nodes_observe(runtime, &all->observer);
 }

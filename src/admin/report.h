@@ -11,6 +11,11 @@ struct admin {
     size_t budget;          /* callbacks left for this turn */
     struct turn turn;
     struct node_observer observer;
+    /* The guard of each node, as an inspection saw it last; until: of a first contact, 0 where there was no guard. */
+    struct {
+        enum guard_set set;
+        uint64_t until_us;
+    } guards[QUORLOCK_NODES_MAX];
 };
 
 struct report {

@@ -3,7 +3,8 @@
  * blocking.c - a loop thread behind a queue
  *
  * A call puts a job, which lives on its own stack, into the queue, wakes the loop through an eventfd and waits
- * until the loop's thread has marked it done. Client and locks are touched by that thread only, so libevent
+ * until the loop's thread has marked it done. What is started without a wait is a job of malloc, which ends with its
+ * callback. Client and locks are touched by that thread only, so libevent
  * needs no locking of its own (evthread_use_pthreads would be process-wide). The mutex guards the queue, the
  * done marks and the count of callers.
  */
@@ -22,24 +23,37 @@
 
 #include "api/blocking_election.h"
 #include "api/blocking_loop.h"
+#include "api/client.h"
 #include "base/caller.h"
 #include "base/own_base.h"
+#include "base/system_os.h"
 
 struct quorlock_blocking_lock {
     quorlock_blocking *blocking;
+    struct expiry shown; /* for any thread */
+    /* The loop's thread only. */
     quorlock *lock;
     struct link link; /* in blocking->locks */
+    struct job *acquiring;
+    bool stopped;
     quorlock_blocking_lost_cb lost;
     void *lost_arg;
 };
 
 /* ---- jobs, in the loop's thread ---- */
 
+/* The handle of an acquire; NULL where that was freed, as those of other operations may have been. */
+static quorlock_blocking_lock *acquirer(const struct job *job)
+{
+    return job->start == quorlock_acquire ? job->lock : NULL;
+}
+
 static void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct job *job = arg;
 
     (void)lock;
+    if (acquirer(job) != NULL) acquirer(job)->acquiring = NULL;
     job->result = (struct quorlock_blocking_result){
         .status = result->status,
         .granted = result->granted,
@@ -54,6 +68,7 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
     };
     snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
     snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");
+    if (acquirer(job) != NULL && result->status == QUORLOCK_CANCELED) (void)blocking_refuse_new(job);
     blocking_done(job);
 }
 
@@ -66,15 +81,52 @@ static void run_operation(struct job *job)
     if (status != 0) blocking_fail(job, status);
 }
 
-static void run_cancel(struct job *job)
+static void run_acquire(struct job *job)
 {
-    job->result.status = quorlock_cancel(job->lock->lock);
+    int status = blocking_refuse_new(job);
+
+    if (status == 0 && job->lock->stopped)
+        status = blocking_refuse(job, QUORLOCK_CANCELED, "the lock was stopped: it is not acquired any more");
+    if (status != 0) {
+        blocking_done(job);
+        return;
+    }
+    status = quorlock_acquire(job->lock->lock, on_result, job);
+    if (status == 0) {
+        job->lock->acquiring = job;
+    } else {
+        blocking_fail(job, status);
+    }
+}
+
+static void end_acquire(quorlock_blocking_lock *handle)
+{
+    if (handle->acquiring != NULL) (void)quorlock_cancel(handle->lock);
+}
+
+static void run_stop(struct job *job)
+{
+    job->lock->stopped = true;
+    end_acquire(job->lock);
     blocking_done(job);
 }
 
-static void run_valid_ms(struct job *job)
+static void run_shutdown(struct job *job)
 {
-    job->result.valid_ms = quorlock_valid_ms(job->lock->lock);
+    quorlock_blocking *blocking = job->blocking;
+
+    blocking->shut = true;
+    LIST_WALK (quorlock_blocking_lock, handle, &blocking->locks, link) end_acquire(handle);
+    blocking_election_shutdown(blocking);
+    blocking_done(job);
+}
+
+static void run_cancel(struct job *job)
+{
+    bool any = blocking_withdraw(job->blocking, job->lock, false);
+
+    job->result.status = quorlock_cancel(job->lock->lock);
+    if (any && job->result.status == QUORLOCK_STATE) job->result.status = QUORLOCK_OK;
     blocking_done(job);
 }
 
@@ -87,6 +139,27 @@ static void run_statistics(struct job *job)
     blocking_done(job);
 }
 
+static void blocking_on_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct job *job = arg;
+
+    job->result.status = status;
+    job->report(status, report, job->report_arg);
+    blocking_done(job);
+}
+
+static void run_ask(struct job *job)
+{
+    int status = blocking_refuse_new(job);
+
+    if (status != 0) {
+        blocking_done(job);
+        return;
+    }
+    status = job->ask(job->blocking->client, job->key, blocking_on_report, job);
+    if (status != 0) blocking_fail(job, status);
+}
+
 static void run_metrics(struct job *job)
 {
     job->result.status =
@@ -94,7 +167,13 @@ static void run_metrics(struct job *job)
     blocking_done(job);
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void run_set_credentials(struct job *job)
+{
+    job->result.status = quorlock_client_set_credentials(job->blocking->client, job->user, job->password);
+    blocking_done(job);
+}
+
+static void blocking_on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     quorlock_blocking_lock *handle = arg;
 
@@ -109,47 +188,56 @@ static void run_on_lost(struct job *job)
     blocking_done(job);
 }
 
-static void run_new(struct job *job)
+static void blocking_run_new(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
     quorlock_blocking_lock *handle = job->lock;
-    int status = quorlock_new(&handle->lock, blocking->client, job->keys, job->n_keys, job->options);
+    int status;
 
+    if (blocking_refuse_new(job) != 0) {
+        blocking_done(job);
+        return;
+    }
+    status = quorlock_new(&handle->lock, blocking->client, job->keys, job->n_keys, job->options);
     if (status != 0) {
         blocking_fail(job, status);
         return;
     }
-    quorlock_on_lost(handle->lock, on_lost, handle);
+    client_show_lock(handle->lock, &handle->shown);
+    quorlock_on_lost(handle->lock, blocking_on_lost, handle);
     handle->blocking = blocking;
+    blocking_join(blocking);
     list_add(&blocking->locks, &handle->link);
     blocking_done(job);
 }
 
-static void run_free(struct job *job)
+static void blocking_run_free(struct job *job)
 {
     quorlock_blocking_lock *handle = job->lock;
 
+    (void)blocking_withdraw(job->blocking, handle, true);
     list_remove(&job->blocking->locks, &handle->link);
+    /* Its end comes as CANCELED, when the handle is gone. */
+    if (handle->acquiring != NULL) handle->acquiring->lock = NULL;
     quorlock_free(handle->lock);
-    free(handle);
     blocking_done(job);
 }
 
-/* Without the wake event nothing is left on the base: the loop ends by itself. */
-static void on_closed(void *arg)
+/* From here on no handle is touched but by those who have them. Without the wake event nothing is left on the base: the
+ * loop ends by itself. */
+static void blocking_on_closed(void *arg)
 {
-    struct job *close_job = arg;
+    struct job *close_job = arg, *job;
     quorlock_blocking *blocking = close_job->blocking;
-    struct job *next;
 
     event_del(blocking->wake);
     pthread_mutex_lock(&blocking->mutex);
     blocking->closed = true;
     pthread_mutex_unlock(&blocking->mutex);
     /* Jobs that came too late for the client. */
-    for (struct job *job = blocking_take_jobs(blocking); job != NULL; job = next) {
-        next = job->next;
-        job->result.status = QUORLOCK_CLOSED;
+    blocking_take_jobs(blocking);
+    while ((job = blocking_next_job(blocking)) != NULL) {
+        (void)blocking_refuse(job, QUORLOCK_CLOSED, quorlock_status_text(QUORLOCK_CLOSED));
         blocking_done(job);
     }
     blocking_done(close_job);
@@ -157,8 +245,10 @@ static void on_closed(void *arg)
 
 static void run_close(struct job *job)
 {
-    /* Cannot fail: this is the only close. */
-    (void)quorlock_client_close(job->blocking->client, on_closed, job);
+    int status = quorlock_client_close(job->blocking->client, blocking_on_closed, job);
+
+    /* Another thread closes it. */
+    if (status != 0) blocking_fail(job, status);
 }
 
 /* ---- life ---- */
@@ -169,6 +259,20 @@ static void *loop(void *arg)
 
     event_base_dispatch(blocking->base);
     return NULL;
+}
+
+static int open_shown(quorlock_blocking *blocking)
+{
+    struct system system = system_libevent(blocking->base, NULL);
+
+    blocking->system = system;
+    blocking->pid = getpid();
+    blocking->shown = system.ops->wiped_new(&system, sizeof(*blocking->shown));
+    blocking->wiped = blocking->shown != NULL;
+    if (!blocking->wiped) blocking->shown = calloc(1, sizeof(*blocking->shown));
+    if (blocking->shown == NULL) return QUORLOCK_NOMEM;
+    atomic_store(&blocking->shown->here, 1);
+    return 0;
 }
 
 static int open_base(quorlock_blocking *blocking)
@@ -182,7 +286,7 @@ static int open_base(quorlock_blocking *blocking)
     return 0;
 }
 
-static int start_thread(quorlock_blocking *blocking)
+static int blocking_start_thread(quorlock_blocking *blocking)
 {
     sigset_t all;
     sigset_t before;
@@ -195,19 +299,11 @@ static int start_thread(quorlock_blocking *blocking)
     return failed != 0 ? QUORLOCK_NOMEM : 0;
 }
 
-static void free_all(quorlock_blocking *blocking)
+static void close_base(quorlock_blocking *blocking)
 {
-    blocking_election_free(blocking);
-    LIST_WALK (quorlock_blocking_lock, handle, &blocking->locks, link) {
-        list_remove(&blocking->locks, &handle->link);
-        free(handle);
-    }
     if (blocking->wake != NULL) event_free(blocking->wake);
     if (blocking->wake_fd >= 0) close(blocking->wake_fd);
     if (blocking->base != NULL) event_base_free(blocking->base);
-    pthread_cond_destroy(&blocking->no_callers);
-    pthread_mutex_destroy(&blocking->mutex);
-    free(blocking);
 }
 
 /* No thread runs the base yet: the client has nothing to wait for, and closes as the loop turns here. */
@@ -235,8 +331,9 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     }
     blocking = calloc(1, sizeof(*blocking));
     if (blocking == NULL) return fail_open(options);
-    blocking->wake_fd = -1;
-    if (pthread_mutex_init(&blocking->mutex, NULL) != 0 || pthread_cond_init(&blocking->no_callers, NULL) != 0) {
+    *blocking = (quorlock_blocking){
+        .n_users = 1, .wake_fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .no_callers = PTHREAD_COND_INITIALIZER};
+    if (open_shown(blocking) != 0) {
         free(blocking);
         return fail_open(options);
     }
@@ -245,9 +342,9 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
         status = fail_open(options);
         goto failed;
     }
-    status = quorlock_client_new(&blocking->client, blocking->base, options);
+    status = client_new_shown(&blocking->client, blocking->base, options, &blocking->shown->clock);
     if (status != 0) goto failed;
-    status = start_thread(blocking);
+    status = blocking_start_thread(blocking);
     if (status != 0) {
         status = fail_open(options);
         undo_client(blocking);
@@ -256,8 +353,15 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     *ret = blocking;
     return 0;
 failed:
-    free_all(blocking);
+    close_base(blocking);
+    blocking_leave(blocking);
     return status;
+}
+
+int quorlock_blocking_shutdown(quorlock_blocking *blocking)
+{
+    if (blocking == NULL) return 0;
+    return blocking_do_anywhere(&(struct job){.run = run_shutdown, .blocking = blocking});
 }
 
 int quorlock_blocking_close(quorlock_blocking *blocking)
@@ -265,20 +369,25 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
     struct job job = {.run = run_close, .blocking = blocking};
 
     if (blocking == NULL) return 0;
+    if (!blocking_here(blocking)) {
+        blocking_leave(blocking);
+        return 0;
+    }
     if (blocking_call(&job) != 0) return job.result.status;
     pthread_join(blocking->thread, NULL);
     /* Calls that ended with CLOSED are on their way out of the mutex. */
     pthread_mutex_lock(&blocking->mutex);
     while (blocking->n_callers > 0) pthread_cond_wait(&blocking->no_callers, &blocking->mutex);
     pthread_mutex_unlock(&blocking->mutex);
-    free_all(blocking);
+    close_base(blocking);
+    blocking_leave(blocking);
     return 0;
 }
 
 /* ---- calls ---- */
 
 /* The caller may know a shorter or a longer struct than we do. */
-static void give(struct quorlock_blocking_result *ret, const struct quorlock_blocking_result *result)
+static void blocking_give(struct quorlock_blocking_result *ret, const struct quorlock_blocking_result *result)
 {
     size_t size = ret->size;
 
@@ -297,12 +406,18 @@ static int check_result(const struct quorlock_blocking_result *given)
     return caller_check(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
 }
 
+/* NULL of none. */
+static quorlock_blocking *blocking_client_of(const quorlock_blocking_lock *lock)
+{
+    return lock != NULL ? lock->blocking : NULL;
+}
+
 static int call(struct job *job, struct quorlock_blocking_result *result)
 {
-    job->blocking = job->lock->blocking;
+    job->blocking = blocking_client_of(job->lock);
     if (check_result(result) != 0) return QUORLOCK_INVAL;
     (void)blocking_call(job);
-    if (result != NULL) give(result, &job->result);
+    if (result != NULL) blocking_give(result, &job->result);
     return job->result.status;
 }
 
@@ -310,8 +425,12 @@ int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *block
                           size_t n_keys, const struct quorlock_options *options, char *error, size_t error_size)
 {
     quorlock_blocking_lock *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
-    struct job job = {
-        .run = run_new, .blocking = blocking, .lock = handle, .keys = keys, .n_keys = n_keys, .options = options};
+    struct job job = {.run = blocking_run_new,
+                      .blocking = blocking,
+                      .lock = handle,
+                      .keys = keys,
+                      .n_keys = n_keys,
+                      .options = options};
 
     if (ret == NULL) return blocking_no_place("lock", error, error_size);
     if (handle == NULL) {
@@ -330,7 +449,7 @@ failed:
 
 int quorlock_blocking_acquire(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
 {
-    return call(&(struct job){.run = run_operation, .lock = lock, .start = quorlock_acquire}, result);
+    return call(&(struct job){.run = run_acquire, .lock = lock, .start = quorlock_acquire}, result);
 }
 
 int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms, struct quorlock_blocking_result *result)
@@ -343,31 +462,62 @@ int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_bloc
     return call(&(struct job){.run = run_operation, .lock = lock, .start = quorlock_release}, result);
 }
 
+static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(struct job *),
+                                    int (*operation)(quorlock *, quorlock_cb, void *), quorlock_blocking_cb cb,
+                                    void *arg)
+{
+    if (cb == NULL) return QUORLOCK_INVAL;
+    return blocking_start(&(struct job){
+        .run = run, .start = operation, .blocking = blocking_client_of(lock), .lock = lock, .cb = cb, .cb_arg = arg});
+}
+
+int quorlock_blocking_start_acquire(quorlock_blocking_lock *lock, quorlock_blocking_cb cb, void *arg)
+{
+    return blocking_start_operation(lock, run_acquire, quorlock_acquire, cb, arg);
+}
+
+int quorlock_blocking_start_release(quorlock_blocking_lock *lock, quorlock_blocking_cb cb, void *arg)
+{
+    return blocking_start_operation(lock, run_operation, quorlock_release, cb, arg);
+}
+
 int quorlock_blocking_cancel(quorlock_blocking_lock *lock)
 {
-    return blocking_do_anywhere(&(struct job){.run = run_cancel, .blocking = lock->blocking, .lock = lock});
+    return blocking_do_anywhere(&(struct job){.run = run_cancel, .blocking = blocking_client_of(lock), .lock = lock});
+}
+
+int quorlock_blocking_stop(quorlock_blocking_lock *lock)
+{
+    return blocking_do_anywhere(&(struct job){.run = run_stop, .blocking = blocking_client_of(lock), .lock = lock});
 }
 
 void quorlock_blocking_free(quorlock_blocking_lock *lock)
 {
+    quorlock_blocking *blocking = blocking_client_of(lock);
+
     if (lock == NULL) return;
-    (void)blocking_do_anywhere(&(struct job){.run = run_free, .blocking = lock->blocking, .lock = lock});
+    (void)blocking_do_anywhere(&(struct job){.run = blocking_run_free, .blocking = blocking, .lock = lock});
+    free(lock);
+    blocking_leave(blocking);
 }
 
 void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb, void *arg)
 {
-    struct job job = {.run = run_on_lost, .blocking = lock->blocking, .lock = lock, .lost = cb, .lost_arg = arg};
+    struct job job = {
+        .run = run_on_lost, .blocking = blocking_client_of(lock), .lock = lock, .lost = cb, .lost_arg = arg};
 
     (void)blocking_do_anywhere(&job);
 }
 
 uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
 {
-    /* The rest of it belongs to the loop. */
-    struct quorlock_blocking_lock copy = {.blocking = lock->blocking, .lock = lock->lock};
-    struct job job = {.run = run_valid_ms, .blocking = lock->blocking, .lock = &copy};
+    return lock != NULL ? blocking_valid_ms(lock->blocking, &lock->shown) : 0;
+}
 
-    return blocking_do_anywhere(&job) == 0 ? job.result.valid_ms : 0;
+int quorlock_blocking_set_credentials(quorlock_blocking *blocking, const char *user, const char *password)
+{
+    return blocking_do_anywhere(
+        &(struct job){.run = run_set_credentials, .blocking = blocking, .user = user, .password = password});
 }
 
 int quorlock_blocking_statistics(quorlock_blocking *blocking, quorlock_blocking_statistics_cb cb, void *arg)
@@ -386,4 +536,23 @@ int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock
                                               .buffer = buffer,
                                               .size = size,
                                               .ret_length = ret_length});
+}
+
+static int blocking_ask(quorlock_blocking *blocking,
+                        int (*question)(quorlock_client *, const char *, quorlock_report_cb, void *), const char *key,
+                        quorlock_report_cb cb, void *arg)
+{
+    if (cb == NULL) return QUORLOCK_INVAL;
+    return blocking_call(&(struct job){
+        .run = run_ask, .blocking = blocking, .ask = question, .key = key, .report = cb, .report_arg = arg});
+}
+
+int quorlock_blocking_inspect(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
+{
+    return blocking_ask(blocking, quorlock_inspect, key, cb, arg);
+}
+
+int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
+{
+    return blocking_ask(blocking, quorlock_break, key, cb, arg);
 }

@@ -12,11 +12,13 @@
 #include <string.h>
 
 #include "api/blocking_loop.h"
+#include "api/client.h"
 #include "base/caller.h"
 
 struct quorlock_blocking_candidate {
     quorlock_blocking *blocking;
-    struct link link; /* in blocking->candidates */
+    struct expiry shown; /* for any thread */
+    struct link link;    /* in blocking->candidates */
     /* The loop's thread only. */
     quorlock_candidate *candidate;
     struct quorlock_candidate_options told; /* the caller's callbacks */
@@ -24,6 +26,7 @@ struct quorlock_blocking_candidate {
     pthread_cond_t changed;
     uint64_t term; /* 0: it does not lead */
     bool standing, freed;
+    bool shut_out;    /* its standing ended when the client had been shut down */
     unsigned n_ends;  /* of its standing: it may stand anew before a call that waits for an end wakes */
     int status;       /* of the latest end */
     unsigned n_using; /* calls that wait, and a callback of the caller's that runs before they are woken */
@@ -67,7 +70,7 @@ static int run_job(struct job *job, char *error, size_t size)
 
 /* ---- what becomes of a candidate, in the loop's thread ---- */
 
-static void destroy(quorlock_blocking_candidate *handle)
+static void blocking_election_destroy(quorlock_blocking_candidate *handle)
 {
     pthread_cond_destroy(&handle->changed);
     free(handle);
@@ -82,7 +85,7 @@ static void use(quorlock_blocking_candidate *handle)
 /* Under the mutex. It may be gone afterwards. */
 static void use_no_more(quorlock_blocking_candidate *handle)
 {
-    if (--handle->n_using == 0 && handle->freed) destroy(handle);
+    if (--handle->n_using == 0 && handle->freed) blocking_election_destroy(handle);
 }
 
 /* It stands, and does not lead. */
@@ -100,6 +103,7 @@ static void set_end(quorlock_blocking_candidate *handle, int status)
     handle->term = 0;
     handle->standing = false;
     handle->status = status;
+    handle->shut_out = handle->blocking->shut;
     handle->n_ends++;
     pthread_cond_broadcast(&handle->changed);
 }
@@ -131,10 +135,11 @@ static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss
     quorlock_blocking_candidate *handle = arg;
 
     set_standing(handle);
+    if (handle->blocking->shut) (void)quorlock_resign(candidate);
     if (handle->told.deposed != NULL) handle->told.deposed(candidate, loss, handle->told.arg);
 }
 
-static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
+static void blocking_election_on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
     quorlock_blocking *blocking = handle->blocking;
@@ -149,34 +154,36 @@ static void on_ended(quorlock_candidate *candidate, int status, const char *text
 
 /* ---- jobs ---- */
 
-static void run_new(struct job *job)
+static void blocking_election_run_new(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
     quorlock_blocking_candidate *handle = of(job)->candidate;
     const struct quorlock_candidate_options *given = of(job)->candidate_options;
     struct quorlock_candidate_options options = {.size = sizeof(options)};
     struct caller_error error;
-    int status = 0;
+    int status = blocking_refuse_new(job);
 
-    if (given != NULL)
+    if (status == 0 && given != NULL) {
         status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_candidate_options", &error);
+        if (status != 0) (void)blocking_refuse(job, status, error.text);
+    }
     if (status != 0) {
-        job->result.status = status;
-        snprintf(job->result.text, sizeof(job->result.text), "%s", error.text);
         blocking_done(job);
         return;
     }
     handle->told = options;
     options.elected = on_elected;
     options.deposed = on_deposed;
-    options.ended = on_ended;
+    options.ended = blocking_election_on_ended;
     options.arg = handle;
     status = quorlock_candidate_new(&handle->candidate, blocking->client, of(job)->name, &options);
     if (status != 0) {
         blocking_fail(job, status);
         return;
     }
+    client_show_candidate(handle->candidate, &handle->shown);
     list_add(&blocking->candidates, &handle->link);
+    blocking_join(blocking);
     blocking_done(job);
 }
 
@@ -195,8 +202,13 @@ static void will_wait(struct job *job)
 static void run_stand(struct job *job)
 {
     quorlock_blocking_candidate *handle = of(job)->candidate;
-    int status = quorlock_stand(handle->candidate);
+    int status = blocking_refuse_new(job);
 
+    if (status != 0) {
+        blocking_done(job);
+        return;
+    }
+    status = quorlock_stand(handle->candidate);
     /* It stands already: then this call waits for the same. */
     if (status != 0 && !(status == QUORLOCK_STATE && handle->standing)) {
         blocking_fail(job, status);
@@ -221,26 +233,34 @@ static void run_resign(struct job *job)
     blocking_done(job);
 }
 
-static void run_free(struct job *job)
+/* Calls that wait find its end, and the last of them takes it along. */
+static void let_go(quorlock_blocking_candidate *handle)
 {
-    quorlock_blocking *blocking = job->blocking;
-    quorlock_blocking_candidate *handle = of(job)->candidate;
+    pthread_mutex_t *mutex = &handle->blocking->mutex;
 
-    list_remove(&blocking->candidates, &handle->link);
-    quorlock_candidate_free(handle->candidate);
-    pthread_mutex_lock(&blocking->mutex);
+    pthread_mutex_lock(mutex);
     set_end(handle, QUORLOCK_CANCELED);
     use(handle);
     handle->freed = true;
     use_no_more(handle);
-    pthread_mutex_unlock(&blocking->mutex);
+    pthread_mutex_unlock(mutex);
+}
+
+static void blocking_election_run_free(struct job *job)
+{
+    quorlock_blocking_candidate *handle = of(job)->candidate;
+
+    list_remove(&job->blocking->candidates, &handle->link);
+    quorlock_candidate_free(handle->candidate);
+    let_go(handle);
     blocking_done(job);
 }
 
-static void run_valid_ms(struct job *job)
+void blocking_election_shutdown(quorlock_blocking *blocking)
 {
-    job->result.valid_ms = quorlock_candidate_valid_ms(of(job)->candidate->candidate);
-    blocking_done(job);
+    LIST_WALK (quorlock_blocking_candidate, handle, &blocking->candidates, link) {
+        if (quorlock_candidate_valid_ms(handle->candidate) == 0) (void)quorlock_resign(handle->candidate);
+    }
 }
 
 /* ---- candidates ---- */
@@ -249,8 +269,10 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
                                     const struct quorlock_candidate_options *options, char *error, size_t error_size)
 {
     quorlock_blocking_candidate *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
-    struct election_job job = {
-        .job = {.run = run_new, .blocking = blocking}, .candidate = handle, .name = name, .candidate_options = options};
+    struct election_job job = {.job = {.run = blocking_election_run_new, .blocking = blocking},
+                               .candidate = handle,
+                               .name = name,
+                               .candidate_options = options};
 
     if (ret == NULL) return blocking_no_place("candidate", error, error_size);
     if (handle == NULL || pthread_cond_init(&handle->changed, NULL) != 0) {
@@ -262,11 +284,17 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
     }
     handle->blocking = blocking;
     if (run_job(&job.job, error, error_size) != 0) {
-        destroy(handle);
+        blocking_election_destroy(handle);
         return job.job.result.status;
     }
     *ret = handle;
     return 0;
+}
+
+/* NULL of none. */
+static quorlock_blocking *blocking_election_client_of(const quorlock_blocking_candidate *candidate)
+{
+    return candidate != NULL ? candidate->blocking : NULL;
 }
 
 /* Behind will_wait(): until it leads, where that is waited for, or what it stood for then has ended. */
@@ -283,6 +311,7 @@ static int await(const struct election_job *job, bool until_elected, uint64_t *r
     has_ended = handle->n_ends != job->n_ends;
     *ret_term = has_ended ? 0 : handle->term;
     status = has_ended ? handle->status : 0;
+    if (until_elected && has_ended && status == 0) status = handle->shut_out ? QUORLOCK_CLOSED : QUORLOCK_CANCELED;
     use_no_more(handle);
     if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
     pthread_mutex_unlock(&blocking->mutex);
@@ -291,20 +320,21 @@ static int await(const struct election_job *job, bool until_elected, uint64_t *r
 
 int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *ret_term)
 {
-    struct election_job job = {.job = {.run = run_stand, .blocking = candidate->blocking}, .candidate = candidate};
+    struct election_job job = {.job = {.run = run_stand, .blocking = blocking_election_client_of(candidate)},
+                               .candidate = candidate};
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 
     if (status != 0) return status;
     status = await(&job, true, &term);
-    if (status == 0 && term == 0) status = QUORLOCK_CANCELED;
     if (status == 0 && ret_term != NULL) *ret_term = term;
     return status;
 }
 
 int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
 {
-    struct election_job job = {.job = {.run = run_resign, .blocking = candidate->blocking}, .candidate = candidate};
+    struct election_job job = {.job = {.run = run_resign, .blocking = blocking_election_client_of(candidate)},
+                               .candidate = candidate};
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 
@@ -313,18 +343,23 @@ int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
 
 void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
 {
-    struct election_job job = {.job = {.run = run_free}, .candidate = candidate};
+    quorlock_blocking *blocking = blocking_election_client_of(candidate);
+    struct election_job job = {.job = {.run = blocking_election_run_free, .blocking = blocking},
+                               .candidate = candidate};
 
     if (candidate == NULL) return;
-    job.job.blocking = candidate->blocking;
-    (void)blocking_do_anywhere(&job.job);
+    if (!blocking_here(blocking)) {
+        /* What waits for it does not exist here. */
+        free(candidate);
+    } else if (blocking_do_anywhere(&job.job) != 0) {
+        let_go(candidate);
+    }
+    blocking_leave(blocking);
 }
 
 uint32_t quorlock_blocking_candidate_valid_ms(quorlock_blocking_candidate *candidate)
 {
-    struct election_job job = {.job = {.run = run_valid_ms, .blocking = candidate->blocking}, .candidate = candidate};
-
-    return blocking_do_anywhere(&job.job) == 0 ? job.job.result.valid_ms : 0;
+    return candidate != NULL ? blocking_valid_ms(candidate->blocking, &candidate->shown) : 0;
 }
 
 /* ---- observers ---- */
@@ -332,13 +367,20 @@ uint32_t quorlock_blocking_candidate_valid_ms(quorlock_blocking_candidate *candi
 static void run_observe(struct job *job)
 {
     quorlock_blocking_observer *handle = of(job)->observer;
-    int status = quorlock_observe(&handle->observer, job->blocking->client, of(job)->name, of(job)->observer_options);
+    int status = blocking_refuse_new(job);
+
+    if (status != 0) {
+        blocking_done(job);
+        return;
+    }
+    status = quorlock_observe(&handle->observer, job->blocking->client, of(job)->name, of(job)->observer_options);
 
     if (status != 0) {
         blocking_fail(job, status);
         return;
     }
     list_add(&job->blocking->observers, &handle->link);
+    blocking_join(job->blocking);
     blocking_done(job);
 }
 
@@ -372,27 +414,16 @@ static void run_forget(struct job *job)
 
     list_remove(&job->blocking->observers, &handle->link);
     quorlock_observer_free(handle->observer);
-    free(handle);
     blocking_done(job);
 }
 
 void quorlock_blocking_observer_free(quorlock_blocking_observer *observer)
 {
-    struct election_job job = {.job = {.run = run_forget}, .observer = observer};
+    quorlock_blocking *blocking = observer != NULL ? observer->blocking : NULL;
+    struct election_job job = {.job = {.run = run_forget, .blocking = blocking}, .observer = observer};
 
     if (observer == NULL) return;
-    job.job.blocking = observer->blocking;
     (void)blocking_do_anywhere(&job.job);
-}
-
-void blocking_election_free(quorlock_blocking *blocking)
-{
-    LIST_WALK (quorlock_blocking_candidate, handle, &blocking->candidates, link) {
-        list_remove(&blocking->candidates, &handle->link);
-        destroy(handle);
-    }
-    LIST_WALK (quorlock_blocking_observer, handle, &blocking->observers, link) {
-        list_remove(&blocking->observers, &handle->link);
-        free(handle);
-    }
+    free(observer);
+    blocking_leave(blocking);
 }

@@ -3,5 +3,5 @@
 
 #include <quorlock/blocking.h>
 
-/* blocking_election_free - what is left of candidates and observers; the thread has ended, and no call waits. */
-void blocking_election_free(quorlock_blocking *);
+/* blocking_election_shutdown - who stands and does not lead stands no more, in the loop's thread. */
+void blocking_election_shutdown(quorlock_blocking *);

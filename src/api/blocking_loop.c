@@ -3,14 +3,60 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-static bool is_loop(const quorlock_blocking *blocking)
+#define MS 1000u
+
+/* ---- its life ---- */
+
+bool blocking_here(const quorlock_blocking *blocking)
 {
-    return pthread_equal(pthread_self(), blocking->thread) != 0;
+    return atomic_load_explicit(&blocking->shown->here, memory_order_relaxed) != 0 &&
+           (blocking->wiped || getpid() == blocking->pid);
 }
 
-static void wake(const quorlock_blocking *blocking)
+void blocking_join(quorlock_blocking *blocking)
+{
+    atomic_fetch_add(&blocking->n_users, 1);
+}
+
+void blocking_leave(quorlock_blocking *blocking)
+{
+    if (atomic_fetch_sub(&blocking->n_users, 1) > 1) return;
+    /* In a child of fork() threads that do not exist there may still have them, and destroying would wait for these. */
+    if (blocking_here(blocking)) {
+        pthread_cond_destroy(&blocking->no_callers);
+        pthread_mutex_destroy(&blocking->mutex);
+    }
+    if (blocking->wiped) {
+        blocking->system.ops->wiped_free(&blocking->system, blocking->shown, sizeof(*blocking->shown));
+    } else {
+        free(blocking->shown);
+    }
+    free(blocking);
+}
+
+uint32_t blocking_valid_ms(quorlock_blocking *blocking, const struct expiry *expiry)
+{
+    if (!blocking_here(blocking)) return 0;
+    return (uint32_t)(expiry_left_us(expiry, &blocking->shown->clock, &blocking->system) / MS);
+}
+
+/* ---- jobs ---- */
+
+/* Of a closed one the thread is gone, and another may have got its name. */
+static bool is_loop(quorlock_blocking *blocking)
+{
+    bool closed;
+
+    pthread_mutex_lock(&blocking->mutex);
+    closed = blocking->closed;
+    pthread_mutex_unlock(&blocking->mutex);
+    return !closed && pthread_equal(pthread_self(), blocking->thread) != 0;
+}
+
+static void blocking_loop_wake(const quorlock_blocking *blocking)
 {
     const uint64_t one = 1;
     ssize_t n;
@@ -21,35 +67,55 @@ static void wake(const quorlock_blocking *blocking)
     } while (n < 0 && errno == EINTR);
 }
 
+/* Its cb may free the lock, and start anew. */
+static void blocking_loop_tell(struct job *job)
+{
+    job->result.size = sizeof(job->result);
+    job->cb(&job->result, job->cb_arg);
+    free(job);
+}
+
 /* The caller may be gone as soon as the mutex is released. */
 void blocking_done(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
 
+    if (job->cb != NULL) {
+        blocking_loop_tell(job);
+        return;
+    }
     pthread_mutex_lock(&blocking->mutex);
     job->done = true;
     pthread_cond_signal(&job->done_cond);
     pthread_mutex_unlock(&blocking->mutex);
 }
 
+/* Under the mutex. */
+static void enqueue(struct job *job)
+{
+    quorlock_blocking *blocking = job->blocking;
+
+    if (blocking->last != NULL) {
+        blocking->last->next = job;
+    } else {
+        blocking->first = job;
+    }
+    blocking->last = job;
+    blocking_loop_wake(blocking);
+}
+
 static int hand_over(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
 
-    if (pthread_cond_init(&job->done_cond, NULL) != 0) return job->result.status = QUORLOCK_NOMEM;
+    job->done_cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     pthread_mutex_lock(&blocking->mutex);
     blocking->n_callers++;
     if (blocking->closed) {
-        job->result.status = QUORLOCK_CLOSED;
+        (void)blocking_refuse(job, QUORLOCK_CLOSED, quorlock_status_text(QUORLOCK_CLOSED));
         job->done = true;
     } else {
-        if (blocking->last != NULL) {
-            blocking->last->next = job;
-        } else {
-            blocking->first = job;
-        }
-        blocking->last = job;
-        wake(blocking);
+        enqueue(job);
     }
     while (!job->done) pthread_cond_wait(&job->done_cond, &blocking->mutex);
     if (--blocking->n_callers == 0) pthread_cond_signal(&blocking->no_callers);
@@ -58,46 +124,114 @@ static int hand_over(struct job *job)
     return job->result.status;
 }
 
+int blocking_refuse(struct job *job, int status, const char *text)
+{
+    job->result = (struct quorlock_blocking_result){.status = status};
+    snprintf(job->result.text, sizeof(job->result.text), "%s", text);
+    return status;
+}
+
+int blocking_refuse_new(struct job *job)
+{
+    return job->blocking->shut ? blocking_refuse(job, QUORLOCK_CLOSED, "the client was shut down: nothing new begins")
+                               : 0;
+}
+
+/* Before the mutex: in a child a thread that does not exist there may have it. */
+static int blocking_loop_refuse(struct job *job)
+{
+    if (job->blocking == NULL) return blocking_refuse(job, QUORLOCK_INVAL, "NULL was given for a client or a handle");
+    if (blocking_here(job->blocking)) return 0;
+    return blocking_refuse(job, QUORLOCK_CLOSED,
+                           "this process was forked from the one that opened the client: it needs a client of its own");
+}
+
 int blocking_call(struct job *job)
 {
-    struct quorlock_blocking_result *result = &job->result;
-
+    if (blocking_loop_refuse(job) != 0) return job->result.status;
     if (!is_loop(job->blocking)) return hand_over(job);
-    *result = (struct quorlock_blocking_result){.status = QUORLOCK_STATE};
-    snprintf(result->text, sizeof(result->text), "called from the loop's own thread: it would wait for itself");
-    return result->status;
+    return blocking_refuse(job, QUORLOCK_STATE, "called from the loop's own thread: it would wait for itself");
 }
 
 int blocking_do_anywhere(struct job *job)
 {
+    if (blocking_loop_refuse(job) != 0) return job->result.status;
     if (!is_loop(job->blocking)) return hand_over(job);
     job->run(job);
     return job->result.status;
 }
 
-struct job *blocking_take_jobs(quorlock_blocking *blocking)
+int blocking_start(const struct job *given)
 {
-    struct job *first;
+    struct job *job = malloc(sizeof(*job));
+    quorlock_blocking *blocking = given->blocking;
+    int status;
 
+    if (job == NULL) return QUORLOCK_NOMEM;
+    *job = *given;
+    status = blocking_loop_refuse(job);
+    if (status == 0) {
+        pthread_mutex_lock(&blocking->mutex);
+        if (blocking->closed) {
+            status = QUORLOCK_CLOSED;
+        } else {
+            enqueue(job);
+        }
+        pthread_mutex_unlock(&blocking->mutex);
+    }
+    if (status != 0) free(job);
+    return status;
+}
+
+void blocking_take_jobs(quorlock_blocking *blocking)
+{
+    struct job **end = &blocking->taken;
+
+    while (*end != NULL) end = &(*end)->next;
     pthread_mutex_lock(&blocking->mutex);
-    first = blocking->first;
+    *end = blocking->first;
     blocking->first = blocking->last = NULL;
     pthread_mutex_unlock(&blocking->mutex);
-    return first;
+}
+
+struct job *blocking_next_job(quorlock_blocking *blocking)
+{
+    struct job *job = blocking->taken;
+
+    if (job != NULL) blocking->taken = job->next;
+    return job;
+}
+
+bool blocking_withdraw(quorlock_blocking *blocking, const quorlock_blocking_lock *lock, bool all)
+{
+    bool any = false;
+
+    /* The queue goes on where it was: behind what was taken. */
+    blocking_take_jobs(blocking);
+    for (struct job *job = blocking->taken; job != NULL; job = job->next) {
+        if (job->cb == NULL || job->lock != lock || !(all || job->start != quorlock_release)) continue;
+        job->withdrawn = any = true;
+    }
+    return any;
 }
 
 void blocking_on_wake(int fd, short what, void *arg)
 {
     quorlock_blocking *blocking = arg;
     uint64_t count;
-    struct job *next;
+    struct job *job;
 
     (void)what;
     /* Emptied before the queue is: a job that comes in between wakes us again. */
     (void)(read(fd, &count, sizeof(count)) == 0);
-    for (struct job *job = blocking_take_jobs(blocking); job != NULL; job = next) {
-        next = job->next;
-        job->run(job);
+    blocking_take_jobs(blocking);
+    while ((job = blocking_next_job(blocking)) != NULL) {
+        if (job->withdrawn) {
+            (void)blocking_refuse(job, QUORLOCK_CANCELED, "canceled before it began");
+            blocking_done(job);
+        } else {
+            job->run(job);
+        }
     }
 }
 

@@ -53,7 +53,7 @@ static void dismantle(struct quorlock_client *client)
     alloc_free(&alloc, client);
 }
 
-static void on_ended(void *arg)
+static void client_on_ended(void *arg)
 {
     struct quorlock_client *client = arg;
     void (*closed)(void *) = client->closed;
@@ -97,7 +97,7 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     return 0;
 }
 
-static int build(struct quorlock_client *client, struct caller_error *error)
+static int client_build(struct quorlock_client *client, struct caller_error *error)
 {
     struct runtime *runtime = &client->runtime;
     int status;
@@ -119,8 +119,8 @@ static int build(struct quorlock_client *client, struct caller_error *error)
 }
 
 /* buggify: where the options have no seed. */
-static int make(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
-                uint64_t buggify, struct caller_error *error)
+static int client_make(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
+                       struct expiry_clock *clock, uint64_t buggify, struct caller_error *error)
 {
     struct quorlock_client_options options;
     struct quorlock_client *client;
@@ -134,11 +134,12 @@ static int make(quorlock_client **ret, const struct system *system, const struct
     client->runtime.alloc = alloc;
     client->runtime.system = *system;
     client->runtime.system.alloc = &client->runtime.alloc;
+    client->runtime.clock.shown = clock;
     client->runtime.options = options;
     if (options.buggify == 0) client->runtime.options.buggify = buggify;
     client->runtime.max_lease_given = options_max_lease_given(given);
     client->runtime.n_nodes = (uint32_t)options.n_nodes;
-    status = build(client, error);
+    status = client_build(client, error);
     if (status == 0) {
         *ret = client;
     } else {
@@ -147,33 +148,35 @@ static int make(quorlock_client **ret, const struct system *system, const struct
     return status;
 }
 
-static int report(int status, const struct quorlock_client_options *given, const struct caller_error *error)
+static int client_report(int status, const struct quorlock_client_options *given, const struct caller_error *error)
 {
     if (status != 0) caller_report(given, error->text[0] != '\0' ? error->text : quorlock_status_text(status));
     return status;
 }
 
-int client_new_on(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given)
+int client_new_on(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
+                  struct expiry_clock *clock)
 {
     struct caller_error error = {""};
 
-    return report(make(ret, system, given, 0, &error), given, &error);
+    return client_report(client_make(ret, system, given, clock, 0, &error), given, &error);
 }
 
 /* ---- the public API ---- */
 
 static int new_in_environment(quorlock_client **ret, const struct system *system,
-                              const struct quorlock_client_options *given)
+                              const struct quorlock_client_options *given, struct expiry_clock *clock)
 {
     struct caller_error error = {""};
     uint64_t buggify = 0;
     int status = options_buggify(&buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
 
-    if (status == 0) status = make(ret, system, given, buggify, &error);
-    return report(status, given, &error);
+    if (status == 0) status = client_make(ret, system, given, clock, buggify, &error);
+    return client_report(status, given, &error);
 }
 
-int quorlock_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given)
+int client_new_shown(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given,
+                     struct expiry_clock *clock)
 {
     const struct system system = system_libevent(base, NULL);
 
@@ -182,7 +185,12 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base, const st
                                          : "base is NULL: the event_base to live on is needed");
         return QUORLOCK_INVAL;
     }
-    return new_in_environment(ret, &system, given);
+    return new_in_environment(ret, &system, given, clock);
+}
+
+int quorlock_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given)
+{
+    return client_new_shown(ret, base, given, NULL);
 }
 
 /* A size that is not that of the struct would mean functions that are not there, or that we do not know. */
@@ -214,19 +222,27 @@ int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *gi
         return status;
     }
     system = system_os(&loop, NULL);
-    return new_in_environment(ret, &system, options);
+    return new_in_environment(ret, &system, options, NULL);
 }
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)
 {
+    if (client == NULL) return QUORLOCK_INVAL;
     if (client->runtime.closing) return runtime_fail_plainly(&client->runtime, QUORLOCK_CLOSED);
     client->closed = cb;
     client->closed_arg = arg;
-    runtime_close(&client->runtime, on_ended, client);
+    runtime_close(&client->runtime, client_on_ended, client);
     elections_close(&client->elections);
     locks_close(&client->locks);
     admin_close(&client->admin);
+    nodes_may_end(&client->runtime);
     return 0;
+}
+
+int quorlock_client_set_credentials(quorlock_client *client, const char *user, const char *password)
+{
+    if (client->runtime.closing) return runtime_fail_plainly(&client->runtime, QUORLOCK_CLOSED);
+    return nodes_log_in(&client->runtime, user, password);
 }
 
 const char *quorlock_client_error(const quorlock_client *client)
@@ -238,6 +254,16 @@ int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *key
                  const struct quorlock_options *options)
 {
     return lock_new(ret, &client->locks, keys, n_keys, options);
+}
+
+void client_show_lock(quorlock *lock, struct expiry *shown)
+{
+    handle_show_in(lock, shown);
+}
+
+void client_show_candidate(quorlock_candidate *candidate, struct expiry *shown)
+{
+    candidate_show_in(candidate, shown);
 }
 
 int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)

@@ -35,7 +35,7 @@ static bool is_label_name(const char *name)
            strlen(name) <= LABEL_NAME_MAX && strspn(name, LABEL_LETTERS) == strlen(name);
 }
 
-static int check_label(const char *name, const char *value, struct caller_error *error)
+static int api_metrics_check_label(const char *name, const char *value, struct caller_error *error)
 {
     if (name == NULL && value == NULL) return 0;
     if (name == NULL || value == NULL) {
@@ -65,7 +65,7 @@ int metrics_options(struct quorlock_metrics_options *ret, const struct quorlock_
     if (ret->format != QUORLOCK_METRICS_OPENMETRICS && ret->format != QUORLOCK_METRICS_PROMETHEUS) {
         return REFUSE(error, "format is %d: it must be one of enum quorlock_metrics_format", ret->format);
     }
-    return check_label(ret->label_name, ret->label_value, error);
+    return api_metrics_check_label(ret->label_name, ret->label_value, error);
 }
 
 /* ---- lines ---- */
@@ -85,9 +85,9 @@ struct family {
     const char *name, *type, *unit, *help; /* unit: NULL where there is none */
 };
 
-static void put(struct output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void api_metrics_put(struct output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void put(struct output *output, const char *format, ...)
+static void api_metrics_put(struct output *output, const char *format, ...)
 {
     size_t used = output->length < output->size ? output->length : output->size;
     va_list args;
@@ -106,22 +106,23 @@ static void put_escaped(struct output *output, const char *text)
         size_t step = owner_step(text);
 
         if (step == 1 && (unsigned char)*text >= 0x80) {
-            put(output, "\\\\x%02x", (unsigned)(unsigned char)*text++);
+            api_metrics_put(output, "\\\\x%02x", (unsigned)(unsigned char)*text++);
             continue;
         }
         for (; step > 0; step--, text++) {
             bool newline = *text == '\n';
 
-            put(output, "%s%c", newline || *text == '"' || *text == '\\' ? "\\" : "", newline ? 'n' : *text);
+            api_metrics_put(output, "%s%c", newline || *text == '"' || *text == '\\' ? "\\" : "",
+                            newline ? 'n' : *text);
         }
     }
 }
 
 static void put_label(struct output *output, const struct label *label, bool first)
 {
-    put(output, "%s%s=\"", first ? "{" : ",", label->name);
+    api_metrics_put(output, "%s%s=\"", first ? "{" : ",", label->name);
     put_escaped(output, label->value);
-    put(output, "\"");
+    api_metrics_put(output, "\"");
 }
 
 /* labels: ends with one without a name. */
@@ -130,10 +131,10 @@ static void put_name(struct output *output, const struct family *family, const c
     const struct label own = {output->options->label_name, output->options->label_value};
     bool first = own.name == NULL;
 
-    put(output, "%s%s", family->name, suffix);
+    api_metrics_put(output, "%s%s", family->name, suffix);
     if (!first) put_label(output, &own, true);
     for (; labels->name != NULL; labels++, first = false) put_label(output, labels, first);
-    put(output, first ? " " : "} ");
+    api_metrics_put(output, first ? " " : "} ");
 }
 
 static bool is_counter(const struct family *family)
@@ -141,25 +142,25 @@ static bool is_counter(const struct family *family)
     return strcmp(family->type, "counter") == 0;
 }
 
-static void begin(struct output *output, const struct family *family)
+static void api_metrics_begin(struct output *output, const struct family *family)
 {
     bool old = output->options->format == QUORLOCK_METRICS_PROMETHEUS;
     const char *suffix = old && is_counter(family) ? "_total" : "";
 
-    put(output, "# TYPE %s%s %s\n", family->name, suffix, family->type);
-    if (!old && family->unit != NULL) put(output, "# UNIT %s %s\n", family->name, family->unit);
-    put(output, "# HELP %s%s %s\n", family->name, suffix, family->help);
+    api_metrics_put(output, "# TYPE %s%s %s\n", family->name, suffix, family->type);
+    if (!old && family->unit != NULL) api_metrics_put(output, "# UNIT %s %s\n", family->name, family->unit);
+    api_metrics_put(output, "# HELP %s%s %s\n", family->name, suffix, family->help);
 }
 
 static void put_number(struct output *output, const struct family *family, const struct label *labels, uint64_t number)
 {
     put_name(output, family, is_counter(family) ? "_total" : "", labels);
-    put(output, "%" PRIu64 "\n", number);
+    api_metrics_put(output, "%" PRIu64 "\n", number);
 }
 
 static void put_seconds(struct output *output, uint64_t us)
 {
-    put(output, "%" PRIu64 ".%06" PRIu64 "\n", us / SECOND_US, us % SECOND_US);
+    api_metrics_put(output, "%" PRIu64 ".%06" PRIu64 "\n", us / SECOND_US, us % SECOND_US);
 }
 
 /* "0.0003", "10.0", "+Inf" */
@@ -186,10 +187,10 @@ static void put_histogram(struct output *output, const struct family *family, st
 
         sum += histogram->buckets[i];
         put_name(output, family, "_bucket", labels);
-        put(output, "%" PRIu64 "\n", sum);
+        api_metrics_put(output, "%" PRIu64 "\n", sum);
     }
     put_name(output, family, "_count", (struct label[]){label, {NULL, NULL}});
-    put(output, "%" PRIu64 "\n", histogram->count);
+    api_metrics_put(output, "%" PRIu64 "\n", histogram->count);
     put_name(output, family, "_sum", (struct label[]){label, {NULL, NULL}});
     put_seconds(output, histogram->sum_us);
 }
@@ -216,7 +217,7 @@ static void put_acquires(struct output *output, const struct quorlock_statistics
                                          "Time from the call of an acquire to its end, by its result."};
     char result[32];
 
-    begin(output, &family);
+    api_metrics_begin(output, &family);
     /* One with nothing in it is left out, for there are many. */
     for (size_t i = 0; i < statistics->n_acquires; i++) {
         if (i > 0 && statistics->acquires[i]->count == 0) continue;
@@ -230,7 +231,7 @@ static void put_holds(struct output *output, const struct quorlock_statistics *s
     static const struct family family = {"quorlock_hold_duration_seconds", "histogram", "seconds",
                                          "Time from a grant until the lock was given back or lost."};
 
-    begin(output, &family);
+    api_metrics_begin(output, &family);
     put_histogram(output, &family, no_label[0], statistics->holds);
 }
 
@@ -244,7 +245,7 @@ static void put_losses(struct output *output, const struct quorlock_statistics *
     static const struct family family = {"quorlock_losses", "counter", NULL,
                                          "Locks that were lost while they were held, by the reason."};
 
-    begin(output, &family);
+    api_metrics_begin(output, &family);
     for (size_t i = 1; i < statistics->n_losses; i++) {
         put_number(output, &family, (struct label[]){{"reason", reasons[i]}, {NULL, NULL}}, statistics->losses[i]);
     }
@@ -255,7 +256,7 @@ static void put_renewals(struct output *output, const struct quorlock_statistics
     static const struct family family = {"quorlock_renewals", "counter", NULL,
                                          "Renewals of held locks, by whether a quorum of nodes said yes."};
 
-    begin(output, &family);
+    api_metrics_begin(output, &family);
     put_number(output, &family, (struct label[]){{"result", "ok"}, {NULL, NULL}}, statistics->renewals);
     put_number(output, &family, (struct label[]){{"result", "noquorum"}, {NULL, NULL}}, statistics->renewals_failed);
 }
@@ -276,7 +277,7 @@ static void put_plain(struct output *output, const struct quorlock_statistics *s
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        begin(output, &rows[i].family);
+        api_metrics_begin(output, &rows[i].family);
         put_number(output, &rows[i].family, no_label, rows[i].number);
     }
 }
@@ -323,7 +324,7 @@ static void put_node_numbers(struct output *output, const struct quorlock_statis
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        begin(output, &rows[i].family);
+        api_metrics_begin(output, &rows[i].family);
         for (size_t k = 0; k < statistics->n_nodes; k++) {
             put_number(output, &rows[i].family, (struct label[]){{"node", statistics->nodes[k]->node}, {NULL, NULL}},
                        rows[i].number(statistics->nodes[k]));
@@ -336,7 +337,7 @@ static void put_quarantines(struct output *output, const struct quorlock_statist
     static const struct family family = {"quorlock_node_quarantine_seconds", "gauge", "seconds",
                                          "How long the node has no vote yet; 0 outside of quarantine."};
 
-    begin(output, &family);
+    api_metrics_begin(output, &family);
     for (size_t i = 0; i < statistics->n_nodes; i++) {
         put_name(output, &family, "", (struct label[]){{"node", statistics->nodes[i]->node}, {NULL, NULL}});
         put_seconds(output, statistics->nodes[i]->quarantine_ms * 1000);
@@ -348,7 +349,7 @@ static void put_round_trips(struct output *output, const struct quorlock_statist
     static const struct family family = {"quorlock_node_round_trip_seconds", "histogram", "seconds",
                                          "Time from a request to the node's answer."};
 
-    begin(output, &family);
+    api_metrics_begin(output, &family);
     for (size_t i = 0; i < statistics->n_nodes; i++) {
         put_histogram(output, &family, (struct label){"node", statistics->nodes[i]->node},
                       statistics->nodes[i]->round_trips);
@@ -365,7 +366,7 @@ static void put_errors(struct output *output, const struct quorlock_statistics *
     static const struct family family = {"quorlock_node_errors", "counter", NULL,
                                          "Requests, connections and tries to connect that failed, by the reason."};
 
-    begin(output, &family);
+    api_metrics_begin(output, &family);
     for (size_t i = 0; i < statistics->n_nodes; i++) {
         const struct quorlock_node_statistics *node = statistics->nodes[i];
 
@@ -391,6 +392,6 @@ size_t metrics_write(const struct quorlock_statistics *statistics, const struct 
     put_quarantines(&output, statistics);
     put_round_trips(&output, statistics);
     put_errors(&output, statistics);
-    if (options->format == QUORLOCK_METRICS_OPENMETRICS) put(&output, "# EOF\n");
+    if (options->format == QUORLOCK_METRICS_OPENMETRICS) api_metrics_put(&output, "# EOF\n");
     return output.length;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clock.h"
 
-#include <stdbool.h>
+#include <time.h>
 
+#include "base/expiry.h"
 #include "base/system.h"
 
 /* Two readings are never taken at once. A gain of raw below this is taken for that, and stays uncounted: it is
@@ -24,11 +25,19 @@ static bool gains(const struct clock *clock, int64_t skew_us)
     return clock->started != 0 && skew_us > clock->skew_low_us + TOLERANCE_US;
 }
 
-static uint64_t show(struct clock *clock, uint64_t boot_us)
+/* Neither ever becomes smaller: what raw gains on boot moves from skew_low_us to extra_us. */
+static void publish(const struct clock *clock)
+{
+    if (clock->shown != NULL)
+        expiry_clock_set(clock->shown, clock->extra_us, clock->extra_us - (uint64_t)clock->skew_low_us);
+}
+
+static uint64_t clock_show(struct clock *clock, uint64_t boot_us)
 {
     uint64_t now_us = boot_us + clock->extra_us;
 
     if (now_us > clock->last_us) clock->last_us = now_us;
+    if (clock->shown != NULL) expiry_clock_shows(clock->shown, clock->last_us);
     return clock->last_us;
 }
 
@@ -47,7 +56,8 @@ uint64_t clock_advance(struct clock *clock, uint64_t boot_us, uint64_t raw_us)
         /* Boot gained, by a suspend or a slew: that counts by itself. */
         clock->skew_low_us = skew_us;
     }
-    return show(clock, boot_us);
+    publish(clock);
+    return clock_show(clock, boot_us);
 }
 
 uint64_t clock_now_us(struct clock *clock, struct system *system)
@@ -55,11 +65,19 @@ uint64_t clock_now_us(struct clock *clock, struct system *system)
     uint64_t boot_us = system->ops->boot_us(system);
     uint64_t raw_us;
 
-    if (clock->started != 0 && boot_us - clock->compared_us < COMPARE_US) return show(clock, boot_us);
+    if (clock->started != 0 && boot_us - clock->compared_us < COMPARE_US) return clock_show(clock, boot_us);
     raw_us = system->ops->raw_us(system);
     for (int i = 1; i < READINGS && gains(clock, skew_of(boot_us, raw_us)); i++) {
         boot_us = system->ops->boot_us(system);
         raw_us = system->ops->raw_us(system);
     }
     return clock_advance(clock, boot_us, raw_us);
+}
+
+bool clock_date(char *ret, uint64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm utc;
+
+    return ms <= INT64_MAX && gmtime_r(&seconds, &utc) != NULL && strftime(ret, CLOCK_DATE_SIZE, "%F %T", &utc) != 0;
 }

@@ -11,8 +11,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
+struct expiry_clock;
 struct system;
 
 struct clock {
@@ -21,8 +23,13 @@ struct clock {
     uint64_t last_us;
     uint64_t compared_us; /* what boot showed when raw was read last */
     int started;
+    struct expiry_clock *shown; /* for other threads; NULL: none reads */
 };
 
+/* clock_date - milliseconds since 1970 as in 2026-11-26 08:21:30, in UTC; false: they are too many. ret needs
+ * CLOCK_DATE_SIZE bytes. */
+#define CLOCK_DATE_SIZE 32
+bool clock_date(char *ret, uint64_t ms);
 /* clock_now_us - now, never smaller than before. */
 uint64_t clock_now_us(struct clock *, struct system *);
 /* clock_advance - the same arithmetic over given readings. */

@@ -4,14 +4,14 @@
 #define BUCKETS_MIN        64u
 #define ENTRIES_PER_BUCKET 2u /* on average, at most */
 
-static struct hashtable_entry **bucket_of(const struct hashtable *table, uint64_t hash)
+static struct hashtable_entry **hashtable_bucket_of(const struct hashtable *table, uint64_t hash)
 {
     return &table->buckets[hash % table->n_buckets];
 }
 
-static void put(struct hashtable *table, struct hashtable_entry *entry)
+static void hashtable_put(struct hashtable *table, struct hashtable_entry *entry)
 {
-    struct hashtable_entry **bucket = bucket_of(table, entry->hash);
+    struct hashtable_entry **bucket = hashtable_bucket_of(table, entry->hash);
 
     entry->next = *bucket;
     *bucket = entry;
@@ -30,7 +30,7 @@ int hashtable_reserve(struct hashtable *table, const struct alloc *alloc)
 
         for (struct hashtable_entry *entry = table->buckets[i]; entry != NULL; entry = next) {
             next = entry->next;
-            put(&grown, entry);
+            hashtable_put(&grown, entry);
         }
     }
     grown.count = table->count;
@@ -41,13 +41,13 @@ int hashtable_reserve(struct hashtable *table, const struct alloc *alloc)
 
 void hashtable_add(struct hashtable *table, struct hashtable_entry *entry)
 {
-    put(table, entry);
+    hashtable_put(table, entry);
     table->count++;
 }
 
 void hashtable_remove(struct hashtable *table, struct hashtable_entry *entry)
 {
-    struct hashtable_entry **at = bucket_of(table, entry->hash);
+    struct hashtable_entry **at = hashtable_bucket_of(table, entry->hash);
 
     while (*at != entry) at = &(*at)->next;
     *at = entry->next;
@@ -71,7 +71,7 @@ static struct hashtable_entry *with_hash(struct hashtable_entry *entry, uint64_t
 
 struct hashtable_entry *hashtable_first(const struct hashtable *table, uint64_t hash)
 {
-    return table->count == 0 ? NULL : with_hash(*bucket_of(table, hash), hash);
+    return table->count == 0 ? NULL : with_hash(*hashtable_bucket_of(table, hash), hash);
 }
 
 struct hashtable_entry *hashtable_next(const struct hashtable_entry *entry)
@@ -79,7 +79,7 @@ struct hashtable_entry *hashtable_next(const struct hashtable_entry *entry)
     return with_hash(entry->next, entry->hash);
 }
 
-void hashtable_clear(struct hashtable *table, const struct alloc *alloc)
+void hashtable_free(struct hashtable *table, const struct alloc *alloc)
 {
     alloc_free(alloc, table->buckets);
     *table = (struct hashtable){0};

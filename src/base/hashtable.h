@@ -38,5 +38,5 @@ void hashtable_remove(struct hashtable *, struct hashtable_entry *);
 struct hashtable_entry *hashtable_after(const struct hashtable *, const struct hashtable_entry *);
 struct hashtable_entry *hashtable_first(const struct hashtable *, uint64_t hash);
 struct hashtable_entry *hashtable_next(const struct hashtable_entry *);
-/* hashtable_clear - frees the buckets. */
-void hashtable_clear(struct hashtable *, const struct alloc *);
+/* hashtable_free - frees the buckets. */
+void hashtable_free(struct hashtable *, const struct alloc *);

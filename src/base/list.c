@@ -6,8 +6,7 @@
 void list_add(struct list *list, struct link *link)
 {
     if (list_has(link)) return;
-    if (list->count == 0) TAILQ_INIT(&list->links);
-    TAILQ_INSERT_TAIL(&list->links, link, at);
+    row_add(&list->row, link);
     list->count++;
 }
 
@@ -17,9 +16,9 @@ static void pass_over(struct list_walk *walk, struct link *link)
     if (walk->next == link && walk->last == link) {
         walk->next = walk->last = NULL;
     } else if (walk->next == link) {
-        walk->next = TAILQ_NEXT(link, at);
+        walk->next = link->next;
     } else if (walk->last == link) {
-        walk->last = TAILQ_PREV(link, link_head, at);
+        walk->last = link->back;
     }
 }
 
@@ -27,15 +26,14 @@ void list_remove(struct list *list, struct link *link)
 {
     if (!list_has(link)) return;
     for (struct list_walk *walk = list->walks; walk != NULL; walk = walk->outer) pass_over(walk, link);
-    TAILQ_REMOVE(&list->links, link, at);
-    *link = (struct link){0};
+    row_remove(&list->row, link);
     list->count--;
 }
 
 void list_walk_begin(struct list_walk *walk, struct list *list)
 {
     *walk = (struct list_walk){.list = list, .next = list_first(list), .outer = list->walks};
-    if (list->count > 0) walk->last = TAILQ_LAST(&list->links, link_head);
+    if (walk->next != NULL) walk->last = walk->next->back;
     list->walks = walk;
 }
 

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * list.h - lists in the order of coming, over the tail queues of <sys/queue.h>: with a count, and with walks
- * that survive removal. A place in a list is embedded in what is listed. A zeroed list, or link, is ready for
- * use.
+ * list.h - lists in the order of coming: with a count, and with walks that survive removal. A place in a list is
+ * embedded in what is listed. A zeroed list, or link, is ready for use.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/queue.h>
 
+/* Backwards the links go in a circle, so that the first one leads to the last. */
 struct link {
-    TAILQ_ENTRY(link) at; /* outside of a list zeroed; inside, something points to it */
+    struct link *next; /* NULL: it is the last */
+    struct link *back; /* NULL: it is in no list */
+};
+
+/* A list that is small: it has no count, and knows no walks. */
+struct row {
+    struct link *first;
 };
 
 struct list_walk;
 
 struct list {
-    TAILQ_HEAD(link_head, link) links;
+    struct row row;
     size_t count;
     struct list_walk *walks; /* under way */
-};
-
-/* A list that is small: it has no count, and knows no walks. Backwards its links go in a circle, so that the first one
- * leads to the last. */
-struct row {
-    struct link *first;
 };
 
 /* A walk over a list that may change under it. It visits, once each, the items that were in the list when it
@@ -62,43 +61,47 @@ static inline void *container_of(void *member, size_t offset)
 /* list_first, list_next - NULL: no more. list_has: the link is in a list. */
 static inline struct link *list_first(const struct list *list)
 {
-    return TAILQ_FIRST(&list->links);
+    return list->row.first;
 }
 
 static inline struct link *list_next(const struct link *link)
 {
-    return TAILQ_NEXT(link, at);
+    return link->next;
 }
 
 static inline bool list_has(const struct link *link)
 {
-    return link->at.tqe_prev != NULL;
+    return link->back != NULL;
 }
 
 /* row_add, row_remove, row_first - as for a list. */
 static inline void row_add(struct row *row, struct link *link)
 {
-    struct link **end = row->first != NULL ? row->first->at.tqe_prev : &row->first;
-
     if (list_has(link)) return;
-    *end = link;
-    link->at.tqe_prev = end;
-    row->first->at.tqe_prev = &link->at.tqe_next;
+    if (row->first == NULL) {
+        row->first = link;
+    } else {
+        link->back = row->first->back;
+        link->back->next = link;
+    }
+    row->first->back = link;
 }
 
 static inline void row_remove(struct row *row, struct link *link)
 {
-    struct link *next = link->at.tqe_next;
-
     if (!list_has(link)) return;
+    /* It may have been the only one: then nobody leads backwards to anybody. */
     if (row->first == link) {
-        row->first = next;
+        row->first = link->next;
     } else {
-        *link->at.tqe_prev = next;
-        if (next == NULL) next = row->first;
+        link->back->next = link->next;
     }
-    if (next != NULL) next->at.tqe_prev = link->at.tqe_prev;
-    *link = (struct link){{NULL, NULL}};
+    if (link->next != NULL) {
+        link->next->back = link->back;
+    } else if (row->first != NULL) {
+        row->first->back = link->back;
+    }
+    *link = (struct link){NULL, NULL};
 }
 
 static inline struct link *row_first(const struct row *row)

@@ -1,165 +1,270 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/resolve.h"
 
-#include <event2/dns.h>
-#include <event2/event.h>
-#include <event2/util.h>
+#include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <resolv.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/address.h"
 #include "base/alloc.h"
-#include "base/own_base.h"
+#include "base/list.h"
 
-/* How often an event_base of our own is looked at. */
-#define LOOK_US 5000
+struct answer {
+    struct addresses addresses;
+    int result; /* of getaddrinfo */
+    int error;  /* its errno */
+};
 
-/*
- * What evdns holds of us. When its base is freed with a question open, evdns still calls back later from the
- * loop, when the lookup, the node and the caller's memory hooks may all be gone. So this cell is malloc's, and
- * is freed by that last call.
- */
+/* A name that is being looked up. The thread that does it frees it. It is malloc's: the memory hooks belong to the
+ * loop's thread. */
 struct question {
-    struct lookup *owner; /* NULL: canceled */
+    struct link at;      /* in `questions` */
+    struct list lookups; /* that wait for the answer; none where all were canceled */
+    char name[];
 };
 
 struct lookup {
     const struct alloc *alloc;
     const struct quorlock_loop *loop;
-    struct evdns_base *dns;
-    struct event_base *own_base;
-    void *look;                /* the timer that turns it */
-    void *tell;                /* the task that comes behind the answer */
-    struct question *question; /* NULL when evdns has answered */
+    int fd; /* an eventfd: readable when the answer is here */
+    void *watch;
+    uint16_t port;
     void (*done)(void *arg, const struct addresses *);
     void *arg;
-    struct addresses answer;
+    struct question *question;
+    struct link at; /* in the question's, until it is answered */
+    struct answer answer;
 };
 
-static void lookup_free(struct lookup *lookup)
+/* Guards the questions, and what they and their lookups say of each other. Nobody waits while holding it. */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static struct list questions;
+
+/* ---- fork ---- */
+
+/* The threads stay behind in the parent. A child that looks up a name must not wait for them, nor for the mutex. */
+static void before_fork(void)
 {
-    if (lookup->question != NULL) lookup->question->owner = NULL;
-    /* Failing open questions is what makes evdns forget the base that it is about to free; a canceled question
-     * would look at it once more. */
-    if (lookup->dns != NULL) evdns_base_free(lookup->dns, 1);
-    if (lookup->own_base != NULL) {
-        event_base_loop(lookup->own_base, EVLOOP_NONBLOCK);
-        event_base_free(lookup->own_base);
-    }
-    if (lookup->look != NULL) lookup->loop->timer_free(lookup->look);
-    if (lookup->tell != NULL) lookup->loop->task_free(lookup->tell);
-    alloc_free(lookup->alloc, lookup);
+    pthread_mutex_lock(&guard);
 }
 
-static void take(struct addresses *answer, const struct evutil_addrinfo *list)
+static void in_parent(void)
 {
-    for (; list != NULL && answer->n < ADDRESSES_MAX; list = list->ai_next) {
-        struct address *address = &answer->at[answer->n];
+    pthread_mutex_unlock(&guard);
+}
+
+static void in_child(void)
+{
+    questions = (struct list){.count = 0};
+    pthread_mutex_unlock(&guard);
+}
+
+static void prepare_for_fork(void)
+{
+    (void)pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- the thread ---- */
+
+static void resolve_take(struct addresses *addresses, const struct addrinfo *list)
+{
+    for (; list != NULL && addresses->n < ADDRESSES_MAX; list = list->ai_next) {
+        struct address *address = &addresses->at[addresses->n];
 
         if (list->ai_addrlen > sizeof(address->storage)) continue;
         memcpy(&address->storage, list->ai_addr, list->ai_addrlen);
-        address->length = (socklen_t)list->ai_addrlen;
-        answer->n++;
+        address->length = list->ai_addrlen;
+        addresses->n++;
     }
 }
 
-static const char *problem(int result)
+static void resolve_tell(struct question *question, const struct answer *answer)
 {
-    if (result == 0 || result == EVUTIL_EAI_NONAME || result == EVUTIL_EAI_NODATA)
-        return "there is no such host, or it has no address";
-    return evutil_gai_strerror(result);
-}
+    struct lookup *lookup;
 
-/* From evdns: at once for names of the hosts file, so the answer is only kept here and told by the loop. */
-static void on_answer(int result, struct evutil_addrinfo *list, void *arg)
-{
-    struct question *question = arg;
-    struct lookup *lookup = question->owner;
-
-    if (lookup != NULL) {
-        lookup->question = NULL;
-        if (result == 0) take(&lookup->answer, list);
-        if (lookup->answer.n == 0) lookup->answer.why = problem(result);
-        lookup->loop->task_run(lookup->tell);
+    pthread_mutex_lock(&guard);
+    list_remove(&questions, &question->at);
+    while ((lookup = FIRST_OF(&question->lookups, struct lookup, at)) != NULL) {
+        list_remove(&question->lookups, &lookup->at);
+        lookup->answer = *answer;
+        (void)eventfd_write(lookup->fd, 1);
     }
-    if (list != NULL) evutil_freeaddrinfo(list);
+    pthread_mutex_unlock(&guard);
     free(question);
 }
 
-static void on_tell(void *arg)
+/* The C library keeps the addresses of the name servers for each thread and frees them as the very last of it, when
+ * LeakSanitizer no longer counts the thread. A program that ends at this moment would seem to leak them. */
+static void forget_servers(void)
+{
+#ifdef __GLIBC__
+    res_nclose(&_res);
+#endif
+}
+
+static void *resolve_ask(void *arg)
+{
+    static const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
+    struct question *question = arg;
+    struct addrinfo *list = NULL;
+    struct answer answer = {.result = getaddrinfo(question->name, NULL, &hints, &list)};
+
+    answer.error = errno;
+    if (answer.result == 0) {
+        resolve_take(&answer.addresses, list);
+        freeaddrinfo(list);
+    }
+    forget_servers();
+    resolve_tell(question, &answer);
+    return NULL;
+}
+
+/* The program's signals are for its own threads. The stack has the usual size, because the system's configuration names
+ * plugins that run on it; only what they touch of it costs memory. 0, or an errno. */
+static int resolve_start_thread(struct question *question)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, resolve_ask, question);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0) pthread_detach(thread);
+    return error;
+}
+
+/* ---- questions; the mutex is held ---- */
+
+static struct question *resolve_find(const char *name)
+{
+    LIST_EACH (struct question, question, &questions, at) {
+        if (strcmp(question->name, name) == 0) return question;
+    }
+    return NULL;
+}
+
+/* NULL with errno. */
+static struct question *resolve_begin(const char *name)
+{
+    size_t size = strlen(name) + 1;
+    struct question *question = calloc(1, sizeof(*question) + size);
+    int error;
+
+    if (question == NULL) return NULL;
+    memcpy(question->name, name, size);
+    error = resolve_start_thread(question);
+    if (error != 0) {
+        free(question);
+        errno = error;
+        return NULL;
+    }
+    list_add(&questions, &question->at);
+    return question;
+}
+
+/* False with errno. */
+static bool join(struct lookup *lookup, const char *name)
+{
+    pthread_mutex_lock(&guard);
+    lookup->question = resolve_find(name);
+    if (lookup->question == NULL) lookup->question = resolve_begin(name);
+    if (lookup->question != NULL) list_add(&lookup->question->lookups, &lookup->at);
+    pthread_mutex_unlock(&guard);
+    return lookup->question != NULL;
+}
+
+/* ---- the loop ---- */
+
+static bool is_answered(const struct lookup *lookup)
+{
+    bool answered;
+
+    pthread_mutex_lock(&guard);
+    answered = !list_has(&lookup->at);
+    pthread_mutex_unlock(&guard);
+    return answered;
+}
+
+static void lookup_free(struct lookup *lookup)
+{
+    pthread_mutex_lock(&guard);
+    if (list_has(&lookup->at)) list_remove(&lookup->question->lookups, &lookup->at);
+    pthread_mutex_unlock(&guard);
+    if (lookup->watch != NULL) lookup->loop->watch_free(lookup->watch);
+    if (lookup->fd >= 0) close(lookup->fd);
+    alloc_free(lookup->alloc, lookup);
+}
+
+static const char *problem(const struct answer *answer)
+{
+    switch (answer->result) {
+    case 0:
+    case EAI_NONAME:
+    case EAI_NODATA:
+    case EAI_ADDRFAMILY: return "there is no such host, or it has no address";
+    case EAI_AGAIN: return "no name server answers, or only with an error: try again, and see /etc/resolv.conf";
+    case EAI_SYSTEM: return strerror(answer->error);
+    default: return gai_strerror(answer->result);
+    }
+}
+
+static void set_port(struct address *address, uint16_t port)
+{
+    if (address->storage.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&address->storage)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)&address->storage)->sin_port = htons(port);
+}
+
+static void resolve_on_ready(void *arg, unsigned events)
 {
     struct lookup *lookup = arg;
     void (*done)(void *, const struct addresses *) = lookup->done;
     void *done_arg = lookup->arg;
-    struct addresses answer = lookup->answer;
+    struct addresses addresses;
 
+    (void)events;
+    if (!is_answered(lookup)) return;
+    addresses = lookup->answer.addresses;
+    for (size_t i = 0; i < addresses.n; i++) set_port(&addresses.at[i], lookup->port);
+    if (addresses.n == 0) addresses.why = problem(&lookup->answer);
     lookup_free(lookup);
-    done(done_arg, &answer);
-}
-
-static void on_look(void *arg)
-{
-    struct lookup *lookup = arg;
-
-    event_base_loop(lookup->own_base, EVLOOP_NONBLOCK);
-    if (lookup->question == NULL || lookup->loop->timer_set(lookup->look, LOOK_US) == 0) return;
-    lookup->answer.why = "no memory for a timer";
-    lookup->loop->task_run(lookup->tell);
-}
-
-/* evdns knows no other loop than libevent's. On any other one it has a base of its own. */
-static struct event_base *base_of(struct lookup *lookup, const struct system *system)
-{
-    if (system->arg != NULL) return system->arg;
-    lookup->own_base = own_base_new();
-    lookup->look = lookup->loop->timer_new(lookup->loop->arg, on_look, lookup);
-    if (lookup->own_base == NULL || lookup->look == NULL) return NULL;
-    return lookup->loop->timer_set(lookup->look, 0) == 0 ? lookup->own_base : NULL;
-}
-
-/* An empty resolv.conf makes evdns refuse to begin; the hosts file is worth asking all the same. */
-static struct evdns_base *open_dns(struct event_base *base)
-{
-    struct evdns_base *dns = evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS);
-
-    if (dns == NULL) {
-        dns = evdns_base_new(base, 0);
-        if (dns == NULL) return NULL;
-        (void)evdns_base_resolv_conf_parse(dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
-        (void)evdns_base_load_hosts(dns, "/etc/hosts");
-    }
-    /* How long the second family's answer is waited for when the first is there. */
-    (void)evdns_base_set_option(dns, "getaddrinfo-allow-skew:", "0.1");
-    return dns;
+    done(done_arg, &addresses);
 }
 
 struct lookup *resolve_start(struct system *system, const char *name, uint16_t port,
                              void (*done)(void *, const struct addresses *), void *arg)
 {
-    const struct evutil_addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const struct quorlock_loop *loop = &system->loop;
     struct lookup *lookup = alloc_zero(system->alloc, sizeof(*lookup));
-    struct event_base *base;
-    char service[8];
+    int error = ENOMEM;
 
-    if (lookup == NULL) return NULL;
-    snprintf(service, sizeof(service), "%u", (unsigned)port);
-    *lookup = (struct lookup){.alloc = system->alloc, .loop = &system->loop, .done = done, .arg = arg};
-    lookup->tell = lookup->loop->task_new(lookup->loop->arg, on_tell, lookup);
-    base = base_of(lookup, system);
-    if (lookup->tell == NULL || base == NULL) goto failed;
-    lookup->dns = open_dns(base);
-    if (lookup->dns == NULL) goto failed;
-    lookup->question = malloc(sizeof(*lookup->question));
-    if (lookup->question == NULL) goto failed;
-    lookup->question->owner = lookup;
-    /* The question belongs to evdns from here on: it may be gone when this returns. */
-    (void)evdns_getaddrinfo(lookup->dns, name, service, &hints, on_answer, lookup->question);
-    return lookup;
+    pthread_once(&once, prepare_for_fork);
+    if (lookup == NULL) goto failed;
+    *lookup = (struct lookup){.alloc = system->alloc, .loop = loop, .port = port, .done = done, .arg = arg};
+    lookup->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (lookup->fd < 0) {
+        error = errno;
+        goto failed;
+    }
+    lookup->watch = loop->watch_new(loop->arg, lookup->fd, resolve_on_ready, lookup);
+    if (lookup->watch == NULL || loop->watch_set(lookup->watch, WATCH_READ) != 0) goto failed;
+    if (join(lookup, name)) return lookup;
+    error = errno;
 failed:
-    lookup_free(lookup);
+    if (lookup != NULL) lookup_free(lookup);
+    errno = error;
     return NULL;
 }
 

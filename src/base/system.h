@@ -55,16 +55,20 @@ struct system_ops {
     /* Nonblocking stream sockets. connect: a descriptor, or -1 with errno; it becomes writable when finish can
      * tell the outcome, 0 or an errno. user_timeout_ms: how long sent bytes may go unacknowledged; 0: as long
      * as the system lets them. send and recv as the system calls, without a signal. has_input: recv would not
-     * say EAGAIN, nor fail. */
+     * say EAGAIN, nor fail. close: in order, behind what was sent; or with a reset, so that nothing leaves any more
+     * that has not left yet, not by retransmission either. A process that ends without a close resets, but for those
+     * that were to keep sending. */
     int (*connect)(struct system *, const struct address *, uint32_t user_timeout_ms);
     int (*finish)(struct system *, int fd);
     ssize_t (*send)(struct system *, int fd, const void *bytes, size_t size);
     ssize_t (*recv)(struct system *, int fd, void *ret, size_t size);
     bool (*has_input)(struct system *, int fd);
-    void (*close)(struct system *, int fd);
+    void (*keep_sending)(struct system *, int fd);
+    void (*close)(struct system *, int fd, bool reset);
 
-    /* A host name to addresses. done() is called once, from the loop; what it is handed is valid during the
-     * call. After done, or after cancel, the lookup is gone. NULL: out of memory. */
+    /* A host name to addresses, as the system's resolver has them now. That may take as long as its name servers
+     * let it wait; the loop goes on. done() is called once, from the loop; what it is handed is valid during the
+     * call. After done, or after cancel, the lookup is gone. NULL with errno: it could not begin. */
     struct lookup *(*lookup)(struct system *, const char *name, uint16_t port,
                              void (*done)(void *arg, const struct addresses *), void *arg);
     void (*lookup_cancel)(struct lookup *);

@@ -2,10 +2,12 @@
 #include "base/system_os.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -37,7 +39,7 @@ struct alarm {
     void *arg;
 };
 
-static void on_alarm(void *arg, unsigned events)
+static void system_os_on_alarm(void *arg, unsigned events)
 {
     struct alarm *alarm = arg;
     uint64_t expirations;
@@ -63,7 +65,7 @@ static struct alarm *alarm_new(struct system *system, void (*fire)(void *), void
     if (alarm == NULL) return NULL;
     *alarm = (struct alarm){.alloc = system->alloc, .loop = loop, .fire = fire, .arg = arg};
     alarm->fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (alarm->fd >= 0) alarm->watch = loop->watch_new(loop->arg, alarm->fd, on_alarm, alarm);
+    if (alarm->fd >= 0) alarm->watch = loop->watch_new(loop->arg, alarm->fd, system_os_on_alarm, alarm);
     if (alarm->watch != NULL && loop->watch_set(alarm->watch, WATCH_READ) == 0) return alarm;
     alarm_free(alarm);
     return NULL;
@@ -100,14 +102,14 @@ static uint64_t raw_us(struct system *system)
     return reading_us(CLOCK_MONOTONIC_RAW);
 }
 
-static uint64_t wall_us(struct system *system)
+static uint64_t system_os_wall_us(struct system *system)
 {
     (void)system;
     return reading_us(CLOCK_REALTIME);
 }
 
 /* From the kernel: no generator of our own. */
-static int draw(struct system *system, void *ret, size_t size, bool wait)
+static int system_os_draw(struct system *system, void *ret, size_t size, bool wait)
 {
     char *at = ret;
     ssize_t n;
@@ -156,6 +158,13 @@ static void tune(int fd, uint32_t user_timeout_ms)
     if (user_ms > 0) (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_ms, sizeof(user_ms));
 }
 
+static void set_reset(int fd, bool reset)
+{
+    const struct linger linger = {.l_onoff = reset, .l_linger = 0};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
 static int begin_connect(struct system *system, const struct address *address, uint32_t user_timeout_ms)
 {
     const struct sockaddr *to = (const struct sockaddr *)&address->storage;
@@ -164,7 +173,10 @@ static int begin_connect(struct system *system, const struct address *address, u
 
     (void)system;
     if (fd < 0) return -1;
-    if (to->sa_family != AF_UNIX) tune(fd, user_timeout_ms);
+    if (to->sa_family != AF_UNIX) {
+        tune(fd, user_timeout_ms);
+        set_reset(fd, true);
+    }
     /* Interrupted, it goes on by itself, as in progress. */
     if (connect(fd, to, address->length) == 0 || errno == EINPROGRESS || errno == EINTR) return fd;
     error = errno;
@@ -217,9 +229,27 @@ static bool has_input(struct system *system, int fd)
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-static void close_socket(struct system *system, int fd)
+static void keep_sending(struct system *system, int fd)
 {
     (void)system;
+    set_reset(fd, false);
+}
+
+/* The server's kernel has all that was sent. */
+static bool is_acknowledged(int fd)
+{
+    int unacknowledged = 0;
+
+    return ioctl(fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0;
+}
+
+/* What the server's kernel has is executed in any case. But a server that stands still reads only its first buffer of
+ * it after a reset, and that may end between an acquire and its release. So a connection of which the kernel would send
+ * nothing again is closed in order. */
+static void close_socket(struct system *system, int fd, bool reset)
+{
+    (void)system;
+    set_reset(fd, reset && !is_acknowledged(fd));
     close(fd);
 }
 
@@ -246,11 +276,11 @@ struct system system_os(const struct quorlock_loop *loop, const struct alloc *al
 {
     static const struct system_ops ops = {.boot_us = boot_us,
                                           .raw_us = raw_us,
-                                          .wall_us = wall_us,
+                                          .wall_us = system_os_wall_us,
                                           .alarm_new = alarm_new,
                                           .alarm_set = alarm_set,
                                           .alarm_free = alarm_free,
-                                          .random = draw,
+                                          .random = system_os_draw,
                                           .wiped_new = wiped_new,
                                           .wiped_free = wiped_free,
                                           .connect = begin_connect,
@@ -258,6 +288,7 @@ struct system system_os(const struct quorlock_loop *loop, const struct alloc *al
                                           .send = send_bytes,
                                           .recv = receive,
                                           .has_input = has_input,
+                                          .keep_sending = keep_sending,
                                           .close = close_socket,
                                           .lookup = resolve_start,
                                           .lookup_cancel = resolve_cancel,
@@ -269,10 +300,8 @@ struct system system_os(const struct quorlock_loop *loop, const struct alloc *al
 struct system system_libevent(struct event_base *base, const struct alloc *alloc)
 {
     const struct quorlock_loop loop = quorlock_loop_libevent(base);
-    struct system system = system_os(&loop, alloc);
 
-    system.arg = base;
-    return system;
+    return system_os(&loop, alloc);
 }
 
 const char *system_environment(const char *name)

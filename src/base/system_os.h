@@ -5,8 +5,8 @@
 
 struct event_base;
 
-/* system_os - the system itself, on that loop; its arg is NULL. system_libevent: on that base, which is also its arg.
- * The loop stays the caller's. */
+/* system_os - the system itself, on that loop, which stays the caller's; its arg is NULL. system_libevent: on that
+ * base. */
 struct system system_os(const struct quorlock_loop *, const struct alloc *);
 struct system system_libevent(struct event_base *, const struct alloc *);
 /* system_environment - a variable of the environment; NULL where there is none, or the program has rights that its user

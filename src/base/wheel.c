@@ -22,7 +22,7 @@ void wheel_start(struct wheel *wheel, uint64_t now_us)
 
 static bool is_in(const struct wheel_entry *entry)
 {
-    return entry->links.le_prev != NULL;
+    return entry->from != NULL;
 }
 
 static void lower(uint64_t *time_us, uint64_t to_us)
@@ -39,19 +39,27 @@ static uint64_t slots_ahead(const struct wheel *wheel, uint64_t at_us)
     return slot - wheel->begun < MASK ? slot - wheel->begun : MASK;
 }
 
-static void put(struct wheel *wheel, struct wheel_entry *entry)
+static void put_first(struct wheel_entry **list, struct wheel_entry *entry)
+{
+    entry->next = *list;
+    if (entry->next != NULL) entry->next->from = &entry->next;
+    entry->from = list;
+    *list = entry;
+}
+
+static void wheel_put(struct wheel *wheel, struct wheel_entry *entry)
 {
     uint64_t ahead = slots_ahead(wheel, entry->at_us);
     uint64_t slot = wheel->begun + ahead;
 
     if (ahead == 0) {
         entry->place = BEGUN;
-        LIST_INSERT_HEAD(&wheel->later, entry, links);
+        put_first(&wheel->later, entry);
         lower(&wheel->later_us, entry->at_us);
         return;
     }
     entry->place = (uint16_t)(slot & MASK);
-    LIST_INSERT_HEAD(&wheel->slots[entry->place], entry, links);
+    put_first(&wheel->slots[entry->place], entry);
     wheel->filled[entry->place / 64] |= 1ull << entry->place % 64;
     lower(&wheel->ahead_us, slot * WHEEL_SLOT_US);
 }
@@ -59,8 +67,9 @@ static void put(struct wheel *wheel, struct wheel_entry *entry)
 void wheel_remove(struct wheel_entry *entry)
 {
     if (!is_in(entry)) return;
-    LIST_REMOVE(entry, links);
-    entry->links.le_prev = NULL;
+    *entry->from = entry->next;
+    if (entry->next != NULL) entry->next->from = entry->from;
+    entry->from = NULL;
 }
 
 /* Whether it is looked at by then, where it is. */
@@ -78,7 +87,7 @@ void wheel_set(struct wheel *wheel, struct wheel_entry *entry, uint64_t at_us)
     entry->at_us = at_us;
     if (at_us == NEVER || (is_in(entry) && comes_in_time(wheel, entry, at_us))) return;
     wheel_remove(entry);
-    put(wheel, entry);
+    wheel_put(wheel, entry);
 }
 
 /* The next slot with entries; NEVER: there is none. */
@@ -95,20 +104,18 @@ static uint64_t next_filled(struct wheel *wheel)
         ahead += (uint64_t)__builtin_ctzll(bits);
         index = (wheel->begun + ahead) & MASK;
         if (ahead > MASK) break;
-        if (!LIST_EMPTY(&wheel->slots[index])) return wheel->begun + ahead;
+        if (wheel->slots[index] != NULL) return wheel->begun + ahead;
         wheel->filled[index / 64] &= ~(1ull << index % 64);
     }
     return NEVER;
 }
 
-static void look_at(struct wheel *wheel, struct wheel_list *list)
+static void wheel_look_at(struct wheel *wheel, struct wheel_entry **list)
 {
-    struct wheel_entry *first = LIST_FIRST(list);
-
-    assert(LIST_EMPTY(&wheel->looked_at));
-    if (first != NULL) first->links.le_prev = &LIST_FIRST(&wheel->looked_at);
-    LIST_FIRST(&wheel->looked_at) = first;
-    LIST_INIT(list);
+    assert(wheel->looked_at == NULL);
+    wheel->looked_at = *list;
+    if (*list != NULL) (*list)->from = &wheel->looked_at;
+    *list = NULL;
 }
 
 /* One more list to look at, which may be empty; false: there is none until later. */
@@ -118,7 +125,7 @@ static bool look_on(struct wheel *wheel, uint64_t now_us)
 
     if (wheel->later_us <= now_us) {
         wheel->later_us = NEVER;
-        look_at(wheel, &wheel->later);
+        wheel_look_at(wheel, &wheel->later);
         return true;
     }
     next = next_filled(wheel);
@@ -128,7 +135,7 @@ static bool look_on(struct wheel *wheel, uint64_t now_us)
         return false;
     }
     wheel->begun = next;
-    look_at(wheel, &wheel->slots[next & MASK]);
+    wheel_look_at(wheel, &wheel->slots[next & MASK]);
     return true;
 }
 
@@ -136,9 +143,9 @@ static bool look_on(struct wheel *wheel, uint64_t now_us)
  * where the next is. */
 static void foresee_next(const struct wheel *wheel)
 {
-    const struct wheel_entry *next = LIST_FIRST(&wheel->looked_at);
+    const struct wheel_entry *next = wheel->looked_at;
 
-    if (next != NULL && LIST_NEXT(next, links) != NULL) foresee(LIST_NEXT(next, links), FORESEE_LOCK);
+    if (next != NULL && next->next != NULL) foresee(next->next, FORESEE_LOCK);
 }
 
 struct wheel_entry *wheel_take(struct wheel *wheel, uint64_t now_us)
@@ -146,14 +153,14 @@ struct wheel_entry *wheel_take(struct wheel *wheel, uint64_t now_us)
     struct wheel_entry *entry;
 
     do {
-        while ((entry = LIST_FIRST(&wheel->looked_at)) != NULL) {
+        while ((entry = wheel->looked_at) != NULL) {
             wheel_remove(entry);
             if (entry->at_us <= now_us) {
                 foresee_next(wheel);
                 entry->at_us = NEVER;
                 return entry;
             }
-            if (entry->at_us != NEVER) put(wheel, entry);
+            if (entry->at_us != NEVER) wheel_put(wheel, entry);
         }
     } while (now_us >= wheel_next_us(wheel) && look_on(wheel, now_us));
     return NULL;
@@ -161,6 +168,6 @@ struct wheel_entry *wheel_take(struct wheel *wheel, uint64_t now_us)
 
 uint64_t wheel_next_us(const struct wheel *wheel)
 {
-    if (!LIST_EMPTY(&wheel->looked_at)) return 0;
+    if (wheel->looked_at != NULL) return 0;
     return wheel->later_us < wheel->ahead_us ? wheel->later_us : wheel->ahead_us;
 }

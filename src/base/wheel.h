@@ -17,29 +17,27 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #define WHEEL_SLOT_US 8192u /* a power of two */
 #define WHEEL_SLOTS   2048u /* so the default renewals, ten seconds away, are within it */
 
-LIST_HEAD(wheel_list, wheel_entry);
-
 /* Zeroed: it has no deadline. */
 struct wheel_entry {
     uint64_t at_us; /* while it is in the wheel; UINT64_MAX: none */
-    LIST_ENTRY(wheel_entry) links;
-    uint16_t place; /* its slot's index, or WHEEL_SLOTS: that has begun */
-    uint16_t kind;  /* the caller's */
+    struct wheel_entry *next;
+    struct wheel_entry **from; /* what points to it; NULL: it is in no list */
+    uint16_t place;            /* its slot's index, or WHEEL_SLOTS: that has begun */
+    uint16_t kind;             /* the caller's */
 };
 
 struct wheel {
-    struct wheel_list slots[WHEEL_SLOTS];
-    uint64_t filled[WHEEL_SLOTS / 64]; /* a bit each: the slot may have entries */
-    uint64_t begun;                    /* the last slot that has begun, counted from the time 0 */
-    struct wheel_list looked_at;       /* of slots that have begun, where wheel_take goes on */
-    struct wheel_list later;           /* of slots that have begun, those whose time was still to come */
-    uint64_t later_us;                 /* not after the earliest of these; UINT64_MAX: there are none */
-    uint64_t ahead_us;                 /* not after the first slot ahead that has any; UINT64_MAX: there is none */
+    struct wheel_entry *slots[WHEEL_SLOTS]; /* the first of each list */
+    uint64_t filled[WHEEL_SLOTS / 64];      /* a bit each: the slot may have entries */
+    uint64_t begun;                         /* the last slot that has begun, counted from the time 0 */
+    struct wheel_entry *looked_at;          /* of slots that have begun, where wheel_take goes on */
+    struct wheel_entry *later;              /* of slots that have begun, those whose time was still to come */
+    uint64_t later_us;                      /* not after the earliest of these; UINT64_MAX: there are none */
+    uint64_t ahead_us;                      /* not after the first slot ahead that has any; UINT64_MAX: there is none */
 };
 
 /* wheel_start - of a zeroed struct. */

@@ -36,9 +36,9 @@ struct load {
     struct slot slots[]; /* the first is for load_warm */
 };
 
-static void next(struct slot *slot);
+static void load_next(struct slot *slot);
 
-static void end_turn(struct load *load)
+static void load_end_turn(struct load *load)
 {
     if (--load->busy == 0) event_base_loopbreak(load->base);
 }
@@ -50,7 +50,7 @@ static void note_failure(struct load *load, const struct quorlock_result *result
     snprintf(load->why, sizeof(load->why), "%s", result->text);
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void load_on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slot *slot = arg;
     struct load *load = slot->load;
@@ -64,10 +64,10 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
         note_failure(load, result);
     }
     slot->since_ns = now_ns;
-    next(slot);
+    load_next(slot);
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void load_on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slot *slot = arg;
     struct load *load = slot->load;
@@ -78,30 +78,30 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     if (result->status == QUORLOCK_OK) {
         latencies_add(&load->slice->acquire, now_ns - slot->since_ns);
         slot->since_ns = now_ns;
-        load->failed = quorlock_release(lock, on_released, slot);
-        if (load->failed != 0) end_turn(load);
+        load->failed = quorlock_release(lock, load_on_released, slot);
+        if (load->failed != 0) load_end_turn(load);
         return;
     }
     note_failure(load, result);
     slot->since_ns = now_ns;
-    next(slot);
+    load_next(slot);
 }
 
 /* begin - a new cycle, whose acquire is called at since_ns; true where it was. */
-static bool begin(struct slot *slot)
+static bool load_begin(struct slot *slot)
 {
     struct load *load = slot->load;
 
-    if (!load->stopped && load->failed == 0) load->failed = quorlock_acquire(slot->lock, on_acquired, slot);
+    if (!load->stopped && load->failed == 0) load->failed = quorlock_acquire(slot->lock, load_on_acquired, slot);
     slot->acquiring = !load->stopped && load->failed == 0;
     return slot->acquiring;
 }
 
-static void next(struct slot *slot)
+static void load_next(struct slot *slot)
 {
     bool done = slot->rounds > 0 ? --slot->rounds == 0 : slot->since_ns >= slot->load->until_ns;
 
-    if (done || !begin(slot)) end_turn(slot->load);
+    if (done || !load_begin(slot)) load_end_turn(slot->load);
 }
 
 /* add_slot - the next one, with the key of that number. */
@@ -143,7 +143,8 @@ void load_free(struct load *load, bool locks_gone)
     free(load);
 }
 
-static int run(struct load *load, struct slot *slots, uint32_t n_slots, uint64_t span_ns, struct slice *slice)
+static int load_run_slots(struct load *load, struct slot *slots, uint32_t n_slots, uint64_t span_ns,
+                          struct slice *slice)
 {
     load->slice = slice;
     load->busy = n_slots;
@@ -152,7 +153,7 @@ static int run(struct load *load, struct slot *slots, uint32_t n_slots, uint64_t
     for (uint32_t i = 0; i < n_slots; i++) {
         slots[i].since_ns = slice_now_ns();
         slots[i].starved = false;
-        if (!begin(&slots[i])) load->busy--;
+        if (!load_begin(&slots[i])) load->busy--;
     }
     if (load->busy > 0 && event_base_dispatch(load->base) != 0) load->failed = QUORLOCK_STATE;
     slice_end(slice);
@@ -163,7 +164,7 @@ static int run(struct load *load, struct slot *slots, uint32_t n_slots, uint64_t
 int load_warm(struct load *load)
 {
     struct slice slice;
-    int status = run(load, load->slots, 1, 1, &slice);
+    int status = load_run_slots(load, load->slots, 1, 1, &slice);
 
     if (load->stopped) return QUORLOCK_CANCELED;
     return status == 0 && slice.failed > 0 ? load->refused : status;
@@ -171,7 +172,7 @@ int load_warm(struct load *load)
 
 int load_run(struct load *load, uint64_t span_ns, struct slice *slice)
 {
-    return run(load, load->slots + 1, load->n_slots - 1, span_ns, slice);
+    return load_run_slots(load, load->slots + 1, load->n_slots - 1, span_ns, slice);
 }
 
 bool load_starves(const struct load *load)

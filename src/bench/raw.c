@@ -22,7 +22,6 @@
 #define LEASE_SIZE    16
 #define TOKEN_SIZE    41 /* as long as one of quorlock's */
 #define ERROR_SIZE    512
-#define SHA_SIZE      41
 #define TICK_US       50000
 #define QUIET_MAX     20 /* ticks without an answer, then a node is left out */
 #define HEX_DIGITS    16
@@ -30,8 +29,10 @@
 #define CLEANINGS_MAX 20
 #define INFO_BYTES    64 /* of the two requests that ask for the statistics */
 
-static const char script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end "
-                             "return 0";
+static const char raw_script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end "
+                                 "return 0";
+/* Its hash. */
+static const char sha[] = "6fbe84d1140fd2047394924af9d845b83c070bec";
 
 struct node {
     struct raw *raw;
@@ -75,24 +76,23 @@ struct raw {
     uint64_t tokens;
     struct slice *slice;
     char lease[LEASE_SIZE];
-    char sha[SHA_SIZE];
     bool stopped;
 };
 
 /* ---- connections ---- */
 
-static void lose(struct node *node, const char *why)
+static void raw_lose(struct node *node, const char *why)
 {
     node->ready = false;
     if (why != NULL) snprintf(node->error, sizeof(node->error), "%s", why);
 }
 
-static void on_connected(const redisAsyncContext *context, int status)
+static void raw_on_connected(const redisAsyncContext *context, int status)
 {
     struct node *node = context->data;
 
     if (status == REDIS_OK) return;
-    lose(node, context->errstr);
+    raw_lose(node, context->errstr);
     node->context = NULL;
 }
 
@@ -101,9 +101,9 @@ static void on_disconnected(const redisAsyncContext *context, int status)
     struct node *node = context->data;
 
     if (node->intrudes)
-        lose(node, "it sent an answer that nobody asked for");
+        raw_lose(node, "it sent an answer that nobody asked for");
     else
-        lose(node, status != REDIS_OK ? context->errstr : "it did not answer in time");
+        raw_lose(node, status != REDIS_OK ? context->errstr : "it did not answer in time");
     node->context = NULL;
 }
 
@@ -111,7 +111,7 @@ static void on_secure_lost(void *owner, const char *why)
 {
     struct node *node = owner;
 
-    lose(node, why);
+    raw_lose(node, why);
     node->secure = NULL;
 }
 
@@ -126,8 +126,8 @@ static bool ask_formatted(struct node *node, redisCallbackFn *answer, void *arg,
     return redisAsyncFormattedCommand(node->context, answer, arg, request, length) == REDIS_OK;
 }
 
-__attribute__((format(printf, 3, 4))) static bool ask_node(struct node *node, redisCallbackFn *answer,
-                                                           const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool raw_ask_node(struct node *node, redisCallbackFn *answer,
+                                                               const char *format, ...)
 {
     char *request = NULL;
     va_list words;
@@ -145,17 +145,17 @@ __attribute__((format(printf, 3, 4))) static bool ask_node(struct node *node, re
 }
 
 /* check - whether the node did as it was told. Its words may repeat a password, so they are not shown. */
-static bool check(struct node *node, const redisReply *reply)
+static bool raw_check(struct node *node, const redisReply *reply)
 {
     if (reply != NULL && reply->type != REDIS_REPLY_ERROR) return true;
-    if (reply != NULL) lose(node, "it refuses our password, our database or SCRIPT LOAD");
+    if (reply != NULL) raw_lose(node, "it refuses our password, our database or EVAL");
     return false;
 }
 
-static void on_greeted(redisAsyncContext *context, void *reply, void *arg)
+static void raw_on_greeted(redisAsyncContext *context, void *reply, void *arg)
 {
     (void)arg;
-    (void)check(context->data, reply);
+    (void)raw_check(context->data, reply);
 }
 
 /* count_down - one less of what the loop runs for. */
@@ -177,25 +177,23 @@ static void on_loaded(redisAsyncContext *context, void *answer, void *arg)
     const redisReply *reply = answer;
 
     (void)arg;
-    if (check(node, reply) && reply->type == REDIS_REPLY_STRING && node->error[0] == '\0') {
-        snprintf(node->raw->sha, sizeof(node->raw->sha), "%s", reply->str);
-        node->ready = true;
-    }
+    if (raw_check(node, reply) && reply->type == REDIS_REPLY_INTEGER && node->error[0] == '\0') node->ready = true;
     node->answers++;
     count_down(node->raw, &node->raw->greetings);
 }
 
-static void greet(struct node *node)
+static void raw_greet(struct node *node)
 {
     const struct uri *uri = &node->uri;
 
     if (uri->password != NULL && uri->user != NULL) {
-        (void)ask_node(node, on_greeted, "AUTH %s %s", uri->user, uri->password);
+        (void)raw_ask_node(node, raw_on_greeted, "AUTH %s %s", uri->user, uri->password);
     } else if (uri->password != NULL) {
-        (void)ask_node(node, on_greeted, "AUTH %s", uri->password);
+        (void)raw_ask_node(node, raw_on_greeted, "AUTH %s", uri->password);
     }
-    if (uri->db != 0) (void)ask_node(node, on_greeted, "SELECT %u", uri->db);
-    node->raw->greetings += ask_node(node, on_loaded, "SCRIPT LOAD %s", script);
+    if (uri->db != 0) (void)raw_ask_node(node, raw_on_greeted, "SELECT %u", uri->db);
+    /* Nobody has this token: it only brings the script. */
+    node->raw->greetings += raw_ask_node(node, on_loaded, "EVAL %s 1 %s none", raw_script, node->raw->slots[0].key);
 }
 
 /* is_unasked - an answer without a request, for which hiredis would end the process. Errors it knows how to take. */
@@ -258,10 +256,10 @@ static void dial_secure(struct node *node)
     struct raw *raw = node->raw;
 
     if (raw->tls == NULL)
-        lose(node, raw->tls_error);
+        raw_lose(node, raw->tls_error);
     else
         node->secure = secure_open(&raw->system, raw->tls, &node->uri, on_secure_lost, node);
-    if (node->secure != NULL) greet(node);
+    if (node->secure != NULL) raw_greet(node);
 }
 
 static void dial_plain(struct node *node)
@@ -270,7 +268,7 @@ static void dial_plain(struct node *node)
 
     node->context = uri->kind == URI_UNIX ? redisAsyncConnectUnix(uri->host) : redisAsyncConnect(uri->host, uri->port);
     if (node->context == NULL || node->context->err != 0) {
-        lose(node, node->context != NULL ? node->context->errstr : "out of memory");
+        raw_lose(node, node->context != NULL ? node->context->errstr : "out of memory");
         if (node->context != NULL) redisAsyncFree(node->context);
         node->context = NULL;
         return;
@@ -278,9 +276,9 @@ static void dial_plain(struct node *node)
     node->context->data = node;
     watch_answers(node);
     redisLibeventAttach(node->context, node->raw->base);
-    redisAsyncSetConnectCallback(node->context, on_connected);
+    redisAsyncSetConnectCallback(node->context, raw_on_connected);
     redisAsyncSetDisconnectCallback(node->context, on_disconnected);
-    greet(node);
+    raw_greet(node);
 }
 
 static void dial(struct node *node)
@@ -295,12 +293,12 @@ static void dial(struct node *node)
 }
 
 /* hang_up - nothing comes of what was asked: its callbacks run now, without a reply. */
-static void hang_up(struct node *node)
+static void raw_hang_up(struct node *node)
 {
     redisAsyncContext *context = node->context;
     struct secure *secure = node->secure;
 
-    lose(node, node->error[0] == '\0' ? "it did not answer in time" : NULL);
+    raw_lose(node, node->error[0] == '\0' ? "it did not answer in time" : NULL);
     node->context = NULL;
     node->secure = NULL;
     if (context != NULL) redisAsyncFree(context);
@@ -308,7 +306,7 @@ static void hang_up(struct node *node)
 }
 
 /* on_tick - a loop that waits for a silent node ends all the same. */
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void raw_on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct raw *raw = arg;
 
@@ -321,7 +319,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
         node->quiet = is_owed && node->answers == node->answers_seen ? node->quiet + 1 : 0;
         node->answers_seen = node->answers;
-        if (node->quiet > QUIET_MAX) hang_up(node);
+        if (node->quiet > QUIET_MAX) raw_hang_up(node);
     }
 }
 
@@ -333,7 +331,7 @@ static void dial_all(struct raw *raw)
 
 /* ---- the life of it ---- */
 
-static bool add_node(struct raw *raw, const struct raw_options *options, const char *address)
+static bool raw_add_node(struct raw *raw, const struct raw_options *options, const char *address)
 {
     struct node *nodes = realloc(raw->nodes, (raw->n_nodes + 1) * sizeof(*nodes));
     char error[ERROR_SIZE];
@@ -350,7 +348,8 @@ static bool add_nodes(struct raw *raw, const struct raw_options *options)
     char *list = strdup(options->nodes), *rest = list;
     bool added = list != NULL;
 
-    for (const char *address; added && (address = strsep(&rest, ",")) != NULL;) added = add_node(raw, options, address);
+    for (const char *address; added && (address = strsep(&rest, ",")) != NULL;)
+        added = raw_add_node(raw, options, address);
     if (list != NULL) explicit_bzero(list, strlen(options->nodes)); /* may hold passwords */
     free(list);
     return added;
@@ -379,7 +378,7 @@ static bool add_loop(struct raw *raw)
     if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
         raw->base = event_base_new_with_config(config);
     if (config != NULL) event_config_free(config);
-    if (raw->base != NULL) raw->tick = event_new(raw->base, -1, EV_PERSIST, on_tick, raw);
+    if (raw->base != NULL) raw->tick = event_new(raw->base, -1, EV_PERSIST, raw_on_tick, raw);
     return raw->tick != NULL && event_add(raw->tick, &tick) == 0;
 }
 
@@ -415,7 +414,7 @@ void raw_free(struct raw *raw)
     if (raw == NULL) return;
     raw->stopped = true;
     for (size_t i = 0; i < raw->n_nodes; i++) {
-        if (is_connected(&raw->nodes[i])) hang_up(&raw->nodes[i]);
+        if (is_connected(&raw->nodes[i])) raw_hang_up(&raw->nodes[i]);
         uri_clear(&raw->nodes[i].uri, &raw->alloc);
     }
     tls_free(raw->tls);
@@ -456,7 +455,7 @@ const char *raw_node(const struct raw *raw, size_t i, const char **ret_error)
 
 /* ---- cycles ---- */
 
-static void ask(struct slot *slot);
+static void raw_ask(struct slot *slot);
 
 /* renew_token - every cycle has another one. */
 static void renew_token(struct slot *slot)
@@ -467,7 +466,7 @@ static void renew_token(struct slot *slot)
 }
 
 /* step - all answers are there: the release follows the acquire, and a new cycle the release. */
-static void step(struct slot *slot)
+static void raw_step(struct slot *slot)
 {
     struct raw *raw = slot->raw;
     uint64_t now_ns = slice_now_ns();
@@ -485,7 +484,7 @@ static void step(struct slot *slot)
         }
         slot->failed = false;
     }
-    ask(slot);
+    raw_ask(slot);
 }
 
 static void on_answer(redisAsyncContext *context, void *answer, void *arg)
@@ -495,11 +494,11 @@ static void on_answer(redisAsyncContext *context, void *answer, void *arg)
 
     ((struct node *)context->data)->answers++;
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_NIL) slot->failed = true;
-    if (--slot->waits == 0) step(slot);
+    if (--slot->waits == 0) raw_step(slot);
 }
 
 /* send_all - one request to all nodes that are ready, formatted once. */
-static void send_all(struct slot *slot, int n_words, const char **words, const size_t *lengths)
+static void raw_send_all(struct slot *slot, int n_words, const char **words, const size_t *lengths)
 {
     struct raw *raw = slot->raw;
     char *request = NULL;
@@ -518,21 +517,21 @@ static void send_all(struct slot *slot, int n_words, const char **words, const s
     redisFreeCommand(request);
 }
 
-static void ask(struct slot *slot)
+static void raw_ask(struct slot *slot)
 {
     struct raw *raw = slot->raw;
 
     if (slot->releasing) {
-        const char *words[] = {"EVALSHA", raw->sha, "1", slot->key, slot->token};
-        size_t lengths[] = {7, SHA_SIZE - 1, 1, slot->n_key, TOKEN_SIZE - 1};
+        const char *words[] = {"EVALSHA", sha, "1", slot->key, slot->token};
+        size_t lengths[] = {7, sizeof(sha) - 1, 1, slot->n_key, TOKEN_SIZE - 1};
 
-        send_all(slot, 5, words, lengths);
+        raw_send_all(slot, 5, words, lengths);
     } else {
         const char *words[] = {"SET", slot->key, slot->token, "NX", "PX", raw->lease};
         size_t lengths[] = {3, slot->n_key, TOKEN_SIZE - 1, 2, 2, strlen(raw->lease)};
 
         renew_token(slot);
-        send_all(slot, 6, words, lengths);
+        raw_send_all(slot, 6, words, lengths);
     }
     if (slot->waits == 0) count_down(raw, &raw->busy);
 }
@@ -549,7 +548,7 @@ void raw_run(struct raw *raw, uint64_t span_ns, struct slice *slice)
 
         slot->releasing = slot->failed = false;
         slot->since_ns = slice_now_ns();
-        ask(slot);
+        raw_ask(slot);
     }
     run_until_none(raw, &raw->busy);
     slice_end(slice);
@@ -564,7 +563,7 @@ void raw_stop(struct raw *raw)
 /* ---- the nodes' statistics ---- */
 
 /* field - the number behind "NAME:" in an INFO; 0 where there is none. */
-static double field(const char *info, const char *name)
+static double raw_field(const char *info, const char *name)
 {
     const char *at = strstr(info, name);
 
@@ -578,10 +577,10 @@ static void on_info(redisAsyncContext *context, void *answer, void *arg)
 
     (void)arg;
     if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
-        node->now.cpu_us += 1e6 * (field(reply->str, "used_cpu_sys:") + field(reply->str, "used_cpu_user:"));
-        node->now.commands += (uint64_t)field(reply->str, "total_commands_processed:");
-        node->now.bytes += (uint64_t)field(reply->str, "total_net_input_bytes:");
-        node->now.bytes += (uint64_t)field(reply->str, "total_net_output_bytes:");
+        node->now.cpu_us += 1e6 * (raw_field(reply->str, "used_cpu_sys:") + raw_field(reply->str, "used_cpu_user:"));
+        node->now.commands += (uint64_t)raw_field(reply->str, "total_commands_processed:");
+        node->now.bytes += (uint64_t)raw_field(reply->str, "total_net_input_bytes:");
+        node->now.bytes += (uint64_t)raw_field(reply->str, "total_net_output_bytes:");
         /* What the question itself adds until the next one. */
         node->before.commands++;
         node->before.bytes += reply->len + INFO_BYTES / 2;
@@ -609,8 +608,8 @@ void raw_usage(struct raw *raw, struct usage *usage)
         node->before = node->now;
         node->now = (struct usage){0};
         if (!node->ready) continue;
-        raw->calls += ask_node(node, on_info, "INFO cpu");
-        raw->calls += ask_node(node, on_info, "INFO stats");
+        raw->calls += raw_ask_node(node, on_info, "INFO cpu");
+        raw->calls += raw_ask_node(node, on_info, "INFO stats");
     }
     run_until_none(raw, &raw->calls);
     for (size_t i = 0; i < raw->n_nodes && usage != NULL; i++)

@@ -11,7 +11,7 @@
 
 #define READ_SIZE 16384
 
-static const char no_memory[] = "out of memory";
+static const char secure_no_memory[] = "out of memory";
 
 /* In the order of their answers; one block of memory each, as hiredis has it. */
 struct question {
@@ -33,7 +33,7 @@ struct secure {
 
 /* ---- the end ---- */
 
-static void give(struct secure *secure, redisReply *reply)
+static void secure_give(struct secure *secure, redisReply *reply)
 {
     struct question *question = secure->first;
 
@@ -47,13 +47,13 @@ void secure_close(struct secure *secure)
 {
     dial_cancel(&secure->dial);
     conn_clear(&secure->conn);
-    while (secure->first != NULL) give(secure, NULL);
+    while (secure->first != NULL) secure_give(secure, NULL);
     if (secure->reader != NULL) redisReaderFree(secure->reader);
     bytes_clear(&secure->early);
     free(secure);
 }
 
-static void lose(struct secure *secure, const char *why)
+static void secure_lose(struct secure *secure, const char *why)
 {
     secure->lost(secure->context.data, why != NULL ? why : "the server closed the connection");
     secure_close(secure);
@@ -64,22 +64,21 @@ static void lose(struct secure *secure, const char *why)
 /* NULL: it goes on. */
 static const char *failure(const struct secure *secure, enum dial_result result)
 {
-    if (result == DIAL_FAILED) return secure->dial.why;
-    return result == DIAL_NOMEM ? no_memory : NULL;
+    return result == DIAL_FAILED ? secure->dial.why : NULL;
 }
 
-static void follow(struct secure *secure, enum dial_result result)
+static void secure_follow(struct secure *secure, enum dial_result result)
 {
     const char *why = failure(secure, result);
 
-    if (why != NULL) lose(secure, why);
+    if (why != NULL) secure_lose(secure, why);
 }
 
-static void on_resolved(void *arg)
+static void secure_on_resolved(void *arg)
 {
     struct secure *secure = arg;
 
-    follow(secure, dial_next(&secure->dial));
+    secure_follow(secure, dial_next(&secure->dial));
 }
 
 static void send_early(struct secure *secure)
@@ -89,26 +88,26 @@ static void send_early(struct secure *secure)
     bytes_append(&secure->conn.out, secure->early.data, secure->early.used);
     bytes_clear(&secure->early);
     if (secure->conn.out.fault != BYTES_FINE)
-        lose(secure, no_memory);
+        secure_lose(secure, secure_no_memory);
     else
         conn_wake(&secure->conn);
 }
 
-static void fail_address(struct secure *secure)
+static void secure_fail_address(struct secure *secure)
 {
     const char *why = conn_why(&secure->conn);
 
     dial_blame(&secure->dial, secure->conn.fault, why != NULL ? why : "the server closed the connection");
-    conn_close(&secure->conn);
-    follow(secure, dial_next(&secure->dial));
+    conn_close(&secure->conn, false);
+    secure_follow(secure, dial_next(&secure->dial));
 }
 
-static void on_connected(struct secure *secure)
+static void secure_on_connected(struct secure *secure)
 {
     switch (conn_finish(&secure->conn)) {
     case CONN_DONE: send_early(secure); break;
     case CONN_LATER: break;
-    case CONN_FAILED: fail_address(secure); break;
+    case CONN_FAILED: secure_fail_address(secure); break;
     }
 }
 
@@ -121,33 +120,33 @@ static bool take_answers(struct secure *secure)
 
     while (redisReaderGetReply(secure->reader, &reply) == REDIS_OK) {
         if (reply == NULL) return true;
-        if (secure->first != NULL) give(secure, reply);
+        if (secure->first != NULL) secure_give(secure, reply);
         freeReplyObject(reply);
     }
     return false;
 }
 
-static void on_readable(struct secure *secure)
+static void secure_on_readable(struct secure *secure)
 {
     char buffer[READ_SIZE];
     ssize_t n;
 
     while ((n = conn_read(&secure->conn, buffer, sizeof(buffer))) > 0) {
         if (redisReaderFeed(secure->reader, buffer, (size_t)n) == REDIS_OK && take_answers(secure)) continue;
-        lose(secure, "its answers are not those of Redis");
+        secure_lose(secure, "its answers are not those of Redis");
         return;
     }
-    if (n < 0) lose(secure, conn_why(&secure->conn));
+    if (n < 0) secure_lose(secure, conn_why(&secure->conn));
 }
 
-static void on_conn(void *arg, enum conn_ready ready)
+static void secure_on_conn(void *arg, enum conn_ready ready)
 {
     struct secure *secure = arg;
 
     switch (ready) {
-    case CONN_CONNECTED: on_connected(secure); break;
-    case CONN_READABLE: on_readable(secure); break;
-    case CONN_BROKEN: lose(secure, conn_why(&secure->conn)); break;
+    case CONN_CONNECTED: secure_on_connected(secure); break;
+    case CONN_READABLE: secure_on_readable(secure); break;
+    case CONN_BROKEN: secure_lose(secure, conn_why(&secure->conn)); break;
     case CONN_SENDING:
     case CONN_SENT: break;
     }
@@ -160,7 +159,7 @@ struct secure *secure_open(struct system *system, struct tls *tls, const struct 
 {
     struct link_config config = {.uri = uri, .tls = tls};
     struct secure *secure = calloc(1, sizeof(*secure));
-    const char *why = no_memory;
+    const char *why = secure_no_memory;
     bool made;
 
     if (secure == NULL) {
@@ -171,12 +170,12 @@ struct secure *secure_open(struct system *system, struct tls *tls, const struct 
     secure->lost = lost;
     secure->end = &secure->first;
     bytes_init(&secure->early, system->alloc, CONN_OUT_MAX);
-    made = conn_init(&secure->conn, system, system->alloc, on_conn, secure);
-    dial_init(&secure->dial, &secure->conn, &config, on_resolved, secure);
+    made = conn_init(&secure->conn, system, system->alloc, secure_on_conn, secure);
+    dial_init(&secure->dial, &secure->conn, &config, secure_on_resolved, secure);
     secure->reader = redisReaderCreate();
     if (made && secure->reader != NULL) why = failure(secure, dial_begin(&secure->dial));
     if (why == NULL) return secure;
-    lose(secure, why);
+    secure_lose(secure, why);
     return NULL;
 }
 

@@ -52,7 +52,7 @@ void slice_add(struct slice *slice, const struct slice *more)
 }
 
 /* Below LATENCIES_FINE a bucket is a nanosecond, then each power of two has LATENCIES_FINE of them. */
-static size_t bucket_of(uint64_t ns)
+static size_t slice_bucket_of(uint64_t ns)
 {
     unsigned shift = ns < LATENCIES_FINE ? 0 : 57u - (unsigned)__builtin_clzll(ns);
     size_t bucket = shift * LATENCIES_FINE + (size_t)(ns >> shift);
@@ -72,7 +72,7 @@ static double middle_ns(size_t bucket)
 void latencies_add(struct latencies *latencies, uint64_t ns)
 {
     latencies->n++;
-    latencies->buckets[bucket_of(ns)]++;
+    latencies->buckets[slice_bucket_of(ns)]++;
 }
 
 double latencies_us(const struct latencies *latencies, double share)

@@ -19,7 +19,7 @@ struct rules {
 };
 
 static const struct rules commands[] = {
-    {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +script|load +client|setname"},
+    {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +client|setname"},
     {PLAIN, "+del +mget"}, /* MGET saves work where locks are released together, and so does PUBSUB NUMPAT */
     {PLAIN,
      "+zadd +zrem +zscore +zrange +zrangebyscore +zremrangebyscore"}, /* shared keys; plain ones look for readers */
@@ -72,7 +72,7 @@ static bool is_needed(const struct rules *rules, unsigned wanted)
 }
 
 /* add_name - a rule for the pattern. Redisson puts a key in braces only where it has none; one that matches * may. */
-static void add_name(struct text *text, const char *rule, const char *pattern)
+static void acl_add_name(struct text *text, const char *rule, const char *pattern)
 {
     const char *place = strchr(rule, '%');
     bool any = strcmp(pattern, "*") == 0;
@@ -81,7 +81,8 @@ static void add_name(struct text *text, const char *rule, const char *pattern)
     text_format(text, " %.*s%s%s", (int)(place - rule) - bare, rule, pattern, any && bare ? "" : place + 1 + bare);
 }
 
-static void add_line(struct text *text, const struct settings *settings, const char *const *patterns, size_t n_patterns)
+static void acl_add_line(struct text *text, const struct settings *settings, const char *const *patterns,
+                         size_t n_patterns)
 {
     unsigned wanted = (settings->dialect == QUORLOCK_DIALECT_REDISSON ? REDISSON : PLAIN) |
                       (settings->no_notices ? 0 : NOTICES) | (has_database(settings->nodes) ? DATABASE : 0);
@@ -95,7 +96,7 @@ static void add_line(struct text *text, const struct settings *settings, const c
     for (size_t i = 0; i < n_patterns; i++)
         for (size_t k = 0; k < N_NAMES; k++)
             if (is_needed(&names[k], wanted) && !(all && names[k].text[0] == '~'))
-                add_name(text, names[k].text, patterns[i]);
+                acl_add_name(text, names[k].text, patterns[i]);
     for (size_t k = 0; k < N_COMMANDS; k++)
         if (is_needed(&commands[k], wanted)) text_format(text, " %s", commands[k].text);
     text_format(text, "\n");
@@ -120,7 +121,7 @@ int acl_print(const struct settings *settings)
 
     for (size_t i = 0; i < n_patterns && good; i++) good = check_word("key", patterns[i]);
     if (!good) return EXIT_USAGE;
-    add_line(&text, settings, patterns, n_patterns);
+    acl_add_line(&text, settings, patterns, n_patterns);
     status = put(&text);
     if (status == 0)
         say("give this to redis-cli on every node, and the user a password: ACL SETUSER %s >PASSWORD", settings->acl);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "duration.h"
 #include "hide.h"
 #include "say.h"
 
@@ -32,51 +34,14 @@ struct entry {
 
 /* ---- values ---- */
 
-const char *args_duration(const char *text, uint32_t *ret_ms)
-{
-    static const char *const wrong = "is no duration: write a whole number and a unit, such as 250ms, 30s or 2m";
-    static const struct {
-        const char *name;
-        uint64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-    uint64_t number = 0;
-    const char *p = text;
-
-    for (; *p >= '0' && *p <= '9'; p++) {
-        if (number > UINT32_MAX) return "is too long";
-        number = number * 10 + (uint64_t)(*p - '0');
-    }
-    if (p == text) return wrong;
-    if (*p == '\0') return "has no unit: write 250ms, 30s or 2m";
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(p, units[i].name) != 0) continue;
-        if (number > (UINT32_MAX - 1) / units[i].ms) return "is too long";
-        *ret_ms = (uint32_t)(number * units[i].ms);
-        return NULL;
-    }
-    return wrong;
-}
-
-/* add_duration - as it can be given: 10ms, 60s, 24h. */
-static void add_duration(struct text *text, uint32_t ms)
-{
-    if (ms % 3600000 == 0 && ms > 0) {
-        text_format(text, "%uh", ms / 3600000);
-    } else if (ms % 1000 == 0 && ms > 0) {
-        text_format(text, "%us", ms / 1000);
-    } else {
-        text_format(text, "%ums", ms);
-    }
-}
-
 static int refuse_range(const struct given *given, uint32_t min_ms, uint32_t max_ms)
 {
     struct text text = {0};
 
     text_format(&text, "%s: \"%s\" is out of range: give ", given->name, hide_shown(given->value));
-    add_duration(&text, min_ms);
+    duration_add(&text, min_ms);
     text_format(&text, " to ");
-    add_duration(&text, max_ms);
+    duration_add(&text, max_ms);
     say("%.*s", (int)text.length, text.bytes);
     text_clear(&text);
     return EXIT_USAGE;
@@ -85,7 +50,7 @@ static int refuse_range(const struct given *given, uint32_t min_ms, uint32_t max
 static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max_ms)
 {
     uint32_t ms = 0;
-    const char *wrong = args_duration(given->value, &ms);
+    const char *wrong = duration_read(given->value, &ms);
 
     if (wrong != NULL) {
         say("%s: \"%s\" %s", given->name, hide_shown(given->value), wrong);
@@ -94,22 +59,6 @@ static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max
     if (ms < min_ms || ms > max_ms) return refuse_range(given, min_ms, max_ms);
     *(uint32_t *)given->setting = ms;
     return 0;
-}
-
-static int set_lease(const struct given *given)
-{
-    return set_duration(given, LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX);
-}
-
-/* set_max_lease - of programs with the library, too, whose leases may be shorter. */
-static int set_max_lease(const struct given *given)
-{
-    return set_duration(given, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX);
-}
-
-static int set_node_timeout(const struct given *given)
-{
-    return set_duration(given, 1, QUORLOCK_TIMEOUT_MS_MAX);
 }
 
 /* set_wait - also for -n, which has no value. */
@@ -123,7 +72,7 @@ static int set_wait(const struct given *given)
 }
 
 /* set_number - `what` says what it is not, where it is none. */
-static int set_number(const struct given *given, uint32_t min, uint32_t max, const char *what)
+static int args_set_number(const struct given *given, uint32_t min, uint32_t max, const char *what)
 {
     size_t length = strlen(given->value);
     bool digits = length >= 1 && length <= 9 && strspn(given->value, "0123456789") == length;
@@ -137,35 +86,27 @@ static int set_number(const struct given *given, uint32_t min, uint32_t max, con
     return 0;
 }
 
-static int set_status(const struct given *given)
-{
-    return set_number(given, 0, 255, "exit status");
-}
+/* WITHIN - a setter of that name, which is `set` within these bounds. */
+#define WITHIN(name, set, ...)                                                                                         \
+    static int name(const struct given *given)                                                                         \
+    {                                                                                                                  \
+        return set(given, __VA_ARGS__);                                                                                \
+    }
 
-static int set_in_flight(const struct given *given)
-{
-    return set_number(given, 1, BENCH_IN_FLIGHT_MAX, "number of locks");
-}
-
-static int set_permits(const struct given *given)
-{
-    return set_number(given, 1, QUORLOCK_PERMITS_MAX, "number of permits");
-}
-
-static int set_seconds(const struct given *given)
-{
-    return set_number(given, 1, BENCH_SECONDS_MAX, "number of seconds");
-}
-
-static int set_interval(const struct given *given)
-{
-    return set_duration(given, WATCH_INTERVAL_MS_MIN, 3600000);
-}
+WITHIN(set_lease, set_duration, LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
+/* Of programs with the library, too, whose leases may be shorter. */
+WITHIN(set_max_lease, set_duration, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
+WITHIN(set_timeout, set_duration, 1, QUORLOCK_TIMEOUT_MS_MAX)
+WITHIN(set_interval, set_duration, WATCH_INTERVAL_MS_MIN, 3600000)
+WITHIN(set_status, args_set_number, 0, 255, "exit status")
+WITHIN(set_permits, args_set_number, 1, QUORLOCK_PERMITS_MAX, "number of permits")
+WITHIN(set_in_flight, args_set_number, 1, BENCH_IN_FLIGHT_MAX, "number of locks")
+WITHIN(set_seconds, args_set_number, 1, BENCH_SECONDS_MAX, "number of seconds")
 
 /* set_count - also for --once, which has no value. */
 static int set_count(const struct given *given)
 {
-    if (given->value != NULL) return set_number(given, 1, WATCH_COUNT_MAX, "number of rounds");
+    if (given->value != NULL) return args_set_number(given, 1, WATCH_COUNT_MAX, "number of rounds");
     *(uint32_t *)given->setting = 1;
     return 0;
 }
@@ -224,7 +165,7 @@ static int set_choice(const struct given *given)
     return EXIT_USAGE;
 }
 
-static int set_guard(const struct given *given)
+static int args_set_guard(const struct given *given)
 {
     int *guard = given->setting;
     int status = set_choice(given);
@@ -243,9 +184,11 @@ static const char *wrong_address(const char *address, size_t length)
     if (memchr(address, ' ', length) != NULL)
         return "has a blank: write URI,URI,... without any, %20 where one belongs";
     if (scheme == 0 && memchr(address, '@', length) != NULL)
-        return "has an @ and does not begin with redis://, rediss:// or unix://: write a comma in a user name or "
+        return "has an @ and does not begin with redis://, rediss://, valkey://, valkeys:// or unix://: write a comma "
+               "in a user name or "
                "a password as %2C";
-    if (scheme > 0 && address[0] == 'r' && memmem(address + scheme, length - scheme, "://", 3) != NULL)
+    if (scheme > 0 && strncasecmp(address, "unix", 4) != 0 &&
+        memmem(address + scheme, length - scheme, "://", 3) != NULL)
         return "has :// twice: write commas between addresses";
     return NULL;
 }
@@ -307,13 +250,13 @@ static int set_mode(const struct given *given)
 /* ---- options ---- */
 
 enum {
-    REPORTS = ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH | ARGS_LEADER,
-    COMMANDS = ARGS_RUN | ARGS_ELECT,
-    LOCKS = COMMANDS | ARGS_BENCH | ARGS_CONFIG,
+    COMMANDS = ARGS_COMMANDS,
+    REPORTS = ARGS_REPORTS,
+    LOCKS = ARGS_LOCKING | ARGS_CONFIG,
     KEYED = COMMANDS | REPORTS,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
-    VERBS = LOCKS | REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_CONFIG,
-    EVERYWHERE = ARGS_GLOBAL | VERBS,
+    EVERYWHERE = (ARGS_GLOBAL << (N_VERBS + 1)) - 1,
+    VERBS = EVERYWHERE - ARGS_GLOBAL,
 };
 
 /* Help and parser read this one table; a test compares the manual with it. */
@@ -327,15 +270,17 @@ static const struct entry entries[] = {
      "of them; else QUORLOCK_SET"},
     {EVERYWHERE, 0, "nodes", "URI,URI,...", set_nodes, SETTING(nodes),
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
-     "rediss:// for TLS, unix:///path or host:port; else\n"
+     "rediss:// for TLS, valkey:// and valkeys:// likewise,\n"
+     "unix:///path or host:port; else\n"
      "QUORLOCK_NODES; else\n"
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
     {EVERYWHERE, 0, "user", "NAME", set_string, SETTING(user),
      "for servers whose address has neither user nor password; else\n"
      "QUORLOCK_USER"},
     {EVERYWHERE, 0, "password-file", "FILE", set_string, SETTING(password_file),
-     "the password for them is its first line; else QUORLOCK_PASSWORD;\n"
-     "else the file that QUORLOCK_PASSWORD_FILE names"},
+     "the password for them is its first line, read before each login;\n"
+     "else QUORLOCK_PASSWORD; else the file that\n"
+     "QUORLOCK_PASSWORD_FILE names"},
     {0, 0, "password", "PASSWORD", set_secret, SETTING(password), ""},
     {EVERYWHERE, 0, "tls-ca", "FILE|DIR", set_string, SETTING(tls_ca),
      "certificates of the CAs that sign those of rediss:// nodes; else\n"
@@ -363,14 +308,14 @@ static const struct entry entries[] = {
      "all its clients: take one of them; CMD has its number, its slot,\n"
      "in QUORLOCK_SLOT"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
-     "lease of the lock, renewed at every third (default 30s, or the\n"
+     "lease of the lock, renewed at every third (default " LEASE_SHOWN ", or the\n"
      "max lease where that is shorter)"},
     {LOCKS, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
      "longest lease that any client of these nodes uses, the same for\n"
-     "all of them; else QUORLOCK_MAX_LEASE; else 30s"},
+     "all of them; else QUORLOCK_MAX_LEASE; else " LEASE_SHOWN},
     {ARGS_BOOTSTRAP, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
      "longest lease that any client of these nodes uses, the same for\n"
-     "all of them; else QUORLOCK_MAX_LEASE; else 30s, or with\n"
+     "all of them; else QUORLOCK_MAX_LEASE; else " LEASE_SHOWN ", or with\n"
      "--reconfigure the present one"},
     {ARGS_DOCTOR, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
      "longest lease that any client of these nodes uses; else\n"
@@ -383,9 +328,11 @@ static const struct entry entries[] = {
     {ARGS_RUN, 'E', NULL, "STATUS", set_status, SETTING(held_status),
      "exit status when somebody else holds the lock, 0 to 255\n"
      "(default 1)"},
-    {VERBS, 0, "node-timeout", "DURATION", set_node_timeout, SETTING(node_timeout_ms),
+    {VERBS, 0, "node-timeout", "DURATION", set_timeout, SETTING(node_timeout_ms),
      "a node that has not answered by then has no vote (default a\n"
      "tenth of the lease, at least 50ms, at most 1s)"},
+    {VERBS, 0, "connect-timeout", "DURATION", set_timeout, SETTING(connect_timeout_ms),
+     "a node that is not connected by then is down (default 3s)"},
     {ARGS_RUN | ARGS_CONFIG, 0, "label", "TEXT", set_string, SETTING(label),
      "readable front of our owner token, at most 64 printable\n"
      "characters without space; a colon follows it (default\n"
@@ -395,9 +342,16 @@ static const struct entry entries[] = {
      "64 printable characters without space (default HOST:PID)"},
     {ARGS_ELECT, 0, "restart", NULL, set_flag, SETTING(restart),
      "when CMD ends by itself: resign, pause, and stand again"},
+    {COMMANDS, 0, "group", "auto|wait|end|leave", set_choice, SETTING(group),
+     "what becomes of other processes of CMD's group when CMD has\n"
+     "ended. wait: the lock is held until they have ended; end: they\n"
+     "get SIGTERM, and SIGKILL after 5s, first; leave: it is released.\n"
+     "auto (default): leave after an exit, end after a signal"},
+    {COMMANDS, 0, "subreaper", NULL, set_flag, SETTING(subreaper),
+     "adopt and reap processes of CMD whose parent has ended"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
-    {LOCKS, 0, "guard", "connection|strict|off", set_guard, SETTING(guard),
+    {LOCKS, 0, "guard", "connection|strict|off", args_set_guard, SETTING(guard),
      "how a node that lost its memory is kept from voting too\n"
      "early (default connection)"},
     {GUARDED, 0, "set-name", "NAME", set_string, SETTING(set_name),
@@ -409,6 +363,13 @@ static const struct entry entries[] = {
      "the nodes have a guard, and their number, names or max lease\n"
      "changes; no node votes for the longer of both leases. Given\n"
      "again it finishes what was half done"},
+    {ARGS_BOOTSTRAP, 0, "if-needed", NULL, set_flag, SETTING(if_needed),
+     "exit with 0 where the guards fit already: for repeated steps"},
+    {ARGS_BOOTSTRAP, 0, "dry-run", NULL, set_flag, SETTING(dry_run),
+     "with --reconfigure: print which clients are connected and what\n"
+     "would be written, and write nothing"},
+    {ARGS_BOOTSTRAP, 0, "yes", NULL, set_flag, SETTING(yes),
+     "with --reconfigure: do not ask, also where there is no terminal"},
     {ARGS_RUN | ARGS_BENCH | ARGS_CONFIG, 0, "fence", "yes|no", set_switch, SETTING(fence),
      "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
     {COMMANDS, 0, "metrics-file", "FILE", set_string, SETTING(metrics_file),
@@ -423,9 +384,9 @@ static const struct entry entries[] = {
      "clients that do not wait, or only ask again now and then"},
     {ARGS_BENCH | ARGS_CONFIG, 0, "in-flight", "N", set_in_flight, SETTING(in_flight),
      "how many locks are under way at a time, each with a key of its\n"
-     "own, 1 to 100000 (default 16)"},
+     "own, 1 to " SHOWN(BENCH_IN_FLIGHT_MAX) " (default " SHOWN(BENCH_IN_FLIGHT) ")"},
     {ARGS_BENCH | ARGS_CONFIG, 0, "seconds", "N", set_seconds, SETTING(seconds),
-     "how long to measure, 1 to 3600 (default 5)"},
+     "how long to measure, 1 to " SHOWN(BENCH_SECONDS_MAX) " (default " SHOWN(BENCH_SECONDS) ")"},
     {ARGS_WATCH, 0, "interval", "DURATION", set_interval, SETTING(interval_ms),
      "from one look at a key to the next, 250ms to 1h (default 1s);\n"
      "several keys take turns, four a second at most"},
@@ -433,6 +394,10 @@ static const struct entry entries[] = {
     {ARGS_WATCH, 0, "once", NULL, set_count, SETTING(count), "the same as --count 1"},
     {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH | ARGS_CONFIG, 0, "json", NULL, set_flag, SETTING(json),
      "print the report as JSON"},
+    {COMMANDS | ARGS_INSPECT, 'q', "quiet", NULL, set_flag, SETTING(quiet),
+     "say nothing about who holds the lock: neither while waiting nor\n"
+     "when refused; inspect prints nothing, and exits with 0 where the\n"
+     "lock is held, 1 where it is free"},
     {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; twice: everything"},
     {EVERYWHERE, 'h', "help", NULL, set_flag, SETTING(help), "print this help"},
     {ARGS_GLOBAL, 'V', "version", NULL, set_flag, SETTING(version), "print the version"},
@@ -517,7 +482,7 @@ static void offer(enum args_place place, struct option *names, char *letters)
 }
 
 /* find - by what getopt_long makes of an option; NULL: there is none of that letter. */
-static const struct entry *find(int got)
+static const struct entry *args_find(int got)
 {
     size_t i = got >= LONG ? (size_t)(got - LONG) : 0;
 
@@ -554,10 +519,10 @@ static int refuse_long(enum args_place place, const char *word)
 }
 
 /* take - what getopt_long found, or could not make sense of. */
-static int take(struct settings *settings, enum args_place place, const char *word, int got)
+static int args_take(struct settings *settings, enum args_place place, const char *word, int got)
 {
     int id = got == '?' || got == ':' ? optopt : got;
-    const struct entry *entry = find(id);
+    const struct entry *entry = args_find(id);
     char name[32] = {'-', (char)id, '\0'};
 
     if (id == 0) return refuse_long(place, word);
@@ -583,9 +548,9 @@ static int take(struct settings *settings, enum args_place place, const char *wo
 }
 
 /* check_keys - an address among the keys lacks its --nodes: no message may show its password. */
-static int check_keys(const char *const *words, size_t n_words)
+static int args_check_keys(const char *const *words, size_t n_words)
 {
-    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+    static const char *const schemes[] = {"redis://", "rediss://", "valkey://", "valkeys://", "unix://"};
 
     for (size_t i = 0; i < n_words; i++)
         for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
@@ -601,7 +566,7 @@ static int check_keys(const char *const *words, size_t n_words)
  *
  * A forgotten key must not turn the option behind it into one: a key that begins with - is written behind "=".
  */
-static int add_key(struct settings *settings, char **words, int got)
+static int args_add_key(struct settings *settings, char **words, int got)
 {
     const struct entry *entry = got >= LONG ? &entries[got - LONG] : NULL;
     bool moded = entry != NULL && entry->set == set_mode;
@@ -619,24 +584,36 @@ static int add_key(struct settings *settings, char **words, int got)
     return 0;
 }
 
-int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next)
+/* read_options - of the words up to the end, where there is a NULL: some getopt_long look for that. */
+static int read_options(struct settings *settings, enum args_place place, char **words, int end)
 {
     struct option names[N_ENTRIES + 1];
     char letters[2 * N_ENTRIES + 3];
-    int got, end = 1;
+    int got, status = 0;
 
-    while (end < count && strcmp(words[end], "--") != 0) end++;
     offer(place, names, letters);
     optind = 0; /* 0 and not 1: glibc forgets the words before */
     opterr = 0;
+    while (status == 0 && (got = getopt_long(end, words, letters, names, NULL)) != -1) {
+        status = got == 1 ? 0 : args_take(settings, place, words[optind - 1], got);
+        if (status == 0) status = args_add_key(settings, words, got);
+    }
+    return status;
+}
+
+int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next)
+{
+    char *behind;
+    int status, end = 1;
+
+    while (end < count && strcmp(words[end], "--") != 0) end++;
     settings->words = (const char *const *)words + 1;
     settings->n_words = 0;
-    while ((got = getopt_long(end, words, letters, names, NULL)) != -1) {
-        int status = got == 1 ? 0 : take(settings, place, words[optind - 1], got);
-
-        if (status == 0) status = add_key(settings, words, got);
-        if (status != 0) return status;
-    }
+    behind = words[end];
+    words[end] = NULL;
+    status = read_options(settings, place, words, end);
+    words[end] = behind;
+    if (status != 0) return status;
     *ret_next = optind;
     if ((place & COMMANDS) != 0 && end < count) settings->command = words + end + 1;
     /* Behind "--" the other verbs have more keys. */
@@ -646,7 +623,7 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
         words[settings->n_words] = words[end];
         words[end] = other;
     }
-    return check_keys(settings->words, settings->n_words);
+    return args_check_keys(settings->words, settings->n_words);
 }
 
 const char *args_asked(const struct settings *settings, const char *name)

@@ -5,28 +5,32 @@
 #include "cli.h"
 #include "text.h"
 
+#define ARGS_NUMBER(unused, NAME, name, traits) ARGS_NUMBER_##NAME,
+#define ARGS_PLACE(unused, NAME, name, traits)  ARGS_##NAME = ARGS_GLOBAL << (ARGS_NUMBER_##NAME + 1),
+#define ARGS_IF(trait, NAME, name, traits)      | (((traits) & (trait)) != 0 ? ARGS_##NAME : 0)
+
+enum { VERB_MAP(ARGS_NUMBER, ) N_VERBS };
+
 /* Where an option belongs: bits. */
 enum args_place {
     ARGS_GLOBAL = 1, /* before the verb */
-    ARGS_RUN = 2,
-    ARGS_INSPECT = 4,
-    ARGS_BREAK = 8,
-    ARGS_BOOTSTRAP = 16,
-    ARGS_DOCTOR = 32,
-    ARGS_BENCH = 64,
-    ARGS_CONFIG = 128,
-    ARGS_WATCH = 256,
-    ARGS_ELECT = 512,
-    ARGS_LEADER = 1024,
+    VERB_MAP(ARGS_PLACE, )
+};
+
+/* All verbs that have the trait. */
+enum {
+    ARGS_LOCKING = 0 VERB_MAP(ARGS_IF, VERB_LOCKS),
+    ARGS_COMMANDS = 0 VERB_MAP(ARGS_IF, VERB_COMMAND),
+    ARGS_REPORTS = 0 VERB_MAP(ARGS_IF, VERB_REPORT),
 };
 
 /*
  * args_parse - reads words[1 .. count) into settings; words[0] is the program or the verb
  *
  * ARGS_GLOBAL stops at the first word that is no option; a verb's place takes options and keys in any order, to
- * the end or to the first "--", behind which the command of ARGS_RUN begins, or more keys. The list `words` belongs to
- * the caller, must outlive the settings, and is reordered: the keys move to its front. *ret_next is where getopt_long
- * stopped. 0, or EXIT_USAGE after a message that names the wrong value and the remedy.
+ * the end or to the first "--", behind which the command of ARGS_COMMANDS begins, or more keys. The list `words`
+ * belongs to the caller, must outlive the settings, and is reordered: the keys move to its front. *ret_next is where
+ * getopt_long stopped. 0, or EXIT_USAGE after a message that names the wrong value and the remedy.
  */
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next);
 
@@ -41,10 +45,3 @@ int args_set(struct settings *settings, const char *name, const char *origin, ch
 
 /* args_help - the lines of all options of that place. */
 void args_help(struct text *text, enum args_place place);
-
-/*
- * args_duration - "250ms", "30s", "2m", "1h" in milliseconds
- *
- * NULL, or what is wrong with it in words; *ret_ms is untouched then. Whole numbers only, a unit always.
- */
-const char *args_duration(const char *text, uint32_t *ret_ms);

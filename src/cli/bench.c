@@ -22,7 +22,7 @@
 #include "say.h"
 #include "signals.h"
 
-enum { PAIRS_A_SECOND = 2, LEASE_MS = 30000, PREFIX_SIZE = 48, FENCE_PREFIX_SIZE = PREFIX_SIZE + 16 };
+enum { PAIRS_A_SECOND = 2, PREFIX_SIZE = 48, FENCE_PREFIX_SIZE = PREFIX_SIZE + 16 };
 #define NS_PER_S 1000000000u
 
 struct bench {
@@ -39,7 +39,7 @@ struct bench {
 
 /* ---- signals ---- */
 
-static void handle_signals(evutil_socket_t fd, short what, void *arg)
+static void bench_handle_signals(evutil_socket_t fd, short what, void *arg)
 {
     struct bench *bench = arg;
     bool typed = false;
@@ -56,16 +56,16 @@ static void handle_signals(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-static struct event *watch(struct bench *bench, struct event_base *base)
+static struct event *bench_watch(struct bench *bench, struct event_base *base)
 {
-    struct event *event = event_new(base, bench->signals.fd, EV_READ | EV_PERSIST, handle_signals, bench);
+    struct event *event = event_new(base, bench->signals.fd, EV_READ | EV_PERSIST, bench_handle_signals, bench);
 
     if (event == NULL || event_add(event, NULL) == 0) return event;
     event_free(event);
     return NULL;
 }
 
-static int no_memory(void)
+static int bench_no_memory(void)
 {
     say("out of memory");
     return EXIT_SYSTEM;
@@ -86,30 +86,24 @@ static int make_prefixes(struct bench *bench)
     return 0;
 }
 
-static uint32_t choose_lease_ms(const struct settings *settings)
-{
-    if (settings->lease_ms > 0) return settings->lease_ms;
-    return settings->max_lease_ms > 0 && settings->max_lease_ms < LEASE_MS ? settings->max_lease_ms : LEASE_MS;
-}
-
 /* open_locks - 0, or the exit status after saying why. */
 static int open_locks(struct bench *bench, const struct settings *settings)
 {
     struct load_options options = {
         .prefix = bench->locks,
         .in_flight = settings->in_flight,
-        .lock = {.size = sizeof(options.lock), .lease_ms = choose_lease_ms(settings), .fencing = settings->fence},
+        .lock = {.size = sizeof(options.lock), .lease_ms = session_lease_ms(settings), .fencing = settings->fence},
     };
     int status = load_new(&bench->load, bench->session.base, bench->session.client, &options);
 
-    if (status == QUORLOCK_NOMEM) return no_memory();
+    if (status == QUORLOCK_NOMEM) return bench_no_memory();
     if (status != 0) return session_check(&bench->session, status);
-    bench->on_locks = watch(bench, bench->session.base);
-    if (bench->on_locks == NULL) return no_memory();
+    bench->on_locks = bench_watch(bench, bench->session.base);
+    if (bench->on_locks == NULL) return bench_no_memory();
     status = load_warm(bench->load);
     if (status == 0 || bench->signal != 0) return 0;
     say("%s", load_why(bench->load)[0] != '\0' ? load_why(bench->load) : quorlock_client_error(bench->session.client));
-    return session_exit(status);
+    return session_refused(status);
 }
 
 /* connect_raw - the baseline, also where no node answers it; or the exit status after saying why. */
@@ -119,7 +113,7 @@ static int connect_raw(struct bench *bench, const struct settings *settings)
         .nodes = settings->nodes,
         .prefix = bench->baseline,
         .in_flight = settings->in_flight,
-        .lease_ms = choose_lease_ms(settings),
+        .lease_ms = session_lease_ms(settings),
         .tls_ca = settings->tls_ca,
         .tls_cert = settings->tls_cert,
         .tls_key = settings->tls_key,
@@ -135,8 +129,8 @@ static int connect_raw(struct bench *bench, const struct settings *settings)
     bench->raw = status == 0 ? raw_new(&options) : NULL;
     credentials_wipe(&credentials);
     if (status != 0) return session_exit(status);
-    if (bench->raw != NULL) bench->on_raw = watch(bench, raw_base(bench->raw));
-    return bench->on_raw != NULL ? 0 : no_memory();
+    if (bench->raw != NULL) bench->on_raw = bench_watch(bench, raw_base(bench->raw));
+    return bench->on_raw != NULL ? 0 : bench_no_memory();
 }
 
 static int open_raw(struct bench *bench, const struct settings *settings)
@@ -167,7 +161,7 @@ static int run_locks(struct bench *bench, uint64_t span_ns, struct slice *slice)
 }
 
 /* measure - one slice of either kind, with what the nodes did meanwhile. */
-static int measure(struct bench *bench, enum bench_kind kind, uint64_t span_ns)
+static int bench_measure(struct bench *bench, enum bench_kind kind, uint64_t span_ns)
 {
     static struct slice slice;
     int status = 0;
@@ -179,7 +173,8 @@ static int measure(struct bench *bench, enum bench_kind kind, uint64_t span_ns)
         status = run_locks(bench, span_ns, &slice);
     }
     raw_usage(bench->raw, &slice.usage);
-    if (status == 0 && bench->signal == 0 && !bench_report_add(&bench->report, kind, &slice)) status = no_memory();
+    if (status == 0 && bench->signal == 0 && !bench_report_add(&bench->report, kind, &slice))
+        status = bench_no_memory();
     return status;
 }
 
@@ -192,7 +187,7 @@ static int measure_pairs(struct bench *bench, const struct settings *settings)
         /* Now the one is first, now the other. */
         enum bench_kind kind = (i + 1) / 2 % 2 == 0 ? BENCH_LOCKS : BENCH_RAW;
 
-        status = measure(bench, kind, NS_PER_S / 2 / PAIRS_A_SECOND);
+        status = bench_measure(bench, kind, NS_PER_S / 2 / PAIRS_A_SECOND);
     }
     return status;
 }
@@ -215,7 +210,7 @@ static void clean(struct bench *bench, const struct settings *settings)
             (int)strlen(bench->locks) - 1, bench->locks);
 }
 
-static int run(struct bench *bench, const struct settings *settings)
+static int bench_run(struct bench *bench, const struct settings *settings)
 {
     int status = session_open(&bench->session, settings);
 
@@ -235,7 +230,7 @@ static int run(struct bench *bench, const struct settings *settings)
 }
 
 /* finish - the figures, where it came to its end. */
-static int finish(struct bench *bench, const struct settings *settings, int status)
+static int bench_finish(struct bench *bench, const struct settings *settings, int status)
 {
     struct text text = {0};
 
@@ -259,8 +254,8 @@ int verb_bench(const struct settings *settings)
     int status;
 
     bench = (struct bench){.signals.fd = -1};
-    status = run(&bench, settings);
-    status = finish(&bench, settings, status);
+    status = bench_run(&bench, settings);
+    status = bench_finish(&bench, settings, status);
     if (bench.on_raw != NULL) event_free(bench.on_raw);
     raw_free(bench.raw);
     /* A handle ends with its client, where that was closed. */

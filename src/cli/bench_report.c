@@ -54,7 +54,7 @@ struct ratio {
     double median, low, high; /* low and high: the quartiles of all pairs */
 };
 
-static int compare(const void *one, const void *other)
+static int bench_report_compare(const void *one, const void *other)
 {
     double a = *(const double *)one, b = *(const double *)other;
 
@@ -94,7 +94,7 @@ static struct ratio ratio_of(const struct bench_report *report, size_t offset)
         if (locks->locks > 0 && raw->locks > 0 && below > 0) ratios[n++] = above / below;
     }
     if (n > 0) {
-        qsort(ratios, n, sizeof(*ratios), compare);
+        qsort(ratios, n, sizeof(*ratios), bench_report_compare);
         ratio = (struct ratio){n, quantile(ratios, n, 0.5), quantile(ratios, n, 0.25), quantile(ratios, n, 0.75)};
     }
     free(ratios);
@@ -132,7 +132,7 @@ enum {
     N_COLUMNS
 };
 
-static void add_cell(struct text *text, const void *rows, size_t row, size_t column)
+static void bench_report_add_cell(struct text *text, const void *rows, size_t row, size_t column)
 {
     static const char *const names[BENCH_KINDS] = {"quorlock", "raw"};
     const struct slice *all = (const struct slice *)rows + row;
@@ -163,7 +163,7 @@ void bench_report_text(struct text *text, const struct bench_report *report, con
                 report->n_slices / 2);
     if (raw_tls(raw) > 0)
         text_format(text, "%zu nodes over TLS: raw, too, and by quorlock's own connections there\n", raw_tls(raw));
-    text_add_table(text, heads, N_COLUMNS, add_cell, report->all, BENCH_KINDS);
+    text_add_table(text, heads, N_COLUMNS, bench_report_add_cell, report->all, BENCH_KINDS);
     text_format(text, "quorlock / raw, the median of all pairs (and the middle half of them):\n");
     for (size_t i = 0; i < N_RATIOS; i++) {
         struct ratio ratio = ratio_of(report, ratios[i].offset);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bootstrap.c - quorlock bootstrap: declares that no lock is held, so that the first client need not wait */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "cli.h"
+#include "duration.h"
 #include "report.h"
 #include "say.h"
 
-static size_t count(const struct quorlock_report *report, const char *state)
+static size_t cli_bootstrap_count(const struct quorlock_report *report, const char *state)
 {
     size_t n = 0;
 
@@ -16,7 +20,7 @@ static size_t count(const struct quorlock_report *report, const char *state)
     return n;
 }
 
-/* longest_lease - the longest max lease of the guards in the report, which are written 1|N|set|max_lease|... */
+/* longest_lease - the longest max lease of the guards in the report, which are written 2|N|set|max_lease|... */
 static unsigned long longest_lease(const struct quorlock_report *report)
 {
     unsigned long longest = 0;
@@ -37,7 +41,7 @@ static unsigned long longest_lease(const struct quorlock_report *report)
 
 /* add_command - the command that sets the nodes up anew for that max lease: with their addresses where these
  * came from the command line and hold no password. */
-static void add_command(struct text *text, const struct settings *settings, unsigned long max_lease_ms)
+static void cli_bootstrap_add_command(struct text *text, const struct settings *settings, unsigned long max_lease_ms)
 {
     const char *known = getenv("QUORLOCK_NODES");
 
@@ -52,20 +56,24 @@ static void add_command(struct text *text, const struct settings *settings, unsi
 /* add_half - what to do where some nodes were written, or may be, and some not; false: none was. */
 static bool add_half(struct text *text, const struct settings *settings, const struct quorlock_report *report)
 {
-    size_t written = count(report, "bootstrapped"), closed = count(report, "closed");
-    size_t unknown = count(report, "unknown");
+    size_t written = cli_bootstrap_count(report, "bootstrapped"), closed = cli_bootstrap_count(report, "closed");
+    size_t unknown = cli_bootstrap_count(report, "unknown"), ended = cli_bootstrap_count(report, "ended");
 
+    written += ended;
     if (written + closed + unknown == 0) return false;
     text_format(text, "half done: %zu of %zu nodes bootstrapped", written, report->n_nodes);
     if (closed > 0) text_format(text, ", %zu closed to all clients", closed);
     if (unknown > 0) text_format(text, ", %zu unknown (no answer came, it may be done)", unknown);
     if (written + closed + unknown < report->n_nodes) text_format(text, ", the others as they were");
     text_format(text, ". ");
-    if (settings->reconfigure) {
+    if (ended > 0) {
+        text_format(text, "Give this very command again\n");
+    } else if (settings->reconfigure) {
         text_format(text, "Give this very command again, until it ends with 0, and no client the new settings "
                           "before\n");
     } else {
-        add_command(text, settings, settings->max_lease_ms > 0 ? settings->max_lease_ms : 30000);
+        cli_bootstrap_add_command(text, settings,
+                                  settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT);
         text_format(text, " does all of them anew, and they vote after one max lease\n");
     }
     return true;
@@ -80,17 +88,38 @@ static void add_guarded(struct text *text, const struct settings *settings, cons
     } else {
         text_format(text,
                     "%zu of %zu nodes have a guard already, so locks may be held there; to change their number, "
-                    "names or max lease give --reconfigure\n",
-                    count(report, "guarded"), report->n_nodes);
+                    "names or max lease give --reconfigure%s\n",
+                    cli_bootstrap_count(report, "guarded"), report->n_nodes,
+                    settings->if_needed ? "" : "; --if-needed accepts guards that fit");
     }
 }
 
+/* add_spared - where not all guards were written anew; false: all were. */
+static bool add_spared(struct text *text, const struct quorlock_report *report)
+{
+    size_t ended = cli_bootstrap_count(report, "ended");
+
+    if (cli_bootstrap_count(report, "bootstrapped") > 0) return false;
+    if (ended == 0) {
+        text_format(text, "%zu of %zu nodes have guards that fit already: nothing was written%s\n",
+                    cli_bootstrap_count(report, "guarded"), report->n_nodes,
+                    cli_bootstrap_count(report, "free") > 0 ? "; the next client quarantines a node without one" : "");
+    } else {
+        text_format(text,
+                    "%zu of %zu nodes are quarantined no more for a client with a max lease of more than %lu ms: none "
+                    "of its locks is held\n",
+                    ended, report->n_nodes, longest_lease(report));
+    }
+    return true;
+}
+
 /* add_verdict - the lines above the table: what was declared, or why nothing was. */
-static void add_verdict(struct text *text, const struct settings *settings, int status,
-                        const struct quorlock_report *report)
+static void cli_bootstrap_add_verdict(struct text *text, const struct settings *settings, int status,
+                                      const struct quorlock_report *report)
 {
     switch (status) {
     case QUORLOCK_OK:
+        if (add_spared(text, report)) return;
         text_format(text, "bootstrapped %zu nodes for leases up to %lu ms; %s\n", report->n_nodes,
                     longest_lease(report),
                     settings->reconfigure ? "none votes before the longer of the old and the new max lease is over"
@@ -102,7 +131,7 @@ static void add_verdict(struct text *text, const struct settings *settings, int 
         break;
     case QUORLOCK_INVAL:
         text_format(text, "the guards of the nodes say different max leases: give the one that all clients use, ");
-        add_command(text, settings, longest_lease(report));
+        cli_bootstrap_add_command(text, settings, longest_lease(report));
         text_format(text, "\n");
         break;
     default: text_format(text, "%s\n", quorlock_status_text(status)); break;
@@ -110,7 +139,7 @@ static void add_verdict(struct text *text, const struct settings *settings, int 
     if (!add_half(text, settings, report)) text_format(text, "nothing was written\n");
 }
 
-static void done(int status, const struct quorlock_report *report, void *arg)
+static void cli_bootstrap_done(int status, const struct quorlock_report *report, void *arg)
 {
     struct session *session = arg;
     struct text text = {0};
@@ -118,7 +147,7 @@ static void done(int status, const struct quorlock_report *report, void *arg)
     if (session->settings->json) {
         report_json(&text, "quorlock:guard", report, REPORT_BOOTSTRAP);
     } else {
-        add_verdict(&text, session->settings, status, report);
+        cli_bootstrap_add_verdict(&text, session->settings, status, report);
         report_table(&text, report, REPORT_BOOTSTRAP);
     }
     session->status = put(&text);
@@ -126,14 +155,100 @@ static void done(int status, const struct quorlock_report *report, void *arg)
     session_leave(session);
 }
 
+/* ---- before the guards are written anew ---- */
+
+static void cli_bootstrap_add_node(struct text *text, const struct quorlock_node_facts *node)
+{
+    text_format(text, "  %s  ", node->node);
+    if (node->reachable == 0) {
+        text_format(text, "down: ");
+        text_add_known(text, node->error);
+    } else if (node->clients >= 0) {
+        text_format(text, "%" PRId64 " connections, ours among them", node->clients);
+    } else {
+        text_format(text, "it does not say how many clients are connected");
+    }
+    if (node->reachable != 0 && node->guard == 1) {
+        text_format(text, "; its guard says %" PRId64 " nodes, max lease ", node->guard_nodes);
+        duration_add(text, (uint32_t)node->guard_max_lease_ms);
+    } else if (node->reachable != 0) {
+        text_format(text, "; it has no guard");
+    }
+    text_format(text, "\n");
+}
+
+/* show_plan - what a reconfigure would do, and to whom. */
+static void show_plan(int status, const struct quorlock_examination *report, void *arg)
+{
+    struct session *session = arg;
+    const struct settings *settings = session->settings;
+    struct text text = {0};
+
+    session_leave(session);
+    if (status != 0) {
+        say("%s", quorlock_status_text(status));
+        session->status = EXIT_SYSTEM;
+        return;
+    }
+    for (size_t i = 0; i < report->n_nodes; i++) cli_bootstrap_add_node(&text, report->nodes[i]);
+    text_format(&text, "bootstrap --reconfigure writes guards for %zu nodes, a set ", report->n_nodes);
+    text_format(&text, settings->set_name != NULL ? "named %s" : "without name",
+                settings->set_name != NULL ? settings->set_name : "");
+    text_format(&text, ", max lease ");
+    if (settings->max_lease_ms > 0) {
+        duration_add(&text, settings->max_lease_ms);
+    } else {
+        text_format(&text, "as now");
+    }
+    text_format(&text, ".\nIt ends every lock that is held on them: all clients are made to connect anew, those with "
+                       "other settings are refused,\nand no node votes before the longer of the old and the new max "
+                       "lease is over.\n");
+    session->status = put(&text);
+}
+
+/* confirm - 0: go on; else the exit status after saying why not. */
+static int confirm(const struct settings *settings)
+{
+    /* Static: a frozen node may refer to it until the process ends. */
+    static struct session session;
+    static struct settings quiet;
+    char answer[8] = "";
+    int status;
+
+    if (!settings->dry_run && (settings->json || isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0)) {
+        say("bootstrap --reconfigure ends every lock that is held on these nodes, and there is no terminal to ask on: "
+            "see what it does by --dry-run, and give --yes to do it");
+        return EXIT_USAGE;
+    }
+    quiet = *settings;
+    if (quiet.verbose == 0) quiet.verbose = -1; /* the plan says more about nodes that are down */
+    status = session_open(&session, &quiet);
+    if (status != 0) return status;
+    status = quorlock_examine(session.client, show_plan, &session);
+    status = session_run(&session, session_check(&session, status));
+    if (status != 0 || settings->dry_run) return status;
+    fprintf(stderr, "Do it? Write yes: ");
+    if (fgets(answer, sizeof(answer), stdin) != NULL && strcmp(answer, "yes\n") == 0) return 0;
+    say("nothing was written");
+    return EXIT_HELD;
+}
+
 int verb_bootstrap(const struct settings *settings)
 {
     /* Static: a frozen node may refer to it until the process ends. */
     static struct session session;
-    struct quorlock_bootstrap_options options = {.size = sizeof(options), .reconfigure = settings->reconfigure};
-    int status = session_open(&session, settings);
+    struct quorlock_bootstrap_options options = {
+        .size = sizeof(options), .reconfigure = settings->reconfigure, .if_needed = settings->if_needed};
+    int status = 0;
 
+    if (settings->dry_run && (!settings->reconfigure || settings->json)) {
+        say("--dry-run belongs to --reconfigure, without --json: what the guards say is shown by doctor");
+        return EXIT_USAGE;
+    }
+    if (settings->reconfigure && (settings->dry_run || !settings->yes)) status = confirm(settings);
+    if (status != 0 || settings->dry_run) return status;
+    status = session_open(&session, settings);
     if (status != 0) return status;
-    status = quorlock_bootstrap(session.client, &options, done, &session);
+    status = quorlock_bootstrap(session.client, &options, cli_bootstrap_done, &session);
     return session_run(&session, session_check(&session, status));
 }

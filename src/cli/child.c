@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "child.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "say.h"
 
-static void fail(int fd)
+static void child_fail(int fd)
 {
     int error = errno;
 
@@ -22,13 +29,13 @@ static void become(int fd, pid_t parent, char *const *command, const struct sign
 {
     char go = 0;
 
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(fd);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) child_fail(fd);
     /* Where the parent died before the line above, that signal never comes. */
     if (getppid() != parent) _exit(EXIT_LOST);
     if (recv(fd, &go, 1, 0) != 1) _exit(EXIT_LOST);
     signals_restore(signals);
     execvp(command[0], command);
-    fail(fd);
+    child_fail(fd);
 }
 
 pid_t child_fork(int *ret_fd)
@@ -113,9 +120,106 @@ bool child_signal(const struct child *child, int number)
     return child->state == CHILD_NONE || kill(-child->pid, number) == 0 || errno == ESRCH;
 }
 
+/* find_command - the file that execvp found, or NULL. */
+static const char *child_find_command(const char *command, char path[PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+    size_t length;
+
+    if (strchr(command, '/') != NULL) return access(command, F_OK) == 0 ? command : NULL;
+    if (folders == NULL) folders = "/bin:/usr/bin";
+    for (;; folders += length + 1) {
+        int n;
+
+        length = strcspn(folders, ":");
+        n = snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, folders, length > 0 ? "/" : "", command);
+        if (n > 0 && n < PATH_MAX && access(path, F_OK) == 0) return path;
+        if (folders[length] == '\0') return NULL;
+    }
+}
+
+/* read_interpreter - what stands behind #! in the file; false: nothing does. */
+static bool read_interpreter(const char *path, char *ret, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, ret, size - 1) : -1;
+    size_t start;
+
+    if (fd >= 0) close(fd);
+    ret[n > 0 ? n : 0] = '\0';
+    if (strncmp(ret, "#!", 2) != 0) return false;
+    start = 2 + strspn(ret + 2, " \t");
+    memmove(ret, ret + start, strlen(ret + start) + 1);
+    ret[strcspn(ret, " \t\n")] = '\0';
+    return true;
+}
+
+void child_say_why(const struct child *child, const char *command)
+{
+    char path[PATH_MAX], interpreter[256];
+    const char *file = child->exec_errno == ENOENT ? child_find_command(command, path) : NULL;
+
+    if (file == NULL) {
+        say("cannot execute %s: %s", command, strerror(child->exec_errno));
+    } else if (!read_interpreter(file, interpreter, sizeof(interpreter))) {
+        say("cannot execute %s: it is there, but not the loader that it names: it was built for another system",
+            command);
+    } else {
+        say("cannot execute %s: its interpreter \"%s\" is not there%s", command, interpreter,
+            strchr(interpreter, '\r') != NULL ? ": the script has the line ends of Windows, \\r\\n" : "");
+    }
+}
+
+/* is_alive - false for a zombie, which stays a member of its group until its parent has read its status. */
+static bool is_alive(pid_t pid)
+{
+    char path[32], line[512];
+    const char *name_end;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    n = read(fd, line, sizeof(line) - 1);
+    close(fd);
+    line[n > 0 ? n : 0] = '\0';
+    /* PID (NAME) STATE ..., where NAME may hold anything. */
+    name_end = strrchr(line, ')');
+    return name_end != NULL && strncmp(name_end, ") Z", 3) != 0 && strncmp(name_end, ") X", 3) != 0;
+}
+
+bool child_group_lives(pid_t group, pid_t but)
+{
+    bool lives = false;
+    DIR *folder = opendir("/proc");
+
+    if (folder == NULL) return true;
+    for (const struct dirent *entry; !lives && (entry = readdir(folder)) != NULL;) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is no process */
+
+        lives = pid != 0 && pid != but && getpgid(pid) == group && is_alive(pid);
+    }
+    closedir(folder);
+    return lives;
+}
+
 bool child_group_is_left(const struct child *child)
 {
-    return child->state != CHILD_NONE && (kill(-child->pid, 0) == 0 || errno == EPERM);
+    if (child->state == CHILD_NONE || (kill(-child->pid, 0) != 0 && errno != EPERM)) return false;
+    return child_group_lives(child->pid, 0);
+}
+
+void child_reap_others(pid_t command, pid_t warden)
+{
+    for (;;) {
+        siginfo_t info = {0};
+
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+        /* Another SIGCHLD comes for each of these. */
+        if (info.si_pid == command || info.si_pid == warden) return;
+        waitpid(info.si_pid, NULL, 0);
+    }
 }
 
 bool child_wants_terminal(const struct child *child)

@@ -43,8 +43,20 @@ void child_abandon(struct child *child);
 bool child_update(struct child *child);
 /* child_signal - to the whole group; false with errno. No error where the group is gone already. */
 bool child_signal(const struct child *child, int number);
-/* child_group_is_left - whether any process of the group is left, also after the command itself ended. */
+/*
+ * child_say_why - says why a command could not be executed
+ *
+ * For a script whose interpreter is not there the kernel gives ENOENT, as if the script was not: it is named.
+ */
+void child_say_why(const struct child *child, const char *command);
+/* child_group_is_left - whether any process of the group lives, also after the command itself ended. */
 bool child_group_is_left(const struct child *child);
+/* child_group_lives - whether any process of that group lives but this one, `but`; 0: any. A zombie does not. There is
+ * no system call for it: it reads /proc, and where it cannot, the answer is yes. */
+bool child_group_lives(pid_t group, pid_t but);
+/* child_reap_others - frees the processes that have ended and were left to us by their parents, as orphans are to
+ * process 1 of a container. Those two have readers of their own. */
+void child_reap_others(pid_t command, pid_t warden);
 /* child_wants_terminal - whether it is stopped because it is not in the foreground of its terminal. */
 bool child_wants_terminal(const struct child *child);
 /* child_forget - closes what is open; what is left of the group goes on. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "duration.h"
 #include "hide.h"
 #include "say.h"
 #include "sources.h"
@@ -44,7 +45,7 @@ static void add_from(struct text *text, const struct source *source)
     }
 }
 
-static void add_cell(struct text *cell, const void *rows, size_t row, size_t column)
+static void config_add_cell(struct text *cell, const void *rows, size_t row, size_t column)
 {
     const struct source *source = (const struct source *)rows + row;
     char *value;
@@ -69,7 +70,7 @@ static void add_text(struct text *text)
     const struct configfile *files = sources_files(&n_files);
     struct text sets = {0};
 
-    text_add_table(text, heads, N_COLUMNS, add_cell, all, n_sources);
+    text_add_table(text, heads, N_COLUMNS, config_add_cell, all, n_sources);
     for (size_t i = 0; i < n_files; i++) {
         if (files[i].path == NULL) continue;
         text_format(text, "file: ");
@@ -96,7 +97,7 @@ static json_t *source_json(const struct source *source)
     return object;
 }
 
-static void add_json(struct text *text)
+static void config_add_json(struct text *text)
 {
     json_t *object = json_object(), *files = json_array(), *sets = json_array(), *values = json_object();
     size_t n_sources, n_files;
@@ -144,7 +145,7 @@ static int check_force(const struct settings *settings)
 {
     struct quorlock_options options = {
         .size = sizeof(options),
-        .lease_ms = supervise_lease_ms(settings),
+        .lease_ms = session_lease_ms(settings),
         .fencing = settings->fence,
     };
     const char *key = "config";
@@ -233,21 +234,21 @@ static const struct config_item *find_in_files(const char *set, const char *key,
 /* warn_of_leases - longer ones than their set has. */
 static void warn_of_leases(const struct settings *settings)
 {
-    const char *set, *path, *other;
+    const char *set, *path = NULL, *other = NULL;
 
     for (size_t i = 0; (set = sources_set(i)) != NULL; i++) {
         const struct config_item *lease = find_in_files(set, "lease", &path);
         const struct config_item *max = find_in_files(set, "max-lease", &other);
-        uint32_t lease_ms = 0, max_ms = 30000;
+        uint32_t lease_ms = 0, max_ms = QUORLOCK_LEASE_MS_DEFAULT;
 
         if (settings->set != NULL && strcmp(settings->set, set) == 0) continue;
-        if (lease != NULL) args_duration(lease->value, &lease_ms);
-        if (max != NULL) args_duration(max->value, &max_ms);
+        if (lease != NULL) duration_read(lease->value, &lease_ms);
+        if (max != NULL) duration_read(max->value, &max_ms);
         if (lease_ms <= max_ms) continue;
         say_at(LOG_WARNING,
                "%s:%u: lease: in the set \"%s\" it is longer than the max lease, %s: shorten the one, or "
                "lengthen the other for all clients of these nodes",
-               path, lease->line, set, max != NULL ? max->value : "30s");
+               path, lease->line, set, max != NULL ? max->value : LEASE_SHOWN);
     }
 }
 
@@ -261,7 +262,7 @@ int verb_config(const struct settings *settings)
     warn_of_files();
     warn_of_leases(settings);
     if (settings->json) {
-        add_json(&text);
+        config_add_json(&text);
     } else {
         add_text(&text);
     }

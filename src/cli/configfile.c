@@ -32,7 +32,7 @@ struct config_item *configfile_find(const struct configfile *file, const char *s
     return NULL;
 }
 
-static int refuse(const struct configfile *file, unsigned line, const char *why)
+static int configfile_refuse(const struct configfile *file, unsigned line, const char *why)
 {
     say("%s:%u: %s", file->path, line, why);
     return EXIT_USAGE;
@@ -49,7 +49,7 @@ static int add_set(struct configfile *file, char *text, unsigned line)
         name = trim(name + 3);
     }
     if (!named || *name == '\0' || strpbrk(name, blanks) != NULL)
-        return refuse(file, line, "what begins with [ must be [set NAME], with a name without blanks");
+        return configfile_refuse(file, line, "what begins with [ must be [set NAME], with a name without blanks");
     file->items[file->n_items++] = (struct config_item){.set = name, .line = line};
     return 0;
 }
@@ -61,12 +61,13 @@ static int add_value(struct configfile *file, char *text, unsigned line)
     const char *set = file->n_items > 0 ? file->items[file->n_items - 1].set : "";
     const struct config_item *first;
 
-    if (sign == NULL) return refuse(file, line, "no \"=\": write KEY = VALUE, [set NAME] or # before a comment");
+    if (sign == NULL)
+        return configfile_refuse(file, line, "no \"=\": write KEY = VALUE, [set NAME] or # before a comment");
     *sign = '\0';
     key = trim(text);
     value = trim(sign + 1);
     if (*key == '\0' || strspn(key, "abcdefghijklmnopqrstuvwxyz-") != strlen(key))
-        return refuse(file, line, "no key before \"=\": it has small letters and - only");
+        return configfile_refuse(file, line, "no key before \"=\": it has small letters and - only");
     first = configfile_find(file, set, key);
     if (first != NULL) {
         say("%s:%u: %.40s stands in line %u already", file->path, line, key, first->line);
@@ -94,7 +95,8 @@ int configfile_parse(struct configfile *file, const char *path, char *bytes, siz
         if (end == NULL) end = bytes + length;
         *end = '\0';
         next = end + 1;
-        if (strlen(text) != (size_t)(end - text)) return refuse(file, line, "a zero byte: the file must be text");
+        if (strlen(text) != (size_t)(end - text))
+            return configfile_refuse(file, line, "a zero byte: the file must be text");
         text = trim(text);
         if (*text == '[') {
             status = add_set(file, text, line);
@@ -106,7 +108,7 @@ int configfile_parse(struct configfile *file, const char *path, char *bytes, siz
 }
 
 /* read_whole - all there is, with a NUL behind it, for the caller to free; NULL with errno. */
-static char *read_whole(int fd, size_t *ret_length)
+static char *configfile_read_whole(int fd, size_t *ret_length)
 {
     char *bytes = calloc(1, CONFIGFILE_SIZE_MAX + 2);
     ssize_t n = 1;
@@ -128,14 +130,17 @@ int configfile_read(struct configfile *file, const char *path, bool needed)
     struct stat found = {0};
     size_t length = 0;
     char *bytes;
-    int status;
+    int status = 0;
 
     *file = (struct configfile){0};
     if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR)) return 0;
-    bytes = fd >= 0 && fstat(fd, &found) == 0 ? read_whole(fd, &length) : NULL;
-    if (bytes == NULL) say("configuration file %s: %s", path, strerror(errno));
+    bytes = fd >= 0 && fstat(fd, &found) == 0 ? configfile_read_whole(fd, &length) : NULL;
+    if (bytes == NULL) {
+        status = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? EXIT_SYSTEM : EXIT_USAGE;
+        say("configuration file %s: %s", path, strerror(errno));
+    }
     if (fd >= 0) close(fd);
-    if (bytes == NULL) return EXIT_USAGE;
+    if (bytes == NULL) return status;
     if (length > CONFIGFILE_SIZE_MAX) {
         say("configuration file %s: it is longer than %d bytes", path, CONFIGFILE_SIZE_MAX);
         explicit_bzero(bytes, length);

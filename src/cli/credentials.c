@@ -5,28 +5,27 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* read_whole - as much of the file as there is room for; how much it was, or -1 with errno. */
-static ssize_t read_whole(const char *path, char *ret, size_t size)
+static ssize_t credentials_read_whole(int fd, char *ret, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     size_t done = 0;
-    ssize_t n = fd >= 0 ? 1 : -1;
+    ssize_t n = 1;
 
     while (n > 0 && done < size) {
         n = read(fd, ret + done, size - done);
         if (n > 0) done += (size_t)n;
         if (n < 0 && errno == EINTR) n = 1;
     }
-    if (fd >= 0) close(fd);
     return n < 0 ? -1 : (ssize_t)done;
 }
 
-/* read_file - the first line of the file; NULL, or what is wrong with it. */
-static const char *read_file(const char *path, char *ret, size_t size)
+/* read_line - the first line of what was opened; NULL, or what is wrong with it. */
+static const char *read_line(int fd, char *ret, size_t size)
 {
-    ssize_t n = read_whole(path, ret, size - 1);
+    ssize_t n = fd >= 0 ? credentials_read_whole(fd, ret, size - 1) : -1;
     size_t length;
 
     if (n < 0) return strerror(errno);
@@ -39,14 +38,26 @@ static const char *read_file(const char *path, char *ret, size_t size)
     return NULL;
 }
 
+static bool is_regular(int fd)
+{
+    struct stat file;
+
+    return fd >= 0 && fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 int credentials_read(struct credentials *credentials, const struct settings *settings, char *error, size_t error_size)
 {
     const char *wrong = NULL;
 
     *credentials = (struct credentials){.user = settings->user};
     if (settings->password_file != NULL) {
-        wrong = read_file(settings->password_file, credentials->password, sizeof(credentials->password));
+        int fd = open(settings->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+        wrong = read_line(fd, credentials->password, sizeof(credentials->password));
         if (wrong != NULL) snprintf(error, error_size, "password file \"%s\": %s", settings->password_file, wrong);
+        /* A pipe, as <(COMMAND) makes, has nothing more to give. */
+        credentials->again = is_regular(fd);
+        if (fd >= 0) close(fd);
     } else if (settings->password != NULL) {
         if (strlen(settings->password) > PASSWORD_LENGTH_MAX) {
             wrong = "the password is longer than the 1000 bytes that one may have";
@@ -56,6 +67,33 @@ int credentials_read(struct credentials *credentials, const struct settings *set
         }
     }
     return wrong == NULL ? 0 : QUORLOCK_INVAL;
+}
+
+/* read_again - before a login, so it must not block: not even where there is a pipe in the file's place now. */
+static int read_again(void *arg, const char *node, struct quorlock_credentials *ret)
+{
+    const struct settings *settings = arg;
+    int fd = open(settings->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    bool other = fd >= 0 && !is_regular(fd);
+    const char *wrong =
+        other ? "it is no regular file any more" : read_line(fd, ret->password, PASSWORD_LENGTH_MAX + 2);
+
+    (void)node;
+    if (fd >= 0) close(fd);
+    if (settings->user != NULL) snprintf(ret->user, sizeof(ret->user), "%s", settings->user);
+    if (wrong == NULL) return 0;
+    snprintf(ret->why, sizeof(ret->why), "password file \"%.100s\": %s", settings->password_file, wrong);
+    return QUORLOCK_INVAL;
+}
+
+void credentials_give(struct quorlock_client_options *options, const struct credentials *credentials,
+                      const struct settings *settings)
+{
+    options->user = credentials->user;
+    options->password = credentials->password;
+    if (!credentials->again) return;
+    options->credentials = read_again;
+    options->credentials_arg = (void *)(uintptr_t)settings;
 }
 
 void credentials_wipe(struct credentials *credentials)

@@ -103,7 +103,7 @@ static void add_persistence(struct text *cell, const struct quorlock_node_facts 
     if (node->appendonly != 0) text_add_known(cell, node->appendfsync != NULL ? node->appendfsync : "?");
 }
 
-static void add_guard(struct text *cell, const struct quorlock_node_facts *node)
+static void cli_doctor_add_guard(struct text *cell, const struct quorlock_node_facts *node)
 {
     if (node->guard <= 0) {
         text_format(cell, node->guard == 0 ? "none" : "unknown");
@@ -121,7 +121,7 @@ static void add_guard(struct text *cell, const struct quorlock_node_facts *node)
     }
 }
 
-static void add_cell(struct text *cell, const void *rows, size_t row, size_t column)
+static void cli_doctor_add_cell(struct text *cell, const void *rows, size_t row, size_t column)
 {
     const struct quorlock_node_facts *node = ((const struct quorlock_node_facts *const *)rows)[row];
 
@@ -136,7 +136,7 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
     case CLOCK: add_clock(cell, node); break;
     case MEMORY: add_memory(cell, node); break;
     case PERSISTENCE: add_persistence(cell, node); break;
-    case GUARD: add_guard(cell, node); break;
+    case GUARD: cli_doctor_add_guard(cell, node); break;
     case CLIENTS:
         if (node->clients >= 0) text_format(cell, "%" PRId64 " of %" PRId64, node->clients, node->clients_max);
         break;
@@ -173,7 +173,7 @@ static void add_findings(struct text *text, const struct doctor *doctor, const s
 
 /* ---- as JSON ---- */
 
-static json_t *node_json(const struct quorlock_node_facts *node)
+static json_t *cli_doctor_node_json(const struct quorlock_node_facts *node)
 {
     json_t *object = json_object();
 
@@ -222,7 +222,7 @@ static void write_json(struct text *text, const struct doctor *doctor, const str
 {
     json_t *object = json_object(), *nodes = json_array(), *findings = json_array();
 
-    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, node_json(report->nodes[i]));
+    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, cli_doctor_node_json(report->nodes[i]));
     for (size_t i = 0; i < count_findings(doctor, report); i++) {
         struct quorlock_finding finding = finding_at(doctor, report, i);
 
@@ -238,7 +238,7 @@ static void write_json(struct text *text, const struct doctor *doctor, const str
 
 /* ---- the verb ---- */
 
-static void done(int status, const struct quorlock_examination *report, void *arg)
+static void cli_doctor_done(int status, const struct quorlock_examination *report, void *arg)
 {
     static const char *const heads[N_COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
                                                  "memory", "persistence", "guard", "clients"};
@@ -254,7 +254,7 @@ static void done(int status, const struct quorlock_examination *report, void *ar
     if (doctor->settings.json) {
         write_json(&text, doctor, report);
     } else {
-        text_add_table(&text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
+        text_add_table(&text, heads, N_COLUMNS, cli_doctor_add_cell, report->nodes, report->n_nodes);
         add_findings(&text, doctor, report);
     }
     doctor->session.status = put(&text);
@@ -321,6 +321,6 @@ int verb_doctor(const struct settings *settings)
     if (settings->verbose == 0) doctor.settings.verbose = -1;
     status = open_session(&doctor, settings->nodes);
     if (status != 0) return status;
-    status = quorlock_examine(doctor.session.client, done, &doctor);
+    status = quorlock_examine(doctor.session.client, cli_doctor_done, &doctor);
     return session_run(&doctor.session, session_check(&doctor.session, status));
 }

@@ -40,7 +40,7 @@ struct elect {
     int status;          /* exit status */
 };
 
-static uint32_t valid_ms(void *arg)
+static uint32_t elect_valid_ms(void *arg)
 {
     const struct elect *elect = arg;
 
@@ -48,7 +48,7 @@ static uint32_t valid_ms(void *arg)
 }
 
 /* leave - resigns, where it stands, and leaves the loop. */
-static void leave(struct elect *elect, int status)
+static void elect_leave(struct elect *elect, int status)
 {
     bool resigns = elect->again; /* already, and ended() comes */
 
@@ -79,7 +79,7 @@ static void stand(struct elect *elect)
     int failed = session_check(&elect->session, quorlock_stand(elect->candidate));
 
     if (failed != 0) {
-        leave(elect, failed);
+        elect_leave(elect, failed);
         return;
     }
     notify_status("READY=1", "standing for \"%s\"", elect->name);
@@ -88,7 +88,7 @@ static void stand(struct elect *elect)
 /* ---- the command ---- */
 
 /* set_environment - for the command; nothing else reads it here. */
-static bool set_environment(const struct elect *elect, uint64_t term)
+static bool elect_set_environment(const struct elect *elect, uint64_t term)
 {
     static const char *const of_locks[] = {"QUORLOCK_KEYS", "QUORLOCK_OWNER", "QUORLOCK_FENCE", "QUORLOCK_SLOT"};
     char number[24];
@@ -121,13 +121,13 @@ static void lead(struct elect *elect)
         return;
     }
     if (elect->settings->verbose > 0)
-        say_at(LOG_INFO, "elected for \"%s\", term %" PRIu64 ", valid %u ms", elect->name, term, valid_ms(elect));
+        say_at(LOG_INFO, "elected for \"%s\", term %" PRIu64 ", valid %u ms", elect->name, term, elect_valid_ms(elect));
     elect->started_us = warden_now_us();
-    if (!set_environment(elect, term)) {
+    if (!elect_set_environment(elect, term)) {
         say("out of memory");
-        leave(elect, EXIT_SYSTEM);
+        elect_leave(elect, EXIT_SYSTEM);
     } else if (!supervise_start(supervisor, deadline_us)) {
-        leave(elect, EXIT_SYSTEM);
+        elect_leave(elect, EXIT_SYSTEM);
     }
 }
 
@@ -141,7 +141,7 @@ static void restart_later(struct elect *elect, int status)
     stand_down(elect);
 }
 
-static void command_ended(void *arg, int status)
+static void elect_command_ended(void *arg, int status)
 {
     struct elect *elect = arg;
     const struct supervisor *supervisor = &elect->supervisor;
@@ -155,11 +155,11 @@ static void command_ended(void *arg, int status)
     } else if (may_go_on && supervisor->verdict == 0 && elect->settings->restart) {
         restart_later(elect, status);
     } else {
-        leave(elect, status);
+        elect_leave(elect, status);
     }
 }
 
-static void signaled(void *arg, int number, bool typed)
+static void elect_signaled(void *arg, int number, bool typed)
 {
     struct elect *elect = arg;
 
@@ -172,7 +172,7 @@ static void signaled(void *arg, int number, bool typed)
     if (elect->leaving) {
         elect->status = EXIT_SIGNAL + number;
     } else {
-        leave(elect, EXIT_SIGNAL + number);
+        elect_leave(elect, EXIT_SIGNAL + number);
     }
 }
 
@@ -207,7 +207,7 @@ static void lost_unseen(struct elect *elect, const char *text)
     if (elect->leaving) elect->status = EXIT_LOST;
 }
 
-static void ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
+static void elect_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
 {
     struct elect *elect = arg;
     struct timeval pause = session_span(elect->pause_ms);
@@ -216,20 +216,19 @@ static void ended(quorlock_candidate *candidate, int status, const char *text, v
     if (status == QUORLOCK_LOST) lost_unseen(elect, text);
     if (elect->again) {
         elect->again = false;
-        if (evtimer_add(elect->pause, &pause) != 0) leave(elect, EXIT_SYSTEM);
+        if (evtimer_add(elect->pause, &pause) != 0) elect_leave(elect, EXIT_SYSTEM);
         return;
     }
     if (!elect->leaving) {
         say("cannot stand for \"%s\": %s", elect->name, text);
-        /* The command line was right, but the nodes are set up for other clients. */
-        elect->status = status == QUORLOCK_INVAL ? EXIT_NO_QUORUM : session_exit(status);
+        elect->status = session_refused(status);
     } else if ((status != QUORLOCK_OK && status != QUORLOCK_LOST) || elect->settings->verbose > 0) {
         say_at(status != QUORLOCK_OK ? LOG_ERR : LOG_INFO, "resigned from \"%s\": %s", elect->name, text);
     }
     session_leave(&elect->session);
 }
 
-static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+static void elect_on_pause_over(evutil_socket_t fd, short what, void *arg)
 {
     struct elect *elect = arg;
 
@@ -248,13 +247,13 @@ static int make_candidate(struct elect *elect)
         .advertise = elect->settings->advertise,
         .elected = elected,
         .deposed = deposed,
-        .ended = ended,
+        .ended = elect_ended,
         .arg = elect,
-        .lease_ms = supervise_lease_ms(elect->settings),
+        .lease_ms = session_lease_ms(elect->settings),
         .lost_margin_ms = elect->supervisor.grace_ms,
     };
 
-    elect->pause = evtimer_new(elect->session.base, on_pause_over, elect);
+    elect->pause = evtimer_new(elect->session.base, elect_on_pause_over, elect);
     if (elect->pause == NULL) {
         say("out of memory");
         return EXIT_SYSTEM;
@@ -271,9 +270,9 @@ static int stand_and_run(struct elect *elect)
     if (status != 0) return status;
     sources_forget(elect->settings);
     supervisor->name = elect->name;
-    supervisor->valid_ms = valid_ms;
-    supervisor->ended = command_ended;
-    supervisor->signaled = signaled;
+    supervisor->valid_ms = elect_valid_ms;
+    supervisor->ended = elect_command_ended;
+    supervisor->signaled = elect_signaled;
     supervisor->arg = elect;
     status = supervise_open(supervisor, &elect->session);
     if (status == 0) status = make_candidate(elect);
@@ -294,7 +293,7 @@ static int stand_and_run(struct elect *elect)
     return status;
 }
 
-static int check_settings(const struct settings *settings)
+static int elect_check_settings(const struct settings *settings)
 {
     if (settings->n_words != 1) {
         say("elect takes one name, and not %zu: quorlock elect [OPTIONS] NAME -- CMD ARGS...; a name that begins "
@@ -309,7 +308,7 @@ int verb_elect(const struct settings *settings)
 {
     /* Static: a frozen node may refer to it until the process ends. */
     static struct elect elect;
-    int status = check_settings(settings);
+    int status = elect_check_settings(settings);
 
     if (status != 0) return status;
     elect = (struct elect){.settings = settings, .name = settings->words[0]};

@@ -10,6 +10,7 @@ struct keys {
     struct session session;
     enum report_kind kind;
     bool breaking; /* break has shown all keys, and breaks them now */
+    int worst;     /* with --quiet: the exit status so far */
     size_t at;     /* the key that is asked for now */
 };
 
@@ -63,25 +64,30 @@ static void show_broken(struct text *text, const struct keys *keys, const struct
     text_format(text, "broken on %zu of %zu nodes\n", broken, report->n_nodes);
 }
 
-static void answered(int status, const struct quorlock_report *report, void *arg);
+static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg);
 
 /* ask - for the key whose turn it is; 0 or an exit status, said already. */
-static int ask(struct keys *keys)
+static int cli_inspect_ask(struct keys *keys)
 {
     quorlock_client *client = keys->session.client;
 
-    return session_check(&keys->session, keys->breaking ? quorlock_break(client, key_now(keys), answered, keys)
-                                                        : quorlock_inspect(client, key_now(keys), answered, keys));
+    return session_check(&keys->session, keys->breaking
+                                             ? quorlock_break(client, key_now(keys), cli_inspect_answered, keys)
+                                             : quorlock_inspect(client, key_now(keys), cli_inspect_answered, keys));
 }
 
-static void answered(int status, const struct quorlock_report *report, void *arg)
+static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg)
 {
     struct keys *keys = arg;
     size_t n_keys = keys->session.settings->n_words;
     struct text text = {0};
     int failed;
 
-    if (keys->kind == REPORT_INSPECT) {
+    if (keys->kind == REPORT_INSPECT && keys->session.settings->quiet) {
+        int one = report_status(report);
+
+        if (one > keys->worst) keys->worst = one;
+    } else if (keys->kind == REPORT_INSPECT) {
         show_holders(&text, keys, report);
     } else if (keys->breaking) {
         show_broken(&text, keys, report);
@@ -92,35 +98,36 @@ static void answered(int status, const struct quorlock_report *report, void *arg
     }
     failed = put(&text);
     if (keys->session.status == 0) keys->session.status = session_exit(status);
+    if (keys->session.status == 0 && keys->at + 1 == n_keys) keys->session.status = keys->worst;
     keys->at++;
     if (failed == 0 && keys->at == n_keys && keys->kind == REPORT_BREAK && !keys->breaking) {
         keys->breaking = true;
         keys->at = 0;
     }
     if (failed == 0 && keys->at < n_keys) {
-        failed = ask(keys);
+        failed = cli_inspect_ask(keys);
         if (failed == 0) return;
     }
     if (failed != 0) keys->session.status = failed;
     session_leave(&keys->session);
 }
 
-static int run(const struct settings *settings, enum report_kind kind)
+static int cli_inspect_run(const struct settings *settings, enum report_kind kind)
 {
     /* Static: a frozen node may refer to it until the process ends. */
     static struct keys keys;
     int status = session_open(&keys.session, settings);
 
     keys.kind = kind;
-    return status != 0 ? status : session_run(&keys.session, ask(&keys));
+    return status != 0 ? status : session_run(&keys.session, cli_inspect_ask(&keys));
 }
 
 int verb_inspect(const struct settings *settings)
 {
-    return run(settings, REPORT_INSPECT);
+    return cli_inspect_run(settings, REPORT_INSPECT);
 }
 
 int verb_break(const struct settings *settings)
 {
-    return run(settings, REPORT_BREAK);
+    return cli_inspect_run(settings, REPORT_BREAK);
 }

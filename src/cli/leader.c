@@ -21,7 +21,7 @@ struct observation {
     bool said;               /* that it waits */
 };
 
-static void add_line(struct text *text, const char *name, const struct quorlock_leader *leader)
+static void leader_add_line(struct text *text, const char *name, const struct quorlock_leader *leader)
 {
     text_format(text, "\"");
     text_add_known(text, name);
@@ -36,7 +36,7 @@ static void add_line(struct text *text, const char *name, const struct quorlock_
     }
 }
 
-static void add_json(struct text *text, const char *name, const struct quorlock_leader *leader)
+static void leader_add_json(struct text *text, const char *name, const struct quorlock_leader *leader)
 {
     static const char *const states[] = {"unknown", "none", "leads"};
     bool known = leader->state == QUORLOCK_LEADER_KNOWN;
@@ -57,7 +57,7 @@ static int exit_of(int state)
     return state == QUORLOCK_LEADER_NONE ? EXIT_HELD : EXIT_NO_QUORUM;
 }
 
-static void leave(struct observation *observation, int status)
+static void leader_leave(struct observation *observation, int status)
 {
     if (observation->on_closed != NULL) event_free(observation->on_closed);
     observation->on_closed = NULL;
@@ -70,12 +70,12 @@ static void leave(struct observation *observation, int status)
 static bool leave_without_reader(struct observation *observation)
 {
     if (observation->on_closed == NULL || output_has_reader(&observation->output)) return false;
-    leave(observation, EXIT_SIGNAL + SIGPIPE);
+    leader_leave(observation, EXIT_SIGNAL + SIGPIPE);
     return true;
 }
 
 /* Where nobody new leads nothing is written for a long time, and the reader may be gone. */
-static void on_closed(evutil_socket_t fd, short what, void *arg)
+static void leader_on_closed(evutil_socket_t fd, short what, void *arg)
 {
     struct observation *observation = arg;
 
@@ -92,7 +92,7 @@ static int watch_reader(struct observation *observation)
     if ((!settings->follow && !settings->wait_leader) || isatty(STDOUT_FILENO) == 1) return 0;
     observation->output.fd = STDOUT_FILENO;
     observation->on_closed =
-        event_new(observation->session.base, STDOUT_FILENO, EV_READ | EV_PERSIST, on_closed, observation);
+        event_new(observation->session.base, STDOUT_FILENO, EV_READ | EV_PERSIST, leader_on_closed, observation);
     if (observation->on_closed == NULL) {
         say("out of memory");
         return EXIT_SYSTEM;
@@ -114,23 +114,23 @@ static void changed(quorlock_observer *observer, const struct quorlock_leader *l
     (void)observer;
     if (leave_without_reader(observation)) return;
     if (waits && !settings->follow) {
-        add_line(&line, observation->name, leader);
+        leader_add_line(&line, observation->name, leader);
         if (!observation->said) say_text(LOG_NOTICE, &line);
         observation->said = true;
         text_clear(&line);
         return;
     }
     if (settings->json) {
-        add_json(&line, observation->name, leader);
+        leader_add_json(&line, observation->name, leader);
     } else {
-        add_line(&line, observation->name, leader);
+        leader_add_line(&line, observation->name, leader);
         text_format(&line, "\n");
     }
     failed = put(&line);
     if (failed != 0) {
-        leave(observation, failed);
+        leader_leave(observation, failed);
     } else if (!settings->follow) {
-        leave(observation, exit_of(leader->state));
+        leader_leave(observation, exit_of(leader->state));
     }
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "args.h"
@@ -35,8 +36,9 @@ static const struct verb verbs[] = {
      "end the wait.\n"
      "\n"
      "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
-     "69 too few nodes can vote; 71 no memory or no process; 74 the metrics file could not be written; 75 the\n"
-     "lock was lost while CMD ran; 126 CMD is not executable; 127 CMD is not there.\n"},
+     "69 too few nodes can vote: try again; 71 no memory or no process; 74 the metrics file could not be\n"
+     "written; 75 the lock was lost while CMD ran; 78 the nodes refuse the password, rights, settings or\n"
+     "key: trying again does not help; 126 CMD is not executable; 127 CMD is not there.\n"},
     {"elect", ARGS_ELECT, verb_elect, "elect [OPTIONS] NAME -- CMD ARGS...", "run a command while leading",
      "Stands for the election NAME, and runs CMD while it leads. Whoever leads holds the lock NAME; the others\n"
      "wait. CMD gets QUORLOCK_KEY (NAME) and QUORLOCK_TERM: a number that rises with every leader, by which what\n"
@@ -45,9 +47,9 @@ static const struct verb verbs[] = {
      "--restart it pauses for a second, longer each time that CMD ran for less than 10 s and 30 s at most, and\n"
      "stands again. Signals are passed on to CMD; while it does not lead they end the candidacy.\n"
      "\n"
-     "Exit status: that of CMD, 128+N if signal N ended it or the wait; 64 usage; 69 the nodes refuse this\n"
-     "client; 71 no memory or no process; 74 the metrics file could not be written; 75 deposed while CMD was\n"
-     "ending; 126 CMD is not executable; 127 CMD is not there.\n"},
+     "Exit status: that of CMD, 128+N if signal N ended it or the wait; 64 usage; 71 no memory or no process;\n"
+     "74 the metrics file could not be written; 75 deposed while CMD was ending; 78 the nodes refuse the\n"
+     "password, rights, settings or name; 126 CMD is not executable; 127 CMD is not there.\n"},
     {"leader", ARGS_LEADER, verb_leader, "leader [OPTIONS] NAME", "show who leads, and follow it",
      "Asks the nodes who leads the election NAME, and prints what the leader advertises, and its term. With\n"
      "--wait it waits until somebody leads; with --follow it goes on, and prints a line whenever that changes.\n"
@@ -59,20 +61,23 @@ static const struct verb verbs[] = {
      "Each node keeps a guard, by which clients see that it may have lost its memory. At the first contact\n"
      "with nodes that have none, clients wait one max lease, for locks may be held. This declares that no "
      "lock\n"
-     "is held on any of the nodes and skips that wait. Every node must be reachable, and none may have a "
-     "guard\n"
-     "yet: else nothing is written. With --reconfigure the guards are written anew, with a quarantine; stop\n"
-     "servers that leave the set before. To a shorter max lease it ends when the quarantine is over: give\n"
-     "clients the shorter one then, and not before.\n"
+     "is held on any of the nodes and skips that wait, or ends it. Every node must be reachable, and each\n"
+     "without a guard or in the quarantine of its first contact. It also ends a quarantine for a client with\n"
+     "too long a max lease, and declares then that no such client holds a lock. Else nothing is written: a\n"
+     "node that lost its guard among others may have lost locks. With --reconfigure the guards are written\n"
+     "anew, with a quarantine; stop servers that leave the set before. To a shorter max lease it ends when the\n"
+     "quarantine is over: give clients the shorter one then, and not before. It ends the locks that are held: it\n"
+     "asks first, on a terminal, and needs --yes elsewhere.\n"
      "\n"
-     "Exit status: 0 done; 1 a node has a guard already, or one that cannot be read; 64 usage, or no one max\n"
-     "lease to keep; 69 not every node answered or did it (the report lists what was written all the same).\n"},
+     "Exit status: 0 done; 1 a node has a guard already (with --if-needed: another one than this would write),\n"
+     "or one that cannot be read, or the answer was not yes; 64 usage, or no one max lease to keep; 69 not every\n"
+     "node answered or did it (the report lists what was written all the same).\n"},
     {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...", "show the holder of a lock, node by node",
      "Asks every node which owner holds KEY and for how long; says whether one is on a quorum. Changes\n"
      "nothing. Of several keys it asks for one after the other, each on its own.\n"
      "\n"
-     "Exit status: 0 a quorum of nodes answered, whether the lock is held or free; 64 usage; 69 too few\n"
-     "answered; 74 the report could not be written.\n"},
+     "Exit status: 0 a quorum of nodes answered, whether the lock is held or free (with --quiet: 0 held, 1\n"
+     "free); 64 usage; 69 too few answered; 74 the report could not be written.\n"},
     {"watch", ARGS_WATCH, verb_watch, "watch [OPTIONS] KEY...", "show the holders of locks as they change",
      "Asks every node again and again which owner holds KEY. On a terminal it shows a table: the holder, on\n"
      "how many nodes, what is left of its lease on each, which nodes are down or quarantined, and how many\n"
@@ -105,14 +110,14 @@ static const struct verb verbs[] = {
      "the nodes. At the end, also when a signal ends it, it deletes its keys.\n"
      "\n"
      "Exit status: 0 measured; 64 usage; 69 too few nodes can vote; 71 no memory; 74 the report could not be\n"
-     "written; 128+N ended by signal N.\n"},
+     "written; 78 the nodes refuse the password, rights or settings; 128+N ended by signal N.\n"},
     {"config", ARGS_CONFIG, verb_config, "config [OPTIONS]", "show what is in force, and where it comes from",
      "Prints each value that options, environment, configuration files or defaults give, and which of them did.\n"
      "Takes the options that a file may have. Asks no node, shows no password, and says what is wrong in the files.\n"
      "\n"
      "Exit status: 0 the files are good; 64 they are not, or usage; 74 the report could not be written.\n"},
 };
-enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+_Static_assert(sizeof(verbs) / sizeof(verbs[0]) == N_VERBS, "each verb of VERB_MAP has its row");
 
 static int print_help(void)
 {
@@ -145,7 +150,7 @@ static int print_verb_help(const struct verb *verb)
 
 static int run_verb(struct settings *settings, const struct verb *verb, char **words, int count)
 {
-    bool takes_keys = (verb->place & (ARGS_INSPECT | ARGS_BREAK | ARGS_WATCH | ARGS_LEADER)) != 0;
+    bool takes_keys = (verb->place & ARGS_REPORTS) != 0;
     bool may_take_keys;
     int next = 0;
     int status = args_parse(settings, verb->place, words, count, &next);
@@ -157,21 +162,38 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     if (settings->help) return print_verb_help(verb);
     status = sources_settle(settings, verb->place);
     if (status != 0) return status;
-    may_take_keys =
-        (verb->place & (ARGS_RUN | ARGS_ELECT)) != 0 || (verb->place == ARGS_DOCTOR && settings->acl != NULL);
+    may_take_keys = (verb->place & ARGS_COMMANDS) != 0 || (verb->place == ARGS_DOCTOR && settings->acl != NULL);
     if (!may_take_keys && (settings->n_words > 0) != takes_keys) {
         say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys" : "no key", verb->synopsis);
         return EXIT_USAGE;
     }
     /* The other verbs must not write a guard, nor quarantine a node: bootstrap writes its own. */
-    if ((verb->place & (ARGS_RUN | ARGS_ELECT | ARGS_BENCH)) == 0) settings->guard = QUORLOCK_GUARD_OFF;
+    if ((verb->place & ARGS_LOCKING) == 0) settings->guard = QUORLOCK_GUARD_OFF;
     return verb->run(settings);
+}
+
+/* refuse_verb - says which verbs there are; word NULL: none was given. */
+static int refuse_verb(const char *word)
+{
+#define VERB_NAME(unused, NAME, name, traits) #name,
+    static const char *const names[] = {VERB_MAP(VERB_NAME, )};
+    struct text text = {0};
+
+    if (word != NULL) text_format(&text, "\"%s\" is ", word);
+    text_format(&text, "no verb: give ");
+    for (size_t i = 0; i < N_VERBS; i++)
+        text_format(&text, "%s%s", i == 0 ? "" : i + 1 < N_VERBS ? ", " : " or ", names[i]);
+    text_format(&text, "; see quorlock --help");
+    say_text(LOG_ERR, &text);
+    return EXIT_USAGE;
 }
 
 static int run_words(char **words, int count)
 {
-    struct settings settings = {
-        .wait_ms = QUORLOCK_WAIT_FOREVER, .held_status = EXIT_HELD, .in_flight = 16, .seconds = 5};
+    struct settings settings = {.wait_ms = QUORLOCK_WAIT_FOREVER,
+                                .held_status = EXIT_HELD,
+                                .in_flight = BENCH_IN_FLIGHT,
+                                .seconds = BENCH_SECONDS};
     struct text version = {0};
     int next = 0;
     int status = args_parse(&settings, ARGS_GLOBAL, words, count, &next);
@@ -182,21 +204,11 @@ static int run_words(char **words, int count)
         text_format(&version, "quorlock %s\n", quorlock_version());
         return put(&version);
     }
-    if (next >= count || strcmp(words[next], "--") == 0) {
-        say("no verb: give run, elect, leader, bootstrap, doctor, inspect, watch, break, bench or config; see quorlock "
-            "--help");
-        return EXIT_USAGE;
-    }
+    if (next >= count || strcmp(words[next], "--") == 0) return refuse_verb(NULL);
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0) return run_verb(&settings, &verbs[i], words + next, count - next);
-    if (strpbrk(words[next], ":@") != NULL) {
-        say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
-    } else {
-        say("\"%s\" is no verb: give run, elect, leader, bootstrap, doctor, inspect, watch, break, bench or config; "
-            "see quorlock "
-            "--help",
-            words[next]);
-    }
+    if (strpbrk(words[next], ":@") == NULL) return refuse_verb(words[next]);
+    say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
     return EXIT_USAGE;
 }
 

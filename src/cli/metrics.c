@@ -38,7 +38,7 @@ static char *read_text(const struct metrics *metrics, size_t *ret_length)
     return NULL;
 }
 
-static bool write_all(int fd, const char *text, size_t length)
+static bool cli_metrics_write_all(int fd, const char *text, size_t length)
 {
     while (length > 0) {
         ssize_t n = write(fd, text, length);
@@ -83,7 +83,7 @@ static bool write_file(const struct metrics *metrics)
     snprintf(name, size, "%s.XXXXXX", metrics->path);
     fd = mkstemp(name);
     if (fd < 0) goto done;
-    written = write_all(fd, text, length) && open_for_readers(fd) && rename(name, metrics->path) == 0;
+    written = cli_metrics_write_all(fd, text, length) && open_for_readers(fd) && rename(name, metrics->path) == 0;
 done:
     error = errno;
     if (fd >= 0 && !written) unlink(name);
@@ -105,7 +105,7 @@ static void write_now(struct metrics *metrics)
     metrics->failed = failed;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void cli_metrics_on_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
@@ -113,7 +113,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 /* "backup" of "/var/lib/node_exporter/backup.prom" */
-static char *make_label(const char *path)
+static char *cli_metrics_make_label(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
@@ -129,8 +129,8 @@ int metrics_start(struct metrics *metrics, struct event_base *base, quorlock_cli
 
     *metrics = (struct metrics){.client = client, .path = path};
     if (path == NULL) return 0;
-    metrics->label = make_label(path);
-    metrics->timer = event_new(base, -1, EV_PERSIST, on_timer, metrics);
+    metrics->label = cli_metrics_make_label(path);
+    metrics->timer = event_new(base, -1, EV_PERSIST, cli_metrics_on_timer, metrics);
     if (metrics->label == NULL || metrics->timer == NULL || event_add(metrics->timer, &interval) != 0) {
         say("out of memory");
         metrics->failed = true;

@@ -68,7 +68,7 @@ static void on_half(evutil_socket_t fd, short what, void *arg)
     if (told.is_well(told.arg)) notify_state("WATCHDOG=1");
 }
 
-static bool watch(struct event_base *base, uint64_t every_us)
+static bool cli_notify_watch(struct event_base *base, uint64_t every_us)
 {
     struct timeval half = {.tv_sec = (time_t)(every_us / 2000000), .tv_usec = (suseconds_t)(every_us / 2 % 1000000)};
 
@@ -88,7 +88,7 @@ bool notify_open(struct event_base *base, bool (*is_well)(const void *), const v
     unsetenv("WATCHDOG_USEC");
     unsetenv("WATCHDOG_PID");
     if (told.fd < 0 || every_us < 2 || (pid != 0 && pid != (uint64_t)getpid())) return true;
-    return watch(base, every_us);
+    return cli_notify_watch(base, every_us);
 }
 
 void notify_close(void)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "owner.h"
 
+#include <quorlock/quorlock.h>
+
+#include <stdlib.h>
 #include <string.h>
 
 enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 65, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
@@ -58,6 +61,32 @@ void owner_short(struct text *text, const char *owner)
     } else {
         text_add(text, owner, label + chars_length(owner + label, TOKEN_SHOWN));
     }
+}
+
+/* A wait for it would be one for ourselves. */
+static const char parent[] = "; that is the quorlock around this command (QUORLOCK_OWNER), which keeps the lock until "
+                             "the command ends: lock a key once only";
+
+const char *owner_parent(const char *holder)
+{
+    const char *around = getenv("QUORLOCK_OWNER");
+
+    return around != NULL && *around != '\0' && quorlock_same_owner(holder, around) != 0 ? parent : "";
+}
+
+const char *owner_parent_in(const char *message)
+{
+    const char *around = getenv("QUORLOCK_OWNER");
+    struct text named = {0};
+    bool found;
+
+    if (around == NULL || *around == '\0') return "";
+    text_format(&named, " held by ");
+    owner_short(&named, around);
+    text_format(&named, " ");
+    found = !named.failed && memmem(message, strlen(message), named.bytes, named.length) != NULL;
+    text_clear(&named);
+    return found ? parent : "";
 }
 
 void owner_whole(struct text *text, const char *holder)

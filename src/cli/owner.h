@@ -14,5 +14,12 @@
  * <uuid>:<number>, it is the first 8 characters of the uuid and the number. An escape \xNN is one character.
  */
 void owner_short(struct text *text, const char *owner);
+/*
+ * owner_parent - what to say about a holder that is the quorlock around this command, by QUORLOCK_OWNER; else ""
+ *
+ * owner_parent_in: the same where a message names that holder, in short.
+ */
+const char *owner_parent(const char *holder);
+const char *owner_parent_in(const char *message);
 /* owner_whole - the whole token, at most 128 characters. */
 void owner_whole(struct text *text, const char *holder);

@@ -21,7 +21,7 @@ static const struct quorlock_holder *on_node(const struct quorlock_node_report *
 }
 
 /* count - the nodes that have it, its highest token, and the Qth longest of its leases. */
-static void count(struct part *part, const struct quorlock_report *report)
+static void parts_count(struct part *part, const struct quorlock_report *report)
 {
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
 
@@ -48,7 +48,7 @@ static bool is_known(const struct parts *parts, const struct quorlock_holder *ho
     return false;
 }
 
-static int compare(const void *a, const void *b)
+static int parts_compare(const void *a, const void *b)
 {
     const struct part *one = a, *other = b;
 
@@ -77,13 +77,13 @@ struct parts parts_find(const struct quorlock_report *report)
             if (is_known(&parts, holder)) continue;
             *part = (struct part){
                 .kind = holder->kind, .slot = holder->slot, .shared = holder->shared != 0, .holder = holder->holder};
-            count(part, report);
+            parts_count(part, report);
             parts.slots += part->kind == QUORLOCK_HOLDER_SLOT && part->n_nodes >= report->quorum;
             parts.readers += part->kind == QUORLOCK_HOLDER_READER && part->n_nodes >= report->quorum;
             parts.n++;
         }
     }
-    if (!parts.failed) qsort(parts.all, parts.n, sizeof(*parts.all), compare);
+    if (!parts.failed) qsort(parts.all, parts.n, sizeof(*parts.all), parts_compare);
     return parts;
 }
 
@@ -105,7 +105,7 @@ size_t parts_on_node(const struct quorlock_node_report *node, int kind)
 
 enum column { PART, HOLDER, NODES, LEFT, FENCE, N_COLUMNS };
 
-static void add_cell(struct text *cell, const void *rows, size_t row, size_t column)
+static void parts_add_cell(struct text *cell, const void *rows, size_t row, size_t column)
 {
     const struct parts *parts = rows;
     const struct part *part = &parts->all[row];
@@ -135,7 +135,7 @@ void parts_table(struct text *text, const struct parts *parts)
     if (parts->n == 0) return;
     for (size_t i = 0; i < parts->n; i++)
         if (parts->all[i].fence != 0) heads[FENCE] = "fence";
-    text_add_table(text, heads, N_COLUMNS, add_cell, parts, parts->n);
+    text_add_table(text, heads, N_COLUMNS, parts_add_cell, parts, parts->n);
 }
 
 /* ---- as JSON ---- */

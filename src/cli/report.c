@@ -6,6 +6,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "cli.h"
 #include "owner.h"
 #include "parts.h"
 #include "say.h"
@@ -48,7 +49,7 @@ static struct census take_census(const struct quorlock_report *report)
 }
 
 /* add_foreign - there are values that are no locks of this dialect: what they are, and how to see more. */
-static void add_foreign(struct text *text, const struct census *census, size_t n_nodes, int dialect)
+static void cli_report_add_foreign(struct text *text, const struct census *census, size_t n_nodes, int dialect)
 {
     bool plain = dialect == QUORLOCK_DIALECT_PLAIN;
     const char *type = census->several_types || census->type == NULL ? "value of another type" : census->type;
@@ -63,7 +64,7 @@ static void add_foreign(struct text *text, const struct census *census, size_t n
 }
 
 /* add_taken - there are locks, and no owner is on a quorum. */
-static void add_taken(struct text *text, const struct census *census, const struct quorlock_report *report)
+static void cli_report_add_taken(struct text *text, const struct census *census, const struct quorlock_report *report)
 {
     if (census->free >= report->quorum) {
         text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum, report->n_nodes);
@@ -77,7 +78,7 @@ static void add_taken(struct text *text, const struct census *census, const stru
 }
 
 /* add_held - one owner is on a quorum. */
-static void add_held(struct text *text, const struct census *census, const struct quorlock_report *report)
+static void cli_report_add_held(struct text *text, const struct census *census, const struct quorlock_report *report)
 {
     size_t here = 0;
 
@@ -130,19 +131,37 @@ static void add_summary(struct text *text, const char *key, const struct quorloc
     if (report->held != 0 && report->holder != NULL && strcmp(report->holder, OWNER_READERS) == 0) {
         add_readers(text, parts, report);
     } else if (report->held != 0) {
-        add_held(text, &census, report);
+        cli_report_add_held(text, &census, report);
     } else if (report->answered < report->quorum) {
         text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
                     report->n_nodes, report->quorum);
     } else if (census.foreign > 0) {
-        add_foreign(text, &census, report->n_nodes, dialect);
+        cli_report_add_foreign(text, &census, report->n_nodes, dialect);
     } else if (census.held > 0) {
-        add_taken(text, &census, report);
+        cli_report_add_taken(text, &census, report);
     } else if (parts->permits > 0) {
         add_permits(text, parts);
     } else {
         text_format(text, "\" is free\n");
     }
+}
+
+int report_status(const struct quorlock_report *report)
+{
+    struct census census = take_census(report);
+    struct parts parts = parts_find(report);
+    int status = EXIT_HELD;
+
+    if (report->held == 0 && report->answered < report->quorum) {
+        status = EXIT_NO_QUORUM;
+    } else if (report->held != 0 || (census.held > 0 && census.free < report->quorum) ||
+               (parts.permits > 0 && parts.slots >= parts.permits)) {
+        status = EXIT_OK;
+    } else if (census.foreign > 0) {
+        status = EXIT_CONFIG;
+    }
+    parts_clear(&parts);
+    return status;
 }
 
 void report_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect)
@@ -160,7 +179,7 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
 enum column { NODE, STATE, HOLDER, LEFT, FENCE, WAITERS, GUARD, FOUND_GUARD, LATENCY, RESULT, ERROR, N_COLUMNS };
 
 /* Whether the node may vote, as far as its guard says; nothing where it could not be read. */
-static void add_guard(struct text *cell, const struct quorlock_node_report *node)
+static void cli_report_add_guard(struct text *cell, const struct quorlock_node_report *node)
 {
     int64_t tenths = (node->quarantine_ms + 99) / 100; /* rounded up: 0.0 only when it is over */
 
@@ -173,14 +192,38 @@ static void add_guard(struct text *cell, const struct quorlock_node_report *node
     }
 }
 
-/* A guard as bootstrap found it: 1|N|set|max_lease|... */
+static bool has_reason(const struct quorlock_node_report *node, const char *why)
+{
+    return why != NULL && node->quarantine_why != NULL && strcmp(node->quarantine_why, why) == 0;
+}
+
+/* add_quarantines - a line for each reason why nodes have no vote. */
+static void add_quarantines(struct text *text, const struct quorlock_report *report)
+{
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        const char *why = report->nodes[i]->quarantine_why;
+        size_t first = 0;
+
+        while (first < i && !has_reason(report->nodes[first], why)) first++;
+        if (why == NULL || first < i) continue;
+        text_format(text, "quarantined: ");
+        for (size_t k = i; k < report->n_nodes; k++) {
+            if (!has_reason(report->nodes[k], why)) continue;
+            if (k > i) text_format(text, ", ");
+            text_add_known(text, report->nodes[k]->node);
+        }
+        text_format(text, ": %s\n", why);
+    }
+}
+
+/* A guard as bootstrap found it: 2|N|set|max_lease|... */
 static void add_found_guard(struct text *cell, const char *guard)
 {
     const char *fields[5] = {guard};
     size_t n = 1;
 
     for (; n < 5 && (fields[n] = strchr(fields[n - 1], '|')) != NULL; n++) fields[n]++;
-    if (n < 5 || strncmp(guard, "1|", 2) != 0) {
+    if (n < 5 || (strncmp(guard, "1|", 2) != 0 && strncmp(guard, "2|", 2) != 0)) {
         text_add_safe(cell, guard, strlen(guard));
         return;
     }
@@ -205,7 +248,7 @@ static void add_state(struct text *cell, const struct quorlock_node_report *node
         text_format(cell, "%s", node->state);
 }
 
-static void add_holder(struct text *cell, const struct quorlock_node_report *node)
+static void cli_report_add_holder(struct text *cell, const struct quorlock_node_report *node)
 {
     size_t readers = parts_on_node(node, QUORLOCK_HOLDER_READER);
 
@@ -228,7 +271,7 @@ static void add_result(struct text *cell, const struct quorlock_node_report *nod
     text_add_known(cell, node->error);
 }
 
-static void add_cell(struct text *cell, const void *rows, size_t row, size_t column)
+static void cli_report_add_cell(struct text *cell, const void *rows, size_t row, size_t column)
 {
     const struct quorlock_node_report *node = ((const struct quorlock_node_report *const *)rows)[row];
 
@@ -236,7 +279,7 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
     case NODE: text_add_known(cell, node->node); break;
     case STATE: add_state(cell, node); break;
     case HOLDER:
-        if (node->holder != NULL) add_holder(cell, node);
+        if (node->holder != NULL) cli_report_add_holder(cell, node);
         break;
     case LEFT:
         if (node->holder != NULL && node->ttl_ms == -1) text_format(cell, "no expiry");
@@ -248,7 +291,7 @@ static void add_cell(struct text *cell, const void *rows, size_t row, size_t col
     case WAITERS:
         if (node->waiters > 0) text_format(cell, "%" PRId64, node->waiters);
         break;
-    case GUARD: add_guard(cell, node); break;
+    case GUARD: cli_report_add_guard(cell, node); break;
     case FOUND_GUARD:
         if (node->holder != NULL) add_found_guard(cell, node->holder);
         break;
@@ -273,12 +316,13 @@ void report_table(struct text *text, const struct quorlock_report *report, enum 
     if (kind != REPORT_BOOTSTRAP) heads[LEFT] = "left";
     if (kind == REPORT_INSPECT) heads[GUARD] = "guard";
     heads[kind == REPORT_BREAK ? RESULT : ERROR] = kind == REPORT_BREAK ? "result" : "error";
-    text_add_table(text, heads, N_COLUMNS, add_cell, report->nodes, report->n_nodes);
+    text_add_table(text, heads, N_COLUMNS, cli_report_add_cell, report->nodes, report->n_nodes);
+    if (kind == REPORT_INSPECT) add_quarantines(text, report);
 }
 
 /* ---- as JSON ---- */
 
-static json_t *node_json(const struct quorlock_node_report *node, enum report_kind kind)
+static json_t *cli_report_node_json(const struct quorlock_node_report *node, enum report_kind kind)
 {
     json_t *object = json_object();
 
@@ -291,6 +335,7 @@ static json_t *node_json(const struct quorlock_node_report *node, enum report_ki
     document_add(&object, "latency_us", document_number(node->latency_us, 1));
     document_add(&object, "fence", document_number((int64_t)node->fence, 1));
     document_add(&object, "quarantine_ms", document_number(node->quarantine_ms, 0));
+    if (node->quarantine_why != NULL) document_add(&object, "quarantine_why", document_text(node->quarantine_why));
     if (kind == REPORT_INSPECT) document_add(&object, "waiters", document_number(node->waiters, 0));
     document_add(&object, "error", document_text(node->error));
     if (kind == REPORT_BREAK) document_add(&object, "broken", document_truth(node->broken));
@@ -304,7 +349,7 @@ void report_json(struct text *text, const char *key, const struct quorlock_repor
     json_t *object = json_object(), *nodes = json_array();
     struct parts parts = parts_find(report);
 
-    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, node_json(report->nodes[i], kind));
+    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, cli_report_node_json(report->nodes[i], kind));
     document_add(&object, "key", document_text(key));
     document_add(&object, "quorum", document_number(report->quorum, 0));
     document_add(&object, "held", document_truth(report->held));
@@ -320,54 +365,78 @@ void report_json(struct text *text, const char *key, const struct quorlock_repor
 
 /* ---- votes ---- */
 
-static const char *vote_word(int outcome)
+enum { REASON_SHORT = 60 };
+
+/* vote_word - of a node that has no vote the library says why. */
+static const char *vote_word(const struct quorlock_vote *vote)
 {
-    switch (outcome) {
+    switch (vote->outcome) {
     case QUORLOCK_VOTE_GRANTED: return "granted";
     case QUORLOCK_VOTE_REFUSED: return "refused";
     case QUORLOCK_VOTE_MISSING: return "key is gone";
-    case QUORLOCK_VOTE_PENDING: return "no answer yet";
-    case QUORLOCK_VOTE_NONE: return "not asked";
+    case QUORLOCK_VOTE_NONE: return vote->error == NULL ? "not asked" : "no vote";
     default: return "no vote";
     }
 }
 
-const char *report_reason(const char *reason)
+void report_reason(struct text *line, const char *reason)
 {
-    enum { SHORT = 60, KEPT = 8 };
+    enum { KEPT = 8 };
     static char *said[KEPT]; /* the latest ones, until the process ends */
     static size_t next;
+    size_t length = REASON_SHORT;
 
-    if (strlen(reason) <= SHORT) return reason;
-    for (size_t i = 0; i < KEPT; i++)
-        if (said[i] != NULL && strcmp(said[i], reason) == 0) return "see above";
-    free(said[next]);
-    said[next] = strdup(reason);
-    next = (next + 1) % KEPT;
-    return reason;
+    for (size_t i = 0; strlen(reason) > REASON_SHORT && i < KEPT; i++) {
+        if (said[i] == NULL || strcmp(said[i], reason) != 0) continue;
+        while (length > 1 && reason[length] != ' ') length--;
+        text_format(line, "%.*s ...", (int)length, reason);
+        return;
+    }
+    if (strlen(reason) > REASON_SHORT) {
+        free(said[next]);
+        said[next] = strdup(reason);
+        next = (next + 1) % KEPT;
+    }
+    text_format(line, "%s", reason);
 }
 
-static void add_left(struct text *text, int64_t left_ms)
+static void cli_report_add_left(struct text *text, int64_t left_ms)
 {
     if (left_ms == -1) text_format(text, ", no expiry");
     if (left_ms >= 0) text_format(text, ", %" PRId64 " ms left", left_ms);
 }
 
+static void add_vote(struct text *line, const struct quorlock_vote *vote)
+{
+    text_format(line, "  %s", vote_word(vote));
+    if (vote->holder != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED) {
+        text_format(line, ": held by ");
+        owner_short(line, vote->holder);
+        cli_report_add_left(line, vote->ttl_ms);
+    }
+    if (vote->error != NULL) text_format(line, ": %s", vote->error);
+}
+
+/* share - whether two nodes are one line: their reasons are long and the same. A quarantine counts down, on each node.
+ */
+static bool cli_report_share(const struct quorlock_vote *one, const struct quorlock_vote *other)
+{
+    return one->outcome == QUORLOCK_VOTE_FAILED && other->outcome == QUORLOCK_VOTE_FAILED && one->error != NULL &&
+           other->error != NULL && strlen(one->error) > REASON_SHORT && strcmp(one->error, other->error) == 0;
+}
+
 void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
 {
     for (size_t i = 0; i < n_votes; i++) {
-        const struct quorlock_vote *vote = votes[i];
-        bool answered = vote->outcome != QUORLOCK_VOTE_PENDING && vote->outcome != QUORLOCK_VOTE_NONE;
-        bool failed = vote->outcome == QUORLOCK_VOTE_FAILED; /* a quarantine counts down */
         struct text line = {0};
+        size_t first = 0;
 
-        text_format(&line, "  %s  %s", vote->node, vote_word(vote->error != NULL && !answered ? -1 : vote->outcome));
-        if (vote->holder != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED) {
-            text_format(&line, ": held by ");
-            owner_short(&line, vote->holder);
-            add_left(&line, vote->ttl_ms);
-        }
-        if (vote->error != NULL) text_format(&line, ": %s", failed ? report_reason(vote->error) : vote->error);
+        while (first < i && !cli_report_share(votes[first], votes[i])) first++;
+        if (first < i) continue;
+        text_format(&line, "  %s", votes[i]->node);
+        for (size_t k = i + 1; k < n_votes; k++)
+            if (cli_report_share(votes[i], votes[k])) text_format(&line, ", %s", votes[k]->node);
+        add_vote(&line, votes[i]);
         say_text(LOG_ERR, &line);
     }
 }
@@ -410,7 +479,7 @@ struct taken {
     bool asked_all;      /* every node was asked, and has answered */
 };
 
-static struct taken count_taken(const struct quorlock_result *result)
+static struct taken cli_report_count_taken(const struct quorlock_result *result)
 {
     struct taken taken = {.asked_all = true};
     int64_t left_ms[QUORLOCK_NODES_MAX];
@@ -473,13 +542,14 @@ static void add_single(struct text *line, const struct quorlock_result *result, 
     text_format(line, shared ? "held or waited for by " : "held by ");
     owner_short(line, holder);
     text_format(line, " on %zu of %zu nodes", n, result->n_votes);
-    add_left(line, until_ms == INT64_MAX ? -1 : until_ms);
+    cli_report_add_left(line, until_ms == INT64_MAX ? -1 : until_ms);
     if (until_ms == INT64_MAX) text_format(line, ": only its holder or \"quorlock break\" ends it");
+    text_format(line, "%s", owner_parent(holder));
 }
 
 void report_held(const char *key, const struct quorlock_result *result, size_t quorum, uint32_t permits, bool shared)
 {
-    struct taken taken = count_taken(result);
+    struct taken taken = cli_report_count_taken(result);
     struct text line = {0};
 
     text_format(&line, "\"%s\"", key);

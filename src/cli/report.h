@@ -10,19 +10,18 @@ enum report_kind { REPORT_INSPECT, REPORT_BREAK, REPORT_BOOTSTRAP };
 
 /* report_summary - the line that says whether the key is held, and by which owner, in that dialect. */
 void report_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect);
+/* report_status - for inspect --quiet: EXIT_OK the key is held, or taken by several; EXIT_HELD, 1, it is free;
+ * else why it cannot tell. */
+int report_status(const struct quorlock_report *report);
 /* report_table - a line for each node; the columns depend on the kind, and on what is known. */
 void report_table(struct text *text, const struct quorlock_report *report, enum report_kind kind);
 /* report_json - one line; its fields are described in quorlock(1). */
 void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind);
 
-/* report_votes - says, in a line for each node, how it voted and why. */
+/* report_votes - says how each node voted and why, in a line for each, or for those with the same long reason. */
 void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
-/*
- * report_reason - why a node does not vote, or "see above" where it is long and was returned before
- *
- * Several nodes often have one reason, and the log gives it before the result does.
- */
-const char *report_reason(const char *reason);
+/* report_reason - adds why a node is down; the first words suffice for a reason that was given in full before. */
+void report_reason(struct text *line, const char *reason);
 /* report_held - says which owner is in the way, on how many nodes, for how long. Of a name with permits it holds one of
  * them; of a key that was asked for shared, it may only wait. */
 void report_held(const char *key, const struct quorlock_result *result, size_t quorum, uint32_t permits, bool shared);

@@ -63,7 +63,7 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
 }
 
 /* finish - releases the lock, if there ever was one, and leaves the loop. */
-static void finish(struct run *run, int status)
+static void run_finish(struct run *run, int status)
 {
     notify_status("STOPPING=1", "releasing \"%s\"", run->name);
     run->state = RUN_RELEASING;
@@ -72,7 +72,7 @@ static void finish(struct run *run, int status)
     if (quorlock_release(run->lock, released, run) != 0) session_leave(&run->session);
 }
 
-static uint32_t valid_ms(void *arg)
+static uint32_t run_valid_ms(void *arg)
 {
     const struct run *run = arg;
 
@@ -89,9 +89,9 @@ static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     if (run->settings->verbose > 0) report_votes(loss->votes, loss->n_votes);
 }
 
-static void command_ended(void *arg, int status)
+static void run_command_ended(void *arg, int status)
 {
-    finish(arg, status);
+    run_finish(arg, status);
 }
 
 static void end_wait(struct run *run, int number, bool typed)
@@ -103,10 +103,10 @@ static void end_wait(struct run *run, int number, bool typed)
     run->signal = number;
     if (typed) run->supervisor.die_of = number;
     /* Then acquired() comes with CANCELED, or with a grant, which it gives back. */
-    if (quorlock_cancel(run->lock) != 0) finish(run, EXIT_SIGNAL + number);
+    if (quorlock_cancel(run->lock) != 0) run_finish(run, EXIT_SIGNAL + number);
 }
 
-static void signaled(void *arg, int number, bool typed)
+static void run_signaled(void *arg, int number, bool typed)
 {
     struct run *run = arg;
 
@@ -132,7 +132,7 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
 }
 
 /* reads - whether all keys are shared. */
-static bool reads(const struct settings *settings)
+static bool run_reads(const struct settings *settings)
 {
     uint64_t all = settings->n_words >= 64 ? UINT64_MAX : (UINT64_C(1) << settings->n_words) - 1;
 
@@ -140,7 +140,7 @@ static bool reads(const struct settings *settings)
 }
 
 /* set_number - what an outer quorlock set goes where there is none. */
-static bool set_number(const char *name, bool is_there, uint64_t number)
+static bool run_set_number(const char *name, bool is_there, uint64_t number)
 {
     char text[24];
 
@@ -149,11 +149,11 @@ static bool set_number(const char *name, bool is_there, uint64_t number)
 }
 
 /* set_environment - for the command; nothing else reads it here. */
-static bool set_environment(const struct run *run, const char *owner, uint64_t fence, uint32_t slot)
+static bool run_set_environment(const struct run *run, const char *owner, uint64_t fence, uint32_t slot)
 {
     return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 && setenv("QUORLOCK_KEYS", run->keys, 1) == 0 &&
-           setenv("QUORLOCK_OWNER", owner, 1) == 0 && set_number("QUORLOCK_FENCE", run->settings->fence, fence) &&
-           set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot) && unsetenv("QUORLOCK_TERM") == 0;
+           setenv("QUORLOCK_OWNER", owner, 1) == 0 && run_set_number("QUORLOCK_FENCE", run->settings->fence, fence) &&
+           run_set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot) && unsetenv("QUORLOCK_TERM") == 0;
 }
 
 /* granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
@@ -167,7 +167,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
     supervise_read_signals(&run->supervisor);
     if (run->state != RUN_WAITING) return;
     if (run->signal != 0) {
-        finish(run, EXIT_SIGNAL + run->signal);
+        run_finish(run, EXIT_SIGNAL + run->signal);
         return;
     }
     say_patience(SUPERVISE_PATIENCE_MS);
@@ -175,42 +175,39 @@ static void granted(struct run *run, const struct quorlock_result *result)
     deadline_us = supervise_deadline_us(&run->supervisor);
     if (owner == NULL || deadline_us == 0) {
         say("\"%s\" was granted too late: the command was not started", run->name);
-        finish(run, EXIT_LOST);
+        run_finish(run, EXIT_LOST);
         return;
     }
     /* With --fence the command relies on its token: without one it must not start. Readers are told a writer's, and
        there may have been none. */
-    if (run->settings->fence && fence == 0 && !reads(run->settings)) {
+    if (run->settings->fence && fence == 0 && !run_reads(run->settings)) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
-        finish(run, EXIT_NO_QUORUM);
+        run_finish(run, EXIT_NO_QUORUM);
         return;
     }
     run->state = RUN_RUNNING;
-    if (!set_environment(run, owner, fence, result->slot)) {
+    if (!run_set_environment(run, owner, fence, result->slot)) {
         say("out of memory");
-        finish(run, EXIT_SYSTEM);
+        run_finish(run, EXIT_SYSTEM);
     } else if (!supervise_start(&run->supervisor, deadline_us)) {
-        finish(run, EXIT_SYSTEM);
+        run_finish(run, EXIT_SYSTEM);
     }
 }
 
 /* refused - says why there is no lock, and how the command ends. */
-static void refused(struct run *run, const struct quorlock_result *result)
+static void run_refused(struct run *run, const struct quorlock_result *result)
 {
     size_t quorum = run->settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
     bool enough_votes = (size_t)result->granted + result->refused >= quorum;
-    int status = session_exit(result->status);
+    int status = session_refused(result->status);
     const char *why = quorlock_status_text(result->status);
 
-    /* The command line was right, but the nodes are set up for other clients. */
-    if (result->status == QUORLOCK_INVAL) {
-        status = EXIT_NO_QUORUM;
-        why = "the nodes refuse how this client is set up";
-    }
+    if (result->status == QUORLOCK_INVAL) why = "the nodes refuse how this client is set up";
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
-        report_held(run->name, result, quorum, run->settings->permits, run->settings->shared != 0);
+        if (!run->settings->quiet)
+            report_held(run->name, result, quorum, run->settings->permits, run->settings->shared != 0);
         status = (int)run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
@@ -231,16 +228,16 @@ static void acquired(quorlock *lock, const struct quorlock_result *result, void 
     if (result->status == QUORLOCK_OK) {
         granted(run, result);
     } else {
-        refused(run, result);
+        run_refused(run, result);
     }
 }
 
 /* ask - 0, or the exit status after saying what the library does not accept, with the remedy if there is one.
  */
-static int ask(struct run *run)
+static int run_ask_library(struct run *run)
 {
     const struct settings *settings = run->settings;
-    uint32_t lease_ms = supervise_lease_ms(settings);
+    uint32_t lease_ms = session_lease_ms(settings);
     struct quorlock_options options = {
         .size = sizeof(options),
         .lease_ms = lease_ms,
@@ -259,7 +256,7 @@ static int ask(struct run *run)
         status = quorlock_acquire(run->lock, acquired, run);
     }
     failed = session_check(&run->session, status);
-    if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && lease_ms > 30000)
+    if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && lease_ms > QUORLOCK_LEASE_MS_DEFAULT)
         say("a lease so long needs another max lease on the nodes and at all their clients: "
             "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
             "QUORLOCK_MAX_LEASE=%ums",
@@ -268,7 +265,7 @@ static int ask(struct run *run)
 }
 
 /* check_mode - what the library refuses too, in the words of the command line. */
-static int check_mode(const struct settings *settings)
+static int run_check_mode(const struct settings *settings)
 {
     if (settings->permits == 0 && settings->shared == 0) return 0;
     if (settings->dialect == QUORLOCK_DIALECT_REDISSON) {
@@ -298,14 +295,14 @@ static int check_lines(const struct settings *settings)
     return 0;
 }
 
-static int check_settings(const struct settings *settings)
+static int run_check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
         say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
         return EXIT_USAGE;
     }
     if (check_lines(settings) != 0) return EXIT_USAGE;
-    return check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
+    return run_check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 
 /* hold_and_run - takes the lock, runs the command, gives the lock back. */
@@ -317,14 +314,14 @@ static int hold_and_run(struct run *run)
     if (status != 0) return status;
     sources_forget(run->settings);
     supervisor->name = run->name;
-    supervisor->valid_ms = valid_ms;
-    supervisor->ended = command_ended;
-    supervisor->signaled = signaled;
+    supervisor->valid_ms = run_valid_ms;
+    supervisor->ended = run_command_ended;
+    supervisor->signaled = run_signaled;
     supervisor->arg = run;
     status = supervise_open(supervisor, &run->session);
     if (status == 0)
         status = metrics_start(&run->metrics, run->session.base, run->session.client, run->settings->metrics_file);
-    if (status == 0) status = ask(run);
+    if (status == 0) status = run_ask_library(run);
     if (status == 0) status = supervise_loop(supervisor);
     if (status == 0) status = run->status;
     supervise_close(supervisor);
@@ -337,7 +334,7 @@ int verb_run(const struct settings *settings)
 {
     /* Static: a frozen node may refer to it until the process ends. */
     static struct run run;
-    int status = check_settings(settings);
+    int status = run_check_settings(settings);
 
     if (status != 0) return status;
     run = (struct run){.settings = settings};

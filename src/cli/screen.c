@@ -15,8 +15,8 @@
 enum { ROWS = 24, COLUMNS = 80, LEAVE_PATIENCE_MS = 200 };
 
 /* Alternate screen, no cursor, lines that are too long are cut; and back, with plain letters. */
-static const char enter[] = "\x1b[?1049h\x1b[?25l\x1b[?7l";
-static const char leave[] = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
+static const char screen_enter_text[] = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+static const char screen_leave_text[] = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /* Signals of faults and limits, which are not taken by signals_open. */
 static const int fatal[] = {SIGSEGV, SIGBUS,  SIGILL,  SIGFPE,    SIGABRT, SIGSYS,
@@ -70,7 +70,8 @@ static void restore(void)
     if (now.entered == 0) return;
     now.entered = 0;
     /* A terminal that was stopped by Ctrl-S takes nothing, and is not waited for any longer. */
-    if (poll(&ready, 1, LEAVE_PATIENCE_MS) == 1) written = write(now.fd, leave, sizeof(leave) - 1);
+    if (poll(&ready, 1, LEAVE_PATIENCE_MS) == 1)
+        written = write(now.fd, screen_leave_text, sizeof(screen_leave_text) - 1);
     (void)written;
     if (now.has_modes) tcsetattr(now.fd, TCSANOW, &now.modes);
     errno = errno_before;
@@ -119,7 +120,7 @@ bool screen_enter(int fd)
     catch_fatal();
     now.entered = 1;
     if (now.has_modes) tcsetattr(fd, TCSANOW, &quiet);
-    written = write(fd, enter, sizeof(enter) - 1);
+    written = write(fd, screen_enter_text, sizeof(screen_enter_text) - 1);
     if (written < 0 && errno != EAGAIN) restore();
     return now.entered != 0;
 }

@@ -13,6 +13,7 @@
 
 #include "credentials.h"
 #include "notify.h"
+#include "owner.h"
 #include "report.h"
 #include "say.h"
 #include "sources.h"
@@ -44,14 +45,16 @@ static void say_line(int level, const char *text)
     static const char down[] = ": down: ";
     const char *reason = strstr(text, down);
     int front = reason != NULL ? (int)(reason - text) + (int)strlen(down) : 0;
-
     bool is_down = reason != NULL && memchr(text, '"', (size_t)front) == NULL;
+    struct text line = {0};
 
     if (is_down) {
-        say_at(priorities[level], "%.*s%s", front, text, report_reason(text + front));
+        text_format(&line, "%.*s", front, text);
+        report_reason(&line, text + front);
     } else {
-        say_at(priorities[level], "%s", text);
+        text_format(&line, "%s%s", text, owner_parent_in(text));
     }
+    say_text(priorities[level], &line);
 }
 
 static void log_line(void *arg, int level, const char *text)
@@ -65,6 +68,7 @@ static void log_line(void *arg, int level, const char *text)
                               : QUORLOCK_LOG_WARN;
 
     if (waits) notify_status(NULL, "%s", text);
+    if (waits && session->settings->quiet) return;
     if (waits && verbose <= 0 && session->waits_left-- == 0) {
         session->waits_left = 0;
         return;
@@ -79,12 +83,20 @@ int session_exit(int status)
     case QUORLOCK_INVAL:
     case QUORLOCK_UNSUPPORTED: return EXIT_USAGE;
     case QUORLOCK_NOMEM: return EXIT_SYSTEM;
+    case QUORLOCK_AUTH:
+    case QUORLOCK_FOREIGN:
+    case QUORLOCK_PROTO: return EXIT_CONFIG;
     default: return EXIT_NO_QUORUM;
     }
 }
 
+int session_refused(int status)
+{
+    return status == QUORLOCK_INVAL ? EXIT_CONFIG : session_exit(status);
+}
+
 /* make_label - the default one names host and process, by which people find the holder of a lock. */
-static void make_label(char label[LABEL_SIZE])
+static void session_make_label(char label[LABEL_SIZE])
 {
     char host[HOST_SHOWN + 1] = "";
 
@@ -115,6 +127,7 @@ static int make_client(struct session *session)
         .dialect = settings->dialect,
         .guard = settings->guard,
         .node_timeout_ms = settings->node_timeout_ms,
+        .connect_timeout_ms = settings->connect_timeout_ms,
         .max_lease_ms = settings->max_lease_ms,
         .set_name = settings->set_name,
         .allow_eviction = settings->allow_eviction,
@@ -128,11 +141,10 @@ static int make_client(struct session *session)
     int status;
 
     if (list == NULL) return QUORLOCK_NOMEM;
-    make_label(label);
+    session_make_label(label);
     set_tls(&options, settings);
     status = credentials_read(&credentials, settings, session->error, sizeof(session->error));
-    options.user = credentials.user;
-    options.password = credentials.password;
+    credentials_give(&options, &credentials, settings);
     /* Of too many the library reads the number only. */
     for (const char *node; (node = strsep(&rest, ",")) != NULL; options.n_nodes++)
         if (options.n_nodes < QUORLOCK_NODES_MAX) nodes[options.n_nodes] = node;
@@ -142,6 +154,14 @@ static int make_client(struct session *session)
     explicit_bzero(list, strlen(settings->nodes));
     free(list);
     return status;
+}
+
+uint32_t session_lease_ms(const struct settings *settings)
+{
+    uint32_t max_lease_ms = settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+
+    if (settings->lease_ms > 0) return settings->lease_ms;
+    return max_lease_ms < QUORLOCK_LEASE_MS_DEFAULT ? max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 }
 
 static struct event_base *make_loop(void)
@@ -230,8 +250,6 @@ void session_close(struct session *session)
     }
     /* Not closed in time: the process ends now, and client and loop with it. */
     if (session->closed) {
-        /* closed() ended the loop before libevent could free the lookups of names that were still open. */
-        event_base_loop(session->base, EVLOOP_NONBLOCK);
         event_base_free(session->base);
         *session = (struct session){.closed = true};
     }

@@ -31,18 +31,19 @@ static const struct habit habits[] = {
     {"tls-key", "QUORLOCK_TLS_KEY", "tls-cert", NULL},
     {"tls-name", "QUORLOCK_TLS_NAME", NULL, "the host of each address"},
     {"policy", NULL, NULL, "majority"},
-    {"lease", NULL, NULL, "30s, or the max lease where that is shorter"},
-    {"max-lease", "QUORLOCK_MAX_LEASE", NULL, "30s"},
+    {"lease", NULL, NULL, LEASE_SHOWN ", or the max lease where that is shorter"},
+    {"max-lease", "QUORLOCK_MAX_LEASE", NULL, LEASE_SHOWN},
     {"wait", NULL, NULL, "forever"},
     {"node-timeout", NULL, NULL, "a tenth of the lease, at least 50ms, at most 1s"},
+    {"connect-timeout", NULL, NULL, "3s, or the node timeout where that is more"},
     {"label", NULL, NULL, "HOST:PID:"},
     {"dialect", NULL, NULL, "plain"},
     {"guard", NULL, NULL, "connection"},
     {"set-name", NULL, NULL, "from the addresses"},
     {"allow-eviction", NULL, NULL, "no"},
     {"fence", NULL, NULL, "no"},
-    {"in-flight", NULL, NULL, "16"},
-    {"seconds", NULL, NULL, "5"},
+    {"in-flight", NULL, NULL, SHOWN(BENCH_IN_FLIGHT)},
+    {"seconds", NULL, NULL, SHOWN(BENCH_SECONDS)},
 };
 enum { N_HABITS = sizeof(habits) / sizeof(habits[0]), SET = 0, FILES_MAX = 2 };
 
@@ -68,7 +69,7 @@ bool sources_know(const char *key)
     return place_of(key) < N_HABITS;
 }
 
-static struct source *find(const char *key)
+static struct source *sources_find(const char *key)
 {
     return &sources.found[place_of(key)];
 }
@@ -94,7 +95,7 @@ static int add_file(const char *path, bool needed)
 }
 
 /* read_files - the one that was named, or the user's and the system's. */
-static int read_files(const struct settings *settings)
+static int sources_read_files(const struct settings *settings)
 {
     const char *named = settings->config != NULL ? settings->config : variable("QUORLOCK_CONFIG");
     const char *base = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
@@ -114,7 +115,7 @@ static int read_files(const struct settings *settings)
     return status != 0 ? status : add_file(SYSTEM_FILE, false);
 }
 
-static int check_keys(const struct configfile *file)
+static int sources_check_keys(const struct configfile *file)
 {
     for (size_t i = 0; i < file->n_items; i++) {
         const struct config_item *item = &file->items[i];
@@ -195,7 +196,7 @@ static const char *origin(const struct source *source)
 }
 
 /* look - for the key in that layer; the value, or NULL. */
-static char *look(struct source *source, enum source_layer layer, const char *set)
+static char *sources_look(struct source *source, enum source_layer layer, const char *set)
 {
     struct config_item *item = NULL;
     size_t i = 0;
@@ -218,15 +219,15 @@ static char *copy_nodes(const char *nodes)
     return sources.nodes;
 }
 
-static int settle(struct settings *settings, size_t place, enum source_layer layer)
+static int sources_settle_one(struct settings *settings, size_t place, enum source_layer layer)
 {
     struct source *source = &sources.found[place];
     const char *partner = habits[place].partner;
-    enum source_layer other = partner != NULL ? find(partner)->layer : SOURCE_NONE;
+    enum source_layer other = partner != NULL ? sources_find(partner)->layer : SOURCE_NONE;
     char *value;
 
     if (source->layer != SOURCE_NONE || (other != SOURCE_NONE && other < layer)) return 0;
-    value = look(source, layer, settings->set);
+    value = sources_look(source, layer, settings->set);
     if (value == NULL) return 0;
     if (layer == SOURCE_ENVIRONMENT && strcmp(source->key, "nodes") == 0) value = copy_nodes(value);
     if (value == NULL) return EXIT_SYSTEM;
@@ -246,7 +247,7 @@ static int check_set(const struct settings *settings)
     if (set->layer == SOURCE_NONE) return 0;
     for (size_t i = 0; i < sources.n_files; i++) known |= has_set(&sources.files[i], settings->set);
     if (known && (set->layer == SOURCE_FILE || args_asked(settings, "nodes") != NULL ||
-                  variable("QUORLOCK_NODES") == NULL || look(&nodes, SOURCE_SET, settings->set) == NULL))
+                  variable("QUORLOCK_NODES") == NULL || sources_look(&nodes, SOURCE_SET, settings->set) == NULL))
         return 0;
     sources_sets(&sets);
     if (known) {
@@ -264,7 +265,7 @@ static int check_set(const struct settings *settings)
     return EXIT_USAGE;
 }
 
-static void begin(const struct settings *settings)
+static void sources_begin(const struct settings *settings)
 {
     for (size_t i = 0; i < sources.n_files; i++) configfile_clear(&sources.files[i]);
     sources.n_files = 0;
@@ -296,22 +297,23 @@ static void end_tls(struct settings *settings)
                  {"tls-key", &settings->tls_key},
                  {"tls-name", &settings->tls_name}};
 
+    if (strcasestr(settings->nodes, "rediss://") != NULL || strcasestr(settings->nodes, "valkeys://") != NULL) return;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct source *source = find(texts[i].key);
+        struct source *source = sources_find(texts[i].key);
 
-        if (source->layer <= SOURCE_OPTION || strcasestr(settings->nodes, "rediss://") != NULL) continue;
+        if (source->layer <= SOURCE_OPTION) continue;
         *texts[i].setting = NULL;
         leave_out(source);
     }
 }
 
 /* end - what holds where nothing was said. */
-static int end(struct settings *settings)
+static int sources_end(struct settings *settings)
 {
-    struct source *file = find("password-file");
+    struct source *file = sources_find("password-file");
 
     /* They were in one layer. */
-    if (find("password")->layer != SOURCE_NONE && file->layer != SOURCE_NONE) {
+    if (sources_find("password")->layer != SOURCE_NONE && file->layer != SOURCE_NONE) {
         settings->password_file = NULL;
         leave_out(file);
     }
@@ -327,19 +329,19 @@ int sources_settle(struct settings *settings, enum args_place place)
 {
     int status;
 
-    begin(settings);
-    status = read_files(settings);
+    sources_begin(settings);
+    status = sources_read_files(settings);
     for (size_t i = 0; status == 0 && i < sources.n_files; i++) {
-        status = check_keys(&sources.files[i]);
+        status = sources_check_keys(&sources.files[i]);
         if (status == 0) warn(&sources.files[i]);
     }
-    if (status == 0) status = settle(settings, SET, SOURCE_ENVIRONMENT);
-    if (status == 0) status = settle(settings, SET, SOURCE_FILE);
+    if (status == 0) status = sources_settle_one(settings, SET, SOURCE_ENVIRONMENT);
+    if (status == 0) status = sources_settle_one(settings, SET, SOURCE_FILE);
     if (status == 0) status = check_set(settings);
     for (enum source_layer layer = SOURCE_ENVIRONMENT; layer <= SOURCE_FILE; layer++)
         for (size_t i = SET + 1; status == 0 && i < N_HABITS; i++)
-            if (args_takes(place, habits[i].key)) status = settle(settings, i, layer);
-    return status != 0 ? status : end(settings);
+            if (args_takes(place, habits[i].key)) status = sources_settle_one(settings, i, layer);
+    return status != 0 ? status : sources_end(settings);
 }
 
 int sources_check(void)

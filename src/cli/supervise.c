@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 #include "terminal.h"
 
 enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10 };
-enum { GROUP_POLL_MS = 10, TERMINAL_POLL_MS = 200 };
+enum { GROUP_POLL_MS = 10, GROUP_POLL_MS_MAX = 200, TERMINAL_POLL_MS = 200 };
 /* Two readings of a deadline that did not move differ by no more, unless this process was kept from running. */
 enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
@@ -25,8 +26,9 @@ enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 int supervise_check_lease(const struct settings *settings)
 {
     if (settings->max_lease_ms == 0 || settings->lease_ms <= settings->max_lease_ms) return 0;
-    say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: shorten the one, or "
-        "lengthen the other for all clients of these nodes",
+    say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: give --max-lease as the nodes have "
+        "it "
+        "(quorlock doctor shows it); where that is shorter too, shorten the lease",
         settings->lease_ms, settings->max_lease_ms);
     return EXIT_USAGE;
 }
@@ -39,7 +41,7 @@ int supervise_check(const struct settings *settings, const char *verb)
         say("no command behind --: give quorlock %s %s -- CMD ARGS...", verb, settings->words[0]);
     } else if (supervise_check_lease(settings) != 0) {
         return EXIT_USAGE;
-    } else if (supervise_lease_ms(settings) < LEASE_MS_MIN) {
+    } else if (session_lease_ms(settings) < LEASE_MS_MIN) {
         say("--max-lease (QUORLOCK_MAX_LEASE) of %u ms is too short for a lock with a command under it: the nodes need "
             "%u ms at least",
             settings->max_lease_ms, LEASE_MS_MIN);
@@ -47,12 +49,6 @@ int supervise_check(const struct settings *settings, const char *verb)
         return 0;
     }
     return EXIT_USAGE;
-}
-
-uint32_t supervise_lease_ms(const struct settings *settings)
-{
-    if (settings->lease_ms > 0) return settings->lease_ms;
-    return settings->max_lease_ms > 0 && settings->max_lease_ms < 30000 ? settings->max_lease_ms : 30000;
 }
 
 /* ---- time ---- */
@@ -128,7 +124,7 @@ static bool time_is_up(const struct supervisor *supervisor)
 }
 
 /* done - the command has ended, and what it may have left behind is spared by the warden. */
-static void done(struct supervisor *supervisor, int status)
+static void supervise_done(struct supervisor *supervisor, int status)
 {
     supervisor->state = SUPERVISE_IDLE;
     warden_end(&supervisor->warden);
@@ -163,6 +159,8 @@ static void end_command(struct supervisor *supervisor, uint32_t remaining_ms, in
         kill_group(supervisor);
         say("ending the command, for \"%s\" may be somebody else's now: SIGKILL", supervisor->name);
     }
+    /* No SIGCHLD comes for a command that had ended before. */
+    if (supervisor->child.state == CHILD_ENDED) set_timer(supervisor, now_ms() + GROUP_POLL_MS);
 }
 
 void supervise_lose(struct supervisor *supervisor, uint32_t remaining_ms)
@@ -204,8 +202,8 @@ static void share_terminal(struct supervisor *supervisor)
         child_signal(child, SIGCONT);
         if (supervisor->verbose > 0) say_at(LOG_INFO, "the command wants the terminal, and has it now");
     }
-    /* In the other state the timer has another use. */
-    if ((supervisor->others_want || child_wants_terminal(child)) && supervisor->state != SUPERVISE_LOSING)
+    /* In the other states the timer has another use. */
+    if ((supervisor->others_want || child_wants_terminal(child)) && supervisor->state == SUPERVISE_RUNNING)
         set_timer(supervisor, at_ms + TERMINAL_POLL_MS);
 }
 
@@ -224,7 +222,51 @@ static void finish_losing(struct supervisor *supervisor)
     take_terminal(supervisor);
     say("%s while the command ran; its own exit status would have been %d",
         supervisor->verdict == EXIT_LOST ? "the lock was lost" : "the warden was lost", supervisor->child.status);
-    done(supervisor, supervisor->verdict);
+    supervise_done(supervisor, supervisor->verdict);
+}
+
+/* watch_group - in GROUP: what the command's group still does is done under the lock. */
+static void watch_group(struct supervisor *supervisor)
+{
+    uint64_t next_ms = now_ms() + supervisor->poll_ms;
+
+    if (!child_group_is_left(&supervisor->child)) {
+        supervise_done(supervisor, supervisor->child.status);
+        return;
+    }
+    if (now_ms() >= supervisor->kill_at_ms) kill_group(supervisor);
+    if (!supervisor->killed && next_ms > supervisor->kill_at_ms) next_ms = supervisor->kill_at_ms;
+    supervisor->poll_ms = supervisor->poll_ms * 2 < GROUP_POLL_MS_MAX ? supervisor->poll_ms * 2 : GROUP_POLL_MS_MAX;
+    set_timer(supervisor, next_ms);
+}
+
+/* keep_group - the command has ended, and its lock is held for the rest of its group; false: it need not be. */
+static bool keep_group(struct supervisor *supervisor)
+{
+    int rule = supervisor->group_rule, number = supervisor->child.end_signal;
+
+    /* A command that was killed did not decide that its children should go on. */
+    if (rule == GROUP_AUTO) rule = number != 0 ? GROUP_END : GROUP_LEAVE;
+    if (rule == GROUP_LEAVE || !child_group_is_left(&supervisor->child)) return false;
+    supervisor->state = SUPERVISE_GROUP;
+    supervisor->poll_ms = GROUP_POLL_MS;
+    supervisor->kill_at_ms = UINT64_MAX;
+    if (rule == GROUP_END) {
+        supervisor->kill_at_ms = now_ms() + GRACE_MS_MAX;
+        child_signal(&supervisor->child, SIGTERM);
+        child_signal(&supervisor->child, SIGCONT);
+        say_at(LOG_WARNING,
+               "the command has ended, but processes of its group go on: SIGTERM now, SIGKILL in %d ms; \"%s\" stays "
+               "locked "
+               "until they have ended",
+               GRACE_MS_MAX, supervisor->name);
+    } else {
+        say_at(LOG_INFO, "the command has ended; \"%s\" stays locked until the other processes of its group have ended",
+               supervisor->name);
+    }
+    notify_status(NULL, "waiting for the rest of the command's process group");
+    watch_group(supervisor);
+    return true;
 }
 
 static void timer_fired(evutil_socket_t fd, short what, void *arg)
@@ -234,6 +276,10 @@ static void timer_fired(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     if (read(fd, &times, sizeof(times)) < 0) return;
+    if (supervisor->state == SUPERVISE_GROUP) {
+        watch_group(supervisor);
+        return;
+    }
     if (supervisor->state != SUPERVISE_LOSING) {
         share_terminal(supervisor);
         return;
@@ -265,7 +311,7 @@ static void note_typed(struct supervisor *supervisor)
     supervisor->die_together = lent;
 }
 
-static void ended(struct supervisor *supervisor)
+static void supervise_ended(struct supervisor *supervisor)
 {
     int status = supervisor->child.status;
 
@@ -277,7 +323,7 @@ static void ended(struct supervisor *supervisor)
     note_typed(supervisor);
     take_terminal(supervisor);
     if (supervisor->child.exec_errno != 0) {
-        say("cannot execute %s: %s", supervisor->command[0], strerror(supervisor->child.exec_errno));
+        child_say_why(&supervisor->child, supervisor->command[0]);
     } else if (time_is_up(supervisor)) {
         /* This process stood still and sees the command's end before the library has reported the loss. What
            the command started must not go on. */
@@ -285,8 +331,10 @@ static void ended(struct supervisor *supervisor)
         say("lost \"%s\" while the command ran: its validity is over; its own exit status would have been %d",
             supervisor->name, status);
         status = supervisor->verdict = EXIT_LOST;
+    } else if (keep_group(supervisor)) {
+        return;
     }
-    done(supervisor, status);
+    supervise_done(supervisor, status);
 }
 
 static void stopped(struct supervisor *supervisor)
@@ -314,7 +362,7 @@ static void check_child(struct supervisor *supervisor)
 {
     if (supervisor->state == SUPERVISE_IDLE || !child_update(&supervisor->child)) return;
     if (supervisor->child.state == CHILD_ENDED) {
-        ended(supervisor);
+        supervise_ended(supervisor);
     } else if (supervisor->child.state == CHILD_STOPPED && supervisor->state == SUPERVISE_RUNNING) {
         stopped(supervisor);
     }
@@ -327,10 +375,16 @@ static void check_warden(struct supervisor *supervisor)
 
     if (supervisor->state == SUPERVISE_IDLE) return;
     if (!warden_check(&supervisor->warden)) {
-        say("somebody ended the warden, without which the command must not run, and there is no other to "
-            "be had: %s",
-            strerror(errno));
-        if (supervisor->state == SUPERVISE_RUNNING)
+        if (errno != 0) {
+            say("somebody ended the warden, without which the command must not run, and there is no other to be had: "
+                "%s",
+                strerror(errno));
+        } else {
+            say("somebody ended the warden, without which the command must not run, more than %d times: there is no "
+                "other",
+                WARDEN_RESTARTS_MAX);
+        }
+        if (supervisor->state == SUPERVISE_RUNNING || supervisor->state == SUPERVISE_GROUP)
             end_command(supervisor, supervisor->valid_ms(supervisor->arg), EXIT_SYSTEM);
     } else if (restarts != supervisor->warden.restarts) {
         say_at(LOG_WARNING,
@@ -340,7 +394,7 @@ static void check_warden(struct supervisor *supervisor)
 }
 
 /* pass_on - a signal for the command's group. */
-static void pass_on(struct supervisor *supervisor, int number, bool typed)
+static void supervise_pass_on(struct supervisor *supervisor, int number, bool typed)
 {
     bool stopped = supervisor->child.state == CHILD_STOPPED;
 
@@ -365,7 +419,7 @@ static void pass_on(struct supervisor *supervisor, int number, bool typed)
     }
 }
 
-static void handle_signals(evutil_socket_t fd, short what, void *arg)
+static void supervise_handle_signals(evutil_socket_t fd, short what, void *arg)
 {
     struct supervisor *supervisor = arg;
     bool typed = false;
@@ -374,22 +428,25 @@ static void handle_signals(evutil_socket_t fd, short what, void *arg)
     (void)what;
     for (int number; (number = signals_next(&supervisor->signals, &typed)) != 0;) {
         if (number == SIGCHLD) {
+            bool runs = supervisor->state != SUPERVISE_IDLE;
+
             check_child(supervisor);
             check_warden(supervisor);
+            child_reap_others(runs ? supervisor->child.pid : 0, supervisor->warden.pid);
         } else if (number == SIGTTIN || number == SIGTTOU) {
             supervisor->others_want = supervisor->terminal >= 0;
             share_terminal(supervisor);
         } else if (supervisor->state == SUPERVISE_IDLE) {
             supervisor->signaled(supervisor->arg, number, typed);
         } else {
-            pass_on(supervisor, number, typed);
+            supervise_pass_on(supervisor, number, typed);
         }
     }
 }
 
 void supervise_read_signals(struct supervisor *supervisor)
 {
-    handle_signals(supervisor->signals.fd, EV_READ, supervisor);
+    supervise_handle_signals(supervisor->signals.fd, EV_READ, supervisor);
 }
 
 bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us)
@@ -424,7 +481,8 @@ static bool is_well(const void *arg)
 {
     const struct supervisor *supervisor = arg;
 
-    return supervisor->state != SUPERVISE_RUNNING || supervisor->valid_ms(supervisor->arg) > 0;
+    return (supervisor->state != SUPERVISE_RUNNING && supervisor->state != SUPERVISE_GROUP) ||
+           supervisor->valid_ms(supervisor->arg) > 0;
 }
 
 void supervise_init(struct supervisor *supervisor)
@@ -432,14 +490,14 @@ void supervise_init(struct supervisor *supervisor)
     *supervisor = (struct supervisor){.signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal = -1};
 }
 
-static bool watch(struct supervisor *supervisor)
+static bool supervise_watch(struct supervisor *supervisor)
 {
     if (!signals_open(&supervisor->signals)) return false;
     supervisor->terminal = terminal_open();
     supervisor->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (supervisor->timer_fd < 0) return false;
     supervisor->signal_event =
-        event_new(supervisor->base, supervisor->signals.fd, EV_READ | EV_PERSIST, handle_signals, supervisor);
+        event_new(supervisor->base, supervisor->signals.fd, EV_READ | EV_PERSIST, supervise_handle_signals, supervisor);
     supervisor->timer_event =
         event_new(supervisor->base, supervisor->timer_fd, EV_READ | EV_PERSIST, timer_fired, supervisor);
     return supervisor->signal_event != NULL && supervisor->timer_event != NULL &&
@@ -454,8 +512,10 @@ int supervise_open(struct supervisor *supervisor, const struct session *session)
     supervisor->base = session->base;
     supervisor->command = settings->command;
     supervisor->verbose = settings->verbose;
-    supervisor->grace_ms = choose_grace_ms(supervise_lease_ms(settings), settings->node_timeout_ms);
-    if (watch(supervisor)) return 0;
+    supervisor->group_rule = settings->group;
+    if (settings->subreaper) prctl(PR_SET_CHILD_SUBREAPER, 1);
+    supervisor->grace_ms = choose_grace_ms(session_lease_ms(settings), settings->node_timeout_ms);
+    if (supervise_watch(supervisor)) return 0;
     say("cannot watch signals and time: %s", strerror(errno));
     return EXIT_SYSTEM;
 }
@@ -482,7 +542,7 @@ int supervise_loop(struct supervisor *supervisor)
             say("the event loop failed");
             return EXIT_SYSTEM;
         }
-        if (supervisor->state == SUPERVISE_RUNNING) update_warden(supervisor);
+        if (supervisor->state == SUPERVISE_RUNNING || supervisor->state == SUPERVISE_GROUP) update_warden(supervisor);
     }
     return 0;
 }

@@ -26,6 +26,7 @@ enum supervise_state {
     SUPERVISE_IDLE = 0, /* no command runs */
     SUPERVISE_RUNNING,
     SUPERVISE_LOSING, /* the command's group has until kill_at_ms to end by itself */
+    SUPERVISE_GROUP,  /* the command has ended; the lock is held for the rest of its group */
 };
 
 struct supervisor {
@@ -50,8 +51,10 @@ struct supervisor {
     int terminal; /* -1: there is none */
     struct event *signal_event, *timer_event;
     int timer_fd;         /* CLOCK_BOOTTIME, absolute: it goes on while the machine sleeps, and is never early */
-    uint64_t kill_at_ms;  /* in LOSING */
-    bool killed;          /* in LOSING: SIGKILL was sent */
+    int group_rule;       /* enum group_rule */
+    uint32_t poll_ms;     /* in GROUP */
+    uint64_t kill_at_ms;  /* in LOSING and GROUP */
+    bool killed;          /* in LOSING and GROUP: SIGKILL was sent */
     int verdict;          /* EXIT_LOST or EXIT_SYSTEM where the command had to end; 0: it did not */
     uint64_t share_at_ms; /* the terminal changes hands then at the earliest */
     bool others_want;     /* others of our process group are stopped because they read the terminal */
@@ -64,11 +67,9 @@ struct supervisor {
 };
 
 /* supervise_check - whether there is a command to run, and its lease can be: 0, or the exit status after saying why
- * not. supervise_check_lease: only that it is no longer than the max lease. supervise_lease_ms: as the library chooses,
- * for the grace depends on it. */
+ * not. supervise_check_lease: only that it is no longer than the max lease. */
 int supervise_check(const struct settings *settings, const char *verb);
 int supervise_check_lease(const struct settings *settings);
-uint32_t supervise_lease_ms(const struct settings *settings);
 /* supervise_init - a supervisor that has opened nothing. supervise_open: for the command of the session's settings;
  * watches signals, time, and the manager of services. 0, or the exit status after saying why. supervise_close: whatever
  * was opened; ends a command that still runs. */

@@ -13,7 +13,7 @@ void text_clear(struct text *text)
     *text = (struct text){0};
 }
 
-static bool reserve(struct text *text, size_t more)
+static bool text_reserve(struct text *text, size_t more)
 {
     size_t room = text->room > 0 ? text->room : 256;
     char *bytes;
@@ -31,7 +31,7 @@ static bool reserve(struct text *text, size_t more)
 
 void text_add(struct text *text, const char *bytes, size_t length)
 {
-    if (length == 0 || !reserve(text, length)) return;
+    if (length == 0 || !text_reserve(text, length)) return;
     memcpy(text->bytes + text->length, bytes, length);
     text->length += length;
 }
@@ -101,7 +101,7 @@ static bool code_is_harmful(uint32_t code)
 
 enum style { FOR_TERMINAL, FOR_UTF8, FOR_JSON };
 
-static void add_foreign(struct text *text, const char *bytes, size_t length, enum style style)
+static void text_add_foreign(struct text *text, const char *bytes, size_t length, enum style style)
 {
     const unsigned char *s = (const unsigned char *)bytes;
 
@@ -128,17 +128,17 @@ static void add_foreign(struct text *text, const char *bytes, size_t length, enu
 
 void text_add_safe(struct text *text, const char *bytes, size_t length)
 {
-    add_foreign(text, bytes, length, FOR_TERMINAL);
+    text_add_foreign(text, bytes, length, FOR_TERMINAL);
 }
 
 void text_add_known(struct text *text, const char *string)
 {
-    if (string != NULL) add_foreign(text, string, strlen(string), FOR_TERMINAL);
+    if (string != NULL) text_add_foreign(text, string, strlen(string), FOR_TERMINAL);
 }
 
 void text_add_utf8(struct text *text, const char *bytes, size_t length)
 {
-    add_foreign(text, bytes, length, FOR_UTF8);
+    text_add_foreign(text, bytes, length, FOR_UTF8);
 }
 
 size_t text_columns(const struct text *text, size_t start)
@@ -252,7 +252,7 @@ void document_append(json_t **array, json_t *value)
 /* collect - JSON for a terminal: what add_foreign escapes is in strings only, and becomes \uNNNN there. */
 static int collect(const char *bytes, size_t length, void *text)
 {
-    add_foreign(text, bytes, length, FOR_JSON);
+    text_add_foreign(text, bytes, length, FOR_JSON);
     return 0;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "warden.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,8 +19,6 @@
 #include "child.h"
 #include "cli.h"
 
-/* If every warden is killed, this process must not fork for ever. */
-enum { WARDEN_RESTARTS_MAX = 16 };
 enum { WARDEN_ANSWER_MS = 100 };
 
 /* In the warden, which keeps these two descriptors only. */
@@ -32,7 +33,7 @@ uint64_t warden_now_us(void)
 }
 
 /* hear - takes the newest of the deadlines that came; false: quorlock, which sends them, is dead. */
-static bool hear(uint64_t *deadline_us)
+static bool warden_hear(uint64_t *deadline_us)
 {
     uint64_t told_us = 0;
     ssize_t n = 0;
@@ -43,7 +44,7 @@ static bool hear(uint64_t *deadline_us)
 }
 
 /* watch - returns when the group must end. */
-static void watch(uint64_t deadline_us)
+static void warden_watch(uint64_t deadline_us)
 {
     for (;;) {
         struct itimerspec at = {.it_value = {(time_t)(deadline_us / 1000000), (long)(deadline_us % 1000000) * 1000}};
@@ -52,12 +53,31 @@ static void watch(uint64_t deadline_us)
         timerfd_settime(WARDEN_TIMER, TFD_TIMER_ABSTIME, &at, NULL);
         poll(ready, 2, -1);
         /* First the messages: while this process could not run, the deadline may have moved on. */
-        if (!hear(&deadline_us) || warden_now_us() >= deadline_us) return;
+        if (!warden_hear(&deadline_us) || warden_now_us() >= deadline_us) return;
     }
 }
 
+/* close_others - all descriptors but the first. Linux before 5.9 has no close_range, and some containers deny it. */
+static bool close_others(void)
+{
+    DIR *folder;
+
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, WARDEN_LINK + 1, UINT_MAX, 0) == 0) return true;
+#endif
+    folder = opendir("/proc/self/fd");
+    if (folder == NULL) return false;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        int fd = (int)strtol(entry->d_name, NULL, 10); /* 0 for what is no descriptor */
+
+        if (fd > WARDEN_LINK && fd != dirfd(folder)) close(fd);
+    }
+    closedir(folder);
+    return true;
+}
+
 /* prepare - makes what the warden needs; false with errno. */
-static bool prepare(void)
+static bool warden_prepare(void)
 {
     sigset_t all;
 
@@ -67,7 +87,7 @@ static bool prepare(void)
     /* In the one moment that counts all cores may be busy. Without the right it keeps its priority. */
     (void)setpriority(PRIO_PROCESS, 0, -20);
     /* Out of reach of signals to our group, and without descriptors whose end another process waits for. */
-    if (setsid() < 0 || close_range(WARDEN_LINK + 1, UINT_MAX, 0) != 0) return false;
+    if (setsid() < 0 || !close_others()) return false;
     /* The lowest free descriptor. A timer, for the time limit of poll stands still while the machine sleeps. */
     return timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK) == WARDEN_TIMER;
 }
@@ -78,9 +98,9 @@ static void live(int fd, pid_t group, uint64_t deadline_us)
     int error;
 
     if (dup2(fd, WARDEN_LINK) < 0) _exit(EXIT_SYSTEM);
-    error = prepare() ? 0 : errno;
+    error = warden_prepare() ? 0 : errno;
     if (send(WARDEN_LINK, &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0) _exit(EXIT_SYSTEM);
-    watch(deadline_us);
+    warden_watch(deadline_us);
     kill(-group, SIGKILL);
     _exit(0);
 }
@@ -101,7 +121,7 @@ static int wait_for_answer(const struct warden *warden)
     return recv(warden->fd, &error, sizeof(error), MSG_DONTWAIT) == (ssize_t)sizeof(error) ? error : ECHILD;
 }
 
-static void forget(struct warden *warden)
+static void warden_forget(struct warden *warden)
 {
     close(warden->fd);
     warden->pid = 0;
@@ -138,9 +158,9 @@ bool warden_check(struct warden *warden)
             kill(warden->pid, SIGCONT);
             continue;
         }
-        forget(warden);
+        warden_forget(warden);
         if (warden_now_us() >= warden->deadline_us) return true;
-        errno = ECHILD;
+        errno = 0;
         return warden->restarts++ < WARDEN_RESTARTS_MAX && warden_start(warden, warden->group, warden->deadline_us);
     }
     return true;
@@ -151,5 +171,5 @@ void warden_end(struct warden *warden)
     if (warden->pid == 0) return;
     kill(warden->pid, SIGKILL);
     waitpid(warden->pid, NULL, 0); /* no handler of ours can interrupt it */
-    forget(warden);
+    warden_forget(warden);
 }

@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* If every warden is killed, this process must not fork for ever. */
+enum { WARDEN_RESTARTS_MAX = 16 };
+
 struct warden {
     pid_t pid; /* 0: there is none */
     int fd;    /* to it; the warden reads its end when we have died */
@@ -30,8 +33,8 @@ void warden_tell(struct warden *warden, uint64_t deadline_us);
 /*
  * warden_check - call it on SIGCHLD: continues a warden that was stopped, and replaces one that was killed
  *
- * False with errno: it died and could not be replaced. A warden that ended because the time was up is not
- * replaced.
+ * False: it died and was not replaced, with errno, or 0 after WARDEN_RESTARTS_MAX times. A warden that ended because
+ * the time was up is not replaced.
  */
 bool warden_check(struct warden *warden);
 /* warden_end - ends the warden and spares the group. No effect where there is none. */

@@ -83,7 +83,7 @@ static uint32_t step_ms(const struct watch *watch)
 
 /* ---- the end ---- */
 
-static void end(struct watch *watch, int status)
+static void watch_end(struct watch *watch, int status)
 {
     if (watch->ended) return;
     watch->ended = true;
@@ -95,7 +95,7 @@ static void end_without_memory(struct watch *watch)
 {
     screen_leave();
     if (!watch->ended) say("out of memory");
-    end(watch, EXIT_SYSTEM);
+    watch_end(watch, EXIT_SYSTEM);
 }
 
 /* end_by - as that signal ends a program. */
@@ -103,7 +103,7 @@ static void end_by(struct watch *watch, int number, bool typed)
 {
     watch->signal = number;
     watch->typed = typed;
-    end(watch, EXIT_SIGNAL + number);
+    watch_end(watch, EXIT_SIGNAL + number);
 }
 
 /* status_of - 0 where a quorum answered for every key. */
@@ -124,10 +124,10 @@ static bool has_all_rounds(const struct watch *watch)
 
 /* ---- output ---- */
 
-static void flush(struct watch *watch)
+static void watch_flush(struct watch *watch)
 {
     if (output_write(&watch->output)) {
-        if (has_all_rounds(watch)) end(watch, status_of(watch));
+        if (has_all_rounds(watch)) watch_end(watch, status_of(watch));
     } else if (errno == EAGAIN) {
         if (event_add(watch->on_room, NULL) != 0) end_without_memory(watch);
     } else if (errno == ENOMEM) {
@@ -141,19 +141,19 @@ static void flush(struct watch *watch)
 
         screen_leave();
         if (!watch->ended) say("cannot write to standard output: %s", strerror(why));
-        end(watch, EXIT_OUTPUT);
+        watch_end(watch, EXIT_OUTPUT);
     }
 }
 
-static void on_room(evutil_socket_t fd, short what, void *arg)
+static void watch_on_room(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    flush(arg);
+    watch_flush(arg);
 }
 
 /* Where nothing changes nothing is written for a long time, and the reader may be gone. */
-static void on_closed(evutil_socket_t fd, short what, void *arg)
+static void watch_on_closed(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
 
@@ -180,7 +180,7 @@ static struct watch_look look_of(const struct watch *watch)
                                .n_lines = watch->n_lines};
 }
 
-static void draw(struct watch *watch)
+static void watch_draw(struct watch *watch)
 {
     struct watch_time time = read_time();
     struct watch_look look = look_of(watch);
@@ -192,7 +192,7 @@ static void draw(struct watch *watch)
     watch_table(&picture, &watch->state, &look, &time);
     screen_end(&picture);
     output_add(&watch->output, &picture);
-    flush(watch);
+    watch_flush(watch);
 }
 
 static void keep_line(struct watch *watch, struct text *line)
@@ -237,7 +237,7 @@ static bool is_waited_for(const struct watch_round *round)
     return false;
 }
 
-static void judge(struct watch_round *round)
+static void watch_judge_round(struct watch_round *round)
 {
     struct watch *watch = round->watch;
 
@@ -245,8 +245,8 @@ static void judge(struct watch_round *round)
     round->open = false;
     event_del(round->settle);
     watch_judge(&watch->state, round->key, read_time().now_us);
-    draw(watch);
-    flush(watch);
+    watch_draw(watch);
+    watch_flush(watch);
 }
 
 /* judge_if_due - the first verdict waits for a quorum of answers, if that may still come, and an only one for all
@@ -260,7 +260,7 @@ static void judge_if_due(struct watch_round *round)
 
     for (size_t i = 0; i < state->n_nodes; i++) n_answers += key->votes[i].answer != WATCH_SILENT;
     due = round->overdue && (round->judged > 0 || (!once && state->quorum > 0 && n_answers >= state->quorum));
-    if (due || (round->open && !is_waited_for(round))) judge(round);
+    if (due || (round->open && !is_waited_for(round))) watch_judge_round(round);
 }
 
 static void on_settle(evutil_socket_t fd, short what, void *arg)
@@ -273,7 +273,7 @@ static void on_settle(evutil_socket_t fd, short what, void *arg)
     judge_if_due(round);
 }
 
-static void answered(int status, const struct quorlock_report *report, void *arg)
+static void watch_answered(int status, const struct quorlock_report *report, void *arg)
 {
     struct query *query = arg;
     struct watch *watch = query->watch;
@@ -286,11 +286,11 @@ static void answered(int status, const struct quorlock_report *report, void *arg
         return;
     }
     judge_if_due(&watch->rounds[query->key]);
-    flush(watch);
+    watch_flush(watch);
 }
 
 /* ask - one node; 0, or a library status. */
-static int ask(struct query *query)
+static int watch_ask(struct query *query)
 {
     struct watch *watch = query->watch;
     const char *name = watch->state.keys[query->key].name;
@@ -298,7 +298,7 @@ static int ask(struct query *query)
 
     if (query->pending) return 0;
     query->asked_us = read_time().now_us;
-    status = quorlock_inspect_node(watch->session.client, query->node, name, answered, query);
+    status = quorlock_inspect_node(watch->session.client, query->node, name, watch_answered, query);
     query->pending = status == 0;
     return status;
 }
@@ -312,7 +312,7 @@ static int begin_round(struct watch_round *round)
     round->open = true;
     round->overdue = false;
     for (size_t i = 0; i < watch->state.n_nodes; i++) {
-        int status = ask(&round->queries[i]);
+        int status = watch_ask(&round->queries[i]);
 
         if (status == 0) continue;
         screen_leave();
@@ -323,7 +323,7 @@ static int begin_round(struct watch_round *round)
     return EXIT_SYSTEM;
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void watch_on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
     struct watch_round *round = &watch->rounds[watch->turn];
@@ -336,19 +336,19 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     /* A reader that is slow is asked for nothing new, and so is a first round that is not over. */
     if (watch->output.waiting.length > 0 || (round->open && round->judged == 0) || over) return;
     status = begin_round(round);
-    if (status != 0) end(watch, status);
+    if (status != 0) watch_end(watch, status);
 }
 
 /* ---- signals and keys ---- */
 
 /* show - on the terminal from now on, unless it is not ours. */
-static void show(struct watch *watch)
+static void watch_show(struct watch *watch)
 {
     if (!watch->live || watch->ended) return;
     if (!output_has_reader(&watch->output)) end_by(watch, SIGHUP, false);
     if (watch->ended || !screen_enter(watch->output.fd)) return;
     if (watch->on_typed != NULL && event_add(watch->on_typed, NULL) != 0) end_without_memory(watch);
-    draw(watch);
+    watch_draw(watch);
 }
 
 /* It comes to the foreground without a signal where it ran in the background. */
@@ -356,7 +356,7 @@ static void on_draw(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    show(arg);
+    watch_show(arg);
 }
 
 static void hide(struct watch *watch)
@@ -371,8 +371,8 @@ static void handle_signal(struct watch *watch, int number, bool typed)
         hide(watch);
         signals_stop();
     }
-    if (number == SIGTSTP || number == SIGCONT) show(watch);
-    if (number == SIGWINCH) draw(watch);
+    if (number == SIGTSTP || number == SIGCONT) watch_show(watch);
+    if (number == SIGWINCH) watch_draw(watch);
     if (signals_end_wait(number)) end_by(watch, number, typed);
 }
 
@@ -397,7 +397,7 @@ static void on_typed(evutil_socket_t fd, short what, void *arg)
     if (n == 0 || (n < 0 && errno == EIO)) {
         end_by(watch, SIGHUP, false);
     } else if (n == 1 && (key == 'q' || key == 'Q')) {
-        end(watch, EXIT_OK);
+        watch_end(watch, EXIT_OK);
     }
 }
 
@@ -416,10 +416,10 @@ static bool make_events(struct watch *watch)
     struct timeval draws = session_span(DRAW_MS), steps = session_span(step_ms(watch));
 
     watch->on_signal = listen_to(watch, watch->signals.fd, EV_READ | EV_PERSIST, on_signal, watch);
-    watch->on_tick = listen_to(watch, -1, EV_PERSIST, on_tick, watch);
+    watch->on_tick = listen_to(watch, -1, EV_PERSIST, watch_on_tick, watch);
     watch->on_draw = listen_to(watch, -1, EV_PERSIST, on_draw, watch);
-    watch->on_room = listen_to(watch, watch->output.fd, EV_WRITE, on_room, watch);
-    watch->on_closed = listen_to(watch, watch->output.fd, EV_READ | EV_PERSIST, on_closed, watch);
+    watch->on_room = listen_to(watch, watch->output.fd, EV_WRITE, watch_on_room, watch);
+    watch->on_closed = listen_to(watch, watch->output.fd, EV_READ | EV_PERSIST, watch_on_closed, watch);
     if (isatty(STDIN_FILENO) == 1 && watch->live)
         watch->on_typed = listen_to(watch, STDIN_FILENO, EV_READ | EV_PERSIST, on_typed, watch);
     if (watch->ended || event_add(watch->on_signal, NULL) != 0 || event_add(watch->on_tick, &steps) != 0 ||
@@ -449,18 +449,18 @@ static bool make_rounds(struct watch *watch)
 }
 
 /* begin - counts the nodes, and asks all of them for all keys; 0, or an exit status, said already. */
-static int begin(struct watch *watch)
+static int watch_begin(struct watch *watch)
 {
     int status = 0;
 
     while (status == 0 && watch->state.n_nodes < QUORLOCK_NODES_MAX) {
-        status = ask(&watch->rounds[0].queries[watch->state.n_nodes]);
+        status = watch_ask(&watch->rounds[0].queries[watch->state.n_nodes]);
         watch->state.n_nodes += status == 0;
     }
     if (watch->state.n_nodes == 0) return session_check(&watch->session, status);
     status = 0;
     for (size_t i = 0; status == 0 && i < watch->state.n_keys; i++) status = begin_round(&watch->rounds[i]);
-    if (status == 0) show(watch);
+    if (status == 0) watch_show(watch);
     return status;
 }
 
@@ -503,10 +503,10 @@ static int open_all(struct watch *watch)
         return EXIT_SYSTEM;
     }
     if (!watch_state_init(&watch->state, watch->settings.words, watch->settings.n_words)) end_without_memory(watch);
-    return !watch->ended && make_rounds(watch) && make_events(watch) ? begin(watch) : EXIT_SYSTEM;
+    return !watch->ended && make_rounds(watch) && make_events(watch) ? watch_begin(watch) : EXIT_SYSTEM;
 }
 
-static int run(struct watch *watch)
+static int watch_run(struct watch *watch)
 {
     int status = session_open(&watch->session, &watch->settings);
 
@@ -522,7 +522,7 @@ static int run(struct watch *watch)
 }
 
 /* clear - all but what a client that is not closed may still refer to. */
-static void clear(struct watch *watch)
+static void watch_clear(struct watch *watch)
 {
     for (size_t i = 0; i < watch->n_lines; i++) text_clear(&watch->lines[i]);
     output_close(&watch->output);
@@ -549,8 +549,8 @@ int verb_watch(const struct settings *settings)
     if (watch.settings.verbose == 0) watch.settings.verbose = -1;
     watch.table = screen_is_usable() && !settings->json;
     watch.live = watch.table && settings->count != 1;
-    status = run(&watch);
-    clear(&watch);
+    status = watch_run(&watch);
+    watch_clear(&watch);
     if (watch.typed && status == EXIT_SIGNAL + watch.signal) signals_die(watch.signal, false);
     return status;
 }

@@ -28,7 +28,7 @@ static void add_span(struct text *text, uint64_t us)
     }
 }
 
-static void add_left(struct text *text, uint64_t then_us, uint64_t now_us)
+static void watch_show_add_left(struct text *text, uint64_t then_us, uint64_t now_us)
 {
     add_span(text, watch_left_us(then_us, now_us));
     if (then_us != WATCH_NEVER) text_format(text, " left");
@@ -46,7 +46,7 @@ static void add_owner(struct text *text, const char *holder)
     text_clear(&owner);
 }
 
-static void add_key(struct text *text, const struct watch_key *key)
+static void watch_show_add_key(struct text *text, const struct watch_key *key)
 {
     text_format(text, "\"");
     text_add_known(text, key->name);
@@ -76,8 +76,8 @@ static void add_waiters(struct text *text, const struct watch_key *key, uint64_t
 }
 
 /* add_verdict - what is known of the key. */
-static void add_verdict(struct text *text, const struct watch_state *state, const struct watch_key *key,
-                        uint64_t now_us)
+static void watch_show_add_verdict(struct text *text, const struct watch_state *state, const struct watch_key *key,
+                                   uint64_t now_us)
 {
     const struct watch_parts *parts = &key->parts;
 
@@ -88,7 +88,7 @@ static void add_verdict(struct text *text, const struct watch_state *state, cons
         if (parts->readers == 1) text_format(text, "reader");
         if (parts->readers != 1) add_owner(text, key->holder);
         text_format(text, " on %" PRIu32 " of %zu nodes, ", key->n_votes, state->n_nodes);
-        add_left(text, key->ends_after_us, now_us);
+        watch_show_add_left(text, key->ends_after_us, now_us);
         break;
     case WATCH_TAKEN:
         text_format(text, " is taken by ");
@@ -126,8 +126,9 @@ static void add_node_event(struct text *text, const struct watch_event *event, u
     } else if (event->type == WATCH_NODE_UP) {
         text_format(text, " is up again");
     } else if (event->type == WATCH_QUARANTINE_BEGAN) {
-        text_format(text, " has no vote, for it may have lost its memory: quarantined for ");
+        text_format(text, " has no vote: quarantined for ");
         add_span(text, watch_left_us(node->quarantined_until_us, now_us));
+        if (node->quarantine_why != NULL) text_format(text, ": %s", node->quarantine_why);
     } else {
         text_format(text, " has its vote again: its quarantine is over");
     }
@@ -146,7 +147,7 @@ void watch_line(struct text *text, const struct watch_state *state, const struct
         add_node_event(text, event, time->now_us);
         return;
     }
-    add_key(text, key);
+    watch_show_add_key(text, key);
     if (event->type == WATCH_WAITERS) {
         text_format(text, ": ");
         add_waiters(text, key, time->now_us);
@@ -154,7 +155,7 @@ void watch_line(struct text *text, const struct watch_state *state, const struct
     }
     if (event->type == WATCH_QUORUM_LOST && key->verdict == WATCH_UNKNOWN)
         text_format(text, ": the quorum is lost to sight");
-    add_verdict(text, state, key, time->now_us);
+    watch_show_add_verdict(text, state, key, time->now_us);
     if (event->type == WATCH_RENEWED) text_format(text, ", renewed");
     if (event->previous == NULL) return;
     text_format(text, ", and no longer by ");
@@ -249,6 +250,8 @@ void watch_json(struct text *text, const struct watch_state *state, const struct
         document_add(&object, "error", document_text(event->node->error));
         document_add(&object, "quarantine_ms",
                      until_us != 0 ? span_json(watch_left_us(until_us, time->now_us)) : json_integer(0));
+        if (event->node->quarantine_why != NULL)
+            document_add(&object, "quarantine_why", document_text(event->node->quarantine_why));
     }
     document_write(text, object);
 }
@@ -264,7 +267,7 @@ struct frame {
 };
 
 /* put - as much of it as there is room for in the line; clears it. */
-static void put(struct frame *frame, enum style style, struct text *part)
+static void watch_show_put(struct frame *frame, enum style style, struct text *part)
 {
     static const char *const codes[] = {[BOLD] = "1", [GOOD] = "32", [DOUBTFUL] = "33", [BAD] = "31", [FAINT] = "2"};
     size_t room = frame->look->columns - frame->column, columns = text_columns(part, 0);
@@ -287,7 +290,7 @@ static void put_words(struct frame *frame, enum style style, const char *words)
     struct text part = {0};
 
     text_format(&part, "%s", words);
-    put(frame, style, &part);
+    watch_show_put(frame, style, &part);
 }
 
 static bool is_full(const struct frame *frame)
@@ -311,7 +314,7 @@ static void put_bar(struct frame *frame, size_t width, uint64_t left_us, uint64_
     struct text part = {0};
 
     for (size_t i = 0; i < width; i++) text_format(&part, "%s", i < filled ? full : empty);
-    put(frame, filled * 4 > width ? GOOD : DOUBTFUL, &part);
+    watch_show_put(frame, filled * 4 > width ? GOOD : DOUBTFUL, &part);
 }
 
 /* What columns a line of a node has. */
@@ -319,7 +322,7 @@ struct columns {
     size_t name, bar;
 };
 
-static struct columns measure(const struct watch_state *state, const struct watch_look *look)
+static struct columns watch_show_measure(const struct watch_state *state, const struct watch_look *look)
 {
     static const size_t least = 4, narrow = 10, most = 40, notes = 28;
     struct columns columns = {0};
@@ -353,12 +356,12 @@ static void put_notes(struct frame *frame, const struct watch_key *key, const st
     if (node->quarantined_until_us > now_us) {
         text_format(&part, "  quarantined ");
         add_span(&part, node->quarantined_until_us - now_us);
-        put(frame, DOUBTFUL, &part);
+        watch_show_put(frame, DOUBTFUL, &part);
     }
     if (vote->answer == WATCH_HELD && !watch_is_named(key, vote)) {
         text_format(&part, "  ");
         add_owner(&part, vote->holder);
-        put(frame, DOUBTFUL, &part);
+        watch_show_put(frame, DOUBTFUL, &part);
     }
 }
 
@@ -373,7 +376,7 @@ static void put_silence(struct frame *frame, const struct watch_vote *vote, cons
     }
     text_format(&part, "%s", node->up ? "" : "down: ");
     text_add_known(&part, vote->error != NULL ? vote->error : "no answer");
-    put(frame, BAD, &part);
+    watch_show_put(frame, BAD, &part);
 }
 
 static void put_node(struct frame *frame, const struct watch_state *state, const struct watch_key *key, size_t index,
@@ -387,18 +390,18 @@ static void put_node(struct frame *frame, const struct watch_state *state, const
     text_format(&part, "  ");
     text_add_known(&part, node->name);
     text_pad(&part, 0, columns->name + 4);
-    put(frame, PLAIN, &part);
+    watch_show_put(frame, PLAIN, &part);
     if (vote->answer == WATCH_HELD) {
         put_bar(frame, columns->bar, left_us, key->lease_us);
         text_format(&part, "%s", columns->bar > 0 ? "  " : "");
         add_span(&part, left_us);
-        put(frame, PLAIN, &part);
+        watch_show_put(frame, PLAIN, &part);
     } else if (vote->answer == WATCH_SILENT) {
         put_silence(frame, vote, node);
     } else if (vote->answer == WATCH_FOREIGN) {
         text_format(&part, "no lock: a ");
         text_add_known(&part, vote->type != NULL ? vote->type : "value of another type");
-        put(frame, BAD, &part);
+        watch_show_put(frame, BAD, &part);
     } else {
         put_words(frame, FAINT, "free");
     }
@@ -413,10 +416,10 @@ static void put_verdict(struct frame *frame, const struct watch_state *state, co
                                         [WATCH_QUORUM] = GOOD, [WATCH_NO_LOCK] = BAD,   [WATCH_NOT_JUDGED] = FAINT};
     struct text part = {0};
 
-    add_key(&part, key);
-    put(frame, BOLD, &part);
-    add_verdict(&part, state, key, now_us);
-    put(frame, styles[key->verdict], &part);
+    watch_show_add_key(&part, key);
+    watch_show_put(frame, BOLD, &part);
+    watch_show_add_verdict(&part, state, key, now_us);
+    watch_show_put(frame, styles[key->verdict], &part);
 }
 
 static void put_key(struct frame *frame, const struct watch_state *state, const struct watch_key *key,
@@ -430,7 +433,7 @@ static void put_key(struct frame *frame, const struct watch_state *state, const 
     if (key->waiters > 0 && !is_full(frame)) {
         text_format(&part, "  ");
         add_waiters(&part, key, now_us);
-        put(frame, DOUBTFUL, &part);
+        watch_show_put(frame, DOUBTFUL, &part);
         end_line(frame);
     }
 }
@@ -450,7 +453,7 @@ static void put_briefly(struct frame *frame, const struct watch_key *key, const 
         put_bar(frame, width, watch_left_us(vote->ends_after_us, now_us), key->lease_us);
     } else {
         text_format(&part, "%.*s", (int)width, word);
-        put(frame, vote->answer == WATCH_FREE ? FAINT : vote->answer == WATCH_HELD ? DOUBTFUL : BAD, &part);
+        watch_show_put(frame, vote->answer == WATCH_FREE ? FAINT : vote->answer == WATCH_HELD ? DOUBTFUL : BAD, &part);
     }
     put_words(frame, PLAIN, " ");
 }
@@ -470,7 +473,7 @@ static void put_key_briefly(struct frame *frame, const struct watch_state *state
 
         text_format(&part, "; ");
         add_waiters(&part, key, now_us);
-        put(frame, DOUBTFUL, &part);
+        watch_show_put(frame, DOUBTFUL, &part);
     }
     end_line(frame);
 }
@@ -496,7 +499,7 @@ static void put_title(struct frame *frame, const struct watch_state *state, cons
     add_span(&part, (uint64_t)look->interval_ms * 1000);
     text_format(&part, "  q ends it");
     if (1 + state->n_keys > look->rows) text_format(&part, "  %zu keys: more than there is room for", state->n_keys);
-    put(frame, FAINT, &part);
+    watch_show_put(frame, FAINT, &part);
     end_line(frame);
 }
 
@@ -511,7 +514,7 @@ static void put_lines(struct frame *frame, const struct watch_look *look)
         struct text part = {0};
 
         text_add(&part, look->lines[n - 1].bytes, look->lines[n - 1].length);
-        put(frame, FAINT, &part);
+        watch_show_put(frame, FAINT, &part);
         end_line(frame);
     }
 }
@@ -519,7 +522,7 @@ static void put_lines(struct frame *frame, const struct watch_look *look)
 void watch_table(struct text *text, const struct watch_state *state, const struct watch_look *look,
                  const struct watch_time *time)
 {
-    struct columns columns = measure(state, look);
+    struct columns columns = watch_show_measure(state, look);
     struct frame frame = {.text = text, .look = look};
     bool brief = look->live && count_rows(state) > look->rows;
 

@@ -2,6 +2,8 @@
 /* watch_show.h - what quorlock watch shows: an event as a line or as JSON, and the table */
 #pragma once
 
+#include <time.h>
+
 #include "text.h"
 #include "watch_state.h"
 

@@ -7,8 +7,8 @@
 /* Two answers show a renewal when the end moved further than clocks may differ meanwhile. */
 enum { CLOCK_SLACK_US = 10000, CLOCK_SLACK_PART = 500 };
 
-static void tell(struct watch_state *state, enum watch_event_type type, const struct watch_key *key,
-                 const struct watch_node *node, const char *previous)
+static void watch_state_tell(struct watch_state *state, enum watch_event_type type, const struct watch_key *key,
+                             const struct watch_node *node, const char *previous)
 {
     struct watch_event event = {.type = type, .key = key, .node = node, .previous = previous};
 
@@ -16,7 +16,7 @@ static void tell(struct watch_state *state, enum watch_event_type type, const st
 }
 
 /* put - a copy in place of what is there. */
-static void put(struct watch_state *state, char **place, const char *text)
+static void watch_state_put(struct watch_state *state, char **place, const char *text)
 {
     char *copy = text != NULL ? strdup(text) : NULL;
 
@@ -53,6 +53,7 @@ void watch_state_clear(struct watch_state *state)
     for (size_t i = 0; i < QUORLOCK_NODES_MAX; i++) {
         free(state->nodes[i].name);
         free(state->nodes[i].error);
+        free(state->nodes[i].quarantine_why);
     }
     free(state->keys);
     *state = (struct watch_state){0};
@@ -66,15 +67,18 @@ uint64_t watch_left_us(uint64_t then_us, uint64_t now_us)
 
 /* ---- nodes ---- */
 
-static void observe_quarantine(struct watch_state *state, struct watch_node *node, int64_t ms, uint64_t now_us)
+static void observe_quarantine(struct watch_state *state, struct watch_node *node,
+                               const struct quorlock_node_report *report, uint64_t now_us)
 {
     bool was = node->quarantined_until_us != 0;
+    int64_t ms = report->quarantine_ms;
 
     /* A guard that is gone, or not known for a moment, ends no quarantine. */
     if (ms < 0 && node->quarantined_until_us > now_us) return;
     node->quarantined_until_us = ms > 0 ? now_us + (uint64_t)ms * 1000 : 0;
-    if (ms > 0 && !was) tell(state, WATCH_QUARANTINE_BEGAN, NULL, node, NULL);
-    if (ms <= 0 && was) tell(state, WATCH_QUARANTINE_ENDED, NULL, node, NULL);
+    watch_state_put(state, &node->quarantine_why, report->quarantine_why);
+    if (ms > 0 && !was) watch_state_tell(state, WATCH_QUARANTINE_BEGAN, NULL, node, NULL);
+    if (ms <= 0 && was) watch_state_tell(state, WATCH_QUARANTINE_ENDED, NULL, node, NULL);
 }
 
 static void observe_node(struct watch_state *state, struct watch_node *node, const struct quorlock_node_report *report,
@@ -83,12 +87,12 @@ static void observe_node(struct watch_state *state, struct watch_node *node, con
     bool up = strcmp(report->state, "down") != 0;
     bool changed = node->asked ? up != node->up : !up;
 
-    if (node->name == NULL) put(state, &node->name, report->node);
-    put(state, &node->error, up ? NULL : report->error);
+    if (node->name == NULL) watch_state_put(state, &node->name, report->node);
+    watch_state_put(state, &node->error, up ? NULL : report->error);
     node->asked = true;
     node->up = up;
-    if (changed) tell(state, up ? WATCH_NODE_UP : WATCH_NODE_DOWN, NULL, node, NULL);
-    if (up) observe_quarantine(state, node, report->quarantine_ms, now_us);
+    if (changed) watch_state_tell(state, up ? WATCH_NODE_UP : WATCH_NODE_DOWN, NULL, node, NULL);
+    if (up) observe_quarantine(state, node, report, now_us);
 }
 
 /* ---- answers ---- */
@@ -111,9 +115,9 @@ void watch_answer(struct watch_state *state, size_t key, size_t node, const stru
     state->quorum = report->quorum;
     if (node >= state->n_nodes) state->n_nodes = node + 1;
     vote->answer = answer_of(said);
-    put(state, &vote->holder, vote->answer == WATCH_HELD ? said->holder : NULL);
-    put(state, &vote->error, vote->answer == WATCH_SILENT ? said->error : NULL);
-    put(state, &vote->type, said->type);
+    watch_state_put(state, &vote->holder, vote->answer == WATCH_HELD ? said->holder : NULL);
+    watch_state_put(state, &vote->error, vote->answer == WATCH_SILENT ? said->error : NULL);
+    watch_state_put(state, &vote->type, said->type);
     vote->ends_after_us = endless ? WATCH_NEVER : asked_us + left_us;
     vote->ends_before_us = endless ? WATCH_NEVER : now_us + left_us;
     vote->parts = (struct watch_parts){.permits = said->permits};
@@ -150,7 +154,8 @@ static uint32_t count_votes(const struct watch_state *state, const struct watch_
 }
 
 /* find_holder - the owner on most nodes, of two that are on equally many the one that was so before; or NULL. */
-static const char *find_holder(const struct watch_state *state, const struct watch_key *key, uint32_t *ret_votes)
+static const char *watch_state_find_holder(const struct watch_state *state, const struct watch_key *key,
+                                           uint32_t *ret_votes)
 {
     const char *holder = key->holder;
     uint32_t most = count_votes(state, key, holder);
@@ -189,8 +194,8 @@ static uint64_t find_end(const struct watch_state *state, const struct watch_key
     return n == 0 ? 0 : ends_us[n >= state->quorum ? state->quorum - 1 : n - 1];
 }
 
-static enum watch_verdict judge(const struct watch_state *state, const struct watch_key *key, uint32_t n_votes,
-                                uint32_t *ret_answers)
+static enum watch_verdict watch_state_judge(const struct watch_state *state, const struct watch_key *key,
+                                            uint32_t n_votes, uint32_t *ret_answers)
 {
     uint32_t n_answers = 0, foreign = 0;
 
@@ -309,8 +314,8 @@ void watch_judge(struct watch_state *state, size_t index, uint64_t now_us)
 {
     struct watch_key *key = &state->keys[index];
     uint32_t votes_before = key->n_votes;
-    const char *holder = find_holder(state, key, &key->n_votes);
-    enum watch_verdict before = key->verdict, after = judge(state, key, key->n_votes, &key->n_answers);
+    const char *holder = watch_state_find_holder(state, key, &key->n_votes);
+    enum watch_verdict before = key->verdict, after = watch_state_judge(state, key, key->n_votes, &key->n_answers);
     bool same = are_same(key->holder, holder), renewed = false, happened, waits, parts;
     char *previous = key->holder;
     enum watch_event_type type = WATCH_HOLDER;
@@ -318,7 +323,7 @@ void watch_judge(struct watch_state *state, size_t index, uint64_t now_us)
     key->verdict = after;
     if (holder != NULL || after != WATCH_UNKNOWN) {
         key->holder = NULL;
-        put(state, &key->holder, holder);
+        watch_state_put(state, &key->holder, holder);
     } else {
         previous = NULL;
     }
@@ -327,10 +332,10 @@ void watch_judge(struct watch_state *state, size_t index, uint64_t now_us)
     key->judged_us = now_us;
     waits = observe_waiters(state, key, now_us);
     parts = after != WATCH_UNKNOWN && observe_parts(state, key);
-    if (happened) tell(state, type, key, NULL, type == WATCH_HOLDER && !same ? previous : NULL);
-    if (!happened && key->n_votes != votes_before) tell(state, WATCH_VOTES, key, NULL, NULL);
-    if (!happened && renewed && after == WATCH_QUORUM) tell(state, WATCH_RENEWED, key, NULL, NULL);
-    if (!happened && parts) tell(state, WATCH_PARTS, key, NULL, NULL);
-    if (waits) tell(state, WATCH_WAITERS, key, NULL, NULL);
+    if (happened) watch_state_tell(state, type, key, NULL, type == WATCH_HOLDER && !same ? previous : NULL);
+    if (!happened && key->n_votes != votes_before) watch_state_tell(state, WATCH_VOTES, key, NULL, NULL);
+    if (!happened && renewed && after == WATCH_QUORUM) watch_state_tell(state, WATCH_RENEWED, key, NULL, NULL);
+    if (!happened && parts) watch_state_tell(state, WATCH_PARTS, key, NULL, NULL);
+    if (waits) watch_state_tell(state, WATCH_WAITERS, key, NULL, NULL);
     free(previous);
 }

@@ -67,6 +67,7 @@ struct watch_node {
     char *name, *error;
     bool asked, up;                /* it was asked, and answered last time */
     uint64_t quarantined_until_us; /* 0: it is not */
+    char *quarantine_why;          /* NULL: it is not, or not known */
 };
 
 enum watch_event_type {

@@ -3,8 +3,9 @@
  * attempt.c - one try on all nodes, and its verdict
  *
  * 1. A fresh token; every READY node is asked at once. A node that is still connecting is asked when it becomes
- *    READY, within one node timeout of the attempt's begin. After the acquire's first attempt the arbiter is asked
- *    alone: its refusal ends the attempt; with its yes, or without an answer, the others are asked.
+ *    READY. While fewer than a quorum have voted it has the time to connect, from the attempt's begin; once they have,
+ *    one node timeout, so that a node that is down delays nobody. After the acquire's first attempt the arbiter is
+ * asked alone: its refusal ends the attempt; with its yes, or without an answer, the others are asked.
  * 2. The Qth yes grants (hold.c). When Q yeses are out of reach the attempt is doomed: it is released everywhere at
  *    once, so that other clients need not wait while this one finds the reason. It is also doomed when Q nodes have
  *    voted, another client is in the way, and only nodes that answer too late could still change the result: one
@@ -27,9 +28,17 @@
 #include "vote.h"
 #include "work.h"
 
+/* A try to connect begins a moment after the attempt that waits for it, and ends with a reason of its own. */
+#define CONNECT_GRACE_US 100000u
+
 static uint64_t connect_until_us(const struct core_lock *lock)
 {
-    return validity_add(lock->work->attempt.begun_us, lock->config->node_timeout_us);
+    const struct core_config *config = lock->config;
+    struct vote_tally tally = vote_count(lock);
+    bool enough = tally.yes + tally.other >= config->quorum;
+    uint64_t patience_us = enough ? config->node_timeout_us : validity_add(config->connect_us, CONNECT_GRACE_US);
+
+    return validity_add(lock->work->attempt.begun_us, patience_us);
 }
 
 /*
@@ -55,7 +64,7 @@ void attempt_release(struct core_lock *lock, struct step *step)
     debt_end_attempt(lock, step, node_that_wakes(lock, step->now_us));
 }
 
-static void fail(struct core_lock *lock, struct step *step, int status)
+static void attempt_fail(struct core_lock *lock, struct step *step, int status)
 {
     intent_withdraw(lock, step);
     lock->phase = CORE_IDLE;
@@ -66,10 +75,10 @@ static void fail(struct core_lock *lock, struct step *step, int status)
 void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 {
     attempt_release(lock, step);
-    fail(lock, step, status);
+    attempt_fail(lock, step, status);
 }
 
-static void ask_rest(struct core_lock *lock, struct step *step)
+static void attempt_ask_rest(struct core_lock *lock, struct step *step)
 {
     lock->work->attempt.stage = ATTEMPT_ASKS_ALL;
     lock->work->belief.released_id = 0;
@@ -91,7 +100,7 @@ static bool counts(const struct core_lock *lock)
     return lock->config->fencing && !lock->config->reads;
 }
 
-static void begin(struct core_lock *lock, struct step *step, bool all)
+static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 {
     struct attempt *attempt = &lock->work->attempt;
     uint32_t arbiter = all ? lock->config->n_nodes : arbiter_choose(lock);
@@ -109,6 +118,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
     attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
     lock->queued = WAIT_STAY;
     lock->work->wait.notice = NOTICE_NONE;
+    lock->work->wait.heard = 0;
     lock->work->wait.woken_id = lock->work->wait.released_id;
     lock->hold.round = 0;
     intent_begin(lock);
@@ -120,7 +130,7 @@ static void begin(struct core_lock *lock, struct step *step, bool all)
         attempt->rest_at_us = arbiter_timeout(&lock->nodes[arbiter], step->now_us);
         vote_ask(lock, step, arbiter);
     } else {
-        ask_rest(lock, step);
+        attempt_ask_rest(lock, step);
     }
 }
 
@@ -179,6 +189,27 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
     return !arbiter_meets_holder(lock, now_us) && now_us < settle_until_us(lock);
 }
 
+/*
+ * Its connections ended under an attempt that tries once, before the time to answer was over: they were old, and
+ * something between here and the nodes had forgotten them. The nodes are connected to anew, so there is one more
+ * attempt. So there is after a refusal for a reason that passes: a node that has forgotten its scripts, for instance,
+ * has them again by then.
+ */
+static bool was_cut_off(const struct core_lock *lock, const struct step *step, int status)
+{
+    uint64_t until_us = validity_add(lock->work->attempt.begun_us, lock->config->node_timeout_us);
+    uint32_t cut = 0;
+    uint32_t voted = 0;
+
+    if (status != CORE_NOQUORUM || lock->acquire.attempts > 1 || step->now_us >= until_us) return false;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        voted += node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER;
+        cut += node->vote == CORE_VOTE_FAILED && node->asked->cut &&
+               (node->state == NODE_READY || node->state == NODE_CONNECTING);
+    }
+    return cut > 0 && cut + voted >= lock->config->quorum;
+}
+
 /* Another permit may be free: it is asked for at once. Each attempt closes a slot, until none may be. */
 static bool searches_on(const struct core_lock *lock, const struct step *step, int status)
 {
@@ -196,8 +227,14 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
         lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = step->now_us;
         return;
     }
+    if (lock->config->wait_us == 0 && was_cut_off(lock, step, status)) {
+        lock->phase = CORE_WAITING;
+        lock->queued = WAIT_TRY_ALL;
+        lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = CORE_NEVER;
+        return;
+    }
     if (lock->config->wait_us == 0 && !may_settle(lock, step->now_us, status)) {
-        fail(lock, step, status);
+        attempt_fail(lock, step, status);
         return;
     }
     wait_begin(lock, step, held);
@@ -205,6 +242,20 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
     if (lock->config->wait_us == 0) {
         lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, settle_until_us(lock));
     }
+}
+
+/*
+ * The nodes that will not vote for this reason, however long the acquire waits
+ *
+ * A refused login is one of missing rights to an acquire that tries once, and to a client that no node has ever let in.
+ */
+static uint32_t failed_for_good(const struct core_lock *lock, const struct step *step, const struct vote_tally *tally,
+                                enum fault_class fault)
+{
+    bool may_log_in = step->logged_in && lock->config->wait_us != 0;
+
+    if (fault != FAULT_CLASS_AUTH || may_log_in) return tally->failed[fault];
+    return tally->failed[FAULT_CLASS_AUTH] + tally->failed[FAULT_CLASS_LOGIN];
 }
 
 static void conclude(struct core_lock *lock, struct step *step, const struct vote_tally *tally)
@@ -221,8 +272,8 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
 
     /* Permanent errors fail immediately. */
     for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
-        if (tally->failed[permanent[i].fault] > spare) {
-            fail(lock, step, permanent[i].status);
+        if (failed_for_good(lock, step, tally, permanent[i].fault) > spare) {
+            attempt_fail(lock, step, permanent[i].status);
             return;
         }
     }
@@ -300,11 +351,11 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         debt_end_vote(lock, step, lock->work->attempt.arbiter);
         core_vote_failed(node, node->vote == CORE_VOTE_FAILED ? node->fault : FAULT_CLASS_TEMPORARY);
     }
-    ask_rest(lock, step);
+    attempt_ask_rest(lock, step);
     return true;
 }
 
-static void judge(struct core_lock *lock, struct step *step)
+static void attempt_judge(struct core_lock *lock, struct step *step)
 {
     struct attempt *attempt = &lock->work->attempt;
     uint32_t quorum = lock->config->quorum;
@@ -336,8 +387,8 @@ void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict ve
 {
     if (verdict == WAIT_STAY) return;
     if (!step->no_attempt && step->random != NULL && lock->queued == WAIT_STAY && work_begin(lock, step)) {
-        begin(lock, step, verdict == WAIT_TRY_ALL);
-        judge(lock, step);
+        attempt_begin(lock, step, verdict == WAIT_TRY_ALL);
+        attempt_judge(lock, step);
     } else {
         /* Its turn comes in the order in which the attempts of all locks were wanted. */
         if (lock->queued != WAIT_TRY_ALL) lock->queued = verdict;
@@ -367,6 +418,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
         lock->work->wait.polls = lock->work->wait.splits = 0;
         lock->work->wait.searches = false;
         lock->work->wait.released_id = 0;
+        lock->work->wait.told = false;
         lock->work->wait.polled = lock->work->wait.before = (struct named){.since_us = step->now_us};
     }
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
@@ -408,7 +460,7 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         attempt_try(lock, step, all ? WAIT_TRY_ALL : WAIT_TRY_ARBITER);
     }
     if (lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER) give_up_connecting(lock, step->now_us);
-    judge(lock, step);
+    attempt_judge(lock, step);
 }
 
 /* A node that was still connecting at the verdict adds its vote, until the first renewal asks it anyway. A lock
@@ -439,9 +491,9 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
             core_vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) vote_connection_ended(node);
-        judge(lock, step);
+        attempt_judge(lock, step);
     } else if (lock->phase == CORE_WAITING) {
-        wait_on_node_state(lock, index, step->now_us);
+        wait_on_node_state(lock, step, index);
     }
 }
 
@@ -449,7 +501,7 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
 {
     vote_on_reply(lock, step, reply);
     if (lock->phase == CORE_ASKING) {
-        judge(lock, step);
+        attempt_judge(lock, step);
     } else {
         hold_late_vote(lock, step);
     }
@@ -462,7 +514,7 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
     if (lock->phase != CORE_ASKING || node->vote != CORE_VOTE_YES || node->key.sent_us >= before_us) return;
     core_vote_failed(node, FAULT_CLASS_TEMPORARY);
     node->asked->follow_up = FOLLOW_UP_NONE;
-    judge(lock, step);
+    attempt_judge(lock, step);
 }
 
 void attempt_too_late(struct core_lock *lock, struct step *step)
@@ -483,7 +535,7 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
         ends_us = arbiter_doubt_until(lock);
     }
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (vote_may_still_connect(node)) ends_us = core_smaller(ends_us, connect_until_us(lock));
+        if (vote_may_still_connect(node)) return core_smaller(ends_us, connect_until_us(lock));
     }
     return ends_us;
 }

@@ -11,6 +11,8 @@
 #define OUTAGE_US       10000000u
 #define DEBT_MIN_US     10000u
 #define DEBT_MAX_US     1000000u
+#define LATE_MIN_US     1000000u
+#define LATE_SHIFT_MAX  4u /* 16 s */
 #define STAND_MIN_US    100000u
 #define OBSERVE_MIN_US  10000u
 
@@ -20,7 +22,7 @@ void backoff_seed(struct backoff_jitter *jitter, const unsigned char bytes[8])
 }
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
-static uint64_t next(struct backoff_jitter *jitter)
+static uint64_t backoff_next(struct backoff_jitter *jitter)
 {
     uint64_t z = jitter->state += 0x9e3779b97f4a7c15u;
 
@@ -31,7 +33,7 @@ static uint64_t next(struct backoff_jitter *jitter)
 
 uint64_t backoff_uniform(struct backoff_jitter *jitter, uint64_t bound)
 {
-    return bound == UINT64_MAX ? next(jitter) : next(jitter) % (bound + 1);
+    return bound == UINT64_MAX ? backoff_next(jitter) : backoff_next(jitter) % (bound + 1);
 }
 
 uint64_t backoff_split_us(struct backoff_jitter *jitter, uint64_t srtt_us, uint32_t tries)
@@ -66,6 +68,11 @@ uint64_t backoff_outage_us(struct backoff_jitter *jitter)
 uint64_t backoff_debt_us(struct backoff_jitter *jitter, uint32_t tries)
 {
     return growing(jitter, DEBT_MIN_US, DEBT_MAX_US, tries);
+}
+
+uint64_t backoff_late_us(uint32_t tries)
+{
+    return (uint64_t)LATE_MIN_US << (tries < LATE_SHIFT_MAX ? tries : LATE_SHIFT_MAX);
 }
 
 uint64_t backoff_stand_us(struct backoff_jitter *jitter, uint64_t most_us, uint32_t times)

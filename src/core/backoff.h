@@ -33,6 +33,10 @@ uint64_t backoff_renew_us(struct backoff_jitter *, uint64_t node_timeout_us, uin
  * from 10 ms to 1 s, jittered by half of it. */
 uint64_t backoff_debt_us(struct backoff_jitter *, uint32_t tries);
 
+/* backoff_late_us - the pause before a release that found nothing is sent again, because its acquire may still be
+ * executed: 1, 2, 4, 8 s, and then 16. Without jitter, so that those of one node leave together. */
+uint64_t backoff_late_us(uint32_t tries);
+
 /* backoff_stand_us - the pause before a deposed leader stands again: grows from 100 ms to most_us, jittered by half of
  * it. backoff_observe_us: before an observer asks again, from 10 ms on. */
 uint64_t backoff_stand_us(struct backoff_jitter *, uint64_t most_us, uint32_t times);

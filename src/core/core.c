@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "check.h"
 #include "debt.h"
 #include "hold.h"
 #include "intent.h"
@@ -33,7 +34,7 @@ void core_init(struct core_lock *lock, const struct core_config *config, uint32_
     lock->config = config;
     lock->first_arbiter = (uint8_t)first_arbiter;
     lock->lease_us = config->lease_us;
-    lock->hold.renew_at_us = CORE_NEVER;
+    lock->hold.renew_at_us = lock->hold.repair_at_us = CORE_NEVER;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         lock->nodes[i].state = NODE_DOWN;
         lock->nodes[i].down_fault = FAULT_CLASS_TEMPORARY;
@@ -107,7 +108,7 @@ static int start_release(struct core_lock *lock, struct step *step)
                                      .until_us = validity_add(step->now_us, lock->config->node_timeout_us),
                                      .expired = lock->phase == CORE_LOST};
     lock->phase = CORE_IDLE;
-    lock->hold.round_waits = false;
+    lock->hold.round_waits = lock->hold.repair_waits = false;
     core_forget(lock, CORE_NOTIFY_LOST);
     attempt_release(lock, step);
     debt_judge_release(lock, step->now_us);
@@ -136,7 +137,7 @@ static bool still_good(const struct core_lock *lock, uint64_t now_us)
     return now_us < hold_lost_at(lock) && lock->hold.validity_us - now_us >= lock->config->min_valid_us;
 }
 
-static bool take(struct core_lock *lock, enum core_notify kind, struct core_completion *ret)
+static bool core_take(struct core_lock *lock, enum core_notify kind, struct core_completion *ret)
 {
     if (!core_is_pending(lock, kind)) return false;
     core_forget(lock, kind);
@@ -150,33 +151,35 @@ static void dispatch(struct core_lock *lock, struct step *step)
 {
     struct core_completion *completion = &step->update->completion;
 
-    if (take(lock, CORE_NOTIFY_LOST, completion)) return;
+    if (core_take(lock, CORE_NOTIFY_LOST, completion)) return;
     if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
     /* The release of an earlier hold completes before the grant, so that the grant can be released in turn. */
     if (lock->phase == CORE_GRANTED) debt_end_release(lock);
-    if (take(lock, CORE_NOTIFY_RELEASED, completion)) return;
+    if (core_take(lock, CORE_NOTIFY_RELEASED, completion)) return;
     if (lock->phase == CORE_GRANTED) {
-        lock->phase = CORE_HELD;
+        hold_begin(lock, step->now_us);
         core_notify(lock, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
-    if (!take(lock, CORE_NOTIFY_ACQUIRED, completion)) (void)take(lock, CORE_NOTIFY_EXTENDED, completion);
+    if (!core_take(lock, CORE_NOTIFY_ACQUIRED, completion)) (void)core_take(lock, CORE_NOTIFY_EXTENDED, completion);
 }
 
-static void on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
+static void core_on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
 {
     struct core_node *node = &lock->nodes[change->index];
+    uint32_t generation = node->generation;
 
     assert(change->index < lock->config->n_nodes);
     node->state = change->state;
     node->generation = core_can_talk(node) ? change->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
+    if (node->generation != generation) debt_on_connection_ended(lock, change->index, step->now_us);
     node->down_fault = change->fault;
     if (change->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
     if (change->srtt_us != 0) node->srtt_us = change->srtt_us;
     node->doubt.overdue = node->doubt.unfit = false;
     debt_pay(lock, step, change->index);
     attempt_on_node_state(lock, step, change->index);
-    hold_on_node_state(lock, step, change->index);
+    hold_on_node_state(lock, step, change);
     debt_judge_release(lock, step->now_us);
 }
 
@@ -204,23 +207,23 @@ static void update_rtt(struct core_node *node, uint64_t took_us)
     node->srtt_us = (uint32_t)(srtt_us == 0 ? took_us : (7 * srtt_us + took_us) / 8);
 }
 
-static void on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+static void core_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     assert(reply->tag.node < lock->config->n_nodes);
-    if (reply->outcome == OUTCOME_UNKNOWN) node->doubt.overdue = true;
+    if (reply->outcome == OUTCOME_UNKNOWN || reply->overdue) node->doubt.overdue = true;
     if (reply->outcome < OUTCOME_UNKNOWN) {
         node->doubt.overdue = false;
         if (reply->generation == node->generation) {
             update_rtt(node, validity_sub(step->now_us, reply->tag.sent_us));
         }
     }
+    if (reply->tag.op == OP_ACQUIRE || reply->tag.op == OP_EXTEND || reply->tag.op == OP_REPAIR)
+        debt_on_set_answered(lock, reply);
     if (reply->tag.op == OP_RELEASE) {
         debt_on_reply(lock, step, reply);
-    } else if (reply->tag.op == OP_INTEND) {
-        intent_on_reply(lock, step, reply);
-    } else if (!is_current(lock, reply)) {
+    } else if (reply->tag.op == OP_INTEND || !is_current(lock, reply)) {
         return;
     } else if (reply->tag.op == OP_EXTEND || reply->tag.op == OP_REPAIR) {
         hold_on_reply(lock, step, reply);
@@ -243,10 +246,11 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
         hold_on_timer(lock, step);
         debt_judge_release(lock, step->now_us);
         break;
-    case CORE_EV_NODE: on_node_state(lock, step, &event->node); break;
-    case CORE_EV_REPLY: on_reply(lock, step, &event->reply); break;
+    case CORE_EV_NODE: core_on_node_state(lock, step, &event->node); break;
+    case CORE_EV_REPLY: core_on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE:
-        attempt_try(lock, step, wait_on_notice(lock, step, event->notice.node, event->notice.holder_id));
+        attempt_try(lock, step,
+                    wait_on_notice(lock, step, event->notice.node, event->notice.key, event->notice.holder_id));
         break;
     case CORE_EV_LISTENING:
         wait_on_listening(lock, step->now_us, event->listening.node, event->listening.before_acquire);
@@ -261,6 +265,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
         hold_on_step(lock, step, event->step.node, event->step.before_us);
         attempt_on_step(lock, step, event->step.node, event->step.before_us);
         break;
+    case CORE_EV_LOOK: hold_look(lock, step->now_us); break;
     case CORE_EV_LOSE: hold_lose(lock, step->now_us); break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }
@@ -274,6 +279,8 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
                         .wall_us = event->wall_us,
                         .no_attempt = event->no_attempt,
                         .no_round = event->no_round,
+                        .logged_in = event->logged_in,
+                        .no_repair = event->no_repair,
                         .work = event->work,
                         .slots = event->slots,
                         .update = update};
@@ -281,13 +288,16 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
 
     update->n_commands = 0;
     update->completion = (struct core_completion){.kind = CORE_NOTIFY_NOTHING};
+    update->late.until_us = 0;
     lock->log = 0;
+    core_check(lock);
     assert((event->slots != NULL) == (lock->config->permits != 0));
     /* A loss comes before anything else. */
     hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->log = lock->log;
     update->dispatch = lock->pending.kinds != 0 || lock->phase == CORE_GRANTED;
+    core_check(lock);
     return status;
 }
 
@@ -314,7 +324,8 @@ bool core_may_acquire(const struct core_lock *lock)
 enum core_wants core_wants(const struct core_lock *lock)
 {
     if (lock->queued != WAIT_STAY) return CORE_WANTS_ATTEMPT;
-    return lock->hold.round_waits ? CORE_WANTS_ROUND : CORE_WANTS_NOTHING;
+    if (lock->hold.round_waits) return CORE_WANTS_ROUND;
+    return lock->hold.repair_waits ? CORE_WANTS_REPAIR : CORE_WANTS_NOTHING;
 }
 
 bool core_listens(const struct core_lock *lock)
@@ -431,13 +442,7 @@ enum core_vote core_vote(const struct core_lock *lock, uint32_t node)
 
 uint32_t core_counted(const struct core_lock *lock)
 {
-    uint32_t counted = 0;
-
-    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        counted += !node->owes && !node->gone && node->key.valid_until_us != 0 &&
-                   node->key.valid_until_us >= lock->hold.validity_us;
-    }
-    return counted;
+    return core_count_yeses(lock);
 }
 
 uint64_t core_attempt(const struct core_lock *lock)

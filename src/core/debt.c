@@ -2,20 +2,28 @@
 /*
  * debt.c - an attempt that ended is released on every node, whatever the node answered
  *
- * A release that a node has not answered yet is a debt of that node. It goes out on the connection of the
- * acquire, so it is executed after it. Where there is no connection, or it ended before the answer, the release
- * is sent again on the next one, until the key has certainly expired. Where the node refuses it for now (busy,
- * loading, out of memory) it is tried again with pauses that grow; where it did not fit into the queue, when
- * there is room. A key that remains costs liveness for one lease at most, never exclusion: the token of an
- * ended attempt counts for no lock.
+ * A release that a node has not answered yet is a debt of that node. It goes out on the connection of the acquire, so
+ * it is executed after it. Where there is no connection, or it ended before the answer, the release is sent again on
+ * the next one, until the key has certainly expired. Where the node refuses it, for whatever reason, it is tried again
+ * with pauses that grow; where it did not fit into the queue, when there is room. An acquire that meets a debt in such
+ * a pause has it paid at once, and asks again. A key that remains costs liveness for one lease at most, never
+ * exclusion: the token of an ended attempt counts for no lock.
+ *
+ * Late requests (protocol.md, 14). Where the acquire had no answer when its connection ended, the node may still
+ * execute it: from the network, or from a proxy. So a release on a new connection that finds nothing does not end such
+ * a debt: the core hands it over (struct core_late), and it is paid again for a while, without the lock.
  */
 #include "debt.h"
 
 #include <assert.h>
 
 #define OWN_NOTICES_MAX 200u
+/* So long a request may be under way on a connection that has ended (protocol.md, 14). */
+#define LATE_US 60000000u
+/* A key that nobody holds may stand so long. */
+#define STANDS_US 20000000u
 
-static bool ended(const struct debt *debt, uint64_t now_us)
+static bool debt_ended(const struct debt *debt, uint64_t now_us)
 {
     return debt->state == DEBT_NONE || debt->until_us <= now_us;
 }
@@ -26,7 +34,7 @@ static uint32_t places_of(const struct core_node *node)
     return node->asked != NULL ? CORE_DEBTS_MAX : node->owes;
 }
 
-static const struct debt *look(const struct core_node *node)
+static const struct debt *debt_look(const struct core_node *node)
 {
     return node->asked != NULL ? node->asked->debts : &node->debt;
 }
@@ -46,7 +54,8 @@ static const struct attempt_id *id_of(const struct core_lock *lock, const struct
 #define EACH_DEBT(debt, node)                                                                                          \
     for (struct debt *debt = debts_of(node), *debt##_end = (debt) + places_of(node); (debt) < debt##_end; (debt)++)
 #define LOOK_AT_EACH_DEBT(debt, node)                                                                                  \
-    for (const struct debt *debt = look(node), *debt##_end = (debt) + places_of(node); (debt) < debt##_end; (debt)++)
+    for (const struct debt *debt = debt_look(node), *debt##_end = (debt) + places_of(node); (debt) < debt##_end;       \
+         (debt)++)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Most of the time no node owes anything: its debts need not be looked at then. */
@@ -78,7 +87,7 @@ static struct debt *free_debt(struct core_node *node, uint64_t now_us)
 {
     if (node->asked == NULL) return node->owes ? NULL : &node->debt;
     EACH_DEBT (debt, node) {
-        if (ended(debt, now_us)) return debt;
+        if (debt_ended(debt, now_us)) return debt;
     }
     return NULL;
 }
@@ -88,9 +97,9 @@ bool debt_has_room(struct core_node *node, uint64_t now_us)
     return free_debt(node, now_us) != NULL;
 }
 
-static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt, bool use_eval)
+static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
-    struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0, use_eval);
+    struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0);
     const struct attempt_id *id = id_of(lock, &lock->nodes[node], debt);
 
     debt->sent_generation = lock->nodes[node].generation;
@@ -116,10 +125,16 @@ static uint64_t may_be_there_until(const struct core_node *node, uint64_t now_us
     return core_larger(node->key.until_us, validity_debt_until(now_us, lease_us));
 }
 
+static bool is_late(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
+{
+    return node->late && now_us < lock->late_until_us;
+}
+
 static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent, bool if_deleted)
 {
     struct core_node *node = &lock->nodes[index];
     struct debt *debt = free_debt(node, step->now_us);
+    bool repaired = node->key.repair_round != 0;
     uint64_t until_us = may_be_there_until(node, step->now_us, lock->lease_us);
 
     /* A node is asked only where there is room for its debt (debt_has_room). */
@@ -143,14 +158,18 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
                           .until_us = until_us,
                           .silent = silent,
                           .if_deleted = if_deleted,
+                          .open = node->open,
+                          .late = is_late(lock, node, step->now_us),
+                          .twice = repaired,
                           .again_at_us = CORE_NEVER};
+    node->open = node->late = false;
     lock->owing |= 1u << index;
     if (!core_can_talk(node)) return;
     /* The notice of this release comes to us, too, and shall not wake. */
     debt->echoed = lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES && node->notices.listening &&
                    node->notices.own < OWN_NOTICES_MAX;
     if (debt->echoed) node->notices.own++;
-    send_release(lock, step, index, debt, false);
+    send_release(lock, step, index, debt);
 }
 
 void debt_end_vote(struct core_lock *lock, struct step *step, uint32_t index)
@@ -177,11 +196,11 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
 
     if (!core_can_talk(node) || !may_owe(lock, index)) return;
     EACH_DEBT (debt, node) {
-        if (ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
+        if (debt_ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
         /* It is unknown whether a release on an ended connection was executed. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
         debt->if_deleted = true; /* the other nodes have published it */
-        send_release(lock, step, index, debt, false);
+        send_release(lock, step, index, debt);
     }
 }
 
@@ -191,8 +210,8 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
 
     assert(index < lock->config->n_nodes);
     EACH_DEBT (debt, node) {
-        if (!core_can_talk(node) || debt->state != DEBT_UNSENT || ended(debt, step->now_us)) continue;
-        send_release(lock, step, index, debt, false);
+        if (!core_can_talk(node) || debt->state != DEBT_UNSENT || debt_ended(debt, step->now_us)) continue;
+        send_release(lock, step, index, debt);
     }
     debt_judge_release(lock, step->now_us);
 }
@@ -210,22 +229,43 @@ static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
     debt->again_at_us = validity_add(step->now_us, backoff_debt_us(&lock->jitter, debt->tries++));
 }
 
+/* The key may still come. Where it is set for a short time, it does little harm whenever it comes. */
+static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32_t node, const struct attempt_id *id)
+{
+    uint64_t for_us = lock->lease_us <= STANDS_US ? lock->lease_us : LATE_US;
+
+    step->update->late = (struct core_late){.until_us = step->now_us + for_us,
+                                            .fence = lock->config->reads ? 0 : id->fence,
+                                            .token = id->token,
+                                            .node = (uint8_t)node,
+                                            .slot = id->slot};
+}
+
+static void deleted(const struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
+                    const struct attempt_id *id)
+{
+    debt->state = DEBT_NONE;
+    if (debt->late && debt->twice) debt_pass_on(lock, step, node, id);
+}
+
 /* Our key was not there. Unless an earlier try deleted it, the hold had ended before. */
-static void absent(struct core_lock *lock, struct debt *debt, const struct attempt_id *id)
+static void absent(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
+                   const struct attempt_id *id)
 {
     debt->state = DEBT_NONE;
     if (id->number == lock->release.attempt && !debt->unclear) lock->release.absent++;
+    if (debt->late) debt_pass_on(lock, step, node, id);
 }
 
-static void answered(struct core_lock *lock, struct step *step, const struct core_reply *reply, struct debt *debt)
+static void debt_answered(struct core_lock *lock, struct step *step, const struct core_reply *reply, struct debt *debt)
 {
-    const struct attempt_id *id = id_of(lock, &lock->nodes[reply->tag.node], debt);
+    uint32_t node = reply->tag.node;
+    const struct attempt_id *id = id_of(lock, &lock->nodes[node], debt);
 
     switch (reply->outcome) {
-    case OUTCOME_YES: debt->state = DEBT_NONE; break;
+    case OUTCOME_YES: deleted(lock, step, node, debt, id); break;
     case OUTCOME_OTHER:
-    case OUTCOME_MISSING: absent(lock, debt, id); break;
-    case OUTCOME_NOSCRIPT: send_release(lock, step, reply->tag.node, debt, true); return;
+    case OUTCOME_MISSING: absent(lock, step, node, debt, id); break;
     case OUTCOME_UNKNOWN:
         debt->unclear = true;
         failed(lock, step, debt);
@@ -236,15 +276,15 @@ static void answered(struct core_lock *lock, struct step *step, const struct cor
         break;
     case OUTCOME_ERROR:
         if (reply->fault == FAULT_CLASS_FOREIGN) {
-            absent(lock, debt, id); /* a value of another type is there, not our key */
-        } else if (reply->fault == FAULT_CLASS_TEMPORARY) {
-            failed(lock, step, debt);
-        } else {
-            debt->state = DEBT_REFUSED; /* the same connection would answer the same */
+            absent(lock, step, node, debt, id); /* a value of another type is there, not our key */
+            break;
         }
+        failed(lock, step, debt);
+        /* Rights may come back as well, but nobody waits for that. */
+        if (reply->fault != FAULT_CLASS_TEMPORARY) debt->state = DEBT_REFUSED;
         break;
     }
-    if (reply->outcome != OUTCOME_YES || reply->listeners == 0) drop_echo(&lock->nodes[reply->tag.node], debt);
+    if (reply->outcome != OUTCOME_YES || reply->listeners == 0) drop_echo(&lock->nodes[node], debt);
 }
 
 void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
@@ -254,13 +294,67 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
     EACH_DEBT (debt, node) {
         if (debt->state == DEBT_NONE || id_of(lock, node, debt)->number != reply->tag.attempt) continue;
         if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
-        answered(lock, step, reply, debt);
+        debt_answered(lock, step, reply, debt);
     }
     forget_paid(lock, reply->tag.node);
     debt_judge_release(lock, step->now_us);
 }
 
-static bool is_due(const struct core_node *node, const struct debt *debt, uint64_t now_us)
+void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+    bool unsent = reply->outcome == OUTCOME_UNSENT && reply->tag.op == OP_ACQUIRE;
+
+    if ((reply->outcome >= OUTCOME_UNKNOWN && !unsent) || reply->generation != node->generation) return;
+    if (reply->tag.attempt == lock->id.number && !node->owes) {
+        bool repaired = node->key.repair_round != 0;
+
+        /* An extend that left before a repair says nothing of it. */
+        if (reply->tag.op != OP_EXTEND || reply->tag.round > node->key.repair_round) node->open = false;
+        if (reply->tag.op == OP_EXTEND && reply->outcome == OUTCOME_YES && !repaired) node->late = false;
+    }
+    if (!may_owe(lock, reply->tag.node) || reply->tag.op == OP_EXTEND) return;
+    EACH_DEBT (debt, node) {
+        if (debt->state != DEBT_NONE && id_of(lock, node, debt)->number == reply->tag.attempt) debt->open = false;
+    }
+}
+
+void debt_on_connection_ended(struct core_lock *lock, uint32_t index, uint64_t now_us)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    if (node->open) {
+        node->open = false;
+        node->late = true;
+        lock->late_until_us = validity_add(now_us, LATE_US);
+    }
+    if (!may_owe(lock, index)) return;
+    EACH_DEBT (debt, node) {
+        debt->late |= debt->open;
+        debt->open = false;
+    }
+}
+
+bool debt_may_come_late(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
+{
+    return node->open || is_late(lock, node, now_us);
+}
+
+bool debt_hurry(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+    bool sent = false;
+
+    if (!may_owe(lock, index) || !core_can_talk(node)) return false;
+    EACH_DEBT (debt, node) {
+        if (debt_ended(debt, step->now_us) || debt->again_at_us == CORE_NEVER) continue;
+        send_release(lock, step, index, debt);
+        sent = true;
+    }
+    return sent;
+}
+
+static bool debt_is_due(const struct core_node *node, const struct debt *debt, uint64_t now_us)
 {
     return debt->state != DEBT_NONE && core_can_talk(node) && debt->again_at_us <= now_us;
 }
@@ -273,11 +367,11 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
 
         if (!may_owe(lock, i)) continue;
         EACH_DEBT (debt, node) {
-            if (ended(debt, step->now_us)) {
+            if (debt_ended(debt, step->now_us)) {
                 drop_echo(node, debt);
                 debt->state = DEBT_NONE;
-            } else if (is_due(node, debt, step->now_us) && step->update->n_commands < lock->config->n_nodes) {
-                send_release(lock, step, i, debt, false);
+            } else if (debt_is_due(node, debt, step->now_us) && step->update->n_commands < lock->config->n_nodes) {
+                send_release(lock, step, i, debt);
             }
         }
         forget_paid(lock, i);
@@ -292,7 +386,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
         if (!may_owe(lock, i)) continue;
         LOOK_AT_EACH_DEBT (debt, &lock->nodes[i]) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
-            if (is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
+            if (debt_is_due(&lock->nodes[i], debt, first_us)) first_us = debt->again_at_us;
         }
     }
     return first_us;

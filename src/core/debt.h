@@ -23,6 +23,14 @@ void debt_pay(struct core_lock *, struct step *, uint32_t node);
 /* debt_on_room - sends what could not be queued before. */
 void debt_on_room(struct core_lock *, struct step *, uint32_t node);
 void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
+/* debt_hurry - sends at once what this node refused and what waits for its next try. False: there is nothing. */
+bool debt_hurry(struct core_lock *, struct step *, uint32_t node);
+/* debt_on_set_answered - a reply to a request that may set the key, or that was sent behind one.
+ * debt_on_connection_ended: what it left without an answer may be executed later. debt_may_come_late: a request of the
+ * present attempt may be executed yet. */
+void debt_on_set_answered(struct core_lock *, const struct core_reply *);
+void debt_on_connection_ended(struct core_lock *, uint32_t node, uint64_t now_us);
+bool debt_may_come_late(const struct core_lock *, const struct core_node *, uint64_t now_us);
 void debt_on_timer(struct core_lock *, struct step *);
 uint64_t debt_deadline(const struct core_lock *);
 

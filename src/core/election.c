@@ -69,7 +69,7 @@ static bool doubt(struct election_view *view)
     return ++view->doubts == ELECTION_DOUBTS;
 }
 
-static bool take(struct election_view *view, const struct election_leader *leader)
+static bool election_take(struct election_view *view, const struct election_leader *leader)
 {
     view->leader = *leader;
     view->higher = 0;
@@ -85,10 +85,10 @@ static bool see_again(struct election_view *view, const struct election_leader *
 {
     bool is_higher = leader->term > view->leader.term;
 
-    if (leader->certain && is_higher) return take(view, leader);
+    if (leader->certain && is_higher) return election_take(view, leader);
     view->leader.certain = leader->certain || view->leader.certain;
     view->higher = is_higher && !view->leader.certain ? view->higher + 1 : 0;
-    return view->higher == ELECTION_DOUBTS ? take(view, leader) : change(view, ELECTION_LEADER);
+    return view->higher == ELECTION_DOUBTS ? election_take(view, leader) : change(view, ELECTION_LEADER);
 }
 
 bool election_observe(struct election_view *view, enum election_sight sight, const struct election_leader *leader)
@@ -101,9 +101,9 @@ bool election_observe(struct election_view *view, enum election_sight sight, con
     if (view->leader.term != 0 && leader->owner_id == view->leader.owner_id) return see_again(view, leader);
     is_newer = leader->term > view->leader.term;
     /* Another owner with an old counter took the key without a term, or the counters were lost. */
-    if (leader->certain) return is_newer ? take(view, leader) : change(view, ELECTION_NONE);
+    if (leader->certain) return is_newer ? election_take(view, leader) : change(view, ELECTION_NONE);
     if (!doubt(view)) return false;
-    return is_newer ? take(view, leader) : change(view, ELECTION_UNKNOWN);
+    return is_newer ? election_take(view, leader) : change(view, ELECTION_UNKNOWN);
 }
 
 uint64_t election_poll_us(struct backoff_jitter *jitter, const struct election_view *view, uint64_t poll_us,

@@ -27,9 +27,10 @@ static uint64_t largest_shown(const struct core_lock *lock)
     return largest;
 }
 
-void fence_raise(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
+/* Asks one node to raise its counter to the largest that a granted node showed. */
+static void ask_to_raise(struct core_lock *lock, struct step *step, uint32_t index)
 {
-    struct core_command *command = core_send(lock, step, index, OP_RAISE, lock->lease_us, use_eval);
+    struct core_command *command = core_send(lock, step, index, OP_RAISE, lock->lease_us);
 
     command->fence = largest_shown(lock);
     lock->nodes[index].asked->follow_up = FOLLOW_UP_RAISE;
@@ -74,7 +75,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
         const struct core_node *node = &lock->nodes[i];
 
         if (node->vote == CORE_VOTE_YES && node->asked->fence != token && node->asked->follow_up != FOLLOW_UP_RAISE) {
-            fence_raise(lock, step, i, false);
+            ask_to_raise(lock, step, i);
         }
     }
     return FENCE_WAIT;

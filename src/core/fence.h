@@ -12,5 +12,3 @@ enum fence_verdict {
 
 /* fence_judge - Q nodes granted, and so many votes are pending; sends the raises that are needed. */
 enum fence_verdict fence_judge(struct core_lock *, struct step *, uint32_t pending);
-/* fence_raise - asks one node to raise its counter to the largest that a granted node showed. */
-void fence_raise(struct core_lock *, struct step *, uint32_t node, bool use_eval);

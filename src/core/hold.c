@@ -9,6 +9,9 @@
  * - A round with Q yeses is a renewal, and repairs: nodes where the key is missing get it again, and count from the
  *   next round's yes on. Without Q yeses nothing is repaired, for another client may rightly be collecting votes
  *   there.
+ * - Repairs do not wait for the renewal. A round begins soon after a node came back with another life, or another
+ * guard, than when it was asked last; after a grant beside a node in quarantine; and, to confirm, after a repair. The
+ * last only once in a row: a node that loses the key all the time is repaired at renewals.
  * - A round without Q yeses is tried again, at once and then with pauses, until lost_at.
  * - When so many nodes answer that our key is not there that Q is out of reach, the lock is lost at once.
  */
@@ -18,7 +21,9 @@
 
 #include "debt.h"
 
-#define RENEW_SPREAD 16u /* a renewal may be earlier by this part of the time between two */
+#define RENEW_SPREAD       16u      /* a renewal may be earlier by this part of the time between two */
+#define REPAIR_SPAN_MAX_US 1000000u /* repairs of many locks are due within that, or this part of the lease */
+#define REPAIR_SPAN_PART   10u
 
 uint64_t hold_margin_us(const struct core_config *config, uint64_t lease_us)
 {
@@ -83,9 +88,51 @@ static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 void hold_grant(struct core_lock *lock, uint64_t now_us)
 {
     lock->phase = CORE_GRANTED;
-    lock->hold = (struct hold){.granted_us = now_us, .validity_us = present_validity_us(lock, now_us), .whole = true};
+    lock->hold = (struct hold){.granted_us = now_us,
+                               .validity_us = present_validity_us(lock, now_us),
+                               .repair_at_us = CORE_NEVER,
+                               .whole = true};
     lock->hold.renew_at_us = renewal_after(lock, lock->work->attempt.begun_us);
 }
+
+/* ---- soon ---- */
+
+uint64_t hold_repair_span_us(uint64_t lease_us)
+{
+    return core_smaller(REPAIR_SPAN_MAX_US, lease_us / REPAIR_SPAN_PART);
+}
+
+static void repair_soon(struct core_lock *lock, uint64_t now_us)
+{
+    uint64_t pause_us;
+
+    /* Where all nodes must have the key, none is repaired. Where renewal has ended, so has repair. */
+    if (lock->config->quorum == lock->config->n_nodes || lock->config->renew_us == CORE_NEVER) return;
+    if (lock->hold.repair_waits || lock->hold.repair_at_us != CORE_NEVER) return;
+    pause_us = backoff_uniform(&lock->jitter, hold_repair_span_us(lock->lease_us));
+    lock->hold.repair_at_us = validity_add(now_us, pause_us);
+}
+
+/* When the nodes were asked last. */
+static uint64_t hold_asked_us(const struct core_lock *lock)
+{
+    uint64_t latest_us = lock->hold.round_begun_us;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        latest_us = core_larger(latest_us, node->key.sent_us);
+    }
+    return latest_us;
+}
+
+void hold_begin(struct core_lock *lock, uint64_t now_us)
+{
+    lock->phase = CORE_HELD;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (node->state == NODE_QUARANTINED && node->key.valid_until_us == 0) repair_soon(lock, now_us);
+    }
+}
+
+/* ---- its end ---- */
 
 static void end_extend(struct core_lock *lock, int status)
 {
@@ -94,11 +141,11 @@ static void end_extend(struct core_lock *lock, int status)
     core_notify(lock, CORE_NOTIFY_EXTENDED, status);
 }
 
-static void lose(struct core_lock *lock, enum core_loss loss)
+static void hold_mark_lost(struct core_lock *lock, enum core_loss loss)
 {
     assert(lock->phase == CORE_HELD);
     lock->phase = CORE_LOST;
-    lock->hold.round_waits = false;
+    lock->hold.round_waits = lock->hold.repair_waits = false;
     lock->hold.loss = loss;
     core_notify(lock, CORE_NOTIFY_LOST, CORE_LOST_LOCK);
     end_extend(lock, CORE_LOST_LOCK);
@@ -117,7 +164,7 @@ enum core_loss hold_loss_reason(const struct core_config *config, uint64_t grant
 void hold_check_lost(struct core_lock *lock, uint64_t now_us)
 {
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
-    lose(lock, hold_loss_reason(lock->config, lock->hold.granted_us, now_us));
+    hold_mark_lost(lock, hold_loss_reason(lock->config, lock->hold.granted_us, now_us));
 }
 
 void hold_lose(struct core_lock *lock, uint64_t now_us)
@@ -128,7 +175,7 @@ void hold_lose(struct core_lock *lock, uint64_t now_us)
     hold_check_lost(lock, now_us);
 }
 
-static void send_repair(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
+static void send_repair(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
@@ -136,8 +183,9 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     /* From now on it is unknown whether the key is there. */
     node->gone = false;
+    node->open = true;
     node->key.valid_until_us = 0;
-    core_send(lock, step, index, OP_REPAIR, lock->lease_us, use_eval);
+    core_send(lock, step, index, OP_REPAIR, lock->lease_us);
 }
 
 static void repair_missing(struct core_lock *lock, struct step *step)
@@ -147,7 +195,7 @@ static void repair_missing(struct core_lock *lock, struct step *step)
 
         if (node->vote != CORE_VOTE_MISSING || node->key.repair_round == lock->hold.round) continue;
         if (!core_can_talk(node) || (node->key.until_us == 0 && !debt_has_room(node, step->now_us))) continue;
-        send_repair(lock, step, i, false);
+        send_repair(lock, step, i);
     }
 }
 
@@ -161,16 +209,32 @@ static void round_renewed(struct core_lock *lock)
     end_extend(lock, CORE_OK);
 }
 
+/* Enough nodes answered that have the key, or refused for a reason that passes. */
+static bool may_pass(const struct core_lock *lock)
+{
+    uint32_t n = 0;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        bool refused = node->vote == CORE_VOTE_FAILED && node->fault == FAULT_CLASS_TEMPORARY;
+
+        n += node->vote == CORE_VOTE_YES || (refused && core_can_talk(node) && !node->doubt.overdue);
+    }
+    return n >= lock->config->quorum;
+}
+
 static void round_failed(struct core_lock *lock, uint64_t now_us)
 {
+    bool lasts = now_us < held_until_us(lock);
+    bool again = lock->hold.extend_lease_us != 0 && lock->hold.renew_failures == 0 && lasts && may_pass(lock);
     uint64_t pause_us = backoff_renew_us(&lock->jitter, lock->config->node_timeout_us, ++lock->hold.renew_failures);
 
     lock->hold.renew_at_us = CORE_NEVER;
-    if (lock->config->renew_us != CORE_NEVER && now_us < held_until_us(lock)) {
+    if (lasts && (again || lock->config->renew_us != CORE_NEVER)) {
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
     }
     lock->log |= CORE_LOG_RENEW_FAILED;
-    end_extend(lock, CORE_NOQUORUM);
+    /* An extend has the answer of the next round, which begins at once. */
+    if (!again) end_extend(lock, CORE_NOQUORUM);
 }
 
 static void round_settled(struct core_lock *lock, bool whole)
@@ -180,7 +244,7 @@ static void round_settled(struct core_lock *lock, bool whole)
     lock->hold.whole = whole;
 }
 
-static void judge(struct core_lock *lock, struct step *step)
+static void hold_judge(struct core_lock *lock, struct step *step)
 {
     uint32_t n = lock->config->n_nodes;
     uint32_t quorum = lock->config->quorum;
@@ -199,7 +263,7 @@ static void judge(struct core_lock *lock, struct step *step)
     if (validity_us > lock->hold.validity_us || pending == 0) lock->hold.validity_us = validity_us;
     if (lock->phase != CORE_HELD) return;
     if (gone > n - quorum) {
-        lose(lock, CORE_LOSS_GONE);
+        hold_mark_lost(lock, CORE_LOSS_GONE);
         return;
     }
     if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock);
@@ -209,23 +273,26 @@ static void judge(struct core_lock *lock, struct step *step)
     hold_check_lost(lock, step->now_us);
 }
 
-static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us, bool use_eval)
+static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us)
 {
     struct core_node *node = &lock->nodes[index];
     uint64_t until_us = validity_debt_until(step->now_us, lease_us);
 
     /* Asked anew, the key lives longer: so does the debt that it may become. */
     if (node->key.until_us != 0) node->key.until_us = core_larger(node->key.until_us, until_us);
-    core_send(lock, step, index, OP_EXTEND, lease_us, use_eval);
+    core_send(lock, step, index, OP_EXTEND, lease_us);
 }
 
 void hold_begin_round(struct core_lock *lock, struct step *step)
 {
     uint64_t lease_us = lock->hold.extend_lease_us != 0 ? lock->hold.extend_lease_us : lock->lease_us;
 
-    lock->hold.renew_at_us = CORE_NEVER;
+    lock->hold.renew_at_us = lock->hold.repair_at_us = CORE_NEVER;
+    lock->hold.repair_waits = lock->hold.looks = false;
     lock->hold.round_waits = step->no_round;
     if (lock->hold.round_waits) return;
+    lock->hold.confirms = lock->hold.repaired;
+    lock->hold.repaired = false;
     lock->hold.round++;
     lock->hold.round_state = ROUND_OPEN;
     lock->hold.round_begun_us = step->now_us;
@@ -237,38 +304,66 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
             continue;
         }
         node->vote = CORE_VOTE_PENDING;
-        send_extend(lock, step, i, lease_us, false);
+        send_extend(lock, step, i, lease_us);
     }
-    judge(lock, step);
+    hold_judge(lock, step);
+}
+
+/* Until there is room for it, or the renewal is due. */
+static void begin_repair(struct core_lock *lock, struct step *step)
+{
+    lock->hold.repair_at_us = CORE_NEVER;
+    /* Else a round is under way, waits, or will never be. */
+    if (lock->hold.renew_at_us == CORE_NEVER) return;
+    lock->hold.repair_waits = step->no_repair;
+    if (!step->no_repair) hold_begin_round(lock, step);
 }
 
 void hold_on_timer(struct core_lock *lock, struct step *step)
 {
-    if (lock->phase == CORE_HELD && step->now_us >= lock->hold.renew_at_us) hold_begin_round(lock, step);
+    if (lock->phase != CORE_HELD) return;
+    if (step->now_us >= lock->hold.renew_at_us) {
+        hold_begin_round(lock, step);
+    } else if (step->now_us >= lock->hold.repair_at_us) {
+        begin_repair(lock, step);
+    }
 }
 
 void hold_on_room(struct core_lock *lock, struct step *step)
 {
-    if (lock->phase == CORE_HELD && lock->hold.round_waits) hold_begin_round(lock, step);
+    bool waits = lock->hold.round_waits || lock->hold.repair_waits;
+
+    if (lock->phase == CORE_HELD && waits) hold_begin_round(lock, step);
 }
 
-void hold_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
+void hold_look(struct core_lock *lock, uint64_t now_us)
 {
-    struct core_node *node = &lock->nodes[index];
+    if (lock->phase != CORE_HELD) return;
+    repair_soon(lock, now_us);
+    lock->hold.looks = lock->hold.repair_at_us != CORE_NEVER;
+}
+
+void hold_on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
+{
+    struct core_node *node = &lock->nodes[change->index];
 
     if (lock->phase != CORE_HELD) return;
     if (!core_can_talk(node) && node->vote == CORE_VOTE_PENDING) {
         core_vote_failed(node, node->down_fault);
-        judge(lock, step);
+        hold_judge(lock, step);
     }
     /* While renewal fails, a node that comes back may complete the quorum. */
     if (core_can_talk(node) && lock->hold.renew_failures > 0 && lock->hold.round_state != ROUND_OPEN &&
         lock->hold.renew_at_us != CORE_NEVER) {
         lock->hold.renew_at_us = step->now_us;
     }
+    if (core_can_talk(node) && node->vote != CORE_VOTE_PENDING && hold_asked_us(lock) < change->life_us) {
+        lock->hold.repaired = false;
+        repair_soon(lock, step->now_us);
+    }
 }
 
-static void on_yes(struct core_lock *lock, const struct core_tag *tag)
+static void hold_on_yes(struct core_lock *lock, const struct core_tag *tag)
 {
     struct core_node *node = &lock->nodes[tag->node];
     uint64_t until_us = core_vote_until(lock, tag);
@@ -295,7 +390,7 @@ static void on_absent(struct core_lock *lock, const struct core_reply *reply)
     }
 }
 
-static void on_repaired(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+static void on_repaired(struct core_lock *lock, uint64_t now_us, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
@@ -306,9 +401,10 @@ static void on_repaired(struct core_lock *lock, struct step *step, const struct 
     case OUTCOME_YES:
         /* It holds our key again, but counts from the next round's yes on. */
         lock->log |= CORE_LOG_REPAIRED;
-        break;
-    case OUTCOME_NOSCRIPT:
-        if (reply->tag.round == lock->hold.round) send_repair(lock, step, reply->tag.node, true);
+        lock->hold.repaired = true;
+        if (lock->hold.confirms) break;
+        if (reply->tag.round == lock->hold.round) node->vote = CORE_VOTE_REPAIRED;
+        repair_soon(lock, now_us);
         break;
     case OUTCOME_UNKNOWN: break;
     default: node->gone = true; break; /* as it was */
@@ -321,18 +417,15 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
 
     if (lock->phase != CORE_HELD) return;
     if (reply->tag.op == OP_REPAIR) {
-        on_repaired(lock, step, reply);
+        on_repaired(lock, step->now_us, reply);
     } else if (reply->outcome == OUTCOME_YES) {
-        on_yes(lock, &reply->tag);
+        hold_on_yes(lock, &reply->tag);
     } else if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER) {
         on_absent(lock, reply);
-    } else if (reply->outcome == OUTCOME_NOSCRIPT && reply->tag.round == lock->hold.round) {
-        send_extend(lock, step, reply->tag.node, reply->tag.lease_us, true);
-        return;
     } else if (reply->tag.round == lock->hold.round && node->vote == CORE_VOTE_PENDING) {
         core_vote_failed(node, reply->fault);
     }
-    judge(lock, step);
+    hold_judge(lock, step);
 }
 
 /* A node whose clock steps ends our key there early; its next yes counts again, and is asked for at once. */
@@ -346,7 +439,7 @@ void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uin
     if (lock->phase == CORE_GRANTED) {
         lock->hold.validity_us = present_validity_us(lock, step->now_us);
     } else if (lock->phase == CORE_HELD && stood_still(lock, step->now_us)) {
-        lose(lock, CORE_LOSS_CLOCK);
+        hold_mark_lost(lock, CORE_LOSS_CLOCK);
     } else if (lock->phase == CORE_HELD) {
         lock->hold.validity_us = present_validity_us(lock, step->now_us);
         if (lock->hold.renew_at_us != CORE_NEVER) lock->hold.renew_at_us = step->now_us;
@@ -356,10 +449,11 @@ void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uin
 
 void hold_late_vote(struct core_lock *lock, struct step *step)
 {
-    if (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) judge(lock, step);
+    if (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) hold_judge(lock, step);
 }
 
 uint64_t hold_deadline(const struct core_lock *lock)
 {
-    return lock->phase == CORE_HELD ? core_smaller(hold_lost_at(lock), lock->hold.renew_at_us) : CORE_NEVER;
+    if (lock->phase != CORE_HELD) return CORE_NEVER;
+    return core_smaller(hold_lost_at(lock), core_smaller(lock->hold.renew_at_us, lock->hold.repair_at_us));
 }

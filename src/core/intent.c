@@ -33,19 +33,19 @@ uint64_t intent_waited_us(const struct core_lock *lock, uint64_t now_us)
     return validity_sub(now_us, lock->acquire.begun_us);
 }
 
-static void send(struct core_lock *lock, struct step *step, uint32_t node, uint64_t life_us, bool use_eval)
+static void send(struct core_lock *lock, struct step *step, uint32_t node, uint64_t life_us)
 {
-    struct core_command *command = core_send(lock, step, node, OP_INTEND, life_us, use_eval);
+    struct core_command *command = core_send(lock, step, node, OP_INTEND, life_us);
 
     command->token = lock->work->wait.waiter;
     command->fence = 0;
     command->waited_us = intent_waited_us(lock, step->now_us);
 }
 
-static void send_all(struct core_lock *lock, struct step *step, uint64_t life_us)
+static void intent_send_all(struct core_lock *lock, struct step *step, uint64_t life_us)
 {
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
-        if (core_can_talk(&lock->nodes[i])) send(lock, step, i, life_us, false);
+        if (core_can_talk(&lock->nodes[i])) send(lock, step, i, life_us);
     }
 }
 
@@ -67,19 +67,12 @@ void intent_leave(struct core_lock *lock, struct step *step)
     if (!other_mode_refused(lock)) return;
     if (*left_us != 0 && step->now_us < *left_us + AGAIN_US) return;
     *left_us = step->now_us;
-    send_all(lock, step, LIFE_US);
+    intent_send_all(lock, step, LIFE_US);
 }
 
 void intent_withdraw(struct core_lock *lock, struct step *step)
 {
     if (lock->work == NULL || lock->work->wait.intent_us == 0) return;
     lock->work->wait.intent_us = 0;
-    send_all(lock, step, 0);
-}
-
-void intent_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
-{
-    /* Where the script is not known nothing was left that could be withdrawn. */
-    if (reply->outcome != OUTCOME_NOSCRIPT || lock->work == NULL || lock->work->wait.intent_us == 0) return;
-    if (core_is_acquiring(lock)) send(lock, step, reply->tag.node, LIFE_US, true);
+    intent_send_all(lock, step, 0);
 }

@@ -5,10 +5,9 @@
 #include "state.h"
 
 /* intent_begin - an attempt has its token. intent_leave: it failed, and another will follow. intent_withdraw: the lock
- * waits no more. intent_on_reply: to either. */
+ * waits no more. Neither waits for its answers: where they are errors, the next attempt leaves it again. */
 void intent_begin(struct core_lock *);
 void intent_leave(struct core_lock *, struct step *);
 void intent_withdraw(struct core_lock *, struct step *);
-void intent_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* intent_waited_us - for how long the lock has waited. */
 uint64_t intent_waited_us(const struct core_lock *, uint64_t now_us);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "debt.h"
 #include "hold.h"
 #include "state.h"
 
@@ -14,7 +15,7 @@
 _Static_assert(sizeof(struct core_rest_node) == 2 * sizeof(uint32_t), "two words for each node");
 _Static_assert(sizeof(struct core_rest) == 2 * sizeof(uint64_t) + CORE_TOKEN_SIZE + 3 * sizeof(uint32_t), "no padding");
 _Static_assert(CORE_NODES_MAX < 32 && CORE_SLOTS_MAX <= 64, "five bits, and six");
-_Static_assert((int)CORE_VOTE_MISSING < 8 && (int)FAULT_CLASS_CONFIG < 8, "three bits have room for each");
+_Static_assert((int)CORE_VOTE_REPAIRED < 8 && (int)FAULT_CLASS_CONFIG < 8, "three bits have room for each");
 
 static size_t fence_offset(const struct core_config *config)
 {
@@ -80,13 +81,14 @@ static bool write_node(const struct core_lock *lock, const struct core_node *nod
                                    .gone = node->gone,
                                    .overdue = node->doubt.overdue,
                                    .unfit = node->doubt.unfit};
+    if (debt_may_come_late(lock, node, now_us)) return false;
     if (node->vote == CORE_VOTE_PENDING || (stepped && lock->phase == CORE_HELD)) return false;
     /* A release that follows counts on the key until then. */
     if (key->until_us > validity_debt_until(now_us, lock->lease_us)) return false;
     return write_yes(lock, key, now_us, rest, ret);
 }
 
-static bool is_quiet(const struct core_lock *lock)
+static bool core_rest_is_quiet(const struct core_lock *lock)
 {
     const struct hold *hold = &lock->hold;
 
@@ -94,8 +96,8 @@ static bool is_quiet(const struct core_lock *lock)
     if (lock->work != NULL || lock->owing != 0 || lock->release.attempt != 0 || lock->pending.kinds != 0) return false;
     if (lock->phase == CORE_LOST) return true;
     /* After a failure each node that comes back brings the next round forward. */
-    return hold->extend_lease_us == 0 && !hold->round_waits && hold->round_state == ROUND_SETTLED &&
-           hold->renew_failures == 0;
+    return hold->extend_lease_us == 0 && !hold->round_waits && !hold->repair_waits && !hold->looks &&
+           hold->round_state == ROUND_SETTLED && hold->renew_failures == 0;
 }
 
 /* What is read from the record is what the lock knows: each yes, and the end that follows from them. */
@@ -117,7 +119,7 @@ bool core_rest(const struct core_lock *lock, uint64_t now_us, struct core_rest *
     const struct hold *hold = &lock->hold;
     uint64_t lease_ms = lock->lease_us / MS;
 
-    if (!is_quiet(lock) || lease_ms > UINT32_MAX || lease_ms * MS != lock->lease_us) return false;
+    if (!core_rest_is_quiet(lock) || lease_ms > UINT32_MAX || lease_ms * MS != lock->lease_us) return false;
     *ret = (struct core_rest){.granted_us = hold->granted_us,
                               .base_us = now_us,
                               .token = lock->id.token,
@@ -136,6 +138,61 @@ bool core_rest(const struct core_lock *lock, uint64_t now_us, struct core_rest *
         if (!write_node(lock, &lock->nodes[i], now_us, ret, &ret->nodes[i])) return false;
     }
     return lock->phase == CORE_LOST || counts_as_written(lock, ret);
+}
+
+/* ---- does it need a repair? ---- */
+
+/* When the nodes were asked last. */
+static uint64_t core_rest_asked_us(const struct core_rest *rest, const struct core_config *config)
+{
+    uint64_t latest_us = 0;
+
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        uint32_t age_us = rest->nodes[i].age_us;
+
+        if (age_us != CORE_REST_NO_YES) latest_us = core_larger(latest_us, rest->base_us - age_us);
+    }
+    return latest_us;
+}
+
+/* The server process, or the guard, is another one than then. */
+static bool is_new_since(const struct core_node_change *node, uint64_t since_us)
+{
+    return node_takes_requests(node->state) && since_us < node->life_us;
+}
+
+static bool node_wants_repair(const struct core_rest *rest, const struct core_node_change *node, uint64_t since_us)
+{
+    const struct core_rest_node *at = &rest->nodes[node->index];
+    bool voted = at->there || at->age_us != CORE_REST_NO_YES;
+
+    if (node->state == NODE_QUARANTINED && !rest->renewed && !voted) return true;
+    if (node_takes_requests(node->state) && at->vote == CORE_VOTE_REPAIRED) return true;
+    return is_new_since(node, since_us);
+}
+
+/* As hold.c has it. */
+static bool wants_repair(const struct core_rest *rest, const struct core_config *config,
+                         const struct core_node_change *nodes)
+{
+    bool wants = false;
+    uint64_t since_us;
+
+    if (!core_rest_holds(rest) || !rest->renews || config->quorum == config->n_nodes) return false;
+    since_us = core_rest_asked_us(rest, config);
+    for (uint32_t i = 0; i < config->n_nodes && !wants; i++) wants = node_wants_repair(rest, &nodes[i], since_us);
+    return wants;
+}
+
+uint64_t core_rest_repair_at(const struct core_rest *rest, const struct core_config *config,
+                             const struct core_node_change *nodes, uint64_t now_us)
+{
+    struct backoff_jitter jitter;
+
+    if (!wants_repair(rest, config, nodes)) return CORE_NEVER;
+    memcpy(&jitter.state, rest->token.bytes, sizeof(jitter.state));
+    jitter.state ^= now_us;
+    return validity_add(now_us, backoff_uniform(&jitter, hold_repair_span_us(lease_us(rest))));
 }
 
 /* ---- from the record to the lock ---- */
@@ -164,7 +221,7 @@ void core_resume(struct core_lock *lock, const struct core_config *config, const
 {
     uint64_t span_us = vote_us(config, lease_us(rest));
     uint64_t debt_until_us = validity_debt_until(now_us, lease_us(rest));
-    uint64_t seed;
+    uint64_t seed, since_us = core_rest_asked_us(rest, config);
 
     core_init(lock, config, rest->first_arbiter);
     lock->phase = core_rest_holds(rest) ? CORE_HELD : CORE_LOST;
@@ -178,12 +235,18 @@ void core_resume(struct core_lock *lock, const struct core_config *config, const
     lock->hold = (struct hold){.granted_us = rest->granted_us,
                                .validity_us = valid_until(rest, config, span_us),
                                .renew_at_us = rest->renews ? rest->base_us : CORE_NEVER,
+                               .repair_at_us = CORE_NEVER,
                                .round = rest->renewed,
                                .whole = rest->whole};
     lock->hold.loss = (enum core_loss)rest->loss;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         read_node(&lock->nodes[i], rest, &rest->nodes[i], &nodes[i], debt_until_us, span_us);
+        lock->hold.repaired |= rest->nodes[i].vote == CORE_VOTE_REPAIRED;
     }
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        if (is_new_since(&nodes[i], since_us)) lock->hold.repaired = false;
+    }
+    if (wants_repair(rest, config, nodes)) lock->hold.repair_at_us = now_us;
 }
 
 /* ---- the record ---- */

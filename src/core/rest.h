@@ -56,6 +56,10 @@ void core_resume(struct core_lock *, const struct core_config *, const struct co
 /* core_rest_deadline - when the lock must be made from it to renew, or to notice its loss; CORE_NEVER: never.
  * core_rest_lost_at: when it is lost unless it is renewed. core_rest_valid_until: end of its validity. */
 uint64_t core_rest_deadline(const struct core_rest *, const struct core_config *);
+/* core_rest_repair_at - when it must be made from it for a repair before that; drawn anew each time. CORE_NEVER: it
+ * need not. nodes: the present states of all. */
+uint64_t core_rest_repair_at(const struct core_rest *, const struct core_config *, const struct core_node_change *nodes,
+                             uint64_t now_us);
 uint64_t core_rest_lost_at(const struct core_rest *, const struct core_config *);
 uint64_t core_rest_valid_until(const struct core_rest *, const struct core_config *);
 /* core_rest_valid_us, core_rest_fence: as of the lock. core_rest_holds: it is not lost. */

@@ -67,7 +67,7 @@ void slots_on_refusal(struct core_slots *slots, const struct core_reply *reply, 
     node->first_us = reply->first_us < 0 ? CORE_NEVER : validity_add(now_us, (uint64_t)reply->first_us);
 }
 
-static bool is_news(const struct core_slots_node *node, const struct core_lock *lock, uint64_t now_us)
+static bool slots_is_news(const struct core_slots_node *node, const struct core_lock *lock, uint64_t now_us)
 {
     return node->at_us != 0 && validity_add(node->at_us, 2 * lock->config->node_timeout_us) > now_us;
 }
@@ -75,11 +75,12 @@ static bool is_news(const struct core_slots_node *node, const struct core_lock *
 /* Before, the slot may have been held that is free now. */
 static bool is_of_acquire(const struct core_slots_node *node, const struct core_lock *lock, uint64_t now_us)
 {
-    return is_news(node, lock, now_us) && node->at_us >= lock->acquire.begun_us;
+    return slots_is_news(node, lock, now_us) && node->at_us >= lock->acquire.begun_us;
 }
 
 /* A quorum may grant it: some nodes said that it is free, and with those that said nothing they are enough. */
-static bool may_be_free(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot, uint64_t now_us)
+static bool slots_may_be_free(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot,
+                              uint64_t now_us)
 {
     uint32_t free = 0;
     uint32_t silent = 0;
@@ -87,7 +88,7 @@ static bool may_be_free(const struct core_slots *slots, const struct core_lock *
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_slots_node *node = &slots->nodes[i];
 
-        if (is_news(node, lock, now_us) && (node->free & bit(slot)) != 0) {
+        if (slots_is_news(node, lock, now_us) && (node->free & bit(slot)) != 0) {
             free++;
         } else if (!is_of_acquire(node, lock, now_us) && lock->nodes[i].state == NODE_READY) {
             silent++;
@@ -185,7 +186,7 @@ static uint64_t known_free(struct core_slots *slots, const struct core_lock *loc
     uint64_t free = all_of(slots) & ~slots_shut(slots, lock, now_us);
 
     for (uint32_t i = 0; i < slots->n; i++) {
-        if ((free & bit(i)) != 0 && !may_be_free(slots, lock, i, now_us)) free &= ~bit(i);
+        if ((free & bit(i)) != 0 && !slots_may_be_free(slots, lock, i, now_us)) free &= ~bit(i);
     }
     return free;
 }
@@ -195,7 +196,7 @@ static uint64_t at_arbiter(const struct core_slots *slots, const struct core_loc
 {
     uint32_t arbiter = arbiter_choose(lock);
 
-    if (arbiter == lock->config->n_nodes || !is_news(&slots->nodes[arbiter], lock, now_us)) return free;
+    if (arbiter == lock->config->n_nodes || !slots_is_news(&slots->nodes[arbiter], lock, now_us)) return free;
     return free & slots->nodes[arbiter].free;
 }
 
@@ -214,7 +215,7 @@ bool slots_suit_all(struct core_slots *slots, const struct core_lock *lock, uint
 }
 
 /* One of these, drawn at random. */
-static uint8_t draw(struct core_lock *lock, uint64_t from)
+static uint8_t slots_draw(struct core_lock *lock, uint64_t from)
 {
     uint64_t places = 0;
     uint8_t slot = 0;
@@ -238,11 +239,11 @@ uint8_t slots_choose(struct core_lock *lock, struct step *step, bool all)
     } else {
         free = at_arbiter(slots, lock, free, step->now_us);
     }
-    if (free != 0) return draw(lock, free);
+    if (free != 0) return slots_draw(lock, free);
     /* The holder of the same slot tells how far the arbiter is to be trusted. */
     if (!all && lock->acquire.attempts > 1) return lock->id.slot;
-    if ((all_of(slots) & ~shut) != 0) return draw(lock, all_of(slots) & ~shut);
-    return draw(lock, all_of(slots));
+    if ((all_of(slots) & ~shut) != 0) return slots_draw(lock, all_of(slots) & ~shut);
+    return slots_draw(lock, all_of(slots));
 }
 
 uint64_t slots_free_us(const struct core_slots *slots, const struct core_lock *lock)

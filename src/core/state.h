@@ -20,9 +20,10 @@ struct step {
     uint64_t now_us;
     const unsigned char *random; /* may be NULL where no attempt can begin */
     uint64_t wall_us;
-    bool no_attempt, no_round; /* as in struct core_event */
-    void *work;                /* likewise */
-    struct core_slots *slots;  /* likewise */
+    bool no_attempt, no_round, no_repair; /* as in struct core_event */
+    bool logged_in;                       /* likewise */
+    void *work;                           /* likewise */
+    struct core_slots *slots;             /* likewise */
     struct core_update *update;
 };
 
@@ -30,7 +31,7 @@ enum debt_state {
     DEBT_NONE,
     DEBT_OWED,    /* sent on the present connection, or to be sent at again_at_us or on the next connection */
     DEBT_UNSENT,  /* the node had no room for it: sent with CORE_EV_ROOM */
-    DEBT_REFUSED, /* with a permanent error: not sent again on that connection */
+    DEBT_REFUSED, /* with an error that may last: sent again at again_at_us, but no result waits for that */
 };
 
 /* What our keys of one attempt have at the nodes. */
@@ -51,6 +52,8 @@ struct debt {
     bool silent, if_deleted; /* as in struct core_command */
     bool unclear;            /* an earlier try may have been executed */
     bool echoed;             /* its notice will come to us, too: counted in own_notices */
+    bool open, late;         /* as in struct core_node */
+    bool twice;              /* late, and the key may be there by a later request, too */
 };
 
 /* A question after the vote that the node has not answered yet. */
@@ -94,6 +97,9 @@ struct core_node {
         uint8_t own;    /* releases of ours whose notices will come */
     } notices;
 
+    /* A request that may set the key has no answer: on the present connection; on one that ended, so that it may still
+     * be executed, up to the lock's late_until_us. */
+    bool open, late;
     bool gone; /* its latest definite answer: our key is not there */
     bool owes; /* the release of the latest attempt; else the key is what counts */
     union {
@@ -115,8 +121,13 @@ struct core_asked {
         bool readers; /* those that hold the keys shared */
     } holder;
 
+    uint64_t refusing; /* the keys in the way when it refused, a bit each; 0: it does not say which */
+
     uint64_t odd_id; /* its key is no quorum's, and has this holder; 0: it has no odd key */
     enum follow_up follow_up;
+    bool asked_twice; /* in this attempt, for a key of ours that was given up stood in the way */
+    bool cut;         /* its vote did not come, but the next one may: the connection ended, or the time for it, or the
+                         node refused for a reason that passes */
 
     struct debt debts[CORE_DEBTS_MAX];
     struct attempt_id debt_ids[CORE_DEBTS_MAX]; /* whose */
@@ -177,6 +188,8 @@ struct wait {
     uint64_t poll_at_us; /* the same without any notice */
     enum wait_notice notice;
     bool searches;            /* with permits: for a free one, and has not waited for one yet */
+    uint64_t heard;           /* the keys of which notices came since the latest attempt began, a bit each */
+    bool told;                /* a notice came since the latest wait began */
     uint64_t released_id;     /* the holder whose release the latest notice reported */
     uint64_t woken_id;        /* the same when the latest attempt began, or when our turn was drawn */
     struct named polled;      /* the holder when the latest wait began */
@@ -204,13 +217,18 @@ struct hold {
     uint64_t validity_us;
     uint64_t round_begun_us;
     uint64_t renew_at_us;
+    uint64_t repair_at_us;    /* a round that repairs, or confirms a repair, is due before; CORE_NEVER: none */
     uint64_t extend_lease_us; /* of the extend in flight; 0: none */
     uint32_t round;           /* 0: the acquire */
     uint32_t renew_failures;
     enum core_loss loss : 8;
     enum round_state round_state : 8;
-    bool round_waits; /* for room at the nodes */
-    bool whole;       /* all nodes said yes in the latest settled round */
+    bool round_waits;  /* for room at the nodes */
+    bool repair_waits; /* likewise, a round that is due for a repair only */
+    bool looks;        /* that round is due although the nodes are what they were */
+    bool repaired;     /* a node was given the key in this round */
+    bool confirms;     /* and one in the round before */
+    bool whole;        /* all nodes said yes in the latest settled round */
 };
 
 struct release {
@@ -237,7 +255,8 @@ struct core_lock {
     struct acquire acquire;
     struct hold hold;
     struct release release;
-    uint32_t owing;   /* nodes that may owe a release, a bit each */
+    uint64_t late_until_us; /* see struct core_node */
+    uint32_t owing;         /* nodes that may owe a release, a bit each */
     uint32_t waiters; /* clients that listen, this one included, as a node last reported, also to an earlier acquire;
                          0: unknown */
 
@@ -272,6 +291,18 @@ static inline bool core_quorum_is_ready(const struct core_lock *lock)
     return ready >= lock->config->quorum;
 }
 
+/* core_count_yeses - nodes whose key counts for the present validity. */
+static inline uint32_t core_count_yeses(const struct core_lock *lock)
+{
+    uint32_t n = 0;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        n += !node->owes && !node->gone && node->key.valid_until_us != 0 &&
+             node->key.valid_until_us >= lock->hold.validity_us;
+    }
+    return n;
+}
+
 static inline bool core_is_acquiring(const struct core_lock *lock)
 {
     return lock->phase == CORE_ASKING || lock->phase == CORE_WAITING || lock->phase == CORE_GRANTED;
@@ -301,6 +332,13 @@ static inline bool core_can_talk(const struct core_node *node)
     return node_takes_requests(node->state);
 }
 
+/* core_is_permanent - a node with that fault will not vote soon. Of a login that is refused it is not known: while
+ * passwords are changed a client may have the new one before a server has it, or after. */
+static inline bool core_is_permanent(const struct step *step, enum fault_class fault)
+{
+    return fault > FAULT_CLASS_LOGIN || (fault == FAULT_CLASS_LOGIN && !step->logged_in);
+}
+
 /* core_vote_failed - there is no vote of this node; for now, where no fault is known. */
 static inline void core_vote_failed(struct core_node *node, enum fault_class fault)
 {
@@ -323,7 +361,7 @@ static inline uint64_t core_named_by(const struct core_node *node)
 
 /* core_send - adds a command for a node to the update, and returns it. */
 static inline struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum op op,
-                                             uint64_t lease_us, bool use_eval)
+                                             uint64_t lease_us)
 {
     struct core_command *command = &step->update->commands[step->update->n_commands++];
 
@@ -337,8 +375,7 @@ static inline struct core_command *core_send(struct core_lock *lock, struct step
                                              .slot = lock->id.slot},
                                      .token = lock->id.token,
                                      .timeout_us = lock->config->node_timeout_us,
-                                     .fence = lock->config->reads ? 0 : lock->id.fence,
-                                     .use_eval = use_eval};
+                                     .fence = lock->config->reads ? 0 : lock->id.fence};
     return command;
 }
 

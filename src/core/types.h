@@ -24,9 +24,10 @@ struct core_config {
     uint64_t renew_us; /* CORE_NEVER: no renewal */
     uint64_t wait_us;  /* 0: try once; CORE_NEVER: for ever */
     uint64_t min_valid_us;
-    uint64_t lost_margin_us; /* 0: 2 x allowance, at least 10 ms, of the lease in use */
-    uint64_t max_hold_us;    /* CORE_NEVER: no bound */
-    uint64_t node_timeout_us;
+    uint64_t lost_margin_us;  /* 0: 2 x allowance, at least 10 ms, of the lease in use */
+    uint64_t max_hold_us;     /* CORE_NEVER: no bound */
+    uint64_t node_timeout_us; /* of a request */
+    uint64_t connect_us;      /* of a node that is still connecting, before it can be asked */
     uint64_t drift_fixed_us;
     uint64_t shared; /* the keys that are locked shared, a bit each in the order of the nodes' requests */
     uint32_t drift_ppm;
@@ -40,6 +41,11 @@ struct core_config {
      * waiters choose their arbiter in it. */
     uint8_t arbiters[CORE_NODES_MAX];
 };
+
+/* All of it but for the padding at the end: locks compare theirs byte by byte. */
+#define CORE_CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
+_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 10 * sizeof(uint64_t) + 2 * sizeof(bool) + CORE_NODES_MAX,
+               "there is padding between the members");
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
 
@@ -60,12 +66,11 @@ struct core_command {
     uint64_t timeout_us; /* 0: until reply or disconnection */
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
     uint64_t waited_us;  /* acquire of shared keys, intent: how long the lock has waited */
-    bool use_eval;
-    bool explain;    /* acquire: a refusal should name the holder and its remaining lease */
-    bool silent;     /* release: publishes nothing; */
-    bool if_deleted; /* or only where it deletes the key */
-    bool any;        /* acquire with permits: the first free slot from the tag's on, and round, */
-    uint64_t passed; /* without these, a bit each */
+    bool explain;        /* acquire: a refusal should name the holder and its remaining lease */
+    bool silent;         /* release: publishes nothing; */
+    bool if_deleted;     /* or only where it deletes the key */
+    bool any;            /* acquire with permits: the first free slot from the tag's on, and round, */
+    uint64_t passed;     /* without these, a bit each */
 };
 
 struct core_reply {
@@ -78,7 +83,11 @@ struct core_reply {
     uint32_t generation; /* of the connection it was asked on */
     uint32_t listeners;  /* clients that listen for a release there: reported by a refused acquire, and by a
                             release;  0: unknown */
+    uint64_t refusing;   /* after a refused acquire of several keys: those in the way, a bit each; 0: unknown */
     bool readers;        /* the holder stands for those that hold the keys shared */
+    bool given_up;       /* after a refusal: by a key of ours that was given up and came late, it may be, and whose
+                            release was sent now */
+    bool overdue;        /* the node had no room, and leaves the requests of others unanswered: room may never come */
     uint8_t slot;        /* with permits, after a yes to acquire: which is ours; */
     uint64_t free;       /* after a refusal: those that are free there, a bit each, */
     int64_t first_us;    /* and when the first lease ends of those not passed over; -1: none ends by itself */
@@ -99,6 +108,7 @@ enum core_event_type {
     CORE_EV_STEP,      /* a node's clock has stepped forward, which is proven (nodeclock.h) */
     CORE_EV_BEGIN,     /* may use random: there is room for what core_wants() named, and its turn has come */
     CORE_EV_ROOM,      /* a node has room again for releases that could not be queued */
+    CORE_EV_LOOK,      /* our key may be gone from a node: a round looks, soon */
     CORE_EV_LOSE,      /* the hold is to be taken for one that is about to expire */
     CORE_EV_DISPATCH,  /* callbacks may run now: check again, and name the next completion */
 };
@@ -108,9 +118,10 @@ struct core_event {
     uint64_t now_us;             /* never smaller than in an earlier event; read just before the step */
     const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
     uint64_t wall_us;            /* with random, and fencing: the wall clock, the floor of tokens */
-    /* The nodes have no room for the commands of a new attempt, of a new round: it is not begun, but wanted
-     * (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
-    bool no_attempt, no_round;
+    /* The nodes have no room for the commands of a new attempt, of a new round, of a round for a repair: it is not
+     * begun, but wanted (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
+    bool no_attempt, no_round, no_repair;
+    bool logged_in; /* a node has accepted a login of this client: nodes that refuse one may do so only for a while */
     /* A block of core_work_size, or NULL: without it no attempt can begin, unless the lock has one (core_has_work). The
      * lock keeps it where it needs it. */
     void *work;
@@ -139,9 +150,11 @@ struct core_event {
             uint32_t generation; /* of the connection that takes requests; counts up for each node */
             enum fault_class fault;
             uint32_t srtt_us; /* 0: unknown */
+            uint64_t life_us; /* when this server process with this guard was met there; 0: unknown */
         } node;
         struct {
             uint32_t node;
+            uint32_t key;       /* its place among the lock's keys */
             uint64_t holder_id; /* whose release; 0: unknown */
         } notice;
         struct {
@@ -218,16 +231,32 @@ enum core_log {
     CORE_LOG_REPAIRED = 32,    /* a node was given the key again */
 };
 
+/* A debt that the core owes no more: its release found nothing, but a request of the attempt may still be executed, so
+ * it is to be paid again until then. */
+struct core_late {
+    uint64_t until_us; /* 0: there is none */
+    uint64_t fence;
+    struct core_token token;
+    uint8_t node;
+    uint8_t slot; /* with permits, as in struct core_tag */
+};
+
 struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
     bool dispatch; /* completions are pending: send CORE_EV_DISPATCH from the top of the loop, soon */
     struct core_completion completion; /* after CORE_EV_DISPATCH only; send it again until NOTHING */
+    struct core_late late;             /* after CORE_EV_REPLY only */
     uint32_t log;
 };
 
 /* What waits for room at the nodes, and begins with CORE_EV_BEGIN. */
-enum core_wants { CORE_WANTS_NOTHING, CORE_WANTS_ATTEMPT, CORE_WANTS_ROUND };
+enum core_wants {
+    CORE_WANTS_NOTHING,
+    CORE_WANTS_ATTEMPT,
+    CORE_WANTS_REPAIR, /* a round before a renewal is due */
+    CORE_WANTS_ROUND,
+};
 
 enum core_vote {
     CORE_VOTE_NONE,
@@ -235,5 +264,6 @@ enum core_vote {
     CORE_VOTE_YES,
     CORE_VOTE_OTHER,
     CORE_VOTE_FAILED,
-    CORE_VOTE_MISSING
+    CORE_VOTE_MISSING,
+    CORE_VOTE_REPAIRED, /* it was missing, and was given back: the next round's yes counts */
 };

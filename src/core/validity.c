@@ -15,7 +15,7 @@ uint64_t validity_sub(uint64_t a, uint64_t b)
 }
 
 /* ceil(value x ppm / 1000000) without an intermediate overflow, for a large value is split at PPM. */
-static uint64_t share(uint64_t value, uint32_t ppm)
+static uint64_t validity_share(uint64_t value, uint32_t ppm)
 {
     uint64_t whole = value / PPM;
     uint64_t rest = value % PPM;
@@ -29,7 +29,7 @@ static uint64_t share(uint64_t value, uint32_t ppm)
 
 uint64_t validity_allowance_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
 {
-    return validity_add(share(lease_us, drift_ppm), drift_fixed_us);
+    return validity_add(validity_share(lease_us, drift_ppm), drift_fixed_us);
 }
 
 uint64_t validity_of_vote(uint64_t sent_us, uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
@@ -67,5 +67,5 @@ uint64_t validity_lost_margin_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t
 
 uint64_t validity_debt_until(uint64_t sent_us, uint64_t lease_us)
 {
-    return validity_add(sent_us, validity_add(lease_us, share(lease_us, PPM / 100)));
+    return validity_add(sent_us, validity_add(lease_us, validity_share(lease_us, PPM / 100)));
 }

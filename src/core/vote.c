@@ -6,7 +6,6 @@
 
 #include "arbiter.h"
 #include "debt.h"
-#include "fence.h"
 #include "intent.h"
 #include "slots.h"
 
@@ -33,15 +32,16 @@ struct vote_tally vote_count(const struct core_lock *lock)
     return tally;
 }
 
-static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index, bool use_eval)
+static void send_acquire(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
     struct core_command *command;
 
     node->vote = CORE_VOTE_PENDING;
+    node->open = true;
     node->asked->at_us = step->now_us;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
-    command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us, use_eval);
+    command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us);
     command->fence = lock->work->attempt.floor;
     if (lock->config->shared != 0) command->waited_us = intent_waited_us(lock, step->now_us);
     /* A first try of all nodes is mostly granted, others are mostly refused. */
@@ -68,7 +68,7 @@ void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
         return;
     }
     forget_holder(node);
-    send_acquire(lock, step, index, false);
+    send_acquire(lock, step, index);
 }
 
 void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
@@ -78,7 +78,7 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
     /* It may have named the holder already. */
     if (!core_can_talk(node) || node->asked->holder.id != 0) return;
     node->asked->follow_up = FOLLOW_UP_PEEK;
-    core_send(lock, step, index, OP_PEEK, 0, false);
+    core_send(lock, step, index, OP_PEEK, 0);
 }
 
 void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
@@ -96,7 +96,10 @@ void vote_clear(struct core_lock *lock)
         node->vote = CORE_VOTE_NONE;
         node->fault = FAULT_CLASS_NONE;
         node->asked->follow_up = FOLLOW_UP_NONE;
+        node->asked->asked_twice = false;
         node->asked->fence = 0;
+        node->open = node->late = false;
+        node->asked->cut = false;
         memset(&node->key, 0, sizeof(node->key));
         node->gone = false;
     }
@@ -104,7 +107,10 @@ void vote_clear(struct core_lock *lock)
 
 void vote_connection_ended(struct core_node *node)
 {
-    if (node->vote == CORE_VOTE_PENDING) core_vote_failed(node, node->down_fault);
+    if (node->vote == CORE_VOTE_PENDING) {
+        core_vote_failed(node, node->down_fault);
+        node->asked->cut = true;
+    }
     if (node->asked->follow_up == FOLLOW_UP_RAISE) {
         /* Not acknowledged: no vote, so it counts for no validity either. */
         core_vote_failed(node, node->down_fault);
@@ -121,7 +127,7 @@ static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)
     return reply->slot == lock->id.slot;
 }
 
-static void on_yes(struct core_lock *lock, const struct step *step, const struct core_reply *reply)
+static void vote_on_yes(struct core_lock *lock, const struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
@@ -135,6 +141,20 @@ static void on_yes(struct core_lock *lock, const struct step *step, const struct
     node->key.valid_until_us = core_vote_until(lock, &reply->tag);
 }
 
+/* What refused may be a key of an attempt of ours that was given up. Its release goes ahead of the same request on the
+ * same connection. */
+static bool ask_again(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+    bool paid = debt_hurry(lock, step, reply->tag.node) || reply->given_up;
+
+    if (!paid || lock->phase != CORE_ASKING || node->asked->asked_twice) return false;
+    if (lock->work->attempt.stage == ATTEMPT_DOOMED) return false;
+    node->asked->asked_twice = true;
+    send_acquire(lock, step, reply->tag.node);
+    return true;
+}
+
 static void on_vote(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -143,14 +163,16 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     if (node->vote != CORE_VOTE_PENDING) return;
     doomed = lock->work->attempt.stage == ATTEMPT_DOOMED;
     switch (reply->outcome) {
-    case OUTCOME_YES: on_yes(lock, step, reply); break;
+    case OUTCOME_YES: vote_on_yes(lock, step, reply); break;
     case OUTCOME_OTHER:
+        if (ask_again(lock, step, reply)) return;
         node->vote = CORE_VOTE_OTHER;
         node->gone = true;
         node->asked->holder.id = reply->holder_id;
         node->asked->holder.ttl_us = reply->ttl_us;
         node->asked->holder.readers = reply->readers;
         if (reply->listeners > 0) lock->waiters = reply->listeners;
+        node->asked->refusing = reply->refusing;
         if (step->slots != NULL) slots_on_refusal(step->slots, reply, step->now_us);
         if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
         break;
@@ -158,15 +180,10 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->key.until_us = 0;
         core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
-    case OUTCOME_NOSCRIPT:
-        /* Asked again only while no release of this attempt is queued; else it says what stands there. */
-        if (doomed) {
-            vote_ask_holder(lock, step, reply->tag.node);
-        } else {
-            send_acquire(lock, step, reply->tag.node, true);
-        }
-        return;
-    default: core_vote_failed(node, reply->fault); break;
+    default:
+        core_vote_failed(node, reply->fault);
+        node->asked->cut = reply->outcome == OUTCOME_UNKNOWN || reply->fault == FAULT_CLASS_TEMPORARY;
+        break;
     }
     arbiter_on_vote(node);
 }
@@ -183,24 +200,22 @@ static void on_overtaken_vote(struct core_lock *lock, const struct core_reply *r
     }
 }
 
-static void on_peek(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+static void on_peek(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     if (node->asked->follow_up != FOLLOW_UP_PEEK) return;
-    if (reply->outcome == OUTCOME_NOSCRIPT) {
-        core_send(lock, step, reply->tag.node, OP_PEEK, 0, true);
-        return;
-    }
     node->asked->follow_up = FOLLOW_UP_NONE;
-    /* It would have granted, or let us in beside other readers. */
-    if (node->vote == CORE_VOTE_PENDING &&
-        (reply->outcome == OUTCOME_MISSING || (reply->readers && lock->config->reads))) {
+    /* It would have granted, or let us in beside other readers; or will, when the release was executed. */
+    if ((node->vote == CORE_VOTE_PENDING &&
+         (reply->outcome == OUTCOME_MISSING || (reply->readers && lock->config->reads))) ||
+        reply->given_up) {
         node->vote = CORE_VOTE_YES;
     } else if (reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_OTHER) {
         node->asked->holder.id = reply->holder_id;
         node->asked->holder.ttl_us = reply->ttl_us;
         node->asked->holder.readers = reply->readers;
+        node->asked->refusing = 0;
         node->vote = CORE_VOTE_OTHER;
     } else if (reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_CLASS_FOREIGN) {
         core_vote_failed(node, FAULT_CLASS_FOREIGN);
@@ -210,16 +225,12 @@ static void on_peek(struct core_lock *lock, struct step *step, const struct core
     }
 }
 
-static void on_raised(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+static void on_raised(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     if (node->asked->follow_up != FOLLOW_UP_RAISE) return;
     assert(node->vote == CORE_VOTE_YES);
-    if (reply->outcome == OUTCOME_NOSCRIPT && lock->work->attempt.stage != ATTEMPT_DOOMED) {
-        fence_raise(lock, step, reply->tag.node, true);
-        return;
-    }
     node->asked->follow_up = FOLLOW_UP_NONE;
     if (reply->outcome == OUTCOME_YES) {
         node->asked->fence = reply->fence;
@@ -236,9 +247,9 @@ void vote_on_reply(struct core_lock *lock, struct step *step, const struct core_
     bool asking = lock->phase == CORE_ASKING;
 
     if (reply->tag.op == OP_PEEK) {
-        if (asking) on_peek(lock, step, reply);
+        if (asking) on_peek(lock, reply);
     } else if (reply->tag.op == OP_RAISE) {
-        if (asking) on_raised(lock, step, reply);
+        if (asking) on_raised(lock, reply);
     } else if (lock->phase == CORE_HELD && lock->hold.round > 0) {
         on_overtaken_vote(lock, reply);
     } else if (asking || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) {

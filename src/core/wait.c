@@ -11,8 +11,9 @@
  *    comes during an attempt may be too late for it, so another attempt follows. The other nodes' notices of the
  *    release that led to an attempt do not count, but for those of nodes that refused that attempt and that the
  *    release reached only then. Where many clients wait, each draws its turn: a few ask at once, the others later and
- *    later, so that a release costs the nodes as many requests with thirty waiters as with three. A refusing node
- *    reports the number of waiters.
+ *    later, so that a release costs the nodes hardly more requests with thirty waiters than with three. A refusing node
+ *    reports the number of clients that listen, of which some may not wait any more. Of several keys, a waiter asks
+ * when all those were released that refused the latest attempt on a quorum, or at the arbiter: others may come and go.
  * 4. Notices come only after the subscription is confirmed. A release before that is found by one more try then (the
  *    lost wake).
  * 5. A failed attempt publishes its release only where it stood in the way (attempt.c).
@@ -34,12 +35,14 @@
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node counts its expiry in milliseconds */
 #define YIELD_SRTTS     4u
-/* So many waiters ask at once after a release, and so many of the rest in each span after it; each span is four
- * times as long as the one before. */
+/* So many waiters ask at once after a release, as many of the rest in the first span after that, and twice as many in
+ * each one more, for of those who listen fewer may wait than the node counts. All that are left ask where these are so
+ * few, or in the span that begins so late. Each span is four times as long as the one before. */
 #define TURNS_AT_ONCE 2u
+#define TURNS_FEW     8u
+#define TURNS_LATE_US 40000u
 #define SPAN_GROWTH   4u
-#define SPAN_MIN_US   200u   /* also where the RTT is unknown */
-#define SPANS_US      10000u /* the last span begins before that, so that a turn comes well before a poll */
+#define SPAN_MIN_US   200u /* also where the RTT is unknown */
 /* So few ask all nodes, where these are so few, and one holder was there for so long. */
 #define FEW_WAITERS 8u
 #define FEW_NODES   5u
@@ -122,9 +125,9 @@ static void sooner(struct core_lock *lock, uint64_t at_us)
     lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, at_us);
 }
 
-static bool asks_at_once(struct core_lock *lock)
+static bool is_drawn(struct core_lock *lock, uint32_t waiters)
 {
-    return lock->waiters <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, lock->waiters - 1) < TURNS_AT_ONCE;
+    return waiters <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, waiters - 1) < TURNS_AT_ONCE;
 }
 
 /* The pause after a release, drawn at random. */
@@ -135,7 +138,8 @@ static uint64_t turn_us(struct core_lock *lock)
     uint64_t end_us = 0;
 
     if (span_us < SPAN_MIN_US) span_us = SPAN_MIN_US;
-    while (!asks_at_once(lock) && end_us < SPANS_US) {
+    for (uint32_t waiters = lock->waiters; !is_drawn(lock, waiters);) {
+        if (end_us > 0) waiters = end_us < TURNS_LATE_US && waiters / 2 >= TURNS_FEW ? waiters / 2 : 1;
         begin_us = end_us;
         end_us += span_us;
         span_us *= SPAN_GROWTH;
@@ -144,13 +148,13 @@ static uint64_t turn_us(struct core_lock *lock)
 }
 
 /* Each release is drawn for anew: an older turn would come in the middle of the next hold. */
-static void take_turn(struct core_lock *lock, uint64_t at_us)
+static void wait_take_turn(struct core_lock *lock, uint64_t at_us)
 {
     lock->work->wait.retry_at_us = core_smaller(at_us, lock->work->wait.poll_at_us);
 }
 
-/* Another holder than before: other clients hand over without a notice, so poll again soon. An id is of one hold: what
- * came between two looks at it was a contender, at a node that lacks the holder's key. */
+/* Another holder than before: where no notice came other clients hand over without one, so poll again soon. An id is of
+ * one hold: what came between two looks at it was a contender, at a node that lacks the holder's key. */
 static void watch_holder(struct core_lock *lock, uint64_t now_us)
 {
     struct wait *wait = &lock->work->wait;
@@ -163,9 +167,41 @@ static void watch_holder(struct core_lock *lock, uint64_t now_us)
         if (node->asked->odd_id == 0) holder_id = core_named_by(node);
     }
     if (holder_id == wait->polled.id) return;
-    wait->polls = 0;
+    /* Those who hand over to each other here tell it. */
+    if (!wait->told) wait->polls = 0;
     wait->before = wait->polled;
     wait->polled = holder_id == before.id ? before : (struct named){holder_id, now_us};
+}
+
+/* All that was in the way there was released since, as far as is known. */
+static bool may_grant(const struct core_lock *lock, const struct core_node *node)
+{
+    return node->vote != CORE_VOTE_OTHER || (node->asked->refusing & ~lock->work->wait.heard) == 0;
+}
+
+/* An attempt is not refused for what refused the latest one. */
+static bool wait_may_be_free(const struct core_lock *lock)
+{
+    uint32_t may = 0;
+
+    if (lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER)
+        return may_grant(lock, &lock->nodes[lock->work->attempt.arbiter]);
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) may += may_grant(lock, node);
+    return may >= lock->config->quorum;
+}
+
+static void wait_hear(struct core_lock *lock, uint64_t keys)
+{
+    lock->work->wait.heard |= keys;
+    lock->work->wait.told = true;
+}
+
+/* Any key may have been released. */
+static void hear_all(struct core_lock *lock)
+{
+    if (lock->phase != CORE_ASKING) return;
+    wait_hear(lock, UINT64_MAX);
+    lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
 }
 
 void wait_begin(struct core_lock *lock, const struct step *step, bool held)
@@ -176,10 +212,11 @@ void wait_begin(struct core_lock *lock, const struct step *step, bool held)
     lock->phase = CORE_WAITING;
     lock->work->wait.searches = false;
     lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
-    if (lock->work->wait.notice == NOTICE_DURING_ATTEMPT) {
+    lock->work->wait.told = false;
+    if (lock->work->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) {
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
-        take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
+        wait_take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
         lock->work->wait.notice = NOTICE_TURN_DRAWN;
         lock->work->wait.woken_id = lock->work->wait.released_id;
     }
@@ -194,13 +231,13 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
         validity_add(now_us, backoff_poll_us(&lock->jitter, lock->work->wait.polls++));
 }
 
-void wait_on_node_state(struct core_lock *lock, uint32_t index, uint64_t now_us)
+void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_t index)
 {
     const struct core_node *node = &lock->nodes[index];
-    bool answers = node->state == NODE_READY || node->down_fault > FAULT_CLASS_TEMPORARY;
+    bool answers = node->state == NODE_READY || core_is_permanent(step, node->down_fault);
 
     if (!answers || (lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0) return;
-    sooner(lock, validity_add(now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
+    sooner(lock, validity_add(step->now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
 /*
@@ -221,14 +258,14 @@ static bool are_few(const struct core_lock *lock, uint64_t now_us)
     return true;
 }
 
-static enum wait_verdict wake(struct core_lock *lock, const struct step *step)
+static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *step)
 {
     uint64_t pause_us = turn_us(lock);
 
     if (pause_us > 0) {
         lock->work->wait.notice = NOTICE_TURN_DRAWN;
         lock->work->wait.woken_id = lock->work->wait.released_id;
-        take_turn(lock, validity_add(step->now_us, pause_us));
+        wait_take_turn(lock, validity_add(step->now_us, pause_us));
         return WAIT_STAY;
     }
     lock->work->wait.polls = 0;
@@ -242,7 +279,8 @@ static bool released_late(const struct core_node *node, uint64_t holder_id)
     return node->vote == CORE_VOTE_PENDING || core_named_by(node) == holder_id;
 }
 
-enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint32_t index, uint64_t holder_id)
+enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint32_t index, uint32_t key,
+                                 uint64_t holder_id)
 {
     struct core_node *node = &lock->nodes[index];
     uint32_t noticed = 0;
@@ -262,6 +300,8 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint
     known = holder_id != 0 && holder_id == lock->work->wait.woken_id;
     /* Of another holder it says nothing about the key that is there. */
     if (holder_id == node->asked->odd_id) node->asked->odd_id = 0;
+    wait_hear(lock, UINT64_C(1) << key);
+    if (lock->phase == CORE_WAITING && !wait_may_be_free(lock)) return WAIT_STAY;
     arbiter = index == arbiter_choose(lock);
     lock->work->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of the release that woke us already, or for which our turn is drawn. */
@@ -271,8 +311,8 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
-    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wake(lock, step);
-    if (!drawn) take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
+    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wait_wake(lock, step);
+    if (!drawn) wait_take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
     return WAIT_STAY;
 }
 
@@ -287,7 +327,7 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     node->notices.own = 0;
     /* Nothing was missed: no node was asked before the confirmation. */
     if (before_acquire || lock->acquire.attempts == 0) return;
-    if (lock->phase == CORE_ASKING) lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
+    hear_all(lock);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) listening += lock->nodes[i].notices.listening;
     if (lock->phase != CORE_WAITING || lock->work == NULL) return;
     /* The next holder releases on at least one of these nodes. */
@@ -300,7 +340,7 @@ enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yie
 {
     uint64_t srtt_us = quorum_srtt_us(lock);
 
-    if (lock->phase == CORE_ASKING) lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
+    hear_all(lock);
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     if (!yield) return WAIT_TRY_ALL;
     sooner(lock, validity_add(now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));

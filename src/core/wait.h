@@ -10,7 +10,7 @@ void wait_begin(struct core_lock *, const struct step *, bool held);
 uint64_t wait_split_us(struct core_lock *);
 /* wait_behind - a lock of this process holds the keys, or comes first. */
 void wait_behind(struct core_lock *, uint64_t now_us);
-void wait_on_node_state(struct core_lock *, uint32_t node, uint64_t now_us);
-enum wait_verdict wait_on_notice(struct core_lock *, struct step *, uint32_t node, uint64_t holder_id);
+void wait_on_node_state(struct core_lock *, const struct step *, uint32_t node);
+enum wait_verdict wait_on_notice(struct core_lock *, struct step *, uint32_t node, uint32_t key, uint64_t holder_id);
 void wait_on_listening(struct core_lock *, uint64_t now_us, uint32_t node, bool before_acquire);
 enum wait_verdict wait_on_wake(struct core_lock *, uint64_t now_us, bool yield);

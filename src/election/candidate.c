@@ -38,21 +38,21 @@ struct quorlock_candidate {
     char text[END_TEXT_SIZE];
 };
 
-static struct runtime *runtime_of(const struct quorlock_candidate *candidate)
+static struct runtime *candidate_runtime_of(const struct quorlock_candidate *candidate)
 {
     return candidate->member.all->runtime;
 }
 
-static void end(struct quorlock_candidate *candidate, int status, const char *text)
+static void candidate_end(struct quorlock_candidate *candidate, int status, const char *text)
 {
-    runtime_wake_at(runtime_of(candidate), &candidate->member.waker, UINT64_MAX);
+    runtime_wake_at(candidate_runtime_of(candidate), &candidate->member.waker, UINT64_MAX);
     candidate->state = CANDIDATE_ENDING;
     candidate->status = status;
     (void)snprintf(candidate->text, sizeof(candidate->text), "%s", text);
     member_wants_turn(&candidate->member);
 }
 
-static void destroy(struct member *member)
+static void candidate_destroy(struct member *member)
 {
     const struct alloc *alloc = &member->all->runtime->alloc;
 
@@ -63,7 +63,8 @@ static void destroy(struct member *member)
 static void reap(struct quorlock_candidate *candidate)
 {
     /* While the client closes, handles stay good until its end. */
-    if (candidate->freed && candidate->owed == 0 && !runtime_of(candidate)->closing) destroy(&candidate->member);
+    if (candidate->freed && candidate->owed == 0 && !candidate_runtime_of(candidate)->closing)
+        candidate_destroy(&candidate->member);
 }
 
 /* ---- standing ---- */
@@ -73,8 +74,8 @@ static void pause_before(struct quorlock_candidate *candidate, uint64_t led_us, 
     uint64_t pause_us = election_stand_us(&candidate->member.jitter, &candidate->soon, led_us, candidate->lease_us);
 
     candidate->state = CANDIDATE_PAUSING;
-    runtime_wake_at(runtime_of(candidate), &candidate->member.waker,
-                    runtime_now_us(runtime_of(candidate)) + (pause_us > least_us ? pause_us : least_us));
+    runtime_wake_at(candidate_runtime_of(candidate), &candidate->member.waker,
+                    runtime_now_us(candidate_runtime_of(candidate)) + (pause_us > least_us ? pause_us : least_us));
 }
 
 static void give_back(struct quorlock_candidate *candidate);
@@ -85,7 +86,7 @@ static void wait_ended(struct quorlock_candidate *candidate, const struct quorlo
     switch (result->status) {
     case QUORLOCK_OK:
         candidate->state = CANDIDATE_LEADING;
-        candidate->elected_us = runtime_now_us(runtime_of(candidate));
+        candidate->elected_us = runtime_now_us(candidate_runtime_of(candidate));
         if (candidate->options.elected != NULL)
             candidate->options.elected(candidate, result->fence, candidate->options.arg);
         break;
@@ -96,11 +97,11 @@ static void wait_ended(struct quorlock_candidate *candidate, const struct quorlo
     case QUORLOCK_LOST:
     case QUORLOCK_NOMEM:
     case QUORLOCK_STATE: pause_before(candidate, 0, 0); break;
-    default: end(candidate, result->status, result->text); break;
+    default: candidate_end(candidate, result->status, result->text); break;
     }
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void candidate_on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct quorlock_candidate *candidate = arg;
 
@@ -114,14 +115,14 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
         if (result->status == QUORLOCK_OK) {
             give_back(candidate);
         } else {
-            end(candidate, QUORLOCK_OK, "it has resigned");
+            candidate_end(candidate, QUORLOCK_OK, "it has resigned");
         }
     }
 }
 
-static int ask(struct quorlock_candidate *candidate)
+static int candidate_ask(struct quorlock_candidate *candidate)
 {
-    int status = quorlock_acquire(candidate->lock, on_acquired, candidate);
+    int status = quorlock_acquire(candidate->lock, candidate_on_acquired, candidate);
 
     if (status == 0) {
         candidate->owed++;
@@ -130,10 +131,10 @@ static int ask(struct quorlock_candidate *candidate)
     return status;
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void candidate_on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct quorlock_candidate *candidate = arg;
-    uint64_t now_us = runtime_now_us(runtime_of(candidate));
+    uint64_t now_us = runtime_now_us(candidate_runtime_of(candidate));
 
     (void)lock;
     if (candidate->state != CANDIDATE_LEADING) return;
@@ -143,17 +144,17 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 }
 
 /* From a turn: a call ends the batch in which deadlines are served. */
-static void on_pause_over(struct waker *waker)
+static void candidate_on_pause_over(struct waker *waker)
 {
     member_wants_turn(CONTAINER_OF(waker, struct member, waker));
 }
 
-static void take_turn(struct member *member)
+static void candidate_take_turn(struct member *member)
 {
     struct quorlock_candidate *candidate = CONTAINER_OF(member, struct quorlock_candidate, member);
 
     if (candidate->state == CANDIDATE_PAUSING) {
-        if (ask(candidate) != 0) pause_before(candidate, 0, 0);
+        if (candidate_ask(candidate) != 0) pause_before(candidate, 0, 0);
     } else if (candidate->state == CANDIDATE_ENDING) {
         char text[END_TEXT_SIZE];
 
@@ -167,7 +168,7 @@ static void take_turn(struct member *member)
 
 /* ---- resigning ---- */
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void candidate_on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct quorlock_candidate *candidate = arg;
 
@@ -177,25 +178,27 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
         reap(candidate);
     } else if (candidate->state == CANDIDATE_RESIGNING) {
         /* Nobody has told it that its lock was gone: only the answers show it. */
-        end(candidate, candidate->led && result->expired != 0 ? QUORLOCK_LOST : result->status, result->text);
+        candidate_end(candidate, candidate->led && result->expired != 0 ? QUORLOCK_LOST : result->status, result->text);
     }
 }
 
 static void give_back(struct quorlock_candidate *candidate)
 {
     candidate->state = CANDIDATE_RESIGNING;
-    if (quorlock_release(candidate->lock, on_released, candidate) == 0) {
+    if (quorlock_release(candidate->lock, candidate_on_released, candidate) == 0) {
         candidate->owed++;
     } else {
         /* It paused for another reason than a loss: there is nothing to give back. */
-        end(candidate, QUORLOCK_OK, "it has resigned");
+        candidate_end(candidate, QUORLOCK_OK, "it has resigned");
     }
 }
 
 int quorlock_resign(quorlock_candidate *candidate)
 {
-    struct runtime *runtime = runtime_of(candidate);
+    struct runtime *runtime;
 
+    if (candidate == NULL) return QUORLOCK_INVAL;
+    runtime = candidate_runtime_of(candidate);
     if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
     switch (candidate->state) {
     case CANDIDATE_WAITING:
@@ -222,13 +225,13 @@ int quorlock_resign(quorlock_candidate *candidate)
 
 int quorlock_stand(quorlock_candidate *candidate)
 {
-    struct runtime *runtime = runtime_of(candidate);
+    struct runtime *runtime = candidate_runtime_of(candidate);
 
     if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
     if (candidate->state != CANDIDATE_IDLE)
         return runtime_fail(runtime, QUORLOCK_STATE, "the candidate stands already, or its end was not told yet");
     candidate->soon = 0;
-    return ask(candidate);
+    return candidate_ask(candidate);
 }
 
 /* The lock that the candidate takes. Its lease is the one that the library chooses where none was given. */
@@ -248,7 +251,7 @@ static int make_lock(struct quorlock_candidate *candidate, const char *name)
     if (status != 0) return status;
     candidate->lease_us = candidate->lock->terms->config.lease_us;
     candidate->options.advertise = NULL;
-    quorlock_on_lost(candidate->lock, on_lost, candidate);
+    quorlock_on_lost(candidate->lock, candidate_on_lost, candidate);
     return 0;
 }
 
@@ -258,7 +261,7 @@ static void close_candidate(struct member *member)
 
     if (candidate->freed || candidate->state == CANDIDATE_IDLE || candidate->state == CANDIDATE_ENDING) return;
     list_remove(&member->all->due, &member->in_due);
-    end(candidate, QUORLOCK_CLOSED, quorlock_status_text(QUORLOCK_CLOSED));
+    candidate_end(candidate, QUORLOCK_CLOSED, quorlock_status_text(QUORLOCK_CLOSED));
 }
 
 int candidate_new(quorlock_candidate **ret, struct elections *all, const char *name,
@@ -278,13 +281,13 @@ int candidate_new(quorlock_candidate **ret, struct elections *all, const char *n
     candidate = alloc_zero(&runtime->alloc, sizeof(*candidate));
     if (candidate == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     candidate->options = options;
-    candidate->member.take_turn = take_turn;
+    candidate->member.take_turn = candidate_take_turn;
     candidate->member.close = close_candidate;
-    candidate->member.destroy = destroy;
-    member_join(&candidate->member, all, on_pause_over);
+    candidate->member.destroy = candidate_destroy;
+    member_join(&candidate->member, all, candidate_on_pause_over);
     status = make_lock(candidate, name);
     if (status != 0) {
-        destroy(&candidate->member);
+        candidate_destroy(&candidate->member);
         return status;
     }
     *ret = candidate;
@@ -295,10 +298,15 @@ void quorlock_candidate_free(quorlock_candidate *candidate)
 {
     if (candidate == NULL || candidate->freed) return;
     candidate->freed = true;
-    runtime_wake_at(runtime_of(candidate), &candidate->member.waker, UINT64_MAX);
+    runtime_wake_at(candidate_runtime_of(candidate), &candidate->member.waker, UINT64_MAX);
     list_remove(&candidate->member.all->due, &candidate->member.in_due);
     quorlock_free(candidate->lock);
     reap(candidate);
+}
+
+void candidate_show_in(quorlock_candidate *candidate, struct expiry *shown)
+{
+    handle_show_in(candidate->lock, shown);
 }
 
 uint32_t quorlock_candidate_valid_ms(const quorlock_candidate *candidate)

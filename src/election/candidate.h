@@ -3,8 +3,12 @@
 
 #include <quorlock/election.h>
 
+#include "base/expiry.h"
+
 struct elections;
 
 /* candidate_new - behind quorlock_candidate_new. */
 int candidate_new(quorlock_candidate **ret, struct elections *, const char *name,
                   const struct quorlock_candidate_options *);
+/* candidate_show_in - behind client_show_candidate. Its validity is that of its lock. */
+void candidate_show_in(quorlock_candidate *, struct expiry *);

@@ -3,14 +3,14 @@
 
 /* ---- the turn ---- */
 
-static void begin_turn(struct turn *turn)
+static void elections_begin_turn(struct turn *turn)
 {
     struct elections *all = CONTAINER_OF(turn, struct elections, turn);
 
     all->budget = all->due.count;
 }
 
-static bool next_in_turn(struct turn *turn)
+static bool elections_next_in_turn(struct turn *turn)
 {
     struct elections *all = CONTAINER_OF(turn, struct elections, turn);
     struct member *member;
@@ -24,12 +24,12 @@ static bool next_in_turn(struct turn *turn)
     return true;
 }
 
-static void end_turn(struct turn *turn)
+static void elections_end_turn(struct turn *turn)
 {
     (void)turn;
 }
 
-static bool waits(struct turn *turn, bool closing)
+static bool elections_waits(struct turn *turn, bool closing)
 {
     (void)closing;
     return CONTAINER_OF(turn, struct elections, turn)->due.count > 0;
@@ -42,7 +42,10 @@ void elections_start(struct elections *all, struct runtime *runtime, struct lock
     all->runtime = runtime;
     all->locks = locks;
     all->admin = admin;
-    all->turn = (struct turn){.begin = begin_turn, .next = next_in_turn, .end = end_turn, .waits = waits};
+    all->turn = (struct turn){.begin = elections_begin_turn,
+                              .next = elections_next_in_turn,
+                              .end = elections_end_turn,
+                              .waits = elections_waits};
     runtime_add_turn(runtime, &all->turn);
 }
 

@@ -45,7 +45,7 @@ static struct election_vote vote_of(const struct quorlock_node_report *node)
     return vote;
 }
 
-static enum election_sight judge(const struct quorlock_report *report, struct election_leader *ret)
+static enum election_sight observer_judge(const struct quorlock_report *report, struct election_leader *ret)
 {
     struct election_vote votes[QUORLOCK_NODES_MAX];
 
@@ -53,10 +53,10 @@ static enum election_sight judge(const struct quorlock_report *report, struct el
     return election_judge(votes, (uint32_t)report->n_nodes, report->quorum, ret);
 }
 
-static bool is_enough(const struct quorlock_report *report)
+static bool observer_is_enough(const struct quorlock_report *report)
 {
     struct election_leader leader;
-    enum election_sight sight = judge(report, &leader);
+    enum election_sight sight = observer_judge(report, &leader);
 
     return sight == ELECTION_NONE || (sight == ELECTION_LEADER && leader.certain);
 }
@@ -78,7 +78,7 @@ static bool cut_label(char *ret, size_t size, const char *owner)
 /* ---- looking ---- */
 
 /* For a node that does not answer others wait no longer than this, where a quorum leaves it in doubt who leads. */
-static uint64_t patience_us(const struct quorlock_observer *observer)
+static uint64_t observer_patience_us(const struct quorlock_observer *observer)
 {
     struct runtime *runtime = observer->member.all->runtime;
     uint64_t slowest_us = 0;
@@ -91,7 +91,7 @@ static uint64_t patience_us(const struct quorlock_observer *observer)
     return PATIENCE_US + 4 * slowest_us;
 }
 
-static void look(struct quorlock_observer *observer);
+static void observer_look(struct quorlock_observer *observer);
 
 static void look_later(struct quorlock_observer *observer, uint64_t left_us)
 {
@@ -102,7 +102,7 @@ static void look_later(struct quorlock_observer *observer, uint64_t left_us)
     runtime_wake_at(runtime, &observer->member.waker, runtime_now_us(runtime) + pause_us);
 }
 
-static void tell(struct quorlock_observer *observer, const struct quorlock_report *report)
+static void observer_tell(struct quorlock_observer *observer, const struct quorlock_report *report)
 {
     struct quorlock_leader leader = {.state = (int)observer->view.sight, .term = observer->view.leader.term};
     char label[OPTIONS_LABEL_SIZE];
@@ -123,7 +123,7 @@ static void stop_looking(struct member *member)
     subscriptions_close(&member->all->locks->keylists.subscriptions, &observer->listener);
 }
 
-static void destroy(struct member *member)
+static void observer_destroy(struct member *member)
 {
     const struct alloc *alloc = &member->all->runtime->alloc;
 
@@ -132,7 +132,7 @@ static void destroy(struct member *member)
     alloc_free(alloc, CONTAINER_OF(member, struct quorlock_observer, member));
 }
 
-static void on_report(int status, const struct quorlock_report *report, void *arg)
+static void observer_on_report(int status, const struct quorlock_report *report, void *arg)
 {
     struct quorlock_observer *observer = arg;
     struct election_leader leader = {0};
@@ -140,63 +140,64 @@ static void on_report(int status, const struct quorlock_report *report, void *ar
 
     observer->looking = false;
     if (observer->freed) {
-        if (!observer->member.all->runtime->closing) destroy(&observer->member);
+        if (!observer->member.all->runtime->closing) observer_destroy(&observer->member);
         return;
     }
     if (status == QUORLOCK_CLOSED || observer->member.all->runtime->closing) return;
-    changed = election_observe(&observer->view, judge(report, &leader), &leader);
+    changed = election_observe(&observer->view, observer_judge(report, &leader), &leader);
     if (observer->again) {
-        look(observer);
+        observer_look(observer);
     } else {
         look_later(observer, report->valid_ms * MS);
     }
-    if (changed) tell(observer, report);
+    if (changed) observer_tell(observer, report);
 }
 
-static void look(struct quorlock_observer *observer)
+static void observer_look(struct quorlock_observer *observer)
 {
     observer->again = observer->looking;
     if (observer->looking) return;
     runtime_wake_at(observer->member.all->runtime, &observer->member.waker, UINT64_MAX);
-    if (inspect_until(observer->member.all->admin, observer->name, is_enough, patience_us(observer), on_report,
-                      observer) == 0) {
+    if (inspect_until(observer->member.all->admin, observer->name, observer_is_enough, observer_patience_us(observer),
+                      observer_on_report, observer) == 0) {
         observer->looking = true;
     } else {
         look_later(observer, UINT64_MAX);
     }
 }
 
-static void on_time(struct waker *waker)
+static void observer_on_time(struct waker *waker)
 {
-    look(CONTAINER_OF(waker, struct quorlock_observer, member.waker));
+    observer_look(CONTAINER_OF(waker, struct quorlock_observer, member.waker));
 }
 
 /* ---- notices ---- */
 
 /* What was released before the subscription was not notified. */
-static void on_confirmed(struct listener *listener)
+static void observer_on_confirmed(struct listener *listener)
 {
-    look(CONTAINER_OF(listener, struct quorlock_observer, listener));
+    observer_look(CONTAINER_OF(listener, struct quorlock_observer, listener));
 }
 
-static void on_unsubscribed(struct listener *listener, uint32_t node)
+static void observer_on_unsubscribed(struct listener *listener, uint32_t node)
 {
     (void)listener;
     (void)node;
 }
 
-static void on_notice(struct listener *listener, uint32_t node, uint64_t holder_id)
+static void observer_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)
 {
     (void)node;
+    (void)key;
     (void)holder_id;
-    look(CONTAINER_OF(listener, struct quorlock_observer, listener));
+    observer_look(CONTAINER_OF(listener, struct quorlock_observer, listener));
 }
 
 static const struct listener_events listener_events = {
-    .confirmed = on_confirmed, .unsubscribed = on_unsubscribed, .notice = on_notice};
+    .confirmed = observer_on_confirmed, .unsubscribed = observer_on_unsubscribed, .notice = observer_on_notice};
 
 /* Without memory for it the observer polls. */
-static void listen(struct quorlock_observer *observer)
+static void observer_listen(struct quorlock_observer *observer)
 {
     struct runtime *runtime = observer->member.all->runtime;
     size_t length;
@@ -213,8 +214,8 @@ static void listen(struct quorlock_observer *observer)
 /* ---- life ---- */
 
 /* place: where the caller wants the observer. */
-static int check(struct elections *all, const void *place, const char *name, struct quorlock_observer_options *ret,
-                 const struct quorlock_observer_options *given)
+static int observer_check(struct elections *all, const void *place, const char *name,
+                          struct quorlock_observer_options *ret, const struct quorlock_observer_options *given)
 {
     struct runtime *runtime = all->runtime;
     int status = elections_check(all, place, "observer");
@@ -238,18 +239,18 @@ int observer_new(quorlock_observer **ret, struct elections *all, const char *nam
     struct runtime *runtime = all->runtime;
     struct quorlock_observer_options options;
     struct quorlock_observer *observer;
-    int status = check(all, ret, name, &options, given);
+    int status = observer_check(all, ret, name, &options, given);
 
     if (status != 0) return status;
     observer = alloc_zero(&runtime->alloc, sizeof(*observer) + strlen(name) + 1);
     if (observer == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     observer->options = options;
     observer->member.close = stop_looking;
-    observer->member.destroy = destroy;
+    observer->member.destroy = observer_destroy;
     memcpy(observer->name, name, strlen(name) + 1);
-    member_join(&observer->member, all, on_time);
-    listen(observer);
-    look(observer);
+    member_join(&observer->member, all, observer_on_time);
+    observer_listen(observer);
+    observer_look(observer);
     *ret = observer;
     return 0;
 }
@@ -259,5 +260,5 @@ void quorlock_observer_free(quorlock_observer *observer)
     if (observer == NULL || observer->freed) return;
     observer->freed = true;
     stop_looking(&observer->member);
-    if (!observer->looking && !observer->member.all->runtime->closing) destroy(&observer->member);
+    if (!observer->looking && !observer->member.all->runtime->closing) observer_destroy(&observer->member);
 }

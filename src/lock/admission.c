@@ -12,7 +12,7 @@
 #define LOOK_AGAIN_US 20000u
 
 /* Only makes the turn run, which serves what waits. */
-static void on_look(struct waker *waker)
+static void admission_on_look(struct waker *waker)
 {
     (void)waker;
 }
@@ -22,7 +22,7 @@ void admission_start(struct admission *admission, struct runtime *runtime)
     admission->runtime = runtime;
     admission->window = WINDOW_FIRST;
     for (uint32_t i = 0; i < CORE_NODES_MAX; i++) admission->paces[i].room = ROOM_FIRST;
-    runtime_start_waker(runtime, &admission->look, on_look);
+    runtime_start_waker(runtime, &admission->look, admission_on_look);
 }
 
 /* ---- is there room? ---- */
@@ -51,9 +51,21 @@ static bool has_round_room(const struct admission *admission)
     return true;
 }
 
+static bool has_repair_room(const struct admission *admission)
+{
+    if (admission->rounds.count > 0) return false;
+    for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) {
+        const struct node *node = node_at(admission, i);
+        bool free = node_has_room(node, NODE_ROOM_NEW) && node_in_flight(node) < admission->paces[i].room / 2;
+
+        if (!free && nodes_can_talk(node) && !node_is_late(node)) return false;
+    }
+    return true;
+}
+
 static bool has_attempt_room(const struct admission *admission)
 {
-    if (admission->asking >= admission->window || admission->rounds.count > 0) return false;
+    if (admission->asking >= admission->window || admission->rounds.count + admission->repairs.count > 0) return false;
     for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) {
         const struct node *node = node_at(admission, i);
         bool free = admission->unsent[i].count == 0 && node_has_room(node, NODE_ROOM_NEW);
@@ -66,6 +78,7 @@ static bool has_attempt_room(const struct admission *admission)
 bool admission_has_room(const struct admission *admission, enum core_wants wants)
 {
     if (wants == CORE_WANTS_ROUND) return admission->rounds.count == 0 && has_round_room(admission);
+    if (wants == CORE_WANTS_REPAIR) return admission->repairs.count == 0 && has_repair_room(admission);
     return admission->attempts.count == 0 && has_attempt_room(admission);
 }
 
@@ -77,6 +90,7 @@ void admission_limit(const struct admission *admission, struct core_event *event
 
     if (attempt || either) event->no_attempt = !admission_has_room(admission, CORE_WANTS_ATTEMPT);
     if (round || either) event->no_round = !admission_has_room(admission, CORE_WANTS_ROUND);
+    if (event->type == CORE_EV_TIMER) event->no_repair = !admission_has_room(admission, CORE_WANTS_REPAIR);
 }
 
 /* ---- waiting ---- */
@@ -91,7 +105,8 @@ static void look_again(struct admission *admission)
 
 static struct list *queue_for(struct admission *admission, enum core_wants wants)
 {
-    return wants == CORE_WANTS_ROUND ? &admission->rounds : &admission->attempts;
+    if (wants == CORE_WANTS_ROUND) return &admission->rounds;
+    return wants == CORE_WANTS_REPAIR ? &admission->repairs : &admission->attempts;
 }
 
 void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants, bool asking)
@@ -171,6 +186,15 @@ static void serve_rounds(struct admission *admission)
     }
 }
 
+static void serve_repairs(struct admission *admission)
+{
+    struct list *repairs = &admission->repairs;
+
+    for (size_t n = repairs->count; n > 0 && repairs->count > 0 && has_repair_room(admission); n--) {
+        if (!admission->begin(FIRST_OF(repairs, struct applicant, link))) return;
+    }
+}
+
 static void serve_attempts(struct admission *admission)
 {
     struct list *attempts = &admission->attempts;
@@ -203,13 +227,14 @@ void admission_serve(struct admission *admission)
     if (!admission_is_wanted(admission)) return;
     serve_rounds(admission);
     for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) serve_releases(admission, i);
+    serve_repairs(admission);
     serve_attempts(admission);
     if (admission_is_wanted(admission)) look_again(admission);
 }
 
 bool admission_is_wanted(const struct admission *admission)
 {
-    size_t waiting = admission->rounds.count + admission->attempts.count;
+    size_t waiting = admission->rounds.count + admission->repairs.count + admission->attempts.count;
 
     for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) waiting += admission->unsent[i].count;
     return waiting > 0;

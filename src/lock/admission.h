@@ -6,8 +6,8 @@
  * in order, neither refused nor sent in part. Waiting costs no validity, for a command's send time is read when
  * the node takes it.
  *
- * 1. Renewals of held locks go first, then releases, then new attempts. New attempts use at most half of a
- *    connection's room, so they never delay a renewal or a release.
+ * 1. Renewals of held locks go first, then releases, then rounds that only repair, then new attempts. Repairs and new
+ *    attempts use at most half of the room, so they never delay a renewal or a release.
  * 2. An attempt begins only when every node that can vote has room for its command and has no unsent release. Late
  *    nodes, which are frozen or out of reach, do not count.
  * 3. The window of attempts in flight grows with every quick answer and shrinks with every slow one, so that the
@@ -43,7 +43,7 @@ struct pace {
 /* The queues of one client. */
 struct admission {
     struct runtime *runtime;
-    struct list rounds, attempts; /* applicants that wait for either */
+    struct list rounds, repairs, attempts; /* applicants that wait for one of them */
     struct list unsent[CORE_NODES_MAX];
     uint32_t asking, window; /* applicants whose attempt is in flight, and how many may be */
     struct pace paces[CORE_NODES_MAX];

@@ -14,7 +14,7 @@
                 __VA_ARGS__)
 
 /* splitmix64: as good from a small seed as from any. */
-static uint64_t draw(struct claims *all)
+static uint64_t buggify_draw(struct claims *all)
 {
     uint64_t z = all->trouble_state += 0x9e3779b97f4a7c15u;
 
@@ -25,18 +25,18 @@ static uint64_t draw(struct claims *all)
 
 static bool happens(struct claims *all, uint32_t one_in)
 {
-    return draw(all) % one_in == 0;
+    return buggify_draw(all) % one_in == 0;
 }
 
 /* At least one, also where there is less time. */
 static uint32_t some_ms(struct claims *all, uint64_t most_us)
 {
-    return 1 + (uint32_t)(draw(all) % (most_us < MS ? 1 : most_us / MS));
+    return 1 + (uint32_t)(buggify_draw(all) % (most_us < MS ? 1 : most_us / MS));
 }
 
 /* ---- losses, and acquires that fail ---- */
 
-static void lose(struct claim *claim)
+static void buggify_lose(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_LOSE};
 
@@ -52,7 +52,7 @@ static void lose(struct claim *claim)
     }
 }
 
-static void refuse(struct claim *claim)
+static void buggify_refuse(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_NOQUORUM}};
 
@@ -66,9 +66,9 @@ static void strike(struct claim *claim)
     enum core_phase phase = core_phase_now(claim->core);
 
     if (phase == CORE_HELD) {
-        lose(claim);
+        buggify_lose(claim);
     } else if (claim->acquirer != NULL && claim->terms->config.wait_us != CORE_NEVER) {
-        refuse(claim);
+        buggify_refuse(claim);
     }
 }
 
@@ -141,7 +141,7 @@ void buggify_acquire(struct claim *claim)
 
 void buggify_extend(struct claim *claim)
 {
-    if (claim->all->troubles != NULL && happens(claim->all, REFUSALS)) refuse(claim);
+    if (claim->all->troubles != NULL && happens(claim->all, REFUSALS)) buggify_refuse(claim);
 }
 
 void buggify_release(struct claim *claim)

@@ -52,6 +52,7 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
     struct claims *all = claim->all;
     int status;
 
+    event->logged_in = all->runtime->logged_in;
     admission_limit(&all->admission, event);
     if (wants_work(claim, event)) event->work = spare_take(&all->works);
     /* The list of a lock that rested a moment ago is far away: it is not looked into for nothing. */
@@ -65,7 +66,7 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
 /* ---- steps ---- */
 
 /* While the core waits its key list listens. */
-static void listen(struct claim *claim, bool wanted)
+static void claim_listen(struct claim *claim, bool wanted)
 {
     if (wanted == claim->listens) return;
     claim->listens = wanted;
@@ -132,7 +133,7 @@ void claims_count_hold(struct claims *all, struct keylist *keylist, const struct
     if (!holds) histogram_add(&all->counts.holds, validity_sub(now_us, hold->granted_us));
 }
 
-static uint64_t next_wake_us(const struct claim *claim, uint64_t deadline_us, uint64_t held_back_us)
+static uint64_t claim_next_wake_us(const struct claim *claim, uint64_t deadline_us, uint64_t held_back_us)
 {
     uint64_t at_us = deadline_us;
 
@@ -141,7 +142,7 @@ static uint64_t next_wake_us(const struct claim *claim, uint64_t deadline_us, ui
 }
 
 /* Everything that follows from the core's new state. */
-static void settle(struct claim *claim, const struct core_update *update, uint64_t now_us)
+static void claim_settle(struct claim *claim, const struct core_update *update, uint64_t now_us)
 {
     struct claims *all = claim->all;
     enum core_phase phase = core_phase_now(claim->core);
@@ -150,7 +151,7 @@ static void settle(struct claim *claim, const struct core_update *update, uint64
     bool active = phase != CORE_IDLE || deadline_us != CORE_NEVER;
     bool holds = phase == CORE_HELD;
 
-    runtime_wake_at(all->runtime, &claim->waker, next_wake_us(claim, deadline_us, held_back_us));
+    runtime_wake_at(all->runtime, &claim->waker, claim_next_wake_us(claim, deadline_us, held_back_us));
     set_in(&all->active, &claim->in_active, active);
     if (claim->named != NULL) set_in(&claim->named->claims, &claim->in_owner, active);
     follow_completions(claim, update->dispatch && held_back_us == 0);
@@ -165,7 +166,7 @@ static void settle(struct claim *claim, const struct core_update *update, uint64
         claims_count_hold(all, claim->keylist, &hold, holds, now_us);
         if (!holds) all->events->keys_released(claim);
     }
-    listen(claim, core_listens(claim->core));
+    claim_listen(claim, core_listens(claim->core));
 }
 
 /* A new attempt clears the results of the nodes that it asks; the others keep their last. */
@@ -180,7 +181,7 @@ static void begin_results(struct claim *claim, const struct core_update *update)
     }
 }
 
-static int step(struct claim *claim, struct core_event *event, struct core_completion *ret_completion)
+static int claim_step_core(struct claim *claim, struct core_event *event, struct core_completion *ret_completion)
 {
     struct core_update update;
     struct core_tag unsent[CORE_COMMANDS_MAX];
@@ -190,6 +191,8 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
 
     if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
     status = step_core(claim, event, &update);
+    /* Before anything leaves that may end it. */
+    if (claim->holds > 0 && claim->all->runtime->clock.shown != NULL) claim->all->events->held(claim);
     begin_results(claim, &update);
     texts.owner_length = texts.waiter_length = 0;
     for (uint32_t i = 0; i < update.n_commands; i++) {
@@ -199,29 +202,31 @@ static int step(struct claim *claim, struct core_event *event, struct core_compl
         count_log(claim, update.log);
         claim->all->events->logs(claim, update.log);
     }
-    settle(claim, &update, event->now_us);
+    if (update.late.until_us != 0) late_add(&claim->all->lates, claim->keylist, claim->terms, &update.late);
+    claim_settle(claim, &update, event->now_us);
     if (ret_completion != NULL) *ret_completion = update.completion;
     /* A command that was not queued was not executed: the core asks that node no more in this round. */
     for (uint32_t i = 0; i < n_unsent; i++) {
-        struct core_event failed = {
-            .type = CORE_EV_REPLY,
-            .reply = {.tag = unsent[i],
-                      .generation = node_generation(claim->all->runtime->nodes[unsent[i].node].node),
-                      .outcome = OUTCOME_UNSENT,
-                      .fault = FAULT_CLASS_TEMPORARY,
-                      .ttl_us = -2}};
+        const struct node *node = claim->all->runtime->nodes[unsent[i].node].node;
+        struct core_event failed = {.type = CORE_EV_REPLY,
+                                    .reply = {.tag = unsent[i],
+                                              .generation = node_generation(node),
+                                              .outcome = OUTCOME_UNSENT,
+                                              .fault = FAULT_CLASS_TEMPORARY,
+                                              .overdue = node_is_late(node),
+                                              .ttl_us = -2}};
 
-        step(claim, &failed, NULL);
+        claim_step_core(claim, &failed, NULL);
     }
     return status;
 }
 
 int claim_step(struct claim *claim, struct core_event *event)
 {
-    return step(claim, event, NULL);
+    return claim_step_core(claim, event, NULL);
 }
 
-static bool draw(const struct claim *claim, unsigned char random[CORE_RANDOM_SIZE])
+static bool claim_draw(const struct claim *claim, unsigned char random[CORE_RANDOM_SIZE])
 {
     struct runtime *runtime = claim->all->runtime;
 
@@ -245,9 +250,9 @@ int claim_step_randomly(struct claim *claim, struct core_event *event)
 {
     unsigned char random[CORE_RANDOM_SIZE];
 
-    event->random = draw(claim, random) ? random : NULL;
+    event->random = claim_draw(claim, random) ? random : NULL;
     event->wall_us = fence_floor(claim);
-    return step(claim, event, NULL);
+    return claim_step_core(claim, event, NULL);
 }
 
 struct core_completion claim_dispatch(struct claim *claim)
@@ -255,7 +260,7 @@ struct core_completion claim_dispatch(struct claim *claim)
     struct core_event event = {.type = CORE_EV_DISPATCH};
     struct core_completion completion;
 
-    step(claim, &event, &completion);
+    claim_step_core(claim, &event, &completion);
     return completion;
 }
 
@@ -273,7 +278,7 @@ void claim_wake(struct claim *claim)
     claim_reap(claim);
 }
 
-static void on_wake(struct waker *waker)
+static void claim_on_wake(struct waker *waker)
 {
     claim_wake(CONTAINER_OF(waker, struct claim, waker));
 }
@@ -285,7 +290,7 @@ bool claim_begin_admitted(struct applicant *applicant)
     struct claim *claim = CONTAINER_OF(applicant, struct claim, applicant);
     struct core_event event = {.type = CORE_EV_BEGIN};
 
-    if (core_wants(claim->core) == CORE_WANTS_ROUND) {
+    if (core_wants(claim->core) != CORE_WANTS_ATTEMPT) {
         (void)claim_step(claim, &event);
         return true;
     }
@@ -300,7 +305,7 @@ static void send_unsent(struct unsent_release *unsent, uint32_t node)
     struct claim *claim = CONTAINER_OF(first, struct claim, results);
     struct core_event event = {.type = CORE_EV_ROOM, .room = {.node = node}};
 
-    step(claim, &event, NULL);
+    claim_step_core(claim, &event, NULL);
     claim_reap(claim);
 }
 
@@ -318,20 +323,22 @@ void claims_start(struct claims *all, struct runtime *runtime)
     all->blocks = (struct spare){
         .alloc = &runtime->alloc, .size = core_offset(runtime) + core_size(runtime->n_nodes), .most = SPARES_MAX};
     admission_start(&all->admission, runtime);
+    lates_start(&all->lates, runtime, &all->admission, &all->terms);
 }
 
 void claims_stop(struct claims *all)
 {
     if (all->runtime == NULL) return;
-    hashtable_clear(&all->owners, &all->runtime->alloc);
-    hashtable_clear(&all->terms, &all->runtime->alloc);
+    lates_stop(&all->lates);
+    hashtable_free(&all->owners, &all->runtime->alloc);
+    hashtable_free(&all->terms, &all->runtime->alloc);
     spare_clear(&all->works);
     spare_clear(&all->blocks);
 }
 
 /* ---- nodes ---- */
 
-static struct core_node_change node_now(const struct runtime *runtime, uint32_t index)
+struct core_node_change claims_node_now(const struct runtime *runtime, uint32_t index)
 {
     const struct node *node = runtime->nodes[index].node;
 
@@ -339,15 +346,16 @@ static struct core_node_change node_now(const struct runtime *runtime, uint32_t 
                                      .state = node_state_now(node),
                                      .generation = node_generation(node),
                                      .fault = fault_class(node_fault_now(node)),
-                                     .srtt_us = node_srtt_us(node)};
+                                     .srtt_us = node_srtt_us(node),
+                                     .life_us = runtime->nodes[index].life_us};
 }
 
 void claim_on_node_state(struct claim *claim, uint32_t index)
 {
-    struct core_event event = {.type = CORE_EV_NODE, .node = node_now(claim->all->runtime, index)};
+    struct core_event event = {.type = CORE_EV_NODE, .node = claims_node_now(claim->all->runtime, index)};
 
     claim->node_changes = claim->all->runtime->node_changes;
-    step(claim, &event, NULL);
+    claim_step_core(claim, &event, NULL);
     claim_reap(claim);
 }
 
@@ -361,7 +369,7 @@ void claim_notify_subscribed(struct claim *claim, bool old)
         if ((news & 1u << i) == 0) continue;
         event = (struct core_event){.type = CORE_EV_LISTENING, .listening = {.node = i, .before_acquire = old}};
         claim->known_subscribed |= 1u << i;
-        step(claim, &event, NULL);
+        claim_step_core(claim, &event, NULL);
     }
 }
 
@@ -380,7 +388,7 @@ void claim_clock_stepped(struct claim *claim, uint32_t index, uint64_t before_us
 {
     struct core_event event = {.type = CORE_EV_STEP, .step = {.node = index, .before_us = before_us}};
 
-    step(claim, &event, NULL);
+    claim_step_core(claim, &event, NULL);
     claim_reap(claim);
 }
 
@@ -393,12 +401,25 @@ static void observe_release(struct claim *claim, const struct core_tag *tag, con
     result_take_release(&claim->results[tag->node], &claim->all->runtime->alloc, reply);
 }
 
+static void observe_denial(const struct claim *claim, const struct core_tag *tag, struct node_reply *reply, char *text)
+{
+    request_denied(reply, claim->all->runtime, claim->terms, claim->keylist->keys, claim->keylist->n_keys,
+                   tag->slot == CORE_SLOT_NONE ? 0 : tag->slot, text);
+}
+
 static void observe_reply(struct claim *claim, const struct core_tag *tag, const struct node_reply *reply)
 {
     struct node_result *result = &claim->results[tag->node];
+    struct node_reply denied = {.fault = reply->fault};
+    char text[REQUEST_DENIED_SIZE];
 
-    if (tag->attempt != core_attempt(claim->core) || reply->outcome == OUTCOME_NOSCRIPT) return;
+    if (tag->attempt != core_attempt(claim->core)) return;
     if (tag->op != OP_PEEK) result->latency_us = reply->latency_us;
+    if (reply->fault == FAULT_AUTH) {
+        denied = *reply;
+        observe_denial(claim, tag, &denied, text);
+        reply = &denied;
+    }
     /* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. A lock that
      * tries once asked all a moment ago. */
     if (result_take(result, &claim->all->runtime->alloc, tag->attempt, reply) && claim->terms->config.wait_us != 0) {
@@ -406,8 +427,18 @@ static void observe_reply(struct claim *claim, const struct core_tag *tag, const
     }
 }
 
-static void on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
-                     const struct node_reply *reply)
+/* What refused may be a key of an attempt that was given up: then it is released at once. */
+static bool pay_late(struct claim *claim, const struct core_reply *reply)
+{
+    bool refused = reply->outcome == OUTCOME_OTHER || (reply->tag.op == OP_PEEK && reply->outcome == OUTCOME_YES);
+    bool unnamed = reply->readers || claim->terms->config.permits != 0;
+
+    if (!refused || (reply->tag.op != OP_ACQUIRE && reply->tag.op != OP_PEEK)) return false;
+    return late_pay(&claim->all->lates, claim->keylist, reply->tag.node, unnamed ? 0 : reply->holder_id);
+}
+
+static void claim_on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
+                           const struct node_reply *reply)
 {
     struct claim *claim = CONTAINER_OF(requester, struct claim, requester);
     bool peeks = tag->op == OP_PEEK;
@@ -420,6 +451,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
                   .holder_id = reply->holder == NULL ? 0 : owner_id(reply->holder, reply->holder_length),
                   .listeners = peeks ? 0 : reply->count,
                   .readers = reply->readers,
+                  .refusing = reply->refusing,
                   .fence = reply->fence,
                   .slot = reply->slot,
                   .free = reply->free,
@@ -427,6 +459,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
                   .ttl_us = reply->ttl_ms < 0 ? reply->ttl_ms : reply->ttl_ms * (int64_t)MS}};
 
     (void)index;
+    event.reply.given_up = pay_late(claim, &event.reply);
     claim->in_flight--;
     /* Where this is not the last answer to a renewal, the one after it sends the lock to rest. */
     if (claim->in_flight == 1) foresee(claim->handle, FORESEE_LOCK);
@@ -439,7 +472,7 @@ static void on_reply(struct requester *requester, const struct core_tag *tag, ui
     } else if (tag->op != OP_INTEND) {
         observe_reply(claim, tag, reply);
     }
-    step(claim, &event, NULL);
+    claim_step_core(claim, &event, NULL);
     claim_reap(claim);
 }
 
@@ -457,7 +490,7 @@ static struct claim *take_block(struct claims *all, bool reserve)
     } else {
         claim = alloc_zero(&runtime->alloc, all->blocks.size);
     }
-    if (claim != NULL) runtime_start_waker(runtime, &claim->waker, on_wake);
+    if (claim != NULL) runtime_start_waker(runtime, &claim->waker, claim_on_wake);
     return claim;
 }
 
@@ -467,8 +500,8 @@ static void give_back_block(struct claims *all, struct claim *claim)
     (void)spare_keep(&all->blocks, claim);
 }
 
-static struct claim *make(struct claims *all, bool reserve, struct keylist *keylist, struct quorlock *handle,
-                          struct terms *terms)
+static struct claim *claim_make(struct claims *all, bool reserve, struct keylist *keylist, struct quorlock *handle,
+                                struct terms *terms)
 {
     struct claim *claim = take_block(all, reserve);
 
@@ -478,7 +511,7 @@ static struct claim *make(struct claims *all, bool reserve, struct keylist *keyl
     claim->keylist = keylist;
     keylist->users++;
     claim->handle = handle;
-    claim->requester.reply = on_reply;
+    claim->requester.reply = claim_on_reply;
     claim->terms = terms_share(terms);
     list_add(&all->all, &claim->in_all);
     return claim;
@@ -487,7 +520,7 @@ static struct claim *make(struct claims *all, bool reserve, struct keylist *keyl
 struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
                         struct named_owner *named)
 {
-    struct claim *claim = make(all, false, keylist, handle, terms);
+    struct claim *claim = claim_make(all, false, keylist, handle, terms);
 
     if (claim == NULL) return NULL;
     claim->named = named;
@@ -501,12 +534,12 @@ struct claim *claim_resume(struct claims *all, struct keylist *keylist, struct q
                            const struct core_rest *rest)
 {
     struct runtime *runtime = all->runtime;
-    struct claim *claim = make(all, true, keylist, handle, terms);
+    struct claim *claim = claim_make(all, true, keylist, handle, terms);
     struct core_node_change nodes[CORE_NODES_MAX];
 
     if (claim == NULL) return NULL;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        nodes[i] = node_now(runtime, i);
+        nodes[i] = claims_node_now(runtime, i);
         claim->results[i].latency_us = rest->nodes[i].latency_us;
     }
     core_resume(claim->core, &terms->config, rest, nodes, runtime_now_us(runtime));
@@ -527,7 +560,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
         .type = CORE_EV_ACQUIRE, .random = random, .wall_us = fence_floor(claim), .acquire = *acquire};
     int status;
 
-    if (!draw(claim, random)) event.random = NULL;
+    if (!claim_draw(claim, random)) event.random = NULL;
     if (event.random == NULL && !promised) return QUORLOCK_STATE;
     if (!core_has_work(claim->core) && !spare_reserve(&claim->all->works) && !promised) return QUORLOCK_NOMEM;
     catch_up(claim);
@@ -537,7 +570,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     claim->logged_reason = 0;
     claim->logged_us = 0;
     claim->known_subscribed = 0;
-    status = step(claim, &event, NULL);
+    status = claim_step_core(claim, &event, NULL);
     if (status != 0) return status;
     claim->acquirer = acquirer;
     if (claim->terms->config.wait_us != 0) claim->keylist->asked = claim;
@@ -568,7 +601,7 @@ void claim_abandon(struct claim *claim)
     struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}};
 
     claim->acquirer = NULL;
-    (void)step(claim, &event, NULL);
+    (void)claim_step_core(claim, &event, NULL);
 }
 
 void claim_agree(struct claim *claim, struct terms *terms)
@@ -590,7 +623,7 @@ void claim_destroy(struct claim *claim)
         list_remove(&all->admission.unsent[i], &claim->results[i].unsent.link);
     }
     all->events->destroyed(claim);
-    listen(claim, false);
+    claim_listen(claim, false);
     if (claim->keylist->asked == claim) claim->keylist->asked = NULL;
     admission_leave(&all->admission, &claim->applicant);
     list_remove(&all->all, &claim->in_all);

@@ -14,6 +14,7 @@
 #include "lock/admission.h"
 #include "lock/counts.h"
 #include "lock/keylist.h"
+#include "lock/late.h"
 #include "lock/request.h"
 #include "lock/result.h"
 #include "lock/spare.h"
@@ -24,6 +25,7 @@ struct quorlock;
 
 /* What a claim reports to the files above it. */
 struct claim_events {
+    void (*held)(struct claim *); /* handles hold it, and its validity may have changed; only where it is shown */
     void (*logs)(struct claim *, uint32_t log); /* bits of enum core_log */
     void (*lost)(struct claim *);               /* the callbacks for loss are due */
     void (*keys_released)(struct claim *);      /* it holds the keys no more; its releases are queued */
@@ -50,6 +52,7 @@ struct claim_troubles {
 struct claims {
     struct runtime *runtime;
     struct admission admission;
+    struct lates lates;
     const struct claim_events *events;
     struct list all;
     struct list active;      /* want every change of a node */
@@ -113,6 +116,8 @@ struct claim {
  */
 void claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
+/* claims_node_now - what a core is told of a node. */
+struct core_node_change claims_node_now(const struct runtime *, uint32_t node);
 /* claim_new - a claim for that handle; NULL: out of memory. claim_resume: the one that the record stands for; it may
  * take the last blocks that are kept, for where memory is out there are no others. */
 struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, struct terms *, struct named_owner *);

@@ -4,7 +4,7 @@
 #include "base/trace.h"
 
 /* The answers of a release are counted from its beginning. */
-static int begin_release(struct claim *claim)
+static int claim_release_begin(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_RELEASE};
     uint32_t n_nodes = claim->all->runtime->n_nodes;
@@ -40,7 +40,7 @@ static int begin_release(struct claim *claim)
 int claim_release(struct claim *claim, struct quorlock *releaser, const struct lock_callback *callback)
 {
     struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}};
-    int status = begin_release(claim);
+    int status = claim_release_begin(claim);
 
     if (status != 0 && (status != QUORLOCK_BUSY || claim->releaser != NULL)) return status;
     claim->releaser = releaser;
@@ -59,5 +59,5 @@ void claim_let_go(struct claim *claim)
     if (claim->holds > 0 || claim->pending_holds.count > 0) return;
     if (phase != CORE_HELD && phase != CORE_LOST) return;
     /* Refused while another callback is due; it is tried again after that. */
-    (void)begin_release(claim);
+    (void)claim_release_begin(claim);
 }

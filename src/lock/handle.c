@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/handle.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/validity.h"
@@ -17,7 +18,20 @@ size_t handle_size(const struct runtime *runtime, bool fencing)
     size_t size = offsetof(struct quorlock, pending) + core_rest_size(&config);
 
     size = size > sizeof(struct quorlock) ? size : sizeof(struct quorlock);
-    return (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+    size = (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+    return size + (runtime->clock.shown != NULL ? sizeof(struct expiry *) : 0);
+}
+
+/* Where the pointer stands to what other threads read: at the end of the block, of clients that have such threads. NULL
+ * of others. */
+static struct expiry **shown_in(struct quorlock *lock)
+{
+    const struct runtime *runtime = locks_of(lock)->runtime;
+    size_t size;
+
+    if (runtime->clock.shown == NULL) return NULL;
+    size = handle_size(runtime, lock->terms->config.fencing);
+    return (struct expiry **)(void *)((char *)lock + size - sizeof(struct expiry *));
 }
 
 /* Zeroed; NULL: out of memory. */
@@ -76,17 +90,52 @@ void handle_unmake(struct quorlock *lock)
     keylist_leave(keylist);
 }
 
+/* ---- what goes together ---- */
+
+static void check_rest(const struct quorlock *lock)
+{
+    /* Its members are not there. */
+    assert(!lock->nests && lock->operation == OPERATION_NONE);
+    if (lock->state == HANDLE_RESTS) return;
+    assert(!core_rest_holds(handle_rest(lock)) && list_has(&lock->in_completed));
+}
+
+static void check_members(const struct quorlock *lock)
+{
+    (void)lock; /* without assertions */
+    assert((handle_held(lock) != NULL) == (lock->holds > 0));
+    assert(lock->holds == 0 || handle_held(lock)->holds >= lock->holds);
+    assert(lock->nests || lock->holds <= 1);
+    assert(lock->claim == NULL || (lock->claim->handle == lock && lock->claim->keylist == lock->keylist));
+    assert(!handle_asks(lock) || lock->operation == OPERATION_ACQUIRE);
+    assert(lock->pending.pending_on == NULL || (lock->nests && lock->operation == OPERATION_ACQUIRE));
+    assert(lock->state == HANDLE_AWAKE || list_has(&lock->in_completed));
+    assert(lock->state != HANDLE_COMPLETED || lock->operation == OPERATION_ACQUIRE);
+    assert(lock->state != HANDLE_DROPPED || (lock->releases > 0 && lock->holds == 0 && lock->claim == NULL));
+}
+
+void handle_check(const struct quorlock *lock)
+{
+    assert(lock->keylist != NULL && lock->terms != NULL);
+    assert(lock->nests == (handle_owner(lock) != NULL) && !(lock->nests && lock->seated));
+    if (handle_rests(lock)) {
+        check_rest(lock);
+    } else {
+        check_members(lock);
+    }
+}
+
 /* ---- operations and holds ---- */
 
 void handle_wake_up(struct quorlock *lock)
 {
-    lock->rests = false;
+    lock->state = HANDLE_AWAKE;
     memset(handle_record(lock), 0, sizeof(*lock) - offsetof(struct quorlock, pending));
 }
 
 int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
 {
-    if (lock->dropped) return QUORLOCK_NOMEM;
+    if (lock->state == HANDLE_DROPPED) return QUORLOCK_NOMEM;
     lock->pending = (struct pending){.ended = *callback};
     lock->operation = operation;
     return 0;
@@ -101,9 +150,11 @@ void handle_share(struct quorlock *lock, struct claim *claim)
 {
     lock->holds++;
     claim->holds++;
-    if (!lock->nests) return;
-    handle_nest(lock)->held = claim;
-    list_add(&claim->sharers, &handle_nest(lock)->in_share);
+    if (lock->nests) {
+        handle_nest(lock)->held = claim;
+        list_add(&claim->sharers, &handle_nest(lock)->in_share);
+    }
+    handle_show(lock);
 }
 
 void handle_unshare(struct quorlock *lock, uint32_t holds)
@@ -114,6 +165,7 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     lock->holds -= holds;
     claim->holds -= holds;
     if (lock->holds == 0 && lock->nests) list_remove(&claim->sharers, &handle_nest(lock)->in_share);
+    handle_show(lock);
 }
 
 bool handle_asks(const struct quorlock *lock)
@@ -133,7 +185,7 @@ static void part_from_busy(struct quorlock *lock)
     claim_reap(claim);
 }
 
-static int ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
+static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
     const struct core_acquire acquire = {.begun_us = lock->pending.ended.begun_us, .behind = behind, .seen = seen};
     int status;
@@ -148,7 +200,7 @@ static int ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 }
 
 /* Any number of handles may wait, and a claim is many times as large. */
-static void wait_for_room(struct quorlock *lock, uint32_t seen)
+static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
 {
     uint64_t wait_us = lock->terms->config.wait_us;
 
@@ -166,10 +218,10 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
     part_from_busy(lock);
     if (!asks_now && lock->claim == NULL &&
         !admission_has_room(&locks_of(lock)->claims.admission, CORE_WANTS_ATTEMPT)) {
-        wait_for_room(lock, seen);
+        handle_wait_for_room(lock, seen);
         return 0;
     }
-    return ask(lock, behind, promised, seen);
+    return handle_begin_to_ask(lock, behind, promised, seen);
 }
 
 bool handle_waits_for_room(const struct quorlock *lock)
@@ -185,21 +237,55 @@ void handle_stop_waiting(struct quorlock *lock)
 
 bool handle_begin_admitted(struct quorlock *lock)
 {
-    if (ask(lock, false, true, lock->seen) != 0) return false;
+    if (handle_begin_to_ask(lock, false, true, lock->seen) != 0) return false;
     handle_stop_waiting(lock);
     /* Others may still wait: it does not queue again behind them. */
     return core_wants(lock->claim->core) != CORE_WANTS_ATTEMPT || claim_begin_admitted(&lock->claim->applicant);
+}
+
+void handle_show_in(struct quorlock *lock, struct expiry *shown)
+{
+    *shown_in(lock) = shown;
+    handle_show(lock);
+}
+
+/* As handle_valid_ms() finds it, whatever the time. */
+void handle_show(struct quorlock *lock)
+{
+    struct expiry **shown = shown_in(lock);
+    const struct core_config *config = &lock->terms->config;
+    const struct claim *held;
+
+    if (shown == NULL || *shown == NULL) return;
+    held = handle_held(lock);
+    if (handle_rests(lock) && core_rest_holds(handle_rest(lock))) {
+        expiry_set(*shown, core_rest_lost_at(handle_rest(lock), config),
+                   core_rest_valid_until(handle_rest(lock), config));
+    } else if (held != NULL && core_phase_now(held->core) == CORE_HELD) {
+        expiry_set(*shown, core_lost_at(held->core), core_valid_until(held->core));
+    } else {
+        expiry_set(*shown, 0, 0);
+    }
+}
+
+void handle_hide(struct quorlock *lock)
+{
+    struct expiry **shown = shown_in(lock);
+
+    if (shown == NULL || *shown == NULL) return;
+    expiry_set(*shown, 0, 0);
+    *shown = NULL;
 }
 
 uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
 {
     const struct claim *held = handle_held(lock);
 
-    if (lock->rests) return (uint32_t)(core_rest_valid_us(handle_rest(lock), &lock->terms->config, now_us) / MS);
+    if (handle_rests(lock)) return (uint32_t)(core_rest_valid_us(handle_rest(lock), &lock->terms->config, now_us) / MS);
     return held == NULL ? 0 : (uint32_t)(core_valid_us(held->core, now_us) / MS);
 }
 
-static void complete(struct quorlock *lock)
+static void handle_complete(struct quorlock *lock)
 {
     list_add(&locks_of(lock)->completed, &lock->in_completed);
     runtime_run_soon(locks_of(lock)->runtime);
@@ -207,10 +293,10 @@ static void complete(struct quorlock *lock)
 
 void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 {
-    lock->acquire_completed = true;
+    lock->state = HANDLE_COMPLETED;
     lock->acquired_status = (int16_t)status;
     lock->pending.why = why;
-    complete(lock);
+    handle_complete(lock);
 }
 
 void handle_complete_release(struct quorlock *lock, const struct lock_callback *callback)
@@ -224,7 +310,7 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
     lock->releases++;
     locks_of(lock)->releases++;
     handle_unshare(lock, 1);
-    complete(lock);
+    handle_complete(lock);
 }
 
 int handle_fail(struct quorlock *lock, int status, const char *why)
@@ -252,7 +338,7 @@ void handle_destroy(struct quorlock *lock)
 
     list_remove(&all->handles, &lock->in_all);
     admission_follow(&all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
-    list_remove(lock->lost_at_rest ? &all->lost : &all->completed, &lock->in_completed);
+    list_remove(lock->state == HANDLE_LOST_AT_REST ? &all->lost : &all->completed, &lock->in_completed);
     if (lock->nests) {
         free_given_back(alloc, &handle_nest(lock)->given_back);
         free_given_back(alloc, &handle_nest(lock)->spare);
@@ -289,7 +375,7 @@ const char *quorlock_token(const quorlock *lock)
     const struct claim *held = handle_held(lock);
     struct locks *all = locks_of(lock);
 
-    if (lock->rests) {
+    if (handle_rests(lock)) {
         if (!core_rest_holds(handle_rest(lock))) return NULL;
         (void)request_owner_text(all->runtime, lock->terms, &handle_rest(lock)->token, all->token);
         return all->token;
@@ -301,7 +387,7 @@ uint64_t quorlock_fence(const quorlock *lock)
 {
     const struct claim *held = handle_held(lock);
 
-    if (lock->rests) {
+    if (handle_rests(lock)) {
         return core_rest_holds(handle_rest(lock)) ? core_rest_fence(handle_rest(lock), &lock->terms->config) : 0;
     }
     return held != NULL && core_notified_held(held->core) ? core_fence(held->core) : 0;

@@ -2,6 +2,7 @@
 /* handle.h - the caller's handle of a lock: its share of a claim, and the callbacks that are due to it */
 #pragma once
 
+#include "base/expiry.h"
 #include "lock/claim.h"
 
 /* All locks of one client. */
@@ -46,6 +47,32 @@ struct pending {
     const char *why;          /* the reason, where it is not in the votes; else NULL */
 };
 
+/*
+ * What stands for a handle, and what is due to it without a core. Beside it there is the operation in flight.
+ *
+ *               no claim asked, or no more          callback
+ *            +-------------------------------> COMPLETED ----+
+ *            |                                               |
+ *          AWAKE <-------------------------------------------+
+ *          ^ |                                               |
+ *          | | held and quiet (rest_begin)                   |
+ *          | v                 released, no memory           |
+ *          RESTS --------------------------> DROPPED --------+
+ *          ^ |                                       callback
+ * callback | | validity ends, no memory
+ *          | v
+ *       LOST_AT_REST
+ *
+ * From RESTS and LOST_AT_REST it wakes up (rest_end) for a renewal, an extend, a release or a new acquire.
+ */
+enum handle_state {
+    HANDLE_AWAKE,        /* it has its members */
+    HANDLE_COMPLETED,    /* so, and its acquire ended without a core: the callback is due */
+    HANDLE_RESTS,        /* it has a record in their place, and no claim: it is held, or lost and its owner knows */
+    HANDLE_LOST_AT_REST, /* so, lost, and the callback is due */
+    HANDLE_DROPPED       /* it has its members, and was released at rest without memory: the callback is due */
+};
+
 /* What a held lock keeps is one block: the handle, whose end is the record of a lock that rests, and behind that the
  * key list, where this is the first handle of it (keylist_take_seat). */
 struct quorlock {
@@ -54,21 +81,18 @@ struct quorlock {
     struct link in_all;
     union {
         struct applicant applicant; /* without a nest: of the first attempt, before there is a claim; or of the rest */
-        struct link in_completed;   /* or, where lost_at_rest, in locks->lost; it does not wait for room then */
+        struct link in_completed;   /* or, where LOST_AT_REST, in locks->lost; it does not wait for room then */
     };
     quorlock_lost_cb lost;
     void *lost_arg;
     struct terms *terms;
     uint32_t releases; /* whose callbacks have not run */
     uint16_t pins;     /* callbacks of it on the stack */
-    enum operation operation : 8;
-    bool acquire_completed : 1; /* without a core; the callback is due */
-    bool freed : 1;             /* the handle is dead; its memory goes when nothing is owed to it */
-    bool rests : 1;             /* it has a record, and no claim */
-    bool lost_at_rest : 1;      /* and not told so yet */
-    bool dropped : 1;           /* released at rest without memory; the callback, in its pending, is due */
-    bool nests : 1;             /* it has an owner, and struct nest */
-    bool seated : 1;            /* in the room of its key list */
+    enum operation operation : 4;
+    enum handle_state state : 4;
+    bool freed : 1;  /* the handle is dead; its memory goes when nothing is owed to it */
+    bool nests : 1;  /* it has an owner, and struct nest */
+    bool seated : 1; /* in the room of its key list */
     /* From here on, only where it does not rest: else the record (handle_rest). */
     struct pending pending;
     struct claim *claim; /* its own; NULL until it is needed */
@@ -80,6 +104,11 @@ struct quorlock {
 static inline struct locks *locks_of(const struct quorlock *lock)
 {
     return CONTAINER_OF(lock->keylist->all, struct locks, keylists);
+}
+
+static inline bool handle_rests(const struct quorlock *lock)
+{
+    return lock->state == HANDLE_RESTS || lock->state == HANDLE_LOST_AT_REST;
 }
 
 /* handle_rest - the record, of a lock that rests. handle_record: the same, to be written. handle_wake_up: it does not
@@ -121,7 +150,7 @@ static inline struct named_owner *handle_owner(const struct quorlock *lock)
 
 static inline struct claim *handle_held(const struct quorlock *lock)
 {
-    if (lock->rests || lock->holds == 0) return NULL;
+    if (handle_rests(lock) || lock->holds == 0) return NULL;
     return lock->nests ? handle_known_nest(lock)->held : lock->claim;
 }
 
@@ -131,6 +160,8 @@ size_t handle_size(const struct runtime *, bool fencing);
 struct quorlock *handle_make(struct locks *, const struct core_config *, const char *const *keys, size_t n_keys,
                              const char *owner);
 void handle_unmake(struct quorlock *);
+/* handle_check - asserts which members go with which state. At the begin and the end of each call and callback. */
+void handle_check(const struct quorlock *);
 /* handle_begin - an operation; NOMEM where the callback of a release without memory is due first. handle_end: it is
  * over. */
 int handle_begin(struct quorlock *, enum operation, const struct lock_callback *);
@@ -147,6 +178,11 @@ bool handle_asks(const struct quorlock *);
 bool handle_waits_for_room(const struct quorlock *);
 bool handle_begin_admitted(struct quorlock *);
 void handle_stop_waiting(struct quorlock *);
+/* handle_show_in - behind client_show_lock. handle_show - writes there what is known of the validity now. handle_hide:
+ * nothing is valid any more, nor written. */
+void handle_show_in(struct quorlock *, struct expiry *);
+void handle_show(struct quorlock *);
+void handle_hide(struct quorlock *);
 /* handle_valid_ms - validity left then. */
 uint32_t handle_valid_ms(const struct quorlock *, uint64_t now_us);
 /* handle_complete_acquire - ends an acquire without a core; the callback follows from the loop. why: a literal,

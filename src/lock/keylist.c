@@ -50,7 +50,7 @@ void keylist_leave_seat(struct keylist *keylist)
     FORBID(seat_of(keylist), seat_size(keylist));
 }
 
-static void destroy(struct keylist *keylist)
+static void keylist_destroy(struct keylist *keylist)
 {
     const struct alloc *alloc = &keylist->all->runtime->alloc;
 
@@ -81,8 +81,8 @@ static void write_name(char *at, const char *const *keys, size_t n_keys)
 }
 
 /* One block with all its texts. A single key that is printable is its own name. */
-static struct keylist *build(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits,
-                             enum keylist_seat seat)
+static struct keylist *keylist_build(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits,
+                                     enum keylist_seat seat)
 {
     const char *prefix = all->runtime->key_prefix;
     size_t prefix_length = strlen(prefix);
@@ -156,8 +156,8 @@ static bool has_keys(const struct keylist *keylist, const char *const *keys, siz
     return true;
 }
 
-static struct keylist *find(const struct keylists *all, uint64_t hash, const char *const *keys, size_t n_keys,
-                            uint32_t permits)
+static struct keylist *keylist_find(const struct keylists *all, uint64_t hash, const char *const *keys, size_t n_keys,
+                                    uint32_t permits)
 {
     HASHTABLE_EACH_OF (struct keylist, keylist, &all->table, hash, entry) {
         if (has_keys(keylist, keys, n_keys, permits)) return keylist;
@@ -173,10 +173,10 @@ struct keylist *keylist_join(struct keylists *all, const char *const *keys, size
 
     for (size_t i = 0; i < n_keys; i++) hash = hash_text(hash, keys[i]);
     hash += permits;
-    keylist = find(all, hash, keys, n_keys, permits);
+    keylist = keylist_find(all, hash, keys, n_keys, permits);
     if (keylist == NULL) {
         if (hashtable_reserve(&all->table, &all->runtime->alloc) != 0) return NULL;
-        keylist = build(all, keys, n_keys, permits, seat);
+        keylist = keylist_build(all, keys, n_keys, permits, seat);
         if (keylist == NULL) return NULL;
         keylist->entry.hash = hash;
         hashtable_add(&all->table, &keylist->entry);
@@ -189,7 +189,7 @@ void keylist_leave(struct keylist *keylist)
 {
     if (--keylist->users > 0) return;
     hashtable_remove(&keylist->all->table, &keylist->entry);
-    destroy(keylist);
+    keylist_destroy(keylist);
 }
 
 bool keylist_admits(const struct keylist *keylist, const struct core_config *config)

@@ -29,6 +29,7 @@ struct contention {
     uint32_t handed;          /* how often the keys were handed on inside this process, in a row */
     uint64_t gave_back_us;    /* when a claim of this process gave them back */
     uint64_t gave_back_id;    /* of the owner that gave them back */
+    uint64_t strange_id;      /* of an owner that is none of this process, whose release was heard of last */
     uint64_t others_until_us; /* other processes are taken to wait for them until then */
 };
 

@@ -43,7 +43,7 @@ static void end_operation(struct quorlock *lock, int status)
     struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = status}};
     struct claim *claim = handle_held(lock);
 
-    if (lock->acquire_completed) {
+    if (lock->state == HANDLE_COMPLETED) {
         /* A hold whose callback has not run is undone; a refusal stands. */
         if (lock->acquired_status != QUORLOCK_OK) return;
         handle_unshare(lock, 1);
@@ -74,10 +74,11 @@ static void give_up(struct quorlock *lock, int status)
     lock->freed = true;
     lock->lost = NULL;
     end_operation(lock, status);
-    if (lock->rests && rest_end(lock) == NULL) rest_drop(lock);
+    if (handle_rests(lock) && rest_end(lock) == NULL) rest_drop(lock);
     claim = lock->claim;
     held = handle_held(lock);
     handle_unshare(lock, lock->holds);
+    handle_hide(lock);
     lock->claim = NULL;
     if (claim != NULL) claim->handle = NULL;
     if (held != NULL && held != claim) {
@@ -122,11 +123,12 @@ static uint64_t sort_keys(const char **ret, const char *const *keys, size_t n_ke
     return sorted;
 }
 
-static void on_wake(struct waker *waker)
+static void lock_on_wake(struct waker *waker)
 {
     struct quorlock *lock = CONTAINER_OF(waker, struct quorlock, waker);
 
-    if (lock->rests) {
+    handle_check(lock);
+    if (handle_rests(lock)) {
         rest_wake(lock);
     } else {
         queue_wait_expired(lock);
@@ -159,15 +161,17 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
         terms_leave(&all->claims.terms, &runtime->alloc, terms);
         return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     }
-    runtime_start_waker(runtime, &lock->waker, on_wake);
+    runtime_start_waker(runtime, &lock->waker, lock_on_wake);
     lock->terms = terms;
     list_add(&all->handles, &lock->in_all);
+    handle_check(lock);
     *ret = lock;
     return 0;
 }
 
 static int check_free(struct quorlock *lock)
 {
+    handle_check(lock);
     if (locks_of(lock)->runtime->closing || lock->freed) {
         return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
     }
@@ -185,8 +189,8 @@ static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim;
 
-    if (lock->rests) {
-        if (core_rest_holds(handle_rest(lock)) || lock->lost_at_rest) return fail_held(lock);
+    if (handle_rests(lock)) {
+        if (core_rest_holds(handle_rest(lock)) || lock->state == HANDLE_LOST_AT_REST) return fail_held(lock);
         if (rest_end(lock) == NULL) {
             rest_drop(lock);
             return 0;
@@ -217,7 +221,7 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
 {
     const char *why = NULL;
     struct claim *claim = NULL;
-    int status = !lock->nests && (handle_held(lock) != NULL || lock->rests) ? give_up_lost(lock) : 0;
+    int status = !lock->nests && (handle_held(lock) != NULL || handle_rests(lock)) ? give_up_lost(lock) : 0;
 
     if (status != 0) return status;
     if (lock->nests && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
@@ -253,6 +257,7 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
         locks_of(lock)->claims.counts.waiting++;
         TRACE2(acquire_begin, lock, keylist_name(lock->keylist));
     }
+    handle_check(lock);
     return status;
 }
 
@@ -283,7 +288,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                             most_ms);
     }
-    if (claim == NULL && lock->rests) {
+    if (claim == NULL && handle_rests(lock)) {
         claim = rest_end(lock);
         if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
     }
@@ -294,12 +299,13 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     /* The block of the acquire is there. */
     (void)handle_begin(lock, OPERATION_EXTEND, &(struct lock_callback){cb, arg, event.now_us});
     buggify_extend(claim);
+    handle_check(lock);
     return 0;
 }
 
-static int begin_release(struct quorlock *lock, const struct lock_callback *callback)
+static int lock_begin_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct claim *claim = lock->rests ? rest_end(lock) : handle_held(lock);
+    struct claim *claim = handle_rests(lock) ? rest_end(lock) : handle_held(lock);
     int status;
 
     if (claim == NULL) {
@@ -327,25 +333,28 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (handle_held(lock) == NULL && !lock->rests) {
+    if (handle_held(lock) == NULL && !handle_rests(lock)) {
         if (lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
         return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
     }
     runtime_batch(runtime, true);
     callback.begun_us = runtime_now_us(runtime);
-    status = begin_release(lock, &callback);
+    status = lock_begin_release(lock, &callback);
     runtime_batch(runtime, false);
+    handle_check(lock);
     return status;
 }
 
 int quorlock_cancel(quorlock *lock)
 {
+    if (lock == NULL) return QUORLOCK_INVAL;
     /* Closing and freeing have ended everything with a status of their own. */
     if (locks_of(lock)->runtime->closing || lock->freed) {
         return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
     }
     if (lock->operation != OPERATION_NONE) {
         end_operation(lock, QUORLOCK_CANCELED);
+        handle_check(lock);
         return 0;
     }
     return runtime_fail(locks_of(lock)->runtime, QUORLOCK_STATE, "\"%s\": no acquire or extend is in flight",
@@ -355,9 +364,11 @@ int quorlock_cancel(quorlock *lock)
 void quorlock_free(quorlock *lock)
 {
     if (lock == NULL || lock->freed) return;
+    handle_check(lock);
     runtime_batch(locks_of(lock)->runtime, true);
     give_up(lock, CORE_CANCELED);
     runtime_batch(locks_of(lock)->runtime, false);
+    handle_check(lock);
     handle_reap(lock);
 }
 
@@ -368,18 +379,36 @@ static void on_claim_destroyed(struct claim *claim)
     if (claim->handle != NULL) claim->handle->claim = NULL;
 }
 
-static const struct claim_events claim_events = {.logs = message_log,
+static void on_claim_held(struct claim *claim)
+{
+    if (claim->named == NULL) handle_show(claim->handle);
+    LIST_WALK (struct nest, nest, &claim->sharers, in_share) handle_show(handle_of_nest(nest));
+}
+
+static const struct claim_events claim_events = {.held = on_claim_held,
+                                                 .logs = message_log,
                                                  .lost = message_log_loss,
                                                  .keys_released = queue_keys_released,
                                                  .due = queue_due,
                                                  .quiet = rest_begin,
                                                  .destroyed = on_claim_destroyed};
 
-static void on_node_changed(struct node_observer *observer, uint32_t node)
+static void lock_on_node_changed(struct node_observer *observer, uint32_t node)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
 
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_on_node_state(claim, node);
+}
+
+/* Those that do not rest have seen the change. */
+static void on_node_revived(struct node_observer *observer, uint32_t node)
+{
+    struct locks *all = CONTAINER_OF(observer, struct locks, observer);
+
+    (void)node;
+    LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
+        if (handle_rests(lock)) rest_node_revived(lock);
+    }
 }
 
 static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint64_t before_us)
@@ -388,7 +417,7 @@ static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint
 
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_clock_stepped(claim, node, before_us);
     LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
-        if (lock->rests) rest_clock_stepped(lock, node, before_us);
+        if (handle_rests(lock)) rest_clock_stepped(lock, node, before_us);
     }
 }
 
@@ -407,10 +436,10 @@ static bool begin_admitted(struct applicant *applicant)
     struct quorlock *lock = CONTAINER_OF(applicant, struct quorlock, applicant);
 
     if (!applicant->of_handle) return claim_begin_admitted(applicant);
-    return lock->rests ? rest_begin_admitted(lock) : handle_begin_admitted(lock);
+    return handle_rests(lock) ? rest_begin_admitted(lock) : handle_begin_admitted(lock);
 }
 
-static void begin_turn(struct turn *turn)
+static void lock_begin_turn(struct turn *turn)
 {
     struct locks *all = CONTAINER_OF(turn, struct locks, turn);
 
@@ -418,12 +447,12 @@ static void begin_turn(struct turn *turn)
     notify_budget(all);
 }
 
-static void end_turn(struct turn *turn)
+static void lock_end_turn(struct turn *turn)
 {
     admission_serve(&CONTAINER_OF(turn, struct locks, turn)->claims.admission);
 }
 
-static bool waits(struct turn *turn, bool closing)
+static bool lock_waits(struct turn *turn, bool closing)
 {
     const struct locks *all = CONTAINER_OF(turn, struct locks, turn);
 
@@ -442,9 +471,11 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->claims.admission.begin = begin_admitted;
     all->keylists.seat_sizes[KEYLIST_SEAT] = handle_size(runtime, false);
     all->keylists.seat_sizes[KEYLIST_FENCING_SEAT] = handle_size(runtime, true);
-    all->observer =
-        (struct node_observer){.changed = on_node_changed, .clock_stepped = on_clock_stepped, .has_room = on_has_room};
-    all->turn = (struct turn){.begin = begin_turn, .next = notify_next, .end = end_turn, .waits = waits};
+    all->observer = (struct node_observer){.changed = lock_on_node_changed,
+                                           .revived = on_node_revived,
+                                           .clock_stepped = on_clock_stepped,
+                                           .has_room = on_has_room};
+    all->turn = (struct turn){.begin = lock_begin_turn, .next = notify_next, .end = lock_end_turn, .waits = lock_waits};
     nodes_observe(runtime, &all->observer);
     runtime_add_turn(runtime, &all->turn);
     claims_start(&all->claims, runtime);
@@ -467,7 +498,7 @@ void locks_stop(struct locks *all)
     while ((claim = FIRST_OF(&all->claims.all, struct claim, in_all)) != NULL) claim_destroy(claim);
     while ((lock = FIRST_OF(&all->handles, struct quorlock, in_all)) != NULL) handle_destroy(lock);
     if (all->runtime == NULL) return;
-    hashtable_clear(&all->keylists.table, &all->runtime->alloc);
     claims_stop(&all->claims);
+    hashtable_free(&all->keylists.table, &all->runtime->alloc);
     subscriptions_stop(&all->keylists.subscriptions);
 }

@@ -18,7 +18,7 @@ struct text {
     size_t left;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void message_add(struct text *text, const char *format, ...)
 {
     va_list args;
     int written;
@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 }
 
 /* What most results say is put together without a format, for it is made for every operation. */
-static inline void put(struct text *text, const char *piece, size_t length)
+static inline void message_put(struct text *text, const char *piece, size_t length)
 {
     if (length >= text->left) length = text->left > 0 ? text->left - 1 : 0;
     memcpy(text->at, piece, length);
@@ -42,7 +42,7 @@ static inline void put(struct text *text, const char *piece, size_t length)
     if (text->left > 0) *text->at = '\0';
 }
 
-#define PUT(text, literal) put((text), (literal), sizeof(literal) - 1)
+#define PUT(text, literal) message_put((text), (literal), sizeof(literal) - 1)
 
 /* Of nodes: two digits at most. */
 static void put_count(struct text *text, size_t count)
@@ -50,18 +50,18 @@ static void put_count(struct text *text, size_t count)
     const char digits[] = {(char)('0' + (int)(count / 10 % 10)), (char)('0' + (int)(count % 10))};
     bool tens = count >= 10;
 
-    put(text, tens ? digits : digits + 1, tens ? 2 : 1);
+    message_put(text, tens ? digits : digits + 1, tens ? 2 : 1);
 }
 
 /* front "name" middle 2 of 3 nodes */
 static void put_on_nodes(struct text *text, const char *front, const char *name, const char *middle,
                          const struct quorlock_result *result)
 {
-    put(text, front, strlen(front));
+    message_put(text, front, strlen(front));
     PUT(text, " \"");
-    put(text, name, strlen(name));
+    message_put(text, name, strlen(name));
     PUT(text, "\" ");
-    put(text, middle, strlen(middle));
+    message_put(text, middle, strlen(middle));
     PUT(text, " ");
     put_count(text, result->granted);
     PUT(text, " of ");
@@ -86,13 +86,13 @@ const char *message_owner(char *ret, size_t size, const char *owner)
     }
     if (*owner == '\0') owner = "\"\""; /* else nothing would be seen of it */
     if (label >= OPTIONS_LABEL_SIZE || !owner_is_plain_text(owner)) label = 0;
-    add(&text, "%.*s", (int)label, owner);
+    message_add(&text, "%.*s", (int)label, owner);
     owner += label;
     for (int i = 0; i < OWNER_SHOWN && *owner != '\0'; i++) {
         for (size_t step = owner_step(owner); step > 0; step--, owner++) {
             unsigned char byte = (unsigned char)*owner;
 
-            add(&text, byte > ' ' && byte < 0x7f ? "%c" : "\\x%02x", byte);
+            message_add(&text, byte > ' ' && byte < 0x7f ? "%c" : "\\x%02x", byte);
         }
     }
     return ret;
@@ -105,7 +105,8 @@ static int outcome_of(const struct claim *claim, uint32_t index)
     case CORE_VOTE_PENDING: return QUORLOCK_VOTE_PENDING;
     case CORE_VOTE_YES: return QUORLOCK_VOTE_GRANTED;
     case CORE_VOTE_OTHER: return QUORLOCK_VOTE_REFUSED;
-    case CORE_VOTE_MISSING: return QUORLOCK_VOTE_MISSING;
+    case CORE_VOTE_MISSING:
+    case CORE_VOTE_REPAIRED: return QUORLOCK_VOTE_MISSING;
     case CORE_VOTE_FAILED: break;
     }
     if (node_state_now(claim->all->runtime->nodes[index].node) == NODE_QUARANTINED) return QUORLOCK_VOTE_QUARANTINED;
@@ -196,12 +197,12 @@ static void add_failures(struct text *text, const struct quorlock_result *result
         while (first < i && !fails_like(votes[first], votes[i])) first++;
         if (first < i || !fails_like(votes[i], votes[i])) continue;
         PUT(text, "; ");
-        put(text, votes[i]->node, strlen(votes[i]->node));
+        message_put(text, votes[i]->node, strlen(votes[i]->node));
         for (size_t k = i + 1; k < result->n_votes; k++) {
-            if (fails_like(votes[i], votes[k])) add(text, ", %s", votes[k]->node);
+            if (fails_like(votes[i], votes[k])) message_add(text, ", %s", votes[k]->node);
         }
         PUT(text, ": ");
-        put(text, votes[i]->error, strlen(votes[i]->error));
+        message_put(text, votes[i]->error, strlen(votes[i]->error));
     }
 }
 
@@ -240,7 +241,7 @@ struct taken {
     size_t may_be;       /* may have the main holder: their answers do not say */
 };
 
-static struct taken count_taken(const struct quorlock_result *result, const char *holder)
+static struct taken message_count_taken(const struct quorlock_result *result, const char *holder)
 {
     struct taken taken = {0};
 
@@ -259,35 +260,36 @@ static struct taken count_taken(const struct quorlock_result *result, const char
 }
 
 /* Several owners hold some nodes, and none is known to hold a quorum. */
-static void add_taken(struct text *text, const struct claim *claim, const struct quorlock_result *result,
-                      const struct taken *taken, const char *holder)
+static void message_add_taken(struct text *text, const struct claim *claim, const struct quorlock_result *result,
+                              const struct taken *taken, const char *holder)
 {
     uint32_t quorum = runtime_quorum(claim->all->runtime);
     char owner[OWNER_SIZE];
 
-    add(text, "\"%s\" is taken on %zu of %zu nodes, by ", keylist_name(claim->keylist), taken->nodes, result->n_votes);
+    message_add(text, "\"%s\" is taken on %zu of %zu nodes, by ", keylist_name(claim->keylist), taken->nodes,
+                result->n_votes);
     if (taken->same + taken->may_be < quorum) {
-        add(text, "no one owner");
+        message_add(text, "no one owner");
     } else {
-        add(text, "%s and others", message_owner(owner, sizeof(owner), holder));
+        message_add(text, "%s and others", message_owner(owner, sizeof(owner), holder));
     }
 }
 
-static void add_holder(struct text *text, const struct claim *claim, const struct quorlock_result *result,
-                       const char *holder, size_t on, int64_t ttl_ms)
+static void message_add_holder(struct text *text, const struct claim *claim, const struct quorlock_result *result,
+                               const char *holder, size_t on, int64_t ttl_ms)
 {
     bool waits = strncmp(holder, HOLDER_WAITS, sizeof(HOLDER_WAITS) - 1) == 0;
     char owner[OWNER_SIZE];
 
     if (waits) holder += sizeof(HOLDER_WAITS) - 1;
-    add(text, "\"%s\" is %s %s on %zu of %zu nodes", keylist_name(claim->keylist),
-        waits ? "kept for a writer that waits," : "held by", message_owner(owner, sizeof(owner), holder), on,
-        result->n_votes);
-    if (ttl_ms == -1) add(text, ", without expiry");
-    if (ttl_ms >= 0) add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
+    message_add(text, "\"%s\" is %s %s on %zu of %zu nodes", keylist_name(claim->keylist),
+                waits ? "kept for a writer that waits," : "held by", message_owner(owner, sizeof(owner), holder), on,
+                result->n_votes);
+    if (ttl_ms == -1) message_add(text, ", without expiry");
+    if (ttl_ms >= 0) message_add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
 }
 
-static void add_held(struct text *text, const struct claim *claim, const struct quorlock_result *result)
+static void message_add_held(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
     int64_t ttl_ms;
     size_t on;
@@ -295,25 +297,26 @@ static void add_held(struct text *text, const struct claim *claim, const struct 
     struct taken taken = {0};
 
     if (!keylist_admits(claim->keylist, &claim->terms->config)) {
-        add(text, "\"%s\" is held by %s of this process", keylist_name(claim->keylist),
-            claim->keylist->permits == 0 ? "another lock" : "as many locks as it has permits, all");
+        message_add(text, "\"%s\" is held by %s of this process", keylist_name(claim->keylist),
+                    claim->keylist->permits == 0 ? "another lock" : "as many locks as it has permits, all");
         return;
     }
     if (claim->keylist->permits != 0) {
-        add(text, "all %u permits are taken; slot %u of ", (unsigned)claim->keylist->permits, core_slot(claim->core));
+        message_add(text, "all %u permits are taken; slot %u of ", (unsigned)claim->keylist->permits,
+                    core_slot(claim->core));
     }
     if (holder == NULL) {
-        add(text, "\"%s\" is held by somebody else", keylist_name(claim->keylist));
-        if (result->refused > 0) add(text, " on %u of %zu nodes", result->refused, result->n_votes);
+        message_add(text, "\"%s\" is held by somebody else", keylist_name(claim->keylist));
+        if (result->refused > 0) message_add(text, " on %u of %zu nodes", result->refused, result->n_votes);
         return;
     }
-    taken = count_taken(result, holder);
+    taken = message_count_taken(result, holder);
     if (taken.others > 0 && taken.same < runtime_quorum(claim->all->runtime)) {
-        add_taken(text, claim, result, &taken, holder);
+        message_add_taken(text, claim, result, &taken, holder);
     } else {
-        add_holder(text, claim, result, holder, on, ttl_ms);
+        message_add_holder(text, claim, result, holder, on, ttl_ms);
     }
-    if (result->granted > 0) add(text, "; %u free", result->granted);
+    if (result->granted > 0) message_add(text, "; %u free", result->granted);
 }
 
 void message_released(const struct claim *claim, const struct core_completion *completion,
@@ -329,22 +332,22 @@ void message_released(const struct claim *claim, const struct core_completion *c
     for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
     ret[0] = '\0';
     put_on_nodes(&text, "released", keylist_name(claim->keylist), "on", result);
-    if (holder != NULL) add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
-    if (result->refused > on) add(&text, "; not there any more on %zu", result->refused - on);
+    if (holder != NULL) message_add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
+    if (result->refused > on) message_add(&text, "; not there any more on %zu", result->refused - on);
     /* A quorum has answered: the others are not waited for. */
     if (pending > 0 && completion->status == CORE_OK && !completion->expired) {
         PUT(&text, "; on its way to ");
         put_count(&text, pending);
         PUT(&text, " more");
     }
-    if (completion->expired) add(&text, "; it had expired or was lost before");
+    if (completion->expired) message_add(&text, "; it had expired or was lost before");
     if (completion->status != CORE_OK) add_failures(&text, result);
 }
 
 static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
-    add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", keylist_name(claim->keylist),
-        result->granted + result->refused, result->n_votes, runtime_quorum(claim->all->runtime));
+    message_add(text, "too few nodes can vote on \"%s\": %u of %zu did, %u needed", keylist_name(claim->keylist),
+                result->granted + result->refused, result->n_votes, runtime_quorum(claim->all->runtime));
 }
 
 void message_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
@@ -359,20 +362,20 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
         snprintf(front, sizeof(front), "granted slot %u of", core_slot(claim->core) & 63u);
     switch (status) {
     case QUORLOCK_OK: put_on_nodes(&text, front, keylist_name(claim->keylist), "by", result); break;
-    case QUORLOCK_HELD: add_held(&text, claim, result); break;
+    case QUORLOCK_HELD: message_add_held(&text, claim, result); break;
     case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
     case QUORLOCK_TIMEDOUT:
-        add(&text, "%s; at last ", quorlock_status_text(status));
+        message_add(&text, "%s; at last ", quorlock_status_text(status));
         if (result->granted + result->refused >= quorum) {
-            add_held(&text, claim, result);
+            message_add_held(&text, claim, result);
         } else {
             add_too_few(&text, claim, result);
         }
         break;
     case QUORLOCK_INVAL:
-        add(&text, "the nodes refuse how we are configured for \"%s\"", keylist_name(claim->keylist));
+        message_add(&text, "the nodes refuse how we are configured for \"%s\"", keylist_name(claim->keylist));
         break;
-    default: add(&text, "%s: \"%s\"", quorlock_status_text(status), keylist_name(claim->keylist)); break;
+    default: message_add(&text, "%s: \"%s\"", quorlock_status_text(status), keylist_name(claim->keylist)); break;
     }
     add_failures(&text, result);
 }
@@ -384,7 +387,7 @@ static uint64_t mix(uint64_t hash, const char *text)
 
 /* What is in the way, or which nodes do not vote and why. An answer that comes late is no new reason. An odd number: it
  * is a holder. */
-static uint64_t reason_of(const struct quorlock_result *result, bool held)
+static uint64_t message_reason_of(const struct quorlock_result *result, bool held)
 {
     uint64_t hash = HASH_START;
     int64_t ttl_ms;
@@ -401,7 +404,7 @@ static uint64_t reason_of(const struct quorlock_result *result, bool held)
 }
 
 /* Where one holder follows the other, the lines about them get as rare as the wait gets long. */
-static bool is_news(const struct claim *claim, uint64_t reason, uint64_t now_us)
+static bool message_is_news(const struct claim *claim, uint64_t reason, uint64_t now_us)
 {
     uint64_t quiet_us = now_us - claim->logged_us;
     uint64_t waited_us = now_us - core_begun_us(claim->core);
@@ -424,8 +427,8 @@ static void log_waiting(struct claim *claim)
     /* The arbiter's refusal decides: the others are not asked then. */
     held = core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
            result.granted + result.refused >= runtime_quorum(claim->all->runtime);
-    reason = reason_of(&result, held);
-    if (!is_news(claim, reason, now_us)) return;
+    reason = message_reason_of(&result, held);
+    if (!message_is_news(claim, reason, now_us)) return;
     claim->logged_reason = reason;
     claim->logged_us = now_us;
     message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
@@ -436,12 +439,23 @@ static void log_waiting(struct claim *claim)
 static bool is_new_failure(struct claim *claim, uint32_t log, const struct quorlock_result *result)
 {
     uint64_t now_us = runtime_now_us(claim->all->runtime);
-    uint64_t reason = reason_of(result, false);
+    uint64_t reason = message_reason_of(result, false);
 
-    if ((log & CORE_LOG_DEGRADED) == 0 && !is_news(claim, reason, now_us)) return false;
+    if ((log & CORE_LOG_DEGRADED) == 0 && !message_is_news(claim, reason, now_us)) return false;
     claim->logged_reason = reason;
     claim->logged_us = now_us;
     return true;
+}
+
+/* A node that did not renew the lock in this round may count by its yes of an earlier one: no answer and an error say
+ * nothing about the key. */
+static void log_degraded(struct claim *claim, const struct quorlock_result *result, const char *why)
+{
+    char silent[sizeof(", 31 did not renew it")] = "";
+
+    if (result->failed > 0) snprintf(silent, sizeof(silent), ", %u did not renew it", result->failed & 31u);
+    runtime_log(claim->all->runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes%s%s",
+                keylist_name(claim->keylist), core_counted(claim->core), result->n_votes, silent, why);
 }
 
 /* Of nodes that refuse, and are well else, no other line tells. */
@@ -463,10 +477,7 @@ static void log_renewal(struct claim *claim, uint32_t log, const struct quorlock
         runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more%s", name,
                     result->granted, result->n_votes, valid_ms, why);
     }
-    if ((log & CORE_LOG_DEGRADED) != 0) {
-        runtime_log(runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes%s", name, result->granted,
-                    result->n_votes, why);
-    }
+    if ((log & CORE_LOG_DEGRADED) != 0) log_degraded(claim, result, why);
 }
 
 void message_log(struct claim *claim, uint32_t log)

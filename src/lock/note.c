@@ -18,12 +18,12 @@ static void drop_text(const struct alloc *alloc, char **text)
     *text = NULL;
 }
 
-static char *copy(const struct alloc *alloc, const char *text)
+static char *note_copy(const struct alloc *alloc, const char *text)
 {
     return text != NULL ? alloc_text(alloc, text, strlen(text)) : NULL;
 }
 
-static void destroy(struct note *note, const struct alloc *alloc)
+static void note_destroy(struct note *note, const struct alloc *alloc)
 {
     drop_text(alloc, &note->error);
     drop_text(alloc, &note->holder);
@@ -43,7 +43,7 @@ void note_give_back(struct note *note, const struct alloc *alloc)
 {
     if (note == NULL) return;
     note->readers--;
-    if (note->readers == 0 && note->left) destroy(note, alloc);
+    if (note->readers == 0 && note->left) note_destroy(note, alloc);
 }
 
 enum part { PART_NONE, PART_ATTEMPT, PART_RELEASE };
@@ -70,19 +70,19 @@ static struct note *leave_lent(struct note **ret, const struct alloc *alloc, enu
     }
     if (any) *ret = alloc_zero(alloc, sizeof(**ret));
     if (*ret == NULL) return NULL;
-    **ret = (struct note){.error = copy(alloc, rest.error),
-                          .holder = copy(alloc, rest.holder),
+    **ret = (struct note){.error = note_copy(alloc, rest.error),
+                          .holder = note_copy(alloc, rest.holder),
                           .ttl_ms = rest.ttl_ms,
                           .holder_attempt = lent->holder_attempt,
                           .named_id = lent->named_id,
-                          .release_holder = copy(alloc, rest.release_holder),
-                          .release_error = copy(alloc, rest.release_error)};
+                          .release_holder = note_copy(alloc, rest.release_holder),
+                          .release_error = note_copy(alloc, rest.release_error)};
     return *ret;
 }
 
 /* To be changed, and that part of it goes anyway. What is lent stays with its readers: this is a copy of the rest, or
  * NULL where there is none, or no memory for it. */
-static inline struct note *own(struct note **ret, const struct alloc *alloc, enum part goes)
+static inline struct note *note_own(struct note **ret, const struct alloc *alloc, enum part goes)
 {
     return *ret == NULL || (*ret)->readers == 0 ? *ret : leave_lent(ret, alloc, goes);
 }
@@ -115,7 +115,7 @@ void note_take(struct note **ret, const struct alloc *alloc, uint64_t attempt, c
         note_clear(ret, alloc);
         return;
     }
-    (void)own(ret, alloc, PART_ATTEMPT);
+    (void)note_own(ret, alloc, PART_ATTEMPT);
     note = open_note(ret, alloc);
     if (note == NULL) return;
     drop_text(alloc, &note->error);
@@ -143,7 +143,7 @@ void note_take_release(struct note **ret, const struct alloc *alloc, const struc
 
 void note_clear(struct note **ret, const struct alloc *alloc)
 {
-    struct note *note = own(ret, alloc, PART_ATTEMPT);
+    struct note *note = note_own(ret, alloc, PART_ATTEMPT);
 
     if (note == NULL) return;
     drop_text(alloc, &note->error);
@@ -154,7 +154,7 @@ void note_clear(struct note **ret, const struct alloc *alloc)
 
 void note_forget_holder(struct note **ret, const struct alloc *alloc)
 {
-    struct note *note = own(ret, alloc, PART_NONE);
+    struct note *note = note_own(ret, alloc, PART_NONE);
 
     if (note == NULL) return;
     drop_text(alloc, &note->holder);
@@ -164,7 +164,7 @@ void note_forget_holder(struct note **ret, const struct alloc *alloc)
 
 void note_clear_release(struct note **ret, const struct alloc *alloc)
 {
-    struct note *note = own(ret, alloc, PART_RELEASE);
+    struct note *note = note_own(ret, alloc, PART_RELEASE);
 
     if (note == NULL) return;
     drop_text(alloc, &note->release_error);

@@ -42,7 +42,9 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     result->elapsed_ms = (uint32_t)(elapsed_us / MS);
     lock->pins++;
     runtime_batch(locks_of(lock)->runtime, false);
+    handle_check(lock);
     if (now.call != NULL) now.call(lock, result, now.arg);
+    handle_check(lock);
     lock->pins--;
     handle_reap(lock);
 }
@@ -97,7 +99,7 @@ static void report_completed_acquire(struct quorlock *lock)
     char owner[REQUEST_OWNER_SIZE];
     struct quorlock_result result = {.text = text};
 
-    lock->acquire_completed = false;
+    lock->state = HANDLE_AWAKE;
     if (reentry_renews_again(lock)) return;
     held = handle_held(lock);
     claim = held != NULL ? held : lock->keylist->asked;
@@ -146,7 +148,7 @@ static void report_dropped(struct quorlock *lock)
     struct quorlock_result result = {
         .status = lock->acquired_status, .expired = lock->acquired_status == QUORLOCK_OK, .text = text};
 
-    lock->dropped = false;
+    lock->state = HANDLE_AWAKE;
     lock->releases--;
     locks_of(lock)->releases--;
     snprintf(text, sizeof(text), "out of memory: the nodes were not asked to release \"%s\", which ends with its lease",
@@ -157,15 +159,15 @@ static void report_dropped(struct quorlock *lock)
 static void report_completed(struct quorlock *lock)
 {
     size_t given_back = lock->nests ? handle_nest(lock)->given_back.count : 0;
-    size_t left = given_back + lock->acquire_completed + lock->dropped;
+    size_t left = given_back + (lock->state == HANDLE_COMPLETED || lock->state == HANDLE_DROPPED);
 
     list_remove(&locks_of(lock)->completed, &lock->in_completed);
     if (left > 1) list_add(&locks_of(lock)->completed, &lock->in_completed);
     if (given_back > 0) {
         report_given_back(lock);
-    } else if (lock->acquire_completed) {
+    } else if (lock->state == HANDLE_COMPLETED) {
         report_completed_acquire(lock);
-    } else if (lock->dropped) {
+    } else if (lock->state == HANDLE_DROPPED) {
         report_dropped(lock);
     }
 }
@@ -175,14 +177,16 @@ static void report_completed(struct quorlock *lock)
 static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_loss *loss)
 {
     /* A grant whose callback has not run yet becomes a failed acquire. */
-    if (lock->acquire_completed && lock->acquired_status == QUORLOCK_OK) {
+    if (lock->state == HANDLE_COMPLETED && lock->acquired_status == QUORLOCK_OK) {
         lock->acquired_status = QUORLOCK_LOST;
         handle_unshare(lock, 1);
         if (handle_held(lock) == NULL) return;
     }
     lock->pins++;
     runtime_batch(locks_of(lock)->runtime, false);
+    handle_check(lock);
     if (lock->lost != NULL) lock->lost(lock, loss, lock->lost_arg);
+    handle_check(lock);
     lock->pins--;
     handle_reap(lock);
 }
@@ -216,7 +220,7 @@ static void report_lost_at_rest(struct quorlock *lock)
                                  .votes = votes.at,
                                  .remaining_ms = (uint32_t)(validity_sub(until_us, now_us) / MS)};
 
-    lock->lost_at_rest = false;
+    lock->state = HANDLE_RESTS;
     list_remove(&locks_of(lock)->lost, &lock->in_completed);
     report_handle_of_loss(lock, &loss);
 }
@@ -248,7 +252,7 @@ static void report_extended(struct claim *claim, const struct core_completion *c
     if (handle != NULL) call_back(handle, &handle->pending.ended, claim, completion);
 }
 
-static void report_released(struct claim *claim, const struct core_completion *completion)
+static void notify_report_released(struct claim *claim, const struct core_completion *completion)
 {
     struct quorlock *handle = claim->releaser;
 
@@ -273,7 +277,7 @@ static void report_claim(struct claim *claim)
     case CORE_NOTIFY_LOST: report_lost(claim, &completion); break;
     case CORE_NOTIFY_ACQUIRED: report_acquired(claim, &completion); break;
     case CORE_NOTIFY_EXTENDED: report_extended(claim, &completion); break;
-    case CORE_NOTIFY_RELEASED: report_released(claim, &completion); break;
+    case CORE_NOTIFY_RELEASED: notify_report_released(claim, &completion); break;
     }
     claim->pins--;
     claim_let_go(claim);

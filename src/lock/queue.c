@@ -5,6 +5,7 @@
 
 #include "core/validity.h"
 #include "lock/reentry.h"
+#include "lock/rest.h"
 
 #define HANDED_MAX 8u    /* times in a row in which no other process had a chance */
 #define AT_ONCE_US 5000u /* within that after giving back, acquiring is at once */
@@ -27,7 +28,7 @@ static bool holds_back(struct keylist *keylist)
 }
 
 /* The first in the queue begins to ask. */
-static int begin(struct quorlock *lock, bool promised, uint32_t seen)
+static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
 {
     struct keylist *keylist = lock->keylist;
     struct core_event event = {.type = CORE_EV_WAKE, .wake = {.yield = true}};
@@ -58,7 +59,7 @@ int queue_acquire(struct quorlock *lock)
                         validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us));
         return 0;
     }
-    status = begin(lock, false, 0);
+    status = queue_begin(lock, false, 0);
     if (status != 0) row_remove(&keylist->waiting, &lock->pending.turn);
     return status;
 }
@@ -75,7 +76,8 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
         return status;
     }
     /* The seen obstacles pass on to the next one. */
-    return begin(lock, true, asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
+    return queue_begin(lock, true,
+                       asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
 }
 
 static void advance(struct keylist *keylist)
@@ -208,14 +210,14 @@ static struct quorlock *asking(struct listener *listener)
     return lock != NULL && handle_asks(lock) ? lock : NULL;
 }
 
-static void on_confirmed(struct listener *listener)
+static void queue_on_confirmed(struct listener *listener)
 {
     struct quorlock *lock = asking(listener);
 
     if (lock != NULL) claim_notify_subscribed(lock->claim, false);
 }
 
-static void on_unsubscribed(struct listener *listener, uint32_t node)
+static void queue_on_unsubscribed(struct listener *listener, uint32_t node)
 {
     struct quorlock *lock = asking(listener);
 
@@ -223,16 +225,53 @@ static void on_unsubscribed(struct listener *listener, uint32_t node)
     if (lock != NULL) lock->claim->known_subscribed &= ~(1u << node);
 }
 
-static void on_notice(struct listener *listener, uint32_t node, uint64_t holder_id)
+static bool is_holder(const struct quorlock *lock, uint64_t holder_id)
 {
+    const struct claim *held = handle_held(lock);
+    const struct core_token *token = held != NULL ? core_token_now(held->core) : NULL;
+    char text[REQUEST_OWNER_SIZE];
+    size_t length;
+
+    if (handle_rests(lock)) token = &handle_rest(lock)->token;
+    if (token == NULL) return false;
+    length = request_owner_text(locks_of(lock)->runtime, lock->terms, token, text);
+    return owner_id(text, length) == holder_id;
+}
+
+/* A lock of this process holds the keys, and somebody else deleted one at a node. False: the owner is another. */
+static bool look_after_holder(struct keylist *keylist, uint64_t holder_id)
+{
+    struct locks *all = CONTAINER_OF(keylist->all, struct locks, keylists);
+    struct core_event event = {.type = CORE_EV_LOOK};
+
+    LIST_EACH (struct quorlock, lock, &all->handles, in_all) {
+        struct claim *claim;
+
+        if (lock->keylist != keylist || !is_holder(lock, holder_id)) continue;
+        claim = handle_rests(lock) ? rest_end(lock) : handle_held(lock);
+        if (claim == NULL) return true;
+        (void)claim_step(claim, &event);
+        claim_reap(claim);
+        return true;
+    }
+    return false;
+}
+
+static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)
+{
+    struct contention *contention = CONTAINER_OF(listener, struct contention, listener);
+    struct keylist *keylist = contention->keylist;
     struct quorlock *lock = asking(listener);
-    struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .holder_id = holder_id}};
+    struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .key = key, .holder_id = holder_id}};
 
     if (lock == NULL) return;
     /* Our own release has already woken the first in the queue. */
-    if (holder_id != 0 && holder_id == lock->keylist->contention->gave_back_id) return;
+    if (holder_id != 0 && holder_id == contention->gave_back_id) return;
+    if (holder_id != 0 && keylist->held > 0 && holder_id != contention->strange_id) {
+        if (!look_after_holder(keylist, holder_id)) contention->strange_id = holder_id;
+    }
     (void)claim_step_randomly(lock->claim, &event);
 }
 
 const struct listener_events queue_listener = {
-    .confirmed = on_confirmed, .unsubscribed = on_unsubscribed, .notice = on_notice};
+    .confirmed = queue_on_confirmed, .unsubscribed = queue_on_unsubscribed, .notice = queue_on_notice};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/owner.h"
@@ -46,7 +47,6 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     uint64_t waited_ms = command->waited_us / MS;
 
     request->op = (enum op)tag->op;
-    request->use_eval = command->use_eval;
     request->lease_ms = (uint32_t)(tag->lease_us / MS);
     request->fenced = terms->config.fencing;
     request->fence = command->fence;
@@ -63,4 +63,54 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     request->timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS);
     name_owner(request, runtime, terms, &command->token, texts);
     name_waiter(request, runtime, terms, waiter, texts);
+}
+
+/* ---- a key that was denied ---- */
+
+/* Adds a key that is made from the lock's by its front. What does not fit is left out. */
+static void request_add_key(char *text, const char *front, const struct node_key *key)
+{
+    size_t used = strlen(text), room = REQUEST_DENIED_SIZE - used;
+    int written = snprintf(text + used, room, " %s", front);
+    char *at = text + used + written;
+
+    if (written < 0 || (size_t)written + key->length >= room) {
+        text[used] = '\0';
+        return;
+    }
+    for (size_t i = 0; i < key->length; i++) {
+        unsigned char byte = (unsigned char)key->text[i];
+
+        *at++ = key->text[i];
+        if (byte <= ' ' || byte == 0x7f) at[-1] = '?';
+    }
+    *at = '\0';
+}
+
+static void add_permit_keys(char *text, const struct terms *terms, const struct node_key *name, uint32_t slot)
+{
+    char front[48];
+
+    request_add_key(text, "quorlock:permits:", name);
+    snprintf(front, sizeof(front), "quorlock:fence:quorlock:slot:%u:", (unsigned)slot);
+    request_add_key(text, front + sizeof("quorlock:fence:") - 1, name);
+    if (terms->config.fencing) request_add_key(text, front, name);
+}
+
+void request_denied(struct node_reply *reply, const struct runtime *runtime, const struct terms *terms,
+                    const struct node_key *keys, uint32_t n_keys, uint32_t slot, char *text)
+{
+    static const struct node_key none = {"", 0};
+
+    if (reply->fault != FAULT_AUTH || reply->error == NULL || strstr(reply->error, " key") == NULL) return;
+    snprintf(text, REQUEST_DENIED_SIZE, "%s; it asked for", reply->error);
+    reply->error = text;
+    if (terms->config.permits != 0) add_permit_keys(text, terms, &keys[0], slot);
+    for (uint32_t i = 0; i < n_keys && terms->config.permits == 0; i++) {
+        request_add_key(text, "", &keys[i]);
+        if (terms->config.fencing) request_add_key(text, "quorlock:fence:", &keys[i]);
+        if (terms->config.shared != 0) request_add_key(text, "quorlock:readers:", &keys[i]);
+        if (terms->config.shared != 0) request_add_key(text, "quorlock:intents:", &keys[i]);
+    }
+    if (runtime->options.guard != QUORLOCK_GUARD_OFF) request_add_key(text, "quorlock:guard", &none);
 }

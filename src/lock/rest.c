@@ -16,6 +16,24 @@ static uint64_t lost_at(const struct quorlock *lock)
     return core_rest_lost_at(handle_rest(lock), config_of(lock));
 }
 
+/* To renew, or to notice its loss. */
+static uint64_t due_at(const struct quorlock *lock)
+{
+    return core_rest_deadline(handle_rest(lock), config_of(lock));
+}
+
+/* Wakes it then, or where it needs a repair before. */
+static void wake_at(struct quorlock *lock, uint64_t at_us)
+{
+    struct runtime *runtime = locks_of(lock)->runtime;
+    struct core_node_change nodes[CORE_NODES_MAX];
+    uint64_t repair_us;
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) nodes[i] = claims_node_now(runtime, i);
+    repair_us = core_rest_repair_at(handle_rest(lock), config_of(lock), nodes, runtime_now_us(runtime));
+    runtime_wake_at(runtime, &lock->waker, repair_us < at_us ? repair_us : at_us);
+}
+
 /* ---- to rest ---- */
 
 union record {
@@ -39,7 +57,7 @@ static bool write_record(const struct claim *claim, struct core_rest *rest)
 }
 
 /* Nothing is under way but what its core knows. */
-static bool is_quiet(const struct claim *claim)
+static bool lock_rest_is_quiet(const struct claim *claim)
 {
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         if (claim->results[i].note != NULL) return false;
@@ -55,26 +73,29 @@ void rest_begin(struct claim *claim)
     uint64_t deadline_us;
 
     if (lock == NULL || lock->operation != OPERATION_NONE || handle_held(lock) != claim || lock->pins > 0 ||
-        !is_quiet(claim))
+        !lock_rest_is_quiet(claim))
         return;
     if (!write_record(claim, &record.rest)) return;
     deadline_us = core_deadline(claim->core);
-    handle_unshare(lock, 1);
+    /* Not by handle_unshare: other threads would see a gap. */
+    claim->holds--;
     claim->handle = NULL;
-    lock->rests = true;
+    lock->state = HANDLE_RESTS;
     memcpy(handle_record(lock), &record, core_rest_size(config_of(lock)));
+    handle_show(lock);
     claim_destroy(claim);
     keylist_rest(lock->keylist);
-    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, deadline_us);
+    wake_at(lock, deadline_us);
+    handle_check(lock);
 }
 
 /* ---- and back ---- */
 
-static void leave(struct quorlock *lock)
+static void lock_rest_leave(struct quorlock *lock)
 {
     handle_stop_waiting(lock);
-    if (lock->lost_at_rest) list_remove(&locks_of(lock)->lost, &lock->in_completed);
-    lock->lost_at_rest = false;
+    if (lock->state == HANDLE_LOST_AT_REST) list_remove(&locks_of(lock)->lost, &lock->in_completed);
+    lock->state = HANDLE_RESTS;
 }
 
 struct claim *rest_end(struct quorlock *lock)
@@ -82,10 +103,11 @@ struct claim *rest_end(struct quorlock *lock)
     struct claim *claim = claim_resume(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_rest(lock));
 
     if (claim == NULL) return NULL;
-    leave(lock);
+    lock_rest_leave(lock);
     handle_wake_up(lock);
     lock->claim = claim;
     handle_share(lock, claim);
+    handle_check(lock);
     return claim;
 }
 
@@ -103,9 +125,10 @@ static void count_end(struct quorlock *lock)
 
 void rest_drop(struct quorlock *lock)
 {
-    leave(lock);
+    lock_rest_leave(lock);
     if (core_rest_holds(handle_rest(lock))) count_end(lock);
     handle_wake_up(lock);
+    handle_show(lock);
 }
 
 void rest_release(struct quorlock *lock, const struct lock_callback *callback)
@@ -116,7 +139,7 @@ void rest_release(struct quorlock *lock, const struct lock_callback *callback)
 
     rest_drop(lock);
     lock->acquired_status = status;
-    lock->dropped = true;
+    lock->state = HANDLE_DROPPED;
     lock->pending = (struct pending){.ended = *callback};
     lock->releases++;
     all->releases++;
@@ -124,43 +147,46 @@ void rest_release(struct quorlock *lock, const struct lock_callback *callback)
     runtime_run_soon(all->runtime);
 }
 
-static void lose(struct quorlock *lock)
+static void lock_rest_lose(struct quorlock *lock)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     enum core_loss loss = core_rest_lose(handle_record(lock), config_of(lock), runtime_now_us(runtime));
 
-    leave(lock);
+    handle_show(lock);
+    lock_rest_leave(lock);
     count_end(lock);
     locks_of(lock)->claims.counts.losses[loss]++;
     TRACE2(loss, keylist_name(lock->keylist), (int)loss);
     runtime_log(runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; out of memory", keylist_name(lock->keylist),
                 message_loss(loss));
-    lock->lost_at_rest = true;
+    lock->state = HANDLE_LOST_AT_REST;
     list_add(&locks_of(lock)->lost, &lock->in_completed);
     runtime_run_soon(runtime);
 }
 
 /* ---- what comes meanwhile ---- */
 
-static void wait_for_room(struct quorlock *lock)
+/* A repair waits until the renewal is due, which then waits in its place. */
+static void lock_rest_wait_for_room(struct quorlock *lock, enum core_wants wants)
 {
-    admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_ROUND, false);
-    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, lost_at(lock));
+    admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, wants, false);
+    runtime_wake_at(locks_of(lock)->runtime, &lock->waker, wants == CORE_WANTS_ROUND ? lost_at(lock) : due_at(lock));
 }
 
 void rest_wake(struct quorlock *lock)
 {
     struct locks *all = locks_of(lock);
-    bool room = admission_has_room(&all->claims.admission, CORE_WANTS_ROUND);
+    enum core_wants wants = due_at(lock) <= runtime_now_us(all->runtime) ? CORE_WANTS_ROUND : CORE_WANTS_REPAIR;
+    bool room = admission_has_room(&all->claims.admission, wants);
     bool over = !room && lost_at(lock) <= runtime_now_us(all->runtime);
     struct claim *claim = room || over ? rest_end(lock) : NULL;
 
     if (claim != NULL) {
         claim_wake(claim);
     } else if (lost_at(lock) <= runtime_now_us(all->runtime)) {
-        lose(lock);
+        lock_rest_lose(lock);
     } else {
-        wait_for_room(lock);
+        lock_rest_wait_for_room(lock, wants);
     }
 }
 
@@ -173,9 +199,14 @@ bool rest_begin_admitted(struct quorlock *lock)
     claim_wake(claim);
     claim->pins--;
     /* Others may still wait: it does not queue again behind them. */
-    if (core_wants(claim->core) == CORE_WANTS_ROUND) (void)claim_begin_admitted(&claim->applicant);
+    if (core_wants(claim->core) != CORE_WANTS_NOTHING) (void)claim_begin_admitted(&claim->applicant);
     claim_reap(claim);
     return true;
+}
+
+void rest_node_revived(struct quorlock *lock)
+{
+    if (core_rest_holds(handle_rest(lock)) && lock->applicant.waits == CORE_WANTS_NOTHING) wake_at(lock, due_at(lock));
 }
 
 void rest_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us)
@@ -185,6 +216,7 @@ void rest_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us
     if (claim != NULL) {
         claim_clock_stepped(claim, node, before_us);
     } else if (core_rest_drop_yes(handle_record(lock), node, before_us)) {
-        runtime_wake_at(locks_of(lock)->runtime, &lock->waker, core_rest_deadline(handle_rest(lock), config_of(lock)));
+        handle_show(lock);
+        runtime_wake_at(locks_of(lock)->runtime, &lock->waker, due_at(lock));
     }
 }

@@ -25,7 +25,9 @@ struct claim *rest_end(struct quorlock *);
 void rest_drop(struct quorlock *);
 void rest_release(struct quorlock *, const struct lock_callback *);
 /* rest_wake - its deadline came. rest_begin_admitted: there is room for its renewal; see struct admission.
- * rest_clock_stepped: as claim_clock_stepped. */
+ * rest_node_revived: another life of a node was met, so it may need a repair. rest_clock_stepped: as
+ * claim_clock_stepped. */
 void rest_wake(struct quorlock *);
 bool rest_begin_admitted(struct quorlock *);
+void rest_node_revived(struct quorlock *);
 void rest_clock_stepped(struct quorlock *, uint32_t node, uint64_t before_us);

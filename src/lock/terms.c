@@ -5,23 +5,17 @@
 
 #include "base/hash.h"
 
-/* What is compared: all of it, but for the padding at the end. */
-#define CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
-
-_Static_assert(CONFIG_SIZE == 5 * sizeof(uint32_t) + 9 * sizeof(uint64_t) + 2 * sizeof(bool) + CORE_NODES_MAX,
-               "there is no padding between the members, which are compared byte by byte");
-
 struct terms *terms_join(struct hashtable *table, const struct alloc *alloc, const struct core_config *config,
                          uint32_t fence_ttl_ms, const char *label)
 {
-    uint64_t hash = hash_bytes(hash_bytes(HASH_START, config, CONFIG_SIZE), &fence_ttl_ms, sizeof(fence_ttl_ms));
+    uint64_t hash = hash_bytes(hash_bytes(HASH_START, config, CORE_CONFIG_SIZE), &fence_ttl_ms, sizeof(fence_ttl_ms));
     size_t length = strlen(label);
     struct terms *terms;
 
     hash = hash_bytes(hash, label, length);
 
     HASHTABLE_EACH_OF (struct terms, known, table, hash, entry) {
-        if (memcmp(&known->config, config, CONFIG_SIZE) != 0 || known->fence_ttl_ms != fence_ttl_ms) continue;
+        if (memcmp(&known->config, config, CORE_CONFIG_SIZE) != 0 || known->fence_ttl_ms != fence_ttl_ms) continue;
         if (strcmp(known->label, label) != 0) continue;
         return terms_share(known);
     }

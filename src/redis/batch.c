@@ -124,7 +124,7 @@ static enum bytes_fault write_words(struct dialect_batch *content, const struct 
 }
 
 enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_request *request, uint64_t mark,
-                           const struct ring_entry *entry, bool by_eval)
+                           const struct ring_entry *entry)
 {
     struct dialect_batch *content = &batch->content;
     enum bytes_fault fault;
@@ -135,7 +135,6 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
     if (content->n == 0) {
         batch->first = *request;
         batch->key_length = request->keys[0].length;
-        batch->by_eval = by_eval;
         content->fenced = request->fenced;
         content->fence_ttl_ms = request->fence_ttl_ms;
     }
@@ -153,21 +152,21 @@ static const char *text_of(const struct bytes *word, size_t length)
     return word->data + word->used - 2 - length;
 }
 
-bool batch_build(const struct batch *batch, struct bytes *out, const struct dialect *dialect,
-                 const struct dialect_shas *shas, const struct guard *guard)
+void batch_build(const struct batch *batch, struct bytes *out, const struct dialect *dialect, uint32_t *whole_sent,
+                 const struct guard *guard)
 {
     const struct dialect_batch *content = &batch->content;
     struct node_request alone = batch->first;
     struct node_key key;
 
     if (content->n > 1) {
-        dialect->build_batch(out, content, batch->by_eval, shas, guard);
-        return true;
+        dialect->build_batch(out, content, whole_sent, guard);
+        return;
     }
     key = (struct node_key){.text = text_of(&content->keys, batch->key_length), .length = batch->key_length};
     alone.keys = &key;
     alone.owner = text_of(&content->owners, alone.owner_length);
-    return dialect->build(out, &alone, shas, guard);
+    (void)dialect->build(out, &alone, whole_sent, guard);
 }
 
 void batch_forget(struct batch *batch)
@@ -181,7 +180,7 @@ void batch_forget(struct batch *batch)
 }
 
 /* An empty array. */
-static const struct reply misfit = {.self = {.type = REPLY_ARRAY}};
+static const struct reply batch_misfit = {.self = {.type = REPLY_ARRAY}};
 
 void verdicts_init(struct verdicts *verdicts, const struct alloc *alloc)
 {
@@ -197,7 +196,7 @@ bool verdicts_begin(struct verdicts *verdicts, const struct reply *reply)
 {
     struct reply_parser *parser = &verdicts->parser;
 
-    verdicts->all = reply->self.type == REPLY_ERROR ? reply : &misfit;
+    verdicts->all = reply->self.type == REPLY_ERROR ? reply : &batch_misfit;
     if (reply->self.type != REPLY_STRING) return true;
     verdicts->all = NULL;
     /* What is left in it is of a connection that ended in the midst of a batch. */
@@ -215,7 +214,7 @@ const struct reply *verdicts_next(struct verdicts *verdicts, bool last)
     switch (reply_next(&verdicts->parser, &verdict, &why)) {
     case REPLY_READY: break;
     case REPLY_NOMEM: return NULL;
-    default: return &misfit;
+    default: return &batch_misfit;
     }
-    return last && !reply_is_drained(&verdicts->parser) ? &misfit : verdict;
+    return last && !reply_is_drained(&verdicts->parser) ? &batch_misfit : verdict;
 }

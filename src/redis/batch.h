@@ -23,7 +23,6 @@ struct batch {
     uint64_t marks[DIALECT_BATCH_MAX]; /* of their keys */
     uint64_t seen[16];                 /* a bit for each mark: most keys are found to be others by it alone */
     struct ring_entry entries[DIALECT_BATCH_MAX];
-    bool by_eval;
 };
 
 void batch_init(struct batch *, const struct alloc *);
@@ -39,11 +38,11 @@ bool batch_meets(const struct batch *, const struct node_request *, uint64_t mar
 /* batch_size - how many bytes it takes to send it; batch_size_with: with one more request. */
 size_t batch_size(const struct batch *, const struct dialect *);
 size_t batch_size_with(const struct batch *, const struct dialect *, const struct node_request *);
-/* batch_add - one more, which must not meet it. by_eval counts for the first. */
+/* batch_add - one more, which must not meet it. */
 enum bytes_fault batch_add(struct batch *, char letter, const struct node_request *, uint64_t mark,
-                           const struct ring_entry *, bool by_eval);
-/* batch_build - appends its command, or the plain one of its only request. True: it names a script by its hash. */
-bool batch_build(const struct batch *, struct bytes *, const struct dialect *, const struct dialect_shas *,
+                           const struct ring_entry *);
+/* batch_build - appends its command, or the plain one of its only request; see build() of dialect.h. */
+void batch_build(const struct batch *, struct bytes *, const struct dialect *, uint32_t *whole_sent,
                  const struct guard *);
 /* batch_forget - it is empty again. */
 void batch_forget(struct batch *);

@@ -36,7 +36,7 @@ static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMI
  * a word for a number and a script that does not compile are errors, but only after the server has checked the
  * rights; the lock key is a random one, and its channel has no subscriber.
  */
-static const struct ask ask_rest[] = {
+static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_SERVER, {"INFO", "server"}},
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_REPLICATION, {"INFO", "replication"}},
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_MEMORY, {"INFO", "memory"}},
@@ -57,10 +57,9 @@ static const struct ask ask_rest[] = {
     {ASK_PROBE, EXAMINE_PUBLISH, EXAMINE_CHANNEL, EXAMINE_SECTIONS, {"PUBLISH", NAME, ""}},
     {ASK_PROBE, EXAMINE_EVAL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVAL", "(", "1", NAME}},
     {ASK_PROBE, EXAMINE_EVALSHA, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVALSHA", NO_SHA, "1", NAME}},
-    {ASK_PROBE, EXAMINE_SCRIPT_LOAD, EXAMINE_NAMES, EXAMINE_SECTIONS, {"SCRIPT", "LOAD", "("}},
     {ASK_PROBE, EXAMINE_SETNAME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "SETNAME", "quorlock-doctor"}},
 };
-enum { N_REST = sizeof(ask_rest) / sizeof(ask_rest[0]) };
+enum { N_REST = sizeof(examine_ask_rest) / sizeof(examine_ask_rest[0]) };
 _Static_assert(N_REST <= EXAMINE_ASKS_MAX, "all questions are in flight at once");
 
 struct examine {
@@ -76,14 +75,14 @@ struct examine {
     char *names[EXAMINE_NAMES]; /* but that of the guard, which is always the same */
 };
 
-static int64_t wall_us(const struct examine *examine)
+static int64_t examine_wall_us(const struct examine *examine)
 {
     struct system *system = examine->config.system;
 
     return (int64_t)system->ops->wall_us(system);
 }
 
-static void finish(struct examine *examine)
+static void examine_finish(struct examine *examine)
 {
     examine->finished = true;
     link_end(&examine->link);
@@ -111,12 +110,12 @@ static void append(struct examine *examine, const struct ask *ask)
 static void ask_server(struct examine *examine)
 {
     examine->sent_us = link_now_us(&examine->link);
-    examine->sent_wall_us = wall_us(examine);
+    examine->sent_wall_us = examine_wall_us(examine);
     link_ask(&examine->link);
 }
 
 /* All questions are answered: the next ones. First the clock, again and again, then all the rest. */
-static void next(struct examine *examine)
+static void examine_next(struct examine *examine)
 {
     bool was_rest = examine->n_asked == N_REST;
 
@@ -126,14 +125,14 @@ static void next(struct examine *examine)
         append(examine, &ask_time);
         ask_server(examine);
     } else if (!was_rest) {
-        for (size_t i = 0; i < N_REST; i++) append(examine, &ask_rest[i]);
+        for (size_t i = 0; i < N_REST; i++) append(examine, &examine_ask_rest[i]);
         ask_server(examine);
     } else if (examine->facts->kind[0] == '\0' && (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0) {
         /* Something that says OK to everything is no Redis server. */
         link_drop(&examine->link, FAULT_PROTO, "not a Redis server? INFO tells no version");
     } else {
         examine->facts->reachable = true;
-        finish(examine);
+        examine_finish(examine);
     }
 }
 
@@ -146,7 +145,7 @@ static bool shut_out(const struct reply_item *item)
            reply_begins(item, "ERR max number of clients");
 }
 
-static void on_error(struct examine *examine, const struct ask *ask, const struct reply_item *item)
+static void examine_on_error(struct examine *examine, const struct ask *ask, const struct reply_item *item)
 {
     struct examine_facts *facts = examine->facts;
 
@@ -156,7 +155,7 @@ static void on_error(struct examine *examine, const struct ask *ask, const struc
     if (ask->right < EXAMINE_RIGHTS) examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
 }
 
-static void on_time(struct examine *examine, const struct reply *reply)
+static void examine_on_time(struct examine *examine, const struct reply *reply)
 {
     uint64_t way_us = link_now_us(&examine->link) - examine->sent_us;
     uint32_t latency_us = way_us > UINT32_MAX ? UINT32_MAX : (uint32_t)way_us;
@@ -168,7 +167,7 @@ static void on_time(struct examine *examine, const struct reply *reply)
     /* Bounded by their digits, so that nothing overflows. */
     if (reply->elements[0].length > 11 || reply->elements[1].length > 6) return;
     server_us = strtoll(reply->elements[0].text, NULL, 10) * 1000000 + strtoll(reply->elements[1].text, NULL, 10);
-    examine_read_time(facts, server_us, examine->sent_wall_us, wall_us(examine));
+    examine_read_time(facts, server_us, examine->sent_wall_us, examine_wall_us(examine));
 }
 
 static void on_value(struct examine *examine, const struct ask *ask, const struct reply *reply)
@@ -194,7 +193,7 @@ static void on_value(struct examine *examine, const struct ask *ask, const struc
     }
 }
 
-static void on_reply(void *arg, const struct reply *reply)
+static void examine_on_reply(void *arg, const struct reply *reply)
 {
     struct examine *examine = arg;
     const struct ask *ask;
@@ -205,7 +204,7 @@ static void on_reply(void *arg, const struct reply *reply)
         return;
     }
     ask = examine->asked[examine->at++];
-    if (ask->kind == ASK_TIME) on_time(examine, reply);
+    if (ask->kind == ASK_TIME) examine_on_time(examine, reply);
     if (reply->self.type != REPLY_ERROR) {
         on_value(examine, ask, reply);
     } else if (shut_out(&reply->self)) {
@@ -213,9 +212,9 @@ static void on_reply(void *arg, const struct reply *reply)
         link_drop(&examine->link, FAULT_AUTH, "%s", why);
         return;
     } else {
-        on_error(examine, ask, &reply->self);
+        examine_on_error(examine, ask, &reply->self);
     }
-    if (examine->at == examine->n_asked) next(examine);
+    if (examine->at == examine->n_asked) examine_next(examine);
 }
 
 /* ---- the connection ---- */
@@ -232,7 +231,7 @@ static bool stays_here(const struct examine *examine)
     return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static void on_connected(void *arg)
+static void examine_on_connected(void *arg)
 {
     struct examine *examine = arg;
     struct redis_link *link = &examine->link;
@@ -242,15 +241,15 @@ static void on_connected(void *arg)
     handshake_enter(&link->handshake, &link->conn.out, examine->config.link.uri);
 }
 
-static void on_greeted(void *arg)
+static void examine_on_greeted(void *arg)
 {
     struct examine *examine = arg;
 
     link_open(&examine->link);
-    next(examine);
+    examine_next(examine);
 }
 
-static void on_due(void *arg)
+static void examine_on_due(void *arg)
 {
     struct examine *examine = arg;
 
@@ -263,17 +262,17 @@ static void on_due(void *arg)
 }
 
 /* There is no second try. */
-static void on_closed(void *arg, bool was_open, enum fault fault, const char *why)
+static void examine_on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct examine *examine = arg;
 
     (void)was_open;
     examine->facts->nomem = fault == FAULT_LIMIT;
     snprintf(examine->facts->error, sizeof(examine->facts->error), "%s", why);
-    finish(examine);
+    examine_finish(examine);
 }
 
-static void on_ended(void *arg)
+static void examine_on_ended(void *arg)
 {
     struct examine *examine = arg;
     const struct examine_config config = examine->config;
@@ -287,12 +286,12 @@ static void on_ended(void *arg)
 /* ---- life ---- */
 
 static const struct link_events examine_link_events = {
-    .connected = on_connected,
-    .greeted = on_greeted,
-    .reply = on_reply,
-    .due = on_due,
-    .closed = on_closed,
-    .ended = on_ended,
+    .connected = examine_on_connected,
+    .greeted = examine_on_greeted,
+    .reply = examine_on_reply,
+    .due = examine_on_due,
+    .closed = examine_on_closed,
+    .ended = examine_on_ended,
 };
 
 /* The lock key is a random one, so that it does not exist. */
@@ -321,7 +320,7 @@ struct examine *examine_start(const struct examine_config *config, struct examin
     if (examine == NULL) return NULL;
     link.log = NULL;
     link.user_timeout_ms = link.timeout_ms;
-    link.steps_end_us = link.now_us(link.arg) + 1000ull * EXAMINE_STEPS * link.timeout_ms;
+    link.steps_end_us = link.now_us(link.arg) + 1000ull * (link.connect_ms + EXAMINE_QUESTIONS * link.timeout_ms);
     *facts = (struct examine_facts){0};
     examine->config = *config;
     examine->facts = facts;

@@ -17,12 +17,13 @@
 struct examine;
 struct system;
 
-#define EXAMINE_STEPS 3u /* an examination lasts at most so many times the timeout */
+/* An examination lasts at most as long as a try to connect, and so many times the timeout of a question. */
+#define EXAMINE_QUESTIONS 2u
 
 struct examine_config {
     struct system *system;
     const struct alloc *alloc;
-    struct link_config link; /* all of it lasts EXAMINE_STEPS timeouts at most; nothing is logged */
+    struct link_config link; /* nothing is logged */
     const char *key_prefix;  /* kept by the caller as long as the examination */
     void (*done)(void *arg);
     void *arg;

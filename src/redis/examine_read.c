@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "redis/examine_read.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "redis/wire/errors.h"
 #include "redis/wire/info.h"
 
 static const char *const examine_rights[EXAMINE_RIGHTS] = {
-    [EXAMINE_INFO] = "INFO",
-    [EXAMINE_TIME] = "TIME",
-    [EXAMINE_GET] = "GET",
-    [EXAMINE_SET] = "SET",
-    [EXAMINE_PTTL] = "PTTL",
-    [EXAMINE_PEXPIRE] = "PEXPIRE",
-    [EXAMINE_DEL] = "DEL",
-    [EXAMINE_EVAL] = "EVAL",
-    [EXAMINE_EVALSHA] = "EVALSHA",
-    [EXAMINE_SCRIPT_LOAD] = "SCRIPT LOAD",
-    [EXAMINE_TYPE] = "TYPE",
-    [EXAMINE_PUBLISH] = "PUBLISH",
-    [EXAMINE_SETNAME] = "CLIENT SETNAME",
+    [EXAMINE_INFO] = "INFO", [EXAMINE_TIME] = "TIME",       [EXAMINE_GET] = "GET",
+    [EXAMINE_SET] = "SET",   [EXAMINE_PTTL] = "PTTL",       [EXAMINE_PEXPIRE] = "PEXPIRE",
+    [EXAMINE_DEL] = "DEL",   [EXAMINE_EVAL] = "EVAL",       [EXAMINE_EVALSHA] = "EVALSHA",
+    [EXAMINE_TYPE] = "TYPE", [EXAMINE_PUBLISH] = "PUBLISH", [EXAMINE_SETNAME] = "CLIENT SETNAME",
 };
 
 const char *examine_right_text(enum examine_right right)
@@ -29,25 +18,11 @@ const char *examine_right_text(enum examine_right right)
     return examine_rights[right];
 }
 
-/* Decimal digits and nothing else. */
-static bool to_number(const char *text, uint64_t *ret)
-{
-    unsigned long long number;
-    char *end = NULL;
-
-    if (*text < '0' || *text > '9') return false;
-    errno = 0;
-    number = strtoull(text, &end, 10);
-    if (errno != 0 || *end != '\0') return false;
-    *ret = number;
-    return true;
-}
-
 static bool field_number(const char *text, size_t length, const char *field, uint64_t *ret)
 {
     char value[EXAMINE_WORD_SIZE];
 
-    return info_field(text, length, field, value, sizeof(value)) && to_number(value, ret);
+    return info_field(text, length, field, value, sizeof(value)) && guard_text_number(value, ret);
 }
 
 static bool field_u32(const char *text, size_t length, const char *field, uint32_t *ret)
@@ -109,61 +84,45 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
     }
 }
 
-/* The next part of the guard, up to a bar or the end; NULL when there is none. *at moves behind it. */
-static char *next_part(char **at)
-{
-    char *part = *at, *bar;
-
-    if (part == NULL) return NULL;
-    bar = strchr(part, '|');
-    if (bar != NULL) *bar = '\0';
-    *at = bar != NULL ? bar + 1 : NULL;
-    return part;
-}
-
 /*
  * What a client would find if it connected now: the guard script begins a quarantine where the guard names
  * another process, and shortens one that is longer than any lease.
  */
-static int64_t quarantine_ms(const struct examine_facts *facts, uint64_t till_ms, uint64_t longest_ms)
+static void read_quarantine(struct examine_facts *facts, const struct guard_text *text)
 {
-    int64_t now_ms = facts->time_us / 1000;
-    int64_t most_ms = (int64_t)facts->guard.max_lease_ms + 1, left_ms;
+    struct examine_guard *guard = &facts->guard;
+    uint64_t now_ms = (uint64_t)(facts->time_us / 1000), till_ms = text->till_ms, wanted_till_ms = text->wanted_till_ms;
+    uint64_t most_ms = (uint64_t)guard->max_lease_ms + 1;
 
-    if (till_ms > INT64_MAX) till_ms = INT64_MAX;
-    left_ms = (int64_t)till_ms > now_ms ? (int64_t)till_ms - now_ms : 0;
-    if (left_ms > 0 && longest_ms < UINT32_MAX && (int64_t)longest_ms + 1 > most_ms) most_ms = (int64_t)longest_ms + 1;
-    if (facts->guard.stale || left_ms > most_ms) return most_ms;
-    return left_ms;
+    if (till_ms > now_ms && text->longest_ms >= most_ms) most_ms = (uint64_t)text->longest_ms + 1;
+    if (guard->stale || till_ms > now_ms + most_ms) till_ms = now_ms + most_ms;
+    if (wanted_till_ms > now_ms + text->wanted_ms + 1) wanted_till_ms = now_ms + text->wanted_ms + 1;
+    guard->cause = guard->stale ? QUARANTINE_RESTART : text->cause;
+    guard->first_ms = guard->stale ? 0 : guard_text_first_ms(text, now_ms);
+    guard->until_ms = till_ms;
+    if (wanted_till_ms > till_ms) {
+        guard->cause = QUARANTINE_CLIENT;
+        guard->wanted_ms = text->wanted_ms;
+        guard->until_ms = wanted_till_ms;
+    }
+    if (guard->until_ms > now_ms) guard->quarantine_ms = (int64_t)(guard->until_ms - now_ms);
 }
 
-void examine_read_guard(struct examine_facts *facts, const char *text, size_t length)
+void examine_read_guard(struct examine_facts *facts, const char *value, size_t length)
 {
-    /* 1|N|set|max_lease|run_id|master_replid|quarantine until[|longest max_lease] */
-    char copy[512], *at = copy, *part[8] = {NULL};
-    uint64_t n_nodes = 0, lease_ms = 0, till_ms = 0, longest_ms = 0;
-    size_t n = 0;
+    struct guard_text text;
 
     facts->guard.state = EXAMINE_GUARD_FOREIGN;
-    if (length >= sizeof(copy) || memchr(text, '\0', length) != NULL) return;
-    error_printable(copy, sizeof(copy), text, length);
-    while (n < 8 && (part[n] = next_part(&at)) != NULL) n++;
-    if (n < 7 || at != NULL || strcmp(part[0], "1") != 0) return;
-    if (!to_number(part[1], &n_nodes) || !to_number(part[3], &lease_ms) || !to_number(part[6], &till_ms) ||
-        (n == 8 && !to_number(part[7], &longest_ms)))
-        return;
-    if (n_nodes > UINT32_MAX || lease_ms > UINT32_MAX || longest_ms > UINT32_MAX ||
-        strlen(part[2]) >= sizeof(facts->guard.set))
-        return;
+    if (!guard_text_read(value, length, &text)) return;
     facts->guard.state = EXAMINE_GUARD_THERE;
-    facts->guard.n_nodes = (uint32_t)n_nodes;
-    facts->guard.max_lease_ms = (uint32_t)lease_ms;
-    facts->guard.longest_ms = (uint32_t)longest_ms;
-    memcpy(facts->guard.set, part[2], strlen(part[2]) + 1);
-    facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, part[4]) != 0) ||
-                         (facts->replid[0] != '\0' && strcmp(facts->replid, part[5]) != 0);
+    facts->guard.n_nodes = text.n_nodes;
+    facts->guard.max_lease_ms = text.max_lease_ms;
+    facts->guard.longest_ms = text.longest_ms;
+    memcpy(facts->guard.set, text.set, sizeof(text.set));
+    facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, text.run_id) != 0) ||
+                         (facts->replid[0] != '\0' && strcmp(facts->replid, text.replid) != 0);
     /* What is left of a quarantine is known by the server's clock only. */
-    if (facts->has_clock || facts->guard.stale) facts->guard.quarantine_ms = quarantine_ms(facts, till_ms, longest_ms);
+    if (facts->has_clock || facts->guard.stale) read_quarantine(facts, &text);
 }
 
 void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t before_us, int64_t after_us)
@@ -182,7 +141,7 @@ void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t b
     facts->offset_error_us = error_us;
 }
 
-static bool begins(const char *text, size_t length, const char *front)
+static bool examine_read_begins(const char *text, size_t length, const char *front)
 {
     return length >= strlen(front) && memcmp(text, front, strlen(front)) == 0;
 }
@@ -192,12 +151,12 @@ void examine_read_refusal(struct examine_facts *facts, enum examine_right right,
 {
     static const char by_command[] = " run the '";
     /* Removed by rename-command, which comes to the same. */
-    bool unknown = begins(text, length, "ERR unknown command");
+    bool unknown = examine_read_begins(text, length, "ERR unknown command");
 
     /* The server asks its disk, its memory and its replicas before it looks at the arguments. */
     if (right == EXAMINE_SET && name == EXAMINE_LOCK && error_classify(text, length).fault == FAULT_REFUSED)
         error_describe(facts->write_error, sizeof(facts->write_error), "SET", text, length);
-    if (!unknown && !begins(text, length, "NOPERM")) return;
+    if (!unknown && !examine_read_begins(text, length, "NOPERM")) return;
     if (unknown || name == EXAMINE_NAMES || memmem(text, length, by_command, sizeof(by_command) - 1) != NULL)
         facts->refused_rights |= 1u << right;
     else

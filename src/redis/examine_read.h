@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "redis/dialect/guard_text.h"
+
 #define EXAMINE_TEXT_SIZE 320
 #define EXAMINE_ID_SIZE   64
 #define EXAMINE_WORD_SIZE 24
-#define EXAMINE_SET_SIZE  128
+#define EXAMINE_SET_SIZE  GUARD_SET_SIZE
 
 /* The commands of the library, each a bit of refused_rights. */
 enum examine_right {
@@ -22,7 +24,6 @@ enum examine_right {
     EXAMINE_DEL,
     EXAMINE_EVAL,
     EXAMINE_EVALSHA,
-    EXAMINE_SCRIPT_LOAD,
     EXAMINE_TYPE,    /* break only */
     EXAMINE_PUBLISH, /* notifies waiters of a release */
     EXAMINE_SETNAME, /* the name in CLIENT LIST */
@@ -42,10 +43,14 @@ enum examine_guard_state {
 struct examine_guard {
     enum examine_guard_state state;
     uint32_t n_nodes, max_lease_ms;
-    uint32_t longest_ms; /* the max_lease that its last quarantine was for, where that is longer; else 0 */
+    uint32_t longest_ms; /* the longest max_lease that its last quarantine was for */
     char set[EXAMINE_SET_SIZE];
     bool stale;            /* written by another process of the server: the next client quarantines it */
+    uint64_t first_ms;     /* of the quarantine of a first contact, which has let no client vote yet; 0: none */
     int64_t quarantine_ms; /* still to come; 0: none */
+    enum quarantine_cause cause;
+    uint32_t wanted_ms; /* the max lease of that client, where that is the cause */
+    uint64_t until_ms;  /* by the server's clock */
 };
 
 /* "" and false where it is not known. */

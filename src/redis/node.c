@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/foresee.h"
+#include "base/hash.h"
 #include "redis/batch.h"
 #include "redis/dialect/dialect.h"
 #include "redis/dialect/guard.h"
@@ -19,6 +20,16 @@
 #define NODE_LATE_TRIPS 4u
 #define NODE_LATE_US    20000u
 
+/*
+ * A connection on which nothing came for NODE_QUIET_US before a request may be one that something between client and
+ * server forgot: nobody answers then, and keepalive needs some 20 s to notice. So it has less time than others for its
+ * first answer: NODE_QUIET_TRIPS round trips, and NODE_QUIET_GRACE_US, in which the kernel sends again what was lost
+ * once (after 200 ms and a round trip). A server that is only slow loses a connection so, once in such a silence.
+ */
+#define NODE_QUIET_US       5000000u
+#define NODE_QUIET_TRIPS    2u
+#define NODE_QUIET_GRACE_US 300000u
+
 struct node {
     struct node_config config;
     struct node_events events;
@@ -29,6 +40,7 @@ struct node {
     enum fault fault;
     char why[LINK_TEXT_SIZE];
     uint32_t generation; /* of the latest connection that took requests */
+    uint64_t life;       /* of the server that it met */
     bool expelled;       /* by the caller: DOWN at once, and the longest pause */
 
     struct guard guard;
@@ -48,7 +60,8 @@ struct node {
 static void log_state(struct node *node)
 {
     bool setup = node->fault == FAULT_REPLICA || node->fault == FAULT_CLUSTER || node->fault == FAULT_AUTH ||
-                 node->fault == FAULT_PROTO || node->fault == FAULT_CONFIG || node->fault == FAULT_GUARD;
+                 node->fault == FAULT_LOGIN || node->fault == FAULT_PROTO || node->fault == FAULT_CONFIG ||
+                 node->fault == FAULT_GUARD;
 
     switch (node->state) {
     case NODE_READY: link_log(&node->link, QUORLOCK_LOG_INFO, "ready, %s", node->link.handshake.version); break;
@@ -73,41 +86,71 @@ static void set_state(struct node *node, enum node_state state, enum fault fault
     node->events.state(node->events.arg, node->config.index, state, node_generation(node), fault, copy);
 }
 
+static void describe_quarantine(const struct node *node, char *ret, size_t size)
+{
+    enum guard_set set = node->events.set != NULL ? node->events.set(node->events.arg) : GUARD_SET_UNKNOWN;
+
+    guard_describe(&node->guard, set, link_now_us(&node->link), ret, size);
+}
+
 /* READY, or QUARANTINED as long as the guard says so. */
 static void set_open_state(struct node *node)
 {
     char why[LINK_TEXT_SIZE];
 
     if (node->guard.until_us != 0) {
-        guard_describe(&node->guard, link_now_us(&node->link), why, sizeof(why));
+        describe_quarantine(node, why, sizeof(why));
         set_state(node, NODE_QUARANTINED, FAULT_NONE, why);
     } else {
         set_state(node, NODE_READY, FAULT_NONE, "");
     }
 }
 
-/* When an open node wants to be woken: for its requests, or because a quarantine is over. */
-static uint64_t next_wake_us(struct node *node)
+/* Nothing came for long before the oldest request left, nor since. */
+static bool node_is_quiet(const struct node *node, const struct ring_entry *oldest)
+{
+    return oldest->sent_us >= node->heard_us + NODE_QUIET_US;
+}
+
+/* How long the oldest request may be unanswered before the connection is dropped; 0: for ever. */
+static uint64_t node_patience_us(struct node *node)
+{
+    uint64_t stall_us = node->out.stall_us, limit_us, timeout_us, grace_us = NODE_QUIET_GRACE_US;
+    const struct ring_entry *oldest;
+
+    if (node->out.ring.count == node->out.fresh) return stall_us;
+    oldest = ring_at(&node->out.ring, 0);
+    if (stall_us == 0 || !node_is_quiet(node, oldest)) return stall_us;
+    timeout_us = (uint64_t)oldest->timeout_ms * 1000;
+    /* Where there is little time, half of it is for another connection. */
+    if (timeout_us > 0 && grace_us > timeout_us / 2) grace_us = timeout_us / 2;
+    limit_us = NODE_QUIET_TRIPS * (uint64_t)node->srtt_us + grace_us;
+    if (timeout_us > 0 && limit_us > timeout_us) limit_us = timeout_us;
+    return limit_us < stall_us ? limit_us : stall_us;
+}
+
+/* When an open node wants to be woken: for its requests, or because a quarantine may be over. */
+static uint64_t node_next_wake_us(struct node *node)
 {
     const struct guard *guard = &node->guard;
-    uint64_t wake_us = ring_wake_us(&node->out.ring, node->out.stall_us);
+    uint64_t wake_us = ring_wake_us(&node->out.ring, node_patience_us(node));
 
-    return guard->until_us != 0 && !guard->asked && guard->until_us < wake_us ? guard->until_us : wake_us;
+    return guard->look_us != 0 && !guard->asked && guard->look_us < wake_us ? guard->look_us : wake_us;
 }
 
 static void open_node(struct node *node)
 {
     link_open(&node->link);
     node->generation++;
+    node->life = hash_text(hash_text(hash_text(HASH_START, node->guard.run_id), node->guard.replid), node->guard.seen);
     node->answerable = 0;
-    node->out.alone = node->out.forgotten = false;
-    (void)link_arm(&node->link, next_wake_us(node));
+    (void)link_arm(&node->link, node_next_wake_us(node));
     set_open_state(node);
 }
 
 /* ---- replies ---- */
 
-static void report(struct node *node, const union node_tag *tag, const struct node_reply *reply)
+static void node_report(struct node *node, const union node_tag *tag, const struct node_reply *reply)
 {
     if (!node->link.dead && node->events.reply != NULL)
         node->events.reply(node->events.arg, node->config.index, node->generation, tag, reply);
@@ -125,7 +168,7 @@ static void report_unknown(struct node *node, union node_tag tag, enum fault fau
                                .waiters = -1,
                                .latency_us = latency_us};
 
-    report(node, &tag, &reply);
+    node_report(node, &tag, &reply);
 }
 
 static void smooth(struct node *node, uint32_t latency_us)
@@ -156,13 +199,26 @@ static bool wants_reconnect(const struct reply *raw)
 
 static void on_guard_reply(struct node *node, const struct reply *raw)
 {
-    if (guard_judge(&node->guard, raw, link_now_us(&node->link)) == GUARD_FAILED) {
+    const struct guard before = node->guard;
+    uint64_t now_us = link_now_us(&node->link);
+    enum guard_verdict verdict = guard_judge(&node->guard, raw, now_us);
+    bool lasts;
+
+    if (verdict == GUARD_FAILED) {
         link_drop(&node->link, node->guard.fault, "%s", node->guard.why);
+    } else if (verdict == GUARD_ASK) {
+        guard_ask(&node->guard, &node->link.conn.out);
+        node->guard.asked = true;
+        /* Nothing that has come already can be the answer. */
+        node->answerable = 0;
+        link_ask(&node->link);
     } else if (!link_is_open(&node->link)) {
         open_node(node);
     } else {
-        link_arm_by(&node->link, link_now_us(&node->link), next_wake_us(node));
-        set_open_state(node);
+        /* A look in between that found the same quarantine is no news. */
+        lasts = before.until_us > now_us && node->guard.until_us != 0 && node->guard.end_ms == before.end_ms;
+        link_arm_by(&node->link, now_us, node_next_wake_us(node));
+        if (!lasts) set_open_state(node);
     }
 }
 
@@ -182,7 +238,7 @@ static void on_part(struct node *node, struct ring_entry *entry, const struct re
     entry->reported = true;
     node->dialect->judge(entry->op, false, raw, &reply, text, sizeof(text));
     reply.outcome = first ? OUTCOME_UNKNOWN : OUTCOME_ERROR;
-    report(node, &tag, &reply);
+    node_report(node, &tag, &reply);
 }
 
 static void on_request_reply(struct node *node, const struct ring_entry *entry, const struct reply *raw)
@@ -194,7 +250,7 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
     char text[LINK_TEXT_SIZE];
     bool misfit, drop;
 
-    node->dialect->judge(entry->op, entry->by_hash, raw, &reply, text, sizeof(text));
+    node->dialect->judge(entry->op, entry->by_script, raw, &reply, text, sizeof(text));
     misfit = reply.outcome == OUTCOME_ERROR && reply.fault == FAULT_PROTO;
     drop = misfit || wants_reconnect(raw) || reply.fault == FAULT_GUARD;
     fault = reply.fault;
@@ -203,7 +259,7 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
     if (!entry->reported) {
         reply.latency_us = latency_us;
         smooth(node, latency_us);
-        report(node, &entry->tag, &reply);
+        node_report(node, &entry->tag, &reply);
         if (!link_is_on(&node->link, connection)) return;
     }
     if (drop) link_drop(&node->link, fault, "%s", text);
@@ -219,16 +275,16 @@ static struct ring_entry take_entry(struct node *node)
     return entry;
 }
 
-/* What each request of a batch is answered when the server refused the whole: nothing was executed. Where it does not
- * have the script, or the user may not use one of the keys, each is to be sent alone. */
+/* What each request of a batch is answered when the server refused the whole: nothing was executed. Where the user may
+ * not use one of the keys, each is to be sent alone when it comes again. */
 static const struct reply *refusal(struct node *node, const struct reply *raw)
 {
-    static const struct reply again = {.self = {.type = REPLY_ERROR, .text = "NOSCRIPT", .length = 8}};
-    struct error_class class = error_classify(raw->self.text, raw->self.length);
+    static const char why[] = "TRYAGAIN the user may not use a key of what was sent together";
+    static const struct reply again = {.self = {.type = REPLY_ERROR, .text = why, .length = sizeof(why) - 1}};
 
-    if (class.noscript) node->out.forgotten = true;
-    if (class.fault == FAULT_AUTH) node->out.alone = true;
-    return class.noscript || class.fault == FAULT_AUTH ? &again : raw;
+    if (error_classify(raw->self.text, raw->self.length).fault != FAULT_AUTH) return raw;
+    node->out.alone = true;
+    return &again;
 }
 
 /* What the answer after the next one of a batch is for comes to the cache meanwhile. */
@@ -261,7 +317,12 @@ static void on_batch_reply(struct node *node, size_t n, const struct reply *raw)
     }
 }
 
-static void on_reply(void *arg, const struct reply *raw)
+static bool is_noscript(const struct reply *raw)
+{
+    return error_classify(raw->self.text, raw->self.length).noscript;
+}
+
+static void node_on_reply(void *arg, const struct reply *raw)
 {
     struct node *node = arg;
     struct ring_entry entry;
@@ -274,6 +335,7 @@ static void on_reply(void *arg, const struct reply *raw)
         on_guard_reply(node, raw);
         return;
     }
+    if (raw->self.type == REPLY_ERROR) outbox_on_error(&node->out, is_noscript(raw));
     if (ring_at(&node->out.ring, 0)->parts > 0) {
         on_part(node, ring_at(&node->out.ring, 0), raw);
         return;
@@ -293,7 +355,7 @@ static void on_reply(void *arg, const struct reply *raw)
 
 /* ---- the connection ---- */
 
-static void on_connected(void *arg)
+static void node_on_connected(void *arg)
 {
     struct node *node = arg;
     struct redis_link *link = &node->link;
@@ -303,11 +365,13 @@ static void on_connected(void *arg)
         eviction = node->config.allow_eviction ? HANDSHAKE_EVICTION_WARNS : HANDSHAKE_EVICTION_FAILS;
     guard_forget(&node->guard);
     node->greet_us = link_now_us(link);
+    outbox_begin(&node->out);
     handshake_begin(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name, node->dialect,
                     eviction);
+    if (guard_is_on(&node->guard)) guard_look(&node->guard, &link->conn.out);
 }
 
-static void on_heard(void *arg)
+static void node_on_heard(void *arg)
 {
     struct node *node = arg;
     bool open = link_is_open(&node->link);
@@ -316,8 +380,8 @@ static void on_heard(void *arg)
     if (!open && node->link.handshake.n_first == 0) smooth(node, heard_after_us(node, node->greet_us));
 }
 
-/* The handshake went well: now the guard, where one is kept. */
-static void on_greeted(void *arg)
+/* The handshake went well: the answer to the look at the guard comes next, where one is kept. */
+static void node_on_greeted(void *arg)
 {
     struct node *node = arg;
     const struct handshake *shake = &node->link.handshake;
@@ -328,14 +392,10 @@ static void on_greeted(void *arg)
         open_node(node);
     } else if (shake->run_id[0] == '\0' || shake->replid[0] == '\0') {
         link_drop(&node->link, FAULT_PROTO, "INFO tells no run_id or master_replid: the guard cannot be kept");
-    } else {
-        guard_ask(&node->guard, &node->link.conn.out);
-        node->guard.asked = true;
-        link_ask(&node->link);
     }
 }
 
-static void on_readable(void *arg)
+static void node_on_readable(void *arg)
 {
     struct node *node = arg;
     size_t before = node_in_flight(node);
@@ -345,7 +405,7 @@ static void on_readable(void *arg)
         node->events.room(node->events.arg, node->config.index);
 }
 
-static bool waits_long(void *arg, enum fault fault)
+static bool node_waits_long(void *arg, enum fault fault)
 {
     const struct node *node = arg;
 
@@ -353,7 +413,15 @@ static bool waits_long(void *arg, enum fault fault)
     return node->expelled;
 }
 
-static void on_closed(void *arg, bool was_open, enum fault fault, const char *why)
+/* The greeting may end with a question about the guard, which writes it. */
+static bool resets(void *arg)
+{
+    struct node *node = arg;
+
+    return !link_is_open(&node->link) || outbox_may_harm_late(&node->out);
+}
+
+static void node_on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct node *node = arg;
     bool again = was_open && !node->expelled;
@@ -370,7 +438,7 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
     if (!node->link.dead) set_state(node, again ? NODE_CONNECTING : NODE_DOWN, fault, why);
 }
 
-static void on_ended(void *arg)
+static void node_on_ended(void *arg)
 {
     struct node *node = arg;
 
@@ -391,6 +459,8 @@ static void on_sent(void *arg)
     struct node *node = arg;
 
     outbox_sent(&node->out, link_now_us(&node->link));
+    if (node->out.ring.count > 0 && node_is_quiet(node, ring_at(&node->out.ring, 0)))
+        link_arm_by(&node->link, link_now_us(&node->link), node_next_wake_us(node));
 }
 
 /* ---- deadlines ---- */
@@ -417,44 +487,45 @@ static void ask_guard(struct node *node, uint64_t now_us)
     if (outbox_ask_guard(&node->out, now_us))
         node->guard.asked = true;
     else
-        node->guard.until_us = now_us + NODE_GUARD_RETRY_US;
+        guard_look_at(&node->guard, now_us + NODE_GUARD_RETRY_US);
 }
 
-static void on_due(void *arg)
+static void node_on_due(void *arg)
 {
     struct node *node = arg;
     const struct guard *guard = &node->guard;
     uint32_t connection = node->link.connection;
-    uint64_t stall_us = node->out.stall_us;
+    uint64_t patience = node_patience_us(node);
     uint64_t now_us = link_now_us(&node->link);
 
     expire(node, now_us);
     if (!link_is_on(&node->link, connection)) return;
-    if (stall_us > 0 && node->out.ring.count > node->out.fresh &&
-        now_us - ring_at(&node->out.ring, 0)->sent_us >= stall_us) {
-        link_drop(&node->link, FAULT_UNREACHABLE, "no answer for %u ms, connection dropped",
-                  (unsigned)node->config.stall_ms);
+    if (patience > 0 && node->out.ring.count > node->out.fresh &&
+        now_us - ring_at(&node->out.ring, 0)->sent_us >= patience) {
+        link_drop(&node->link, FAULT_UNREACHABLE, "no answer for %u ms%s, connection dropped",
+                  (unsigned)(patience / 1000), patience < node->out.stall_us ? " after a silence" : "");
         return;
     }
-    if (guard->until_us != 0 && !guard->asked && now_us >= guard->until_us) ask_guard(node, now_us);
-    (void)link_arm(&node->link, next_wake_us(node));
+    if (guard->look_us != 0 && !guard->asked && now_us >= guard->look_us) ask_guard(node, now_us);
+    (void)link_arm(&node->link, node_next_wake_us(node));
 }
 
 /* ---- what the client calls ---- */
 
 static const struct link_events node_link_events = {
     .topic = "",
-    .connected = on_connected,
-    .greeted = on_greeted,
-    .readable = on_readable,
-    .heard = on_heard,
-    .reply = on_reply,
+    .connected = node_on_connected,
+    .greeted = node_on_greeted,
+    .readable = node_on_readable,
+    .heard = node_on_heard,
+    .reply = node_on_reply,
     .sending = on_sending,
     .sent = on_sent,
-    .due = on_due,
-    .waits_long = waits_long,
-    .closed = on_closed,
-    .ended = on_ended,
+    .due = node_on_due,
+    .waits_long = node_waits_long,
+    .resets = resets,
+    .closed = node_on_closed,
+    .ended = node_on_ended,
 };
 
 struct node *node_new(struct system *system, const struct alloc *alloc, const struct node_config *config,
@@ -484,11 +555,21 @@ void node_free(struct node *node)
     if (node != NULL) link_end(&node->link);
 }
 
+void node_may_end(struct node *node)
+{
+    if (!resets(node)) conn_keep_sending(&node->link.conn);
+}
+
 void node_expel(struct node *node, enum fault fault, const char *why)
 {
     if (!link_is_open(&node->link)) return;
     node->expelled = true;
     link_drop(&node->link, fault, "%s", why);
+}
+
+void node_log_in_again(struct node *node)
+{
+    if (node->fault == FAULT_LOGIN) link_try_now(&node->link);
 }
 
 int node_send(struct node *node, const struct node_request *request)
@@ -556,7 +637,7 @@ const char *node_why(const struct node *node)
 {
     if (node->state == NODE_CONNECTING && node->fault == FAULT_NONE) return first_steps(node);
     if (node_state_now(node) != NODE_QUARANTINED) return node->why;
-    guard_describe(&node->guard, link_now_us(&node->link), node->countdown, LINK_TEXT_SIZE);
+    describe_quarantine(node, node->countdown, LINK_TEXT_SIZE);
     return node->countdown;
 }
 
@@ -565,9 +646,22 @@ uint64_t node_quarantined_until_us(const struct node *node)
     return node_state_now(node) == NODE_QUARANTINED ? node->guard.until_us : 0;
 }
 
+enum guard_set node_guard_set(const struct node *node, uint64_t *ret_until_us)
+{
+    bool lasts = node->guard.until_us != 0 && link_is_open(&node->link);
+
+    *ret_until_us = node->guard.first_until_us;
+    return node->guard.set_seen == GUARD_SET_FIRST && !lasts ? GUARD_SET_UNKNOWN : node->guard.set_seen;
+}
+
 const char *node_run_id(const struct node *node)
 {
     return node->guard.run_id;
+}
+
+uint64_t node_life(const struct node *node)
+{
+    return node->life;
 }
 
 uint32_t node_srtt_us(const struct node *node)

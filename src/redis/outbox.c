@@ -3,6 +3,11 @@
 
 #include <assert.h>
 
+/* See outbox_begin. */
+#define OUTBOX_ROOM 65536u
+/* So long scripts go whole after one was forgotten: longer than most pauses before a request comes again. */
+#define OUTBOX_WHOLE_US 1000000u
+
 /* Requests on their way at most, and bytes that wait to be sent, by enum node_room. */
 static const struct {
     size_t requests, bytes;
@@ -26,7 +31,15 @@ void outbox_clear(struct outbox *outbox)
     batch_clear(&outbox->batch);
 }
 
-static struct ring_entry entry_of(const struct node_request *request, uint64_t now_us, bool by_hash)
+void outbox_begin(struct outbox *outbox)
+{
+    outbox->alone = false;
+    outbox->whole_sent = 0;
+    outbox->whole_until_us = 0;
+    bytes_reserve(&outbox->link->conn.out, OUTBOX_ROOM);
+}
+
+static struct ring_entry entry_of(const struct node_request *request, uint64_t now_us, bool by_script)
 {
     uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
 
@@ -35,12 +48,12 @@ static struct ring_entry entry_of(const struct node_request *request, uint64_t n
                                .deadline_us = timeout_us > 0 ? now_us + timeout_us : RING_NEVER,
                                .timeout_ms = request->timeout_ms,
                                .op = request->op,
-                               .by_hash = by_hash,
+                               .by_script = by_script,
                                .parts = guard_parts(request)};
 }
 
 /* Behind all others. */
-static void push(struct outbox *outbox, const struct ring_entry *entry)
+static void outbox_push(struct outbox *outbox, const struct ring_entry *entry)
 {
     uint64_t stall_us = outbox->stall_us;
     uint64_t wake_us = entry->deadline_us;
@@ -52,23 +65,31 @@ static void push(struct outbox *outbox, const struct ring_entry *entry)
     link_arm_by(outbox->link, entry->sent_us, wake_us);
 }
 
+/* Whether a script went whole in the last command, before which those had been sent. */
+static bool went_whole(struct outbox *outbox, uint32_t before)
+{
+    if (outbox->whole_sent == before) return false;
+    if (outbox->whole_until_us == 0) return true;
+    if (link_now_us(outbox->link) < outbox->whole_until_us)
+        outbox->whole_sent = 0;
+    else
+        outbox->whole_until_us = 0;
+    return true;
+}
+
 /* What waited for the end of the turn goes now. Each that came left room for it in the buffer. */
 void outbox_flush(struct outbox *outbox)
 {
     struct batch *batch = &outbox->batch;
     size_t n = batch->content.n;
-    bool by_hash;
+    uint32_t before = outbox->whole_sent;
 
     if (n == 0) return;
-    by_hash =
-        batch_build(batch, &outbox->link->conn.out, outbox->dialect, &outbox->link->handshake.shas, outbox->guard);
+    batch_build(batch, &outbox->link->conn.out, outbox->dialect, &outbox->whole_sent, outbox->guard);
     assert(outbox->link->conn.out.fault == BYTES_FINE);
-    if (n > 1 && batch->by_eval) outbox->forgotten = false;
     batch->entries[0].batch = n > 1 ? (uint8_t)n : 0;
-    for (size_t i = 0; i < n; i++) {
-        batch->entries[i].by_hash = by_hash;
-        push(outbox, &batch->entries[i]);
-    }
+    batch->entries[0].whole = went_whole(outbox, before);
+    for (size_t i = 0; i < n; i++) outbox_push(outbox, &batch->entries[i]);
     batch_forget(batch);
 }
 
@@ -102,20 +123,24 @@ static enum node_room room_of(enum op op)
 }
 
 /* Queues it as the last command so far. What waits for the end of the turn keeps its room behind it. */
-static enum bytes_fault add_command(struct outbox *outbox, const struct node_request *request, uint64_t now_us)
+static enum bytes_fault outbox_add_command(struct outbox *outbox, const struct node_request *request, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
     size_t mark = out->used;
-    bool by_hash = outbox->dialect->build(out, request, &outbox->link->handshake.shas, outbox->guard);
-    struct ring_entry entry = entry_of(request, now_us, by_hash);
+    uint32_t before = outbox->whole_sent;
+    bool by_script = outbox->dialect->build(out, request, &outbox->whole_sent, outbox->guard);
+    struct ring_entry entry = entry_of(request, now_us, by_script);
     enum bytes_fault fault;
 
     bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
     fault = out->fault;
-    if (fault == BYTES_FINE)
-        push(outbox, &entry);
-    else
+    if (fault == BYTES_FINE) {
+        entry.whole = went_whole(outbox, before);
+        outbox_push(outbox, &entry);
+    } else {
         bytes_cut(out, mark);
+        outbox->whole_sent = before;
+    }
     return fault;
 }
 
@@ -130,7 +155,7 @@ static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const st
     bytes_reserve(out, batch_size_with(&outbox->batch, outbox->dialect, request));
     fault = out->fault;
     bytes_cut(out, out->used);
-    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, mark, &entry, outbox->forgotten);
+    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, mark, &entry);
 }
 
 int outbox_send(struct outbox *outbox, const struct node_request *request)
@@ -158,7 +183,7 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     now_us = link_now_us(outbox->link);
     fault = letter != '\0' ? add_waiting(outbox, letter, request, mark, now_us) : BYTES_NOMEM;
     /* Without memory for a batch there may still be room for a command of its own. */
-    if (fault != BYTES_FINE) fault = add_command(outbox, request, now_us);
+    if (fault != BYTES_FINE) fault = outbox_add_command(outbox, request, now_us);
     if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
     conn_wake(&outbox->link->conn);
     return NODE_SENT;
@@ -181,6 +206,25 @@ bool outbox_ask_guard(struct outbox *outbox, uint64_t now_us)
     outbox->fresh++;
     conn_wake(&outbox->link->conn);
     return true;
+}
+
+bool outbox_may_harm_late(struct outbox *outbox)
+{
+    for (size_t i = 0; i < outbox->ring.count; i++) {
+        const struct ring_entry *entry = ring_at(&outbox->ring, i);
+
+        if (entry->guard || entry->op != OP_RELEASE) return true;
+    }
+    for (size_t i = 0; i < outbox->batch.content.n; i++) {
+        if (outbox->batch.entries[i].op != OP_RELEASE) return true;
+    }
+    return false;
+}
+
+void outbox_on_error(struct outbox *outbox, bool noscript)
+{
+    if (noscript || ring_at(&outbox->ring, 0)->whole) outbox->whole_sent = 0;
+    if (noscript) outbox->whole_until_us = link_now_us(outbox->link) + OUTBOX_WHOLE_US;
 }
 
 void outbox_close(struct outbox *outbox)

@@ -24,7 +24,8 @@ struct ring_entry {
     uint32_t timeout_ms;
     enum op op;
     bool reported;
-    bool by_hash;  /* it names its script by a hash, which the server may have forgotten */
+    bool by_script;
+    bool whole;    /* it brought a script whole, which the server may not keep where it answers by an error */
     bool guard;    /* the node's own question about its guard */
     uint8_t parts; /* so many replies of a transaction come before the one that counts */
     uint8_t batch; /* so many entries, from this one on, share one reply; 0: it has its own */

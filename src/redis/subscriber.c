@@ -59,7 +59,8 @@ static struct pending *oldest(const struct subscriber *subscriber)
     return FIRST_OF(&subscriber->pending, struct pending, link);
 }
 
-static enum bytes_fault push(struct subscriber *subscriber, enum pending_kind kind, const char *channel, size_t length)
+static enum bytes_fault subscriber_push(struct subscriber *subscriber, enum pending_kind kind, const char *channel,
+                                        size_t length)
 {
     const struct alloc *alloc = subscriber->link.alloc;
     struct pending *pending;
@@ -126,7 +127,7 @@ static void mute(struct subscriber *subscriber, const char *channel, size_t leng
 /* ---- asking ---- */
 
 /* One command; its answer comes behind those to all earlier ones. */
-static int ask(struct subscriber *subscriber, enum pending_kind kind, const char *channel, size_t length)
+static int subscriber_ask(struct subscriber *subscriber, enum pending_kind kind, const char *channel, size_t length)
 {
     struct bytes *out = &subscriber->link.conn.out;
     size_t mark = out->used;
@@ -140,7 +141,7 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
         bytes_word(out, channel, length);
     }
     fault = out->fault;
-    if (fault == BYTES_FINE) fault = push(subscriber, kind, channel, length);
+    if (fault == BYTES_FINE) fault = subscriber_push(subscriber, kind, channel, length);
     if (fault != BYTES_FINE) {
         bytes_cut(out, mark);
         if (kind == PENDING_LISTEN) subscriber->lacked_room = true;
@@ -156,7 +157,7 @@ static int ask(struct subscriber *subscriber, enum pending_kind kind, const char
 
 /* ---- answers ---- */
 
-static void misfit(struct subscriber *subscriber)
+static void subscriber_misfit(struct subscriber *subscriber)
 {
     link_drop(&subscriber->link, FAULT_PROTO, "a reply that nobody asked for");
 }
@@ -181,21 +182,22 @@ static void on_pong(struct subscriber *subscriber)
 {
     bool muted = false;
 
-    if (!answers(subscriber, PENDING_PING, NULL, &muted)) misfit(subscriber);
+    if (!answers(subscriber, PENDING_PING, NULL, &muted)) subscriber_misfit(subscriber);
 }
 
 /* "subscribe" or "unsubscribe", the channel, how many there are now. */
-static void on_confirmed(struct subscriber *subscriber, enum pending_kind kind, const struct reply_item *channel)
+static void subscriber_on_confirmed(struct subscriber *subscriber, enum pending_kind kind,
+                                    const struct reply_item *channel)
 {
     bool muted = false;
 
     if (!answers(subscriber, kind, channel, &muted))
-        misfit(subscriber);
+        subscriber_misfit(subscriber);
     else if (kind == PENDING_LISTEN && !muted && subscriber->events.listening != NULL)
         subscriber->events.listening(subscriber->events.arg, subscriber->index, channel->text, channel->length);
 }
 
-static void on_array(struct subscriber *subscriber, const struct reply *raw)
+static void subscriber_on_array(struct subscriber *subscriber, const struct reply *raw)
 {
     const struct reply_item *items = raw->elements;
     const struct subscriber_events *events = &subscriber->events;
@@ -205,18 +207,18 @@ static void on_array(struct subscriber *subscriber, const struct reply *raw)
             events->message(events->arg, subscriber->index, items[1].text, items[1].length, items[2].text,
                             items[2].length);
     } else if (reply_fits(raw, "ssi") && reply_is(&items[0], "subscribe")) {
-        on_confirmed(subscriber, PENDING_LISTEN, &items[1]);
+        subscriber_on_confirmed(subscriber, PENDING_LISTEN, &items[1]);
     } else if (reply_fits(raw, "ssi") && reply_is(&items[0], "unsubscribe")) {
-        on_confirmed(subscriber, PENDING_FORGET, &items[1]);
+        subscriber_on_confirmed(subscriber, PENDING_FORGET, &items[1]);
     } else if (raw->n_elements == 2 && items[0].type == REPLY_STRING && reply_is(&items[0], "pong")) {
         on_pong(subscriber);
     } else {
-        misfit(subscriber);
+        subscriber_misfit(subscriber);
     }
 }
 
 /* Off the list before the callback, which may change the list. */
-static void refuse(struct subscriber *subscriber, struct pending *refused, const char *why)
+static void subscriber_refuse(struct subscriber *subscriber, struct pending *refused, const char *why)
 {
     uint32_t connection = subscriber->link.connection;
 
@@ -230,7 +232,7 @@ static void refuse(struct subscriber *subscriber, struct pending *refused, const
     alloc_free(subscriber->link.alloc, refused);
 }
 
-static void on_error(struct subscriber *subscriber, const struct reply_item *item)
+static void subscriber_on_error(struct subscriber *subscriber, const struct reply_item *item)
 {
     struct error_class class = error_classify(item->text, item->length);
     struct pending *first = oldest(subscriber);
@@ -244,7 +246,7 @@ static void on_error(struct subscriber *subscriber, const struct reply_item *ite
     if (first == NULL || reply_begins(item, "NOAUTH") || (listens && class.fault == FAULT_TEMPORARY))
         link_drop(&subscriber->link, class.fault, "%s", why);
     else if (first->kind == PENDING_LISTEN)
-        refuse(subscriber, first, why);
+        subscriber_refuse(subscriber, first, why);
     else
         pop(subscriber);
 }
@@ -254,16 +256,16 @@ static void take_reply(struct subscriber *subscriber, const struct reply *raw)
     const struct reply_item *self = &raw->self;
 
     if (self->type == REPLY_ARRAY)
-        on_array(subscriber, raw);
+        subscriber_on_array(subscriber, raw);
     else if (self->type == REPLY_ERROR)
-        on_error(subscriber, self);
+        subscriber_on_error(subscriber, self);
     else if (self->type == REPLY_STATUS && reply_is(self, "PONG"))
         on_pong(subscriber); /* while nothing is subscribed */
     else
-        misfit(subscriber);
+        subscriber_misfit(subscriber);
 }
 
-static void on_reply(void *arg, const struct reply *raw)
+static void subscriber_on_reply(void *arg, const struct reply *raw)
 {
     struct subscriber *subscriber = arg;
     uint32_t connection = subscriber->link.connection;
@@ -276,7 +278,7 @@ static void on_reply(void *arg, const struct reply *raw)
 
 /* ---- the connection ---- */
 
-static void on_connected(void *arg)
+static void subscriber_on_connected(void *arg)
 {
     struct subscriber *subscriber = arg;
     struct redis_link *link = &subscriber->link;
@@ -284,7 +286,7 @@ static void on_connected(void *arg)
     handshake_greet(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name);
 }
 
-static void on_greeted(void *arg)
+static void subscriber_on_greeted(void *arg)
 {
     struct subscriber *subscriber = arg;
     uint32_t connection = subscriber->link.connection;
@@ -298,7 +300,7 @@ static void on_greeted(void *arg)
         subscriber->events.open(subscriber->events.arg, subscriber->index);
 }
 
-static void on_heard(void *arg)
+static void subscriber_on_heard(void *arg)
 {
     struct subscriber *subscriber = arg;
 
@@ -306,7 +308,7 @@ static void on_heard(void *arg)
 }
 
 /* Too long a silence: first a PING, then the end. */
-static void on_due(void *arg)
+static void subscriber_on_due(void *arg)
 {
     struct subscriber *subscriber = arg;
     uint64_t until_us = silence_ends_us(subscriber);
@@ -316,16 +318,16 @@ static void on_due(void *arg)
     } else if (subscriber->pending.count > 0) {
         link_drop(&subscriber->link, FAULT_UNREACHABLE, "no answer within %u ms: frozen, or cut off",
                   (unsigned)subscriber->link.config.timeout_ms);
-    } else if (ask(subscriber, PENDING_PING, NULL, 0) != SUBSCRIBER_ASKED) {
+    } else if (subscriber_ask(subscriber, PENDING_PING, NULL, 0) != SUBSCRIBER_ASKED) {
         link_drop_nomem(&subscriber->link);
     }
 }
 
 /* A server that refuses a user will still refuse it a moment later. */
-static bool waits_long(void *arg, enum fault fault)
+static bool subscriber_waits_long(void *arg, enum fault fault)
 {
     (void)arg;
-    return fault == FAULT_AUTH;
+    return fault == FAULT_AUTH || fault == FAULT_LOGIN;
 }
 
 /* The node reports what is wrong with a server or the network; here it only delays notices. */
@@ -340,7 +342,7 @@ static void log_end(struct subscriber *subscriber, enum fault fault, const char 
     link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s", why);
 }
 
-static void on_closed(void *arg, bool was_open, enum fault fault, const char *why)
+static void subscriber_on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct subscriber *subscriber = arg;
     uint32_t connection = subscriber->link.connection;
@@ -351,12 +353,12 @@ static void on_closed(void *arg, bool was_open, enum fault fault, const char *wh
         subscriber->events.closed(subscriber->events.arg, subscriber->index, why);
 }
 
-static void on_ended(void *arg)
+static void subscriber_on_ended(void *arg)
 {
     struct subscriber *subscriber = arg;
 
     forget_all(subscriber);
-    hashtable_clear(&subscriber->listens, subscriber->link.alloc);
+    hashtable_free(&subscriber->listens, subscriber->link.alloc);
     alloc_free(subscriber->link.alloc, subscriber);
 }
 
@@ -364,14 +366,14 @@ static void on_ended(void *arg)
 
 static const struct link_events subscriber_link_events = {
     .topic = "release notices: ",
-    .connected = on_connected,
-    .greeted = on_greeted,
-    .heard = on_heard,
-    .reply = on_reply,
-    .due = on_due,
-    .waits_long = waits_long,
-    .closed = on_closed,
-    .ended = on_ended,
+    .connected = subscriber_on_connected,
+    .greeted = subscriber_on_greeted,
+    .heard = subscriber_on_heard,
+    .reply = subscriber_on_reply,
+    .due = subscriber_on_due,
+    .waits_long = subscriber_waits_long,
+    .closed = subscriber_on_closed,
+    .ended = subscriber_on_ended,
 };
 
 struct subscriber *subscriber_new(struct system *system, const struct alloc *alloc, uint32_t index,
@@ -417,12 +419,12 @@ int subscriber_listen(struct subscriber *subscriber, const char *channel, size_t
 {
     if (!subscriber_is_open(subscriber)) return SUBSCRIBER_NOT_OPEN;
     if (length > SUBSCRIBER_CHANNEL_MAX) return SUBSCRIBER_FULL;
-    return ask(subscriber, PENDING_LISTEN, channel, length);
+    return subscriber_ask(subscriber, PENDING_LISTEN, channel, length);
 }
 
 void subscriber_forget(struct subscriber *subscriber, const char *channel, size_t length)
 {
     if (!subscriber_is_open(subscriber) || length > SUBSCRIBER_CHANNEL_MAX) return;
     mute(subscriber, channel, length);
-    (void)ask(subscriber, PENDING_FORGET, channel, length);
+    (void)subscriber_ask(subscriber, PENDING_FORGET, channel, length);
 }

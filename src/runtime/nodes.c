@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/histogram.h"
 #include "base/trace.h"
+#include "redis/guard_sets.h"
 #include "redis/link/tls.h"
 
 #define STALL_FACTOR 3u
@@ -27,7 +28,7 @@ _Static_assert((int)NODE_QUARANTINED == (int)QUORLOCK_NODE_QUARANTINED, "states 
 _Static_assert((int)NODE_DOWN == (int)QUORLOCK_NODE_DOWN, "states of nodes");
 #define SAME_FAULT(name, value, label) _Static_assert((int)FAULT_##name == (value), "faults of nodes");
 QUORLOCK_NODE_ERROR_MAP(SAME_FAULT)
-_Static_assert((int)FAULTS == QUORLOCK_NODE_ERROR_GUARD + 1, "each fault has its public name");
+_Static_assert((int)FAULTS == QUORLOCK_NODE_ERROR_LOGIN + 1, "each fault has its public name");
 
 /* ---- what the nodes report ---- */
 
@@ -59,18 +60,33 @@ bool nodes_can_talk(const struct node *node)
     return node_takes_requests(node_state_now(node));
 }
 
-static void on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation, enum fault fault,
-                          const char *why)
+/* True: another life than before. */
+static bool meet(struct runtime *runtime, uint32_t index)
+{
+    struct runtime_node *at = &runtime->nodes[index];
+    uint64_t life = node_life(at->node);
+
+    if (life == at->life) return false;
+    at->life = life;
+    at->life_us = runtime_now_us(runtime);
+    return true;
+}
+
+static void nodes_on_node_state(void *arg, uint32_t index, enum node_state state, uint32_t generation, enum fault fault,
+                                const char *why)
 {
     struct runtime *runtime = arg;
+    bool revived = node_takes_requests(state) && meet(runtime, index);
 
     (void)fault;
     TRACE3(node_state, runtime->nodes[index].uri.name, (int)state, why);
     runtime->node_changes++;
     if (generation != 0) runtime->nodes[index].connections = generation;
+    runtime->logged_in |= node_takes_requests(state);
     if (node_takes_requests(state)) expel_twins(runtime, index);
     LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         observer->changed(observer, index);
+        if (revived && observer->revived != NULL) observer->revived(observer, index);
     }
 }
 
@@ -101,8 +117,8 @@ static void count_reply(struct runtime_node *node, const struct node_reply *repl
 }
 
 /* The reply is passed on before the clock step that it proves. */
-static void on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
-                     const struct node_reply *reply)
+static void nodes_on_reply(void *arg, uint32_t index, uint32_t generation, const union node_tag *tag,
+                           const struct node_reply *reply)
 {
     struct runtime *runtime = arg;
     struct request request;
@@ -114,10 +130,12 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     stepped = observe_clock(runtime, index, &request.tag, reply);
     request.from->reply(request.from, &request.tag, index, generation, reply);
     if (stepped) on_clock_step(runtime, index, request.tag.sent_us);
-    if (runtime->closing && runtime->in_flight == 0) runtime_run_soon(runtime);
+    if (!runtime->closing) return;
+    if (runtime->in_flight == 0) runtime_run_soon(runtime);
+    node_may_end(runtime->nodes[index].node);
 }
 
-static void on_room(void *arg, uint32_t index)
+static void nodes_on_room(void *arg, uint32_t index)
 {
     struct runtime *runtime = arg;
 
@@ -126,9 +144,104 @@ static void on_room(void *arg, uint32_t index)
     }
 }
 
+/* Whether the node that asks is new like all others, or was emptied. */
+static enum guard_set on_set(void *arg)
+{
+    const struct runtime *runtime = arg;
+    struct guard_sets sets = {0};
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        const struct node *node = runtime->nodes[i].node;
+        uint64_t until_us = 0;
+        enum guard_set one = node != NULL ? node_guard_set(node, &until_us) : GUARD_SET_UNKNOWN;
+
+        guard_sets_add(&sets, one, until_us / 1000);
+    }
+    return guard_sets_judge(&sets, runtime->options.max_lease_ms);
+}
+
 static void on_log(void *arg, int level, const char *text)
 {
     runtime_log(arg, level, "%s", text);
+}
+
+/* ---- logins ---- */
+
+static struct runtime_node *node_of(struct runtime *runtime, const struct uri *uri)
+{
+    struct runtime_node *node = runtime->nodes;
+
+    while (&node->uri != uri) node++;
+    return node;
+}
+
+/* There is nothing new: what was there before stays in use. False: nothing was. */
+static bool keep_login(struct runtime *runtime, const struct uri *uri, const char *reason, char *why, size_t size)
+{
+    uint64_t hash = hash_text(HASH_START, reason) | 1u;
+
+    if (uri->user == NULL && uri->password == NULL) {
+        snprintf(why, size, "no credentials yet: %s", reason);
+        return false;
+    }
+    if (hash != runtime->no_news)
+        runtime_log(runtime, QUORLOCK_LOG_WARN, "%s: no new credentials, those of before stay in use: %s", uri->name,
+                    reason);
+    runtime->no_news = hash;
+    return true;
+}
+
+static bool take_login(struct runtime *runtime, const struct uri *uri, const struct quorlock_credentials *given)
+{
+    struct uri *mine = &node_of(runtime, uri)->uri;
+
+    runtime->no_news = 0;
+    if (uri_logs_in_with(mine, given->user, given->password)) return true;
+    if (uri_log_in(mine, &runtime->alloc, given->user, given->password) != 0) return false;
+    runtime_log(runtime, QUORLOCK_LOG_INFO, "%s: new credentials", uri->name);
+    return true;
+}
+
+static bool on_login(void *arg, const struct uri *uri, char *why, size_t size)
+{
+    struct runtime *runtime = arg;
+    const struct quorlock_client_options *options = &runtime->options;
+    struct quorlock_credentials given = {.size = sizeof(given)};
+    bool fine;
+
+    if (options->credentials == NULL || uri->has_login) return true;
+    if (options->credentials(options->credentials_arg, uri->name, &given) == 0) {
+        given.user[sizeof(given.user) - 1] = given.password[sizeof(given.password) - 1] = '\0';
+        fine = take_login(runtime, uri, &given);
+        if (!fine) snprintf(why, size, "out of memory");
+    } else {
+        given.why[sizeof(given.why) - 1] = '\0';
+        fine = keep_login(runtime, uri, given.why[0] != '\0' ? given.why : "the callback has none", why, size);
+    }
+    explicit_bzero(&given, sizeof(given));
+    return fine;
+}
+
+int nodes_log_in(struct runtime *runtime, const char *user, const char *password)
+{
+    bool used = false;
+
+    if (runtime->options.credentials != NULL)
+        return runtime_fail(runtime, QUORLOCK_STATE,
+                            "the callback credentials of this client says what it logs in with");
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        struct runtime_node *node = &runtime->nodes[i];
+
+        if (node->uri.has_login) continue;
+        used = true;
+        if (uri_log_in(&node->uri, &runtime->alloc, user, password) != 0)
+            return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+        node_log_in_again(node->node);
+    }
+    if (used) return 0;
+    return runtime_fail(runtime, QUORLOCK_INVAL,
+                        "each node has a user or password in its address, which no other replaces: make a client whose "
+                        "addresses have none");
 }
 
 /* ---- what the layers above call ---- */
@@ -243,11 +356,13 @@ struct link_config nodes_link(struct runtime *runtime, uint32_t node)
     return (struct link_config){.uri = &runtime->nodes[node].uri,
                                 .tls = runtime->tls,
                                 .timeout_ms = runtime_timeout_ms(runtime),
+                                .connect_ms = runtime->options.connect_timeout_ms,
                                 .reconnect_min_ms = runtime->options.reconnect_min_ms,
                                 .reconnect_max_ms = runtime->options.reconnect_max_ms,
                                 .now_us = runtime_clock,
                                 .batch = runtime_batch,
                                 .log = on_log,
+                                .login = on_login,
                                 .arg = runtime,
                                 .counts = &runtime->nodes[node].counts};
 }
@@ -255,7 +370,8 @@ struct link_config nodes_link(struct runtime *runtime, uint32_t node)
 int nodes_start(struct runtime *runtime)
 {
     const struct quorlock_client_options *options = &runtime->options;
-    struct node_events events = {.state = on_node_state, .reply = on_reply, .room = on_room, .arg = runtime};
+    struct node_events events = {
+        .state = nodes_on_node_state, .reply = nodes_on_reply, .set = on_set, .room = nodes_on_room, .arg = runtime};
     uint32_t stall_ms = STALL_FACTOR * runtime_timeout_ms(runtime);
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
@@ -275,6 +391,11 @@ int nodes_start(struct runtime *runtime)
         if (runtime->nodes[i].node == NULL) return -1;
     }
     return 0;
+}
+
+void nodes_may_end(struct runtime *runtime)
+{
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) node_may_end(runtime->nodes[i].node);
 }
 
 void nodes_stop(struct runtime *runtime)

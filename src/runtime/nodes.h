@@ -18,15 +18,18 @@ struct runtime_node {
     struct quorlock_histogram round_trips;
     uint64_t requests;
     uint32_t connections;           /* that took requests */
+    uint64_t life, life_us;         /* node_life, and when it was met */
     char run_id[NODES_RUN_ID_SIZE]; /* of the process that answered there last; kept when the connection ends */
 };
 
 /* A layer that wants events of nodes, in the order of registration; all but changed may be NULL. */
 struct node_observer {
     struct link link; /* in runtime->observers */
-    /* The node's state, or the reason of it, changed. Its clock stepped forward: leases from before may have
-     * ended early. Its connection may have room again. */
+    /* The node's state, or the reason of it, changed. Behind that: another server process, or another guard, than
+     * before answers there. Its clock stepped forward: leases from before may have ended early. Its connection may
+     * have room again. */
     void (*changed)(struct node_observer *, uint32_t node);
+    void (*revived)(struct node_observer *, uint32_t node);
     void (*clock_stepped)(struct node_observer *, uint32_t node, uint64_t before_us);
     void (*has_room)(struct node_observer *, uint32_t node);
 };
@@ -53,10 +56,14 @@ void nodes_close_tls(struct runtime *);
 void nodes_name_set(struct runtime *);
 /* nodes_link - how to connect to that node. */
 struct link_config nodes_link(struct runtime *, uint32_t node);
-/* nodes_start - they connect when the loop runs. 0, or -1 out of memory. nodes_stop: fine in any state. */
+/* nodes_start - they connect when the loop runs. 0, or -1 out of memory. nodes_stop: fine in any state. nodes_may_end:
+ * the client closes, and the process may end before that is done. */
 int nodes_start(struct runtime *);
 void nodes_stop(struct runtime *);
+void nodes_may_end(struct runtime *);
 void nodes_observe(struct runtime *, struct node_observer *);
+/* nodes_log_in - quorlock_client_set_credentials. */
+int nodes_log_in(struct runtime *, const char *user, const char *password);
 /* nodes_send - enum node_send_result. After NODE_SENT the requester gets one reply with this tag, and must live
  * until then. nodes_can_talk: the node takes requests. */
 int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *, const struct core_tag *);

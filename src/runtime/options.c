@@ -12,7 +12,6 @@
 
 #define REFUSE(error, ...) caller_fail(error, QUORLOCK_INVAL, __VA_ARGS__)
 
-#define DEFAULT_LEASE_MS         30000u
 #define SET_NAME_MAX             64
 #define TLS_NAME_MAX             253
 #define RESERVED                 "quorlock:"
@@ -23,6 +22,7 @@
 #define DRIFT_PPM_MAX            200000u
 #define DRIFT_FIXED_MS_MAX       60000u
 #define RECONNECT_MS_MAX         3600000u
+#define CONNECT_TIMEOUT_MS       3000u
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
 #define RENEW_GRID_PART          64u           /* of the time between two renewals */
@@ -45,6 +45,7 @@ static int check_ranges(const struct quorlock_client_options *options, struct ca
         {"drift_ppm", options->drift_ppm, 1, DRIFT_PPM_MAX},
         {"drift_fixed_ms", options->drift_fixed_ms, 1, DRIFT_FIXED_MS_MAX},
         {"node_timeout_ms", options->node_timeout_ms, 0, QUORLOCK_TIMEOUT_MS_MAX},
+        {"connect_timeout_ms", options->connect_timeout_ms, 1, QUORLOCK_TIMEOUT_MS_MAX},
         {"reconnect_min_ms", options->reconnect_min_ms, 1, RECONNECT_MS_MAX},
         {"reconnect_max_ms", options->reconnect_max_ms, options->reconnect_min_ms, RECONNECT_MS_MAX},
     };
@@ -56,7 +57,7 @@ static int check_ranges(const struct quorlock_client_options *options, struct ca
     return status;
 }
 
-static void fill(uint32_t *value, uint32_t otherwise)
+static void options_fill(uint32_t *value, uint32_t otherwise)
 {
     if (*value == 0) *value = otherwise;
 }
@@ -77,7 +78,7 @@ static int check_kinds(const struct quorlock_client_options *options, struct cal
 }
 
 /* what: "the owner label", for messages. */
-static int check_label(const char *what, const char *label, struct caller_error *error)
+static int options_check_label(const char *what, const char *label, struct caller_error *error)
 {
     if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
         return REFUSE(error, "%s has %zu characters: at most %d", what, strlen(label), OPTIONS_LABEL_MAX);
@@ -92,7 +93,7 @@ static int check_label(const char *what, const char *label, struct caller_error 
 
 static int check_texts(const struct quorlock_client_options *options, struct caller_error *error)
 {
-    int status = check_label("the owner label", options->owner_label, error);
+    int status = options_check_label("the owner label", options->owner_label, error);
 
     if (status != 0) return status;
     if (options->set_name != NULL && (*options->set_name == '\0' || strlen(options->set_name) > SET_NAME_MAX ||
@@ -154,12 +155,16 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
         return REFUSE(error, "%zu node addresses: give 1 to %d", options.n_nodes, QUORLOCK_NODES_MAX);
     }
     if (options.guard == QUORLOCK_GUARD_DEFAULT) options.guard = QUORLOCK_GUARD_CONNECTION;
-    fill(&options.max_lease_ms, OPTIONS_MAX_LEASE_MS);
-    fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
-    fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
-    fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
-    fill(&options.reconnect_max_ms,
-         options.reconnect_min_ms > DEFAULT_RECONNECT_MAX_MS ? options.reconnect_min_ms : DEFAULT_RECONNECT_MAX_MS);
+    options_fill(&options.max_lease_ms, QUORLOCK_LEASE_MS_DEFAULT);
+    options_fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
+    options_fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
+    /* Who gives a server long to answer expects one that is far away. */
+    options_fill(&options.connect_timeout_ms,
+                 options.node_timeout_ms > CONNECT_TIMEOUT_MS ? options.node_timeout_ms : CONNECT_TIMEOUT_MS);
+    options_fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
+    options_fill(&options.reconnect_max_ms, options.reconnect_min_ms > DEFAULT_RECONNECT_MAX_MS
+                                                ? options.reconnect_min_ms
+                                                : DEFAULT_RECONNECT_MAX_MS);
     status = check_kinds(&options, error);
     if (status == 0) status = check_texts(&options, error);
     if (status == 0) status = check_tls(&options, error);
@@ -193,9 +198,15 @@ uint32_t options_quorum(int policy, uint32_t n_nodes)
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
                       struct caller_error *error)
 {
+    int status = 0;
+
     *ret = (struct quorlock_bootstrap_options){.size = sizeof(*ret)};
-    if (given == NULL) return 0;
-    return caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_bootstrap_options", error);
+    if (given != NULL) status = caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_bootstrap_options", error);
+    if (status == 0 && ret->reconfigure != 0 && ret->if_needed != 0) {
+        return caller_fail(error, QUORLOCK_INVAL,
+                           "if_needed goes without reconfigure, which writes the guards in any case");
+    }
+    return status;
 }
 
 bool options_max_lease_given(const struct quorlock_client_options *given)
@@ -235,8 +246,8 @@ int options_key(const char *key, const struct quorlock_client_options *client, s
     return 0;
 }
 
-static int check_keys(const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
-                      struct caller_error *error)
+static int options_check_keys(const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
+                              struct caller_error *error)
 {
     if (keys == NULL || n_keys == 0) {
         return REFUSE(error, "no key: a lock needs one");
@@ -278,14 +289,14 @@ static int check_lock_label(const struct quorlock_options *options, const struct
         return REFUSE(error, "the label \"%.64s\" has no place in the redisson dialect: its owners are <uuid>:<number>",
                       options->label);
     }
-    return check_label("the label", options->label, error);
+    return options_check_label("the label", options->label, error);
 }
 
 int options_advertise(const char *text, struct caller_error *error)
 {
     if (text == NULL) return 0;
     if (*text == '\0') return REFUSE(error, "the advertised text is empty: give it a text, or leave it out");
-    return check_label("the advertised text", text, error);
+    return options_check_label("the advertised text", text, error);
 }
 
 /* One tenth of the lease, in sensible bounds, and never so long that a renewal could not be tried twice. */
@@ -369,8 +380,8 @@ static uint64_t mask_of(size_t n_keys)
 }
 
 /* How the keys are locked, where that is not each of them for one owner alone. */
-static int check_mode(const struct quorlock_options *options, const struct quorlock_client_options *client,
-                      size_t n_keys, struct caller_error *error)
+static int options_check_mode(const struct quorlock_options *options, const struct quorlock_client_options *client,
+                              size_t n_keys, struct caller_error *error)
 {
     uint64_t keys = mask_of(n_keys);
 
@@ -406,21 +417,20 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     struct core_config config = {.n_nodes = (uint32_t)client->n_nodes,
                                  .quorum = options_quorum(client->policy, (uint32_t)client->n_nodes),
                                  .drift_ppm = client->drift_ppm,
+                                 .connect_us = (uint64_t)client->connect_timeout_ms * MS,
                                  .drift_fixed_us = (uint64_t)client->drift_fixed_ms * MS};
     uint32_t most_ms = client->max_lease_ms;
     int status = 0;
 
-    if (given != NULL) {
-        status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_options", error);
-    }
-    if (status == 0) status = check_keys(client, keys, n_keys, error);
+    if (given != NULL) status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_options", error);
+    if (status == 0) status = options_check_keys(client, keys, n_keys, error);
     if (status == 0) status = check_owner(options.owner, error);
     if (status == 0) status = check_lock_label(&options, client, error);
     if (status == 0) status = check_fence_ttl(&options, most_ms, error);
-    if (status == 0) status = check_mode(&options, client, n_keys, error);
+    if (status == 0) status = options_check_mode(&options, client, n_keys, error);
     if (status != 0) return status;
-    fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
-    fill(&options.lease_ms, most_ms < DEFAULT_LEASE_MS ? most_ms : DEFAULT_LEASE_MS);
+    options_fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
+    options_fill(&options.lease_ms, most_ms < QUORLOCK_LEASE_MS_DEFAULT ? most_ms : QUORLOCK_LEASE_MS_DEFAULT);
     status = check_range("the lease in ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;
     config.lease_us = (uint64_t)options.lease_ms * MS;

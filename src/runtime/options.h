@@ -9,10 +9,9 @@
 #include "base/caller.h"
 #include "core/core.h"
 
-#define OPTIONS_LABEL_MAX    64
-#define OPTIONS_LABEL_SIZE   (OPTIONS_LABEL_MAX + 2) /* with a colon and the NUL */
-#define OPTIONS_SET_SIZE     65
-#define OPTIONS_MAX_LEASE_MS 30000u /* the default */
+#define OPTIONS_LABEL_MAX  64
+#define OPTIONS_LABEL_SIZE (OPTIONS_LABEL_MAX + 2) /* with a colon and the NUL */
+#define OPTIONS_SET_SIZE   65
 
 /* options_client - a checked copy with defaults filled in; its strings are still the caller's. node_timeout_ms
  * stays 0 where it was not given: then it follows from each lock's lease. */

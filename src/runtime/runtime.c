@@ -214,7 +214,7 @@ static bool run_next(struct runtime *runtime)
 
 /* Runs the callbacks that are due now. Those that they bring about wait for the next turn, so that a caller
  * that answers each failure with a new try does not keep the loop from its sockets. */
-static void run(void *arg)
+static void runtime_run(void *arg)
 {
     struct runtime *runtime = arg;
 
@@ -236,12 +236,12 @@ static void run(void *arg)
     arm(runtime);
 }
 
-static void on_alarm(void *arg)
+static void runtime_on_alarm(void *arg)
 {
     struct runtime *runtime = arg;
 
     runtime->armed_us = UINT64_MAX;
-    run(runtime);
+    runtime_run(runtime);
 }
 
 /* A timer of the loop might report a loss late, after a long callback or a pause. */
@@ -251,8 +251,8 @@ int runtime_start(struct runtime *runtime)
 
     wheel_start(&runtime->deadlines, runtime_read_us(runtime));
     runtime->armed_us = UINT64_MAX;
-    runtime->alarm = system->ops->alarm_new(system, on_alarm, runtime);
-    runtime->at_top = system->loop.task_new(system->loop.arg, run, runtime);
+    runtime->alarm = system->ops->alarm_new(system, runtime_on_alarm, runtime);
+    runtime->at_top = system->loop.task_new(system->loop.arg, runtime_run, runtime);
     return runtime->alarm != NULL && runtime->at_top != NULL ? 0 : -1;
 }
 

@@ -31,7 +31,7 @@ struct waker {
     struct wheel_entry entry; /* its kind: of the function that is called, in runtime->wakes */
 };
 
-#define RUNTIME_WAKES_MAX 8
+#define RUNTIME_WAKES_MAX 16
 
 /* A layer's part in each turn of the loop. */
 struct turn {
@@ -72,6 +72,8 @@ struct runtime {
 
     struct list observers; /* of the nodes */
     uint32_t node_changes; /* counts changes of the nodes' states, for claims that were idle meanwhile */
+    bool logged_in;        /* a node has taken requests, so it accepted a login */
+    uint64_t no_news;      /* hash of the reason that was logged last why there are no new credentials; 0: there are */
     size_t in_flight;      /* requests at the nodes */
 
     bool closing;

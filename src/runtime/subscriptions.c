@@ -38,14 +38,14 @@ static struct channel *find_hashed(const struct subscriptions *all, uint64_t has
     return NULL;
 }
 
-static struct channel *find(const struct subscriptions *all, const char *name, size_t length)
+static struct channel *subscriptions_find(const struct subscriptions *all, const char *name, size_t length)
 {
     return find_hashed(all, hash_bytes(HASH_START, name, length), name, length);
 }
 
 /* False: it is not open, and asks for all when it is; or it has no room, and asks for the rest when there is some.
  * Until then waiters poll. */
-static bool ask_node(struct subscriptions *all, struct channel *channel, uint32_t index)
+static bool subscriptions_ask_node(struct subscriptions *all, struct channel *channel, uint32_t index)
 {
     uint32_t node = 1u << index;
 
@@ -61,7 +61,7 @@ static void ask_for_all(void *arg, uint32_t index)
     struct subscriptions *all = arg;
 
     HASHTABLE_EACH (struct channel, channel, &all->channels, entry) {
-        if (!ask_node(all, channel, index)) return;
+        if (!subscriptions_ask_node(all, channel, index)) return;
     }
 }
 
@@ -72,7 +72,7 @@ static void listen_on(struct subscriptions *all, struct channel *channel, uint32
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
         if ((nodes & 1u << i) == 0) continue;
         subscriber_start(all->runtime->nodes[i].subscriber);
-        (void)ask_node(all, channel, i);
+        (void)subscriptions_ask_node(all, channel, i);
     }
 }
 
@@ -177,7 +177,7 @@ uint32_t subscriptions_confirmed(const struct listener *listener)
 
 /* ---- what the subscribers report ---- */
 
-static void on_closed(void *arg, uint32_t index, const char *why)
+static void subscriptions_on_closed(void *arg, uint32_t index, const char *why)
 {
     struct subscriptions *all = arg;
 
@@ -194,7 +194,7 @@ static void on_closed(void *arg, uint32_t index, const char *why)
 
 static void on_listening(void *arg, uint32_t index, const char *name, size_t length)
 {
-    struct channel *channel = find(arg, name, length);
+    struct channel *channel = subscriptions_find(arg, name, length);
 
     if (channel == NULL) return;
     channel->confirmed |= 1u << index;
@@ -207,7 +207,7 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
                        size_t payload_length)
 {
     struct subscriptions *all = arg;
-    struct channel *channel = find(all, name, length);
+    struct channel *channel = subscriptions_find(all, name, length);
     /* Redisson's notices do not name the owner. */
     bool named = all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN && payload_length > 0;
     uint64_t holder_id = named ? owner_id(payload, payload_length) : 0;
@@ -216,7 +216,8 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
     /* hash_notice.lua publishes this for a failed attempt's release. */
     if (!named && payload_length == 2 && memcmp(payload, "00", 2) == 0) return;
     LIST_WALK (struct subscription, each, &channel->subscriptions, link) {
-        each->listener->events->notice(each->listener, index, holder_id);
+        each->listener->events->notice(each->listener, index, (uint32_t)(each - each->listener->subscriptions),
+                                       holder_id);
     }
 }
 
@@ -224,7 +225,7 @@ int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
 {
     /* A refusal needs no event here: the subscriber has logged it. */
     struct subscriber_events events = {.open = ask_for_all,
-                                       .closed = on_closed,
+                                       .closed = subscriptions_on_closed,
                                        .listening = on_listening,
                                        .message = on_message,
                                        .room = ask_for_all,
@@ -247,5 +248,5 @@ void subscriptions_stop(struct subscriptions *all)
 
     if (runtime == NULL) return;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) subscriber_free(runtime->nodes[i].subscriber);
-    hashtable_clear(&all->channels, &runtime->alloc);
+    hashtable_free(&all->channels, &runtime->alloc);
 }

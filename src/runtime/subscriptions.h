@@ -15,11 +15,11 @@ struct listener;
 struct subscription;
 
 struct listener_events {
-    /* More nodes confirmed the subscription. A node's notices come no more. A notice came; holder_id: owner_id
-     * of the owner that released, or 0. */
+    /* More nodes confirmed the subscription. A node's notices come no more. A notice came; key: the place of the one
+     * that was released; holder_id: owner_id of the owner that did, or 0. */
     void (*confirmed)(struct listener *);
     void (*unsubscribed)(struct listener *, uint32_t node);
-    void (*notice)(struct listener *, uint32_t node, uint64_t holder_id);
+    void (*notice)(struct listener *, uint32_t node, uint32_t key, uint64_t holder_id);
 };
 
 struct listener {

@@ -49,7 +49,6 @@ struct turn {
 struct node {
     redisContext *context; /* of the load, */
     redisContext *other;   /* and of questions meanwhile */
-    struct dialect_shas shas;
     char bare_sha[DIALECT_SHA_LENGTH + 1];
     struct turn turns[KINDS][2];
     size_t at, got; /* the turn that is under way, and what came of its replies */
@@ -100,10 +99,11 @@ static void open_node(struct node *node, const char *address)
 {
     node->context = dial(address);
     node->other = dial(address);
-    for (size_t i = 0; i < dialect_plain.n_scripts; i++) {
+    for (size_t i = 0; i < SCRIPTS; i++) {
         const struct dialect_script *script = &dialect_plain.scripts[i];
+        char sha[DIALECT_SHA_LENGTH + 1];
 
-        load_script(node->other, script->text, script->length, node->shas.sha[i]);
+        load_script(node->other, script->text, script->length, sha);
     }
     load_script(node->other, bare_script, sizeof(bare_script) - 1, node->bare_sha);
 }
@@ -134,15 +134,16 @@ static struct node_request request_of(enum op op, uint32_t lock, struct node_key
         .op = op, .keys = key, .n_keys = 1, .owner = owner, .owner_length = 40, .lease_ms = LEASE_MS};
 }
 
-static void take(const struct node *node, struct turn *turn, uint32_t first, uint32_t n)
+static void take(struct turn *turn, uint32_t first, uint32_t n)
 {
     char owner[41];
 
     for (uint32_t i = first; i < first + n; i++) {
         struct node_key key;
         struct node_request request = request_of(OP_ACQUIRE, i, &key, owner);
+        uint32_t whole_sent = UINT32_MAX;
 
-        (void)dialect_plain.build(&turn->out, &request, &node->shas, NULL);
+        (void)dialect_plain.build(&turn->out, &request, &whole_sent, NULL);
         turn->replied += strlen("+OK\r\n");
     }
 }
@@ -156,9 +157,10 @@ static size_t reply_size(uint32_t n)
     return (size_t)snprintf(head, sizeof(head), "$%u\r\n", 4 * n) + (size_t)4 * n + 2;
 }
 
-static void give_back(const struct limit *limit, const struct node *node, struct turn *turn, uint32_t first, uint32_t n)
+static void give_back(const struct limit *limit, struct turn *turn, uint32_t first, uint32_t n)
 {
     static struct batch batch;
+    uint32_t whole_sent = UINT32_MAX;
     char owner[41];
 
     batch_init(&batch, &limit->alloc);
@@ -167,11 +169,10 @@ static void give_back(const struct limit *limit, const struct node *node, struct
         struct node_key key;
         struct node_request request = request_of(OP_RELEASE, i, &key, owner);
 
-        if (batch_add(&batch, 'r', &request, batch_mark(&request), &entry, false) != BYTES_FINE)
-            program_fail("no memory");
+        if (batch_add(&batch, 'r', &request, batch_mark(&request), &entry) != BYTES_FINE) program_fail("no memory");
         if (i + 1 < first + n && batch.content.n < DIALECT_BATCH_MAX) continue;
         turn->replied += reply_size((uint32_t)batch.content.n);
-        (void)batch_build(&batch, &turn->out, &dialect_plain, &node->shas, NULL);
+        batch_build(&batch, &turn->out, &dialect_plain, &whole_sent, NULL);
         batch_forget(&batch);
     }
     batch_clear(&batch);
@@ -203,10 +204,10 @@ static void make_turn(const struct limit *limit, struct node *node, enum kind ki
     uint32_t half = limit->half, released = limit->halves == 2 ? 1 - t : 0;
 
     bytes_init(&turn->out, &limit->alloc, OUT_MAX);
-    if (limit->halves == 2 || t == 0) take(node, turn, limit->halves == 2 ? t * half : 0, half);
+    if (limit->halves == 2 || t == 0) take(turn, limit->halves == 2 ? t * half : 0, half);
     if (limit->halves == 2 || t == 1) {
         if (kind == SENT)
-            give_back(limit, node, turn, released * half, half);
+            give_back(limit, turn, released * half, half);
         else
             give_back_bare(node, turn, released * half, half);
     }

@@ -19,6 +19,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 import goals
+import repeats
 import sheet
 from programs import TITLES, Failed, Programs
 from workloads import WORKLOADS, Setting
@@ -71,6 +72,8 @@ def read_options(words):
                         help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="all of it in a few minutes, to see that it works")
     parser.add_argument("--seconds", type=amount(0.5, 3600), help="for each measurement (default 6; quick 1)")
+    parser.add_argument("--repeat", type=amount(1, 100), default=1, metavar="N",
+                        help="all of it N times; the figures of README are medians of 5, and are printed with their range")
     parser.add_argument("--clients", type=numbers(2, 1000), metavar="N,N,...",
                         help="processes of the contention workload (default 2,3,10,30,100; quick 2,10)")
     parser.add_argument("--held", type=numbers(1, 10_000_000), metavar="N,N,...",
@@ -89,7 +92,7 @@ def read_options(words):
     for name, value in (QUICK if options.quick else FULL).items():
         if getattr(options, name, None) is None:
             setattr(options, name, value)
-    options.hold = round(options.hold)
+    options.hold, options.repeat = round(options.hold), round(options.repeat)
     options.versions, options.absent = {}, {}
     return options
 
@@ -144,12 +147,24 @@ def measure(options, folder):
     for name, why in setting.programs.missing.items():
         print(f"without {TITLES[name]}: {why}", flush=True)
         options.absent[name] = why
-    results = describe(setting)
-    for number in options.workloads:
-        results["workloads"][str(number)] = run_workload(setting, number)
-        # Also what is not finished can be looked at.
-        finish(results, options)
-    return results
+    results, runs = describe(setting), []
+    for i in range(options.repeat):
+        if options.repeat > 1:
+            print(f"run {i + 1} of {options.repeat}", flush=True)
+        for number in options.workloads:
+            results["workloads"][str(number)] = run_workload(setting, number)
+            # Also what is not finished can be looked at.
+            finish(results, options)
+        runs.append({"workloads": dict(results["workloads"])})
+        results["figures"] = repeats.figures(runs)
+    finish(results, options)
+    return results, any(each["failed"] for run in runs for each in run["workloads"].values())
+
+
+def tell_figures(found):
+    for one in found:
+        least, most = one["values"][0], one["values"][-1]
+        print(f"{one['figure']}: {sheet.shown(one['median'])} ({sheet.shown(least)} to {sheet.shown(most)})")
 
 
 def main():
@@ -159,17 +174,18 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = tempfile.mkdtemp(prefix="quorlock-bench-")
     try:
-        results = measure(options, folder)
+        results, has_failed = measure(options, folder)
     except KeyboardInterrupt:
         sys.exit(130)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    tell_figures(results["figures"] if options.repeat > 1 else [])
     for goal in results["goals"]:
         if goal["met"] is not None:
             print(f"{'met    ' if goal['met'] else 'NOT MET'} {goal['goal']}: {sheet.shown(goal['measured'])}, wanted "
                   f"{'at least' if goal['at_least'] else 'at most'} {goal['limit']:g} {goal['unit']}".rstrip())
     print(f"{os.path.join(options.out, 'bench.json')}\n{os.path.join(options.out, 'bench.html')}")
-    return 70 if any(each["failed"] for each in results["workloads"].values()) else 0
+    return 70 if has_failed else 0
 
 
 if __name__ == "__main__":

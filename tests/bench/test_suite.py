@@ -16,6 +16,8 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True  # the tree stays as it is
+import repeats
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUITE = os.path.join(HERE, "suite.py")
 LIMIT_S = 200
@@ -91,6 +93,9 @@ class Suite(unittest.TestCase):
             self.assertEqual(set(row["of_raw"]), {"quorlock", "raw", "sent", "bare"})
             for side, figures in row["sides"].items():
                 self.assertTrue(all(value > 0 for value in figures.values()), (side, figures))
+        self.assertEqual([(one["figure"], one["values"]) for one in results["figures"]], [
+            ("the limit, 256 under way: locks/s, of raw", [limits[256]["of_raw"]["sent"]["median"]]),
+            ("beside the limit, quorlock: locks/s, of raw", [limits[256]["of_raw"]["quorlock"]["median"]])])
         with open(os.path.join(self.out, "bench.html"), encoding="utf-8") as file:
             page = file.read()
         for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "12. Uncontended, by mode", "13. The limit", "50 held",
@@ -100,6 +105,11 @@ class Suite(unittest.TestCase):
         # It needs nothing else.
         self.assertEqual(re.findall(r'(?:src|href)="|https?://|@import', page), [])
         self.assertEqual(glob.glob(os.path.join(self.scratch, "*")), [])
+
+    def test_figures_of_several_runs(self):
+        runs = [{"workloads": {"5": {"rows": [{"locks": 1_000_000, "lost": lost}, {"locks": 9, "lost": 9}]}}}
+                for lost in (3, 0, 1)]
+        self.assertEqual(repeats.figures(runs), [{"figure": "1,000,000 held: lost", "values": [0, 1, 3], "median": 1}])
 
     def test_what_it_runs_is_built_first(self):
         """scripts/bench builds that one target, in a tree where nothing else may be built yet."""

@@ -243,6 +243,11 @@ class Bad(unittest.TestCase):
         report = self.assert_violated("stale-write", lines, text="though b, granted later, had been there")
         self.assertEqual(report["counts"]["stale writes accepted"], 1)
 
+    def test_a_stale_write_that_undoes_another_is_one_violation(self):
+        lines = flat(hold("a", 10, 600, deadline=210, terminal="lost"), hold("b", 300, 400, values=(1,)),
+                     line(500, "write", "a", value=1))
+        self.assert_violated("stale-write", lines)
+
     def test_lost_update(self):
         lines = flat(hold("a", 10, 50, 1, (1, 2)), hold("b", 60, 90, 2, (2,)))
         self.assert_violated("lost-update", lines, text="writes 2 to job where a had written 2")
@@ -533,6 +538,15 @@ class Output(unittest.TestCase):
             self.assertTrue(done.stdout.endswith("verdict: sound\n"), done.stdout)
             self.assertRegex(done.stderr, f"^cluster/check: --report: {place} cannot be written: .+\n$")
 
+    def test_stale_writes_are_no_second_owner(self):
+        lines = flat(hold("a", 10, 600, deadline=210, terminal="lost"), hold("b", 300, 400, values=(1,)),
+                     line(500, "write", "a", value=1), line(550, "write", "a", value=2))
+        with tempfile.TemporaryDirectory() as folder:
+            picture = Path(folder) / "run.svg"
+            self.assertEqual(check(lines, "--report", str(picture))[0], 1)
+            self.assertIn("<title>No two owners at once, but 2 stale writes (no fencing token in use)</title>",
+                          picture.read_text(encoding="utf-8"))
+
     def test_a_picture(self):
         """An SVG on its own: well formed, nothing in it is fetched or run, and it shows whether the lock held."""
         for lines, status, title in ((flat(hold("a", 10, 500, 1), hold("b", 510, 900, 2)), 0, "The lock held"),
@@ -625,7 +639,7 @@ class Text(unittest.TestCase):
             run = subprocess.run([sys.executable, str(CHECK), file.name], capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 1)
         self.assertIn("VIOLATION: 1 x overlap: two owners at once", run.stdout)
-        self.assertTrue(run.stdout.endswith("verdict: VIOLATED, 1 times\n"), run.stdout)
+        self.assertTrue(run.stdout.endswith("verdict: VIOLATED, 1 time: 1 overlap\n"), run.stdout)
 
 
 if __name__ == "__main__":

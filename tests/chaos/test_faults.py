@@ -27,7 +27,7 @@ from descriptors import Descriptors  # noqa: E402
 BIN = None
 SEEDS = range(40)
 AT_ONCE = 3  # runs side by side
-# Of each run: the kind of fault, what its plan must say of it, what must have been counted.
+# Of each run: the kind of fault, what its plan must say of it, what must have been counted, and more options.
 RUNS = {
     "fsync-stall": ("fsync-stall", "", ["fsyncs stalled"]),
     "disk-full": ("disk-full", "then=refuse", ["writes refused"]),
@@ -36,6 +36,8 @@ RUNS = {
     "clock-strobe": ("clock-strobe", "", ["steps read"]),
     "emfile": ("emfile", "", ["sockets missing"]),
     "partitions": ("partitions", "", ["packets dropped"]),
+    # With a lease so long, a key that nobody holds blocks all clients until the run is refused.
+    "blackout": ("blackout", "", ["packets dropped"], "--lease-ms", "60000", "--max-lease-ms", "60000"),
     "reconfigure-lease": ("reconfigure", "max_lease_ms=", ["asks of old clients refused", "clients moved"]),
     "reconfigure-node": ("reconfigure", "replaced=", ["asks of old clients refused", "clients moved"]),
 }
@@ -58,16 +60,16 @@ class Runs(unittest.TestCase):
     @classmethod
     def run_one(cls, name):
         """The first seed whose plan is of that kind; None where this machine has none."""
-        kind, wanted, _ = RUNS[name]
+        kind, wanted, _, *more = RUNS[name]
         for seed in SEEDS:
-            words = ["--faults", kind, "--seconds", "5", "--seed", str(seed)]
+            words = ["--faults", kind, "--seconds", "5", "--seed", str(seed), *more]
             planned = chaos(*words, "--plan").stdout
             if kind in planned and wanted in planned:
                 return chaos(*words, "--history", f"{cls.folder}/{name}")
         return None
 
     def check(self, name):
-        kind, _, counted = RUNS[name]
+        kind, _, counted, *_ = RUNS[name]
         run = self.runs[name].result()
         if run is None:
             self.skipTest("this machine permits no such fault")
@@ -105,6 +107,9 @@ class Runs(unittest.TestCase):
 
     def test_partitions(self):
         self.check("partitions")
+
+    def test_blackout(self):
+        self.check("blackout")
 
     def test_reconfigure_of_the_lease(self):
         self.check("reconfigure-lease")

@@ -176,8 +176,24 @@ expect 'cont' 0 'goes on' "$hurt" --dir "$dir" 2 cont
 check 'a continued node answers with its memory' has 2 k 2
 expect 'cont of what runs' 0 'was not stopped' "$hurt" --dir "$dir" 2 cont
 "$hurt" --dir "$dir" 2 stop >/dev/null
+expect 'a stopped node cannot be told' 1 'it is stopped' "$hurt" --dir "$dir" 2 cut
 expect 'restart of a stopped node' 0 'restarted' "$hurt" --dir "$dir" 2 restart
 check 'it has its memory' has 2 k 2
+
+# Slow, and cut off
+connection_is_closed() {
+    local line='' status=0
+    IFS= read -r -t 20 line <&7 || status=$?
+    [ "$status" = 1 ] && [ -z "$line" ]
+}
+exec 7<>"/dev/tcp/127.0.0.1/$base"
+printf 'PING\r\n' >&7
+IFS= read -r _ <&7
+expect 'cut' 0 'closed the connections' "$hurt" --dir "$dir" 1 cut
+check 'a cut connection is closed' connection_is_closed
+exec 7>&-
+expect 'slow' 0 'answers nobody for' "$hurt" --dir "$dir" 1 slow
+check 'a slow node was paused' grep -q 'client|pause:calls=1,' <(redis-cli -p "$base" INFO commandstats)
 
 # What a restart means to clients
 "$hurt" --dir "$dir" 1 wipe >/dev/null && "$hurt" --dir "$dir" 2 restart >/dev/null

@@ -65,14 +65,17 @@ static inline const char *feed_text(struct feed *feed, size_t most, size_t *ret_
 /* feed_add - one more piece of an address: its parts, the secret, or a byte that is none of the secret's. */
 static inline void feed_add(struct feed *feed, char *text, size_t size)
 {
-    static const char *const pieces[] = {"redis://", "unix://", "rediss://", "://", ":",  "@",         "/",
-                                         ",",        ";",       "?db=",      "[",   "]",  "h1",        "h2:6379",
-                                         "u",        "%2f",     "%",         "7",   "::", "127.0.0.1", FEED_SECRET};
+    static const char *const pieces[] = {"redis://",  "unix://",    "rediss://", "://", ":",  "@",         "/",
+                                         ",",         ";",          "?db=",      "[",   "]",  "h1",        "h2:6379",
+                                         "u",         "%2f",        "%",         "7",   "::", "127.0.0.1", FEED_SECRET,
+                                         "valkey://", "valkeys://", "fe80::1",   "%25"};
     uint8_t what = feed_byte(feed);
     size_t used = strlen(text);
 
     /* Once is enough, and there is no doubt then which of them is shown. */
-    if (what == sizeof(pieces) / sizeof(pieces[0]) - 1 && strstr(text, FEED_SECRET) != NULL) return;
+    if (what < sizeof(pieces) / sizeof(pieces[0]) && strcmp(pieces[what], FEED_SECRET) == 0 &&
+        strstr(text, FEED_SECRET) != NULL)
+        return;
     if (what < sizeof(pieces) / sizeof(pieces[0])) {
         snprintf(text + used, size - used, "%s", pieces[what]);
     } else if (what >= 32 && strchr(FEED_SECRET, what & ~0x20) == NULL) {

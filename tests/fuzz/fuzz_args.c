@@ -10,6 +10,7 @@
 #include <stdarg.h>
 
 #include "cli/args.h"
+#include "cli/duration.h"
 #include "cli/hide.h"
 #include "cli/say.h"
 #include "cli/sources.h"
@@ -21,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
     char words[WORDS_MAX][WORD_SIZE];
-    char *list[WORDS_MAX + 1]; /* behind the program's name */
+    char *list[WORDS_MAX + 2]; /* behind the program's name, before a NULL */
     int n;
     unsigned said;
     char text[8192]; /* of what was said last */
@@ -212,16 +213,14 @@ static void check_texts(struct feed *feed)
     snprintf(string, sizeof(string), "%.*s", (int)length, bytes);
     for (size_t n = 0; n < 12; n++) check_json(string, n);
     check_json(string, SIZE_MAX / 2);
-    wrong = args_duration(string, &ms);
+    wrong = duration_read(string, &ms);
     CHECK((wrong == NULL) || ms == 77);
     text_clear(&safe);
 }
 
 static void parse(struct feed *feed)
 {
-    static const enum args_place places[] = {ARGS_GLOBAL,    ARGS_RUN,    ARGS_INSPECT, ARGS_BREAK,
-                                             ARGS_BOOTSTRAP, ARGS_DOCTOR, ARGS_BENCH,   ARGS_CONFIG};
-    enum args_place place = places[feed_byte(feed) % (sizeof(places) / sizeof(places[0]))];
+    enum args_place place = (enum args_place)(ARGS_GLOBAL << feed_byte(feed) % (1 + N_VERBS));
     struct settings settings = {.wait_ms = 1};
     struct text help = {0};
     bool secret = any_secret() && !any_other_secret();

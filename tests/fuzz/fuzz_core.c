@@ -166,16 +166,20 @@ static int step(struct world *world, struct core_event *event, struct core_updat
 }
 
 /* The lock is what it was, but for numbers of attempts and for jitter. */
-static void check_resumed(const struct world *world, const struct core_lock *before, const struct core_rest *rest)
+static void check_resumed(const struct world *world, const struct core_lock *before, const struct core_rest *rest,
+                          const struct core_node_change *nodes)
 {
     const struct core_lock *after = world->lock;
     const struct core_config *config = &world->config;
 
     CHECK(core_phase_now(after) == core_phase_now(before) && core_loss(after) == core_loss(before));
-    CHECK(core_deadline(after) == core_rest_deadline(rest, config));
-    /* What was overdue is due at once. */
-    CHECK(core_deadline(after) == core_deadline(before) ||
-          (core_deadline(before) <= world->now_us && core_deadline(after) <= world->now_us));
+    /* What was overdue is due at once, and so is a repair; one that is not wanted any more is not. */
+    if (core_rest_repair_at(rest, config, nodes, world->now_us) != CORE_NEVER) {
+        CHECK(core_deadline(after) <= world->now_us);
+    } else {
+        CHECK(core_deadline(after) == core_rest_deadline(rest, config));
+        CHECK(core_deadline(after) >= core_deadline(before));
+    }
     CHECK(core_fence(after) == core_fence(before) && core_rounds(after) == core_rounds(before));
     CHECK(core_lease_us(after) == core_lease_us(before) && core_granted_us(after) == core_granted_us(before));
     for (uint32_t i = 0; i < config->n_nodes; i++) CHECK(core_vote(after, i) == core_vote(before, i));
@@ -193,12 +197,12 @@ static const struct core_lock *rest(struct world *world)
 
     if (world->n_flying == 0 && core_rest(before, world->now_us, record)) {
         for (uint32_t i = 0; i < world->config.n_nodes; i++) {
-            nodes[i] =
-                (struct core_node_change){.state = world->nodes[i].state, .generation = world->nodes[i].generation};
+            nodes[i] = (struct core_node_change){
+                .index = i, .state = world->nodes[i].state, .generation = world->nodes[i].generation};
         }
         world->lock = malloc(core_size(world->config.n_nodes));
         core_resume(world->lock, &world->config, record, nodes, world->now_us);
-        check_resumed(world, before, record);
+        check_resumed(world, before, record, nodes);
         world->attempt = core_attempt(world->lock);
         free(before);
     }
@@ -383,8 +387,6 @@ static void answer(struct world *world, uint32_t index, enum outcome outcome, ui
     /* A connection that ended answers no more: what is still unknown stays so, however late it is told. */
     if (world->nodes[flying.command.tag.node].generation != flying.generation) {
         event.reply.outcome = outcome = OUTCOME_UNKNOWN;
-    } else if (outcome == OUTCOME_NOSCRIPT && flying.command.use_eval) {
-        event.reply.outcome = outcome = OUTCOME_ERROR;
     }
     if (outcome >= OUTCOME_ERROR) event.reply.fault = FAULT_CLASS_TEMPORARY + shade % 5;
     if (outcome == OUTCOME_YES) event.reply.fence = count_fence(world, &flying.command, shade);
@@ -523,7 +525,7 @@ static void something_happens(struct world *world)
     static const enum node_state levels[8] = {NODE_READY, NODE_READY, NODE_READY,      NODE_READY,
                                               NODE_DOWN,  NODE_DOWN,  NODE_CONNECTING, NODE_QUARANTINED};
     static const enum outcome outcomes[8] = {OUTCOME_YES,     OUTCOME_YES,   OUTCOME_YES,     OUTCOME_OTHER,
-                                             OUTCOME_MISSING, OUTCOME_ERROR, OUTCOME_UNKNOWN, OUTCOME_NOSCRIPT};
+                                             OUTCOME_MISSING, OUTCOME_ERROR, OUTCOME_UNKNOWN, OUTCOME_ERROR};
     uint8_t what = next_byte(world);
 
     switch (what & 15) {

@@ -13,7 +13,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void make_item(struct feed *feed, struct reply_item *item)
 {
-    static const char *const words[] = {"new", "lost", "kept", "conflict", "unset", "", "3", "30000", "longer"};
+    static const char *const words[] = {"new",
+                                        "lost",
+                                        "kept",
+                                        "conflict",
+                                        "unset",
+                                        "",
+                                        "3",
+                                        "30000",
+                                        "longer",
+                                        "2|3|s|500|a|b|9000|500|found|6000|first|0|0",
+                                        "2|3|s|500|a|b|9000|500|found|6000|restart|900|99000"};
     uint8_t what = feed_byte(feed);
 
     *item = (struct reply_item){.type = REPLY_NIL};
@@ -73,10 +83,11 @@ static void check_verdict(const struct guard *guard, enum guard_verdict verdict,
             (reply->elements[0].text == NULL || strcmp(reply->elements[0].text, "unset") != 0)) {
             CHECK(guard->until_us >= now_us + (uint64_t)reply->elements[1].integer * 1000);
         }
-        guard_describe(guard, now_us, text, sizeof(text));
+        guard_describe(guard, (enum guard_set)(now_us % 3), now_us, text, sizeof(text));
         CHECK(text[0] != '\0');
         check_text(text, sizeof(text));
         break;
+    case GUARD_ASK: CHECK(!guard->looks && reply->n_elements == 1); break;
     case GUARD_FAILED:
         CHECK(guard->fault != FAULT_NONE && guard->why[0] != '\0');
         check_text(guard->why, sizeof(guard->why));
@@ -90,6 +101,7 @@ static void judge_one(struct guard *guard, struct feed *feed, uint64_t now_us)
     char *kept[REPLY_ELEMENTS_MAX + 1] = {NULL};
     uint8_t n = feed_byte(feed);
 
+    guard->looks = (n & 64u) != 0;
     if (n % 16 == 15) {
         make_item(feed, &reply.self);
         terminate(&reply.self, &kept[REPLY_ELEMENTS_MAX]);

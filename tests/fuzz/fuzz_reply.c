@@ -20,11 +20,12 @@ struct asked {
     struct node_request request;
     struct node_key keys[NODE_KEYS_MAX];
     char texts[NODE_KEYS_MAX][KEY_BYTES];
-    bool by_hash;
+    bool by_script;
+    bool known; /* the server knows all scripts */
 };
 
 /* Every byte that a result points at can be read. */
-static void touch(enum op op, bool by_hash, const struct node_reply *reply)
+static void touch(enum op op, const struct node_reply *reply)
 {
     size_t sum = 0;
     if (reply->error != NULL) sum += strlen(reply->error);
@@ -33,7 +34,6 @@ static void touch(enum op op, bool by_hash, const struct node_reply *reply)
     CHECK(reply->outcome <= OUTCOME_UNKNOWN && reply->fault <= FAULT_GUARD);
     CHECK(reply->ttl_ms >= -2 && reply->quarantine_ms >= -1);
     CHECK(reply->outcome != OUTCOME_ERROR || reply->error != NULL);
-    CHECK(reply->outcome != OUTCOME_NOSCRIPT || by_hash || op == OP_ACQUIRE || op == OP_REPAIR);
     /* Only a quorum of certain answers makes a verdict: an acquire is never answered by "missing". */
     CHECK(op != OP_ACQUIRE || reply->outcome != OUTCOME_MISSING);
 }
@@ -42,9 +42,9 @@ static void judge(const struct asked *asked, const struct dialect *dialect, cons
 {
     struct node_reply judged;
     char text[320] = "";
-    dialect->judge(asked->request.op, asked->by_hash, reply, &judged, text, sizeof(text));
+    dialect->judge(asked->request.op, asked->by_script, reply, &judged, text, sizeof(text));
     CHECK(strnlen(text, sizeof(text)) < sizeof(text));
-    touch(asked->request.op, asked->by_hash, &judged);
+    touch(asked->request.op, &judged);
 }
 
 /* ---- what is asked ---- */
@@ -73,7 +73,7 @@ static void choose_request(struct feed *feed, struct asked *asked)
     struct node_request *request = &asked->request;
     memset(asked, 0, sizeof(*asked));
     request->op = (enum op)(what % (OP_BOOTSTRAP + 1));
-    request->use_eval = how & 1;
+    asked->known = (how & 1) == 0;
     request->explain = how & 2;
     request->silent = how & 4;
     request->fenced = how & 8;
@@ -98,7 +98,7 @@ static size_t read_count(const char **at, const char *end, char mark)
 }
 
 /* One whole command; where it ends. */
-static const char *check_command(const struct asked *asked, const char *at, const char *end, bool by_hash)
+static const char *check_command(const struct asked *asked, const char *at, const char *end)
 {
     const char *words[3] = {"", "", ""};
     size_t lengths[3] = {0};
@@ -112,8 +112,10 @@ static const char *check_command(const struct asked *asked, const char *at, cons
         at += length + 2;
     }
     bool sha = lengths[0] == 7 && memcmp(words[0], "EVALSHA", 7) == 0;
-    CHECK(sha == by_hash && !(sha && asked->request.use_eval));
-    if (!sha && !(lengths[0] == 4 && memcmp(words[0], "EVAL", 4) == 0)) return at;
+    bool whole = lengths[0] == 4 && memcmp(words[0], "EVAL", 4) == 0;
+    CHECK(!sha || (asked->known && asked->by_script));
+    CHECK(asked->request.op > OP_RAISE || asked->by_script == (sha || whole));
+    if (!sha && !whole) return at;
     CHECK(!sha || lengths[1] == DIALECT_SHA_LENGTH);
     size_t keys = strtoul(words[2], NULL, 10);
     CHECK(lengths[2] >= 1 && keys + 3 <= n);
@@ -122,10 +124,10 @@ static const char *check_command(const struct asked *asked, const char *at, cons
 }
 
 /* About a lock it is one command, about the guard one or a few. */
-static void check_commands(const struct asked *asked, const struct bytes *out, bool by_hash)
+static void check_commands(const struct asked *asked, const struct bytes *out)
 {
     const char *at = out->data, *end = out->data + out->used;
-    do at = check_command(asked, at, end, by_hash);
+    do at = check_command(asked, at, end);
     while (asked->request.op > OP_RAISE && at < end);
     CHECK(at == end);
 }
@@ -133,17 +135,13 @@ static void check_commands(const struct asked *asked, const struct bytes *out, b
 static void build(const struct alloc *alloc, struct asked *asked, const struct dialect *dialect,
                   const struct guard *guard)
 {
-    struct dialect_shas shas;
+    uint32_t whole_sent = asked->known ? UINT32_MAX : 0;
     struct bytes out;
     char channel[KEY_BYTES + 64];
-    for (size_t i = 0; i < DIALECT_SCRIPTS_MAX; i++) {
-        memset(shas.sha[i], 'a' + (int)i, DIALECT_SHA_LENGTH);
-        shas.sha[i][DIALECT_SHA_LENGTH] = '\0';
-    }
     bytes_init(&out, alloc, 262144);
-    asked->by_hash = dialect->build(&out, &asked->request, &shas, guard);
+    asked->by_script = dialect->build(&out, &asked->request, &whole_sent, guard);
     CHECK(out.fault == BYTES_FINE);
-    check_commands(asked, &out, asked->by_hash);
+    check_commands(asked, &out);
     bytes_clear(&out);
     size_t length = dialect->channel(&asked->keys[0], channel, sizeof(channel));
     CHECK(length > asked->keys[0].length && length <= sizeof(channel));

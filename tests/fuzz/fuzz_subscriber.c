@@ -47,7 +47,7 @@ bool conn_init(struct conn *conn, struct system *system, const struct alloc *all
 
 void conn_clear(struct conn *conn)
 {
-    conn_close(conn);
+    conn_close(conn, false);
     bytes_clear(&conn->out);
 }
 
@@ -65,13 +65,19 @@ int conn_open(struct conn *conn, const struct address *address, uint32_t user_ti
     return 0;
 }
 
-void conn_close(struct conn *conn)
+void conn_close(struct conn *conn, bool reset)
 {
+    (void)reset;
     if (world.conn == conn) world.conn = NULL;
     conn->fd = -1;
     conn->connecting = false;
     bytes_cut(&conn->out, 0);
     world.n_coming = 0;
+}
+
+void conn_keep_sending(struct conn *conn)
+{
+    (void)conn;
 }
 
 enum conn_progress conn_finish(struct conn *conn)
@@ -343,7 +349,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char host[] = "127.0.0.1", password[] = "sesame", name[] = "127.0.0.1:1";
     const struct uri uri = {.kind = URI_NUMERIC, .host = host, .port = 1, .password = password, .name = name};
-    const struct link_config config = {.uri = &uri, .timeout_ms = 1000, .now_us = now_us, .log = on_log};
+    const struct link_config config = {
+        .uri = &uri, .timeout_ms = 1000, .connect_ms = 1000, .now_us = now_us, .log = on_log};
     const struct subscriber_events events = {
         .open = on_open, .closed = on_closed, .listening = on_listening, .refused = on_refused, .message = on_message};
     struct event_base *base = world.base;

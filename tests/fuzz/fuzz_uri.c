@@ -24,11 +24,10 @@ static void check_name(const struct uri *uri, const struct alloc *alloc)
     }
     CHECK(uri->port != 0);
     /* The name is an address, the same one, with this very name. */
-    memcpy(error, "redis://", 9);
-    snprintf(error + 8, sizeof(error) - 8, "%s", uri->name);
+    snprintf(error, sizeof(error), "%s%s", uri->tls ? "" : "redis://", uri->name);
     CHECK(uri_parse(&again, alloc, error, NULL, 0) == QUORLOCK_OK);
     CHECK(strcmp(again.name, uri->name) == 0 && uri_same(uri, &again) && uri_same(&again, uri));
-    CHECK(again.db == uri->db && again.password == NULL && again.user == NULL);
+    CHECK(again.db == uri->db && again.tls == uri->tls && again.password == NULL && again.user == NULL);
     uri_clear(&again, alloc);
 }
 

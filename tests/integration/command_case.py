@@ -270,10 +270,10 @@ class Case(unittest.TestCase):
         RUNNING.append(process)
         return process
 
-    def await_words(self, process, words):
-        """What it said on stderr until then; a failure where it ends before."""
+    def await_words(self, process, *texts):
+        """What it said on stderr until each of these was there; a failure where it ends before."""
         said = b""
-        while words not in said:
+        while not all(text in said for text in texts):
             more = os.read(process.stderr.fileno(), 4096)
             self.assertTrue(more, said)
             said += more

@@ -63,6 +63,7 @@ struct probe *probe_open(const char *address)
     probe->config = (struct node_config){.link = {.uri = &probe->uri,
                                                   .client_name = "probe",
                                                   .timeout_ms = 20000,
+                                                  .connect_ms = 20000,
                                                   .reconnect_min_ms = 5,
                                                   .reconnect_max_ms = 50,
                                                   .now_us = now_us,

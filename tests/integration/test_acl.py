@@ -145,6 +145,18 @@ class Acl(Bootstrapped):
         words = ("--permits", "2", "--fence", "job:p")
         return self.several(notices, (words, taken(1)), (words, taken(2)), (words, lambda: True))
 
+    def test_a_denied_key_is_named_with_the_remedy(self):
+        """Servers do not say which key it was."""
+        self.everywhere("ACL", "SETUSER", "app", "reset", "on", ">geheim", "~job:x", "~quorlock:guard", "&*", "+@all")
+        self.addCleanup(self.everywhere, "ACL", "DELUSER", "app")
+        self.options = []
+        for options, keys in [(("--fence",), "job:x quorlock:fence:job:x"),
+                              (("--shared",), "job:x quorlock:readers:job:x quorlock:intents:job:x"),
+                              (("--permits", "2"), r"quorlock:permits:job:x quorlock:slot:\d:job:x")]:
+            status, _, err = self.end(self.run_as("-n", *options, "job:x", "--", "true"))
+            self.assertEqual(status, 78, err)
+            self.assertRegex(err, rf"[kK]ey.*'quorlock doctor --acl USER'.*; it asked for {keys} quorlock:guard\n")
+
     def guard(self, database):
         """Whether a client writes the guards of new nodes: they have no vote then, so the old ones are put back."""
         if database:
@@ -183,7 +195,7 @@ class Acl(Bootstrapped):
         self.assertEqual(words[:6], ["ACL", "SETUSER", "app", "on", "resetkeys", "resetchannels"])
         rules = words[6:]
         self.assertEqual(rules[0], "-@all")
-        foreign = [(69, True, False), (1, False, True) if dialect == "redisson" else (69, False, False)]
+        foreign = [(78, True, False), (1, False, True) if dialect == "redisson" else (78, False, False)]
         whole = [True, (0, "ran \n"), (0, "ran fenced\n"), foreign, (0, notices)], set()
         if dialect == "plain":
             whole[0].extend([[0, 0, 0], [0, 0, 0]])
@@ -245,9 +257,9 @@ class Acl(Bootstrapped):
             self.assertEqual(status("break", "--dialect", dialect, "job:x"), 0)
             self.assertEqual([server.ask("EXISTS", "job:x") for server in SERVERS], [0, 0, 0])
             for right in ("+multi", "+exec", "+client|kill"):
-                self.assertNotEqual(status("bootstrap", "--reconfigure", "--max-lease", "30s"), 0)
+                self.assertNotEqual(status("bootstrap", "--reconfigure", "--yes", "--max-lease", "30s"), 0)
                 self.everywhere("ACL", "SETUSER", "app", right)
-            self.assertEqual(status("bootstrap", "--reconfigure", "--max-lease", "30s"), 0)
+            self.assertEqual(status("bootstrap", "--reconfigure", "--yes", "--max-lease", "30s"), 0)
 
     def test_patterns(self):
         self.options = ()

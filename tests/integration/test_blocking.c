@@ -2,57 +2,17 @@
 /*
  * test_blocking.c - the blocking facade: threads that share one client
  */
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <quorlock/blocking.h>
+#include "blocking_fixture.h"
 
-#include "fixture.h"
-
-#define THREADS     6
-#define TURNS       15
-#define WAITERS     8
-#define HANG_MS     4000u
-#define GENEROUS_US 30000000u
-
-#define BLOCKING_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, setup, teardown);)
-
-static quorlock_blocking *blocking;
-
-static int setup(void **state)
-{
-    static char error[TEXT_SIZE];
-
-    fixture_begin(3);
-    fixture.options.log = NULL;
-    fixture.options.error = error;
-    fixture.options.error_size = sizeof(error);
-    if (quorlock_blocking_open(&blocking, &fixture.options) != 0) fail_msg("open: %s", error);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
-    blocking = NULL;
-    return fixture_teardown(state);
-}
-
-static quorlock_blocking_lock *new_lock(const char *key, uint32_t lease_ms, uint32_t wait_ms)
-{
-    struct quorlock_options options = {.size = sizeof(options), .lease_ms = lease_ms, .wait_ms = wait_ms};
-    quorlock_blocking_lock *lock = NULL;
-    char error[TEXT_SIZE] = "";
-
-    if (quorlock_blocking_new(&lock, blocking, &key, 1, &options, error, sizeof(error)) != 0) {
-        fail_msg("new: %s", error);
-    }
-    return lock;
-}
+#define THREADS 6
+#define TURNS   15
+#define WAITERS 8
+#define HANG_MS 4000u
 
 /* ---- one thread ---- */
 
@@ -218,40 +178,6 @@ BLOCKING_TEST(threads_take_turns)
     cluster_await_free(&fixture.cluster, "key");
 }
 
-struct waiter {
-    quorlock_blocking_lock *lock;
-    pthread_t thread;
-    int status;
-    atomic_bool ended;
-};
-
-static void *wait_for_lock(void *arg)
-{
-    struct waiter *waiter = arg;
-
-    waiter->status = quorlock_blocking_acquire(waiter->lock, NULL);
-    return NULL;
-}
-
-/* Returns when its acquire is in flight for certain: a second one is BUSY. */
-static void start_waiter(struct waiter *waiter)
-{
-    uint64_t until_us = clock_us() + GENEROUS_US;
-
-    waiter->lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
-    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_lock, waiter), 0);
-    /* A release is STATE before the acquire began, BUSY since. */
-    while (quorlock_blocking_release(waiter->lock, NULL) != QUORLOCK_BUSY) {
-        if (clock_us() > until_us) fail_msg("the acquire of the other thread did not begin");
-    }
-}
-
-static void end_waiter(struct waiter *waiter, int status)
-{
-    assert_int_equal(pthread_join(waiter->thread, NULL), 0);
-    assert_int_equal(waiter->status, status);
-}
-
 BLOCKING_TEST(cancel_and_free_end_a_wait)
 {
     quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
@@ -292,6 +218,20 @@ static void start_extender(struct waiter *extender)
     }
 }
 
+/* The answer to what was in flight comes when the handle is gone. */
+BLOCKING_TEST(free_ends_an_extend)
+{
+    struct waiter extender = {.lock = new_lock("key", LONG_LEASE_MS, 0)};
+
+    assert_int_equal(quorlock_blocking_acquire(extender.lock, NULL), 0);
+    for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
+    start_extender(&extender);
+    quorlock_blocking_free(extender.lock);
+    assert_int_equal(pthread_join(extender.thread, NULL), 0);
+    assert_true(extender.status == QUORLOCK_CANCELED || extender.status == QUORLOCK_NOQUORUM);
+    for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
+}
+
 /*
  * No node answers, many calls wait, and one extends: all end with CLOSED (the extend with NOQUORUM where a node
  * timeout has passed before), and close waits for no server longer than one node timeout; after three the
@@ -319,22 +259,26 @@ BLOCKING_TEST(close_under_callers_while_servers_hang)
     assert_int_equal(pthread_join(extender.thread, NULL), 0);
     assert_true(extender.status == QUORLOCK_CLOSED || extender.status == QUORLOCK_NOQUORUM);
     for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
+    for (int i = 0; i < WAITERS; i++) quorlock_blocking_free(waiters[i].lock);
+    quorlock_blocking_free(extender.lock);
 }
 
 /* Held, waiting and idle locks that were not freed: close ends the wait, and no key stays. */
 BLOCKING_TEST(close_ends_everything)
 {
     struct waiter waiter = {0};
-    quorlock_blocking_lock *holder;
+    quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_blocking_lock *idle = new_lock("idle", LONG_LEASE_MS, 0);
 
-    holder = new_lock("key", LONG_LEASE_MS, 0);
-    (void)new_lock("idle", LONG_LEASE_MS, 0);
     assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
     start_waiter(&waiter);
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     end_waiter(&waiter, QUORLOCK_CLOSED);
     blocking = NULL;
     cluster_await_free(&fixture.cluster, "key");
+    quorlock_blocking_free(waiter.lock);
+    quorlock_blocking_free(holder);
+    quorlock_blocking_free(idle);
 }
 
 /* ---- statistics ---- */
@@ -435,33 +379,6 @@ BLOCKING_TEST(loss_is_told_from_the_loop)
 
 /* ---- election ---- */
 
-struct stand {
-    pthread_t thread;
-    quorlock_blocking_candidate *candidate;
-    int status;
-    uint64_t term;
-};
-
-static quorlock_blocking_candidate *new_candidate(const char *advertise)
-{
-    const struct quorlock_candidate_options options = {
-        .size = sizeof(options), .advertise = advertise, .lease_ms = LONG_LEASE_MS};
-    quorlock_blocking_candidate *candidate = NULL;
-    char error[TEXT_SIZE] = "";
-
-    if (quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, error, sizeof(error)) != 0)
-        fail_msg("candidate: %s", error);
-    return candidate;
-}
-
-static void *stands(void *arg)
-{
-    struct stand *stand = arg;
-
-    stand->status = quorlock_blocking_stand(stand->candidate, &stand->term);
-    return NULL;
-}
-
 static void count_leader(quorlock_observer *observer, const struct quorlock_leader *leader, void *arg)
 {
     if (leader->state == QUORLOCK_LEADER_KNOWN) atomic_fetch_add((atomic_int *)arg, 1);
@@ -499,19 +416,6 @@ BLOCKING_TEST(candidates_stand_one_after_the_other)
     cluster_await_free(&fixture.cluster, "election");
 }
 
-static void read_waiting(const struct quorlock_statistics *statistics, void *arg)
-{
-    *(uint64_t *)arg = statistics->waiting;
-}
-
-static uint64_t acquires_waiting(void)
-{
-    uint64_t waiting = 0;
-
-    assert_int_equal(quorlock_blocking_statistics(blocking, read_waiting, &waiting), 0);
-    return waiting;
-}
-
 /* By a thread that resigns, and one that closes. */
 BLOCKING_TEST(a_stand_that_waits_ends)
 {
@@ -537,6 +441,8 @@ BLOCKING_TEST(a_stand_that_waits_ends)
         assert_int_equal(waiting[i].status, QUORLOCK_CLOSED);
     }
     cluster_await_free(&fixture.cluster, "election");
+    for (int i = 0; i < 3; i++) quorlock_blocking_candidate_free(waiting[i].candidate);
+    quorlock_blocking_candidate_free(leader);
     assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
 }
 
@@ -651,6 +557,48 @@ static bool await_sleep(int id)
         }
     }
     return state == 'S';
+}
+
+struct reported {
+    size_t calls, held, broken;
+    int status, any;
+    char holder[QUORLOCK_BLOCKING_TOKEN_SIZE];
+};
+
+static void read_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct reported *reported = arg;
+
+    *reported = (struct reported){.calls = reported->calls + 1, .status = status, .any = report->held};
+    snprintf(reported->holder, sizeof(reported->holder), "%s", report->holder != NULL ? report->holder : "");
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        reported->held += strcmp(report->nodes[i]->state, "held") == 0;
+        reported->broken += report->nodes[i]->broken != 0;
+    }
+}
+
+BLOCKING_TEST(a_key_is_inspected_and_broken)
+{
+    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct reported reported = {0};
+
+    assert_int_equal(quorlock_blocking_inspect(blocking, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(reported.any, 0);
+    assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_inspect(blocking, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(reported.any, 1);
+    assert_true(reported.held >= 2);
+    assert_string_equal(reported.holder, result.token);
+    assert_int_equal(quorlock_blocking_break(blocking, "key", read_report, &reported), QUORLOCK_OK);
+    assert_true(reported.broken >= 2);
+    assert_int_equal(quorlock_blocking_inspect(blocking, "", read_report, &reported), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_inspect(blocking, "key", NULL, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_break(NULL, "key", read_report, &reported), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_shutdown(blocking), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_break(blocking, "key", read_report, &reported), QUORLOCK_CLOSED);
+    assert_int_equal(reported.calls, 3);
+    quorlock_blocking_free(lock);
 }
 
 /* In the loop's thread, so that the loop does not see the call before its thread is stopped. */

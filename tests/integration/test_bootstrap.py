@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock bootstrap on real servers, whole and half done: test_bootstrap.py PATH_TO_quorlock [TEST...]"""
+import contextlib
 import json
+import os
+import pty
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -12,7 +16,7 @@ import command_case
 from command_case import SERVERS, listen, wait_for
 from guard_case import GUARD, LEASE, LONG, SHORT, SHORT_S, GuardCase, guards
 
-WRITES = b"\r\nEVAL\r\n"  # the write of a guard; all other scripts go by their hash
+WRITES = b"written:"  # in the script that writes a guard, and in no other
 
 
 class Link:
@@ -104,6 +108,43 @@ class Bootstrap(BootstrapCase):
         self.assertEqual(report["key"], GUARD)
         self.assertEqual([(n["state"], n["holder"].encode()) for n in report["nodes"]], [("guarded", g) for g in before])
 
+    def test_where_the_guards_fit_there_is_no_need(self):
+        self.assertEqual(self.quorlock("bootstrap", "--if-needed", "--max-lease", LONG)[0], 0)
+        before = guards()
+        SERVERS[1].kill()
+        for _ in range(2):  # one down, then emptied: a client quarantines it, and the quorum has its guards
+            status, out, _ = self.quorlock("bootstrap", "--if-needed", "--max-lease", LONG)
+            self.assertEqual(status, 0, out)
+            self.assertIn("2 of 3 nodes have guards that fit already: nothing was written", out)
+            SERVERS[1].restart(True)
+        for options in [(), ("--max-lease", LONG, "--set-name", "s")]:  # 30 s, and another set
+            self.assertEqual(self.quorlock("bootstrap", "--if-needed", *options)[0], 1)
+        self.assertEqual(self.quorlock("bootstrap", "--if-needed", "--reconfigure", "--yes")[0], 64)
+        self.assertEqual([guards()[0], guards()[2]], [before[0], before[2]])
+
+    def test_an_emptied_node_among_others_is_no_first_contact(self):
+        self.bootstrap("--max-lease", LONG)
+        for server in SERVERS[:2]:  # a quorum: what a stopped holder thinks that it holds is forgotten there
+            server.restart(True)
+        for _ in range(2):
+            status, out, _ = self.quorlock("bootstrap", "--max-lease", LONG)
+            self.assertEqual(status, 1, out)
+            self.assertIn("nothing was written", out)
+            status, _, err = self.run_once()  # writes guards of a first contact
+            self.assertEqual(status, 69)
+            for text in [err, self.quorlock("inspect", self.key)[1], self.quorlock("doctor")[1]]:
+                self.assertIn("it had no guard, and other nodes have one", text)
+                self.assertNotIn("bootstrap", text)
+            self.assertNotIn("bootstrap", self.quorlock("watch", "--once", self.key)[1])
+        for index in (0, 1):
+            self.assert_quarantined(index, 600000, 30000)
+
+    def test_it_ends_a_first_contact_with_another_max_lease(self):
+        self.assertEqual(self.run_once("--max-lease", "24h")[0], 69)
+        self.assertEqual(self.quorlock("bootstrap", "--set-name", "s")[0], 1)  # another set may have a quorum
+        self.bootstrap("--max-lease", LONG)
+        self.assertEqual(self.run_once()[0], 0)
+
     def test_one_guard_is_enough_to_refuse(self):
         SERVERS[1].ask("SET", GUARD, "something else")
         status, out, _ = self.quorlock("bootstrap")
@@ -114,7 +155,7 @@ class Bootstrap(BootstrapCase):
 
     def test_a_node_that_is_down_or_refuses_leaves_all_unwritten(self):
         SERVERS[2].kill()
-        for options in [(), ("--reconfigure",)]:
+        for options in [(), ("--reconfigure", "--yes")]:
             status, out, _ = self.quorlock("bootstrap", *options)
             self.assertEqual(status, 69)
             self.assertIn("nothing was written", out)
@@ -133,7 +174,7 @@ class Bootstrap(BootstrapCase):
         self.assertEqual([guard is not None for guard in guards()], [True, False, True])
         command = out.split("'")[1].split()[1:]
         command[command.index("--nodes") + 1] = command_case.nodes()
-        self.assertEqual(self.quorlock(*command)[0], 0)
+        self.assertEqual(self.quorlock(*command, "--yes")[0], 0)
         self.environment = {"QUORLOCK_MAX_LEASE": SHORT}
         self.assertEqual(self.quorlock("run", "--set-name", "s", "--lease", LEASE, self.key, "--", "true")[0], 0)
 
@@ -145,7 +186,7 @@ class Reconfigure(BootstrapCase):
         two = f"{SERVERS[0]},{SERVERS[1]}"
         status, _, err = self.run_once("--nodes", two)
         self.assertIn("3 nodes", err)
-        status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT, "--nodes", two)
+        status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", SHORT, "--nodes", two)
         self.assertEqual(status, 0, out)
         self.assertEqual(self.quorlock("run", "--lease", LEASE, "--nodes", two, self.key, "--", "true")[0], 0)
 
@@ -154,25 +195,58 @@ class Reconfigure(BootstrapCase):
         self.hold("someone-else-entirely", count=3, ms=600000)
         process = self.start("run", "--max-lease", SHORT, "--lease", LEASE, self.key, "--", "true")
         self.await_words(process, b"is held by")
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "3s")[0], 0)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", "3s")[0], 0)
         status, _, err = self.end(process)
-        self.assertEqual(status, 69)
+        self.assertEqual(status, 78)
         self.assertRegex(err, "max lease 3000 ms.*max lease 2000 ms")
 
     def test_a_client_that_waits_outlasts_one_that_is_half_done(self):
         self.bootstrap("--max-lease", SHORT, "--set-name", "s")
         where = self.link(1, lambda link: False)
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT, *where)[0], 69)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", SHORT, *where)[0], 69)
         process = self.start("run", "--set-name", "s", "--lease", LEASE, self.key, "--", "echo", "ran")
         self.assertIn(b"its guard is for no client", self.await_words(process, b"too few nodes can vote"))
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT, "--set-name", "s")[0], 0)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", SHORT, "--set-name", "s")[0], 0)
         status, out, err = self.end(process)
         self.assertEqual((status, out), (0, "ran\n"), err)
+
+    def test_a_reconfigure_says_what_it_ends_and_asks(self):
+        self.bootstrap("--max-lease", LONG)
+        self.environment = {}
+        before, words = guards(), ("bootstrap", "--reconfigure", "--set-name", "other")
+        status, out, err = self.quorlock(*words, stdin=subprocess.DEVNULL)
+        self.assertEqual((status, out, guards()), (64, "", before), err)
+        self.assertIn("give --yes", err)
+        status, out, err = self.quorlock(*words, "--dry-run", "--yes")
+        self.assertEqual((status, err, guards()), (0, "", before), out)
+        for server in SERVERS:
+            self.assertRegex(out, rf"(?m)^  {server}  \d+ connections, ours among them; its guard says 3 nodes, max lease 600s$")
+        self.assertIn("writes guards for 3 nodes, a set named other, max lease as now.\nIt ends every lock that is held", out)
+        for more in [("--dry-run", "--json", "--reconfigure"), ("--dry-run",)]:
+            self.assertEqual(self.quorlock("bootstrap", *more)[:2], (64, ""))
+        for answer, expected in [(b"\n", 1), (b"no\n", 1), (b"yes\n", 0)]:
+            master, slave = pty.openpty()
+            os.write(master, answer)
+            process = self.start(*words, stdin=slave, stdout=slave)
+            self.assertEqual(self.end(process)[0], expected)
+            self.assertEqual(guards() == before, expected == 1, answer)
+            os.close(slave)
+            self.assertIn(b"It ends every lock that is held", self.shown(master))
+            os.close(master)
+
+    @staticmethod
+    def shown(terminal):
+        """All that was written to a terminal whose other side is closed; it may come in pieces."""
+        text = b""
+        with contextlib.suppress(OSError):
+            while piece := os.read(terminal, 4096):
+                text += piece
+        return text
 
     def test_the_present_max_lease_is_kept_where_none_is_given(self):
         self.bootstrap("--max-lease", LONG)
         self.environment = {}
-        status, out, err = self.quorlock("bootstrap", "--reconfigure", "--set-name", "other")
+        status, out, err = self.quorlock("bootstrap", "--reconfigure", "--yes", "--set-name", "other")
         self.assertEqual((status, err), (0, ""))
         self.assertIn("for leases up to 600000 ms", out)
         self.assertTrue(all(b"|other|600000|" in guard for guard in guards()), guards())
@@ -182,24 +256,24 @@ class Reconfigure(BootstrapCase):
             super().bootstrap("--nodes", str(server), "--max-lease", lease)
         self.environment = {}
         before = guards()
-        result = self.quorlock("bootstrap", "--reconfigure")
+        result = self.quorlock("bootstrap", "--reconfigure", "--yes")
         self.assert_unwritten(before, result, 64)
         self.assertIn("'quorlock bootstrap --reconfigure --max-lease 7000ms'", result[1])
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "7000ms")[0], 0)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", "7000ms")[0], 0)
         # One that lost its guard does not disagree, and is quarantined as the others are.
         SERVERS[0].ask("DEL", GUARD)
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure")[0], 0)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes")[0], 0)
         for index in range(3):
             self.assert_quarantined(index, 7000)
 
     def test_a_guard_that_cannot_be_read_leaves_all_unwritten(self):
-        for words in [("SET", GUARD, "something else"), ("SET", GUARD, "2|3|s|1000|a|b|0"), ("HSET", GUARD, "a", "b")]:
+        for words in [("SET", GUARD, "something else"), ("SET", GUARD, "3|3|s|1000|a|b|0"), ("HSET", GUARD, "a", "b")]:
             self.setUp()
             self.bootstrap("--max-lease", LONG)
             SERVERS[1].ask("DEL", GUARD)
             SERVERS[1].ask(*words)
             before = [SERVERS[index].ask("GET", GUARD) for index in (0, 2)]
-            status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--max-lease", SHORT)
+            status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", SHORT)
             self.assertEqual(status, 1, out)
             self.assertIn("nothing was written", out)
             self.assertIn("DEL quorlock:guard'", out)
@@ -213,7 +287,7 @@ class Reconfigure(BootstrapCase):
         self.bootstrap("--set-name", "s")
         for rules in [["-client|kill"], ["-multi"], ["-exec"]]:
             before = guards()
-            result = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, *self.weak(2, rules=rules))
+            result = self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", LONG, *self.weak(2, rules=rules))
             self.assert_unwritten(before, result, 69)
             self.assertRegex(result[1], rf"{SERVERS[2]} .*NOPERM")
             self.assertNotIn("secret", result[1] + result[2])
@@ -222,7 +296,7 @@ class Reconfigure(BootstrapCase):
         self.bootstrap("--set-name", "s")
         before = guards()
         SERVERS[2].freeze()
-        result = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--set-name", "s")
+        result = self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", LONG, "--set-name", "s")
         SERVERS[2].thaw()
         self.assert_unwritten(before, result, 69)
 
@@ -237,7 +311,7 @@ class Reconfigure(BootstrapCase):
                 link.answers = len(writes) < n_writes
                 return True
             where = self.link(2, freezes)
-            result = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--json", *where)
+            result = self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", LONG, "--json", *where)
             self.assertEqual(result[0], 69, result)
             self.assertEqual(self.states(result[1]), [others, others, "unknown"])
             wait_for(lambda: all(b"|600000|" in guard for guard in guards()))
@@ -251,7 +325,7 @@ class Reconfigure(BootstrapCase):
         for server in SERVERS[1:]:
             self.bootstrap("--nodes", str(server), "--set-name", "old")
         where = self.link(1, lambda link: False)
-        status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, *where)
+        status, out, _ = self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", LONG, *where)
         self.assertEqual(status, 69)
         self.assertNotIn("nothing was written", out)
         self.assertIn("half done: 0 of 3 nodes bootstrapped, 2 closed to all clients, 1 unknown", out)
@@ -259,7 +333,7 @@ class Reconfigure(BootstrapCase):
         self.assertRegex(out, rf"{where[1].split(',')[1]}  unknown  +1 nodes, set old")
         for index in (0, 2):
             self.assertRegex(out, rf"{SERVERS[index]}  closed  +of a reconfigure that was not finished")
-            self.assertIn(b"1|0|s|600000|", guards()[index])
+            self.assertIn(b"2|0|s|600000|", guards()[index])
         self.assertIn(b"|old|", guards()[1])
         # Neither the old clients nor the new are let in.
         for options in [("--nodes", str(SERVERS[2]), "--set-name", "old"), ("--set-name", "s", "--max-lease", LONG)]:
@@ -269,8 +343,8 @@ class Reconfigure(BootstrapCase):
         status, out, _ = self.quorlock("bootstrap")
         self.assertEqual(status, 1)
         for _ in range(2):
-            self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--set-name", "s")[0], 0)
-            self.assertTrue(all(b"1|3|s|600000|" in guard for guard in guards()), guards())
+            self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", LONG, "--set-name", "s")[0], 0)
+            self.assertTrue(all(b"2|3|s|600000|" in guard for guard in guards()), guards())
 
     def test_killed_in_between_it_is_whole_or_nothing_on_each_node(self):
         for goes_on in [False, True]:
@@ -289,7 +363,7 @@ class Reconfigure(BootstrapCase):
                 process[0].wait()
                 return goes_on
             where = self.link(1, kills)
-            process.append(self.start("bootstrap", "--reconfigure", "--max-lease", LONG, *where))
+            process.append(self.start("bootstrap", "--reconfigure", "--yes", "--max-lease", LONG, *where))
             process[0].wait()
             def is_written():
                 try:
@@ -303,14 +377,14 @@ class Reconfigure(BootstrapCase):
                 self.assertEqual(guards()[1], before[1])
                 other.sendall(b"PING\r\n")
                 self.assertEqual(other.recv(7), b"+PONG\r\n")
-            self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", LONG, "--set-name", "s")[0], 0)
+            self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", LONG, "--set-name", "s")[0], 0)
             self.assertTrue(all(b"|600000|" in guard for guard in guards()), guards())
 
     def test_a_second_one_makes_no_quarantine_shorter(self):
         self.bootstrap("--max-lease", "60s")
         left = []
         for _ in range(3):
-            process = self.start("bootstrap", "--reconfigure", "--max-lease", "10s")
+            process = self.start("bootstrap", "--reconfigure", "--yes", "--max-lease", "10s")
             self.await_words(process, b"waiting")
             process.kill()
             left.append([node["quarantine_ms"] for node in self.report()])
@@ -327,7 +401,7 @@ class ShorterLeases(BootstrapCase):
     def begin(self):
         self.bootstrap("--max-lease", SHORT)
         self.began = time.monotonic()
-        process = self.start("bootstrap", "--reconfigure", "--max-lease", "1s")
+        process = self.start("bootstrap", "--reconfigure", "--yes", "--max-lease", "1s")
         self.words = self.await_words(process, b"waiting")
         return process
 
@@ -338,7 +412,7 @@ class ShorterLeases(BootstrapCase):
                              (("--max-lease", SHORT), "max lease 1000 ms; this client says .* 2000 ms")]:
             status, _, err = self.run_once(*options)
             if time.monotonic() - self.began < SHORT_S:
-                self.assertEqual(status, 69)
+                self.assertEqual(status, 69 if why == "quarantined for" else 78)
                 self.assertRegex(err, why)
         status, out, _ = self.end(process)
         self.assertGreaterEqual(time.monotonic() - self.began, SHORT_S)
@@ -352,7 +426,7 @@ class ShorterLeases(BootstrapCase):
         self.assertEqual(status, 69)
         self.assertIn("half done: 2 of 3 nodes bootstrapped, the others as they were", out)
         self.assertRegex(out, rf"{SERVERS[1]}  free")
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "1s")[0], 0)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", "1s")[0], 0)
         self.assertEqual(self.quorlock("run", "--max-lease", "1s", "--lease", "1s", self.key, "--", "true")[0], 0)
 
     def test_it_ends_early_on_a_signal_and_goes_on_with_the_next(self):
@@ -360,7 +434,7 @@ class ShorterLeases(BootstrapCase):
         process.terminate()
         self.assertNotEqual(self.end(process)[0], 0)
         began = time.monotonic()
-        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--max-lease", "1s")[0], 0)
+        self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", "1s")[0], 0)
         self.assertGreaterEqual(time.monotonic() - began, SHORT_S)
 
 

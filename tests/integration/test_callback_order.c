@@ -311,15 +311,13 @@ CLIENT_TEST(cancel_while_closing_changes_nothing)
 
 static void shut_out(struct server *server)
 {
-    server_do(server, "CONFIG SET requirepass secret");
-    server->password = "secret";
+    server_do(server, "ACL SETUSER default -info");
     server_do(server, "CLIENT KILL TYPE normal SKIPME yes");
 }
 
 static void let_in(struct server *server)
 {
-    server_do(server, "CONFIG SET requirepass %s", "");
-    server->password = NULL;
+    server_do(server, "ACL SETUSER default +info");
 }
 
 /* The test's own connection, which the server keeps. */
@@ -343,7 +341,7 @@ static void await_handshake(redisContext *context)
 
         for (char *line = strtok(reply->str, "\n"); line != NULL; line = strtok(NULL, "\n")) {
             done |= strstr(line, "name=quorlock ") != NULL && strstr(line, "qbuf=0 ") != NULL &&
-                    strstr(line, "cmd=script|load") != NULL;
+                    strstr(line, "cmd=eval") != NULL;
         }
         freeReplyObject(reply);
         assert_true(clock_us() < until_us);

@@ -20,8 +20,16 @@ MANUAL = pathlib.Path(__file__).resolve().parents[2] / "src" / "man" / "quorlock
 class Usage(Bootstrapped):
     def test_help_and_manual_list_every_option(self):
         manual = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
-        for verb in [(), ("run",), ("bootstrap",), ("inspect",), ("watch",), ("break",), ("doctor",), ("bench",),
-                     ("config",)]:
+        _, out, _ = self.quorlock("--help")
+        verbs = re.findall(r"(?m)^  ([a-z]+) ", out.split("Options:")[0])
+        self.assertGreaterEqual(len(verbs), 10)
+        listed = re.search("no verb: give (.*); see", self.quorlock()[2])[1]
+        self.assertEqual(sorted(re.split(", | or ", listed)), sorted(verbs))
+        for verb in [(), *((name,) for name in verbs)]:
+            for name in verb:
+                self.assertRegex(manual, rf"(?m)^\.TP\n\.B {name}\n", f"the verb {name} is not explained in the manual")
+                self.assertRegex(manual.split(".SH DESCRIPTION")[0], rf"(?m)^\.B {name}\n",
+                                 f"the verb {name} is not in the manual's synopsis")
             status, out, err = self.quorlock(*verb, "--help")
             self.assertEqual((status, err), (0, ""), verb)
             self.assertIn("usage: quorlock", out)
@@ -73,7 +81,7 @@ class Usage(Bootstrapped):
                 (("run", "--wait", "1200h", *run[1:]), '"1200h" is too long'),
                 (("run", "-E", "256", *run[1:]), '"256" is no exit status: give a number from 0 to 255'),
                 (("run", "-E-1", *run[1:]), '"-1" is no exit status'),
-                (("run", "-nq", *run[1:]), "-q: no such option"),
+                (("run", "-ny", *run[1:]), "-y: no such option"),
                 (("run", "--node", "x", *run[1:]), "--node is ambiguous: write --nodes or --node-timeout"),
                 (("run", "--leas", "30", *run[1:]), '--lease: "30" has no unit'),
                 (("bootstrap", "--reconfigure=yes"), "--reconfigure takes no value"),
@@ -110,6 +118,13 @@ class Usage(Bootstrapped):
             self.assertIn(said, err, args)
             self.assertTrue(all(line.startswith("quorlock: ") for line in err.splitlines()), err)
         self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_the_grace_leaves_the_longest_node_timeout_its_room(self):
+        """As the library counts it: a third of the lease, two node timeouts, 1 % and 2 ms for drift, 10 ms at the end."""
+        for timeout_ms, expected in [(59, 69), (60, 69), (75, 69), (92, 69), (93, 64)]:
+            status, _, err = self.quorlock("--nodes=127.0.0.1:1", "run", "-n", "--lease=300ms",
+                                           f"--node-timeout={timeout_ms}ms", "k", "--", "true")
+            self.assertEqual(status, expected, (timeout_ms, err))
 
     def test_options_may_be_abbreviated_joined_and_after_the_keys(self):
         self.hold("someone-else-entirely", count=3)
@@ -207,7 +222,7 @@ class Usage(Bootstrapped):
 
     def test_a_user_without_password_may_be_the_password(self):
         listed = ",".join(f"redis://geheim@{server}" for server in SERVERS)
-        for verb, expected in [(("run", "-n", "-v", "-v", self.key, "--", "true"), 69), (("inspect", self.key), 69),
+        for verb, expected in [(("run", "-n", "-v", "-v", self.key, "--", "true"), 78), (("inspect", self.key), 69),
                                (("doctor",), 2)]:
             status, out, err = self.quorlock(*verb, env={"QUORLOCK_NODES": listed})
             self.assertEqual(status, expected, out + err)
@@ -251,6 +266,34 @@ class Held(Bootstrapped):
             self.assertNotIn("someone-e", err)
             wait_for(lambda: self.values() == [b"someone-else-entirely"] * 2 + [None])
         self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_a_holder_that_is_our_own_parent(self):
+        inner = f'{command_case.QUORLOCK} run --wait 400ms {self.key} -- true'
+        status, _, err = self.quorlock("run", self.key, "--", "sh", "-c", inner)
+        self.assertEqual(status, 1, err)
+        said = [line for line in err.splitlines() if "that is the quorlock around this command (QUORLOCK_OWNER)" in line]
+        self.assertEqual([line.startswith("quorlock: waiting for ") for line in said], [True, False], err)
+        self.hold("someone-else-entirely")
+        status, _, err = self.quorlock("run", "-n", self.key, "--", "true", env={"QUORLOCK_OWNER": "someone-else:1"})
+        self.assertEqual(status, 1, err)
+        self.assertNotIn("around", err)
+
+    def test_quiet(self):
+        self.assertEqual(self.quorlock("inspect", "-q", self.key), (1, "", ""))
+        self.hold("someone-else-entirely")
+        other = self.key + "-free"
+        for words, expected in [(("run", "-n", "-q", self.key, "--", "true"), 1),
+                                (("run", "--wait", "300ms", "--quiet", "-E9", self.key, "--", "true"), 9),
+                                (("inspect", "-q", self.key), 0), (("inspect", "--quiet", "--json", self.key), 0),
+                                (("inspect", "-q", self.key, other), 1), (("inspect", "-q", other, self.key), 1)]:
+            self.assertEqual(self.quorlock(*words), (expected, "", ""), words)
+        SERVERS[0].kill()
+        SERVERS[1].kill()
+        status, out, _ = self.quorlock("inspect", "-q", self.key, other)
+        self.assertEqual((status, out), (69, ""))
+        status, _, err = self.quorlock("run", "-n", "-q", self.key, "--", "true")
+        self.assertEqual(status, 69)
+        self.assertIn("cannot lock", err)  # an outage is no refusal
 
     def test_the_time_left_is_that_of_the_quorum(self):
         for server, ms in zip(SERVERS, [30000, 9000, 20000]):
@@ -319,7 +362,8 @@ class Nodes(Bootstrapped):
         """A sanitizer tells what is left of them, and makes the status its own."""
         names = ",".join(f"host{number}.invalid:6379" for number in range(15))
         for ms in range(10, 210, 20):
-            status, _, err = self.quorlock("run", "-n", "--node-timeout", f"{ms}ms", "--nodes", names, self.key, "--", "true")
+            status, _, err = self.quorlock("run", "-n", "--connect-timeout", f"{ms}ms", "--nodes", names, self.key, "--",
+                                           "true")
             self.assertEqual(status, 69, err)
 
     def test_a_frozen_node_is_not_waited_for(self):
@@ -353,18 +397,19 @@ class Nodes(Bootstrapped):
     def test_no_quorum(self):
         SERVERS[0].kill()
         SERVERS[1].freeze()
+        soon = ("--connect-timeout", "300ms", "--node-timeout", "300ms")
         for options in [("-n",), ("--wait", "700ms"), ("-n", "-E", "42")]:
-            status, out, err = self.quorlock("run", "--lease", "2s", *options, self.key, "--",
+            status, out, err = self.quorlock("run", "--lease", "2s", *soon[:2], *options, self.key, "--",
                                              "touch", self.path("ran"))
             self.assertEqual((status, out), (69, ""), err)
             for server in SERVERS:
                 self.assertRegex(err, rf"quorlock:   {server}  \w+")
         for verb in ["inspect", "break"]:
-            status, out, err = self.quorlock(verb, "--node-timeout", "300ms", self.key)
+            status, out, err = self.quorlock(verb, *soon, self.key)
             self.assertEqual(status, 69, err)
             for server in SERVERS:
                 self.assertIn(str(server), out)
-        status, out, _ = self.quorlock("inspect", "--json", "--node-timeout", "300ms", self.key)
+        status, out, _ = self.quorlock("inspect", "--json", *soon, self.key)
         self.assertEqual((status, len(json.loads(out)["nodes"])), (69, 3))
         self.assertFalse(os.path.exists(self.path("ran")))
         SERVERS[1].thaw()
@@ -383,7 +428,7 @@ class Nodes(Bootstrapped):
         for server in SERVERS:
             server.ask("HSET", self.key, "uuid:1", "1")
         status, _, err = self.quorlock("run", "-n", self.key, "--", "true")
-        self.assertEqual(status, 69, err)
+        self.assertEqual(status, 78, err)
         status, out, _ = self.quorlock("inspect", "--json", self.key)
         report = json.loads(out)
         self.assertEqual((status, report["held"]), (0, False), report)
@@ -397,7 +442,7 @@ class Nodes(Bootstrapped):
             self.assertIn(silent, err)
         wrong = ",".join(f"redis://:geheim@{server}" for server in SERVERS)
         status, _, err = self.quorlock("run", "-n", self.key, "--", "true", env={"QUORLOCK_NODES": wrong})
-        self.assertEqual(status, 69, err)
+        self.assertEqual(status, 78, err)
         self.assertNotIn("geheim", err)
 
 

@@ -205,14 +205,14 @@ class Seen(Bootstrapped):
         for server in SERVERS:
             server.ask("LPUSH", f"quorlock:slot:1:{self.key}", "x")
         status, _, err = self.quorlock("run", "-n", "--permits", "2", self.key, "--", "true")
-        self.assertEqual(status, 69, err)
+        self.assertEqual(status, 78, err)
         self.assertRegex(err, rf'no vote: the key "quorlock:slot:[01]:{self.key}" holds a list')
 
     def test_what_stands_in_place_of_the_number_is_named(self):
         for server in SERVERS:
             server.ask("HSET", f"quorlock:permits:{self.key}", "f", "v")
         status, _, err = self.quorlock("run", "-n", "--permits", "2", self.key, "--", "true")
-        self.assertEqual(status, 69, err)
+        self.assertEqual(status, 78, err)
         self.assertIn(f'the key "quorlock:permits:{self.key}" holds a hash and no string', err)
 
     def test_break_says_that_it_took_what_is_no_slot(self):
@@ -346,7 +346,7 @@ class Permits(Holding):
         self.inside(held)
         for wait in ("-n", "--wait=20s"):
             status, out, err = self.quorlock("run", wait, "--permits", "5", self.key, "--", "echo", "ran")
-            self.assertEqual((status, out), (69, ""), err)
+            self.assertEqual((status, out), (78, ""), err)
             self.assertRegex(err, r"\b3\b.*\b5\b|\b5\b.*\b3\b")
         self.go_on(held)
 

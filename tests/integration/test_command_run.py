@@ -31,6 +31,22 @@ class Run(Bootstrapped):
         self.assertIn("cannot execute", err)
         self.assert_free()
 
+    def test_a_script_without_its_interpreter(self):
+        """The kernel's ENOENT is not about the script."""
+        os.mkdir(self.path("bin"))
+        path = f"{self.path('bin')}:{os.environ['PATH']}"
+        for first, said in [("#!/no/such/python -u\n", 'its interpreter "/no/such/python" is not there\n'),
+                            ("#! /bin/sh\r\n", 'its interpreter "/bin/sh\\x0d" is not there: the script has the line ends '
+                                               "of Windows, \\r\\n\n")]:
+            with open(self.path("bin/report-here"), "w", encoding="utf-8", newline="") as script:
+                os.fchmod(script.fileno(), 0o755)
+                script.write(first)
+            for command in (self.path("bin/report-here"), "report-here"):
+                status, out, err = self.quorlock("run", self.key, "--", command, env={"PATH": path})
+                self.assertEqual((status, out), (127, ""), err)
+                self.assertIn(f"quorlock: cannot execute {command}: {said}", err)
+        self.assert_free()
+
     def test_holds_the_lock_and_passes_its_name_on(self):
         probe = ("import os, sys; print(os.environ['QUORLOCK_KEY'], os.environ['QUORLOCK_OWNER'],"
                  " 'QUORLOCK_FENCE' in os.environ, os.getpgid(0) == os.getpid(),"

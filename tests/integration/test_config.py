@@ -57,6 +57,24 @@ class Places(Files):
         heads = re.findall(r"(?m)^\.TP\n\.BR? (.*)", keys)
         self.assertEqual(sorted(re.findall(r"[a-z-]+", " ".join(heads))), sorted(self.values()))
 
+    def test_a_file_may_have_every_option_of_config(self):
+        """But those that are about config itself; a password has no option."""
+        status, out, err = self.quorlock("config", "--help")
+        self.assertEqual((status, err), (0, ""))
+        options = {*re.findall(r"(?m)^  (?:-\w, )?--([a-z-]+)", out)} - {"config", "json", "verbose", "help"}
+        self.assertEqual(options | {"password"}, {*self.values()})
+
+    def test_help_names_the_defaults_that_config_shows(self):
+        _, out, _ = self.quorlock("config", "--help")
+        values, checked = self.values(), 0
+        for option in re.split(r"(?m)^  (?=-)", out.split("Options:\n")[1]):
+            name, text = option.split(" ", 1)[0].removeprefix("--"), " ".join(option.split())
+            said = re.search(r"\(default:? (.*?)\)", text) or re.search(r"else (\S*\d\S*)$", text)
+            checked += said is not None
+            if said is not None:
+                self.assertTrue(values[name][0].startswith(said[1]), (name, said[1], values[name]))
+        self.assertGreaterEqual(checked, 12)
+
     def test_what_goes_before_what(self):
         """Command line, environment, set, file, default: each is in force where nothing before it is."""
         file = self.write("max-lease = 1m\nlease = 1s\nuser = general\n[set other]\nmax-lease = 4m\n"

@@ -58,6 +58,81 @@ class Credentials(Bootstrapped):
             for name in ("up", "go"):
                 os.remove(self.path(name))
 
+    def rotate(self, old=SECRET, new=SECRET + "2"):
+        """The servers know the new password only, and have ended the connections of the old one."""
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "app", "<" + old, ">" + new)
+            server.ask("CLIENT", "KILL", "USER", "app")
+
+    def replace(self, text):
+        """As who mounts or writes secrets does: the file is there, old or new, at any time."""
+        with open(self.file + "~", "w", encoding="ascii") as f:
+            f.write(text)
+        os.rename(self.file + "~", self.file)
+
+    def test_a_holder_outlives_a_rotation(self):
+        """The file before the server and after it, and one that is bad for a while. Nothing of the former password is left:
+        it has a front that free() may write over."""
+        words = [str(turn) * 32 + SECRET for turn in range(3)]
+        self.rotate(SECRET, words[0])
+        self.replace(words[0] + "\n")
+        script = f"cd {self.folder}; >up; while [ ! -e go ]; do sleep .01; done"
+        process = self.start("run", "-v", "--lease", "20s", *self.ways()[0][0], self.key, "--", "sh", "-c", script)
+        self.wait_file("up", process)
+        wait_for(lambda: len(self.users()) == 3)
+        for turn in range(2):
+            old, new = words[turn:turn + 2]
+            if turn == 0:
+                self.replace(new + "\n")
+                self.rotate(old, new)
+            else:
+                self.write("")
+                self.rotate(old, new)
+                self.await_words(process, b"no new credentials, those of before stay in use: password file", b"WRONGPASS")
+                self.replace(new + "\n")
+            wait_for(lambda: len(self.users()) == 3)
+            self.assertEqual(copies_in(process.pid, new), 3)
+            self.assertEqual(copies_in(process.pid, SECRET), 3)
+        open(self.path("go"), "w").close()
+        status, _, err = self.end(process)
+        self.assertEqual(status, 0, err)
+        self.assertNotIn(SECRET, err)
+
+    def test_waiters_outlive_a_rotation(self):
+        self.hold("someone-else-entirely", count=3, ms=600000)
+        for verb in ("run", "elect"):
+            process = self.start(verb, *self.ways()[0][0], self.key, "--", "true")
+            self.await_words(process, b"is held by")
+            self.rotate()
+            said = self.await_words(process, b"too few nodes can vote", b"WRONGPASS")
+            self.replace(SECRET + "2\n")
+            wait_for(lambda: len(self.users()) >= 3)
+            for server in SERVERS:
+                server.ask("DEL", self.key)
+            status, _, err = self.end(process)
+            self.assertEqual(status, 0, said.decode() + err)
+            self.rotate(SECRET + "2", SECRET)
+            self.replace(SECRET + "\n")
+            self.hold("someone-else-entirely", count=3, ms=600000)
+
+    def test_a_pipe_is_read_once(self):
+        """As of --password-file <(COMMAND): the next connections log in with the same."""
+        read, write = os.pipe()
+        os.write(write, SECRET.encode() + b"\n")
+        os.close(write)
+        script = f"cd {self.folder}; >up; while [ ! -e go ]; do sleep .01; done"
+        process = self.start("run", "--user", "app", "--password-file", f"/dev/fd/{read}", self.key, "--", "sh", "-c", script,
+                             pass_fds=[read])
+        os.close(read)
+        self.wait_file("up", process)
+        for server in SERVERS:
+            server.ask("CLIENT", "KILL", "USER", "app")
+        wait_for(lambda: self.users() == ["app"] * 3)
+        open(self.path("go"), "w").close()
+        status, _, err = self.end(process)
+        self.assertEqual(status, 0, err)
+        self.assertNotIn("credentials", err)
+
     def test_a_waiter_listens_with_them(self):
         self.hold("someone-else-entirely", count=3)
         process = self.start("run", *self.ways()[0][0], self.key, "--", "true")
@@ -90,7 +165,7 @@ class Credentials(Bootstrapped):
     def test_wrong_ones(self):
         for options, env in [(("--user", "app"), {"QUORLOCK_PASSWORD": SECRET + "x"}),
                              (("--user", "nobody", "--password-file", self.file), {}), (("--user", "app"), {})]:
-            for verb, expected in [(("run", "-vv", "-n", self.key, "--", "true"), 69), (("doctor",), 2)]:
+            for verb, expected in [(("run", "-vv", "-n", self.key, "--", "true"), 78), (("doctor",), 2)]:
                 status, out, err = self.quorlock(verb[0], *options, *verb[1:], env=env)
                 self.assertEqual(status, expected, err)
                 self.assertIn("WRONGPASS", out + err)

@@ -18,7 +18,7 @@ import command_case
 from command_case import RUNNING, SERVERS, Case, Server, die_with_us, keep_port, listen, nodes, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["INFO", "TIME", "GET", "SET", "PTTL", "PEXPIRE", "DEL", "EVAL", "EVALSHA", "SCRIPT LOAD", "TYPE",
+COMMANDS = ["INFO", "TIME", "GET", "SET", "PTTL", "PEXPIRE", "DEL", "EVAL", "EVALSHA", "TYPE",
             "PUBLISH", "CLIENT SETNAME"]
 NEEDLESS = {"TYPE", "PUBLISH", "CLIENT SETNAME"}  # a lock does without
 
@@ -468,7 +468,7 @@ class Rights(Doctor):
         addresses = ",".join(self.user(server, "~*", "&*", "+@all", "-" + rule(command)) for server in SERVERS)
         status, out, err = self.quorlock("run", "-n", "--dialect", dialect, "job:x", "--", "echo", "ran",
                                          env={"QUORLOCK_NODES": addresses})
-        self.assertEqual((status, out), (69, ""), (dialect, command, err))
+        self.assertEqual((status, out), (78, ""), (dialect, command, err))
         self.assertIn(command.split()[0], err.upper())
         self.assertIn("ACL SETUSER", err)
         self.assertEqual([server.ask("EXISTS", "job:x") for server in SERVERS], [0] * 3, (dialect, command))
@@ -486,11 +486,11 @@ class Rights(Doctor):
         # The text names the user, the command and the remedy.
         status, _, err = self.quorlock("run", "-n", "job:x", "--", "true",
                                        env={"QUORLOCK_NODES": self.refused("plain", "PEXPIRE")})
-        self.assertEqual(status, 69)
+        self.assertEqual(status, 78)
         self.assertIn('user "app" may not run PEXPIRE: what could not be renewed or released is not locked '
                       '(ACL SETUSER app +pexpire; where rename-command hides it, end that)', err)
         # Who only looks needs only the rights to look.
-        look = ["-@all", "~*", "+info", "+get", "+pttl", "+evalsha", "+script|load", "+eval", "+time"]
+        look = ["-@all", "~*", "+info", "+get", "+pttl", "+evalsha", "+eval", "+time"]
         addresses = ",".join(self.user(server, *look) for server in SERVERS)
         status, out, err = self.quorlock("inspect", "job:x", env={"QUORLOCK_NODES": addresses})
         self.assertEqual(status, 0, out + err)
@@ -551,8 +551,16 @@ class Rights(Doctor):
         # Nor has it a vote then.
         status, out, err = self.quorlock("run", "-n", "--policy", "all", "x", "--", "true",
                                          env={"QUORLOCK_NODES": addresses})
-        self.assertEqual((status, out), (69, ""), err)
+        self.assertEqual((status, out), (78, ""), err)
         self.assertIn("may not run PEXPIRE", err)
+
+    def test_bootstrap_says_what_a_node_answered_where_a_command_was_renamed(self):
+        for command, answer in [("EVAL", "unknown command 'EVAL'"), ("TIME", "Unknown (Redis )?command")]:
+            other = Other(self, *AOF, "--rename-command", command, "")
+            status, out, _ = self.quorlock("bootstrap", env={"QUORLOCK_NODES": str(other)})
+            self.assertEqual(status, 69)
+            self.assertIn("nothing was written", out)
+            self.assertRegex(out, rf"{other}  error .*{answer}.*renamed or removed\? 'quorlock doctor' names what")
 
 
 class Reach(Doctor):
@@ -604,7 +612,7 @@ class Reach(Doctor):
 
     def test_names_that_do_not_resolve(self):
         addresses = f"{SERVERS[0]},{SERVERS[1]},nowhere.invalid:6379"
-        status, found = self.codes("--node-timeout", "500ms", addresses=addresses)
+        status, found = self.codes("--connect-timeout", "500ms", addresses=addresses)
         self.assertEqual(status, 2 if ("no-quorum", None) in found else 1)
         self.assertIn(("unreachable", 2), found)
 

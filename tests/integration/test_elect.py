@@ -106,7 +106,7 @@ class Life(Election):
         for server in SERVERS:
             server.ask("RPUSH", self.key, "x")
         status, _, err = self.quorlock("elect", self.key, "--", "true")
-        self.assertEqual(status, 69, err)
+        self.assertEqual(status, 78, err)
         self.assertIn(f'cannot stand for "{self.key}"', err)
 
     def test_usage(self):

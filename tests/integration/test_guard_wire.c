@@ -2,10 +2,23 @@
 /*
  * test_guard_wire.c - the restart guard of one node, against a real server that restarts, forgets and changes
  */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "probe.h"
 
 #define SHORT_MS 1500 /* a max_lease that a test can sit out, and a slow machine does not miss */
 #define SHORT_US 1500000u
+
+/* The parts of a guard, see guard_text.lua. */
+#define PART_RUN_ID      4u
+#define PART_TILL        6u
+#define PART_HOW         8u
+#define PART_MADE        9u
+#define PART_WANTED      11u
+#define PART_WANTED_TILL 12u
+#define GUARD_PARTS_OF_2 13u
 
 /* Connected to the one server, and on that level. */
 static struct probe *begin(uint32_t max_lease_ms, enum node_state state)
@@ -28,6 +41,44 @@ static void bootstrap(uint32_t max_lease_ms)
     probe_close(probe);
 }
 
+/* The part of the guard with that number, from 0. */
+static void guard_part(const struct server *server, unsigned number, char *ret, size_t size)
+{
+    char guard[TEXT_SIZE];
+    const char *part = guard;
+
+    server_value(server, "quorlock:guard", guard, sizeof(guard));
+    for (; number > 0; number--) {
+        part = strchr(part, '|');
+        assert_non_null(part);
+        part++;
+    }
+    snprintf(ret, size, "%.*s", (int)strcspn(part, "|"), part);
+}
+
+static unsigned long long guard_number(const struct server *server, unsigned number)
+{
+    char part[TEXT_SIZE];
+
+    guard_part(server, number, part, sizeof(part));
+    return strtoull(part, NULL, 10);
+}
+
+/* Puts another text in the place of one part of the guard. */
+static void change_guard(const struct server *server, unsigned number, const char *text)
+{
+    char guard[TEXT_SIZE] = "", part[TEXT_SIZE / 2];
+
+    for (unsigned i = 0; i < GUARD_PARTS_OF_2; i++) {
+        size_t used = strlen(guard);
+
+        guard_part(server, i, part, sizeof(part));
+        assert_true(snprintf(guard + used, sizeof(guard) - used, "%s%s", i > 0 ? "|" : "", i == number ? text : part) <
+                    (int)(sizeof(guard) - used));
+    }
+    server_do(server, "SET quorlock:guard %s", guard);
+}
+
 /* ---- quarantine ---- */
 
 SERVER_TEST(test_first_contact)
@@ -40,13 +91,13 @@ SERVER_TEST(test_first_contact)
     assert_int_equal(first->generation, 1);
     assert_int_equal(first->fault, FAULT_NONE);
     assert_contains(first->why, "quarantined for 1.");
-    assert_contains(first->why, "no guard yet: first contact waits one max lease; 'quorlock bootstrap'");
-    assert_contains(first->logged, "no guard yet");
+    assert_contains(first->why, "first contact: it had no guard, and locks may be held");
+    assert_contains(first->logged, "first contact: ");
     assert_true(node_quarantined_until_us(first->node) >= before_us + SHORT_US);
 
-    /* A second client finds the same quarantine, though not its reason. */
+    /* A second client finds the same quarantine, and its reason. */
     second = begin(SHORT_MS, NODE_QUARANTINED);
-    assert_contains(second->why, "it restarted, or is new, and may have lost its memory");
+    assert_contains(second->why, "first contact: it had no guard, and locks may be held");
     assert_string_equal(node_run_id(first->node), node_run_id(second->node));
 
     /* Requests are accepted meanwhile, and the connection stays. */
@@ -66,7 +117,7 @@ SERVER_TEST(test_first_contact)
     first = begin(SHORT_MS, NODE_READY);
     assert_int_equal(first->levels, 1);
     server_value(SERVER(0), "quorlock:guard", guard, sizeof(guard));
-    snprintf(wanted, sizeof(wanted), "1|3|s|%d|%s|", SHORT_MS, node_run_id(first->node));
+    snprintf(wanted, sizeof(wanted), "2|3|s|%d|%s|", SHORT_MS, node_run_id(first->node));
     assert_memory_equal(guard, wanted, strlen(wanted));
     assert_int_equal(server_pttl(SERVER(0), "quorlock:guard"), -1);
 }
@@ -90,7 +141,7 @@ SERVER_TEST(test_restart)
 
     server_wipe(SERVER(0));
     probe_await(probe, NODE_QUARANTINED);
-    assert_contains(probe->why, "no guard yet");
+    assert_contains(probe->why, "it had no guard");
     assert_int_equal(probe_do(probe, OP_EXTEND, "me").reply.outcome, OUTCOME_MISSING);
     probe_await(probe, NODE_READY);
     assert_int_equal(probe->generation, 3);
@@ -142,7 +193,7 @@ SERVER_TEST(test_flush)
     assert_contains(answer.error, "the guard changed or is gone");
     assert_false(server_has(SERVER(0), "key"));
     probe_await(strict, NODE_QUARANTINED);
-    assert_contains(strict->why, "no guard yet");
+    assert_contains(strict->why, "it had no guard");
 
     assert_int_equal(probe_do(strict, OP_REPAIR, "strict").reply.outcome, OUTCOME_YES);
     /* A release succeeds, and the change of the guard is noticed after it. */
@@ -205,13 +256,9 @@ SERVER_TEST(test_clamped)
 {
     const struct server *server = SERVER(0);
     struct probe *probe;
-    char guard[TEXT_SIZE];
 
     bootstrap(SHORT_MS);
-    server_value(server, "quorlock:guard", guard, sizeof(guard));
-    assert_string_equal(guard + strlen(guard) - 2, "|0");
-    guard[strlen(guard) - 1] = '\0';
-    server_do(server, "SET quorlock:guard %s99999999999999", guard);
+    change_guard(server, PART_TILL, "99999999999999");
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(probe->node) <= clock_us() + SHORT_US + SHORT_US);
     probe_await(probe, NODE_READY);
@@ -239,43 +286,93 @@ static void refused(uint32_t max_lease_ms)
     probe_close(probe);
 }
 
-/* A guard for shorter leases may have replaced a lost one for longer leases. */
+static void assert_costs_nothing(uint32_t max_lease_ms)
+{
+    const struct server *server = SERVER(0);
+    char guard[TEXT_SIZE], again[TEXT_SIZE];
+
+    server_value(server, "quorlock:guard", guard, sizeof(guard));
+    refused(max_lease_ms);
+    server_value(server, "quorlock:guard", again, sizeof(again));
+    assert_string_equal(again, guard);
+}
+
+/* Of a refused client a longer lease may run only where nothing was declared, and only one that is older than the
+ * guard. */
 SERVER_TEST(test_shorter_guard)
 {
     const struct server *server = SERVER(0);
-    struct probe *probe;
-    char guard[TEXT_SIZE], again[TEXT_SIZE];
-    uint64_t before_us;
-    uint64_t since_ms;
-    int64_t left_ms;
+    struct node_request request = {.op = OP_BOOTSTRAP, .ends = true, .lease_ms = SHORT_MS};
+    struct probe *probe, *admin;
+    char how[TEXT_SIZE];
 
     bootstrap(SHORT_MS);
-    refused(SHORT_MS / 2);
-    assert_int_equal(quarantine_ms(server), -1);
-    before_us = clock_us();
+    probe = begin(SHORT_MS, NODE_READY);
+    assert_costs_nothing(SHORT_MS / 2);
+    assert_costs_nothing(600000);
+    assert_int_equal(probe_do(probe, OP_EXTEND, "me").reply.outcome, OUTCOME_MISSING); /* on the same connection */
+    assert_int_equal(probe->levels, 1);
+    probe_close(probe);
+
+    server_do(server, "DEL quorlock:guard");
+    probe_close(begin(SHORT_MS, NODE_QUARANTINED));
     refused(600000);
-    since_ms = (clock_us() - before_us) / 1000;
-    left_ms = quarantine_ms(server);
-    assert_true(left_ms > 590000 && left_ms <= 600001 + (int64_t)since_ms);
-    /* Never shorter, and no longer when the same client comes again: one client must not stop all others for
-     * ever. */
-    server_value(server, "quorlock:guard", guard, sizeof(guard));
-    assert_contains(guard, "|600000");
-    refused(300000);
-    refused(600000);
-    server_value(server, "quorlock:guard", again, sizeof(again));
-    assert_string_equal(again, guard);
+    assert_int_equal(guard_number(server, PART_WANTED), 600000);
+    assert_true(guard_number(server, PART_WANTED_TILL) == guard_number(server, PART_MADE) + 600001);
+    assert_true(quarantine_ms(server) > 590000);
+    assert_costs_nothing(300000);
+    assert_costs_nothing(600000);
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(probe->node) > clock_us() + 590000000);
+    assert_contains(probe->why, "for a client with a max lease of 10m, until ");
     probe_close(probe);
     /* Nor does a restart inside of it forget how long it was to be. */
     server_restart(SERVER(0));
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_true(node_quarantined_until_us(probe->node) > clock_us() + 590000000);
-    probe_close(probe);
     /* One that is longer yet. */
     refused(1200000);
     assert_true(quarantine_ms(server) > 1190000);
+
+    /* Bootstrap ends that, and what a restart takes stays. Who waits sees it soon. */
+    admin = probe_ready(server->address, QUORLOCK_GUARD_OFF);
+    change_guard(server, PART_TILL, "1");
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
+    guard_part(server, PART_HOW, how, sizeof(how));
+    assert_string_equal(how, "declared");
+    assert_costs_nothing(1200000);
+    probe_await(probe, NODE_READY);
+
+    /* A guard that is older than any lease of that client. */
+    change_guard(server, PART_HOW, "found");
+    change_guard(server, PART_MADE, "1000");
+    assert_costs_nothing(600000);
+}
+
+/* A guard of an older version stands for what it says, and nothing more is known of it. */
+SERVER_TEST(test_format_1)
+{
+    const struct server *server = SERVER(0);
+    struct probe *probe;
+    char run_id[TEXT_SIZE], replid[TEXT_SIZE], how[TEXT_SIZE];
+
+    bootstrap(SHORT_MS);
+    guard_part(server, PART_RUN_ID, run_id, sizeof(run_id));
+    guard_part(server, PART_RUN_ID + 1, replid, sizeof(replid));
+    server_do(server, "SET quorlock:guard 1|3|s|%d|%s|%s|0", SHORT_MS, run_id, replid);
+    assert_costs_nothing(SHORT_MS / 2);
+    probe_close(begin(SHORT_MS, NODE_READY));
+    guard_part(server, PART_HOW, how, sizeof(how));
+    assert_string_equal(how, "found");
+    refused(600000);
+    assert_true(quarantine_ms(server) > 590000);
+
+    server_do(server, "SET quorlock:guard 1|3|s|%d|%s|%s|99999999999999|600000", SHORT_MS, run_id, replid);
+    assert_true(quarantine_ms(server) > 600000);
+    probe = begin(SHORT_MS, NODE_QUARANTINED);
+    assert_contains(probe->why, "it restarted, or is new, and may have lost its memory");
+    assert_int_equal(guard_number(server, PART_TILL + 1), 600000);
+    assert_true(node_quarantined_until_us(probe->node) > clock_us() + 590000000);
 }
 
 /* Also where no other client has seen a restart yet. */
@@ -321,11 +418,11 @@ SERVER_TEST(test_conflicts)
         assert_int_equal(node_generation(probe->node), 0);
         probe_close(probe);
     }
-    server_do(SERVER(0), "SET quorlock:guard 2|who|knows");
+    server_do(SERVER(0), "SET quorlock:guard 3|who|knows");
     probe = begin(0, NODE_DOWN);
     assert_int_equal(probe->fault, FAULT_CONFIG);
-    assert_contains(probe->why, "\"2|who|knows\"");
-    assert_true(server_holds(SERVER(0), "quorlock:guard", "2|who|knows"));
+    assert_contains(probe->why, "\"3|who|knows\"");
+    assert_true(server_holds(SERVER(0), "quorlock:guard", "3|who|knows"));
 }
 
 SERVER_TEST(test_eviction)

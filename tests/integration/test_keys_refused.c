@@ -182,13 +182,13 @@ DIALECTS_TEST(test_large)
     struct node_request bootstrap = {.op = OP_BOOTSTRAP};
     struct node_request last = request_of(OP_ACQUIRE, THEM);
     struct node_request request;
-    struct answer answers[12] = {{.came = false}};
+    struct answer answers[12] = {{.came = false}}, refused;
 
     (void)probe_ask(probe, &bootstrap);
     probe_close(probe);
     open_probe(server->address, QUORLOCK_GUARD_STRICT);
     fill(text, many);
-    for (int whole = 0; whole < 2; whole++) {
+    for (int round = 0; round < 2; round++) { /* the scripts whole, and by their hashes */
         for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
             bool gone = k == sizeof(ops) / sizeof(ops[0]) - 1;
             struct answer answer;
@@ -196,7 +196,6 @@ DIALECTS_TEST(test_large)
             request = request_of(ops[k], US);
             request.keys = many;
             request.n_keys = NODE_KEYS_MAX;
-            request.use_eval = whole != 0;
             request.fenced = true;
             request.fence = 5;
             answer = probe_ask(probe, &request);
@@ -213,7 +212,9 @@ DIALECTS_TEST(test_large)
     request = request_of(OP_ACQUIRE, US);
     request.keys = many;
     request.n_keys = NODE_KEYS_MAX;
-    assert_held_by(probe_ask(probe, &request), THEM, 1, LEASE_MS);
+    refused = probe_ask(probe, &request);
+    assert_held_by(refused, THEM, 1, LEASE_MS);
+    assert_true(refused.reply.refusing == UINT64_C(1) << (NODE_KEYS_MAX - 1));
     assert_int_equal(key_count(), 1 + NODE_KEYS_MAX + 1);
     /* A dozen of these in one turn of the loop. */
     request.op = OP_PEEK;

@@ -515,6 +515,59 @@ CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
 }
 
+CLIENT_TEST(silent_nodes_still_count_in_the_log)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    struct seen seen;
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (uint32_t i = 0; i < 3; i++) server_freeze(SERVER(i));
+    assert_status(fixture_extend(lock, LONG_LEASE_MS, &seen), QUORLOCK_NOQUORUM);
+    await_log("degraded \"key\": held on", 1);
+    assert_null(strstr(fixture.log, "held on 0 of 3"));
+    assert_contains(strstr(fixture.log, "degraded \"key\""), "3 did not renew it");
+    assert_true(quorlock_valid_ms(lock) > 0);
+    for (uint32_t i = 0; i < 3; i++) server_thaw(SERVER(i));
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
+/* Long before the renewal. */
+SERVERS_TEST(rolling_empty_restarts_lose_no_lock)
+{
+    static const char *const list[] = {"list-a", "list-b"};
+    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
+    struct {
+        const char *key; /* on the nodes */
+        quorlock *lock;
+        struct seen seen;
+        struct seen_loss loss;
+    } kept[] = {
+        {.key = "plain"}, {.key = "fenced"}, {.key = "owned"}, {.key = "list-b"}, {.key = "quorlock:slot:0:permit"},
+        {.key = "shared"}};
+
+    fixture_client(3);
+    kept[0].lock = fixture_lock(fixture.client, "plain", &options);
+    kept[1].lock = fixture_lock(fixture.client, "fenced", LEASE(LONG_LEASE_MS, .fencing = 1));
+    kept[2].lock = fixture_lock(fixture.client, "owned", LEASE(LONG_LEASE_MS, .owner = "owner"));
+    kept[3].lock = fixture_lock_all(fixture.client, list, 2, &options);
+    kept[4].lock = fixture_lock(fixture.client, "permit", LEASE(LONG_LEASE_MS, .permits = 1));
+    kept[5].lock = fixture_lock(fixture.client, "shared", LEASE(LONG_LEASE_MS, .shared = QUORLOCK_SHARED_ALL));
+    for (size_t i = 0; i < LENGTH(kept); i++) {
+        quorlock_on_lost(kept[i].lock, on_loss, &kept[i].loss);
+        assert_status(fixture_acquire(kept[i].lock, &kept[i].seen), QUORLOCK_OK);
+        await_holders(kept[i].key, NULL, 3);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        server_wipe(SERVER(i));
+        for (size_t k = 0; k < LENGTH(kept); k++) await_holders(kept[k].key, NULL, 3);
+    }
+    for (size_t i = 0; i < LENGTH(kept); i++) {
+        assert_int_equal(kept[i].loss.calls, 0);
+        assert_status(fixture_release(kept[i].lock, &kept[i].seen), QUORLOCK_OK);
+        assert_int_equal(kept[i].seen.result.expired, 0);
+    }
+}
+
 static bool has_failed_often(void *arg)
 {
     struct quorlock_statistics now = {.size = sizeof(now)};

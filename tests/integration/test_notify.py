@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock run under a supervisor: what it tells it, and lines for the journal: test_notify.py PATH_TO_quorlock [TEST...]"""
+import configparser
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
 from command_case import LIMIT_S, SERVERS, Bootstrapped, wait_for
 
-UNIT = Path(__file__).resolve().parents[2] / "src" / "packaging" / "quorlock@.service.in"
+UNITS = Path(__file__).resolve().parents[2] / "src" / "packaging"
 WORK = ">up; while [ ! -e go ]; do sleep .01; done"
 
 
@@ -138,17 +139,43 @@ class Notify(Bootstrapped):
                                              env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "1000"})
             self.assertEqual((status, out, err), (0, "ran\n", ""), name)
 
-    def test_the_unit_is_understood(self):
+    def units(self):
+        """The units as they are installed, in our folder: their paths."""
+        found = []
+        for source in sorted(UNITS.glob("quorlock*@.*")):
+            text = source.read_text(encoding="utf-8").replace("@BINDIR@/quorlock", command_case.QUORLOCK)
+            found.append(Path(self.path(source.name.removesuffix(".in"))))
+            found[-1].write_text(text.replace("@WANTED_BY@", "multi-user.target"), encoding="utf-8")
+            self.assertNotRegex(found[-1].read_text(encoding="utf-8"), "@[A-Z]+@")
+        return found
+
+    def test_the_units_are_understood(self):
         if not shutil.which("systemd-analyze"):
             self.skipTest("no systemd-analyze")
-        text = UNIT.read_text(encoding="utf-8").replace("@BINDIR@/quorlock", command_case.QUORLOCK)
-        unit = Path(self.path("quorlock@.service"))
-        unit.write_text(text.replace("@WANTED_BY@", "multi-user.target"), encoding="utf-8")
-        self.assertNotIn("@WANTED", unit.read_text(encoding="utf-8"))
-        done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)], check=False,
+        units = self.units()
+        self.assertEqual(len(units), 3)
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units], check=False,
                               capture_output=True, text=True, timeout=LIMIT_S)
-        wrong = [line for line in done.stderr.splitlines() if "quorlock@" in line]
+        wrong = [line for line in done.stderr.splitlines() if "quorlock" in line]
         self.assertEqual((done.returncode, wrong), (0, []), done.stderr)
+
+    def test_a_unit_is_restarted_for_ever_and_a_job_is_not(self):
+        job, service = (configparser.ConfigParser(strict=False, interpolation=None) for _ in range(2))
+        for parser, name in ((job, "quorlock-job@.service.in"), (service, "quorlock@.service.in")):
+            parser.read(UNITS / name)
+        self.assertEqual(service["Unit"].get("StartLimitIntervalSec"), "0")  # else five quick ends are the last
+        self.assertEqual(service["Service"]["Restart"], "always")
+        self.assertGreaterEqual(int(service["Service"]["RestartSec"].removesuffix("s")), 5)
+        self.assertEqual((job["Service"]["Type"], job["Service"].get("Restart", "no")), ("oneshot", "no"))
+
+    def test_the_job_of_a_unit_that_another_machine_does(self):
+        line, = re.findall("ExecStart=.*/quorlock (.*)", (UNITS / "quorlock-job@.service.in").read_text(encoding="utf-8"))
+        words = line.replace("%I", self.key).replace("$OPTIONS ", "").replace("$COMMAND", "echo ran").split()
+        self.assertEqual(self.quorlock(*words)[:2], (0, "ran\n"))
+        self.hold("someone-else-entirely", count=3)
+        status, out, err = self.quorlock(*words)
+        self.assertEqual((status, out), (0, ""), err)
+        self.assertIn("is held by", err)
 
 
 class Journal(Bootstrapped):

@@ -20,10 +20,6 @@ static struct node_request slot_of(enum op op, const char *owner, uint8_t slot)
 
 static struct answer send_it(struct node_request request)
 {
-    struct answer answer = probe_ask(probe, &request);
-
-    if (answer.reply.outcome != OUTCOME_NOSCRIPT) return answer;
-    request.use_eval = true;
     return probe_ask(probe, &request);
 }
 

@@ -239,7 +239,7 @@ REDISSON_TEST(few_rights)
 
     for (uint32_t i = 0; i < 3; i++) {
         server_do(SERVER(i), "ACL SETUSER bob reset on >sesame ~job ~ready? resetchannels +info +client|setname "
-                             "+script|load +eval +evalsha +time +hexists +hscan +hset +hdel +pttl +pexpire");
+                             "+eval +evalsha +time +hexists +hscan +hset +hdel +pttl +pexpire");
     }
     fixture_log_in("bob:sesame@", "");
     fixture_client(3);

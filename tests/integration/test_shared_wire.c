@@ -12,16 +12,12 @@ static struct answer of(enum op op, const char *owner, size_t n, uint64_t shared
                         uint32_t waited_ms)
 {
     struct node_request request = request_of(op, owner);
-    struct answer answer;
 
     request.n_keys = n;
     request.shared = shared;
     request.waiter = waiter;
     request.waiter_length = waiter != NULL ? strlen(waiter) : 0;
     request.waited_ms = waited_ms;
-    answer = probe_ask(probe, &request);
-    if (answer.reply.outcome != OUTCOME_NOSCRIPT) return answer;
-    request.use_eval = true;
     return probe_ask(probe, &request);
 }
 
@@ -41,7 +37,6 @@ static struct answer exclusive(enum op op, const char *owner)
 static struct answer intend(const char *waiter, bool reader, uint32_t waited_ms, uint32_t life_ms)
 {
     struct node_request request = request_of(OP_INTEND, "");
-    struct answer answer;
 
     request.n_keys = 1;
     request.shared = reader;
@@ -49,9 +44,6 @@ static struct answer intend(const char *waiter, bool reader, uint32_t waited_ms,
     request.waiter_length = strlen(waiter);
     request.waited_ms = waited_ms;
     request.lease_ms = life_ms;
-    answer = probe_ask(probe, &request);
-    if (answer.reply.outcome != OUTCOME_NOSCRIPT) return answer;
-    request.use_eval = true;
     return probe_ask(probe, &request);
 }
 
@@ -143,7 +135,6 @@ WIRE_TEST(test_the_sentinel_lives_as_long_as_the_last_reader)
 
     request.n_keys = 1;
     request.shared = 1;
-    request.use_eval = true;
     request.lease_ms = LONG_MS;
     assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
     assert_outcome(shared(OP_ACQUIRE, THEM), OUTCOME_YES);
@@ -204,13 +195,7 @@ WIRE_TEST(test_requests_of_one_turn_go_alone)
             requests[i].n_keys = 1;
             requests[i].shared = 1;
         }
-        for (int eval = 0; eval < 2; eval++) {
-            for (size_t i = 0; i < N; i++) requests[i].use_eval = eval == 0 && ops[k] == OP_ACQUIRE;
-            probe_ask_all(probe, requests, answers, N);
-            if (answers[0].reply.outcome != OUTCOME_NOSCRIPT) break;
-            /* The server is told the script. */
-            assert_outcome(of(ops[k], THEM, 1, 1, NULL, 0), ops[k] == OP_ACQUIRE ? OUTCOME_YES : OUTCOME_MISSING);
-        }
+        probe_ask_all(probe, requests, answers, N);
         for (size_t i = 0; i < N; i++) assert_outcome(answers[i], OUTCOME_YES);
     }
     assert_int_equal(key_count(), 0);
@@ -253,7 +238,6 @@ static struct answer fenced(enum op op, const char *owner, size_t n, uint64_t mo
     request.shared = modes;
     request.fenced = true;
     request.fence = fence;
-    request.use_eval = true;
     return probe_ask(probe, &request);
 }
 
@@ -332,7 +316,6 @@ static struct answer of_both_modes(enum op op, const char *waiter, uint32_t wait
     request.waiter_length = strlen(waiter);
     request.waited_ms = waited_ms;
     request.lease_ms = LONG_MS;
-    request.use_eval = true;
     return probe_ask(probe, &request);
 }
 

@@ -313,7 +313,7 @@ CLIENT_TEST(requests_and_their_answers_are_counted)
         assert_int_equal(node->quarantine_ms, 0);
         assert_true(node->round_trip_us > 0);
         assert_int_equal(node->reconnects, 0);
-        assert_int_equal(node->n_errors, QUORLOCK_NODE_ERROR_GUARD + 1);
+        assert_int_equal(node->n_errors, QUORLOCK_NODE_ERROR_LOGIN + 1);
         assert_true(node->requests >= before[i] + 2);
         /* Each was answered, or is an error. */
         check_histogram(node->round_trips, node->requests - sum(node->errors, node->n_errors));
@@ -358,9 +358,9 @@ SERVERS_TEST(a_frozen_node_times_out)
     server_thaw(SERVER(1));
 }
 
-static uint64_t auth_errors(void)
+static uint64_t login_errors(void)
 {
-    return errors(0, QUORLOCK_NODE_ERROR_AUTH);
+    return errors(0, QUORLOCK_NODE_ERROR_LOGIN);
 }
 
 SERVERS_TEST(a_wrong_password_is_an_error_that_comes_again_and_is_not_shown)
@@ -369,7 +369,7 @@ SERVERS_TEST(a_wrong_password_is_an_error_that_comes_again_and_is_not_shown)
     for (int i = 0; i < 3; i++) SERVER(i)->password = "s3cret";
     fixture_log_in("bob:wr0ng@", "");
     fixture_client(0);
-    await_field(auth_errors, 2, UINT64_MAX, "two refusals");
+    await_field(login_errors, 2, UINT64_MAX, "two refusals");
     assert_int_equal(statistics().nodes[0]->state, QUORLOCK_NODE_DOWN);
     assert_string_equal(statistics().nodes[0]->node, fixture.cluster.addresses[0]);
     assert_null(strstr(statistics().nodes[0]->why, "wr0ng"));

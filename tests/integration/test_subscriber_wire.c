@@ -89,6 +89,7 @@ static void begin(const char *address, const char *wants, uint32_t timeout_ms)
     const struct subscriber_events events = {on_open, on_closed, on_listening, on_refused, on_message, NULL, NULL};
     const struct link_config config = {.uri = &listener.uri,
                                        .timeout_ms = timeout_ms,
+                                       .connect_ms = 20000,
                                        .reconnect_min_ms = 5,
                                        .reconnect_max_ms = 50,
                                        .now_us = now_us,

@@ -38,7 +38,7 @@ from command_case import (PTRACE_CONT, PTRACE_DETACH, PTRACE_O_TRACEFORK, PTRACE
 #   goes on  the stopped command is continued; then as "on"
 #   halts    those whom it is for are stopped and quorlock says so; SIGCONT for quorlock continues them
 #   pauses   quorlock is stopped and nobody else notices; SIGCONT continues it
-#   128+n    quorlock's status, n the signal: the command and what the signal was for ended, the lock is released
+#   128+n    quorlock's status, n the signal: the command ended, then the rest of its group, and the lock is released
 #   75 71    quorlock's status; at 75 the group was dead before another client could get the lock
 #   got75   the same, but before its end the group got the signal
 #   outlives the command goes on without its lock until quorlock is continued: a case that the manual calls unprotected
@@ -369,7 +369,7 @@ class Cell(World):
             self.let_in()
         elif self.quorlock_is != "starts":
             self.check(self.is_gone(self.pid["outer"]), "the command runs")
-            survivors = ["apart"] + ["inner"] * (self.to == "command")
+            survivors = ["apart"]
         self.check_nothing_left(*survivors, *(JOB if self.to == "job" else ()))
 
     def no_warden(self):

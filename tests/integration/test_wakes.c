@@ -210,3 +210,24 @@ BOTH_TEST(one_key_of_two_is_not_enough)
     await_count(&waited.calls, 1, GENEROUS_MS, "the canceled wait");
     assert_int_equal(waited.result.rounds, 1);
 }
+
+/* Others of this process wait for the key, so notices of it come. */
+CLIENT_TEST(a_broken_lock_with_waiters_beside_it_is_lost_soon)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock *other = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    struct seen_report report = {.calls = 0};
+    struct seen_loss loss = {.calls = 0};
+    struct seen seen, later;
+
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    fixture_start_acquire(other, &later);
+    await_listeners("key");
+    fixture_break(fixture_new_client(3), "key", &report);
+    await_count(&loss.calls, 1, GENEROUS_MS, "the loss is told");
+    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    await_status(&later, QUORLOCK_OK, "the waiter is granted");
+    assert_status(fixture_release(other, &later), QUORLOCK_OK);
+}

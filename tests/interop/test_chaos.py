@@ -16,17 +16,20 @@ import peers
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 220
-CALM = ("--seconds", "5", "--seed", "7", "--clients", "3", "--keys", "1", "--faults", "kill-client,reset")
+CALM = ("--seed", "7", "--clients", "3", "--keys", "1", "--faults", "kill-client,reset")
+# On a busy machine the start of three peers may take most of a run; then it gets a longer one.
+RUNS_S = (5, 20, 60)
+GETS_ON = 5
 # What a lock may do wrong, and its client not.
 OF_THE_LOCK = {"overlap", "stale-write", "lost-update"}
 
 
-def run(binaries, name, folder):
+def run(binaries, name, folder, seconds):
     with tempfile.TemporaryDirectory(prefix="quorlock-chaos-peer-") as work:
         command = f"{sys.executable} {ROOT}/tests/interop/client.py {name} {folder}"
         history = os.path.join(work, "history.jsonl")
-        done = subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", binaries, *CALM, "--client", command, "--history",
-                               history], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", binaries, "--seconds", str(seconds), *CALM, "--client",
+                               command, "--history", history], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=LIMIT_S, check=False)
         print(done.stdout, flush=True)
         if done.returncode not in (0, 1):
@@ -44,12 +47,15 @@ def main():
     peer = peers.peer_named(sys.argv[2], sys.argv[3])
     peers.leave_without(peer)
     for name in peer.clients:
-        verdict, programs = run(sys.argv[1], name, sys.argv[3])
-        counts = verdict["counts"]
-        if counts.get("grants", 0) < 5 or counts.get("writes", 0) < 5:
-            sys.exit(f"FAILED: {name} does not get on: {counts}")
-        if set(verdict["violations"]) - OF_THE_LOCK:
-            sys.exit(f"FAILED: {name}: {verdict['violations']}")
+        for seconds in RUNS_S:
+            verdict, programs = run(sys.argv[1], name, sys.argv[3], seconds)
+            counts = verdict["counts"]
+            if set(verdict["violations"]) - OF_THE_LOCK:
+                sys.exit(f"FAILED: {name}: {verdict['violations']}")
+            if min(counts.get("grants", 0), counts.get("writes", 0)) >= GETS_ON:
+                break
+        else:
+            sys.exit(f"FAILED: {name} does not get on in {seconds} s: {counts}")
         if len(programs) != 1 or not programs.pop().lower().startswith(peer.name):
             sys.exit(f"FAILED: {name} is shown as another program")
 

@@ -299,7 +299,7 @@ class Besides(Stage):
     def test_the_other_dialect_is_foreign(self):
         owners = self.theirs.take(self.key)
         status, out, err = self.command("run", "-n", "--dialect", "plain", "--lease", "10s", self.key, "--", "echo")
-        self.assertEqual((status, out), (69, ""), err)
+        self.assertEqual((status, out), (78, ""), err)
         self.assertIn("no string", err)
         report = json.loads(self.command("inspect", "--dialect", "plain", "--json", self.key)[1])
         self.assertEqual([node["state"] for node in report["nodes"]], ["foreign"] * len(SERVERS))

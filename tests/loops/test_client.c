@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_client.c - whole clients on a loop, with real servers: they keep what quorlock/loop.h promises, and work */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -383,79 +378,6 @@ BARE_TEST(a_client_is_closed_while_names_are_looked_up)
         for (size_t i = 0; i < turns; i++) loop_kind.turn();
         close_user(user);
     }
-}
-
-/* ---- a name server ---- */
-
-struct names {
-    int fd;
-    unsigned answers;
-};
-
-/* The answer is the question, and behind it 127.0.0.1 where an address of IPv4 is asked for. */
-static void on_question(void *arg, unsigned events)
-{
-    static const unsigned char address[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1};
-    struct names *names = arg;
-    unsigned char message[512];
-    struct sockaddr_in from;
-    socklen_t length = sizeof(from);
-    ssize_t n = recvfrom(names->fd, message, sizeof(message) - sizeof(address), 0, (struct sockaddr *)&from, &length);
-    size_t size = (size_t)n;
-
-    if (n < 17) return;
-    message[2] = 0x81;
-    message[3] = 0x80;
-    if (message[size - 3] == 1) {
-        message[7] = 1;
-        memcpy(message + size, address, sizeof(address));
-        size += sizeof(address);
-        names->answers++;
-    }
-    (void)sendto(names->fd, message, size, 0, (struct sockaddr *)&from, length);
-}
-
-/* For this process only; false: it may not. */
-static bool use_name_server(const char *folder, uint16_t port)
-{
-    char path[TEXT_SIZE + 16];
-    FILE *file;
-
-    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    snprintf(path, sizeof(path), "%s/resolv.conf", folder);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(file, "nameserver 127.0.0.1:%u\n", (unsigned)port);
-    fclose(file);
-    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount(path, "/etc/resolv.conf", NULL, MS_BIND, NULL) == 0;
-}
-
-SERVERS_TEST(host_names_are_asked_for)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof(address);
-    struct names names = {.fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-    struct user *user;
-    void *watch;
-
-    assert_int_equal(bind(names.fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(getsockname(names.fd, (struct sockaddr *)&address, &length), 0);
-    if (!use_name_server(f->cluster.folder, ntohs(address.sin_port))) {
-        close(names.fd);
-        skip();
-    }
-    watch = f->plain.watch_new(f->plain.arg, names.fd, on_question, &names);
-    assert_non_null(watch);
-    assert_int_equal(f->plain.watch_set(watch, QUORLOCK_LOOP_READ), 0);
-    name_nodes(f, "node.quorlock.test");
-    user = make(f, 0, "key");
-    await_nodes(user);
-    close_user(user);
-    assert_true(names.answers >= NODES);
-    f->plain.watch_free(watch);
-    close(names.fd);
-    umount("/etc/resolv.conf");
 }
 
 /* ---- the table ---- */

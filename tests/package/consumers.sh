@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # consumers.sh PREFIX SOURCE - builds and runs programs with nothing but what is installed at PREFIX: the examples of
-# README.md and of the manual in SOURCE, and one in C++; by pkg-config and by CMake, shared and static, against three real
-# servers.
+# README.md and of the manual in SOURCE, two of them as C++ too, and one in C++; by pkg-config and by CMake, shared and
+# static, against three real servers.
 set -euo pipefail
 
 prefix=$1
@@ -14,7 +14,7 @@ CC=${CC:-cc} CXX=${CXX:-g++}
 libdir=$(dirname "$(find "$prefix/lib"* -name libquorlock.so 2>/dev/null | head -n 1)")
 [ -e "$libdir/libquorlock.so" ] || fail "no libquorlock.so below $prefix"
 c_flags=(-std=c11 -Wall -Wextra -Werror)
-cxx_flags=(-std=c++11 -Wall -Wextra -Wpedantic -Werror)
+cxx_flags=(-std=c++11 -Wall -Wextra -Wpedantic -Wold-style-cast -Werror)
 
 check_headers() {
     local path header
@@ -47,13 +47,14 @@ check_adapters() {
         flags=()
         if [ -n "$package" ]; then
             pkg-config --exists "$package" || continue
-            read -ra flags <<<"$(pkg-config --cflags "$package")"
+            # Warnings are about our headers.
+            read -ra flags <<<"$(pkg-config --cflags "$package" | sed 's/-I/-isystem/g')"
         fi
         printf '#include <quorlock/adapters/%s>\nint main(void) { return 0; }\n' "$name" >"$work/alone.c"
         cp "$work/alone.c" "$work/alone.cpp"
         "$CC" -std=gnu11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I"$prefix/include" ${flags[@]+"${flags[@]}"} \
             -fsyntax-only "$work/alone.c" || fail "$name, as C11"
-        "$CXX" -std=gnu++11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" ${flags[@]+"${flags[@]}"} -fsyntax-only \
+        "$CXX" -std=gnu++11 -Wall -Wextra -Wpedantic -Wold-style-cast -Werror -I"$prefix/include" ${flags[@]+"${flags[@]}"} -fsyntax-only \
             "$work/alone.cpp" || fail "$name, as C++"
         seen+=" ${name%.h}"
     done
@@ -62,27 +63,44 @@ check_adapters() {
 
 # The README's block of C, and the programs of the manual.
 extract_examples() {
+    local program
     [ -s "$source_dir/README.md" ] || fail "no README.md"
     awk -v work="$work" '/^```c / { inside = 1; next } /^```/ { inside = 0 }
         inside { print > (work "/example.c") }' "$source_dir/README.md"
     manual_example "$source_dir" quorlock >"$work/manual.c"
+    manual_example "$source_dir" quorlock 2 >"$work/callbacks.c"
     manual_example "$source_dir" quorlock_blocking_open >"$work/nested.c"
-    grep -q 'quorlock_acquire' "$work/example.c" || fail "no C example in README.md"
+    manual_example "$source_dir" quorlock_blocking_open 2 >"$work/daemon.c"
+    grep -q 'quorlock_blocking_shutdown' "$work/daemon.c" || fail "no C example of a daemon in quorlock_blocking_open(3)"
+    grep -q 'quorlock_blocking_acquire' "$work/example.c" || fail "no C example in README.md"
+    grep -q 'quorlock_acquire' "$work/callbacks.c" || fail "no C example with callbacks in quorlock(3)"
     grep -q 'quorlock_blocking_acquire' "$work/nested.c" || fail "no C example of nested calls in quorlock_blocking_open(3)"
     grep -q 'quorlock_blocking_acquire' "$work/manual.c" || fail "no C example in quorlock(3)"
     cp "$source_dir/tests/package/consumer.cpp" "$work"
+    # The same with one number changed: a lease that is longer than the longest.
+    for program in example callbacks; do
+        cp "$work/$program.c" "$work/${program}_cxx.cpp"
+        sed 's/lease_ms = [0-9]*/lease_ms = 99999999/' "$work/$program.c" >"$work/${program}_too_long.c"
+    done
+    sed 's/\.wait_ms = [0-9]*/.lease_ms = 99999999/' "$work/manual.c" >"$work/manual_too_long.c"
+    sed 's/\.wait_ms = [0-9]*/.lease_ms = 99999999/' "$work/nested.c" >"$work/nested_too_long.c"
 }
 
 by_pkg_config() {
     local program flags private
     export PKG_CONFIG_PATH=$libdir/pkgconfig
     read -ra flags <<<"$(pkg-config --cflags --libs quorlock libevent_core)"
-    for program in example nested manual; do
+    for program in example callbacks nested manual daemon {example,callbacks,nested,manual}_too_long; do
         "$CC" "${c_flags[@]}" "$work/$program.c" "${flags[@]}" -o "$work/$program" ||
             fail "$program.c with pkg-config: ${flags[*]}"
     done
     "$CXX" "${cxx_flags[@]}" "$work/consumer.cpp" "${flags[@]}" -o "$work/consumer" ||
         fail "consumer.cpp with pkg-config: ${flags[*]}"
+    # Its casts are those of C, which has no others.
+    for program in example callbacks; do
+        "$CXX" "${cxx_flags[@]}" -Wno-old-style-cast "$work/${program}_cxx.cpp" "${flags[@]}" -o "$work/${program}_cxx" ||
+            fail "$program.c as C++"
+    done
     read -ra private <<<"$(pkg-config --print-requires-private quorlock | tr '\n' ' ')"
     read -ra flags <<<"$(pkg-config --cflags quorlock) $libdir/libquorlock.a $(pkg-config --libs "${private[@]}") -lpthread"
     "$CC" "${c_flags[@]}" "$work/example.c" "${flags[@]}" -o "$work/example_static" || fail "the example, static"
@@ -94,7 +112,7 @@ by_cmake() {
     mkdir "$work/project"
     cp "$work/example.c" "$work/consumer.cpp" "$work/project"
     cat >"$work/project/CMakeLists.txt" <<'CMAKE'
-cmake_minimum_required(VERSION 3.23)
+cmake_minimum_required(VERSION 3.18)
 project(example LANGUAGES C CXX)
 set(CMAKE_CXX_STANDARD 11)
 find_package(quorlock REQUIRED)
@@ -126,8 +144,18 @@ run() {
     for line; do
         grep -q -- "$line" <<<"$output" || fail "$program did not say '$line': $output"
     done
-    for key in report nightly-report account:3 account:7; do no_key "$key"; done
+    for key in report nightly-report account:3 account:7 queue:mail; do no_key "$key"; done
     passed "${program##*/} ran: $(printf '%s' "$output" | tr '\n' ';')"
+}
+
+# refused PROGRAM: it fails, says why, and prints no empty line.
+refused() {
+    local status=0 output
+    output=$(LD_LIBRARY_PATH=$libdir timeout 60 "$1" "${nodes[@]}" 2>&1) || status=$?
+    [ "$status" != 0 ] || fail "${1##*/} ended with 0 and its work undone: $output"
+    grep -q 99999999 <<<"$output" || fail "${1##*/} ended with $status, and did not name the lease: $output"
+    if grep -q '^$' <<<"$output"; then fail "${1##*/} printed an empty line: $output"; fi
+    passed "${1##*/} ended with $status: $output"
 }
 
 check_headers
@@ -136,12 +164,17 @@ extract_examples
 by_pkg_config
 by_cmake
 start_nodes "$prefix/bin/quorlock"
-for program in "$work/example" "$work/example_static" "$work"/project/build/example_quorlock{,_static}; do
+for program in "$work"/{example,callbacks}{,_cxx} "$work/example_static" "$work"/project/build/example_quorlock{,_static}; do
     run "$program" 'valid for [1-9][0-9]* ms' '^released'
 done
+for program in "$work"/{example,callbacks,manual,nested}_too_long; do refused "$program"; done
 # Both keys, the inner hold at once, given back by the outer release only.
 run "$work/nested" 'granted "account:3, account:7" by' 'held by its owner already: 2 holds' '^released "account:3, account:7" on'
 run "$work/manual" '^released "nightly-report" on'
+# Its workers hold locks, and wait for them, when it is told to end.
+printf '#!/bin/sh\nexec timeout -s TERM --preserve-status 1 %s "$@"\n' "$work/daemon" >"$work/daemon_until_term"
+chmod +x "$work/daemon_until_term"
+run "$work/daemon_until_term"
 for program in "$work/consumer" "$work"/project/build/consumer_quorlock{,_static}; do
     run "$program" 'valid for [1-9][0-9]* ms, token 1' '^released' 'report: free, [23] answered'
 done

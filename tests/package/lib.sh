@@ -30,9 +30,11 @@ passed() {
     printf 'ok: %s\n' "$*"
 }
 
-# manual_example SOURCE PAGE: the program in the examples of that page of section 3.
+# manual_example SOURCE PAGE [N]: the first program, or the Nth, in the examples of that page of section 3.
 manual_example() {
-    sed -n '/^\.SH EXAMPLES/,/^\.fi/p' "$1/src/man/$2.3" | sed -n '/^\.nf/,/^\.fi/p' | sed '/^\./d; s/\\-/-/g; s/\\e/\\/g'
+    awk -v wanted="${3:-1}" '/^\.SH / { examples = /EXAMPLES/ } /^\.fi/ { inside = 0 }
+        inside && n == wanted && !/^\./ { print }
+        examples && /^\.nf/ { inside = 1; n++ }' "$1/src/man/$2.3" | sed 's/\\-/-/g; s/\\e/\\/g'
 }
 
 # A port may be taken in the moment between: then the server ends, and the next is tried.

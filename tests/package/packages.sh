@@ -10,7 +10,7 @@ source_dir=$2
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=../../scripts/lib/roots.sh
 . "$source_dir/scripts/lib/roots.sh"
-NAMES='libquorlock0 libquorlock-dev quorlock'
+NAMES='libquorlock0 libquorlock-dev quorlock quorlock-chaos'
 
 # The tests are in the system's hands only where it was made for them.
 [ -e /.quorlock-base ] || fail 'this is no root of scripts/test packages: it would install into your system'
@@ -55,7 +55,7 @@ check_upgrade() {
     # shellcheck disable=SC2046
     cc "$work/manual.c" $(pkg-config --cflags --libs quorlock) -o "$work/manual" || fail 'the example of quorlock(3)'
     start_nodes quorlock
-    apt install --no-install-recommends "$packages"/{libquorlock0,libquorlock-dev,quorlock}_*.deb
+    apt install --no-install-recommends "$packages"/{libquorlock0,libquorlock-dev,quorlock,quorlock-chaos}_*.deb
     for name in $NAMES; do
         [ "$(version_of "$name")" = "$NEW" ] || fail "$name is $(version_of "$name") after the upgrade, not $NEW"
         [ ! -e "/usr/share/doc/$name/older" ] || fail "a file of the older $name was left"
@@ -88,6 +88,14 @@ run_tests() {
     done < <(awk '/^Tests: / { name = $2 } /^Depends: / { sub(/^Depends: /, ""); print name ":" $0 }' "$tests/control")
 }
 
+# A line of theirs that says what was skipped is for scripts/test.
+check_units() {
+    local status=0
+    apt install --no-install-recommends systemd
+    "$(dirname "${BASH_SOURCE[0]}")/units.sh" "$source_dir" || status=$?
+    [ "$status" = 0 ] || [ "$status" = 77 ] || fail 'the units'
+}
+
 check_purge() {
     local left
     # shellcheck disable=SC2086
@@ -112,4 +120,5 @@ check_command_alone
 check_upgrade
 check_files
 run_tests
+check_units
 check_purge

@@ -20,7 +20,7 @@ install_it() {
     for file in include/quorlock/quorlock.h bin/quorlock share/man/man1/quorlock.1 share/man/man5/quorlock.conf.5 \
         share/bash-completion/completions/quorlock share/zsh/site-functions/_quorlock \
         share/fish/vendor_completions.d/quorlock.fish \
-        lib/systemd/system/quorlock@.service lib/systemd/user/quorlock@.service; do
+        lib/systemd/{system,user}/quorlock{@.service,-job@.service,-job@.timer}; do
         [ -s "$prefix/$file" ] || fail "$file is not installed"
     done
     for file in libquorlock.a pkgconfig/quorlock.pc cmake/quorlock/quorlock-config.cmake \
@@ -29,8 +29,12 @@ install_it() {
     done
     compgen -G "$libdir/libquorlock.so.*.*.*" >/dev/null || fail "no versioned shared library"
     for manager in system user; do
-        grep -qF "ExecStart=$prefix/bin/quorlock run " "$prefix/lib/systemd/$manager/quorlock@.service" || fail "the unit has another command"
-        grep -q '^WantedBy=.*\.target$' "$prefix/lib/systemd/$manager/quorlock@.service" || fail "the unit is wanted by nothing"
+        for unit in quorlock@ quorlock-job@; do
+            grep -qF "ExecStart=$prefix/bin/quorlock run " "$prefix/lib/systemd/$manager/$unit.service" || fail "$unit.service has another command"
+        done
+        for unit in quorlock@.service quorlock-job@.timer; do
+            grep -q '^WantedBy=.*\.target$' "$prefix/lib/systemd/$manager/$unit" || fail "$unit is wanted by nothing"
+        done
     done
     # Nobody may need the folders it was made in.
     if grep -rlF -e "$build_dir" -e "$source_dir/" "$libdir/pkgconfig" "$libdir/cmake" "$prefix/include" "$prefix/lib/systemd"; then
@@ -68,7 +72,7 @@ check_version() {
 find_package() {
     rm -rf -- "$work/find"
     mkdir "$work/find"
-    printf '%s\n' 'cmake_minimum_required(VERSION 3.23)' 'project(find LANGUAGES C)' \
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.18)' 'project(find LANGUAGES C)' \
         "find_package(quorlock $1 REQUIRED)" >"$work/find/CMakeLists.txt"
     cmake -G Ninja -S "$work/find" -B "$work/find/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/find.log" 2>&1
 }
@@ -98,8 +102,28 @@ check_pages() {
     passed "each function has its manual page"
 }
 
+# Its programs are one command, and what that says holds without the source.
+check_harness() {
+    local verb said
+    said=$(cd / && "$prefix/bin/quorlock-chaos" --seconds 5 --seed 7 --plan) || fail 'quorlock-chaos does not find its programs'
+    [ -n "$said" ] || fail 'quorlock-chaos has no plan'
+    for verb in '' check compare down hurt status up; do
+        # shellcheck disable=SC2086
+        said=$(cd / && "$prefix/bin/quorlock-chaos" $verb --help) || fail "quorlock-chaos $verb --help"
+        grep -q "^usage: quorlock-chaos $verb" <<<"$said" || fail "quorlock-chaos $verb --help is of another: $said"
+        if grep -E 'cluster/|build/|scripts/|tests/' <<<"$said"; then fail "quorlock-chaos $verb --help names the source"; fi
+    done
+    said=$(MANWIDTH=200 man -M "$prefix/share/man" 7 quorlock-chaos 2>/dev/null) || fail 'no page quorlock-chaos(7)'
+    grep -qF "$prefix/share/doc/quorlock-chaos/examples" <<<"$said" || fail 'quorlock-chaos(7) does not name the examples'
+    if grep 'cluster/' <<<"$said"; then fail 'quorlock-chaos(7) names the source'; fi
+    man -M "$prefix/share/man" -w 1 quorlock-chaos >/dev/null 2>&1 || fail 'no page quorlock-chaos(1)'
+    [ -x "$prefix/share/doc/quorlock-chaos/examples/example.py" ] || fail 'no example of a client'
+    passed 'the harness is quorlock-chaos, and names nothing of the source'
+}
+
 install_it
 check_version
+check_harness
 check_symbols
 check_pages
 "$source_dir/tests/package/consumers.sh" "$prefix" "$source_dir"

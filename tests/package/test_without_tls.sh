@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# test_without_tls.sh SOURCE BUILD - builds the command with -DQUORLOCK_TLS=OFF: it links no OpenSSL, serves plain nodes,
-# and says of rediss:// that it has no TLS.
+# test_without_tls.sh SOURCE BUILD - builds the command with -DQUORLOCK_TLS=OFF, as a release with warnings as errors: it
+# links no OpenSSL, serves plain nodes, and says of rediss:// that it has no TLS. It may be installed into any folder.
 set -euo pipefail
 
 source_dir=$1
@@ -15,8 +15,9 @@ fail() {
 }
 
 {
-    cmake -G Ninja -S "$source_dir" -B "$work/build" -DQUORLOCK_TLS=OFF -DQUORLOCK_TESTS=OFF -DQUORLOCK_WERROR=ON &&
-        cmake --build "$work/build" --target quorlock_command quorlock
+    cmake -G Ninja -S "$source_dir" -B "$work/build" -DQUORLOCK_TLS=OFF -DQUORLOCK_HARNESS=OFF -DQUORLOCK_TESTS=OFF \
+        -DQUORLOCK_WERROR=ON -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_BINDIR="$work/bin" &&
+        cmake --build "$work/build" --target quorlock_command quorlock quorlock_static
 } >"$work/log" 2>&1 || {
     tail -n 40 "$work/log" >&2
     fail "the build"
@@ -35,4 +36,7 @@ if grep -q geheim <<<"$said"; then fail "it says the password: $said"; fi
 status=0
 said=$("$command" inspect --nodes unix://"$work"/none key 2>&1) || status=$?
 [ "$status" = 69 ] || fail "a plain node ended with $status: $said"
+DESTDIR=$work/root cmake --install "$work/build" >>"$work/log" 2>&1 || fail "cmake --install: $(tail -n 5 "$work/log")"
+[ -x "$work/root$work/bin/quorlock" ] || fail "the command is not in $work/bin"
+grep -rqF "ExecStart=$work/bin/quorlock run " "$work/root" || fail "the unit does not name $work/bin"
 echo 'ok: without OpenSSL it builds, and says so where TLS is asked for'

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python package: it installs from the tree without a network, and its structs are those of the headers.
+"""The Python package: built without a network its wheel needs no library of the system but OpenSSL, and its structs are
+those of the headers.
 
 test_package.py SOURCE_FOLDER LIBRARY
 """
 import ctypes
+import filecmp
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 SKIPPED = 77
@@ -37,32 +41,131 @@ def find_python():
     sys.exit(SKIPPED)
 
 
-def install(python, source, folder):
-    """From a copy, for what pip builds must not stay in the tree."""
-    shutil.copytree(os.path.join(source, "src", "python"), os.path.join(folder, "python"),
-                    ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+def listed(folder):
+    return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+
+
+def make_tree(source, folder):
+    """A copy, in which nothing may be left behind."""
+    for name in ("src", "include"):
+        shutil.copytree(os.path.join(source, name), os.path.join(folder, "tree", name),
+                        ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    shutil.copyfile(os.path.join(source, "CMakeLists.txt"), os.path.join(folder, "tree", "CMakeLists.txt"))
+    return os.path.join(folder, "tree", "src", "python")
+
+
+def pip(python, *words):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    found = run(python, "-m", "pip", "--disable-pip-version-check", "install", "--no-build-isolation", "--no-index",
-                "--no-deps", "--target", os.path.join(folder, "installed"), os.path.join(folder, "python"),
-                env=environment)
+    # As it is built does not matter here, and so it is quicker.
+    environment.update(CMAKE_BUILD_TYPE="None", CFLAGS="-O0")
+    found = run(python, "-m", "pip", "--disable-pip-version-check", *words, "--no-index", "--no-deps", env=environment)
+    check(found.returncode == 0 and "Deprecat" not in found.stdout + found.stderr, found.stdout + found.stderr)
+
+
+def build(python, source, folder):
+    """A source archive from the tree, and from that a wheel, with the library, what it needs, and the license."""
+    copy = make_tree(source, folder)
+    before = listed(copy)
+    found = run(python, "-c", "from setuptools import build_meta; build_meta.build_sdist('../../../sdist')", cwd=copy)
     check(found.returncode == 0, found.stdout + found.stderr)
+    check(listed(copy) == before, f"a build leaves {sorted(set(listed(copy)) - set(before))} in the tree")
+    with tarfile.open(glob.glob(os.path.join(folder, "sdist", "*.tar.gz"))[0]) as archive:
+        held = [name.split("/", 1)[-1] for name in archive.getnames()]
+        archive.extractall(os.path.join(folder, "unpacked"))
+    wanted = [os.path.relpath(name, copy) for name in before]
+    check(set(wanted) <= set(held), f"{sorted(set(wanted) - set(held))} is not in the source archive")
+    shutil.rmtree(os.path.join(folder, "tree"))
+    unpacked = glob.glob(os.path.join(folder, "unpacked", "*"))[0]
+    before = listed(unpacked)
+    pip(python, "wheel", "--verbose", "--no-build-isolation", "-w", os.path.join(folder, "wheel"), unpacked)
+    check(listed(unpacked) == before, f"a build leaves {sorted(set(listed(unpacked)) - set(before))} in the archive")
+    wheel = glob.glob(os.path.join(folder, "wheel", "*"))
+    here = f"-py3-none-linux_{os.uname().machine}.whl"
+    check(len(wheel) == 1 and wheel[0].endswith(here), f"{wheel} is not one {here}")
+    pip(python, "install", "--target", os.path.join(folder, "installed"), wheel[0])
     names = os.listdir(os.path.join(folder, "installed", "quorlock"))
     check("py.typed" in names and "__init__.py" in names, f"installed is {names}")
+    licenses = [name for name in listed(os.path.join(folder, "installed")) if os.path.basename(name) == "LICENSE"]
+    check(len(licenses) == 1 and filecmp.cmp(licenses[0], os.path.join(source, "LICENSE"), shallow=False),
+          f"{licenses or 'nothing'} is not the license")
+    with open(glob.glob(os.path.join(folder, "installed", "*.dist-info", "METADATA"))[0], encoding="utf-8") as metadata:
+        check(re.search(r"^License(-Expression)?: BSD-3-Clause$", metadata.read(), re.M), "the license is not named")
 
 
-def use(python, source, library, folder):
-    """Typed, as new as the library, and with a version that pip knows."""
-    environment = {**os.environ, "PYTHONPATH": os.path.join(folder, "installed"), "QUORLOCK_LIBRARY": library}
-    found = run(python, "-c", "import importlib.metadata, quorlock\n"
-                              "print(quorlock.__version__, importlib.metadata.version('quorlock'), quorlock.__file__)\n"
-                              "try: quorlock.Client([])\n"
-                              "except quorlock.Invalid as problem: print(problem.name)\n", env=environment, cwd=folder)
+PROGRAM = """
+import ctypes, importlib.metadata, re, sys
+for name in sys.argv[1:]:
+    try: ctypes.CDLL(name), sys.exit(name + " is not hidden")
+    except OSError: pass
+import quorlock
+print(quorlock.__version__, importlib.metadata.version('quorlock'), quorlock.__file__)
+try: quorlock.Client([])
+except quorlock.Invalid as problem: print(problem.name)
+client = quorlock.Client("127.0.0.1:1")
+try: client.lock("a", wait_ms=0).acquire()
+except quorlock.NoQuorum as problem: print(problem.name)
+with open("/proc/self/maps") as maps: print(*{re.sub(".* ", "", line.strip()) for line in maps if "/lib" in line})
+"""
+
+
+def use(python, source, folder):
+    """As new as the library, with a version that pip knows, and by no library of the system but OpenSSL: also where the
+    system has none of the others."""
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("QUORLOCK_LIBRARY", "LD_LIBRARY_PATH")}
+    environment["PYTHONPATH"] = os.path.join(folder, "installed")
     with open(os.path.join(source, "include", "quorlock", "quorlock.h"), encoding="utf-8") as header:
         version = next(line.split('"')[1] for line in header if line.startswith("#define QUORLOCK_VERSION "))
-    words = found.stdout.split()
-    check(words[:2] == [version, version] and words[-1] == "INVAL" and words[2].startswith(folder),
-          f"{version} is not what was installed: {found.stdout}{found.stderr}")
-    print(f"ok: installed by pip, quorlock {version}")
+    hidden = [name for folders in ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib", "/usr/local/lib/*")
+              for name in glob.glob(f"{folders}/lib*.so*")
+              if re.match(r"lib(quorlock|hiredis|event)", os.path.basename(name)) and not os.path.islink(name)]
+    hide = "".join(f"mount --bind /dev/null {name} && " for name in hidden)
+    program = [python, "-c", PROGRAM]
+    ways = [program, ["unshare", "-rm", "sh", "-c", hide + 'exec "$@"', "sh", *program, *hidden]]
+    if not shutil.which("unshare") or run("unshare", "-rm", "mount", "--bind", os.devnull, __file__).returncode != 0:
+        print("SKIPPED: no mount namespace here, so libraries of the system are not hidden")
+        ways.pop()
+    for way in ways:
+        found = run(*way, env=environment, cwd=folder)
+        words = found.stdout.split()
+        check(words[:2] == [version, version] and words[3:5] == ["INVAL", "NOQUORUM"] and words[2].startswith(folder),
+              f"{version} is not what was installed: {found.stdout}{found.stderr}")
+        ours = [word for word in words[5:] if re.search(r"/lib(quorlock|hiredis|event)", word)]
+        check(len(ours) >= 2 and all(word.startswith(folder) for word in ours), f"it uses {ours}")
+    print(f"ok: built from the source archive, and alone, {len(ways)} ways, quorlock {version}")
+
+
+def check_types(source, folder):
+    """What a type checker says: nothing of the package, nor of right options, and all of wrong ones."""
+    checker = find_mypy()
+    if checker is None:
+        print("SKIPPED: no mypy here, so types are not checked; scripts/setup installs it")
+        return
+    lines = ["import quorlock", 'quorlock.lock("a", wait_ms=5, lease_ms=3000, shared=["a"])', 'quorlock.configure("a:1", user="b")',
+             'quorlock.lock("a", wait=5)', 'quorlock.configure("a:1").lock("a", lese_ms=3)',
+             'quorlock.configure("a:1", polcy="all")', 'quorlock.lock("a", lease_ms="3")',
+             'quorlock.configure("a:1").candidate("a", lese_ms=3)',
+             'quorlock.configure("a:1").candidate("a", advertise="b", on_deposed=lambda leader, text: leader.check())']
+    program = os.path.join(folder, "program.py")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    package = os.path.join(source, "src", "python")
+    found = run(*checker, os.path.join(package, "quorlock"))
+    check(found.returncode == 0, f"mypy --strict: {found.stdout}{found.stderr}")
+    found = run(*checker, program, env={**os.environ, "MYPYPATH": package})
+    wrong = {int(line.split(":")[1]) for line in found.stdout.splitlines() if ": error:" in line}
+    check(wrong == {4, 5, 6, 7, 8}, f"mypy should refuse lines 4 to 8 alone: {found.stdout}{found.stderr}")
+    print("ok: mypy --strict finds nothing in the package, and what is wrong in a program")
+
+
+def find_mypy():
+    """Before 1.7 it knows the TypedDict of **options only where it is asked to."""
+    for checker in (*([python, "-m", "mypy"] for python in PYTHONS), [shutil.which("mypy") or ""]):
+        version = os.access(checker[0], os.X_OK) and re.match(r"mypy (\d+)\.(\d+)", run(*checker, "--version").stdout)
+        if version:
+            old = (int(version[1]), int(version[2])) < (1, 7)
+            return [*checker, "--strict", "--cache-dir", os.devnull] + ["--enable-incomplete-feature=Unpack"] * old
+    return None
 
 
 def check_structs(source, library, folder):
@@ -70,7 +173,10 @@ def check_structs(source, library, folder):
     sys.path.insert(0, os.path.join(source, "src", "python"))
     from quorlock import _library  # pylint: disable=import-outside-toplevel
     pairs = [(_library.ClientOptions, "quorlock_client_options"), (_library.Options, "quorlock_options"),
-             (_library.Result, "quorlock_blocking_result"), (_library.Loss, "quorlock_loss")]
+             (_library.Result, "quorlock_blocking_result"), (_library.Loss, "quorlock_loss"),
+             (_library.Leader, "quorlock_leader"), (_library.ObserverOptions, "quorlock_observer_options"),
+             (_library.CandidateOptions, "quorlock_candidate_options"), (_library.Holder, "quorlock_holder"),
+             (_library.NodeReport, "quorlock_node_report"), (_library.Report, "quorlock_report")]
     wanted, lines = {}, []
     for struct, name in pairs:
         if struct is not _library.Loss:
@@ -106,9 +212,10 @@ def main():
     folder = tempfile.mkdtemp(prefix="quorlock-python-")
     try:
         check_structs(source, library, folder)
+        check_types(source, folder)
         python = find_python()
-        install(python, source, folder)
-        use(python, source, library, folder)
+        build(python, source, folder)
+        use(python, source, folder)
         check(not glob.glob(os.path.join(source, "src", "python", "*.egg-info")), "something is left in the tree")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

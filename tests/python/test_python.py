@@ -22,6 +22,7 @@ from command_case import LIMIT_S, SERVERS, Case, die_with_us, nodes, wait_for
 
 import quorlock
 from quorlock import Closed, Held, Invalid, Lost, NoQuorum, TimedOut
+from quorlock._started import STARTED
 
 LEASE_MS = 600
 LONG_MS = 120000
@@ -369,7 +370,7 @@ sys.exit(os.waitpid(pid, 0)[1] != 0)
 
     def live_in_child(self, lock):
         try:
-            lock.acquire()
+            lock.release()
             return 1
         except Closed:
             pass
@@ -595,7 +596,7 @@ class Asyncio(PythonCase):
 
     def assert_freed(self):
         """Nobody has a lock any more, and the library has none either: the close of the client is not waited for."""
-        wait_for(lambda: gc.collect() is not None and not self.client._callbacks)
+        wait_for(lambda: gc.collect() is not None and not self.client._locks)
 
     def test_without_a_thread_to_be_had_nothing_stays_held(self):
         def refuse(_):
@@ -604,23 +605,23 @@ class Asyncio(PythonCase):
         async def cancel_and_release():
             async with self.lock() as holder:
                 waits = asyncio.create_task(self.lock().acquire_async())
-                while len(self.client._calls) == 0:
+                while len(STARTED) == 0:
                     await asyncio.sleep(0.001)
-                with unittest.mock.patch.object(threading.Thread, "start", refuse):
-                    waits.cancel()
-                    with self.assertRaises(asyncio.CancelledError):
-                        await waits
-                    self.assertTrue(await holder.release_async())
+                waits.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await waits
+                self.assertTrue(await holder.release_async())
                 self.assert_free()
                 await holder.acquire_async()
-        asyncio.run(cancel_and_release())
+        with unittest.mock.patch.object(threading.Thread, "start", refuse):
+            asyncio.run(cancel_and_release())
         self.assert_free()
 
     def test_a_waiter_whose_loop_is_closed_holds_nothing(self):
         lock = self.lock()
         with self.lock():
-            self.close_loop(lock.acquire_async, lambda: self.client._calls)
-        wait_for(lambda: "quorlock" not in [thread.name for thread in threading.enumerate()])
+            self.close_loop(lock.acquire_async, lambda: STARTED)
+        wait_for(lambda: not STARTED)
         self.assert_free()
         self.assertEqual(lock.valid_ms, 0)
         # It goes on to be of use, and is freed as any other.
@@ -638,7 +639,7 @@ class Asyncio(PythonCase):
 
         self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
         sys.unraisablehook = problems.append
-        self.close_loop(hold, lambda: all(self.values()) and not self.client._calls)
+        self.close_loop(hold, lambda: all(self.values()) and not STARTED)
         gc.collect()
         self.assert_free()
         self.assert_freed()

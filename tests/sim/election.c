@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "api/client.h"
+
 #define AGAIN_US 20000u
 #define NAME     "election"
 
@@ -45,6 +47,7 @@ static bool leads(struct electorate *of)
         of->world->judging = true;
         left_us = quorlock_candidate_valid_ms(of->candidate) * MS;
         of->world->judging = false;
+        judge_shown(process_at_home(of), &of->shown, &of->world->clients[of->client].clock, left_us / MS);
         if (left_us > 0 && now_us + left_us > of->until_us) of->until_us = now_us + left_us;
     }
     return now_us < of->until_us;
@@ -58,7 +61,7 @@ static void check_others(struct electorate *of)
         struct electorate *other = &world->electorates[i];
 
         if (other == of || !leads(other)) continue;
-        judge_violated(world, I14_ONE_LEADER, "client %u leads by term %llu, and client %u may by %llu", of->client,
+        judge_violated(world, I16_ONE_LEADER, "client %u leads by term %llu, and client %u may by %llu", of->client,
                        (unsigned long long)of->term, i, (unsigned long long)other->term);
     }
 }
@@ -137,12 +140,12 @@ static void on_leader(quorlock_observer *observer, const struct quorlock_leader 
     of->world->totals->of[TOTAL_OBSERVED]++;
     of->known_term = leader->state == QUORLOCK_LEADER_KNOWN ? leader->term : 0;
     if (leader->term < of->newest)
-        judge_violated(of->world, I15_TERMS_RISE, "client %u is told of term %llu after %llu", of->client,
+        judge_violated(of->world, I17_TERMS_RISE, "client %u is told of term %llu after %llu", of->client,
                        (unsigned long long)leader->term, (unsigned long long)of->newest);
     if (leader->state == QUORLOCK_LEADER_KNOWN) {
         owner = world_hash(leader->owner, strlen(leader->owner));
         if (leader->term == of->newest && owner != of->newest_owner)
-            judge_violated(of->world, I15_TERMS_RISE, "client %u is told of two leaders by term %llu", of->client,
+            judge_violated(of->world, I17_TERMS_RISE, "client %u is told of two leaders by term %llu", of->client,
                            (unsigned long long)leader->term);
         of->newest = leader->term;
         of->newest_owner = owner;
@@ -174,6 +177,7 @@ static void make_candidate(struct electorate *of)
 
     expect(of, "candidate_new",
            quorlock_candidate_new(&of->candidate, of->world->clients[of->client].client, NAME, &options));
+    if (of->candidate != NULL) client_show_candidate(of->candidate, &of->shown);
 }
 
 static void make_observer(struct electorate *of)

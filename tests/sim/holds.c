@@ -85,8 +85,9 @@ bool holds_is_quarantined(struct world *world, uint32_t server)
             till_ms = 10 * till_ms + (uint64_t)(value.owner[i] - '0');
         }
     }
-    /* A quarantine for a client with a longer max_lease says nothing to connections that were there before. */
-    return bars < 7 && till_ms * MS > server_wall_us(of);
+    /* One for a client with a longer max_lease, which is told elsewhere, says nothing to connections that were there
+     * before. */
+    return till_ms * MS > server_wall_us(of);
 }
 
 struct search {
@@ -381,6 +382,42 @@ static void forget_key(void *arg, const char *name, size_t length, const struct 
         model_members(server_model(of), name, length, server_wall_us(of), forget_reader, &forgotten);
     else if (value->owner != NULL)
         remember(&forgotten, value->owner, value->owner_length, value->expires_ms);
+}
+
+struct standing {
+    struct world *world;
+    uint32_t server, place;
+    holds_standing each;
+    void *arg;
+};
+
+static void see_standing_reader(void *arg, const char *member, size_t length, double score)
+{
+    const struct standing *standing = arg;
+
+    if ((uint64_t)score > server_wall_us(standing->world->servers[standing->server]) / MS)
+        standing->each(standing->arg, standing->place, member, length);
+}
+
+static void see_standing_key(void *arg, const char *name, size_t length, const struct model_value *value)
+{
+    struct standing *standing = arg;
+    struct server *of = standing->world->servers[standing->server];
+
+    standing->place = find_place(standing->world, name, length);
+    if (standing->place == NOBODY) return;
+    if (standing->place % PLACES_OF_KEY == PLACE_READERS)
+        model_members(server_model(of), name, length, server_wall_us(of), see_standing_reader, standing);
+    else if (value->owner != NULL)
+        standing->each(standing->arg, standing->place, value->owner, value->owner_length);
+}
+
+void holds_each(struct world *world, uint32_t server, holds_standing each, void *arg)
+{
+    struct server *of = world->servers[server];
+    struct standing standing = {.world = world, .server = server, .each = each, .arg = arg};
+
+    model_each(server_model(of), server_wall_us(of), see_standing_key, &standing);
 }
 
 void holds_forgets(struct site *site)

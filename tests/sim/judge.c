@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define GREW_US 1000u
+/* By so much other threads may read less: they read each clock each time. */
+#define SHOWN_LESS_MS 2u
 
 static bool is_overlap(enum invariant invariant)
 {
@@ -45,6 +47,22 @@ static void violated_if(struct actor *actor, enum invariant invariant, bool viol
 
 /* ---- reading ---- */
 
+void judge_shown(struct process *process, const struct expiry *shown, const struct expiry_clock *clock,
+                 uint64_t known_ms)
+{
+    struct world *world = process->world;
+    struct system system = *machine_system(process->machine);
+    uint64_t left_ms;
+
+    world->judging = true;
+    left_ms = expiry_left_us(shown, clock, &system) / MS;
+    world->judging = false;
+    if (left_ms > known_ms || left_ms + SHOWN_LESS_MS < known_ms) {
+        judge_violated(world, I6_TOLD_ONCE, "other threads of process %u read a validity of %llu ms, its loop %llu",
+                       process->index, (unsigned long long)left_ms, (unsigned long long)known_ms);
+    }
+}
+
 static uint32_t valid_ms(struct actor *actor)
 {
     uint32_t ms;
@@ -52,6 +70,7 @@ static uint32_t valid_ms(struct actor *actor)
     actor->world->judging = true;
     ms = quorlock_valid_ms(actor->lock);
     actor->world->judging = false;
+    judge_shown(actor_process(actor), &actor->shown, &actor_client(actor)->clock, ms);
     return ms;
 }
 
@@ -413,6 +432,8 @@ static void check_reason(struct actor *actor, int reason)
                 "is not renewed, but it asked for renewals");
     violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_CLOCK && !world->plan->outside,
                 "is told that clocks stepped that never did");
+    violated_if(actor, RESTARTS_KEEP, actor->plan->course.keeps && world->plan->n_servers > 2,
+                "loses its lock, although each server was back before the next one restarted");
     violated_if(actor, I11_OWN_LOAD,
                 (reason == QUORLOCK_LOST_EXPIRED || reason == QUORLOCK_LOST_GONE) && nothing_fails(world) &&
                     !process_stood(actor_process(actor)),
@@ -581,6 +602,11 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_HELD:
     case QUORLOCK_TIMEDOUT: return acquires;
     case QUORLOCK_LOST: return promise->kind == PROMISE_EXTEND || (acquires && owned);
+    /* Who waits goes on, unless no node has ever let the client in. */
+    case QUORLOCK_AUTH:
+        return acquires && has_fault(world, FAULT_ROTATE) &&
+               (promise->actor == NULL || promise->actor->plan->options.wait_ms == 0 || owned ||
+                !world->clients[promise->client].let_in);
     case QUORLOCK_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
     case QUORLOCK_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
     case QUORLOCK_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
@@ -620,6 +646,7 @@ void judge_ended(const struct promise *promise, int status)
     struct world *world = promise->world;
 
     check_in_time(promise);
+    world->clients[promise->client].let_in |= promise->kind == PROMISE_ACQUIRE && status == QUORLOCK_OK;
     if (!is_explained(promise, status)) {
         judge_violated(world, UNEXPLAINED, "client %u: %s ends with %s", promise->client,
                        trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));

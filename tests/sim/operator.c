@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define ODD_AGAIN_US 2000u
-#define OLD_ONE_IN   4u /* servers: one that tells scripts no version, and has no PEXPIRE ... GT */
+#define FORGETS_US   100000u /* the least time after which a middlebox forgets */
+#define OLD_ONE_IN   4u      /* servers: one that tells scripts no version, and has no PEXPIRE ... GT */
 #define OLD_VERSION  "6.2.14"
 
 struct model *site_model(struct site *site)
@@ -45,6 +46,7 @@ static void start(struct site *site)
     site->down = false;
     /* What was released may be there again. */
     site->late |= site->memory == SERVER_OLD;
+    site->old |= site->memory == SERVER_OLD;
     if (site->memory != SERVER_KEEPS) holds_forgets(site);
     if (world->phase != PHASE_FAULTS || world_now(world) >= world->plan->active_us) site->loading_us = 0;
     server_start(world->servers[site->index], site->memory, site->new_replid, site->loading_us);
@@ -89,6 +91,33 @@ static void end_connections(struct site *site)
     (void)site_command(site, "CLIENT", "KILL", "TYPE", "pubsub");
 }
 
+/* ---- passwords ---- */
+
+void site_password(uint32_t number, char ret[16])
+{
+    (void)snprintf(ret, 16, "password-%u", number);
+}
+
+/* Connections stay when the password changes; that they end now is what hurts. */
+static void change_password(struct site *site)
+{
+    char password[16];
+
+    site_password(site->newest_password, password);
+    if (strcmp(password, site->password) == 0) return;
+    memcpy(site->password, password, sizeof(password));
+    model_manners(site_model(site))->password = site->password;
+    if (!site->down) end_connections(site);
+}
+
+/* The server has the new one first, or the clients; in the end both have the newest. */
+static void rotate(struct site *site, const struct plan_fault *fault, bool ends)
+{
+    site->newest_password += !ends;
+    if (ends || fault->nth % 2 == 0) change_password(site);
+    if (ends || fault->nth % 2 != 0) site->told_password = site->newest_password;
+}
+
 /* The rest of a flip: the server is a master again, with the memory of before. */
 static void flip_back(struct site *site, const struct plan_fault *fault)
 {
@@ -98,7 +127,7 @@ static void flip_back(struct site *site, const struct plan_fault *fault)
     manners->replica = false;
     if (site->down || site->snapshot == NULL) return;
     TRACE(world, "server %u  is a master again, with older memory", site->index);
-    site->late = true;
+    site->late = site->old = true;
     holds_forgets(site);
     model_load(site_model(site), site->snapshot);
     manners->replid = rng_mix(world->plan->seed, ++world->runs);
@@ -156,6 +185,13 @@ static void change_link(struct world *world, struct fault_run *run, const struct
     switch (fault->kind) {
     case FAULT_CUT_TO: link->cut_until_us[NET_TO_SERVER] = until_us; break;
     case FAULT_CUT_FROM: link->cut_until_us[NET_TO_CLIENT] = until_us; break;
+    case FAULT_CUT: link->cut_until_us[NET_TO_SERVER] = link->cut_until_us[NET_TO_CLIENT] = until_us; break;
+    case FAULT_LOSSY: link->lose_one_in = 2 + fault->nth % 8; break;
+    case FAULT_PROXY:
+        link->proxied = true;
+        link->cut_until_us[NET_TO_SERVER] = until_us;
+        break;
+    case FAULT_FORGET: link->forgets_us = FORGETS_US * (uint64_t)(1 + fault->nth % 32); break;
     case FAULT_SLOW:
         link->slow_us = fault->for_ever ? fault->for_us : until_us - now_us;
         if (fault->nth % 2 != 0) link->slow_us /= 32;
@@ -175,6 +211,8 @@ static void change_link(struct world *world, struct fault_run *run, const struct
 static void end_link(struct world *world, const struct plan_fault *fault, struct net_link *link)
 {
     switch (fault->kind) {
+    case FAULT_LOSSY: link->lose_one_in = 0; break;
+    case FAULT_FORGET: link->forgets_us = 0; break;
     case FAULT_REFUSE: link->refuses = false; break;
     case FAULT_HANG: link->drops_syn = false; break;
     case FAULT_SPLIT: link->split_one_in = world->plan->split_one_in; break;
@@ -187,12 +225,14 @@ static void at_link(struct world *world, struct fault_run *run, const struct pla
                     uint32_t server, bool ends)
 {
     struct net_link *link = net_link(world->net, machine, server);
+    bool cuts = fault->kind == FAULT_CUT || fault->kind == FAULT_CUT_TO || fault->kind == FAULT_PROXY;
     bool breaks = fault->kind == FAULT_RESET || fault->kind == FAULT_RESET_LATE || fault->kind == FAULT_REFUSE ||
                   fault->kind == FAULT_HANG;
 
     /* What was sent may be executed when its connection has ended and its release has been executed. */
-    world->sites[server].late |= fault->kind == FAULT_RESET_LATE || fault->kind == FAULT_SLOW ||
-                                 fault->kind == FAULT_CUT_TO || fault->kind == FAULT_NARROW;
+    world->sites[server].late |= fault->kind == FAULT_RESET_LATE || fault->kind == FAULT_SLOW || cuts ||
+                                 fault->kind == FAULT_LOSSY || fault->kind == FAULT_NARROW;
+    if (cuts && !ends && fault->nth % 2 == 0) net_tear(world->net, machine, server);
     if (ends) {
         end_link(world, fault, link);
     } else {
@@ -290,6 +330,14 @@ static void break_now(void *arg)
     if (client->state == CLIENT_OPEN) (void)user_break(client, fault->key);
 }
 
+/* Lookups hang, fail, or come behind the end of the try that began them. */
+static void confuse_names(struct machine *machine, uint32_t nth)
+{
+    static const uint64_t means_us[] = {NEVER, 1000, 3000000};
+
+    machine_names(machine, means_us[nth % 3], nth % 3 == 1);
+}
+
 static void at_machine(struct world *world, struct fault_run *run, const struct plan_fault *fault)
 {
     struct process *process = &world->processes[fault->machine];
@@ -302,7 +350,7 @@ static void at_machine(struct world *world, struct fault_run *run, const struct 
     case FAULT_PAUSE: pause_all(process, for_us); break;
     case FAULT_KILL: process_kill(process, false, again_us(world, fault)); break;
     case FAULT_KILL_HOST: process_kill(process, true, again_us(world, fault)); break;
-    case FAULT_LOOKUP: machine_names(process->machine, fault->nth % 2 == 0 ? NEVER : 1000, fault->nth % 2 != 0); break;
+    case FAULT_LOOKUP: confuse_names(process->machine, fault->nth); break;
     case FAULT_NO_MEMORY:
         process->no_memory_until_us = run->until_us;
         process->no_memory_one_in = 1 + fault->nth % 8;
@@ -325,6 +373,7 @@ static void bootstrap_now(void *arg)
     struct user_client *client = &world->clients[world->plan->n_clients];
 
     if (client->state != CLIENT_OPEN || client->pending > 0 || !world->bootstraps) return;
+    world->rewrites |= world->bootstrap_again;
     (void)user_bootstrap(client, world->bootstrap_again);
     world->bootstrap_again = true;
 }
@@ -385,6 +434,7 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_MUTE: manners->no_publish = true; break;
     case FAULT_STEP_BACK: step_clock(site, -(int64_t)fault->for_us); break;
     case FAULT_STEP_FORWARD: step_clock(site, (int64_t)fault->for_us); break;
+    case FAULT_ROTATE: rotate(site, fault, false); break;
     case FAULT_KILL_CLIENTS: end_connections(site); break;
     case FAULT_FORGET_SCRIPTS: (void)site_command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
     case FAULT_FLUSH:
@@ -453,6 +503,7 @@ static void end(struct fault_run *run)
     case FAULT_FULL: manners->full = false; break;
     case FAULT_MISCONF: manners->misconf = false; break;
     case FAULT_MUTE: manners->no_publish = false; break;
+    case FAULT_ROTATE: rotate(site, fault, true); break;
     case FAULT_FLIP:
     case FAULT_FLIP_LIVE: flip_back(site, fault); break;
     case FAULT_CRASH_OLD:
@@ -513,8 +564,8 @@ static void write_guard(struct site *site)
 
     read_field(site, "server", "run_id:", run_id);
     read_field(site, "replication", "master_replid:", replid);
-    (void)snprintf(guard, sizeof(guard), "1|%u|%s|%u|%s|%s|0", set->n, site->world->set_name, set->max_lease_ms, run_id,
-                   replid);
+    (void)snprintf(guard, sizeof(guard), "2|%u|%s|%u|%s|%s|0|%u|declared|0|none|0|0", set->n, site->world->set_name,
+                   set->max_lease_ms, run_id, replid, set->max_lease_ms);
     (void)site_command(site, "SET", "quorlock:guard", guard, NULL);
 }
 
@@ -531,6 +582,10 @@ void operator_begin(struct world *world)
 
         manners->no_info_in_scripts = plan->no_info;
         manners->lost_permille = plan->lost_permille;
+        if (plan->bias == BIAS_PASSWORDS) {
+            world->sites[i].newest_password = world->sites[i].told_password = 1;
+            change_password(&world->sites[i]);
+        }
         if (rng_mix(plan->seed, i) % OLD_ONE_IN == 0) manners->version = OLD_VERSION;
         for (uint32_t machine = 0; machine <= plan->n_machines; machine++) {
             struct net_link *link = net_link(world->net, machine, i);
@@ -563,7 +618,7 @@ void operator_heal(struct world *world)
     const struct plan *plan = world->plan;
 
     /* A guard of a reconfigure that was half done may be there again, also of the one that goes on now. */
-    world->bootstraps |= world->reconfigures > 0 && plan->loses_memory;
+    world->bootstraps |= (world->reconfigures > 0 || world->rewrites) && plan->loses_memory;
     world->bootstraps_after_heal = world->bootstraps && world->clients[plan->n_clients].pending > 0;
     if (operator_is_needed(world)) queue_set(&world->queue, &world->operator_moment, world_now(world));
 
@@ -593,60 +648,4 @@ void operator_heal(struct world *world)
         memset(process->armed, 0, sizeof(process->armed));
         if (!process->alive) queue_set(&world->queue, &process->birth, world_now(world) + 1);
     }
-}
-
-/* ---- what servers do ---- */
-
-static void on_changed(void *arg, const char *key, size_t length)
-{
-    struct site *site = arg;
-
-    if (length == 14 && memcmp(key, "quorlock:guard", 14) == 0) {
-        site->world->totals->of[TOTAL_GUARD_WRITTEN]++;
-        for (uint32_t i = 0; i < site->world->plan->n_actors; i++) {
-            site->world->totals->of[TOTAL_GUARD_VOTING] += site->world->actors[i].acquiring != NULL;
-        }
-        if (holds_is_quarantined(site->world, site->index)) rare_quarantined(site);
-        return;
-    }
-    holds_changed(site, key, length);
-}
-
-/* Of locks, and not of connections. */
-static bool is_request(const char *text)
-{
-    static const char *const names[] = {"SET ",  "acquire", "extend",   "release",
-                                        "raise", "peek",    "combined", "redisson_"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strncmp(text, names[i], strlen(names[i])) == 0) return true;
-    }
-    return false;
-}
-
-static void on_executed(void *arg, struct session *session, const char *text)
-{
-    struct site *site = arg;
-    struct world *world = site->world;
-    uint64_t *of = world->totals->of;
-
-    rare_executed(site, session);
-    world->commands++;
-    world->totals->commands++;
-    world_mix(world, world_hash(text, strlen(text)));
-    TRACE(world, "server %u  %s", site->index, text);
-    of[TOTAL_PEEKS] += strncmp(text, "peek", 4) == 0;
-    of[TOTAL_RAISES] += strncmp(text, "raise", 5) == 0;
-    of[TOTAL_BATCHES] += strncmp(text, "combined", 8) == 0;
-    of[TOTAL_SUBSCRIBES] += strncmp(text, "SUBSCRIBE", 9) == 0;
-    of[TOTAL_RELOADS] += strncmp(text, "SCRIPT", 6) == 0;
-    if (world->plan->calm && is_request(text)) handover_asked(world);
-}
-
-const struct model_events *operator_events(struct world *world, uint32_t server)
-{
-    struct site *site = &world->sites[server];
-
-    site->events = (struct model_events){.changed = on_changed, .executed = on_executed, .arg = site};
-    return &site->events;
 }

@@ -53,6 +53,7 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     switch (bias) {
     case BIAS_LATE_EXECUTION:
     case BIAS_LATE_EXTEND: return (features & ~rare) | bit(FEATURE_EXTENDS);
+    case BIAS_PASSWORDS:
     case BIAS_LATE_CLIENT: return features & ~rare;
     case BIAS_ELECTION: return features & ~rare & ~bit(FEATURE_REDISSON);
     case BIAS_LATE_RENEWAL:
@@ -67,7 +68,8 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
         return (features & ~rare & ~bit(FEATURE_FENCING) & ~bit(FEATURE_REDISSON) & ~bit(FEATURE_KEYLISTS)) |
                bit(FEATURE_BEAT);
     case BIAS_MEMBERS:
-    case BIAS_DEBTS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
+    case BIAS_DEBTS:
+    case BIAS_PACKETS: return features & ~rare & ~bit(FEATURE_BOOTSTRAP);
     case BIAS_TWINS: return (features & ~rare & ~bit(FEATURE_OWNERS)) | bit(FEATURE_NAMES);
     case BIAS_CALM:
     case BIAS_FROZEN:
@@ -102,7 +104,8 @@ static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bia
     }
     if (bias != BIAS_NONE) plan->features &= ~bit(FEATURE_BEAT);
     /* What a bias needs its rules for would be rarer. */
-    if (bias != BIAS_NONE && bias != BIAS_QUEUE && bias != BIAS_LIVENESS && bias != BIAS_LIVES && bias != BIAS_MEMORY)
+    if (bias != BIAS_NONE && bias != BIAS_QUEUE && bias != BIAS_LIVENESS && bias != BIAS_LIVES && bias != BIAS_MEMORY &&
+        bias != BIAS_PACKETS)
         plan->features &= ~(bit(FEATURE_PERMITS) | bit(FEATURE_SHARED));
     plan->features = bend_features(plan->features, bias);
     /* A peer writes strings. */
@@ -167,6 +170,9 @@ static void draw_clients(struct plan *plan, struct rng *rng, enum plan_bias bias
         client->node_timeout_ms = rng_one_in(rng, 3) && (!plan->far || bias == BIAS_LATE_EXTEND)
                                       ? (uint32_t)rng_between(rng, plan->lease_ms / 12, plan->lease_ms / 10)
                                       : 0;
+        if (bias == BIAS_PACKETS) client->node_timeout_ms = pair ? (uint32_t)rng_between(rng, 50, 1000) : 0;
+        /* To connect takes a round trip, and so do TLS and the handshake. */
+        client->connect_timeout_ms = 3 * client->node_timeout_ms;
         if (bias == BIAS_TWINS) client->reconnect_max_ms = client->reconnect_min_ms + plan->lease_ms / 8;
         if (plan_has(plan, FEATURE_PAIRS) && pair && i < plan->n_machines && plan->n_clients < 2 * plan->n_machines &&
             plan->n_clients < 8) {
@@ -284,6 +290,8 @@ static void draw_actors(struct plan *plan, uint64_t seed, enum plan_bias bias)
             actor->options.wait_ms = QUORLOCK_WAIT_FOREVER;
             actor->options.min_valid_ms = actor->options.max_hold_ms = 0;
         }
+        if (bias == BIAS_PACKETS && !rng_one_in(&rng, 3))
+            actor->options.wait_ms = rng_one_in(&rng, 2) ? 0 : (uint32_t)rng_between(&rng, PLAN_WAIT_MIN_MS, 3000);
         /* A lock that waits asks the arbiter first, and grants are orderly: here they must not be. */
         if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(&rng, 3)) actor->options.wait_ms = 0;
     }
@@ -324,6 +332,7 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
     case FAULT_LOOKUP:
     case FAULT_MOVE: return plan_has(plan, FEATURE_NAMES);
     case FAULT_RECONFIGURE: return covered && !plan->outside;
+    case FAULT_ROTATE: return plan->bias == BIAS_PASSWORDS;
     case FAULT_PEER_KEY: return plan_has(plan, FEATURE_PEERS);
     case FAULT_ODD: return false; /* not among many: draw_odd */
     default: break;
@@ -363,6 +372,8 @@ static const enum plan_fault_kind bent[BIASES][8] = {
         OF(FAULT_FREEZE, FAULT_CUT_TO, FAULT_RESET_LATE, FAULT_STALL, FAULT_KILL, FAULT_CRASH_EMPTY, FAULT_RESET),
     [BIAS_SHARED] =
         OF(FAULT_PEER_KEY, FAULT_PEER_KEY, FAULT_CUT_TO, FAULT_RESET_LATE, FAULT_STALL, FAULT_KILL, FAULT_STEP_BACK),
+    [BIAS_PASSWORDS] = OF(FAULT_ROTATE, FAULT_ROTATE, FAULT_ROTATE, FAULT_KILL_CLIENTS, FAULT_CRASH),
+    [BIAS_PACKETS] = OF(FAULT_CUT, FAULT_CUT_TO, FAULT_LOSSY, FAULT_PROXY, FAULT_PROXY, FAULT_RESET, FAULT_FORGET),
     [BIAS_MEMORY] = OF(FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_MEMORY, FAULT_NO_DESCRIPTORS, FAULT_RESET),
 };
 
@@ -377,7 +388,7 @@ static enum plan_fault_kind draw_bent(struct rng *rng, enum plan_bias bias)
 static enum plan_fault_kind draw_kind(const struct plan *plan, struct rng *rng, enum plan_bias bias, uint64_t swarm)
 {
     for (;;) {
-        enum plan_fault_kind kind = (enum plan_fault_kind)rng_below(rng, FAULT_KINDS);
+        enum plan_fault_kind kind = (enum plan_fault_kind)rng_below(rng, FAULT_ROTATE);
 
         if (bias == BIAS_DEBTS || (bent[bias][1] != 0 && !rng_one_in(rng, 3))) {
             kind = draw_bent(rng, bias);
@@ -394,6 +405,8 @@ static uint64_t draw_length(const struct plan *plan, struct rng *rng)
 {
     uint64_t lease_us = plan->pace_us != 0 ? plan->pace_us : plan->lease_ms * MS;
 
+    /* Around what a client waits for before it gives a connection up. */
+    if (plan->bias == BIAS_PACKETS && rng_one_in(rng, 2)) return rng_between(rng, 1200, 5000) * MS;
     switch (rng_below(rng, 4)) {
     case 0: return rng_between(rng, 1, lease_us / 10);
     case 1: return rng_between(rng, lease_us / 10, lease_us);
@@ -414,6 +427,7 @@ static uint32_t draw_number(const struct plan *plan, struct rng *rng, enum plan_
     if (bias == BIAS_MEMBERS) n = rng_one_in(rng, 3) ? 0 : rng_between(rng, 1, 10);
     if (bias == BIAS_QUEUE) n = rng_below(rng, 9);
     if (bias == BIAS_DEBTS || bias == BIAS_NESTS) n = rng_between(rng, 1, 8);
+    if (bias == BIAS_PACKETS) n = rng_between(rng, 2, 12);
     if (bias == BIAS_FLOOD || bias == BIAS_LIVENESS) n = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1, 4);
     return (uint32_t)n;
 }
@@ -492,13 +506,13 @@ static void draw_elections(struct plan *plan, struct rng *rng, enum plan_bias bi
 /* Now and then a situation that takes long. */
 static enum plan_bias draw_situation(struct rng *rng)
 {
-    static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM,  BIAS_FROZEN,     BIAS_ODD,
-                                          BIAS_CROWD, BIAS_FLOOD, BIAS_RECONNECTS, BIAS_BEAT};
-    static const enum plan_bias some[] = {BIAS_LIVENESS,       BIAS_LIVES,   BIAS_MEMORY,  BIAS_LOSS,
-                                          BIAS_LATE_EXECUTION, BIAS_MEMBERS, BIAS_PERMITS, BIAS_SHARED};
+    static const enum plan_bias rare[] = {BIAS_QUEUE, BIAS_CALM,       BIAS_FROZEN, BIAS_ODD,    BIAS_CROWD,
+                                          BIAS_FLOOD, BIAS_RECONNECTS, BIAS_BEAT,   BIAS_PACKETS};
+    static const enum plan_bias some[] = {BIAS_LIVENESS, BIAS_LIVES,   BIAS_MEMORY, BIAS_LOSS,     BIAS_LATE_EXECUTION,
+                                          BIAS_MEMBERS,  BIAS_PERMITS, BIAS_SHARED, BIAS_PASSWORDS};
 
-    if (rng_one_in(rng, 60)) return rare[rng_below(rng, 8)];
-    return rng_one_in(rng, 4) ? some[rng_below(rng, 8)] : BIAS_NONE;
+    if (rng_one_in(rng, 60)) return rare[rng_below(rng, 9)];
+    return rng_one_in(rng, 4) ? some[rng_below(rng, 9)] : BIAS_NONE;
 }
 
 void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t without)

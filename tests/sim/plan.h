@@ -90,6 +90,10 @@ enum plan_feature {
     X(MOVE, "server moves to another address")                                                                         \
     X(CUT_TO, "one-way cut towards the server")                                                                        \
     X(CUT_FROM, "one-way cut from the server")                                                                         \
+    X(CUT, "link is cut both ways")                                                                                    \
+    X(LOSSY, "packets are lost")                                                                                       \
+    X(PROXY, "a proxy is cut off, and goes on when a connection is reset")                                             \
+    X(FORGET, "a middlebox forgets idle connections")                                                                  \
     X(RESET, "connections end")                                                                                        \
     X(RESET_LATE, "connections end, what was sent executes later")                                                     \
     X(SLOW, "link is slow")                                                                                            \
@@ -97,7 +101,7 @@ enum plan_feature {
     X(HANG, "connecting hangs")                                                                                        \
     X(SPLIT, "bytes come in pieces")                                                                                   \
     X(NARROW, "little is sent at a time")                                                                              \
-    X(LOOKUP, "host names do not resolve")                                                                             \
+    X(LOOKUP, "host names resolve late or never")                                                                      \
     X(STALL, "machine stands still")                                                                                   \
     X(STALL_CALLBACK, "machine stands still in a callback")                                                            \
     X(STALL_CLOCK, "machine stands still at a look at the clock")                                                      \
@@ -113,7 +117,8 @@ enum plan_feature {
     X(NO_DESCRIPTORS, "process is out of descriptors")                                                                 \
     X(NO_RANDOM, "machine has no random bytes")                                                                        \
     X(BREAK, "an operator breaks a lock")                                                                              \
-    X(RECONFIGURE, "an operator reconfigures the nodes")
+    X(RECONFIGURE, "an operator reconfigures the nodes")                                                               \
+    X(ROTATE, "a server's password changes, and its connections end") /* the last: only its bias draws it */
 
 enum plan_fault_kind {
 #define PLAN_FAULT_ENUM(name, text) FAULT_##name,
@@ -162,7 +167,9 @@ struct plan_fault {
     X(ELECTION, "candidates and observers, early losses, machines and servers that stand still")                       \
     X(PERMITS, "names with permits, more users than those")                                                            \
     X(SHARED, "readers and writers, beside plain peers")                                                               \
-    X(SCENES, "all do the same again and again, and each wait has a bound")
+    X(SCENES, "all do the same again and again, and each wait has a bound")                                            \
+    X(PASSWORDS, "passwords change at servers and at clients, at one before the other")                                \
+    X(PACKETS, "links lose packets, under leases that outlive that")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -182,7 +189,7 @@ struct plan_client {
     uint8_t policy, guard;
     bool twins;                 /* lists one server twice: */
     uint8_t twin, twin_instead; /* the server of that entry stands in this entry too */
-    uint32_t reconnect_min_ms, reconnect_max_ms, node_timeout_ms;
+    uint32_t reconnect_min_ms, reconnect_max_ms, node_timeout_ms, connect_timeout_ms;
 };
 
 /* Whose nodes which servers are; what their guards say of it. */
@@ -203,6 +210,7 @@ struct plan_course {
     bool set;
     uint64_t begin_us, hold_us, rest_us;
     uint64_t most_us; /* that it may wait; 0: not judged */
+    bool keeps;       /* no fault of the plan is a reason to lose its lock */
 };
 
 struct plan_actor {

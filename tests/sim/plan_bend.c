@@ -54,6 +54,17 @@ static void bend_debts(struct plan *plan, struct rng *rng)
     plan->active_us = plan->pace_us * rng_between(rng, 4, 16);
 }
 
+/* Requests are given up while packets are lost, and come late; what they leave does not end by itself in time. */
+static void bend_packets(struct plan *plan, struct rng *rng)
+{
+    plan->lease_ms = (uint32_t)rng_between(rng, 40, 60) * 1000;
+    plan->max_lease_ms = 2 * plan->lease_ms;
+    plan->pace_us = rng_between(rng, 300, 1500) * MS;
+    plan->active_us = rng_between(rng, 6, 16) * 1000 * MS;
+    plan->late_us = rng_between(rng, 1, 8) * 1000 * MS;
+    plan->n_keys = (uint32_t)rng_between(rng, 1, 3);
+}
+
 static void bend_nests(struct plan *plan, struct rng *rng)
 {
     plan->n_keys = plan->n_machines = 1;
@@ -157,6 +168,7 @@ void plan_bend(struct plan *plan, struct rng *rng)
         bend_calm(plan, rng);
         plan->n_machines = plan->n_actors = 10;
         break;
+    case BIAS_PASSWORDS:
     case BIAS_LIVENESS: plan->turns = true; break;
     case BIAS_PERMITS: bend_modes(plan, rng, 1); break;
     case BIAS_SHARED: bend_modes(plan, rng, 2); break;
@@ -174,6 +186,7 @@ void plan_bend(struct plan *plan, struct rng *rng)
         break;
     case BIAS_DEBTS: bend_debts(plan, rng); break;
     case BIAS_NESTS: bend_nests(plan, rng); break;
+    case BIAS_PACKETS: bend_packets(plan, rng); break;
     default: break;
     }
 }

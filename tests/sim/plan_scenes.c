@@ -4,7 +4,7 @@
  * name's last permit
  *
  * Nothing fails but what a scene says, so each wait has a bound: what must end before, and the time in which that is
- * noticed.
+ * noticed. Nodes that restart one after the other lose nothing that is held.
  */
 #include "parts/rng.h"
 #include "plan.h"
@@ -22,7 +22,12 @@
 /* What is left on a node for who waits ends so soon by itself. */
 #define INTENT_US (2000 * MS)
 #define LATE_US   300u
-#define FAR_US    (15 * MS) /* one way */
+/* Servers restart so far apart: sooner than such a lease is renewed, and later than a client is connected again and has
+ * repaired what it holds. */
+#define RESTARTS_US   (2500 * MS)
+#define AWAY_US       (100 * MS)
+#define KEPT_LEASE_MS 12000u
+#define FAR_US        (15 * MS) /* one way */
 
 /* Users of one kind. Their times are shifted a little from one to the next. */
 struct part {
@@ -33,6 +38,7 @@ struct part {
     uint32_t most_trips;
     uint64_t killed_us; /* 0: not */
     bool cut;           /* from the server that waiters ask first */
+    bool keeps;         /* they lose no lock although all servers restart empty, one after the other */
     /* It needs all servers, and is far from every second one, its neighbour from the others. So servers hear of the two
      * in another order. */
     bool apart;
@@ -134,6 +140,10 @@ static const struct scene scenes[] = {
        .rest_us = 30 * MS,
        .most_us = LATE_US,
        .most_trips = 5}}},
+    {"all nodes restart empty, one after the other",
+     {{.n = 2, .keys = 1, .shared = 1, .hold_us = NEVER_ENDS, .keeps = true},
+      {.n = 1, .keys = 2, .hold_us = NEVER_ENDS, .keeps = true},
+      {.n = 1, .keys = 2, .begin_us = 1000 * MS, .hold_us = 100 * MS}}},
 };
 
 uint32_t plan_scenes(void)
@@ -177,7 +187,7 @@ static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, 
 
     *actor = (struct plan_actor){.client = (uint8_t)plan->n_actors, .keys = part->keys, .shared = part->shared};
     actor->options = (struct quorlock_options){.size = sizeof(actor->options),
-                                               .lease_ms = LEASE_MS,
+                                               .lease_ms = plan->lease_ms,
                                                .wait_ms = QUORLOCK_WAIT_FOREVER,
                                                .fencing = fencing,
                                                .permits = part->permits};
@@ -185,6 +195,7 @@ static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, 
     course->begin_us = part->begin_us + nth * (part->hold_us < ACTIVE_US ? part->hold_us / part->n : MS);
     course->hold_us = part->hold_us;
     course->rest_us = part->rest_us + nth * MS;
+    course->keeps = part->keeps;
     course->most_us = part->most_us + part->most_trips * plan->round_trip_us;
     if (part->killed_us != 0) (void)add_fault(plan, FAULT_KILL, part->killed_us, ACTIVE_US);
     if (part->cut) {
@@ -197,6 +208,26 @@ static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, 
     plan->n_actors++;
 }
 
+/* Under the guard: else a server that forgot would vote for others. */
+static void restart_servers(struct plan *plan)
+{
+    uint32_t n = 0;
+
+    plan->features &= ~(1u << FEATURE_PEERS | 1u << FEATURE_COLD | 1u << FEATURE_BOOTSTRAP);
+    plan->loses_memory = true;
+    for (uint32_t i = 0; i < PLAN_CLIENTS_MAX; i++) {
+        plan->clients[i].guard = QUORLOCK_GUARD_CONNECTION;
+        plan->clients[i].policy = QUORLOCK_MAJORITY;
+    }
+    /* Two servers lose all with one of them. */
+    for (uint64_t at_us = RESTARTS_US; at_us < ACTIVE_US - RESTARTS_US && plan->n_servers > 2; at_us += RESTARTS_US) {
+        struct plan_fault *fault = add_fault(plan, FAULT_CRASH_EMPTY, at_us, AWAY_US);
+
+        fault->server = (uint8_t)(n++ % plan->n_servers);
+        fault->nth = 1;
+    }
+}
+
 /* In calm weather. */
 void plan_scene(struct plan *plan, uint64_t seed)
 {
@@ -206,8 +237,8 @@ void plan_scene(struct plan *plan, uint64_t seed)
     plan->handover_most_us = plan->handover_mostly_us = plan->listens_us = 0;
     plan->requests_most = plan->lost_permille = 0;
     plan->features &= ~(1u << FEATURE_REDISSON);
-    plan->lease_ms = LEASE_MS;
-    plan->max_lease_ms = plan->sets[0].max_lease_ms = plan->sets[1].max_lease_ms = 2 * LEASE_MS;
+    plan->lease_ms = scene->parts[0].keeps ? KEPT_LEASE_MS : LEASE_MS;
+    plan->max_lease_ms = plan->sets[0].max_lease_ms = plan->sets[1].max_lease_ms = 2 * plan->lease_ms;
     plan->active_us = ACTIVE_US;
     plan->n_keys = 2;
     plan->n_actors = plan->n_faults = 0;
@@ -219,4 +250,5 @@ void plan_scene(struct plan *plan, uint64_t seed)
         for (uint32_t n = 0; n < part->n; n++) add_actor(plan, part, n, fencing);
     }
     plan->n_machines = plan->n_clients = plan->n_actors;
+    if (scene->parts[0].keeps) restart_servers(plan);
 }

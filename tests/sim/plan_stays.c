@@ -12,9 +12,11 @@
 /* A hand-over in a calm world mostly takes less: far below a poll. */
 #define CALM_TRIPS   16u
 #define CALM_LATE_US 12000u
-/* Where few of those who listen still ask, it may wait for a late turn as well: each draws from spans that grow. */
-#define TURNS_US     10000u
+/* Where few of those who listen still ask, it may wait for a late turn as well: each draws from spans that grow, in
+ * each but the first as if half as many waited, until one that begins so late. */
 #define TURNS_GROWTH 4u
+#define TURNS_FEW    8u
+#define TURNS_US     40000u
 /* And the longest where a server got a key that is no lock's. */
 #define ODD_FOUND_US 1500000u
 /* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
@@ -45,19 +47,21 @@ static struct plan_fault *add_for_good(struct plan *plan, enum plan_fault_kind k
     return fault;
 }
 
-/* The end of the first span that ends behind TURNS_US. */
-static uint64_t latest_turn_us(uint64_t span_us)
+static uint64_t latest_turn_us(uint64_t span_us, uint32_t waiters)
 {
     uint64_t end_us = 0;
 
-    for (; end_us < TURNS_US; span_us *= TURNS_GROWTH) end_us += span_us;
+    for (; waiters > 2; span_us *= TURNS_GROWTH) {
+        if (end_us > 0) waiters = end_us < TURNS_US && waiters / 2 >= TURNS_FEW ? waiters / 2 : 1;
+        end_us += span_us;
+    }
     return end_us;
 }
 
 static void bound_handovers(struct plan *plan)
 {
     plan->handover_mostly_us = CALM_TRIPS * plan->round_trip_us + CALM_LATE_US;
-    plan->handover_most_us = plan->handover_mostly_us + latest_turn_us(plan->round_trip_us);
+    plan->handover_most_us = plan->handover_mostly_us + latest_turn_us(plan->round_trip_us, plan->n_actors);
 }
 
 /* All servers: round trips take many times of what they took when the connections were made. */

@@ -122,7 +122,10 @@ void rare_quarantined(struct site *site)
 
 void rare_executed(struct site *site, struct session *session)
 {
-    of(site->world)[TOTAL_EXECUTED_LATE] += server_is_deserted(session);
+    bool late = server_is_deserted(session);
+
+    of(site->world)[TOTAL_EXECUTED_LATE] += late;
+    if (late) site->executed_late_us = world_now(site->world);
 }
 
 void rare_closed(struct process *process, bool owed)

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rest.c - what servers still hold when all was released, and when every lease has ended */
+/*
+ * rest.c - what servers still hold of attempts that have ended, when all was released, and when every lease has ended
+ *
+ * Where something was executed late, behind the release, the key of an attempt that has ended may stand for a while:
+ * for GIVEN_UP_US after that, or after the last fault. Then a living client has to have released it again (I14). Other
+ * keys that nobody holds end with their lease before.
+ */
 #include <string.h>
 
 #include "world.h"
 
-#define READERS "quorlock:readers:"
+#define READERS     "quorlock:readers:"
+#define GIVEN_UP_US UINT64_C(21000000) /* and a little, for leases of 20 s */
 
 struct rest {
     struct world *world;
     uint32_t server;
     bool silent;
+    enum invariant invariant;
     uint64_t last_ms; /* when the last reader of a set ends, by the server's clock */
 };
 
@@ -38,7 +46,7 @@ static bool has_to_release(const struct rest *rest, const char *owner, size_t ow
 static void left_behind(const struct rest *rest, const char *name, size_t length, const char *owner,
                         size_t owner_length)
 {
-    judge_violated(rest->world, I8_LEFT_BEHIND, "the key %.*s of %.*s is left on server %u %s", (int)length, name,
+    judge_violated(rest->world, rest->invariant, "the key %.*s of %.*s is left on server %u %s", (int)length, name,
                    (int)owner_length, owner, rest->server, rest->silent ? "at rest" : "although all was released");
 }
 
@@ -83,23 +91,134 @@ static void look_at_rest(void *arg, const char *name, size_t length, const struc
         left_behind(rest, name, length, owner, value->owner_length);
 }
 
-static void look_at_servers(struct world *world, bool silent)
+/* ---- attempts that have ended ---- */
+
+/* Do leases outlive the time that is left to release? And may clients talk to all servers again? */
+static bool is_lasting(const struct world *world)
+{
+    return world->plan->max_lease_ms * MS > GIVEN_UP_US && !world->plan->changes && world->reconfigures == 0;
+}
+
+static bool is_judged(const struct world *world, uint32_t server)
+{
+    const struct site *site = &world->sites[server];
+
+    return is_lasting(world) && site->late && !site->old && !operator_is_out(world, server);
+}
+
+static uint64_t later(uint64_t a_us, uint64_t b_us)
+{
+    return a_us > b_us ? a_us : b_us;
+}
+
+bool rest_is_due(const struct world *world)
+{
+    uint64_t now_us = world_now(world);
+
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        uint64_t late_us = world->sites[i].executed_late_us;
+
+        if (is_judged(world, i) && now_us < later(world->healed_us, late_us) + GIVEN_UP_US) return false;
+    }
+    return true;
+}
+
+static bool is_held(const struct world *world, uint64_t token_hash)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct window *window = &world->actors[i].window;
+
+        if (window->open && window->token_hash == token_hash) return true;
+    }
+    return false;
+}
+
+static struct given_up *given_up_of(struct world *world, uint32_t server, uint32_t place, uint64_t token_hash)
+{
+    struct given_up *new = NULL;
+
+    for (uint32_t i = 0; i < world->n_given_up; i++) {
+        struct given_up *one = &world->given_up[i];
+
+        if (one->token_hash == token_hash && one->server == server && one->place == place) return one;
+        if (one->token_hash == 0) new = one;
+    }
+    if (new == NULL && world->n_given_up < GIVEN_UP_MAX) new = &world->given_up[world->n_given_up++];
+    if (new == NULL) return NULL;
+    *new = (struct given_up){
+        .token_hash = token_hash, .since_us = world_now(world), .server = (uint8_t)server, .place = (uint8_t)place};
+    return new;
+}
+
+/* An attempt that is under way takes less time, and so does a grant that was not told yet. */
+static void look_at_token(void *arg, uint32_t place, const char *token, size_t length)
+{
+    const struct rest *rest = arg;
+    struct world *world = rest->world;
+    uint64_t hash = world_hash(token, length), since_us;
+    struct given_up *one;
+
+    if (is_held(world, hash) || !has_to_release(rest, token, length)) return;
+    one = given_up_of(world, rest->server, place, hash);
+    if (one == NULL) return;
+    one->stands = true;
+    since_us = later(one->since_us, world->sites[rest->server].executed_late_us);
+    if (world_now(world) < since_us + GIVEN_UP_US) return;
+    judge_violated(world, I14_GIVEN_UP, "%.*s, which nobody holds, has been standing on server %u for %llu us, key %u",
+                   (int)length, token, rest->server, (unsigned long long)(world_now(world) - one->since_us),
+                   place / PLACES_OF_KEY);
+}
+
+void rest_look(struct world *world)
+{
+    if (!is_lasting(world)) return;
+    for (uint32_t i = 0; i < world->n_given_up; i++) world->given_up[i].stands = false;
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        struct rest rest = {.world = world, .server = i};
+
+        if (!operator_is_out(world, i) && !world->sites[i].old) holds_each(world, i, look_at_token, &rest);
+    }
+    for (uint32_t i = 0; i < world->n_given_up; i++) {
+        if (!world->given_up[i].stands) world->given_up[i].token_hash = 0;
+    }
+    world->totals->of[TOTAL_JUDGED_LATE] += world_now(world) >= world->healed_us + GIVEN_UP_US;
+}
+
+/* ---- all ---- */
+
+static void look_at_server(struct rest *rest)
+{
+    struct server *of = rest->world->servers[rest->server];
+
+    /* A clock that was set back keeps keys for longer. */
+    if (rest->world->sites[rest->server].stepped_back || operator_is_out(rest->world, rest->server)) return;
+    model_each(server_model(of), server_wall_us(of), look_at_rest, rest);
+}
+
+/* What was executed after its release is released again, later. */
+void rest_quiet(struct world *world)
 {
     for (uint32_t i = 0; i < world->plan->n_servers; i++) {
-        struct rest rest = {.world = world, .server = i, .silent = silent};
+        struct rest rest = {.world = world, .server = i, .invariant = I8_LEFT_BEHIND};
 
-        /* A clock that was set back keeps keys for longer. What was executed after its release was not released. */
-        if (world->sites[i].stepped_back || operator_is_out(world, i) || (!silent && world->sites[i].late)) continue;
-        model_each(server_model(world->servers[i]), server_wall_us(world->servers[i]), look_at_rest, &rest);
+        if (!world->sites[i].late) look_at_server(&rest);
     }
 }
 
-void rest_quiet(struct world *world)
+void rest_late(struct world *world)
 {
-    look_at_servers(world, false);
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        struct rest rest = {.world = world, .server = i, .invariant = I14_GIVEN_UP};
+
+        if (is_judged(world, i)) look_at_server(&rest);
+    }
 }
 
 void rest_silent(struct world *world)
 {
-    look_at_servers(world, true);
+    for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+        struct rest rest = {.world = world, .server = i, .silent = true, .invariant = I8_LEFT_BEHIND};
+
+        look_at_server(&rest);
+    }
 }

@@ -83,12 +83,12 @@
     X(RELEASED_FULL, "released behind a full connection")                                                              \
     X(CUT_SHORT, "connections ended with answers due")                                                                 \
     X(EXECUTED_LATE, "executed after their connection's end")                                                          \
+    X(JUDGED_LATE, "looks long after the faults")                                                                      \
     X(SPLIT, "votes split")                                                                                            \
     X(PEEKS, "holders looked up")                                                                                      \
     X(RAISES, "counters raised")                                                                                       \
     X(BATCHES, "requests that went together")                                                                          \
     X(SUBSCRIBES, "subscriptions")                                                                                     \
-    X(RELOADS, "scripts sent again")                                                                                   \
     X(STALL_TURN, "stood still within a turn")                                                                         \
     X(TOKENS, "granted with a token")                                                                                  \
     X(WRITES, "writes taken")                                                                                          \

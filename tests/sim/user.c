@@ -6,6 +6,7 @@
  */
 #include "world.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/client.h"
@@ -76,6 +77,13 @@ uint32_t user_timeout_ms(const struct world *world, uint32_t client)
     return given_ms != 0 ? given_ms : 1000;
 }
 
+uint32_t user_connect_ms(const struct world *world, uint32_t client)
+{
+    uint32_t given_ms = is_operators(world, client) ? 0 : world->plan->clients[client].connect_timeout_ms;
+
+    return given_ms != 0 ? given_ms : 3000;
+}
+
 /* As the library reckons it, or longer. */
 uint32_t user_node_timeout_ms(const struct world *world, const struct actor *actor)
 {
@@ -133,6 +141,17 @@ static uint64_t buggify_seed(const struct user_client *client)
     return troubled ? world->plan->seed + client->index + 1 : 0;
 }
 
+/* What people have given to the clients by now for that server. */
+static int on_credentials(void *arg, const char *node, struct quorlock_credentials *ret)
+{
+    struct world *world = arg;
+    bool named = strncmp(node, "node", strlen("node")) == 0;
+    unsigned long server = strtoul(node + strlen(named ? "node" : "10.0.0."), NULL, 10) - (named ? 0 : 1);
+
+    site_password(world->sites[server % PLAN_SERVERS_MAX].told_password, ret->password);
+    return 0;
+}
+
 static int make_client(struct user_client *client)
 {
     struct world *world = client->world;
@@ -152,6 +171,7 @@ static int make_client(struct user_client *client)
                                                                                           : QUORLOCK_DIALECT_PLAIN,
                                               .guard = operates ? QUORLOCK_GUARD_OFF : own->guard,
                                               .node_timeout_ms = operates ? 0 : own->node_timeout_ms,
+                                              .connect_timeout_ms = operates ? 0 : own->connect_timeout_ms,
                                               .max_lease_ms = set->max_lease_ms,
                                               .drift_ppm = plan->drift_ppm,
                                               .reconnect_min_ms = operates ? 0 : own->reconnect_min_ms,
@@ -164,11 +184,13 @@ static int make_client(struct user_client *client)
                                               .log_arg = client,
                                               .error = error,
                                               .error_size = sizeof(error),
-                                              .buggify = buggify_seed(client)};
+                                              .buggify = buggify_seed(client),
+                                              .credentials = plan->bias == BIAS_PASSWORDS ? on_credentials : NULL,
+                                              .credentials_arg = world};
     int status;
 
     name_nodes(world, client->index, &nodes);
-    status = client_new_on(&client->client, machine_system(process->machine), &options);
+    status = client_new_on(&client->client, machine_system(process->machine), &options, &client->clock);
     if (status == QUORLOCK_STATE && process_lacks_random(process)) {
         world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
     } else if (status != QUORLOCK_OK && status != QUORLOCK_NOMEM && world_now(world) >= process->no_memory_until_us) {
@@ -199,6 +221,7 @@ void user_open(struct user_client *client)
     client->moment.happen = on_moment;
     client->moment.arg = client;
     client->life++;
+    client->let_in = false;
     client->renewed = membership_is_renewed(world, client);
     (void)snprintf(client->label, sizeof(client->label), "c%u.%u:", client->index, client->life);
     if (make_client(client) != QUORLOCK_OK) {
@@ -350,6 +373,7 @@ int user_new(struct actor *actor)
     if (actor->plan->owner != 0) options.owner = owner;
     status = quorlock_new(&actor->lock, actor_client(actor)->client, keys, n, &options);
     if (status == QUORLOCK_OK) {
+        client_show_lock(actor->lock, &actor->shown);
         actor->handle++;
         actor->lease_ms = options.lease_ms;
     } else if (status == QUORLOCK_NOMEM) {
@@ -416,7 +440,8 @@ int user_acquire(struct actor *actor)
     struct world *world = actor->world;
     uint32_t wait_ms = actor->plan->options.wait_ms;
     uint64_t timeout_us = user_node_timeout_ms(world, actor) * MS;
-    uint64_t bound_us = wait_ms == 0 ? 4 * timeout_us : wait_ms * MS / 100 * 104 + timeout_us / 4;
+    uint64_t connect_us = user_connect_ms(world, actor->plan->client) * MS;
+    uint64_t bound_us = wait_ms == 0 ? 2 * connect_us + 4 * timeout_us : wait_ms * MS / 100 * 104 + timeout_us / 4;
     struct promise *promise;
     bool nested = actor->holds > 0 && !actor->lost;
     int status;
@@ -627,25 +652,32 @@ static int ask(struct user_client *client, enum promise_kind kind, uint32_t key,
     return status;
 }
 
+/* To connect, and to be told something so many times. */
+static uint64_t answer_us(const struct user_client *client, uint32_t questions)
+{
+    const struct world *world = client->world;
+
+    return MS * (user_connect_ms(world, client->index) + questions * user_timeout_ms(world, client->index));
+}
+
 int user_inspect(struct user_client *client, uint32_t key)
 {
-    return ask(client, PROMISE_INSPECT, key, 3 * MS * user_timeout_ms(client->world, client->index), false);
+    return ask(client, PROMISE_INSPECT, key, answer_us(client, 2), false);
 }
 
 int user_break(struct user_client *client, uint32_t key)
 {
-    return ask(client, PROMISE_BREAK, key, 3 * MS * user_timeout_ms(client->world, client->index), false);
+    return ask(client, PROMISE_BREAK, key, answer_us(client, 2), false);
 }
 
 int user_examine(struct user_client *client)
 {
-    return ask(client, PROMISE_EXAMINE, 0, 4 * MS * user_timeout_ms(client->world, client->index), false);
+    return ask(client, PROMISE_EXAMINE, 0, answer_us(client, 3), false);
 }
 
 int user_bootstrap(struct user_client *client, bool reconfigure)
 {
-    uint64_t bound_us =
-        (20 * user_timeout_ms(client->world, client->index) + 3 * client->world->plan->max_lease_ms) * MS;
+    uint64_t bound_us = 10 * answer_us(client, 2) + UINT64_C(3) * client->world->plan->max_lease_ms * MS;
 
     return ask(client, PROMISE_BOOTSTRAP, 0, bound_us, reconfigure);
 }

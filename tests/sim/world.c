@@ -3,8 +3,9 @@
  * world.c - builds a world from a plan, and leads it through its phases
  *
  * Faults and contention; healed, where each key that is asked for must be granted; stopped, where all is released;
- * quiet, after which no key of a living client may be left; closing, where all memory must come back; silence, after
- * which no key may be left at all.
+ * quiet, after which no key of a living client may be left, but where something was executed late; late, after which
+ * none may be left there either; closing, where all memory must come back; silence, after which no key may be left at
+ * all.
  */
 #include "world.h"
 
@@ -114,7 +115,7 @@ static void build_servers(struct world *world)
         memset(site, 0, sizeof(*site));
         site->world = world;
         site->index = i;
-        server_boot(world->servers[i], i, rng_mix(plan->seed, 300 + i), &wall, operator_events(world, i));
+        server_boot(world->servers[i], i, rng_mix(plan->seed, 300 + i), &wall, executed_events(world, i));
         server_service_us(world->servers[i], plan->service_us);
     }
 }
@@ -181,11 +182,13 @@ static void build(struct world *world, const struct plan *plan)
     queue_clear(&world->queue);
     world->plan = plan;
     world->phase = PHASE_FAULTS;
-    world->n_ghosts = world->n_shadows = world->n_grants = world->n_promises = 0;
+    world->n_ghosts = world->n_shadows = world->n_grants = world->n_promises = world->n_given_up = 0;
+    world->healed_us = 0;
     world->runs = world->commands = world->rounds = 0;
     world->reconfigures = 0;
     world->bootstraps_after_heal = false;
-    world->over = world->judging = world->bootstraps = world->bootstrap_again = world->changed = false;
+    world->over = world->judging = world->bootstraps = world->bootstrap_again = world->rewrites = world->changed =
+        false;
     world->hash = plan->seed;
     world->peer = (struct peer){0};
     world->handover = (struct handover){0};
@@ -207,8 +210,8 @@ static void build(struct world *world, const struct plan *plan)
 
 static void enter(struct world *world, enum world_phase phase, uint64_t for_us)
 {
-    static const char *const texts[] = {"faults", "all faults have ended", "all locks are released", "quiet", "closing",
-                                        "silence"};
+    static const char *const texts[] = {
+        "faults", "all faults have ended", "all locks are released", "quiet", "late", "closing", "silence"};
 
     TRACE(world, "---- %s", texts[phase]);
     world->phase = phase;
@@ -367,14 +370,14 @@ static void look_healed(struct world *world)
 }
 
 /* A node that answers again may be met by a connection that is given up after three times the node's time, and three
- * seconds at least; by a connect that hangs for as long as that time; and then by a pause. */
+ * seconds at least; by a connect that hangs for its own time; and then by a pause. */
 static uint64_t quiet_us(const struct world *world)
 {
     uint64_t longest_ms = 0;
 
     for (uint32_t i = 0; i < world->plan->n_clients; i++) {
         uint64_t timeout_ms = user_timeout_ms(world, i), given_up_ms = 3 * timeout_ms > 3000 ? 3 * timeout_ms : 3000;
-        uint64_t connects_ms = given_up_ms + timeout_ms + world->plan->clients[i].reconnect_max_ms;
+        uint64_t connects_ms = given_up_ms + user_connect_ms(world, i) + world->plan->clients[i].reconnect_max_ms;
 
         if (connects_ms > longest_ms) longest_ms = connects_ms;
     }
@@ -391,10 +394,13 @@ static void look_rest(struct world *world)
     } else if (world->phase == PHASE_CLOSING && all_closed(world)) {
         /* The dead have no rest: their last bytes may still be on slow ways. */
         enter(world, PHASE_SILENT, lease_us + plan->late_us + 4 * MS * plan->lease_ms);
-    } else if (world_now(world) < world->phase_until_us) {
+    } else if (world_now(world) < world->phase_until_us || (world->phase == PHASE_LATE && !rest_is_due(world))) {
         return;
     } else if (world->phase == PHASE_QUIET) {
         rest_quiet(world);
+        enter(world, PHASE_LATE, 0);
+    } else if (world->phase == PHASE_LATE) {
+        rest_late(world);
         enter(world, PHASE_CLOSING, LIVENESS_US);
         close_all(world);
     } else if (world->phase == PHASE_SILENT) {
@@ -430,12 +436,14 @@ static void look(struct world *world)
     judge_look(world);
     if (world->phase == PHASE_FAULTS) {
         operator_heal(world);
+        world->healed_us = world_now(world);
         enter(world, PHASE_HEALED, patience_us(world));
     } else if (world->phase == PHASE_HEALED) {
         look_healed(world);
     } else {
         look_rest(world);
     }
+    if (world->phase >= PHASE_HEALED && world->phase <= PHASE_LATE) rest_look(world);
     if (each_us > 200 * MS) each_us = 200 * MS;
     next_us = world_now(world) + each_us;
     if ((world->phase == PHASE_QUIET || world->phase == PHASE_SILENT) && next_us < world->phase_until_us)
@@ -468,7 +476,7 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     if (plan->outside) {
         totals->of[TOTAL_OUTSIDE]++;
         world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE) |
-                           (1u << I12_PERMITS) | (1u << I13_READERS) | (1u << I14_ONE_LEADER));
+                           (1u << I12_PERMITS) | (1u << I13_READERS) | (1u << I16_ONE_LEADER));
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
     /* What is made up has no reason in the world. */

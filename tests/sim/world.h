@@ -9,6 +9,7 @@
  *   actor     what users do with their locks, by chance
  *   crowd     a client that wants thousands of locks at once
  *   operator  faults of servers and links, and what operators do about them
+ *   executed  what servers execute and change
  *   membership  the clients get another set of nodes, one process after the other
  *   judge     what must hold in true time, seen from outside of the library
  *   holds     what servers hold of locks, slots and readers
@@ -30,6 +31,7 @@
 
 #include <quorlock/election.h>
 
+#include "base/expiry.h"
 #include "parts/machine.h"
 #include "parts/net.h"
 #include "parts/queue.h"
@@ -47,6 +49,7 @@
 #define GRANTS_MAX     16384u
 #define SHADOWS_MAX    4096u
 #define GHOSTS_MAX     256u
+#define GIVEN_UP_MAX   256u
 #define HOLDS_MAX      64u                     /* takings of a key on a server whose order is remembered */
 #define MACHINES_ALL   (PLAN_MACHINES_MAX + 1) /* with the operator's */
 #define OWNER_CLIENTS  (PLAN_CLIENTS_MAX + 1)
@@ -70,8 +73,10 @@ enum invariant {
     I11_OWN_LOAD,
     I12_PERMITS,
     I13_READERS,
-    I14_ONE_LEADER,
-    I15_TERMS_RISE,
+    I14_GIVEN_UP,
+    I16_ONE_LEADER,
+    I17_TERMS_RISE,
+    RESTARTS_KEEP,
     STALE_WRITE,
     REQUEST_STORM,
     UNEXPLAINED,
@@ -139,7 +144,8 @@ struct actor {
     uint64_t hold_until_us;
     uint64_t quiet_until_us; /* its user's code is busy until then */
 
-    quorlock *lock;    /* NULL: none */
+    quorlock *lock; /* NULL: none */
+    struct expiry shown;
     uint32_t handle;   /* counts up with each */
     uint32_t lease_ms; /* of the handle, as extended */
     uint32_t holds;    /* granted, and not released */
@@ -163,6 +169,7 @@ struct electorate {
     struct moment moment;
     bool called;
     quorlock_candidate *candidate;
+    struct expiry shown;
     bool standing; /* its end is owed */
     /* The window in which it may act as the leader. */
     bool open, deposed;
@@ -189,9 +196,11 @@ struct user_client {
     struct world *world;
     uint32_t index, machine;
     quorlock_client *client;
+    struct expiry_clock clock; /* for other threads, as the judge is one */
     enum client_state state;
     uint32_t life;
     bool renewed; /* has the settings of after the change */
+    bool let_in;  /* it has had a lock, so nodes have accepted its login */
     struct rng rng;
     struct moment moment; /* it is made, or made again */
     struct promise *closing;
@@ -239,6 +248,13 @@ struct shadow {
     uint8_t server, place;
 };
 
+/* A token that nobody holds stands on a server, since then in a row. */
+struct given_up {
+    uint64_t token_hash, since_us;
+    uint8_t server, place;
+    bool stands;
+};
+
 /* An owner took a place on a server. */
 struct taking {
     uint64_t token_hash;
@@ -259,8 +275,13 @@ struct site {
     enum server_memory memory;
     uint64_t loading_us;
     bool new_replid, down, gone, stepped_back, late;
+    bool old;                  /* it came back with older memory */
+    uint64_t executed_late_us; /* when it executed something of a connection that had been closed */
     struct model_memory *snapshot;
     struct model_events events;
+    /* Its password, by its number, and the one that clients have; 0: none. */
+    uint32_t newest_password, told_password;
+    char password[16];
 };
 
 /* A client of another kind: it holds a key on all servers, and gives it back. */
@@ -326,7 +347,7 @@ struct handovers {
     uint32_t of[HANDOVER_BUCKETS]; /* by length, in parts of a round trip */
 };
 
-enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_QUIET, PHASE_CLOSING, PHASE_SILENT };
+enum world_phase { PHASE_FAULTS, PHASE_HEALED, PHASE_STOPPED, PHASE_QUIET, PHASE_LATE, PHASE_CLOSING, PHASE_SILENT };
 
 struct violation {
     enum invariant invariant;
@@ -352,6 +373,7 @@ struct world {
     struct peer peer;
     struct moment boot_moment, phase_moment, operator_moment;
     bool bootstraps, bootstrap_again; /* the operator does; once more */
+    bool rewrites;                    /* it wrote guards over others */
     bool bootstraps_after_heal;       /* also when what it does now went well */
     bool changed;                     /* a reconfigure has ended with 0 */
     uint32_t reconfigures;
@@ -365,6 +387,8 @@ struct world {
     uint32_t n_ghosts;
     struct shadow *shadows;
     uint32_t n_shadows;
+    struct given_up given_up[GIVEN_UP_MAX];
+    uint32_t n_given_up;
     struct grant *grants;
     uint32_t n_grants;
     struct promise *promises;
@@ -437,6 +461,7 @@ bool user_close(struct user_client *, bool inside);
 void user_forget(struct user_client *); /* its process has ended */
 /* user_wait_ms - a node timeout of the client's that is not a lock's. */
 uint32_t user_timeout_ms(const struct world *, uint32_t client);
+uint32_t user_connect_ms(const struct world *, uint32_t client);
 /* What actors call: the library's status, promises kept in mind. */
 int user_new(struct actor *);
 int user_acquire(struct actor *);
@@ -500,6 +525,7 @@ bool operator_is_out(const struct world *, uint32_t server);
 bool operator_is_needed(const struct world *);
 /* site_model - the memory of that server. site_command: redis-cli there, words up to the first NULL; the reply.
  * site_look_again: keys came or went there without a command of a client. */
+void site_password(uint32_t number, char ret[16]);
 struct model *site_model(struct site *);
 const char *site_command(struct site *, const char *a, const char *b, const char *c, const char *d);
 void site_look_again(struct site *);
@@ -522,16 +548,22 @@ void membership_begin(struct world *);
 void membership_changed(struct world *);
 void membership_heal(struct world *);
 
+/* ---- executed.c ---- */
+
+/* executed_events - what happens on that server is told to them. */
+const struct model_events *executed_events(struct world *, uint32_t server);
+
 /* ---- peer.c ---- */
 
 /* peer_takes - a plain peer asks for the fault's key, and gives it back later. */
 void peer_takes(struct world *, const struct plan_fault *);
-const struct model_events *operator_events(struct world *, uint32_t server);
 void operator_strike(struct process *, enum opportunity);
 
 /* ---- judge.c ---- */
 
 void judge_violated(struct world *, enum invariant, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* judge_shown - what another thread of that process reads now, beside what its loop knows: never more. */
+void judge_shown(struct process *, const struct expiry *, const struct expiry_clock *, uint64_t known_ms);
 /* judge_granted - the callback says so. judge_given_back: the holder may not act on it any more. */
 void judge_granted(struct actor *, const struct quorlock_result *);
 void judge_given_back(struct actor *);
@@ -574,10 +606,18 @@ void holds_as_taken(struct world *, struct window *);
 /* holds_latest - of the place; NULL: nobody took it. */
 const struct taking *holds_latest(const struct site *, uint32_t place);
 bool holds_is_quarantined(struct world *, uint32_t server);
+/* holds_each - each token of a lock, slot or reader that stands on that server, and its place. */
+typedef void (*holds_standing)(void *arg, uint32_t place, const char *token, size_t length);
+void holds_each(struct world *, uint32_t server, holds_standing, void *arg);
 
 /* ---- rest.c ---- */
 
+/* rest_look - after the faults, at any time. rest_is_due: all that was executed late was long ago enough to be judged.
+ */
+void rest_look(struct world *);
+bool rest_is_due(const struct world *);
 void rest_quiet(struct world *);  /* all is released, nothing fails */
+void rest_late(struct world *);   /* also what was executed late */
 void rest_silent(struct world *); /* and every lease has ended */
 
 /* ---- tokens.c ---- */

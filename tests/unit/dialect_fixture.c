@@ -38,34 +38,28 @@ enum reply_result dialect_next(struct dialect_fixture *f)
     return reply_next(&f->parser, &f->reply, &f->why);
 }
 
-static struct node_reply judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op, bool by_hash)
+static struct node_reply judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op, bool by_script)
 {
     struct node_reply ret;
 
     memset(&ret, 0x5a, sizeof(ret));
-    dialect->judge(op, by_hash, f->reply, &ret, f->text, sizeof(f->text));
+    dialect->judge(op, by_script, f->reply, &ret, f->text, sizeof(f->text));
     return ret;
 }
 
-struct node_reply dialect_judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op, bool by_hash,
+struct node_reply dialect_judge(struct dialect_fixture *f, const struct dialect *dialect, enum op op, bool by_script,
                                 const char *wire)
 {
     dialect_feed(f, wire);
     if (dialect_next(f) != REPLY_READY) fail_msg("%s: %s", wire, f->why);
-    return judge(f, dialect, op, by_hash);
+    return judge(f, dialect, op, by_script);
 }
 
 void dialect_build_one(struct dialect_fixture *f, const struct dialect *dialect, const struct node_request *request,
-                       const struct guard *guard, bool by_hash)
+                       const struct guard *guard, uint32_t whole_sent, bool by_script)
 {
-    struct dialect_shas shas;
-
-    for (size_t i = 0; i < DIALECT_SCRIPTS_MAX; i++) {
-        memset(shas.sha[i], 'a' + (int)i, DIALECT_SHA_LENGTH);
-        shas.sha[i][DIALECT_SHA_LENGTH] = '\0';
-    }
     bytes_cut(&f->out, 0);
-    assert_int_equal(dialect->build(&f->out, request, &shas, guard), by_hash);
+    assert_int_equal(dialect->build(&f->out, request, &whole_sent, guard), by_script);
     assert_int_equal(f->out.fault, BYTES_FINE);
 }
 
@@ -87,23 +81,51 @@ const char *dialect_word(const struct dialect_fixture *f, size_t index, size_t *
     }
 }
 
+/* The letter of a script: whole, or its hash; '\0': it is none. */
+static char letter_of(const struct dialect *dialect, const char *word, size_t length)
+{
+    for (size_t i = 0; i < SCRIPTS; i++) {
+        const struct dialect_script *script = &dialect->scripts[i];
+
+        if (script->text == NULL) continue;
+        if (length == DIALECT_SHA_LENGTH && memcmp(word, script->sha, length) == 0) return (char)('a' + i);
+        if (length == script->length && memcmp(word, script->text, length) == 0) return (char)('a' + i);
+    }
+    return '\0';
+}
+
+static void join_words(const struct dialect_fixture *f, const struct dialect *dialect, char *ret, size_t size)
+{
+    size_t n = strtoul(f->out.data + 1, NULL, 10), used = 0, length = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        const char *word = dialect_word(f, k, &length), *end = word + length + 2;
+        char letter = letter_of(dialect, word, length);
+
+        if (letter != '\0') {
+            word = &letter;
+            length = 1;
+        }
+        used += (size_t)snprintf(ret + used, size - used, "%s%.*s", k > 0 ? " " : "", (int)length, word);
+        if (k + 1 == n) assert_ptr_equal(end, f->out.data + f->out.used);
+    }
+}
+
+/* Whole at first, and then the same by its hash. */
 void assert_sent(struct dialect_fixture *f, const struct dialect *dialect, const struct dialect_sent *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        char words[512] = "";
-        size_t used = 0, length = 0;
+        bool script = strncmp(rows[i].words, "EVALSHA", 7) == 0;
+        char words[512] = "", whole[512] = "EVAL";
 
-        dialect_build_one(f, dialect, &rows[i].request, rows[i].guard, rows[i].words[0] == 'E');
-        for (size_t k = 0; k < strtoul(f->out.data + 1, NULL, 10); k++) {
-            const char *word = dialect_word(f, k, &length);
-            int shown = length == DIALECT_SHA_LENGTH ? 1 : (int)length;
-
-            used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%.*s", k > 0 ? " " : "", shown, word);
-            if (k + 1 == strtoul(f->out.data + 1, NULL, 10)) {
-                assert_ptr_equal(word + length + 2, f->out.data + f->out.used);
-            }
-        }
+        dialect_build_one(f, dialect, &rows[i].request, rows[i].guard, ALL_SENT, script);
+        join_words(f, dialect, words, sizeof(words));
         assert_string_equal(words, rows[i].words);
+        if (!script) continue;
+        dialect_build_one(f, dialect, &rows[i].request, rows[i].guard, 0, true);
+        join_words(f, dialect, words, sizeof(words));
+        snprintf(whole + 4, sizeof(whole) - 4, "%s", rows[i].words + 7);
+        assert_string_equal(words, whole);
     }
 }
 
@@ -115,7 +137,8 @@ static void check(const struct dialect_judged *row, const struct node_reply *got
 
     if (got->outcome != row->outcome || got->fault != row->fault || got->ttl_ms != row->ttl_ms ||
         got->fence != row->fence || got->node_time_us != row->node_time_us || got->count != row->count ||
-        got->has_guard != row->has_guard || got->quarantine_ms != quarantine_ms || got->waiters != waiters) {
+        got->refusing != row->refusing || got->has_guard != row->has_guard || got->quarantine_ms != quarantine_ms ||
+        got->waiters != waiters) {
         fail_msg(
             "%d %s: outcome %d fault %d ttl %lld fence %llu time %llu count %u guard %d quarantine %lld waiters %lld",
             (int)row->op, row->wire, got->outcome, got->fault, (long long)got->ttl_ms, (unsigned long long)got->fence,

@@ -16,7 +16,7 @@
 struct dialect_sent {
     struct node_request request;
     const struct guard *guard;
-    const char *words; /* of the command, joined by spaces; the hash of a script as its first letter */
+    const char *words; /* of the command, joined by spaces; a script as a letter, by its place in the table */
 };
 
 /* In the order in which rows read best. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
@@ -28,7 +28,7 @@ struct dialect_judged {
     int64_t ttl_ms; /* or NO_TTL */
     const char *holder;
     const char *error; /* a part of it, or where there is none the type; NULL: neither */
-    uint64_t fence, node_time_us, count;
+    uint64_t fence, node_time_us, count, refusing;
     int64_t quarantine_ms; /* 0: none */
     int64_t waiters;       /* 0: not known */
     bool has_guard;
@@ -54,11 +54,14 @@ int dialect_teardown(void **state);
 void dialect_feed(struct dialect_fixture *, const char *wire);
 enum reply_result dialect_next(struct dialect_fixture *);
 /* dialect_judge - what the dialect makes of this one reply. */
-struct node_reply dialect_judge(struct dialect_fixture *, const struct dialect *, enum op, bool by_hash,
+struct node_reply dialect_judge(struct dialect_fixture *, const struct dialect *, enum op, bool by_script,
                                 const char *wire);
-/* dialect_build_one - one command, in f->out; by_hash is what build must answer. */
+/* dialect_build_one - one command, in f->out; of which the server knows these scripts; by_script is what build must
+ * answer. */
 void dialect_build_one(struct dialect_fixture *, const struct dialect *, const struct node_request *,
-                       const struct guard *, bool by_hash);
+                       const struct guard *, uint32_t whole_sent, bool by_script);
+/* ALL_SENT - the server knows each script. */
+#define ALL_SENT UINT32_MAX
 /* dialect_word - word number index of that command. */
 const char *dialect_word(const struct dialect_fixture *, size_t index, size_t *ret_length);
 void assert_sent(struct dialect_fixture *, const struct dialect *, const struct dialect_sent *, size_t n);

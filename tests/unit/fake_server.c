@@ -29,7 +29,6 @@ struct fake_connection {
     struct event *readable, *next;
     const struct fake_step *step;
     size_t piece; /* of FAKE_PIECES */
-    unsigned scripts_loaded;
     char *input;
     size_t used;
     bool closed;
@@ -105,18 +104,35 @@ static bool number(const struct fake_connection *connection, size_t *at, char ki
     return true;
 }
 
+/* A script of the plain dialect is shown by its name, whole or as a hash; NULL: it is none. */
+static const char *script_name(const char *word, size_t length)
+{
+    for (size_t i = 0; i < SCRIPTS; i++) {
+        const struct dialect_script *script = &dialect_plain.scripts[i];
+        const char *of_that_length = length == DIALECT_SHA_LENGTH ? script->sha : script->text;
+
+        if (length != DIALECT_SHA_LENGTH && length != script->length) continue;
+        if (memcmp(word, of_that_length, length) == 0) return script->name;
+    }
+    return NULL;
+}
+
 /* Takes one whole command off the input: its words, joined by spaces and cut. */
 static bool read_command(struct fake_connection *connection, char shown[FAKE_COMMAND_SHOWN])
 {
     size_t at = 0, n_words, length, n = 0;
+    const char *word, *name;
 
     if (!number(connection, &at, '*', &n_words)) return false;
     for (size_t i = 0; i < n_words; i++) {
         if (!number(connection, &at, '$', &length)) return false;
         if (at + length + 2 > connection->used) return false;
         if (i != 0 && n + 1 < FAKE_COMMAND_SHOWN) shown[n++] = ' ';
-        for (size_t j = 0; j < length && n + 1 < FAKE_COMMAND_SHOWN; j++) shown[n++] = connection->input[at + j];
+        word = connection->input + at;
         at += length + 2;
+        name = script_name(word, length);
+        if (name != NULL) length = strlen(word = name);
+        for (size_t j = 0; j < length && n + 1 < FAKE_COMMAND_SHOWN; j++) shown[n++] = word[j];
     }
     shown[n] = '\0';
     connection->used -= at;
@@ -135,14 +151,6 @@ static bool answer_handshake(struct fake_connection *connection, const char *com
 {
     const struct fake_step *step = connection->step;
 
-    if (begins(command, "SCRIPT LOAD ")) {
-        char sha[41];
-
-        memset(sha, 'a' + (int)connection->scripts_loaded, 40);
-        sha[40] = '\0';
-        put_bulk(connection, sha);
-        return ++connection->scripts_loaded == dialect_plain.n_scripts;
-    }
     if (strcmp(command, "INFO server") == 0)
         put_bulk(connection, step->text != NULL ? step->text : info_server);
     else if (strcmp(command, "INFO replication") == 0)
@@ -150,10 +158,10 @@ static bool answer_handshake(struct fake_connection *connection, const char *com
     else if (strcmp(command, "INFO memory") == 0)
         put_bulk(connection, info_memory);
     else if (begins(command, "EVAL "))
-        put_bulk(connection, ""); /* no right is refused */
+        put_bulk(connection, ""); /* no right is refused: the last command */
     else
         put_text(connection, "+OK\r\n");
-    return false;
+    return begins(command, "EVAL ");
 }
 
 static void later(struct fake_connection *connection, unsigned ms)

@@ -20,7 +20,8 @@ enum fake_verb {
     FAKE_HANDSHAKE, /* answers all commands of a handshake as a good server; text and more, where given,
                        replace INFO server and INFO replication */
     FAKE_GREETING,  /* answers all commands up to PING, as a connection that only listens begins */
-    FAKE_EXPECT,    /* waits for the next command; its words, joined by spaces, must begin with text */
+    FAKE_EXPECT,    /* waits for the next command; its words, joined by spaces and scripts by their names,
+                       must begin with text */
     FAKE_SEND,      /* text, at once; ms, where given, is its length */
     FAKE_PIECES,    /* text, byte by byte, a turn of the loop each */
     FAKE_SLEEP,     /* ms */

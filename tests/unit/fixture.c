@@ -14,6 +14,7 @@ struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
         .wait_us = 0,
         .max_hold_us = CORE_NEVER,
         .node_timeout_us = 100 * MS,
+        .connect_us = 400 * MS,
         .drift_ppm = 10000,
         .drift_fixed_us = 2 * MS,
     };
@@ -42,7 +43,9 @@ static int step(struct fixture *f, struct core_event *event)
     default: break;
     }
     event->no_attempt = f->no_attempt;
+    event->logged_in = f->logged_in;
     event->no_round = f->no_round;
+    event->no_repair = f->no_repair;
     event->now_us = f->now_us;
     event->slots = f->slots;
     if (!core_has_work(f->lock)) work = event->work = f->no_work ? NULL : malloc(core_work_size(f->config.n_nodes));
@@ -174,7 +177,7 @@ void fixture_listening_before(struct fixture *f, uint32_t node)
 
 void fixture_begin(struct fixture *f)
 {
-    f->no_attempt = f->no_round = false;
+    f->no_attempt = f->no_round = f->no_repair = f->logged_in = false;
     step(f, &(struct core_event){.type = CORE_EV_BEGIN});
 }
 
@@ -219,7 +222,20 @@ void fixture_node_state_fault(struct fixture *f, uint32_t node, enum node_state 
                                           .state = state,
                                           .generation = talks ? f->generations[node] : 0,
                                           .fault = fault,
-                                          .srtt_us = f->srtt_us}});
+                                          .srtt_us = f->srtt_us,
+                                          .life_us = f->life_us[node]}});
+}
+
+void fixture_revive(struct fixture *f, uint32_t node, enum node_state state)
+{
+    fixture_node_state(f, node, NODE_CONNECTING);
+    f->life_us[node] = f->now_us;
+    fixture_node_state(f, node, state);
+}
+
+void fixture_look(struct fixture *f)
+{
+    step(f, &(struct core_event){.type = CORE_EV_LOOK});
 }
 
 void fixture_node_state(struct fixture *f, uint32_t node, enum node_state state)
@@ -312,12 +328,12 @@ static size_t letter(const char *letters, char wanted)
 
 void fixture_answers(struct fixture *f, enum op op, const char *outcomes)
 {
-    static const enum outcome of[] = {OUTCOME_YES,   OUTCOME_OTHER,    OUTCOME_MISSING, OUTCOME_UNKNOWN,
-                                      OUTCOME_ERROR, OUTCOME_NOSCRIPT, OUTCOME_UNSENT};
+    static const enum outcome of[] = {OUTCOME_YES,     OUTCOME_OTHER, OUTCOME_MISSING,
+                                      OUTCOME_UNKNOWN, OUTCOME_ERROR, OUTCOME_UNSENT};
 
     assert_int_equal(strlen(outcomes), f->config.n_nodes);
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
-        if (outcomes[i] != '.') fixture_answer(f, i, op, of[letter("yomuesn", outcomes[i])]);
+        if (outcomes[i] != '.') fixture_answer(f, i, op, of[letter("yomuen", outcomes[i])]);
     }
 }
 
@@ -335,6 +351,18 @@ void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_
 {
     fixture_answer_with(f, node, OP_ACQUIRE,
                         &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
+}
+
+void fixture_refuse_keys(struct fixture *f, uint32_t node, uint64_t holder_id, uint64_t refusing)
+{
+    fixture_answer_with(
+        f, node, OP_ACQUIRE,
+        &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = -1, .refusing = refusing});
+}
+
+void fixture_notice_key(struct fixture *f, uint32_t node, uint32_t key, uint64_t holder_id)
+{
+    step(f, &(struct core_event){.type = CORE_EV_NOTICE, .notice = {.node = node, .key = key, .holder_id = holder_id}});
 }
 
 void fixture_refuse_slot(struct fixture *f, uint32_t node, uint64_t holder_id, int64_t ttl_us, uint64_t free,

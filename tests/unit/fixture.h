@@ -31,18 +31,20 @@ struct fixture {
     uint64_t wall_us; /* what the wall clock shows with the next attempt */
     uint32_t generations[CORE_NODES_MAX];
     bool ready[CORE_NODES_MAX];
+    uint64_t life_us[CORE_NODES_MAX];
     uint32_t n_sent;
-    struct core_update update; /* of the latest step */
-    uint32_t log;              /* of all steps */
-    uint32_t srtt_us;          /* that node states bring along; 0: not measured */
-    uint8_t randoms;           /* the random bytes of the latest step; counts up */
-    bool no_attempt, no_round; /* the nodes have no room for either */
-    bool no_work;              /* there is no memory for an attempt */
+    struct core_update update;            /* of the latest step */
+    uint32_t log;                         /* of all steps */
+    uint32_t srtt_us;                     /* that node states bring along; 0: not measured */
+    uint8_t randoms;                      /* the random bytes of the latest step; counts up */
+    bool no_attempt, no_round, no_repair; /* the nodes have no room for these */
+    bool logged_in;                       /* a node accepted a login of this client */
+    bool no_work;                         /* there is no memory for an attempt */
     struct fixture_sent sent[4096];
 };
 
-/* fixture_config - lease 3 s, renewal every 1 s, node timeout 100 ms, wait 0, drift 1 % and 2 ms: a grant is
- * valid for 2968 ms after its send, and lost 64 ms before that. */
+/* fixture_config - lease 3 s, renewal every 1 s, node timeout 100 ms, 400 ms to connect, wait 0, drift 1 % and 2 ms: a
+ * grant is valid for 2968 ms after its send, and lost 64 ms before that. */
 struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum);
 /* fixture_open - an idle lock with fixture_config, all nodes READY on generation 1. What was open is closed. */
 void fixture_open(struct fixture *, uint32_t n_nodes, uint32_t quorum);
@@ -89,6 +91,10 @@ void fixture_lose(struct fixture *);
 void fixture_node_states(struct fixture *, const char *states);
 void fixture_node_state(struct fixture *, uint32_t node, enum node_state);
 void fixture_node_state_fault(struct fixture *, uint32_t node, enum node_state, enum fault_class);
+/* fixture_revive - the node restarts; another life of it is met now, in that state. */
+void fixture_revive(struct fixture *, uint32_t node, enum node_state);
+/* fixture_look - our key may be gone from a node. */
+void fixture_look(struct fixture *);
 /* fixture_round_trip - to all connected nodes. Set it behind answers: they take no time here, and are measured.
  */
 void fixture_round_trip(struct fixture *, uint32_t us);
@@ -107,6 +113,10 @@ void fixture_answer_with(struct fixture *, uint32_t node, enum op, const struct 
 void fixture_answers(struct fixture *, enum op, const char *outcomes);
 /* fixture_refuse - the oldest pending acquire of the node meets this holder. */
 void fixture_refuse(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
+/* fixture_refuse_keys - it meets this holder, and others; refusing: the keys in the way, a bit each.
+ * fixture_notice_key - a node reports that this key was released. */
+void fixture_refuse_keys(struct fixture *, uint32_t node, uint64_t holder_id, uint64_t refusing);
+void fixture_notice_key(struct fixture *, uint32_t node, uint32_t key, uint64_t holder_id);
 /* fixture_refuse_slot - it meets this holder in that slot; free: the slots that are free at the node, a bit each;
  * first_us: when the first lease ends. */
 void fixture_refuse_slot(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us, uint64_t free,

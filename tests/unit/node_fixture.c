@@ -34,14 +34,14 @@ static const char *fault_name(enum fault fault)
 {
     static const char *const names[] = {"none",    "unreachable", "timeout", "temporary", "replica",
                                         "cluster", "auth",        "refused", "foreign",   "proto",
-                                        "other",   "limit",       "config",  "guard"};
+                                        "other",   "limit",       "config",  "guard",     "login"};
 
     return names[fault];
 }
 
 static const char *outcome_name(enum outcome outcome)
 {
-    static const char *const names[] = {"yes", "other", "missing", "noscript", "error", "unknown"};
+    static const char *const names[] = {"yes", "other", "missing", "error", "unknown"};
 
     return names[outcome];
 }
@@ -129,8 +129,6 @@ static void close_all(struct node_fixture *f)
         snprintf(failure, sizeof(failure), "%s", fake_failure(f->server));
     /* Before the loop turns again: the texts of its scripts may have been the test's, which has returned. */
     if (f->server != NULL) fake_free(f->server);
-    /* What evdns still owes comes now. */
-    event_base_loop(f->base, EVLOOP_NONBLOCK);
     uri_clear(&f->uri, &f->alloc);
     event_base_free(f->base);
     f->base = NULL;
@@ -171,6 +169,7 @@ void node_fixture_open(struct node_fixture *f)
     f->config = (struct node_config){.index = 3,
                                      .link = {.client_name = "me",
                                               .timeout_ms = 10000,
+                                              .connect_ms = 10000,
                                               .reconnect_min_ms = 2,
                                               .reconnect_max_ms = 20,
                                               .now_us = clock_us,

@@ -108,6 +108,7 @@ CORE_TEST(too_few_votes_are_no_quorum)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
+    fixture_pass(f, f->config.node_timeout_us);
     fixture_answers(f, OP_ACQUIRE, "yue");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
     fixture_expect_pending(f, OP_RELEASE, "111");
@@ -141,6 +142,21 @@ CORE_TEST(a_permanent_error_ends_even_an_endless_wait)
         fixture_answer_with(f, 1, OP_ACQUIRE, &reply);
         fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
+    }
+}
+
+CORE_TEST(a_refused_login_ends_an_acquire_that_tries_once)
+{
+    static const enum fault_class faults[][2] = {{FAULT_CLASS_LOGIN, FAULT_CLASS_LOGIN},
+                                                 {FAULT_CLASS_AUTH, FAULT_CLASS_LOGIN}};
+
+    for (size_t i = 0; i < LENGTH(faults); i++) {
+        fixture_open(f, 3, 2);
+        f->logged_in = true;
+        for (uint32_t node = 0; node < 2; node++) fixture_node_state_fault(f, node, NODE_DOWN, faults[i][node]);
+        fixture_acquire(f);
+        fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NO_AUTH);
     }
 }
 
@@ -184,10 +200,37 @@ CORE_TEST(an_acquire_waits_for_connecting_nodes)
     fixture_node_states(f, ".cc");
     fixture_acquire(f);
     fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_pass(f, 99 * MS);
+    fixture_pass(f, 400 * MS);
     fixture_expect_nothing(f); /* two nodes may still vote */
-    fixture_pass(f, 1 * MS);
+    fixture_pass(f, 100 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
+}
+
+CORE_TEST(a_node_that_connects_late_has_its_time_to_answer)
+{
+    fixture_open(f, 3, 2);
+    fixture_node_states(f, ".cc");
+    fixture_acquire(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_pass(f, 400 * MS);
+    fixture_node_state(f, 1, NODE_READY);
+    fixture_pass(f, 1000 * MS); /* only the command's own timeout ends it */
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+}
+
+/* The votes are split, and a quorum has voted. */
+CORE_TEST(a_node_that_does_not_connect_delays_no_verdict)
+{
+    fixture_open(f, 3, 2);
+    fixture_node_states(f, "..c");
+    fixture_acquire(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_refuse(f, 1, 7, 3000 * (int64_t)MS);
+    fixture_pass(f, 99 * MS);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
+    fixture_pass(f, 1 * MS);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 CORE_TEST(an_acquire_does_not_wait_for_nodes_that_are_down)
@@ -250,6 +293,7 @@ CORE_TEST(votes_of_another_connection_do_not_count)
     fixture_acquire(f);
     old = *fixture_latest(f, 0, OP_ACQUIRE);
     fixture_answers(f, OP_ACQUIRE, ".yy");
+    fixture_pass(f, f->config.node_timeout_us);
     fixture_node_state(f, 0, NODE_CONNECTING);
     fixture_replay(f, &old, OUTCOME_YES);
     fixture_node_state(f, 0, NODE_READY);
@@ -274,37 +318,6 @@ CORE_TEST(a_pending_operation_makes_others_busy)
     assert_int_equal(fixture_acquire(f), CORE_STATE);
 }
 
-CORE_TEST(forgotten_scripts_are_sent_again_while_the_attempt_lives)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.use_eval);
-    fixture_answers(f, OP_ACQUIRE, ".oo");
-    /* The release is queued: an acquire behind it would keep the key for a lease. */
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
-    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 0);
-    /* But the release is sent again, by EVAL. */
-    fixture_answer(f, 0, OP_RELEASE, OUTCOME_NOSCRIPT);
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
-    assert_true(fixture_latest(f, 0, OP_RELEASE)->command.use_eval);
-}
-
-CORE_TEST(who_forgot_the_script_is_asked_what_stands_there)
-{
-    fixture_open(f, 3, 3);
-    fixture_node_state(f, 2, NODE_DOWN);
-    fixture_acquire(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
-    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 0);
-    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
-    fixture_expect(f, CORE_NOTIFY_NOTHING, 0);
-    fixture_answer(f, 0, OP_PEEK, OUTCOME_MISSING);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    assert_int_equal(core_vote(f->lock, 0), CORE_VOTE_YES);
-    assert_int_equal(core_vote(f->lock, 1), CORE_VOTE_YES);
-}
-
 CORE_TEST(a_debt_is_paid_on_the_next_connection)
 {
     fixture_open(f, 3, 2);
@@ -327,9 +340,8 @@ CORE_TEST(a_debt_ends_with_the_lease)
 {
     fixture_open(f, 3, 2);
     fixture_acquire(f);
-    fixture_answers(f, OP_ACQUIRE, "uuu");
-    fixture_completion(f);
     fixture_node_states(f, "ddd");
+    fixture_completion(f);
     fixture_pass(f, 3030 * MS - 1);
     assert_int_equal(core_debts(f->lock, 0), 1);
     assert_false(core_quiet(f->lock));

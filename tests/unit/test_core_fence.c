@@ -149,6 +149,7 @@ CORE_TEST(a_raise_that_fails_is_no_vote)
     for (size_t i = 0; i < LENGTH(outcomes); i++) {
         open_fenced(f, 3, 2, 0);
         fixture_acquire(f);
+        fixture_pass(f, f->config.node_timeout_us);
         fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_UNKNOWN);
         shows(f, 0, OP_ACQUIRE, 5);
         shows(f, 1, OP_ACQUIRE, 7);
@@ -181,6 +182,7 @@ CORE_TEST(a_node_that_is_gone_cannot_be_raised)
     fixture_node_state(f, 0, NODE_DOWN);
     shows(f, 1, OP_ACQUIRE, 7);
     assert_int_equal(fixture_pending(f, 0, OP_RAISE), 0);
+    fixture_pass(f, f->config.node_timeout_us);
     fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_UNKNOWN);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
@@ -209,22 +211,6 @@ CORE_TEST(a_connection_that_ends_takes_the_raise_with_it)
     shows(f, 2, OP_ACQUIRE, 7);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_counted(f->lock), 2);
-}
-
-CORE_TEST(a_forgotten_script_is_sent_by_eval)
-{
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.use_eval);
-    assert_int_equal(asked_with(f, 0, OP_ACQUIRE), WALL);
-    shows(f, 0, OP_ACQUIRE, 5);
-    shows(f, 1, OP_ACQUIRE, 7);
-    fixture_answer(f, 0, OP_RAISE, OUTCOME_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, OP_RAISE)->command.use_eval);
-    assert_int_equal(asked_with(f, 0, OP_RAISE), 7);
-    shows(f, 0, OP_RAISE, 7);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 CORE_TEST(a_quorum_of_all_agrees_on_all_nodes)

@@ -224,19 +224,6 @@ CORE_TEST(a_repair_that_fails_waits_for_the_next_round)
     }
 }
 
-CORE_TEST(a_repair_by_a_forgotten_script_is_sent_by_eval)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
-    answer_all(f, OP_EXTEND, OUTCOME_YES);
-    fixture_answer(f, 2, OP_REPAIR, OUTCOME_NOSCRIPT);
-    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 1);
-    assert_true(fixture_latest(f, 2, OP_REPAIR)->command.use_eval);
-    fixture_answer(f, 2, OP_REPAIR, OUTCOME_YES);
-    assert_int_equal(f->log & CORE_LOG_REPAIRED, CORE_LOG_REPAIRED);
-}
-
 /* The node may hold the key. */
 CORE_TEST(a_repair_of_unknown_outcome_is_no_absence)
 {
@@ -308,6 +295,38 @@ CORE_TEST(an_extend_without_quorum_changes_nothing)
     assert_true(core_notified_held(f->lock));
     assert_int_equal(core_lease_us(f->lock), 3000 * MS);
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
+}
+
+/* Busy nodes, or such as have forgotten their scripts: the round that follows at once answers the extend. */
+CORE_TEST(an_extend_that_was_refused_for_a_while_is_asked_once_more)
+{
+    static const uint64_t renew_us[] = {1000 * MS, CORE_NEVER};
+
+    for (size_t i = 0; i < 2; i++) {
+        fixture_open_held(f, 3, 2);
+        f->config.renew_us = renew_us[i];
+        fixture_extend(f, 6000 * MS);
+        fixture_answers(f, OP_EXTEND, "eee");
+        fixture_expect_nothing(f);
+        fixture_pass(f, 0);
+        fixture_answers(f, OP_EXTEND, "yye");
+        fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
+        assert_int_equal(core_lease_us(f->lock), 6000 * MS);
+    }
+}
+
+CORE_TEST(it_is_asked_once_more_only_where_a_quorum_may_answer)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_extend(f, 6000 * MS);
+    fixture_answers(f, OP_EXTEND, "euu");
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
+    fixture_open_held(f, 3, 2);
+    fixture_extend(f, 6000 * MS);
+    fixture_answers(f, OP_EXTEND, "eee");
+    fixture_pass(f, 0);
+    fixture_answers(f, OP_EXTEND, "eee");
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_canceled_extend_leaves_the_lock_held)
@@ -385,8 +404,8 @@ CORE_TEST(an_extend_asked_again_prolongs_the_debt)
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_pass(f, 90 * MS);
-    fixture_answer(f, 0, OP_EXTEND, OUTCOME_NOSCRIPT);
-    assert_true(fixture_latest(f, 0, OP_EXTEND)->command.use_eval);
+    fixture_answers(f, OP_EXTEND, "eee"); /* a fault that passes: the next round begins at once */
+    fixture_pass(f, 0);
     answer_all(f, OP_EXTEND, OUTCOME_YES);
     fixture_release(f);
     fixture_node_states(f, "ddd");

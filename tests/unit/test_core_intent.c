@@ -220,19 +220,6 @@ CORE_TEST(a_successor_goes_on_under_the_same_name)
     assert_memory_equal(&fixture_latest(f, 0, OP_INTEND)->command.token, &name, sizeof(name));
 }
 
-/* A server forgot the script: it is sent whole, but only while the lock waits. */
-CORE_TEST(a_forgotten_script_is_sent_whole)
-{
-    open_refused(f, READS, false);
-    fixture_answers(f, OP_INTEND, "syy");
-    fixture_expect_pending(f, OP_INTEND, "100");
-    assert_true(fixture_latest(f, 0, OP_INTEND)->command.use_eval);
-    fixture_answers(f, OP_INTEND, "y..");
-    fixture_cancel(f);
-    fixture_answers(f, OP_INTEND, "sss");
-    fixture_expect_pending(f, OP_INTEND, "000");
-}
-
 /* What becomes of it changes nothing. */
 CORE_TEST(no_grant_depends_on_one)
 {

@@ -507,3 +507,79 @@ CORE_TEST(a_lock_that_does_not_acquire_ignores_notices)
     fixture_wake(f);
     assert_int_equal(core_attempt(f->lock), 1);
 }
+
+/* A waiter for keys 0, 1 and 2 that the arbiter refused because of these. */
+static void open_refused(struct fixture *f, uint64_t refusing)
+{
+    open_listening(f, 3, 2);
+    fixture_notice_key(f, 0, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_refuse_keys(f, 0, HOLDER + 1, refusing);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+}
+
+CORE_TEST(a_notice_of_a_key_that_did_not_refuse_wakes_nobody)
+{
+    open_refused(f, 1u << 2);
+    for (uint32_t node = 0; node < 3; node++) {
+        fixture_notice_key(f, node, 0, HOLDER + 5);
+        fixture_notice_key(f, node, 1, HOLDER + 6);
+    }
+    fixture_pass(f, 20 * MS);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_notice_key(f, 0, 2, HOLDER + 1);
+    assert_int_equal(core_attempt(f->lock), 4);
+}
+
+CORE_TEST(of_two_keys_that_refused_both_must_be_released)
+{
+    open_refused(f, 1u << 0 | 1u << 2);
+    fixture_notice_key(f, 0, 2, HOLDER + 1);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_notice_key(f, 0, 0, HOLDER + 2);
+    assert_int_equal(core_attempt(f->lock), 4);
+    /* The other one refuses now. */
+    fixture_refuse_keys(f, 0, HOLDER + 3, 1u << 1);
+    fixture_notice_key(f, 0, 0, HOLDER + 4);
+    assert_int_equal(core_attempt(f->lock), 4);
+    fixture_notice_key(f, 0, 1, HOLDER + 3);
+    assert_int_equal(core_attempt(f->lock), 5);
+}
+
+/* Nodes that refuse because of different keys: a quorum must be free. */
+CORE_TEST(a_notice_wakes_where_a_quorum_may_be_free)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    for (uint32_t i = 0; i < 3; i++) fixture_listening_before(f, i);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse_keys(f, i, HOLDER + i / 2, i < 2 ? 1u << 0 : 1u << 1);
+    fixture_answer_releases(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_notice_key(f, 0, 1, HOLDER + 1); /* frees one node */
+    assert_int_equal(core_attempt(f->lock), 1);
+    fixture_notice_key(f, 0, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 2);
+}
+
+/* The node may have executed the release before the attempt, or behind it. */
+CORE_TEST(a_key_that_was_released_during_the_attempt_is_asked_for_again)
+{
+    static const uint32_t keys[] = {1, 2};
+
+    for (size_t i = 0; i < LENGTH(keys); i++) {
+        open_listening(f, 3, 2);
+        fixture_notice_key(f, 0, 0, HOLDER);
+        fixture_notice_key(f, 0, keys[i], HOLDER + 1);
+        fixture_refuse_keys(f, 0, HOLDER + 1, 1u << 2);
+        fixture_pass(f, 10 * MS);
+        assert_int_equal(core_attempt(f->lock), keys[i] == 2 ? 4 : 3);
+    }
+}
+
+/* It asks although it does not know which key was in the way. */
+CORE_TEST(a_refusal_that_names_no_key_may_be_of_any)
+{
+    open_refused(f, 0);
+    fixture_notice_key(f, 0, 2, HOLDER + 1);
+    assert_int_equal(core_attempt(f->lock), 4);
+}

@@ -129,3 +129,76 @@ CORE_TEST(a_node_that_comes_late_and_is_free_allows_another_attempt)
     fixture_answers(f, OP_ACQUIRE, ".yy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
+
+/* ---- connections that had been forgotten ---- */
+
+static void cut_off(struct fixture *f, enum node_state then)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_answer(f, i, OP_ACQUIRE, OUTCOME_UNKNOWN);
+        fixture_node_state(f, i, then);
+    }
+}
+
+CORE_TEST(an_attempt_whose_connections_end_is_followed_by_another)
+{
+    struct core_token first;
+
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    first = *core_token_now(f->lock);
+    fixture_pass(f, f->config.node_timeout_us / 2);
+    cut_off(f, NODE_CONNECTING);
+    fixture_expect_nothing(f);
+    fixture_begin(f);
+    assert_memory_not_equal(first.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
+    fixture_node_states(f, "rrr");
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    fixture_answers(f, OP_ACQUIRE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+}
+
+/* Nodes that are busy, or have forgotten their scripts. */
+CORE_TEST(an_attempt_that_was_refused_for_a_while_is_followed_by_one_more)
+{
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "ee.");
+    fixture_answer_releases(f);
+    fixture_answers(f, OP_ACQUIRE, "..e");
+    fixture_expect_nothing(f);
+    fixture_begin(f);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    fixture_answers(f, OP_ACQUIRE, "eee");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
+}
+
+/* Connections that end one after the other; the first is there again. */
+CORE_TEST(a_node_that_is_back_already_counts)
+{
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_UNKNOWN);
+    fixture_node_states(f, "c..");
+    fixture_node_states(f, "r..");
+    fixture_answers(f, OP_ACQUIRE, ".uu");
+    fixture_expect_nothing(f);
+    assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
+}
+
+CORE_TEST(it_is_followed_by_one_more_at_most_and_in_time)
+{
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    cut_off(f, NODE_CONNECTING);
+    fixture_begin(f);
+    fixture_node_states(f, "rrr");
+    cut_off(f, NODE_CONNECTING);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
+    /* A node that has no answer in time is frozen. */
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_pass(f, f->config.node_timeout_us);
+    cut_off(f, NODE_CONNECTING);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
+}

@@ -336,19 +336,6 @@ CORE_TEST(a_node_that_becomes_ready_is_asked_behind_the_arbiter)
     for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
 }
 
-CORE_TEST(a_forgotten_script_is_sent_to_the_arbiter_by_eval)
-{
-    open_behind_holder(f, 3, 2, 20 * MS);
-    fixture_pass_to_attempt(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_NOSCRIPT);
-    fixture_expect_alone(f, 0);
-    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.use_eval);
-    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.explain);
-    fixture_refuse(f, 0, HOLDER, 20 * MS);
-    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    assert_int_equal(core_debts(f->lock, 0), 0);
-}
-
 /* Expiry publishes no notice. */
 CORE_TEST(the_next_attempt_comes_when_the_lease_at_the_arbiter_ends)
 {
@@ -401,6 +388,8 @@ CORE_TEST(a_node_that_comes_back_starts_an_attempt_in_an_outage)
     }
 }
 
+#define CONNECTING_US (100 * MS) /* more than a try to connect has */
+
 /* No attempt could be granted, so a process with many such locks would wake for nothing. */
 CORE_TEST(in_an_outage_a_waiter_sleeps)
 {
@@ -412,7 +401,7 @@ CORE_TEST(in_an_outage_a_waiter_sleeps)
         fixture_acquire(f);
         for (uint32_t attempts = 0; attempts < 5; attempts++) {
             if (fixture_pending(f, 0, OP_ACQUIRE) > 0) fixture_refuse(f, 0, HOLDER, -1);
-            if (core_phase_now(f->lock) == CORE_ASKING) fixture_pass(f, f->config.node_timeout_us);
+            if (core_phase_now(f->lock) == CORE_ASKING) fixture_pass(f, f->config.connect_us + CONNECTING_US);
             assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
             assert_in_range(fixture_pass_to_attempt(f), OUTAGE / 2, OUTAGE);
         }
@@ -446,6 +435,30 @@ CORE_TEST(what_a_node_says_in_an_outage_ends_the_acquire)
         for (uint32_t node = 0; node < 2; node++) fixture_node_state_fault(f, node, NODE_DOWN, cases[i].fault);
         fixture_pass(f, 4 * SRTT_US);
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
+    }
+}
+
+/* Amid a change of passwords: the servers may have the new one before us, or after. */
+CORE_TEST(a_refused_login_ends_no_wait_of_a_client_that_was_let_in)
+{
+    for (int logged_in = 0; logged_in < 2; logged_in++) {
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        f->logged_in = logged_in != 0;
+        fixture_node_states(f, "ddd");
+        fixture_acquire(f);
+        fixture_node_state_fault(f, 0, NODE_DOWN, FAULT_CLASS_LOGIN);
+        fixture_node_state_fault(f, 1, NODE_DOWN, FAULT_CLASS_AUTH);
+        fixture_pass(f, 4 * SRTT_US);
+        if (logged_in == 0) {
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NO_AUTH);
+            continue;
+        }
+        fixture_node_state_fault(f, 1, NODE_DOWN, FAULT_CLASS_LOGIN);
+        fixture_pass(f, 60000 * MS);
+        assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+        fixture_node_state(f, 0, NODE_READY);
+        fixture_node_state(f, 1, NODE_READY);
+        assert_in_range(fixture_pass_to_attempt(f), 0, POLL_MAX);
     }
 }
 

@@ -150,14 +150,49 @@ DOCTOR_TEST(a_quorum_is_needed_now)
     f->facts[1].guard.stale = true;
     assert_first(f, "for 2.3 s from the next contact on", "by themselves");
     f->facts[1].guard = f->facts[0].guard = (struct examine_guard){.state = EXAMINE_GUARD_NONE};
-    assert_first(f, "only 1 of 3 nodes can vote now", "quorlock bootstrap");
-    assert_first(f, "for 30.0 s from the next contact on", "quorlock bootstrap");
+    /* Another one let clients vote: they were emptied, and locks that they forgot may be held. */
+    assert_first(f, "only 1 of 3 nodes can vote now", "by themselves");
+    assert_first(f, "for 30.0 s from the next contact on", "by themselves");
     f->facts[2].guard.max_lease_ms = f->set.max_lease_ms = 5000;
-    assert_first(f, "for 5.0 s from the next contact on", "quorlock bootstrap");
+    assert_first(f, "for 5.0 s from the next contact on", "by themselves");
     /* A reason that does not pass by itself has no time. */
     f->facts[0].guard.state = EXAMINE_GUARD_FOREIGN;
     f->facts[1].guard.state = EXAMINE_GUARD_UNKNOWN;
     assert_first(f, "only 1 of 3 nodes can vote, 2 are needed: no lock can be taken", "other nodes");
+}
+
+/* It declares that no lock is held on any of the nodes. */
+DOCTOR_TEST(bootstrap_is_the_remedy_where_no_node_has_let_anybody_vote)
+{
+    const struct examine_guard none = {.state = EXAMINE_GUARD_NONE}, older = f->facts[0].guard;
+    struct examine_guard first = older;
+
+    first.first_ms = 9000;
+    first.cause = QUARANTINE_FIRST;
+    first.quarantine_ms = 9000;
+    f->facts[0].guard = f->facts[1].guard = f->facts[2].guard = none;
+    assert_first(f, "for 30.0 s from the next contact on", "quorlock bootstrap, if no lock is held");
+    f->facts[0].guard = f->facts[1].guard = f->facts[2].guard = first;
+    f->facts[1].guard.first_ms = 13000;
+    assert_first(f, "no lock can be taken", "quorlock bootstrap, if no lock is held");
+    assert_non_null(strstr(f->diagnosis.findings[1]->text, "first contact: it had no guard"));
+    assert_non_null(strstr(f->diagnosis.findings[1]->remedy, "quorlock bootstrap, if no lock is held"));
+    /* Nodes that were emptied one after the other, perhaps under a lock that is held. */
+    f->facts[2].guard.first_ms = 15000;
+    assert_first(f, "no lock can be taken", "by themselves");
+    f->facts[2].guard = none;
+    assert_first(f, "no lock can be taken", "by themselves");
+    f->facts[2].guard = older;
+    assert_first(f, "no lock can be taken", "by themselves");
+    assert_non_null(strstr(f->diagnosis.findings[1]->text, "other nodes have one"));
+    assert_null(strstr(f->diagnosis.findings[1]->text, "bootstrap"));
+    assert_null(strstr(f->diagnosis.findings[1]->remedy, "bootstrap"));
+    /* A client with longer leases than the guards'. */
+    first.cause = QUARANTINE_CLIENT;
+    first.wanted_ms = 86400000;
+    f->facts[0].guard = f->facts[1].guard = first;
+    assert_first(f, "no lock can be taken", "quorlock bootstrap, if no client with that max lease holds a lock");
+    assert_non_null(strstr(f->diagnosis.findings[1]->text, "for a client with a max lease of 24h"));
 }
 
 DOCTOR_TEST(one_server_under_three_names_is_unsafe)
@@ -268,9 +303,9 @@ DOCTOR_TEST(missing_rights_and_names_are_found)
     assert_string_equal(judged(f), "warning rights a:1; warning names a:1; warning names a:1; warning names a:1; "
                                    "note rights a:1; note rights a:1; note rights a:1; note names a:1");
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "user \"app\" may not run INFO, TIME, GET, SET, PTTL, "
-                                                           "PEXPIRE, DEL, EVAL, EVALSHA, SCRIPT LOAD: the node has"));
+                                                           "PEXPIRE, DEL, EVAL, EVALSHA: the node has"));
     assert_string_equal(f->diagnosis.findings[0]->remedy, "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
-                                                          "+eval +evalsha +script|load");
+                                                          "+eval +evalsha");
     /* Patterns that include the guard were chosen on purpose. */
     f->facts[0].refused_rights = 0;
     f->facts[0].refused_names = 1u << EXAMINE_LOCK | 1u << EXAMINE_FENCE;
@@ -394,11 +429,18 @@ DOCTOR_TEST(a_guard_is_read)
                                           "1|3|set|1|run|rep|4|",
                                           "1|3|set|4294967296|run|rep|0",
                                           "1|3|set|1|run|rep|99999999999999999999"};
+    static const char format_2[] = "2|3|set|30000|run|rep|1012000|30000|found|982000|first|60000|1042001";
     char longest[700];
 
     for (size_t i = 0; i < LENGTH(foreign); i++) {
         assert_int_equal(read_guard(f, foreign[i]), EXAMINE_GUARD_FOREIGN);
     }
+    for (const char *part = strchr(format_2, '|'); part != NULL; part = strchr(part + 1, '|')) {
+        snprintf(longest, sizeof(longest), "%.*s", (int)(part - format_2), format_2);
+        assert_int_equal(read_guard(f, longest), EXAMINE_GUARD_FOREIGN);
+    }
+    snprintf(longest, sizeof(longest), "%s|", format_2);
+    assert_int_equal(read_guard(f, longest), EXAMINE_GUARD_FOREIGN);
     memset(longest, 'x', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
     assert_int_equal(read_guard(f, longest), EXAMINE_GUARD_FOREIGN);
@@ -426,6 +468,18 @@ DOCTOR_TEST(a_guard_is_read)
     assert_int_equal(f->facts[0].guard.quarantine_ms, 30001);
     read_guard(f, "1|3|set|30000|run|old|0");
     assert_true(f->facts[0].guard.stale);
+    /* Of two quarantines the last to end counts, and each is cut to what it was for. */
+    read_guard(f, format_2);
+    assert_int_equal(f->facts[0].guard.quarantine_ms, 42001);
+    assert_int_equal(f->facts[0].guard.cause, QUARANTINE_CLIENT);
+    assert_int_equal(f->facts[0].guard.wanted_ms, 60000);
+    assert_int_equal(f->facts[0].guard.first_ms, 12000);
+    read_guard(f, "2|3|set|30000|run|rep|1012000|30000|found|982000|first|0|0");
+    assert_int_equal(f->facts[0].guard.quarantine_ms, 12000);
+    assert_int_equal(f->facts[0].guard.cause, QUARANTINE_FIRST);
+    read_guard(f, "2|3|set|30000|run|rep|999999|30000|found|982000|first|60000|9999999");
+    assert_int_equal(f->facts[0].guard.quarantine_ms, 60001);
+    assert_int_equal(f->facts[0].guard.first_ms, 0);
 }
 
 DOCTOR_TEST(the_shortest_round_trip_reads_the_clock)
@@ -473,8 +527,8 @@ DOCTOR_TEST(refusals_of_old_and_new_servers_are_read)
     refuse(f, EXAMINE_GET, EXAMINE_GUARD, "NOPERM No permissions to access a key");
     assert_int_equal(f->facts[0].refused_rights, 0);
     assert_int_equal(f->facts[0].refused_names, 1u << EXAMINE_GUARD);
-    refuse(f, EXAMINE_SCRIPT_LOAD, EXAMINE_NAMES, "NOPERM whatever");
-    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_SCRIPT_LOAD);
+    refuse(f, EXAMINE_EVALSHA, EXAMINE_NAMES, "NOPERM whatever");
+    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_EVALSHA);
     refuse(f, EXAMINE_PEXPIRE, EXAMINE_LOCK, "ERR unknown command 'PEXPIRE', with args beginning with: ");
     assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_PEXPIRE);
     refuse(f, EXAMINE_SET, EXAMINE_LOCK, "ERR syntax error");

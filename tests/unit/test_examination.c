@@ -61,6 +61,7 @@ static int setup(void **state)
                                               .n_nodes = 2,
                                               .guard = QUORLOCK_GUARD_OFF,
                                               .node_timeout_ms = 200,
+                                              .connect_timeout_ms = 200,
                                               .allocator = &hooks};
 
     memset(f, 0, sizeof(*f));

@@ -16,9 +16,14 @@
 #define SEEN      "1|3|s|500|aaaa|bbbb|0"
 #define CLEAR     "*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$21\r\n" SEEN "\r\n"
 /* The end of the quarantine is the server's business: only what is left counts. */
-#define SEEN_LATER       "1|3|s|500|aaaa|bbbb|7"
-#define REMAINS(why, ms) "*4\r\n$" why "\r\n:" ms "\r\n:500\r\n$21\r\n" SEEN_LATER "\r\n"
-#define GONE             "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
+#define SEEN_LATER                     "1|3|s|500|aaaa|bbbb|7"
+#define SEEN_RESTARTED                 "2|3|s|500|aaaa|bbbb|9000|500|found|6000|restart|0|0"
+#define SEEN_FIRST                     "2|3|s|500|aaaa|bbbb|9000|500|found|6000|first|0|0"
+#define REMAINS(why, ms, length, seen) "*4\r\n$" why "\r\n:" ms "\r\n:500\r\n$" length "\r\n" seen "\r\n"
+#define KEPT(ms)                       REMAINS("4\r\nkept", ms, "21", SEEN_LATER)
+#define LOST(ms)                       REMAINS("4\r\nlost", ms, "51", SEEN_RESTARTED)
+#define NEW(ms)                        REMAINS("3\r\nnew", ms, "49", SEEN_FIRST)
+#define GONE                           "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
 
 #define UP_TO_RIGHTS                                                                                                   \
     EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"), EXPECT("EVAL"),        \
@@ -42,17 +47,16 @@ static void begin(struct node_fixture *f, uint32_t mode, const struct fake_step 
 
 NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
 {
-    static const struct fake_step script[] = {
-        SHAKE,
-        ASK_GUARD,
-        SEND(CLEAR),
-        EXPECT("SET key owner NX PX 30000"),
-        SEND("+OK\r\n"),
-        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
-        SEND("*2\r\n:1\r\n:1700000000000001\r\n"),
-        EXPECT("EVALSHA bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 2 key quorlock:guard 1 owner " SEEN),
-        SEND(":1\r\n"),
-        END};
+    static const struct fake_step script[] = {SHAKE,
+                                              ASK_GUARD,
+                                              SEND(CLEAR),
+                                              EXPECT("SET key owner NX PX 30000"),
+                                              SEND("+OK\r\n"),
+                                              EXPECT("EVAL extend 2 key quorlock:guard 1 owner 30000 " SEEN),
+                                              SEND("*2\r\n:1\r\n:1700000000000001\r\n"),
+                                              EXPECT("EVAL release 2 key quorlock:guard 1 owner " SEEN),
+                                              SEND(":1\r\n"),
+                                              END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "ready 1");
@@ -68,12 +72,11 @@ NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
 
 NODE_TEST(without_a_guard_nothing_is_asked)
 {
-    static const struct fake_step script[] = {
-        SHAKE, EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1 key 1 owner 30000"), SEND(":1\r\n"), END};
+    static const struct fake_step script[] = {SHAKE, EXPECT("EVAL extend 1 key 1 owner 30000"), SEND(":1\r\n"), END};
 
     begin(f, QUORLOCK_GUARD_OFF, script);
     run_until(f, "ready 1");
-    assert_int_equal(fake_commands(f->server), 10); /* SETNAME, two INFO, seven scripts */
+    assert_int_equal(fake_commands(f->server), 4); /* SETNAME, two INFO, EVAL */
     ask_sent(f, 1, OP_EXTEND, 0);
     run_until(f, "1 yes");
     assert_string_equal(node_run_id(f->node), "aaaa");
@@ -139,21 +142,23 @@ NODE_TEST(a_guard_that_is_too_long_does_not_fit)
     run_until(f, "down proto");
 }
 
-#define SHA "$40\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"
+#define ASK "*1\r\n$3\r\nask\r\n"
+
+/* The look wrote nothing, and what is to be written is asked for when the rest of the handshake went well. */
+NODE_TEST(a_guard_that_is_to_be_written_is_asked_for_again)
+{
+    static const struct fake_step written[] = {SHAKE, ASK_GUARD, SEND(ASK), ASK_GUARD, SEND(CLEAR), END};
+    static const struct fake_step never[] = {SHAKE, ASK_GUARD, SEND(ASK), ASK_GUARD, SEND(ASK), END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, written);
+    run_until(f, "ready 1");
+    begin(f, QUORLOCK_GUARD_CONNECTION, never);
+    run_until(f, "down proto");
+}
 
 NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
 {
-    static const struct fake_step script[] = {UP_TO_RIGHTS,
-                                              SEND("$0\r\n\r\n"),
-                                              EXPECT("SCRIPT"),
-                                              EXPECT("SCRIPT"),
-                                              EXPECT("SCRIPT"),
-                                              EXPECT("SCRIPT"),
-                                              EXPECT("SCRIPT"),
-                                              EXPECT("SCRIPT"),
-                                              EXPECT("SCRIPT"),
-                                              SEND(SHA SHA SHA SHA SHA SHA SHA CLEAR),
-                                              END};
+    static const struct fake_step script[] = {UP_TO_RIGHTS, SEND("$0\r\n\r\n" ASK CLEAR), END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "down");
@@ -201,30 +206,38 @@ NODE_TEST(a_missing_right_keeps_the_node_down)
 /* A client without a guard may only want to inspect. */
 NODE_TEST(without_a_guard_no_rights_are_asked_for)
 {
-    static const struct fake_step script[] = {EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"),
-                                              EXPECT("SCRIPT LOAD"), END};
+    static const char *const replies[] = {"$0\r\n\r\n", "-NOPERM this user has no permissions to run 'eval'\r\n"};
 
-    begin(f, QUORLOCK_GUARD_OFF, script);
-    while (fake_commands(f->server) < 4) run_on(f, 1);
+    for (size_t i = 0; i < LENGTH(replies); i++) {
+        struct fake_step script[] = {EXPECT("CLIENT"),
+                                     EXPECT("INFO server"),
+                                     EXPECT("INFO replication"),
+                                     EXPECT("EVAL return '' 0"),
+                                     SEND("+OK\r\n$19\r\nredis_version:7.0.0\r\n$11\r\nrole:master\r\n"),
+                                     SEND(replies[i]),
+                                     END};
+
+        begin(f, QUORLOCK_GUARD_OFF, script);
+        run_until(f, "ready 1");
+    }
 }
 
 /* ---- quarantine ---- */
 
 NODE_TEST(a_quarantine_ends_when_the_server_says_so)
 {
-    static const struct fake_step script[] = {
-        SHAKE,
-        ASK_GUARD,
-        SEND(REMAINS("4\r\nlost", "60")),
-        EXPECT("SET key"),
-        SEND("+OK\r\n"),
-        ASK_GUARD,
-        SEND(REMAINS("4\r\nkept", "150")), /* its clock goes slower */
-        ASK_GUARD,
-        SEND(CLEAR),
-        EXPECT("EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 2 key quorlock:guard 1 owner 30000 " SEEN),
-        SEND(":0\r\n"),
-        END};
+    static const struct fake_step script[] = {SHAKE,
+                                              ASK_GUARD,
+                                              SEND(LOST("60")),
+                                              EXPECT("SET key"),
+                                              SEND("+OK\r\n"),
+                                              ASK_GUARD,
+                                              SEND(KEPT("150")), /* its clock goes slower */
+                                              ASK_GUARD,
+                                              SEND(CLEAR),
+                                              EXPECT("EVAL extend 2 key quorlock:guard 1 owner 30000 " SEEN),
+                                              SEND(":0\r\n"),
+                                              END};
     uint64_t before_us;
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
@@ -246,12 +259,12 @@ NODE_TEST(a_quarantine_ends_when_the_server_says_so)
 
 NODE_TEST(the_reason_counts_down_the_quarantine)
 {
-    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "2000")), END};
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(NEW("2000")), END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "quarantined 1");
     assert_contains(f->why, "quarantined for 2.");
-    assert_contains(f->why, "no guard yet: first contact waits one max lease; 'quorlock bootstrap'");
+    assert_contains(f->why, "first contact: it had no guard, and locks may be held");
     while (clock_us(NULL) + 1500000 > node_quarantined_until_us(f->node)) run_on(f, 1);
     block_ms(600);
     assert_contains(node_why(f->node), "quarantined for 1.");
@@ -262,11 +275,11 @@ NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
 {
     static const struct fake_step script[] = {SHAKE,
                                               ASK_GUARD,
-                                              SEND(REMAINS("3\r\nnew", "10")),
+                                              SEND(NEW("10")),
                                               ASK_GUARD,
                                               SEND("*4\r\n$8\r\nconflict\r\n$1\r\n5\r\n$1\r\ns\r\n$3\r\n500\r\n"),
                                               END};
-    static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nkept", "10")), ASK_GUARD, CLOSE};
+    static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(KEPT("10")), ASK_GUARD, CLOSE};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, closes);
@@ -279,8 +292,7 @@ NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
 /* Its run_id and master_replid are those of the handshake, which another client contradicts. */
 NODE_TEST(a_second_look_at_the_guard_of_another_process_connects_anew)
 {
-    static const struct fake_step script[] = {
-        SHAKE, ASK_GUARD, SEND(REMAINS("4\r\nlost", "10")), ASK_GUARD, SEND(REMAINS("4\r\nlost", "10000")), END};
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(LOST("10")), ASK_GUARD, SEND(LOST("10000")), END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, clear);
@@ -291,7 +303,7 @@ NODE_TEST(a_second_look_at_the_guard_of_another_process_connects_anew)
 
 NODE_TEST(a_second_look_without_an_answer_stalls)
 {
-    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10")), END};
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(NEW("10")), END};
 
     node_fixture_open(f);
     f->config.guard = QUORLOCK_GUARD_CONNECTION;
@@ -309,10 +321,10 @@ NODE_TEST(a_second_look_without_an_answer_stalls)
 NODE_TEST(a_guard_that_is_gone_ends_the_connection)
 {
     static const struct fake_step script[] = {
-        SHAKE,         ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"),
+        SHAKE,         ASK_GUARD, SEND(CLEAR), EXPECT("EVAL "),
         EXPECT("SET"), SLEEP(5), /* the connection was of use: it is made anew at once */
         SEND(GONE),    END};
-    static const struct fake_step later[] = {SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "10000")), END};
+    static const struct fake_step later[] = {SHAKE, ASK_GUARD, SEND(NEW("10000")), END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     fake_play(f->server, later);
@@ -330,7 +342,7 @@ NODE_TEST(a_release_is_carried_out_although_the_guard_changed)
     static const char *const outcomes[] = {"1 yes", "1 missing", "1 other"};
 
     for (size_t i = 0; i < 3; i++) {
-        struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"), SEND(replies[i]), END};
+        struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(CLEAR), EXPECT("EVAL "), SEND(replies[i]), END};
         char wanted[128];
 
         begin(f, QUORLOCK_GUARD_CONNECTION, script);
@@ -381,8 +393,8 @@ NODE_TEST(an_expelled_node_ends_its_requests)
 NODE_TEST(callbacks_of_the_guard_may_free_the_node)
 {
     static const char *const lines[] = {"quarantined 1", "ready 1", "1 error guard", "connecting guard"};
-    static const struct fake_step script[] = {
-        SHAKE, ASK_GUARD, SEND(REMAINS("3\r\nnew", "5")), ASK_GUARD, SEND(CLEAR), EXPECT("EVALSHA"), SEND(GONE), END};
+    static const struct fake_step script[] = {SHAKE,       ASK_GUARD,       SEND(NEW("5")), ASK_GUARD,
+                                              SEND(CLEAR), EXPECT("EVAL "), SEND(GONE),     END};
 
     for (size_t i = 0; i < LENGTH(lines); i++) {
         begin(f, QUORLOCK_GUARD_CONNECTION, script);
@@ -397,8 +409,7 @@ NODE_TEST(callbacks_of_the_guard_may_free_the_node)
 
 NODE_TEST(whatever_allocation_fails_the_guarded_node_connects)
 {
-    static const struct fake_step script[] = {SHAKE,     ASK_GUARD,   SEND(REMAINS("3\r\nnew", "5")),
-                                              ASK_GUARD, SEND(CLEAR), END};
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(NEW("5")), ASK_GUARD, SEND(CLEAR), END};
     bool failed = true;
 
     for (long i = 0; failed; i++) {
@@ -425,10 +436,10 @@ DIALECT_TEST(what_is_left_of_a_quarantine_is_counted_from_the_reply)
     assert_int_equal(guard_judge(&guard, f->reply, 7), GUARD_QUARANTINED);
     assert_int_equal(guard.until_us, 7 + 1000000 + 10000 + 2000);
     assert_false(guard.asked);
-    guard_describe(&guard, 7, text, sizeof(text));
+    guard_describe(&guard, GUARD_SET_UNKNOWN, 7, text, sizeof(text));
     assert_contains(text, "quarantined for 1.1 s more: it restarted, or is new,");
-    guard_describe(&guard, guard.until_us - 1, text, sizeof(text));
+    guard_describe(&guard, GUARD_SET_UNKNOWN, guard.until_us - 1, text, sizeof(text));
     assert_contains(text, "quarantined for 0.1 s more");
-    guard_describe(&guard, guard.until_us + 1, text, sizeof(text));
+    guard_describe(&guard, GUARD_SET_UNKNOWN, guard.until_us + 1, text, sizeof(text));
     assert_contains(text, "quarantined for 0.0 s more");
 }

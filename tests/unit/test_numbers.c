@@ -23,7 +23,7 @@ DIALECT_TEST(a_remaining_lease_fits_into_microseconds)
         {OP_EXTEND, "*2\r\n$1\r\na\r\n:%\r\n"},
         {OP_RELEASE, "*2\r\n$1\r\na\r\n:%\r\n"},
         {OP_BREAK, "*3\r\n$1\r\na\r\n:%\r\n$6\r\nstring\r\n"},
-        {OP_PEEK, "*5\r\n$1\r\na\r\n:%\r\n:1\r\n:1\r\n:%\r\n"},
+        {OP_PEEK, "*5\r\n$1\r\na\r\n:%\r\n:1\r\n$5\r\nfirst\r\n:%\r\n"},
     };
     static const struct {
         const char *said;

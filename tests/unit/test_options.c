@@ -124,6 +124,7 @@ TEST(a_client_has_these_defaults)
     assert_int_equal(options.reconnect_min_ms, 50);
     assert_int_equal(options.reconnect_max_ms, 2000);
     assert_int_equal(options.node_timeout_ms, 0);
+    assert_int_equal(options.connect_timeout_ms, 3000);
 }
 
 TEST(a_majority_is_the_smallest_quorum_that_overlaps)
@@ -165,6 +166,7 @@ static const struct {
     {{CLIENT, .drift_ppm = 1000000}, "drift_ppm is 1000000"},
     {{CLIENT, .drift_fixed_ms = UINT32_MAX}, "drift_fixed_ms is 4294967295"},
     {{CLIENT, .node_timeout_ms = UINT32_MAX}, "node_timeout_ms is 4294967295"},
+    {{CLIENT, .connect_timeout_ms = 60001}, "connect_timeout_ms is 60001: it must be 1 to 60000"},
     {{CLIENT, .reconnect_min_ms = 300, .reconnect_max_ms = 200}, "200"},
     {{CLIENT, .reconnect_min_ms = UINT32_MAX}, "reconnect_min_ms is 4294967295: it must be 1 to 3600000"},
     {{CLIENT, .owner_label = TEN TEN TEN TEN TEN TEN "12345"}, "65"},

@@ -64,78 +64,42 @@ static const struct dialect_sent sent[] = {
 
 #define WAITER .waiter = "w", .waiter_length = 1, .waited_ms = 70
 
-/* Behind the name of the script. */
 static const struct dialect_sent of_shared_keys[] = {
-    {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "1 k 1 me 9    604800009 700  0 s"},
-    {{.op = OP_ACQUIRE, KEY, .shared = 1, WAITER}, &guard_lax, "2 k quorlock:guard 1 me 9 G   604800009 500 w 70 s"},
-    {{.op = OP_ACQUIRE, KEYS, .shared = 2}, &guard_strict, "3 k l quorlock:guard 2 me 9 G strict  604800009 500  0 xs"},
+    {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "EVALSHA j 1 k 1 me 9    604800009 700  0 s"},
+    {{.op = OP_ACQUIRE, KEY, .shared = 1, WAITER},
+     &guard_lax,
+     "EVALSHA j 2 k quorlock:guard 1 me 9 G   604800009 500 w 70 s"},
+    {{.op = OP_ACQUIRE, KEYS, .shared = 2},
+     &guard_strict,
+     "EVALSHA j 3 k l quorlock:guard 2 me 9 G strict  604800009 500  0 xs"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 3, .fenced = true},
      &guard_off,
-     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   read 604800009 700  0 ss"},
+     "EVALSHA j 4 k l quorlock:fence:k quorlock:fence:l 2 me 9   read 604800009 700  0 ss"},
     {{.op = OP_REPAIR, KEY, .shared = 1, .fenced = true},
      &guard_off,
-     "2 k quorlock:fence:k 1 me 9  repair read 604800009 700  0 s"},
+     "EVALSHA j 2 k quorlock:fence:k 1 me 9  repair read 604800009 700  0 s"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 1, .fenced = true, .fence = 5},
      &guard_off,
-     "4 k l quorlock:fence:k quorlock:fence:l 2 me 9   5 604800009 700  0 sx"},
-    {{.op = OP_EXTEND, KEYS, .shared = 1}, &guard_off, "2 k l 2 me 9   604800009 sx"},
-    {{.op = OP_EXTEND, KEY, .shared = 1, .fenced = true}, &guard_off, "2 k quorlock:fence:k 1 me 9  0 604800009 s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1}, &guard_off, "1 k 1 me   604800009  s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1, .silent = true}, &guard_lax, "2 k quorlock:guard 1 me G  604800009 silent s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1, .if_deleted = true}, &guard_off, "1 k 1 me   604800009 deleted s"},
+     "EVALSHA j 4 k l quorlock:fence:k quorlock:fence:l 2 me 9   5 604800009 700  0 sx"},
+    {{.op = OP_EXTEND, KEYS, .shared = 1}, &guard_off, "EVALSHA h 2 k l 2 me 9   604800009 sx"},
+    {{.op = OP_EXTEND, KEY, .shared = 1, .fenced = true},
+     &guard_off,
+     "EVALSHA h 2 k quorlock:fence:k 1 me 9  0 604800009 s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1}, &guard_off, "EVALSHA i 1 k 1 me   604800009  s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1, .silent = true},
+     &guard_lax,
+     "EVALSHA i 2 k quorlock:guard 1 me G  604800009 silent s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1, .if_deleted = true}, &guard_off, "EVALSHA i 1 k 1 me   604800009 deleted s"},
     {{.op = OP_RAISE, KEYS, .shared = 1, .fence = 5},
      &guard_off,
-     "4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800009 sx"},
-    {{.op = OP_INTEND, KEYS, .shared = 1, WAITER}, &guard_strict, "2 k l 2 w 70 9 sx"},
-    {{.op = OP_INTEND, KEY, WAITER}, &guard_strict, "1 k 1 w 70 9 x"},
+     "EVALSHA k 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800009 sx"},
+    {{.op = OP_INTEND, KEYS, .shared = 1, WAITER}, &guard_strict, "EVALSHA l 2 k l 2 w 70 9 sx"},
+    {{.op = OP_INTEND, KEY, WAITER}, &guard_strict, "EVALSHA l 1 k 1 w 70 9 x"},
 };
-
-static void words_behind(const struct dialect_fixture *f, size_t first, char *ret, size_t size)
-{
-    size_t n = strtoul(f->out.data + 1, NULL, 10), used = 0, length = 0;
-
-    for (size_t k = first; k < n; k++) {
-        const char *word = dialect_word(f, k, &length);
-
-        used += (size_t)snprintf(ret + used, size - used, "%s%.*s", k > first ? " " : "", (int)length, word);
-    }
-}
-
-/* By the hash that the server will know it by, once it was sent whole. */
-static void assert_sent_later(struct dialect_fixture *f, const struct dialect_sent *wanted, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct node_request request = wanted[i].request;
-        char words[512] = "", sha[DIALECT_SHA_LENGTH + 1] = "";
-        const char *text;
-        size_t length = 0;
-        bool found = false;
-
-        dialect_build_one(f, &dialect_plain, &request, wanted[i].guard, true);
-        words_behind(f, 2, words, sizeof(words));
-        assert_string_equal(words, wanted[i].words);
-        memcpy(sha, dialect_word(f, 1, &length), DIALECT_SHA_LENGTH);
-        assert_int_equal(length, DIALECT_SHA_LENGTH);
-        request.use_eval = true;
-        dialect_build_one(f, &dialect_plain, &request, wanted[i].guard, false);
-        words_behind(f, 2, words, sizeof(words));
-        assert_string_equal(words, wanted[i].words);
-        text = dialect_word(f, 1, &length);
-        for (size_t k = 0; k < dialect_plain.n_later; k++) {
-            const struct dialect_script *script = &dialect_plain.scripts[dialect_plain.n_scripts + k];
-
-            if (strcmp(script->sha, sha) != 0) continue;
-            assert_int_equal(script->length, length);
-            assert_memory_equal(script->text, text, length);
-            found = true;
-        }
-        assert_true(found);
-    }
-}
 
 DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
 {
-    assert_sent_later(f, of_shared_keys, LENGTH(of_shared_keys));
+    assert_sent(f, &dialect_plain, of_shared_keys, LENGTH(of_shared_keys));
 }
 
 #define PERMIT KEY, .permits = 5, .slot = 3
@@ -144,33 +108,34 @@ DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
 static const struct dialect_sent of_permits[] = {
     {{.op = OP_ACQUIRE, PERMIT},
      &guard_off,
-     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5   00000 700"},
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5   00000 700"},
     {{.op = OP_ACQUIRE, PERMIT, .any = true, .passed = 0x11},
      &guard_lax,
-     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me acquire 9 G  604800009 5  any 10001 500"},
+     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me acquire 9 G  604800009 5  any 10001 500"},
     {{.op = OP_ACQUIRE, PERMIT, .fenced = true, .fence = 77},
      &guard_strict,
-     "4 quorlock:slot:3:k quorlock:permits:k quorlock:guard quorlock:fence:quorlock:slot:3:k 2 me acquire 9 G 77 "
-     "604800009 "
-     "5 strict  00000 500"},
+     "EVALSHA m 4 quorlock:slot:3:k quorlock:permits:k quorlock:guard quorlock:fence:quorlock:slot:3:k 2 me acquire 9 "
+     "G 77 604800009 5 strict  00000 500"},
     {{.op = OP_REPAIR, PERMIT},
      &guard_off,
-     "2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5 repair  00000 700"},
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5 repair  00000 700"},
     {{.op = OP_EXTEND, PERMIT, .fenced = true, .fence = 5, .fence_ttl_ms = 6},
      &guard_off,
-     "3 quorlock:slot:3:k quorlock:permits:k quorlock:fence:quorlock:slot:3:k 2 me extend 9  5 15 5  "},
-    {{.op = OP_RELEASE, PERMIT}, &guard_off, "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5  "},
+     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:fence:quorlock:slot:3:k 2 me extend 9  5 15 5  "},
+    {{.op = OP_RELEASE, PERMIT},
+     &guard_off,
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5  "},
     {{.op = OP_RELEASE, PERMIT, .fenced = true, .any = true, .silent = true},
      &guard_lax,
-     "3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me release 9 G  604800009 5 silent any"},
+     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me release 9 G  604800009 5 silent any"},
     {{.op = OP_RELEASE, PERMIT, .if_deleted = true},
      &guard_off,
-     "2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5 deleted "},
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5 deleted "},
 };
 
 DIALECT_TEST(requests_for_permits_name_their_slot)
 {
-    assert_sent_later(f, of_permits, LENGTH(of_permits));
+    assert_sent(f, &dialect_plain, of_permits, LENGTH(of_permits));
 }
 
 /* A slot is a lock like any other to those that raise its counter or ask for its holder. */
@@ -223,21 +188,23 @@ DIALECT_TEST(requests_become_commands)
 
 static void assert_bytes(struct dialect_fixture *f, const struct node_request *request, const char *wanted)
 {
-    dialect_build_one(f, &dialect_plain, request, NULL, request->op != OP_ACQUIRE);
+    dialect_build_one(f, &dialect_plain, request, NULL, ALL_SENT, request->op != OP_ACQUIRE);
     assert_int_equal(f->out.used, strlen(wanted));
     assert_memory_equal(f->out.data, wanted, f->out.used);
 }
 
 DIALECT_TEST(commands_are_these_bytes)
 {
+    char release[128];
     struct node_request request = {
         .op = OP_ACQUIRE, NODE_KEY("key", 3), .owner = "me", .owner_length = 2, .lease_ms = 30000};
 
+    snprintf(release, sizeof(release),
+             "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n",
+             dialect_plain.scripts[SCRIPT_RELEASE].sha);
     assert_bytes(f, &request, "*6\r\n$3\r\nSET\r\n$3\r\nkey\r\n$2\r\nme\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
     request.op = OP_RELEASE;
-    assert_bytes(f, &request,
-                 "*6\r\n$7\r\nEVALSHA\r\n$40\r\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\n"
-                 "$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n");
+    assert_bytes(f, &request, release);
 }
 
 TEST(requests_of_one_key_that_need_a_script_go_together)
@@ -255,7 +222,6 @@ TEST(requests_of_one_key_that_need_a_script_go_together)
         {{.op = OP_RELEASE, KEY, .fenced = true, .fence = 5}, 'r', NULL},
         {{.op = OP_RELEASE, KEY, .fenced = true, .shared = 1}, '\0', NULL},
         {{.op = OP_RELEASE, KEY, .permits = 2}, '\0', NULL},
-        {{.op = OP_RELEASE, KEY, .use_eval = true}, '\0', NULL},
         {{.op = OP_RELEASE, KEYS}, '\0', NULL},
         {{.op = OP_EXTEND, KEY}, 'e', NULL},
         {{.op = OP_EXTEND, KEY, .fenced = true, .fence = 5}, 'e', NULL},
@@ -265,7 +231,6 @@ TEST(requests_of_one_key_that_need_a_script_go_together)
         {{.op = OP_ACQUIRE, KEY}, '\0', &guard_lax},
         {{.op = OP_ACQUIRE, KEY}, 'a', &guard_strict},
         {{.op = OP_ACQUIRE, KEYS}, '\0', &guard_strict},
-        {{.op = OP_ACQUIRE, KEY, .use_eval = true}, '\0', &guard_strict},
         {{.op = OP_ACQUIRE, KEY, .explain = true}, '\0', NULL},
         {{.op = OP_ACQUIRE, KEY, .fenced = true, .fence = 5}, 'a', NULL},
         {{.op = OP_ACQUIRE, KEY, .fenced = true, .shared = 1}, '\0', NULL},
@@ -280,8 +245,6 @@ TEST(requests_of_one_key_that_need_a_script_go_together)
     for (size_t i = 0; i < LENGTH(rows); i++)
         assert_int_equal(dialect_plain.letter(&rows[i].request, rows[i].guard), rows[i].letter);
 }
-
-#define SHA "$40\r\ngggggggggggggggggggggggggggggggggggggggg\r\n"
 
 /* Behind the name of the script and its keys: how many, letters, guard, lease, strict, life, max_lease. */
 #define NOTHING "$0\r\n\r\n"
@@ -314,35 +277,39 @@ DIALECT_TEST(a_batch_becomes_one_command)
 {
     static const struct {
         const struct guard *guard;
-        bool by_eval, fenced;
-        const char *head, *tail;
+        bool whole, fenced;
+        const char *head, *n_keys, *tail;
     } rows[] = {
-        {&guard_off, false, false, "*14\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n",
+        {&guard_off, false, false, "*14\r\n$7\r\nEVALSHA\r\n", "$1\r\n2\r\n",
          ARGS NOTHING NOTHING NOTHING NOTHING "$3\r\n700\r\n"},
-        {NULL, false, false, "*14\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n2\r\n",
+        {NULL, false, false, "*14\r\n$7\r\nEVALSHA\r\n", "$1\r\n2\r\n",
          ARGS NOTHING NOTHING NOTHING NOTHING "$5\r\n30000\r\n"},
-        {&guard_lax, false, false, "*15\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n3\r\n",
+        {&guard_lax, false, false, "*15\r\n$7\r\nEVALSHA\r\n", "$1\r\n3\r\n",
          "$14\r\nquorlock:guard\r\n" ARGS "$1\r\nG\r\n" NOTHING NOTHING NOTHING "$3\r\n500\r\n"},
-        {&guard_off, true, false, "*14\r\n$4\r\nEVAL\r\n", ARGS NOTHING NOTHING NOTHING NOTHING "$3\r\n700\r\n"},
-        {&guard_strict, false, true, "*19\r\n$7\r\nEVALSHA\r\n" SHA "$1\r\n5\r\n",
+        {&guard_off, true, false, "*14\r\n$4\r\nEVAL\r\n", "$1\r\n2\r\n",
+         ARGS NOTHING NOTHING NOTHING NOTHING "$3\r\n700\r\n"},
+        {&guard_strict, false, true, "*19\r\n$7\r\nEVALSHA\r\n", "$1\r\n5\r\n",
          "$14\r\nquorlock:guard\r\n$17\r\nquorlock:fence:k\n\r\n$16\r\nquorlock:fence:l\r\n" ARGS
          "$1\r\nG\r\n$1\r\n9\r\n$6\r\nstrict\r\n$2\r\n15\r\n$3\r\n500\r\n"},
     };
-    struct dialect_shas shas = {{""}};
+    const struct dialect_script *script = &dialect_plain.scripts[SCRIPT_COMBINED];
 
-    memset(shas.sha[6], 'g', DIALECT_SHA_LENGTH);
     for (size_t i = 0; i < LENGTH(rows); i++) {
+        const char *named = rows[i].whole ? script->text : script->sha;
+        uint32_t whole_sent = rows[i].whole ? ~(1u << SCRIPT_COMBINED) : 1u << SCRIPT_COMBINED;
         struct dialect_batch batch;
         char wanted[400];
 
         batch_of_two(&batch, rows[i].fenced);
         bytes_cut(&f->out, 0);
-        dialect_plain.build_batch(&f->out, &batch, rows[i].by_eval, &shas, rows[i].guard);
+        dialect_plain.build_batch(&f->out, &batch, &whole_sent, rows[i].guard);
+        assert_true((whole_sent >> SCRIPT_COMBINED & 1) != 0);
         bytes_append(&f->out, "", 1);
         assert_true(f->out.used < dialect_plain.batch_frame);
         assert_memory_equal(f->out.data, rows[i].head, strlen(rows[i].head));
-        snprintf(wanted, sizeof(wanted), "$2\r\nk\n\r\n$1\r\nl\r\n%s$2\r\nme\r\n$3\r\nyou\r\n%s", rows[i].tail,
-                 rows[i].fenced ? "$1\r\n5\r\n$1\r\n0\r\n" : "");
+        assert_contains(f->out.data, named);
+        snprintf(wanted, sizeof(wanted), "%s$2\r\nk\n\r\n$1\r\nl\r\n%s$2\r\nme\r\n$3\r\nyou\r\n%s", rows[i].n_keys,
+                 rows[i].tail, rows[i].fenced ? "$1\r\n5\r\n$1\r\n0\r\n" : "");
         assert_contains(f->out.data, wanted);
         clear_batch(&batch);
     }
@@ -350,13 +317,13 @@ DIALECT_TEST(a_batch_becomes_one_command)
 
 TEST(a_command_that_does_not_fit_leaves_what_was_there)
 {
-    struct dialect_shas shas = {{""}};
-    struct node_request request = {.op = OP_PEEK, .use_eval = true, NODE_KEY("key", 3), .owner = "", .lease_ms = 1};
+    uint32_t whole_sent = 0;
+    struct node_request request = {.op = OP_PEEK, NODE_KEY("key", 3), .owner = "", .lease_ms = 1};
     struct bytes out;
 
     bytes_init(&out, &memory, 100);
     bytes_append(&out, "before", 6);
-    dialect_plain.build(&out, &request, &shas, NULL);
+    dialect_plain.build(&out, &request, &whole_sent, NULL);
     assert_int_equal(out.fault, BYTES_FULL);
     bytes_cut(&out, 6);
     assert_int_equal(out.fault, BYTES_FINE);
@@ -374,7 +341,7 @@ TEST(a_command_that_does_not_fit_leaves_what_was_there)
 #define GONE "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
 
 /* A peek of a free key, and what stands behind the number of waiters. */
-#define PARTS(item) "*7\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n:3\r\n" item
+#define PARTS(item) "*7\r\n$-1\r\n:-2\r\n:0\r\n$0\r\n\r\n:-1\r\n:3\r\n" item
 
 static const struct dialect_judged judged[] = {
     {OP_ACQUIRE, "+OK\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .by_set = true},
@@ -428,7 +395,7 @@ static const struct dialect_judged judged[] = {
      .by_set = true},
     {OP_ACQUIRE, "-READONLY You can't\r\n", OUTCOME_ERROR, FAULT_REPLICA, .ttl_ms = NO_TTL,
      .error = "independent masters", .by_set = true},
-    {OP_ACQUIRE, "-NOAUTH Authentication\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL, .error = "PASSWORD@host",
+    {OP_ACQUIRE, "-NOAUTH Authentication\r\n", OUTCOME_ERROR, FAULT_LOGIN, .ttl_ms = NO_TTL, .error = "PASSWORD@host",
      .by_set = true},
     {OP_ACQUIRE, "-NOPERM this user\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL, .error = "acquire (SET): NOPERM",
      .by_set = true},
@@ -448,7 +415,8 @@ static const struct dialect_judged judged[] = {
     {OP_ACQUIRE, "-ERR whatever\r\n", OUTCOME_UNKNOWN, FAULT_OTHER, .ttl_ms = NO_TTL, .error = "ERR whatever",
      .by_set = true},
     {OP_ACQUIRE, "-\r\n", OUTCOME_UNKNOWN, FAULT_OTHER, .ttl_ms = NO_TTL, .error = "acquire", .by_set = true},
-    {OP_PEEK, "-NOSCRIPT No matching script.\r\n", OUTCOME_NOSCRIPT, FINE, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
+    {OP_PEEK, "-NOSCRIPT No matching script.\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL,
+     .error = "NOSCRIPT"},
     {OP_ACQUIRE, "-NOSCRIPT what?\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL, .error = "NOSCRIPT",
      .by_set = true},
     {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
@@ -497,15 +465,17 @@ static const struct dialect_judged judged[] = {
     {OP_RELEASE, "*2\r\n:1\r\n$5\r\nGUARD\r\n", OUTCOME_YES, FAULT_GUARD, .ttl_ms = NO_TTL},
     {OP_RELEASE, "*2\r\n:-2\r\n$5\r\nGUARD\r\n", DOES_NOT_FIT},
     {OP_BREAK, "*2\r\n:1\r\n:1\r\n", DOES_NOT_FIT},
-    {OP_PEEK, "*5\r\n$3\r\nbob\r\n:9\r\n:17\r\n:1\r\n:250\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .fence = 17,
+    {OP_PEEK, "*5\r\n$3\r\nbob\r\n:9\r\n:17\r\n$5\r\nfirst\r\n:250\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .fence = 17,
      .has_guard = true, .quarantine_ms = 250, .holder = "bob"},
-    {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n:17\r\n:0\r\n:-1\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .fence = 17},
-    {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n:-17\r\n:1\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .has_guard = true},
-    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n:3\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .waiters = 3},
-    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n:-1\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL},
-    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n:0\r\n:-1\r\n$1\r\n3\r\n", DOES_NOT_FIT},
-    {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
-    {OP_PEEK, "*5\r\n:1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n", DOES_NOT_FIT},
+    {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n:17\r\n$0\r\n\r\n:-1\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .fence = 17},
+    {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n:-17\r\n$4\r\nnone\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL,
+     .has_guard = true},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n$0\r\n\r\n:-1\r\n:3\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL,
+     .waiters = 3},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n$0\r\n\r\n:-1\r\n:-1\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL},
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:0\r\n$0\r\n\r\n:-1\r\n$1\r\n3\r\n", DOES_NOT_FIT},
+    {OP_PEEK, "*5\r\n$-1\r\n:-2\r\n$2\r\n17\r\n$4\r\nnone\r\n:0\r\n", DOES_NOT_FIT},
+    {OP_PEEK, "*5\r\n:1\r\n:-2\r\n:17\r\n$4\r\nnone\r\n:0\r\n", DOES_NOT_FIT},
     {OP_PEEK, PARTS("$0\r\n\r\n"), OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .waiters = 3},
     {OP_PEEK, PARTS("$11\r\np 5 0 0 0 \n\r\n"), OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .waiters = 3},
     {OP_PEEK, PARTS("$10\r\np 5 0 0 0 \r\n"), DOES_NOT_FIT},
@@ -529,13 +499,17 @@ static const struct dialect_judged judged[] = {
     {OP_MAY_KILL, "*1\r\n+OK\r\n", DOES_NOT_FIT},
     {OP_MAY_KILL, "*0\r\n", DOES_NOT_FIT},
     {OP_MAY_KILL, ":0\r\n", DOES_NOT_FIT},
-    {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_NOSCRIPT, FINE, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
+    {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
     /* How many listen for a release, as a refusal and a release report it. */
     {OP_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:30\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .count = 30, .holder = "u"},
     {OP_REPAIR, "*3\r\n$1\r\nu\r\n:9\r\n:0\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .holder = "u"},
     {OP_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:-1\r\n", DOES_NOT_FIT},
     {OP_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n$1\r\n3\r\n", DOES_NOT_FIT},
     {OP_ACQUIRE, "*2\r\n$1\r\nu\r\n:9\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .holder = "u"},
+    /* And which of several keys are in the way. */
+    {OP_ACQUIRE, "*4\r\n$1\r\nu\r\n:9\r\n:30\r\n$3\r\n011\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .count = 30,
+     .holder = "u", .refusing = 6},
+    {OP_ACQUIRE, "*4\r\n$1\r\nu\r\n:9\r\n:30\r\n:3\r\n", DOES_NOT_FIT},
     {OP_RELEASE, ":31\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .count = 30},
     {OP_RELEASE, ":9999999999\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .count = UINT32_MAX},
     {OP_RELEASE, ":-1\r\n", DOES_NOT_FIT},
@@ -617,5 +591,6 @@ TEST(the_echo_of_a_command_is_cut)
     char described[320];
 
     error_describe(described, sizeof(described), "AUTH", text, sizeof(text) - 1);
-    assert_string_equal(described, "AUTH: ERR unknown command 'AUTH'");
+    assert_string_equal(described, "AUTH: ERR unknown command 'AUTH' (is it renamed or removed? "
+                                   "'quorlock doctor' names what is missing)");
 }

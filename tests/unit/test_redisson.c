@@ -56,24 +56,23 @@ static void assert_script(const struct dialect_fixture *f, const struct dialect_
     assert_memory_equal(text, script->text, length);
 }
 
-/* Where the server forgot the scripts each travels whole: this dialect's own. */
+/* At its first use each travels whole: this dialect's own. */
 DIALECT_TEST(scripts_travel_whole)
 {
     static const struct {
         enum op op;
-        size_t script;
-    } rows[] = {{OP_EXTEND, 0},  {OP_RELEASE, 1}, {OP_PEEK, 2},  {OP_BREAK, 3},
-                {OP_ACQUIRE, 4}, {OP_RAISE, 5},   {OP_REPAIR, 4}};
+        enum script script;
+    } rows[] = {{OP_EXTEND, SCRIPT_EXTEND}, {OP_RELEASE, SCRIPT_RELEASE}, {OP_PEEK, SCRIPT_PEEK},
+                {OP_BREAK, SCRIPT_BREAK},   {OP_ACQUIRE, SCRIPT_ACQUIRE}, {OP_RAISE, SCRIPT_RAISE},
+                {OP_REPAIR, SCRIPT_ACQUIRE}};
 
-    assert_int_equal(dialect_redisson.n_scripts, dialect_plain.n_scripts - 1); /* each request goes alone */
-    assert_null(dialect_redisson.letter);
+    assert_null(dialect_redisson.letter); /* each request goes alone */
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        struct node_request request = {.op = rows[i].op, KEY, .use_eval = true};
+        struct node_request request = {.op = rows[i].op, KEY};
         const struct dialect_script *script = &dialect_redisson.scripts[rows[i].script];
 
-        dialect_build_one(f, &dialect_redisson, &request, NULL, false);
+        dialect_build_one(f, &dialect_redisson, &request, NULL, 0, true);
         assert_script(f, script);
-        assert_string_equal(script->name, dialect_plain.scripts[rows[i].script].name);
         assert_string_not_equal(script->text, dialect_plain.scripts[rows[i].script].text);
     }
 }
@@ -83,13 +82,13 @@ DIALECT_TEST(the_guard_is_peeked_by_the_plain_script)
 {
     struct node_request request = {.op = OP_PEEK, NODE_KEY(GUARD_KEY, sizeof(GUARD_KEY) - 1)};
 
-    dialect_build_one(f, &dialect_redisson, &request, NULL, false);
-    assert_script(f, &dialect_plain.scripts[2]);
+    dialect_build_one(f, &dialect_redisson, &request, NULL, ALL_SENT, true);
+    assert_script(f, &dialect_plain.scripts[SCRIPT_PEEK]);
 }
 
 /* ---- replies ---- */
 
-#define PEEK "*6\r\n$3\r\nu:1\r\n:9\r\n:17\r\n:0\r\n:-1\r\n"
+#define PEEK "*6\r\n$3\r\nu:1\r\n:9\r\n:17\r\n$0\r\n\r\n:-1\r\n"
 static const struct dialect_judged judged[] = {
     {OP_ACQUIRE, "*3\r\n:1\r\n:17\r\n:5\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .fence = 17, .node_time_us = 5},
     {OP_ACQUIRE, "*2\r\n$3\r\nu:2\r\n:9\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .holder = "u:2"},
@@ -107,13 +106,13 @@ static const struct dialect_judged judged[] = {
     {OP_PEEK, PEEK ":3\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17, .count = 3},
     {OP_PEEK, PEEK ":99999999999\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1", .fence = 17,
      .count = UINT32_MAX},
-    {OP_PEEK, "*7\r\n$3\r\nu:1\r\n:9\r\n:17\r\n:0\r\n:-1\r\n:5\r\n:3\r\n", OUTCOME_YES, FINE, .ttl_ms = 9,
+    {OP_PEEK, "*7\r\n$3\r\nu:1\r\n:9\r\n:17\r\n$0\r\n\r\n:-1\r\n:5\r\n:3\r\n", OUTCOME_YES, FINE, .ttl_ms = 9,
      .holder = "u:1", .fence = 17, .count = 3, .waiters = 5},
     {OP_PEEK, PEEK ":-3\r\n", DOES_NOT_FIT},
     {OP_PEEK, PEEK "$1\r\n3\r\n", DOES_NOT_FIT},
-    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n:1\r\n:0\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL, .fence = 17,
-     .has_guard = true},
-    {OP_PEEK, "*5\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n:0\r\n", OUTCOME_YES, FINE, .ttl_ms = -1, .holder = "1",
+    {OP_PEEK, "*6\r\n$-1\r\n:-2\r\n:17\r\n$4\r\nnone\r\n:0\r\n:0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL,
+     .fence = 17, .has_guard = true},
+    {OP_PEEK, "*5\r\n$1\r\n1\r\n:-1\r\n:0\r\n$4\r\nnone\r\n:0\r\n", OUTCOME_YES, FINE, .ttl_ms = -1, .holder = "1",
      .has_guard = true},
     {OP_BREAK, "*3\r\n$3\r\nu:1\r\n:9\r\n$4\r\nhash\r\n", OUTCOME_YES, FINE, .ttl_ms = 9, .holder = "u:1"},
     {OP_BREAK, "*3\r\n$-1\r\n:-1\r\n$6\r\nstring\r\n", OUTCOME_YES, FINE, .ttl_ms = -1, .error = "string"},
@@ -125,7 +124,7 @@ static const struct dialect_judged judged[] = {
     {OP_PEEK, "-WRONGTYPE zset\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "a zset and no hash"},
     {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "no hash"},
     {OP_ACQUIRE, "-NOPERM no\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL, .error = "acquire (script): NOPERM"},
-    {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_NOSCRIPT, FINE, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
+    {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
 };
 
 DIALECT_TEST(replies_become_results)

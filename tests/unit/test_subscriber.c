@@ -323,7 +323,7 @@ NODE_TEST(a_server_that_does_not_answer_is_dropped)
     static const struct fake_step frozen[] = {GREET, EXPECT("SUBSCRIBE a"), END};
 
     notice_fixture_begin(f);
-    f->config.link.timeout_ms = 50;
+    f->config.link.timeout_ms = f->config.link.connect_ms = 50;
     f->wants = "a";
     fake_play(f->server, silent);
     fake_play(f->server, frozen);

@@ -4,7 +4,10 @@
  */
 #include <openssl/err.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tls_fixture.h"
@@ -320,6 +323,164 @@ TLS_TEST(files_are_read_again_when_they_changed)
     assert_refreshed(f, "1 the TLS certificates changed");
     tls_fixture_connect(f, "redis.example");
     assert_open(f);
+}
+
+/* Another client's certificates: these, in place of those of the fixture. */
+static void read_instead(struct tls_fixture *f, const struct tls_config *config)
+{
+    char why[TLS_TEXT_SIZE];
+
+    tls_fixture_hang_up(f);
+    tls_free(f->tls);
+    if (tls_new(&f->tls, &f->system, config, why, sizeof(why)) != 0) fail_msg("%s", why);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_connects(struct tls_fixture *f)
+{
+    tls_fixture_connect(f, "redis.example");
+    assert_open(f);
+}
+
+TLS_TEST(a_folder_without_a_good_certificate_leaves_the_former_in_use)
+{
+    struct tls_config config = tls_fixture_config(f);
+    char folder[64], link[96], other[96], why[TLS_TEXT_SIZE];
+    struct tls *tls = NULL;
+
+    snprintf(folder, sizeof(folder), "%s/cas", f->folder);
+    snprintf(link, sizeof(link), "%s/%08lx.0", folder, X509_subject_name_hash(f->ca.x509));
+    snprintf(other, sizeof(other), "%s/01234567.89", folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    config.ca = folder;
+    /* At the start it is an error. */
+    assert_int_equal(tls_new(&tls, &f->system, &config, why, sizeof(why)), QUORLOCK_INVAL);
+    assert_contains(why, "/cas\": no certificate there: give a file of CA certificates");
+    tls_fixture_write(&f->ca, link, false);
+    read_instead(f, &config);
+
+    /* Nothing was verified by it yet: what it had is in memory. */
+    assert_int_equal(unlink(link), 0);
+    assert_refreshed(f, "3 TLS certificates as before, the new are bad: --tls-ca (tls_ca): \"/tmp/quorlock-tls-");
+    assert_refreshed(f, "");
+    assert_connects(f);
+    tls_fixture_write(&f->ca, link, false);
+    write_text(other, "nothing\n");
+    assert_refreshed(f, "no start line");
+    assert_connects(f);
+    /* A link to nothing is as good as none. */
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(symlink("nowhere", other), 0);
+    assert_refreshed(f, "1 the TLS certificates changed");
+    assert_connects(f);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(rmdir(folder), 0);
+    assert_refreshed(f, "3 TLS certificates as before");
+    assert_connects(f);
+}
+
+TLS_TEST(the_systems_certificates_that_are_gone_leave_the_former_in_use)
+{
+    struct tls_config config = tls_fixture_config(f);
+    char why[TLS_TEXT_SIZE];
+    struct tls *tls = NULL;
+
+    config.ca = NULL;
+    setenv("SSL_CERT_FILE", "/tmp/nowhere", 1);
+    setenv("SSL_CERT_DIR", "/tmp/nowhere", 1);
+    /* At the start a system may have none. */
+    assert_int_equal(tls_new(&tls, &f->system, &config, why, sizeof(why)), 0);
+    tls_free(tls);
+    setenv("SSL_CERT_FILE", f->ca_path, 1);
+    read_instead(f, &config);
+    assert_int_equal(unlink(f->ca_path), 0);
+    assert_refreshed(f, "--tls-ca (tls_ca): \"the system's\": no certificate there");
+    assert_connects(f);
+    unsetenv("SSL_CERT_FILE");
+    unsetenv("SSL_CERT_DIR");
+}
+
+static int accept_any(X509_STORE_CTX *store, void *arg)
+{
+    (void)store;
+    (void)arg;
+    return 1;
+}
+
+static void write_key(EVP_PKEY *key, const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_shows(struct tls_fixture *f, const X509 *wanted)
+{
+    assert_connects(f);
+    tls_fixture_run(f);
+    assert_non_null(SSL_get0_peer_certificate(f->server));
+    assert_int_equal(X509_cmp(SSL_get0_peer_certificate(f->server), wanted), 0);
+}
+
+TLS_TEST(only_a_certificate_and_a_key_that_belong_together_are_taken)
+{
+    struct tls_config config = tls_fixture_config(f);
+    char cert[64], key[64];
+    /* Of the same kind, and of another: OpenSSL refuses only the one by itself. */
+    EVP_PKEY *keys[] = {EVP_EC_gen("P-256"), EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")};
+
+    snprintf(cert, sizeof(cert), "%s/cert.pem", f->folder);
+    snprintf(key, sizeof(key), "%s/key.pem", f->folder);
+    tls_fixture_write(&f->leaf, cert, false);
+    write_key(f->leaf.key, key);
+    config.cert = cert;
+    config.key = key;
+    read_instead(f, &config);
+    SSL_CTX_set_verify(f->server_context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    SSL_CTX_set_cert_verify_callback(f->server_context, accept_any, NULL);
+    assert_shows(f, f->leaf.x509);
+    for (size_t i = 0; i < LENGTH(keys); i++) {
+        write_key(keys[i], key);
+        assert_refreshed(f, "3 TLS certificates as before, the new are bad: --tls-key (tls_key)");
+        assert_shows(f, f->leaf.x509);
+        EVP_PKEY_free(keys[i]);
+    }
+    /* Its certificate comes behind it. */
+    write_key(f->ca.key, key);
+    assert_refreshed(f, "key values mismatch");
+    assert_shows(f, f->leaf.x509);
+    tls_fixture_write(&f->ca, cert, false);
+    assert_refreshed(f, "1 the TLS certificates changed");
+    assert_shows(f, f->ca.x509);
+    assert_int_equal(unlink(cert), 0);
+    assert_int_equal(unlink(key), 0);
+}
+
+/* What could not be read for want of a descriptor is read by the next connection. */
+TLS_TEST(new_certificates_are_read_until_that_works)
+{
+    struct rlimit before, none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    tls_fixture_write(&f->ca, f->ca_path, false);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_refreshed(f, "Too many open files");
+    assert_refreshed(f, "");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_refreshed(f, "1 the TLS certificates changed");
 }
 
 TLS_TEST(memory_may_fail_at_any_point)

@@ -32,7 +32,14 @@ static const struct good_row good_rows[] = {
     {"redis://:@h", URI_NAME, "h", 6379, 0, NULL, NULL, "h:6379"},
     {"redis://bob:s%40c%2fr:t@h:2/1", URI_NAME, "h", 2, 1, "bob", "s@c/r:t", "h:2/1"},
     {"redis://b%6fb:a@b@h", URI_NAME, "h", 6379, 0, "bob", "a@b", "h:6379"},
-    {"redis://u:p@[fe80::2]:5/2", URI_NUMERIC, "fe80::2", 5, 2, "u", "p", "[fe80::2]:5/2"},
+    {"redis://u:p@[2001:DB8::2]:5/2", URI_NUMERIC, "2001:db8::2", 5, 2, "u", "p", "[2001:db8::2]:5/2"},
+    {"valkey://u:p@H:1/3", URI_NAME, "h", 1, 3, "u", "p", "h:1/3"},
+    {"Valkeys://h", URI_NAME, "h", 6379, 0, NULL, NULL, "rediss://h:6379"},
+    {"[FE80:0::1%enP1]", URI_NAME, "fe80::1%enP1", 6379, 0, NULL, NULL, "[fe80::1%enP1]:6379"},
+    {"redis://u:p@[fe80::1%25br-lan.7]:5/2", URI_NAME, "fe80::1%br-lan.7", 5, 2, "u", "p", "[fe80::1%br-lan.7]:5/2"},
+    {"valkeys://[febf::1%2]", URI_NAME, "febf::1%2", 6379, 0, NULL, NULL, "rediss://[febf::1%2]:6379"},
+    {"[fe80::1%25]", URI_NAME, "fe80::1%25", 6379, 0, NULL, NULL, "[fe80::1%2525]:6379"},
+    {"[fe80::1%25251]", URI_NAME, "fe80::1%251", 6379, 0, NULL, NULL, "[fe80::1%25251]:6379"},
     {"rediss://h", URI_NAME, "h", 6379, 0, NULL, NULL, "rediss://h:6379"},
     {"Rediss://u:p@[::1]:7/1", URI_NUMERIC, "::1", 7, 1, "u", "p", "rediss://[::1]:7/1"},
     {"unix:///run/redis.sock", URI_UNIX, "/run/redis.sock", 0, 0, NULL, NULL, "unix:///run/redis.sock"},
@@ -92,6 +99,14 @@ static const struct bad_row bad_rows[] = {
     {"[::1]x", QUORLOCK_INVAL, "address: ", ":port"},
     {"[::1]:x", QUORLOCK_INVAL, "\"[::1]\"", "1 to 65535"},
     {"[::g]", QUORLOCK_INVAL, "\"[::g]\"", "IPv6"},
+    {"[fe80::1]", QUORLOCK_INVAL, "\"[fe80::1]\"", "needs its interface behind it: [fe80::1%eth0]"},
+    {"[fe80::1%]", QUORLOCK_INVAL, "\"[fe80::1]\"", "the name of an interface"},
+    {"[fe80::1%a/b]:1", QUORLOCK_INVAL, "address", "bracket"},
+    {"redis://[fe80::1%%ses]", QUORLOCK_INVAL, "\"redis://[fe80::1]\"", "the name of an interface"},
+    {"[fe80::1%a234567890123456]", QUORLOCK_INVAL, "[fe80::1", "the name of an interface"},
+    {"[2001:db8::1%eth0]", QUORLOCK_INVAL, "\"[2001:db8::1]\"", "only behind a link-local"},
+    {"[::1%lo]", QUORLOCK_INVAL, "\"[::1]\"", "only behind a link-local"},
+    {"fe80::1%eth0", QUORLOCK_INVAL, "address: ", "[::1]:6379"},
     {"[127.0.0.1]", QUORLOCK_INVAL, "\"[127.0.0.1]\"", "IPv6"},
     {"127.0.0.256", QUORLOCK_INVAL, "\"127.0.0.256\"", "neither"},
     {"127.1", QUORLOCK_INVAL, "\"127.1\"", "neither"},
@@ -216,6 +231,10 @@ TEST(addresses_of_one_server_are_the_same)
 {
     assert_true(same("h", "redis://H.:6379/4"));
     assert_true(same("redis://a:b@h", "redis://h"));
+    assert_true(same("valkey://h", "redis://h"));
+    assert_true(same("valkeys://h", "rediss://h"));
+    assert_true(same("[fe80::1%25eth0]", "[FE80::1%eth0]"));
+    assert_false(same("[fe80::1%eth0]", "[fe80::1%eth1]"));
     assert_true(same("[::1]:1", "[0::0:1]:1"));
     assert_true(same("[::ffff:1.2.3.4]", "1.2.3.4"));
     assert_true(same("unix:///x", "unix:///x?db=1"));
@@ -273,4 +292,24 @@ TEST(user_and_password_are_given_to_an_address_that_has_neither)
         if (uri.password != NULL) assert_string_equal(uri.password, cases[i].wanted_password);
         uri_clear(&uri, &alloc);
     }
+}
+
+TEST(an_address_keeps_its_own_login_and_takes_each_other_one_that_it_is_given)
+{
+    struct alloc alloc;
+    struct uri own = {0}, given = {0};
+    char error[200];
+
+    alloc_init(&alloc, NULL);
+    assert_int_equal(uri_parse(&own, &alloc, "redis://:b@host", error, sizeof(error)), 0);
+    assert_int_equal(uri_parse(&given, &alloc, "host", error, sizeof(error)), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(uri_log_in(&own, &alloc, "u", "p"), 0);
+        assert_true(uri_logs_in_with(&own, NULL, "b"));
+        assert_int_equal(uri_log_in(&given, &alloc, i == 0 ? "u" : NULL, i == 0 ? "p" : "q"), 0);
+        assert_true(uri_logs_in_with(&given, i == 0 ? "u" : "", i == 0 ? "p" : "q"));
+        assert_false(uri_logs_in_with(&given, NULL, "p"));
+    }
+    uri_clear(&own, &alloc);
+    uri_clear(&given, &alloc);
 }

@@ -75,10 +75,11 @@ static ssize_t receive(struct system *system, int fd, void *ret, size_t size)
     return -1;
 }
 
-static void close_socket(struct system *system, int fd)
+static void close_socket(struct system *system, int fd, bool reset)
 {
     (void)system;
     (void)fd;
+    (void)reset;
 }
 
 /* ---- the loop ---- */
@@ -271,7 +272,7 @@ void tls_fixture_answer(struct tls_fixture *f, const void *bytes, size_t length)
 
 void tls_fixture_hang_up(struct tls_fixture *f)
 {
-    conn_close(&f->conn);
+    conn_close(&f->conn, false);
     uri_clear(&f->uri, &memory);
     SSL_free(f->server);
     f->server = NULL;

@@ -11,56 +11,71 @@
         ...
 
 Without configure() the nodes are those of QUORLOCK_NODES, with the user and password of QUORLOCK_USER and
-QUORLOCK_PASSWORD, and for rediss:// QUORLOCK_TLS_CA, _CERT, _KEY and _NAME. quorlock.Client is for more than one set of nodes. The thread that renews the locks is the
+QUORLOCK_PASSWORD, or of the file that QUORLOCK_PASSWORD_FILE names, and for rediss:// or valkeys:// QUORLOCK_TLS_CA,
+_CERT, _KEY and _NAME. quorlock.Client is for more than one set of nodes. The thread that renews the locks is the
 library's own: neither the interpreter nor an event loop that is busy keeps it from that.
 """
 import os
 import threading
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Dict, Iterable, Optional, Union, cast
 
-from ._client import Client
-from ._errors import Canceled, Closed, Error, Held, Invalid, Lost, NoQuorum, TimedOut
+from ._client import Client, ClientOptions
+from ._election import Candidate, CandidateOptions
+from ._errors import (Canceled, Closed, Error, Foreign, Held, Invalid, Lost, NoQuorum, Protocol, TimedOut,
+                      Unauthorized)
 from ._library import RENEW_NEVER, WAIT_FOREVER
-from ._lock import Lock
+from ._lock import Lock, LockOptions
+from ._observer import Leader, Observer
+from ._report import Holder, NodeReport, Report
 from ._version import VERSION as __version__
 
-__all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Client", "Closed", "Error", "Held", "Invalid", "Lock", "Lost",
-           "NoQuorum", "TimedOut", "__version__", "configure", "lock"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Candidate", "CandidateOptions", "Client", "ClientOptions", "Closed",
+           "Error", "Foreign", "Held", "Holder", "Invalid", "Leader", "Lock", "LockOptions", "Lost", "NoQuorum", "NodeReport",
+           "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__", "configure", "lock"]
 
 _guard = threading.Lock()
 _default: Optional[Client] = None
-_configured: Optional[Tuple[Union[str, List[str]], Dict[str, Any]]] = None
 
 
-def configure(nodes: Union[str, Iterable[str]], **options: Any) -> Client:
+def _forget_threads() -> None:
+    """In a child of fork(): a thread that is not here may have had it."""
+    global _guard  # pylint: disable=global-statement
+    _guard = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_threads)
+
+
+def configure(nodes: Union[str, Iterable[str]], **options: "Unpack[ClientOptions]") -> Client:
     """Makes the client of quorlock.lock(), with the arguments of Client. One that was there before is closed.
-    A child of fork() makes its own with the same."""
-    global _default, _configured  # pylint: disable=global-statement
-    given = nodes if isinstance(nodes, str) else list(nodes)
-    client = Client(given, **options)
+    In a child of fork() it begins anew."""
+    global _default  # pylint: disable=global-statement
+    client = Client(nodes, **options)
     with _guard:
         before, _default = _default, client
-        _configured = given, options
     if before is not None:
         before.close()
     return client
 
 
 def _default_client() -> Client:
-    global _default, _configured  # pylint: disable=global-statement
+    global _default  # pylint: disable=global-statement
     with _guard:
-        if _default is not None and _configured is not None and _default._pid != os.getpid():
-            _default = Client(_configured[0], **_configured[1])
         if _default is None or _default.closed:
             nodes = os.environ.get("QUORLOCK_NODES")
             if not nodes:
                 raise Invalid("no nodes: call quorlock.configure(), or set QUORLOCK_NODES", -1)
-            names = ["user", "password"] + (["tls_ca", "tls_cert", "tls_key", "tls_name"] if "rediss://" in nodes else [])
-            given: Dict[str, Any] = {name: os.environ.get(f"QUORLOCK_{name.upper()}") for name in names}
-            _default, _configured = Client(nodes, **given), None
+            secret = "password" if os.environ.get("QUORLOCK_PASSWORD") else "password_file"
+            tls = any(scheme in nodes.lower() for scheme in ("rediss://", "valkeys://"))
+            names = ["user", secret] + (["tls_ca", "tls_cert", "tls_key", "tls_name"] if tls else [])
+            given: Dict[str, Optional[str]] = {name: os.environ.get(f"QUORLOCK_{name.upper()}") or None for name in names}
+            _default = Client(nodes, **cast(ClientOptions, given))
         return _default
 
 
-def lock(*keys: Union[str, bytes], **options: Any) -> Lock:
+def lock(*keys: Union[str, bytes], **options: "Unpack[LockOptions]") -> Lock:
     """A lock on these keys, on the nodes of configure() or QUORLOCK_NODES. The options are those of Lock."""
     return _default_client().lock(*keys, **options)

@@ -3,6 +3,7 @@
 from typing import Dict, Type
 
 from ._library import status_name
+from ._words import as_python
 
 
 class Error(Exception):
@@ -29,6 +30,18 @@ class NoQuorum(Error):
     """Too few nodes can vote."""
 
 
+class Unauthorized(Error):
+    """The nodes refuse our user, password or certificate, or do not give this user the rights."""
+
+
+class Foreign(Error):
+    """The key holds a value of another type or dialect."""
+
+
+class Protocol(Error):
+    """The nodes do not speak Redis as expected."""
+
+
 class TimedOut(Error, TimeoutError):
     """wait_ms came before a verdict."""
 
@@ -42,13 +55,14 @@ class Canceled(Error):
 
 
 class Closed(Error):
-    """The client is closed, or belongs to the process that this one was forked from."""
+    """The client is closed, or the hold is that of the process that this one was forked from."""
 
 
 OK, INVAL, BUSY, STATE, NOQUORUM, LOST, CANCELED, CLOSED = 0, -1, -3, -4, -6, -8, -9, -10
 CLASSES: Dict[int, Type[Error]] = {INVAL: Invalid, -5: Held, NOQUORUM: NoQuorum, -7: TimedOut, LOST: Lost,
-                                   CANCELED: Canceled, CLOSED: Closed}
+                                   CANCELED: Canceled, CLOSED: Closed, -11: Unauthorized, -12: Foreign,
+                                   -13: Protocol}
 
 
 def error(status: int, text: str) -> Error:
-    return CLASSES.get(status, Error)(text or status_name(status), status)
+    return CLASSES.get(status, Error)(as_python(text) or status_name(status), status)

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libquorlock by ctypes: the structs and functions of quorlock.h and blocking.h that this package uses.
 
-QUORLOCK_LIBRARY names another file than the one that the system's linker finds.
+QUORLOCK_LIBRARY names another file than the one in this package or, where it has none, the system's linker finds.
 """
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 from ._version import VERSION
 
 INTERFACE = ".".join(VERSION.split(".")[:2])
 NAME = f"libquorlock.so.{INTERFACE}"
+OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", NAME)
 
 WAIT_FOREVER = 2**32 - 1
 RENEW_NEVER = 2**32 - 1
@@ -19,6 +20,19 @@ TEXT_SIZE = 512
 TOKEN_SIZE = 128
 
 LogCallback = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+
+USER_SIZE = 1025
+PASSWORD_SIZE = 16385
+WHY_SIZE = 256
+
+
+class Credentials(ctypes.Structure):
+    """struct quorlock_credentials"""
+    _fields_ = [("size", c_size_t), ("user", c_char * USER_SIZE), ("password", c_char * PASSWORD_SIZE),
+                ("why", c_char * WHY_SIZE)]
+
+
+CredentialsCallback = CFUNCTYPE(c_int, c_void_p, c_char_p, POINTER(Credentials))
 
 
 class ClientOptions(ctypes.Structure):
@@ -30,7 +44,8 @@ class ClientOptions(ctypes.Structure):
                 ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p), ("log", LogCallback),
                 ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t), ("user", c_char_p),
                 ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p), ("tls_key", c_char_p),
-                ("tls_name", c_char_p), ("buggify", c_uint64)]
+                ("tls_name", c_char_p), ("buggify", c_uint64), ("credentials", CredentialsCallback),
+                ("credentials_arg", c_void_p), ("connect_timeout_ms", c_uint32)]
 
 
 class Options(ctypes.Structure):
@@ -54,7 +69,56 @@ class Loss(ctypes.Structure):
     _fields_ = [("reason", c_int), ("text", c_char_p), ("remaining_ms", c_uint32)]
 
 
+class Leader(ctypes.Structure):
+    """struct quorlock_leader"""
+    _fields_ = [("state", c_int), ("term", c_uint64), ("text", c_char_p), ("owner", c_char_p), ("valid_ms", c_uint32)]
+
+
+LeaderCallback = CFUNCTYPE(None, c_void_p, POINTER(Leader), c_void_p)
+
+
+class ObserverOptions(ctypes.Structure):
+    """struct quorlock_observer_options"""
+    _fields_ = [("size", c_size_t), ("changed", LeaderCallback), ("arg", c_void_p), ("poll_ms", c_uint32)]
+
+
 LostCallback = CFUNCTYPE(None, c_void_p, POINTER(Loss), c_void_p)
+ElectedCallback = CFUNCTYPE(None, c_void_p, c_uint64, c_void_p)
+EndedCallback = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
+
+
+class CandidateOptions(ctypes.Structure):
+    """struct quorlock_candidate_options"""
+    _fields_ = [("size", c_size_t), ("advertise", c_char_p), ("elected", ElectedCallback), ("deposed", LostCallback),
+                ("ended", EndedCallback), ("arg", c_void_p), ("lease_ms", c_uint32), ("renew_ms", c_uint32),
+                ("lost_margin_ms", c_uint32), ("fence_ttl_ms", c_uint32)]
+
+
+EndCallback = CFUNCTYPE(None, POINTER(Result), c_void_p)
+
+
+class Holder(ctypes.Structure):
+    """struct quorlock_holder"""
+    _fields_ = [("kind", c_int), ("holder", c_char_p), ("ttl_ms", c_int64), ("fence", c_uint64), ("slot", c_uint32),
+                ("shared", c_int)]
+
+
+class NodeReport(ctypes.Structure):
+    """struct quorlock_node_report"""
+    _fields_ = [("node", c_char_p), ("state", c_char_p), ("holder", c_char_p), ("error", c_char_p), ("ttl_ms", c_int64),
+                ("latency_us", c_uint32), ("broken", c_int), ("count", c_uint32), ("fence", c_uint64),
+                ("quarantine_ms", c_int64), ("type", c_char_p), ("waiters", c_int64), ("permits", c_uint32),
+                ("holders", POINTER(POINTER(Holder))), ("n_holders", c_size_t), ("quarantine", c_int),
+                ("quarantine_why", c_char_p)]
+
+
+class Report(ctypes.Structure):
+    """struct quorlock_report"""
+    _fields_ = [("key", c_char_p), ("quorum", c_uint32), ("held", c_int), ("holder", c_char_p), ("valid_ms", c_uint32),
+                ("answered", c_uint32), ("nodes", POINTER(POINTER(NodeReport))), ("n_nodes", c_size_t)]
+
+
+ReportCallback = CFUNCTYPE(None, c_int, POINTER(Report), c_void_p)
 
 # What each function returns and is given.
 FUNCTIONS = {
@@ -63,20 +127,35 @@ FUNCTIONS = {
     "quorlock_status_text": (c_char_p, c_int),
     "quorlock_blocking_open": (c_int, POINTER(c_void_p), POINTER(ClientOptions)),
     "quorlock_blocking_close": (c_int, c_void_p),
+    "quorlock_blocking_set_credentials": (c_int, c_void_p, c_char_p, c_char_p),
+    "quorlock_blocking_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
+    "quorlock_blocking_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_blocking_break": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_blocking_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, POINTER(Options),
                               c_char_p, c_size_t),
     "quorlock_blocking_acquire": (c_int, c_void_p, POINTER(Result)),
     "quorlock_blocking_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
     "quorlock_blocking_release": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_blocking_start_acquire": (c_int, c_void_p, EndCallback, c_void_p),
+    "quorlock_blocking_start_release": (c_int, c_void_p, EndCallback, c_void_p),
     "quorlock_blocking_cancel": (c_int, c_void_p),
     "quorlock_blocking_free": (None, c_void_p),
     "quorlock_blocking_on_lost": (None, c_void_p, LostCallback, c_void_p),
     "quorlock_blocking_valid_ms": (c_uint32, c_void_p),
+    "quorlock_blocking_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, POINTER(CandidateOptions),
+                                        c_char_p, c_size_t),
+    "quorlock_blocking_stand": (c_int, c_void_p, POINTER(c_uint64)),
+    "quorlock_blocking_resign": (c_int, c_void_p),
+    "quorlock_blocking_candidate_free": (None, c_void_p),
+    "quorlock_blocking_candidate_valid_ms": (c_uint32, c_void_p),
+    "quorlock_blocking_observe": (c_int, POINTER(c_void_p), c_void_p, c_char_p, POINTER(ObserverOptions), c_char_p,
+                                  c_size_t),
+    "quorlock_blocking_observer_free": (None, c_void_p),
 }
 
 
 def load() -> Any:
-    name = os.environ.get("QUORLOCK_LIBRARY") or NAME
+    name = os.environ.get("QUORLOCK_LIBRARY") or (OWN if os.path.exists(OWN) else NAME)
     try:
         found = ctypes.CDLL(name)
         for function, (result, *arguments) in FUNCTIONS.items():
@@ -110,5 +189,3 @@ def status_name(status: int) -> str:
 def status_text(status: int) -> str:
     return str(library.quorlock_status_text(status).decode())
 
-
-__all__ = ["ClientOptions", "LogCallback", "LostCallback", "Options", "Result", "byref", "c_void_p", "library"]

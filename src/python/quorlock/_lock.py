@@ -1,21 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A lock, for `with` and for `async with`."""
+import _thread
 import asyncio
+import contextlib
 import ctypes
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _library
 from ._arguments import Text, encode, number, set_numbers, shared_bits
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
 from ._library import library
+from ._started import Acquire, Home, Signal, notify, start
+from ._words import as_python
 
 if TYPE_CHECKING:
     from ._client import Client
 
 # How long a wait that is given up goes on before it is canceled again: it may just have begun.
 CANCEL_AGAIN_S = 0.01
+INHERITED = "what the lock held is the parent's: this process was forked from it"
+
+
+class LockOptions(TypedDict, total=False):
+    """For type checkers: what __init__ of Lock takes by name."""
+    wait_ms: int
+    lease_ms: int
+    renew_ms: int
+    min_valid_ms: int
+    lost_margin_ms: int
+    max_hold_ms: int
+    fencing: bool
+    fence_ttl_ms: int
+    owner: Optional[Text]
+    label: Optional[str]
+    permits: int
+    shared: Union[bool, Text, Sequence[Text]]
+    on_lost: "Optional[Callable[[Lock, str], None]]"
 
 
 class Lock:
@@ -45,14 +67,13 @@ class Lock:
                  shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
-        self._giving_back = 0  # threads that do it for nobody
-        self._collected = False
         self._client = client
         self._on_lost = on_lost
         self._lost: Optional[str] = None
         self._fence, self._token, self._slot = 0, "", 0
         self._inside: Optional[Inside] = None
         self._canceled = False
+        self._keys = keys
         names = [encode(key, "the key") for key in keys]
         options = _library.Options(size=ctypes.sizeof(_library.Options), fencing=int(fencing),
                                    shared=shared_bits(shared, names))
@@ -63,49 +84,50 @@ class Lock:
             options.owner = encode(owner, "owner")
         if label is not None:
             options.label = encode(label, "label")
+        self._names, self._options = _library.text_array(names), options
+        self._make()
+
+    def _make(self) -> None:
+        client = self._client
         text = ctypes.create_string_buffer(_library.TEXT_SIZE)
         handle = ctypes.c_void_p()
         with client._call() as of:
-            status = library.quorlock_blocking_new(ctypes.byref(handle), of, _library.text_array(names), len(names),
-                                                   ctypes.byref(options), text, _library.TEXT_SIZE)
+            status = library.quorlock_blocking_new(ctypes.byref(handle), of, self._names, len(self._names),
+                                                   ctypes.byref(self._options), text, _library.TEXT_SIZE)
             if status != OK:
                 raise error(status, text.value.decode(errors="replace"))
-            assert handle.value is not None
-            self._handle = handle.value
-            callback = _library.LostCallback(tell(client._home, weakref.ref(self)))
-            client._callbacks[handle.value] = callback
-            library.quorlock_blocking_on_lost(handle, callback, None)
+            self._handle, self._life, self._number = handle.value, client._life, next(client._numbers)
+            client._locks[self._number] = weakref.ref(self)
+            library.quorlock_blocking_on_lost(handle, client._on_lost, self._number)
+
+    def _is_inherited(self) -> bool:
+        """It was made before this process was forked, and what it holds is the parent's."""
+        return self._life != self._client._life
+
+    def _make_in_child(self) -> None:
+        with self._client._changed:
+            if not self._is_inherited():
+                return
+            self._lost, self._inside = None, None
+            self._free()
+            self._make()
 
     def __del__(self) -> None:
-        # What is left of a loop that was closed may be collected together with its locks: then a thread gives this one
-        # back, and frees it, for a second __del__ does not come.
-        if getattr(self, "_handle", None) is None:
-            return
-        with self._client._changed:
-            self._collected = True
-            if self._giving_back > 0:
-                return
-        self._free()
+        if getattr(self, "_handle", None) is not None:
+            self._free()
 
     def _free(self) -> None:
+        """Also where the client is closed, or is the parent's."""
         handle, self._handle = self._handle, None
-        try:
-            with self._client._call():
-                library.quorlock_blocking_free(handle)
-                del self._client._callbacks[handle]
-        except Closed:
-            pass  # freed by the close
+        self._client._locks.pop(self._number, None)
+        library.quorlock_blocking_free(handle)
 
     # ---- what is known ----
 
     @property
     def valid_ms(self) -> int:
         """Validity left; 0: not held, do not act."""
-        try:
-            with self._client._call():
-                return int(library.quorlock_blocking_valid_ms(self._handle))
-        except Closed:
-            return 0
+        return int(library.quorlock_blocking_valid_ms(self._handle))
 
     @property
     def fence(self) -> int:
@@ -127,6 +149,10 @@ class Lock:
         """Whether the last grant was lost."""
         return self._lost is not None
 
+    def __repr__(self) -> str:
+        state = "held" if self.valid_ms > 0 else "lost" if self.lost else "not held"
+        return f"<quorlock.Lock {', '.join(map(repr, self._keys))}: {state}>"
+
     def check(self) -> None:
         """Raises Lost where the lock is not held."""
         if self._lost is not None or self.valid_ms == 0:
@@ -136,23 +162,14 @@ class Lock:
 
     def acquire(self) -> None:
         """Waits for the lock. Raises Held, TimedOut, NoQuorum ... where there is none. Ctrl-C ends the wait."""
-        if threading.current_thread() is not threading.main_thread():
-            self._acquire()
-            return
-        # Signals are handled in this thread only, and not while it is in the library.
-        wait = Waiting(self._acquire)
-        try:
-            wait.start()
-            wait.done.wait()
-        except BaseException:
-            self._give_up(wait)
-            raise
-        wait.result()
+        interruptible(self._acquire, self._give_up)
 
     def release(self) -> bool:
         """Gives the lock back. False: a quorum has not answered; the nodes are released later, at the latest when the
         lease ends. Raises Lost where the lock had expired or was lost before."""
-        result = self._do(library.quorlock_blocking_release, ok=(OK, NOQUORUM))
+        return self._released(self._do(library.quorlock_blocking_release, ok=(OK, NOQUORUM)))
+
+    def _released(self, result: Any) -> bool:
         lost, self._lost = self._lost, None
         if lost is not None or result.expired:
             raise Lost(lost or result.text.decode(errors="replace"), LOST)
@@ -161,12 +178,13 @@ class Lock:
     def extend(self, lease_ms: int = 0) -> None:
         """Renews now, with a lease at least as long as the present one; later renewals use it too."""
         wanted_ms = number(lease_ms, "lease_ms")
-        self._do(lambda handle, result: library.quorlock_blocking_extend(handle, wanted_ms, result))
+        self._do(lambda handle, result: int(library.quorlock_blocking_extend(handle, wanted_ms, result)))
 
     def cancel(self) -> None:
         """Ends an acquire or extend that another thread waits for: it raises Canceled there."""
         with self._client._call():
-            library.quorlock_blocking_cancel(self._handle)
+            if not self._is_inherited():
+                library.quorlock_blocking_cancel(self._handle)
 
     def __enter__(self) -> "Lock":
         self.acquire()
@@ -183,24 +201,46 @@ class Lock:
 
     async def acquire_async(self) -> None:
         """acquire() for asyncio. When the task is canceled, so is the wait."""
-        wait, done = begin(self._acquire, self._give_up)
+        self._make_in_child()
+        lost = self._lost
+        acquire = Acquire(asyncio.get_running_loop(), self._cancel_quietly, self._release_quietly)
+
+        def ended(result: Any) -> None:
+            if result.status == OK:
+                self._grant(result)
+            else:
+                self._lost = self._lost or lost
+            acquire.end(result)
+
+        self._lost = None  # as in _acquire
         try:
-            await done.wait()
-        except GeneratorExit:
-            # Its loop ended before it did, and nobody can await in it any more.
-            self._abandon(lambda: self._give_up(wait))
+            self._start(library.quorlock_blocking_start_acquire, ended)
+            await acquire.ended.wait()
+        except Error:
+            self._lost = self._lost or lost
+            raise
+        except asyncio.CancelledError:
+            acquire.give_up()
+            await acquire.gone.wait()
             raise
         except BaseException:
-            _, gone = begin(lambda: self._give_up(wait), ends=True)
-            await gone.wait()
+            # Ctrl-C; or its loop ended before it did, and nobody can await in it any more.
+            acquire.give_up()
             raise
-        wait.result()
+        self._check(acquire.result, (OK,))
 
     async def release_async(self) -> bool:
         """release() for asyncio. It goes on where the task is canceled."""
-        wait, done = begin(self.release, ends=True)
-        await done.wait()
-        return bool(wait.result())
+        released = Signal(asyncio.get_running_loop())
+        results: List[Any] = []
+
+        def ended(result: Any) -> None:
+            results.append(result)
+            released.set()
+
+        self._start(library.quorlock_blocking_start_release, ended)
+        await released.wait()
+        return self._released(self._check(results[0], (OK, NOQUORUM)))
 
     async def __aenter__(self) -> "Lock":
         task = asyncio.current_task()
@@ -208,7 +248,10 @@ class Lock:
         await self.acquire_async()
         self._canceled = False
         self._inside = Inside(asyncio.get_running_loop(), task, cancels_of(task))
-        self._cancel_task()
+        if self._lost is not None:
+            # The block must not begin: it might not wait for anything, and so never hear of it.
+            self._inside = None
+            await self.release_async()
         return self
 
     async def __aexit__(self, kind: Any, *_: object) -> None:
@@ -219,7 +262,7 @@ class Lock:
             getattr(inside.task, "uncancel", int)()
             alone = kind is asyncio.CancelledError and cancels_of(inside.task) <= inside.cancels
         if kind is GeneratorExit:  # as in acquire_async
-            self._abandon(self.release)
+            self._release_quietly(lambda: None)
             return
         try:
             await self.release_async()
@@ -229,42 +272,59 @@ class Lock:
 
     # ---- inside ----
 
-    def _abandon(self, call: Callable[[], Any]) -> None:
-        """A call for whom nobody waits any more; where this was freed already there is nothing to do."""
-        with self._client._changed:
-            if self._handle is None or self._collected and self._giving_back == 0:
-                return
-            self._giving_back += 1
-        Waiting(lambda: self._give_back(call)).start_or_run()
+    def _start(self, call: Callable[..., int], ended: Callable[[Any], object]) -> None:
+        """Starts it, and waits for nothing: ended(result) is called in the thread of the client, once."""
+        if self._is_inherited():
+            raise Closed(INHERITED, CLOSED)
+        client = self._client
+        with client._call():
+            status = start(lambda number_: call(self._handle, client._on_end, number_), ended)
+        if status != OK:
+            raise error(status, _library.status_text(status))
 
-    def _give_back(self, call: Callable[[], Any]) -> None:
+    def _cancel_quietly(self) -> None:
+        """Where it was freed, or the client is closed, or the parent's, there is nothing to cancel."""
+        with contextlib.suppress(Error):
+            if self._handle is not None and not self._is_inherited():
+                self.cancel()
+
+    def _release_quietly(self, told: Callable[[], object]) -> None:
+        """Calls told() when it is given back. To free it gives it back, too."""
         try:
-            call()
-        finally:
-            with self._client._changed:
-                self._giving_back -= 1
-                last = self._collected and self._giving_back == 0
-            if last:
-                self._free()
+            if self._handle is not None:
+                self._start(library.quorlock_blocking_start_release, lambda _: told())
+                return
+        except Error:
+            pass
+        told()
 
     def _do(self, call: Callable[..., int], ok: Tuple[int, ...] = (OK,)) -> Any:
         result = _library.new_result()
-        with self._client._call(self._handle):
-            status = call(self._handle, ctypes.byref(result))
-        if status == CANCELED and self._client.closed:
+        with self._client._call(lambda: library.quorlock_blocking_cancel(self._handle)):
+            if self._is_inherited():
+                raise Closed(INHERITED, CLOSED)
+            result.status = call(self._handle, ctypes.byref(result))
+        return self._check(result, ok)
+
+    def _check(self, result: Any, ok: Tuple[int, ...]) -> Any:
+        if result.status == CANCELED and self._client.closed:
             raise Closed("the client is closed", CLOSED)
-        if status not in ok:
-            raise error(status, result.text.decode(errors="replace"))
+        if result.status not in ok:
+            raise error(result.status, result.text.decode(errors="replace"))
         return result
 
     def _acquire(self) -> None:
         # Cleared first: the new grant may be lost before this thread hears of it. Without a new grant the loss stays.
+        self._make_in_child()
         lost, self._lost = self._lost, None
         try:
             result = self._do(library.quorlock_blocking_acquire)
         except BaseException:
             self._lost = self._lost or lost
             raise
+        self._grant(result)
+
+    def _grant(self, result: Any) -> None:
         self._fence, self._token, self._slot = int(result.fence), result.token.decode(), int(result.slot)
 
     def _give_up(self, wait: "Waiting") -> None:
@@ -309,55 +369,32 @@ def cancels_of(task: "asyncio.Task[Any]") -> int:
     return int(getattr(task, "cancelling", int)())
 
 
-class Home:
-    """The thread of a client, known from its first callback on."""
-
-    def __init__(self) -> None:
-        self._thread: Optional[int] = None
-
-    def enter(self) -> None:
-        self._thread = threading.get_ident()
-
-    def is_here(self) -> bool:
-        return self._thread == threading.get_ident()
-
-
-def tell(home: Home, reference: "weakref.ref[Lock]") -> Callable[..., None]:
-    def on_lost(_handle: object, loss: Any, _arg: object) -> None:
-        home.enter()
-        lock = reference()
+def tell(home: Home, locks: "Dict[int, weakref.ref[Lock]]") -> Callable[..., None]:
+    def on_lost(_handle: object, loss: Any, number_: int) -> None:
+        lock = home.find(locks, number_)
         if lock is not None:
-            lock._tell(loss.contents.text.decode(errors="replace"))
+            lock._tell(as_python(loss.contents.text.decode(errors="replace")))
     return on_lost
 
 
-def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> bool:
-    """False: the loop is closed, and nobody waits there."""
-    try:
-        loop.call_soon_threadsafe(call)
-        return True
-    except RuntimeError:
-        return False
-
-
 class Waiting:
-    """A call in a thread of its own; `told` is called there when it has ended."""
+    """A call in a thread of its own."""
 
-    def __init__(self, call: Callable[[], Any], told: Callable[[], Any] = lambda: None):
+    def __init__(self, call: Callable[[], Any]):
         self.done = threading.Event()
         self.problem: Optional[BaseException] = None
         self._value: Any = None
-        self._call, self._told = call, told
+        self._call = call
         self._guard = threading.Lock()
         self._began = self._abandoned = False
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="quorlock", daemon=True).start()
 
-    def start_or_run(self) -> None:
-        """For what ends soon: where the system has no more threads it is done here, for else a lock would stay held."""
+    def start_at_once(self) -> None:
+        """By one call that no signal interrupts. Once: called again it does nothing."""
         try:
-            self.start()
+            _thread.start_new_thread(self._run, ())
         except RuntimeError:
             self._run()
 
@@ -374,7 +411,7 @@ class Waiting:
 
     def _run(self) -> None:
         with self._guard:
-            if self._abandoned:
+            if self._abandoned or self._began:
                 return
             self._began = True
         try:
@@ -382,18 +419,24 @@ class Waiting:
         except BaseException as problem:  # pylint: disable=broad-exception-caught
             self.problem = problem
         self.done.set()
-        self._told()
 
 
-def begin(call: Callable[[], Any], unwanted: "Callable[[Waiting], Any]" = lambda _: None,
-          ends: bool = False) -> Tuple[Waiting, asyncio.Event]:
-    """A call in a thread of its own, and what is set in this loop when it has ended; unwanted() runs in that thread
-    where the loop was closed meanwhile. ends: as Waiting.start_or_run."""
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-    wait = Waiting(call, lambda: notify(loop, done.set) or unwanted(wait))
-    if ends:
-        wait.start_or_run()
-    else:
+def interruptible(call: Callable[[], Any], give_up: "Callable[[Waiting], None]") -> Any:
+    """Calls it; where a signal ends the wait for that, give_up(wait) sees to it that nothing of it stays."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    # Signals are handled in this thread only, and not while it is in the library.
+    wait = Waiting(call)
+    gives_up = Waiting(lambda: give_up(wait))
+    try:
         wait.start()
-    return wait, done
+        wait.done.wait()
+    except BaseException:
+        # Another signal may come at any step: what has begun goes on without this thread.
+        try:
+            gives_up.start_at_once()
+        finally:
+            gives_up.start_at_once()
+            gives_up.done.wait()
+        raise
+    return wait.result()

@@ -13,13 +13,15 @@
 /* Added to the time left that the server reports: its clock may run faster than ours by so much. */
 #define GUARD_DRIFT_DIVISOR 100u
 #define GUARD_DRIFT_US      2000u
+/* So soon a client sees that bootstrap has ended a quarantine that it may end. */
+#define GUARD_LOOK_US 1000000u
 
 void guard_init(struct guard *guard, uint32_t mode, uint32_t n_nodes, uint32_t max_lease_ms, const char *set,
                 bool set_named)
 {
     *guard = (struct guard){.mode = mode,
                             .n_nodes = n_nodes,
-                            .max_lease_ms = max_lease_ms != 0 ? max_lease_ms : GUARD_LEASE_DEFAULT_MS,
+                            .max_lease_ms = max_lease_ms != 0 ? max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT,
                             .set = set != NULL ? set : "",
                             .set_named = set_named};
 }
@@ -32,8 +34,8 @@ bool guard_is_on(const struct guard *guard)
 void guard_forget(struct guard *guard)
 {
     guard->run_id[0] = guard->replid[0] = guard->seen[0] = '\0';
-    guard->until_us = 0;
-    guard->asked = false;
+    guard->until_us = guard->look_us = 0;
+    guard->asked = guard->looks = false;
 }
 
 void guard_meet(struct guard *guard, const char *run_id, const char *replid)
@@ -42,9 +44,9 @@ void guard_meet(struct guard *guard, const char *run_id, const char *replid)
     snprintf(guard->replid, sizeof(guard->replid), "%s", replid);
 }
 
-/* EVAL and not EVALSHA: it runs once a connection, so it need not be loaded. */
-static void script(const struct guard *guard, struct bytes *out, const char *text, size_t length, uint32_t n_nodes,
-                   uint32_t lease_ms, size_t n_more)
+/* Always whole: most connections ask once. */
+static void guard_script(const struct guard *guard, struct bytes *out, const char *text, size_t length,
+                         uint32_t n_nodes, uint32_t lease_ms, size_t n_more)
 {
     bytes_command(out, 9 + n_more);
     bytes_text(out, "EVAL");
@@ -58,21 +60,32 @@ static void script(const struct guard *guard, struct bytes *out, const char *tex
     bytes_text(out, guard->replid);
 }
 
+static void guard_add_question(const struct guard *guard, struct bytes *out, const char *how)
+{
+    guard_script(guard, out, script_guard, sizeof(script_guard) - 1, guard->n_nodes, guard->max_lease_ms, 1);
+    bytes_text(out, how);
+}
+
+void guard_look(struct guard *guard, struct bytes *out)
+{
+    guard_add_question(guard, out, "look");
+    guard->asked = guard->looks = true;
+}
+
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
-    script(guard, out, script_guard, sizeof(script_guard) - 1, guard->n_nodes, guard->max_lease_ms, 1);
-    bytes_text(out, guard->seen[0] != '\0' ? "1" : "0");
+    guard_add_question(guard, out, guard->seen[0] != '\0' ? "1" : "0");
 }
 
 /* ---- bootstrap ---- */
 
 static void write_guard(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
-    uint32_t lease_ms = request->lease_ms != 0 ? request->lease_ms : GUARD_LEASE_DEFAULT_MS;
+    uint32_t lease_ms = request->lease_ms != 0 ? request->lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 
-    script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes, lease_ms,
-           2);
-    bytes_text(out, request->force ? "1" : "0");
+    guard_script(guard, out, script_bootstrap, sizeof(script_bootstrap) - 1, request->closes ? 0 : guard->n_nodes,
+                 lease_ms, 2);
+    bytes_text(out, request->force ? "over" : request->ends ? "end" : "new");
     bytes_number(out, request->longest_ms);
 }
 
@@ -107,7 +120,7 @@ uint8_t guard_parts(const struct node_request *request)
 }
 
 /* 'written:' or 'guarded:', and the guard that is there now. */
-static bool judge_written(const struct reply_item *item, struct node_reply *ret)
+static bool guard_judge_written(const struct reply_item *item, struct node_reply *ret)
 {
     size_t front = sizeof("written:") - 1;
     bool written = reply_begins(item, "written:");
@@ -132,13 +145,13 @@ bool guard_judge_bootstrap(enum op op, const struct reply *reply, struct node_re
 {
     const struct reply_item *first = &reply->elements[0], *last = &reply->elements[op == OP_BOOTSTRAP];
 
-    if (reply->self.type != REPLY_ARRAY) return op == OP_BOOTSTRAP && judge_written(&reply->self, ret);
+    if (reply->self.type != REPLY_ARRAY) return op == OP_BOOTSTRAP && guard_judge_written(&reply->self, ret);
     if (reply->n_elements != (op == OP_BOOTSTRAP ? 2 : 1)) return false;
     if (op == OP_BOOTSTRAP && first->type == REPLY_ERROR) {
         judge_refused(first, OUTCOME_ERROR, "bootstrap", ret, text, size);
         return true;
     }
-    if (op == OP_BOOTSTRAP && !judge_written(first, ret)) return false;
+    if (op == OP_BOOTSTRAP && !guard_judge_written(first, ret)) return false;
     if (last->type == REPLY_ERROR) {
         /* Written, but the old connections live on. */
         judge_refused(last, op == OP_BOOTSTRAP ? OUTCOME_UNKNOWN : OUTCOME_ERROR, "CLIENT KILL", ret, text, size);
@@ -150,7 +163,7 @@ bool guard_judge_bootstrap(enum op op, const struct reply *reply, struct node_re
 
 /* ---- its reply ---- */
 
-static enum guard_verdict misfit(struct guard *guard)
+static enum guard_verdict guard_misfit(struct guard *guard)
 {
     guard->fault = FAULT_PROTO;
     snprintf(guard->why, sizeof(guard->why),
@@ -158,7 +171,7 @@ static enum guard_verdict misfit(struct guard *guard)
     return GUARD_FAILED;
 }
 
-static enum guard_verdict refused(struct guard *guard, const struct reply_item *error)
+static enum guard_verdict guard_refused(struct guard *guard, const struct reply_item *error)
 {
     enum fault fault = error_classify(error->text, error->length).fault;
 
@@ -173,28 +186,13 @@ static enum guard_verdict refused(struct guard *guard, const struct reply_item *
     return GUARD_FAILED;
 }
 
-const char *guard_length(char *ret, size_t size, uint64_t ms)
-{
-    static const struct {
-        const char *name;
-        uint64_t ms;
-    } units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
-    size_t i = 0;
-
-    while (ms % units[i].ms != 0 || ms < units[i].ms) {
-        if (++i == sizeof(units) / sizeof(units[0]) - 1) break;
-    }
-    snprintf(ret, size, "%llu%s", (unsigned long long)(ms / units[i].ms), units[i].name);
-    return ret;
-}
-
 /* A set without a name is named by a hash of its addresses. */
-static bool is_hash(const char *set)
+static bool guard_is_hash(const char *set)
 {
     return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
 }
 
-__attribute__((format(printf, 2, 3))) static void add(struct guard *guard, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void guard_add(struct guard *guard, const char *format, ...)
 {
     size_t used = strlen(guard->why);
     va_list args;
@@ -210,23 +208,23 @@ static void advise(struct guard *guard, const char *their_n, const char *their_s
     char length[24];
     const char *between = "";
 
-    add(guard, ": give all clients the same (here ");
+    guard_add(guard, ": give all clients the same (here ");
     if (their_ms != guard->max_lease_ms) {
         guard_length(length, sizeof(length), their_ms);
-        add(guard, "--max-lease %s or QUORLOCK_MAX_LEASE=%s", length, length);
+        guard_add(guard, "--max-lease %s or QUORLOCK_MAX_LEASE=%s", length, length);
         between = "; ";
     }
     if (strcmp(their_set, guard->set) != 0) {
-        if (is_hash(their_set))
-            add(guard, "%sthe same addresses%s", between, guard->set_named ? " without --set-name" : "");
+        if (guard_is_hash(their_set))
+            guard_add(guard, "%sthe same addresses%s", between, guard->set_named ? " without --set-name" : "");
         else
-            add(guard, "%s--set-name %.64s", between, their_set);
+            guard_add(guard, "%s--set-name %.64s", between, their_set);
         between = "; ";
     }
-    if (strtoul(their_n, NULL, 10) != guard->n_nodes) add(guard, "%sall %s nodes", between, their_n);
-    add(guard, "), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease %s%s%s'",
-        guard_length(length, sizeof(length), guard->max_lease_ms), guard->set_named ? " --set-name " : "",
-        guard->set_named ? guard->set : "");
+    if (strtoul(their_n, NULL, 10) != guard->n_nodes) guard_add(guard, "%sall %s nodes", between, their_n);
+    guard_add(guard, "), or change the nodes by 'quorlock bootstrap --reconfigure --max-lease %s%s%s'",
+              guard_length(length, sizeof(length), guard->max_lease_ms), guard->set_named ? " --set-name " : "",
+              guard->set_named ? guard->set : "");
 }
 
 /* Two hashes differ: as numbers they tell nobody anything. */
@@ -243,10 +241,10 @@ static void explain_addresses(struct guard *guard)
 
 static void add_setup(struct guard *guard, const char *whose, const char *n, const char *set, const char *lease_ms)
 {
-    bool named = !is_hash(set);
+    bool named = !guard_is_hash(set);
 
-    add(guard, "%s says %s nodes, %s%.64s, max lease %s ms", whose, n, named ? "set " : "a set without name",
-        named ? set : "", lease_ms);
+    guard_add(guard, "%s says %s nodes, %s%.64s, max lease %s ms", whose, n, named ? "set " : "a set without name",
+              named ? set : "", lease_ms);
 }
 
 /* What the guard says, what this client says, and how to make them agree. */
@@ -256,8 +254,8 @@ static void explain(struct guard *guard, const char *their_n, const char *their_
 
     snprintf(our_n, sizeof(our_n), "%u", (unsigned)guard->n_nodes);
     snprintf(our_lease, sizeof(our_lease), "%u", (unsigned)guard->max_lease_ms);
-    if (strcmp(their_n, our_n) == 0 && strcmp(their_lease, our_lease) == 0 && is_hash(their_set) &&
-        is_hash(guard->set)) {
+    if (strcmp(their_n, our_n) == 0 && strcmp(their_lease, our_lease) == 0 && guard_is_hash(their_set) &&
+        guard_is_hash(guard->set)) {
         explain_addresses(guard);
         return;
     }
@@ -273,7 +271,7 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     const struct reply_item *n = &reply->elements[1], *set = &reply->elements[2], *lease = &reply->elements[3];
     char theirs[200], their_n[12], their_lease[16];
 
-    if (!reply_fits(reply, "ss") && !reply_fits(reply, "ssss")) return misfit(guard);
+    if (!reply_fits(reply, "ss") && !reply_fits(reply, "ssss")) return guard_misfit(guard);
     guard->fault = FAULT_CONFIG;
     if (reply->n_elements == 2) {
         error_printable(theirs, sizeof(theirs), n->text, n->length);
@@ -308,48 +306,62 @@ static enum guard_verdict outdated(struct guard *guard)
     return GUARD_FAILED;
 }
 
+/* left_ms: what is left of the quarantine of the guard that was seen. */
+static void set_quarantine(struct guard *guard, uint64_t left_ms, uint64_t now_us)
+{
+    uint64_t left_us = left_ms * 1000, first_ms = 0;
+    struct guard_text text;
+    bool known = guard_text_read(guard->seen, strlen(guard->seen), &text), ends_early;
+
+    guard->until_us = guard->look_us = 0;
+    guard->set_seen = GUARD_SET_OLDER;
+    guard->cause = known ? guard_text_cause(&text) : QUARANTINE_UNKNOWN;
+    guard->wanted_ms = text.wanted_ms;
+    guard->end_ms = known ? guard_text_end_ms(&text) : 0;
+    if (left_ms == 0) return;
+    if (known && guard->end_ms > left_ms) first_ms = guard_text_first_ms(&text, guard->end_ms - left_ms);
+    if (first_ms != 0) guard->set_seen = GUARD_SET_FIRST;
+    guard->first_until_us = now_us + first_ms * 1000;
+    guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
+    ends_early = guard->cause == QUARANTINE_FIRST || guard->cause == QUARANTINE_CLIENT;
+    guard_look_at(guard, ends_early && left_us > GUARD_LOOK_US ? now_us + GUARD_LOOK_US : guard->until_us);
+}
+
 enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, uint64_t now_us)
 {
     const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1], *lease = &reply->elements[2],
                             *text = &reply->elements[3];
-    uint64_t left_us;
+    bool looked = guard->looks;
 
-    guard->asked = false;
-    if (reply->self.type == REPLY_ERROR) return refused(guard, &reply->self);
-    if (reply->self.type != REPLY_ARRAY || reply->n_elements == 0) return misfit(guard);
+    guard->asked = guard->looks = false;
+    if (reply->self.type == REPLY_ERROR) return guard_refused(guard, &reply->self);
+    if (reply->self.type != REPLY_ARRAY || reply->n_elements == 0) return guard_misfit(guard);
+    if (looked && reply->n_elements == 1 && reply_is(why, "ask")) return GUARD_ASK;
     if (reply_is(why, "conflict")) return conflict(guard, reply);
     if (!reply_fits(reply, "siis") || text->length == 0 || text->length >= sizeof(guard->seen) ||
         strlen(text->text) != text->length)
-        return misfit(guard);
+        return guard_misfit(guard);
     if (left->integer < 0 || left->integer > UINT32_MAX || lease->integer < 1 || lease->integer > UINT32_MAX)
-        return misfit(guard);
+        return guard_misfit(guard);
     if (reply_is(why, "lost") && guard->seen[0] != '\0') return outdated(guard);
-    if (reply_is(why, "new"))
-        guard->reason = GUARD_NEW;
-    else if (reply_is(why, "lost"))
-        guard->reason = GUARD_LOST;
-    else if (strcmp(guard->seen, text->text) != 0)
-        guard->reason = GUARD_KEPT;
     memcpy(guard->seen, text->text, text->length + 1);
-    guard->until_us = 0;
-    if (left->integer == 0) return GUARD_CLEAR;
-    left_us = (uint64_t)left->integer * 1000;
-    guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
-    return GUARD_QUARANTINED;
+    set_quarantine(guard, (uint64_t)left->integer, now_us);
+    return left->integer == 0 ? GUARD_CLEAR : GUARD_QUARANTINED;
 }
 
-void guard_describe(const struct guard *guard, uint64_t now_us, char *ret, size_t size)
+void guard_look_at(struct guard *guard, uint64_t us)
 {
-    static const char *const reasons[] = {
-        [GUARD_KEPT] = "it restarted, or is new, and may have lost its memory",
-        [GUARD_NEW] = ("no guard yet: first contact waits one max lease; 'quorlock bootstrap' before it declares "
-                       "that no lock is held"),
-        [GUARD_LOST] = "it restarted and may have lost its memory",
-    };
+    guard->look_us = us;
+}
+
+void guard_describe(const struct guard *guard, enum guard_set set, uint64_t now_us, char *ret, size_t size)
+{
     uint64_t left_us = guard->until_us > now_us ? guard->until_us - now_us : 0;
     /* Rounded up, so that 0.0 means that it is over. */
     uint64_t tenths = (left_us + 99999) / 100000;
+    char why[GUARD_WHY_SIZE];
 
+    quarantine_describe(why, sizeof(why), guard->cause, guard->wanted_ms, guard->end_ms, set);
     snprintf(ret, size, "quarantined for %llu.%llu s more: %s", (unsigned long long)(tenths / 10),
-             (unsigned long long)(tenths % 10), reasons[guard->reason]);
+             (unsigned long long)(tenths % 10), why);
 }

@@ -13,18 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "redis/dialect/guard_text.h"
 #include "redis/dialect/request.h"
 #include "redis/wire/bytes.h"
 #include "redis/wire/reply.h"
 
-#define GUARD_KEY              "quorlock:guard"
-#define GUARD_FOREIGN          "the key " GUARD_KEY " holds a value of another type: if no program needs it, delete that key"
-#define GUARD_TEXT_SIZE        512
-#define GUARD_ID_SIZE          64
-#define GUARD_WHY_SIZE         640
-#define GUARD_LEASE_DEFAULT_MS 30000u
-
-enum guard_reason { GUARD_KEPT, GUARD_NEW, GUARD_LOST };
+#define GUARD_KEY       "quorlock:guard"
+#define GUARD_FOREIGN   "the key " GUARD_KEY " holds a value of another type: if no program needs it, delete that key"
+#define GUARD_TEXT_SIZE 512
+#define GUARD_WHY_SIZE  640
 
 struct guard {
     /* From the configuration. */
@@ -35,9 +32,16 @@ struct guard {
     /* Of this connection. */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     char seen[GUARD_TEXT_SIZE]; /* the guard, whole; "" before it was read */
-    enum guard_reason reason;
-    uint64_t until_us; /* when to look again; 0: not quarantined */
-    bool asked;        /* the guard script is in flight */
+    enum quarantine_cause cause;
+    uint32_t wanted_ms; /* of QUARANTINE_CLIENT */
+    uint64_t end_ms;    /* of the quarantine, by the server's clock */
+    uint64_t until_us;  /* the same by ours; 0: not quarantined */
+    uint64_t look_us;   /* when to look again; 0: never */
+    bool asked;         /* the guard script is in flight, */
+    bool looks;         /* and writes nothing */
+    /* Of the last connection that read it. */
+    enum guard_set set_seen; /* FIRST: of a first contact that lasts until then; OLDER: another one */
+    uint64_t first_until_us;
     /* After GUARD_FAILED. */
     enum fault fault;
     char why[GUARD_WHY_SIZE];
@@ -52,15 +56,18 @@ bool guard_is_on(const struct guard *);
 void guard_forget(struct guard *);
 /* guard_meet - the process that INFO named on this connection. */
 void guard_meet(struct guard *, const char *run_id, const char *replid);
-/* guard_ask - appends the guard script; a failure stays in the buffer. */
+/* guard_look, guard_ask - append the guard script; a failure stays in the buffer. guard_look comes before guard_meet,
+ * in one write with the rest of the handshake, whose replies may still say that this is the wrong server: so it writes
+ * nothing. Where something is to be written, or the script cannot ask for INFO itself, the answer is GUARD_ASK. */
+void guard_look(struct guard *, struct bytes *);
 void guard_ask(const struct guard *, struct bytes *);
-enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED };
+enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED, GUARD_ASK };
 /* guard_judge - its reply, received at now_us. FAILED: fault and why are set. */
 enum guard_verdict guard_judge(struct guard *, const struct reply *, uint64_t now_us);
-/* guard_length - milliseconds as the command writes a duration: 5m, 90s, 1500ms. */
-const char *guard_length(char *ret, size_t size, uint64_t ms);
+/* guard_look_at - asks at that time, or later, once more. */
+void guard_look_at(struct guard *, uint64_t us);
 /* guard_describe - why the node is quarantined, and for how long. */
-void guard_describe(const struct guard *, uint64_t now_us, char *ret, size_t size);
+void guard_describe(const struct guard *, enum guard_set, uint64_t now_us, char *ret, size_t size);
 /* guard_bootstrap - appends OP_BOOTSTRAP or OP_MAY_KILL. guard_parts: how many replies come before its last
  * one, GUARD_PARTS at most. */
 #define GUARD_PARTS 3

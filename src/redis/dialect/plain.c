@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plain.c - the plain dialect: a string at the key */
+#include <assert.h>
 #include <quorlock/quorlock.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,45 +20,21 @@
 /* Scripts compute in doubles: from here on a counter loses digits. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
-enum plain_script {
-    PLAIN_EXTEND,
-    PLAIN_RELEASE,
-    PLAIN_PEEK,
-    PLAIN_BREAK,
-    PLAIN_ACQUIRE,
-    PLAIN_RAISE,
-    PLAIN_COMBINED,
-    PLAIN_LOADED, /* so many; the others at their first use */
-    PLAIN_SHARED_EXTEND = PLAIN_LOADED,
-    PLAIN_SHARED_RELEASE,
-    PLAIN_SHARED_ACQUIRE,
-    PLAIN_SHARED_RAISE,
-    PLAIN_INTEND,
-    PLAIN_PERMIT,
-    PLAIN_SCRIPTS,
+static const struct dialect_script plain_scripts[SCRIPTS] = {
+    [SCRIPT_EXTEND] = DIALECT_SCRIPT(extend),
+    [SCRIPT_RELEASE] = DIALECT_SCRIPT(release),
+    [SCRIPT_PEEK] = DIALECT_SCRIPT(peek),
+    [SCRIPT_BREAK] = DIALECT_SCRIPT(break),
+    [SCRIPT_ACQUIRE] = DIALECT_SCRIPT(acquire),
+    [SCRIPT_RAISE] = DIALECT_SCRIPT(raise),
+    [SCRIPT_COMBINED] = DIALECT_SCRIPT(combined),
+    [SCRIPT_SHARED_EXTEND] = DIALECT_SCRIPT(shared_extend),
+    [SCRIPT_SHARED_RELEASE] = DIALECT_SCRIPT(shared_release),
+    [SCRIPT_SHARED_ACQUIRE] = DIALECT_SCRIPT(shared_acquire),
+    [SCRIPT_SHARED_RAISE] = DIALECT_SCRIPT(shared_raise),
+    [SCRIPT_INTEND] = DIALECT_SCRIPT(intend),
+    [SCRIPT_PERMIT] = DIALECT_SCRIPT(permit),
 };
-
-#define LATER(name)                                                                                                    \
-    {                                                                                                                  \
-#name, script_##name, sizeof(script_##name) - 1, sha_##name                                                    \
-    }
-
-static const struct dialect_script plain_scripts[PLAIN_SCRIPTS] = {
-    [PLAIN_EXTEND] = {"extend", script_extend, sizeof(script_extend) - 1, NULL},
-    [PLAIN_RELEASE] = {"release", script_release, sizeof(script_release) - 1, NULL},
-    [PLAIN_PEEK] = {"peek", script_peek, sizeof(script_peek) - 1, NULL},
-    [PLAIN_BREAK] = {"break", script_break, sizeof(script_break) - 1, NULL},
-    [PLAIN_ACQUIRE] = {"acquire", script_acquire, sizeof(script_acquire) - 1, NULL},
-    [PLAIN_RAISE] = {"raise", script_raise, sizeof(script_raise) - 1, NULL},
-    [PLAIN_COMBINED] = {"combined", script_combined, sizeof(script_combined) - 1, NULL},
-    [PLAIN_SHARED_EXTEND] = LATER(shared_extend),
-    [PLAIN_SHARED_RELEASE] = LATER(shared_release),
-    [PLAIN_SHARED_ACQUIRE] = LATER(shared_acquire),
-    [PLAIN_SHARED_RAISE] = LATER(shared_raise),
-    [PLAIN_INTEND] = LATER(intend),
-    [PLAIN_PERMIT] = LATER(permit),
-};
-_Static_assert(PLAIN_LOADED <= DIALECT_SCRIPTS_MAX, "room for hashes");
 
 static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
 
@@ -66,44 +43,44 @@ struct plain_call {
     struct bytes *out;
     const struct node_request *request;
     const struct guard *guard;
-    const struct dialect_shas *shas;
+    uint32_t *whole_sent; /* a bit for each script */
     const struct dialect_script *scripts;
     bool native;          /* an acquire may be a SET */
     bool guarded, fenced; /* these keys are among the command's */
 };
 
-static void name_script(const struct plain_call *call, enum plain_script script, bool whole, size_t n_keys,
-                        size_t n_args)
+static void name_script(const struct plain_call *call, enum script script, size_t n_keys, size_t n_args)
 {
-    struct bytes *out = call->out;
+    const struct dialect_script *named = &call->scripts[script];
     bool read_only = call->request != NULL && call->request->read_only;
+    bool known = (*call->whole_sent >> script & 1) != 0;
+    struct bytes *out = call->out;
 
+    assert(named->text != NULL);
     bytes_command(out, 3 + n_keys + n_args);
-    if (whole) {
-        bytes_text(out, read_only ? "EVAL_RO" : "EVAL");
-        bytes_word(out, call->scripts[script].text, call->scripts[script].length);
-    } else {
+    if (known) {
         bytes_text(out, read_only ? "EVALSHA_RO" : "EVALSHA");
-        const char *sha = call->scripts[script].sha;
-
-        bytes_word(out, sha != NULL ? sha : call->shas->sha[script], DIALECT_SHA_LENGTH);
+        bytes_word(out, named->sha, DIALECT_SHA_LENGTH);
+    } else {
+        bytes_text(out, read_only ? "EVAL_RO" : "EVAL");
+        bytes_word(out, named->text, named->length);
+        *call->whole_sent |= 1u << script;
     }
     bytes_number(out, n_keys);
 }
 
-static bool begin_script(const struct plain_call *call, enum plain_script script, size_t n_args)
+static void begin_script(const struct plain_call *call, enum script script, size_t n_args)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
 
-    name_script(call, script, request->use_eval, n_keys, n_args);
+    name_script(call, script, n_keys, n_args);
     for (size_t i = 0; i < request->n_keys; i++) bytes_word(out, request->keys[i].text, request->keys[i].length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
     for (size_t i = 0; call->fenced && i < request->n_keys; i++)
         bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof(PLAIN_FENCE_PREFIX) - 1, request->keys[i].text,
                      request->keys[i].length);
-    return !request->use_eval;
 }
 
 static bool is_guarded(const struct guard *guard)
@@ -118,13 +95,13 @@ static bool is_strict(const struct guard *guard)
 }
 
 /* The script for keys of which some are shared. */
-static enum plain_script shared_one(enum plain_script script)
+static enum script shared_one(enum script script)
 {
     switch (script) {
-    case PLAIN_ACQUIRE: return PLAIN_SHARED_ACQUIRE;
-    case PLAIN_EXTEND: return PLAIN_SHARED_EXTEND;
-    case PLAIN_RAISE: return PLAIN_SHARED_RAISE;
-    default: return PLAIN_SHARED_RELEASE;
+    case SCRIPT_ACQUIRE: return SCRIPT_SHARED_ACQUIRE;
+    case SCRIPT_EXTEND: return SCRIPT_SHARED_EXTEND;
+    case SCRIPT_RAISE: return SCRIPT_SHARED_RAISE;
+    default: return SCRIPT_SHARED_RELEASE;
     }
 }
 
@@ -144,7 +121,7 @@ static void write_waiter(const struct plain_call *call)
 }
 
 /* Readers are told the counters, and increment none. */
-static bool reads(const struct node_request *request)
+static bool plain_reads(const struct node_request *request)
 {
     size_t n = request->n_keys;
     uint64_t all = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
@@ -163,7 +140,7 @@ static void write_fence(const struct plain_call *call, bool acquires)
 {
     if (!call->fenced)
         bytes_text(call->out, "");
-    else if (acquires && reads(call->request))
+    else if (acquires && plain_reads(call->request))
         bytes_text(call->out, "read");
     else
         bytes_number(call->out, call->request->fence);
@@ -174,7 +151,7 @@ static void write_max_lease(const struct plain_call *call)
 {
     uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
 
-    bytes_number(call->out, most_ms != 0 ? most_ms : GUARD_LEASE_DEFAULT_MS);
+    bytes_number(call->out, most_ms != 0 ? most_ms : QUORLOCK_LEASE_MS_DEFAULT);
 }
 
 static const char *release_how(const struct node_request *request)
@@ -184,19 +161,19 @@ static const char *release_how(const struct node_request *request)
 }
 
 /* Every script but peek and break: how many of the keys are locks, the owner, and what this one needs. */
-static bool write_script(const struct plain_call *call, enum plain_script script)
+static void write_script(const struct plain_call *call, enum script script)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
     bool shared = request->shared != 0;
-    bool acquires = script == PLAIN_ACQUIRE, leased = acquires || script == PLAIN_EXTEND;
-    bool notice = script == PLAIN_RELEASE && (request->silent || request->if_deleted || shared);
-    bool more = acquires || script == PLAIN_RAISE || call->guarded || call->fenced || notice || shared;
+    bool acquires = script == SCRIPT_ACQUIRE, leased = acquires || script == SCRIPT_EXTEND;
+    bool notice = script == SCRIPT_RELEASE && (request->silent || request->if_deleted || shared);
+    bool more = acquires || script == SCRIPT_RAISE || call->guarded || call->fenced || notice || shared;
     const char *how = is_strict(call->guard) ? "strict" : "";
     size_t last = shared ? 1 + (acquires ? 2u : 0) : 0;
-    bool by_hash = begin_script(call, shared ? shared_one(script) : script,
-                                2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice + last);
 
+    begin_script(call, shared ? shared_one(script) : script,
+                 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice + last);
     bytes_number(out, request->n_keys);
     bytes_word(out, request->owner, request->owner_length);
     if (leased) bytes_number(out, request->lease_ms);
@@ -207,50 +184,47 @@ static bool write_script(const struct plain_call *call, enum plain_script script
     if (notice) bytes_text(out, release_how(request));
     if (shared && acquires) write_waiter(call);
     if (shared) write_modes(call);
-    return by_hash;
 }
 
-static bool intend(const struct plain_call *call)
+static void intend(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
-    bool by_hash = begin_script(call, PLAIN_INTEND, 5);
 
+    begin_script(call, SCRIPT_INTEND, 5);
     bytes_number(call->out, request->n_keys);
     write_waiter(call);
     bytes_number(call->out, request->lease_ms);
     write_modes(call);
-    return by_hash;
 }
 
 /* ---- permits ---- */
 
 /* Of a request for one slot: its key, the number of permits for the script that keeps it, the guard, the counter. */
-static bool begin_permit(const struct plain_call *call, enum plain_script script, size_t n_args)
+static void begin_permit(const struct plain_call *call, enum script script, size_t n_args)
 {
     const struct node_request *request = call->request;
     const struct node_key *name = &request->keys[0];
-    bool numbered = script == PLAIN_PERMIT;
+    bool numbered = script == SCRIPT_PERMIT;
     char fence[sizeof(PLAIN_FENCE_PREFIX) + PLAIN_SLOT_SIZE];
     const char *slot = fence + sizeof(PLAIN_FENCE_PREFIX) - 1;
     struct bytes *out = call->out;
 
     snprintf(fence, sizeof(fence), PLAIN_FENCE_PREFIX PLAIN_SLOT_FORMAT, (unsigned)request->slot);
-    name_script(call, script, request->use_eval, 1u + numbered + call->guarded + call->fenced, n_args);
+    name_script(call, script, 1u + numbered + call->guarded + call->fenced, n_args);
     bytes_joined(out, slot, strlen(slot), name->text, name->length);
     if (numbered) bytes_joined(out, PLAIN_PERMITS_PREFIX, sizeof(PLAIN_PERMITS_PREFIX) - 1, name->text, name->length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
     if (call->fenced) bytes_joined(out, fence, strlen(fence), name->text, name->length);
-    return !request->use_eval;
 }
 
-static bool write_permit(const struct plain_call *call, const char *what, const char *how)
+static void write_permit(const struct plain_call *call, const char *what, const char *how)
 {
     const struct node_request *request = call->request;
     bool acquires = request->op == OP_ACQUIRE || request->op == OP_REPAIR;
-    bool by_hash = begin_permit(call, PLAIN_PERMIT, acquires ? 12 : 10);
     struct bytes *out = call->out;
     char passed[QUORLOCK_PERMITS_MAX];
 
+    begin_permit(call, SCRIPT_PERMIT, acquires ? 12 : 10);
     bytes_number(out, 2);
     bytes_word(out, request->owner, request->owner_length);
     bytes_text(out, what);
@@ -260,50 +234,54 @@ static bool write_permit(const struct plain_call *call, const char *what, const 
     bytes_number(out, request->permits);
     bytes_text(out, how);
     bytes_text(out, request->any ? "any" : "");
-    if (!acquires) return by_hash;
+    if (!acquires) return;
     for (uint32_t i = 0; i < request->permits; i++) passed[i] = (request->passed >> i & 1u) != 0 ? '1' : '0';
     bytes_word(out, passed, request->permits);
     write_max_lease(call);
-    return by_hash;
 }
 
 /* A slot is a lock: its counter is raised, and its holder is asked for, like that of any other key. */
-static bool raise_permit(const struct plain_call *call)
+static void raise_permit(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
-    bool by_hash = begin_permit(call, PLAIN_RAISE, 5);
 
+    begin_permit(call, SCRIPT_RAISE, 5);
     bytes_number(call->out, 1);
     bytes_word(call->out, request->owner, request->owner_length);
     bytes_text(call->out, call->guarded ? call->guard->seen : "");
     write_fence(call, false);
-    return by_hash;
 }
 
-static bool build_permit(struct plain_call *call)
+static void build_permit(struct plain_call *call)
 {
     const struct node_request *request = call->request;
 
     switch (request->op) {
-    case OP_ACQUIRE: return write_permit(call, "acquire", is_strict(call->guard) ? "strict" : "");
-    case OP_REPAIR: return write_permit(call, "acquire", "repair");
-    case OP_EXTEND: return write_permit(call, "extend", "");
-    case OP_RELEASE: call->fenced = request->fence != 0; return write_permit(call, "release", release_how(request));
-    case OP_RAISE: call->fenced = true; return raise_permit(call);
-    default: break;
+    case OP_ACQUIRE: write_permit(call, "acquire", is_strict(call->guard) ? "strict" : ""); break;
+    case OP_REPAIR: write_permit(call, "acquire", "repair"); break;
+    case OP_EXTEND: write_permit(call, "extend", ""); break;
+    case OP_RELEASE:
+        call->fenced = request->fence != 0;
+        write_permit(call, "release", release_how(request));
+        break;
+    case OP_RAISE:
+        call->fenced = true;
+        raise_permit(call);
+        break;
+    default:
+        call->guarded = call->fenced = false;
+        begin_permit(call, request->op == OP_BREAK ? SCRIPT_BREAK : SCRIPT_PEEK, 0);
+        break;
     }
-    call->guarded = call->fenced = false;
-    return begin_permit(call, request->op == OP_BREAK ? PLAIN_BREAK : PLAIN_PEEK, 0);
 }
 
 /* Peek and break: neither guard nor counters are among the keys. */
-static bool peek(const struct plain_call *call)
+static void peek(const struct plain_call *call)
 {
     bool counts = call->request->op == OP_PEEK && call->request->explain;
-    bool by_hash = begin_script(call, call->request->op == OP_PEEK ? PLAIN_PEEK : PLAIN_BREAK, counts);
 
+    begin_script(call, call->request->op == OP_PEEK ? SCRIPT_PEEK : SCRIPT_BREAK, counts);
     if (counts) bytes_text(call->out, "waiters");
-    return by_hash;
 }
 
 static void set(struct bytes *out, const struct node_request *request)
@@ -328,43 +306,61 @@ static bool acquire(const struct plain_call *call)
     bool more =
         is_strict(call->guard) || call->fenced || request->explain || request->op == OP_REPAIR || request->shared != 0;
 
-    if (!call->native || more || request->n_keys > 1) return write_script(call, PLAIN_ACQUIRE);
-    set(call->out, request);
-    return false;
+    if (call->native && !more && request->n_keys == 1) {
+        set(call->out, request);
+        return false;
+    }
+    write_script(call, SCRIPT_ACQUIRE);
+    return true;
 }
 
-bool dialect_build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
+bool dialect_build(struct bytes *out, const struct node_request *request, uint32_t *whole_sent,
                    const struct guard *guard, const struct dialect *dialect)
 {
     struct plain_call call = {.out = out,
                               .request = request,
                               .guard = guard,
-                              .shas = shas,
+                              .whole_sent = whole_sent,
                               .scripts = dialect->scripts,
                               .native = dialect == &dialect_plain,
                               .guarded = is_guarded(guard),
                               .fenced = request->fenced || request->fence != 0};
 
-    if (request->permits != 0) return build_permit(&call);
+    if (request->permits != 0) {
+        build_permit(&call);
+        return true;
+    }
     switch (request->op) {
     case OP_ACQUIRE:
     case OP_REPAIR: return acquire(&call);
-    case OP_EXTEND: return write_script(&call, PLAIN_EXTEND);
-    case OP_RELEASE: call.fenced = request->fence != 0; return write_script(&call, PLAIN_RELEASE);
-    case OP_RAISE: call.fenced = true; return write_script(&call, PLAIN_RAISE);
+    case OP_EXTEND: write_script(&call, SCRIPT_EXTEND); break;
+    case OP_RELEASE:
+        call.fenced = request->fence != 0;
+        write_script(&call, SCRIPT_RELEASE);
+        break;
+    case OP_RAISE:
+        call.fenced = true;
+        write_script(&call, SCRIPT_RAISE);
+        break;
     case OP_PEEK:
-    case OP_BREAK: call.guarded = call.fenced = false; return peek(&call);
-    case OP_INTEND: call.guarded = call.fenced = false; return intend(&call);
+    case OP_BREAK:
+        call.guarded = call.fenced = false;
+        peek(&call);
+        break;
+    case OP_INTEND:
+        call.guarded = call.fenced = false;
+        intend(&call);
+        break;
     case OP_MAY_KILL:
-    case OP_BOOTSTRAP: guard_bootstrap(guard, out, request); break;
+    case OP_BOOTSTRAP: guard_bootstrap(guard, out, request); return false;
     }
-    return false;
+    return true;
 }
 
-static bool build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
-                  const struct guard *guard)
+static bool plain_build(struct bytes *out, const struct node_request *request, uint32_t *whole_sent,
+                        const struct guard *guard)
 {
-    return dialect_build(out, request, shas, guard, &dialect_plain);
+    return dialect_build(out, request, whole_sent, guard, &dialect_plain);
 }
 
 /* ---- batches ---- */
@@ -373,7 +369,7 @@ static bool build(struct bytes *out, const struct node_request *request, const s
  * in a script. */
 static char letter(const struct node_request *request, const struct guard *guard)
 {
-    if (request->n_keys != 1 || request->use_eval || request->shared != 0 || request->permits != 0) return '\0';
+    if (request->n_keys != 1 || request->shared != 0 || request->permits != 0) return '\0';
     if (request->op == OP_EXTEND) return 'e';
     if (request->op == OP_ACQUIRE) return request->fenced || is_strict(guard) ? 'a' : '\0';
     if (request->op != OP_RELEASE) return '\0';
@@ -395,14 +391,14 @@ static void write_counters(struct bytes *out, const struct dialect_batch *batch)
     }
 }
 
-static void build_batch(struct bytes *out, const struct dialect_batch *batch, bool by_eval,
-                        const struct dialect_shas *shas, const struct guard *guard)
+static void build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
+                        const struct guard *guard)
 {
     const struct plain_call call = {
-        .out = out, .shas = shas, .guard = guard, .scripts = plain_scripts, .guarded = is_guarded(guard)};
+        .out = out, .whole_sent = whole_sent, .guard = guard, .scripts = plain_scripts, .guarded = is_guarded(guard)};
     size_t counters = batch->fenced ? batch->n : 0;
 
-    name_script(&call, PLAIN_COMBINED, by_eval, batch->n + call.guarded + counters, 7 + batch->n + counters);
+    name_script(&call, SCRIPT_COMBINED, batch->n + call.guarded + counters, 7 + batch->n + counters);
     bytes_append(out, batch->keys.data, batch->keys.used);
     if (call.guarded) bytes_text(out, GUARD_KEY);
     if (batch->fenced) write_counters(out, batch);
@@ -425,7 +421,7 @@ static void build_batch(struct bytes *out, const struct dialect_batch *batch, bo
 
 /* ---- replies ---- */
 
-static const char *op_name(enum op op, bool by_hash)
+static const char *op_name(enum op op, bool by_script)
 {
     static const char *const names[] = {
         [OP_ACQUIRE] = "acquire (SET)",    [OP_EXTEND] = "extend (script)",
@@ -435,8 +431,8 @@ static const char *op_name(enum op op, bool by_hash)
         [OP_BOOTSTRAP] = "bootstrap",      [OP_INTEND] = "intent (script)",
     };
 
-    if (by_hash && op == OP_ACQUIRE) return "acquire (script)";
-    return by_hash && op == OP_REPAIR ? "repair (script)" : names[op];
+    if (by_script && op == OP_ACQUIRE) return "acquire (script)";
+    return by_script && op == OP_REPAIR ? "repair (script)" : names[op];
 }
 
 /* Behind WRONGTYPE our scripts give the type, and where it is not the lock's the key; but the server itself a
@@ -466,8 +462,8 @@ static void describe_foreign(const struct reply_item *item, const struct node_re
         error_foreign_key(text, text_size, reply->type, reply->type_length, key + 1, (size_t)(end - key - 1));
 }
 
-static void judge_error(enum op op, bool by_hash, const struct reply_item *item, struct node_reply *ret, char *text,
-                        size_t text_size)
+static void plain_judge_error(enum op op, bool by_script, const struct reply_item *item, struct node_reply *ret,
+                              char *text, size_t text_size)
 {
     struct error_class class = error_classify(item->text, item->length);
 
@@ -475,14 +471,10 @@ static void judge_error(enum op op, bool by_hash, const struct reply_item *item,
     ret->error = text;
     /* An error that is not listed does not say whether anything was executed. */
     ret->outcome = class.fault == FAULT_OTHER ? OUTCOME_UNKNOWN : OUTCOME_ERROR;
-    if (class.noscript && by_hash) {
-        ret->outcome = OUTCOME_NOSCRIPT;
-        ret->fault = FAULT_NONE;
-    }
     if (class.fault == FAULT_FOREIGN)
         judge_type(item, ret);
     else
-        error_describe(text, text_size, op_name(op, by_hash), item->text, item->length);
+        error_describe(text, text_size, op_name(op, by_script), item->text, item->length);
 }
 
 static int64_t clamp(int64_t number, int64_t most)
@@ -495,13 +487,27 @@ static int64_t clamp_ttl(int64_t ttl_ms)
     return ttl_ms < -1 ? -2 : clamp(ttl_ms, NODE_MS_MAX);
 }
 
-/* Behind {holder, ttl, listeners} of a permit: a digit for each slot, 1 where it is free, and the first ttl. */
-static void judge_slots(const struct reply *reply, struct node_reply *ret)
+/* A digit for each: the bits of those with a 1. */
+static uint64_t read_bits(const struct reply_item *digits)
 {
-    const struct reply_item *digits = &reply->elements[3];
+    uint64_t bits = 0;
 
     for (size_t i = 0; i < digits->length && i < 64; i++)
-        if (digits->text[i] == '1') ret->free |= UINT64_C(1) << i;
+        if (digits->text[i] == '1') bits |= UINT64_C(1) << i;
+    return bits;
+}
+
+/* Behind {holder, ttl, listeners} of a permit: which slots are free, and the first ttl; of several keys: which refuse.
+ */
+static void judge_places(const struct reply *reply, struct node_reply *ret)
+{
+    uint64_t bits = read_bits(&reply->elements[3]);
+
+    if (reply->n_elements == 4) {
+        ret->refusing = bits;
+        return;
+    }
+    ret->free = bits;
     ret->first_ttl_ms = clamp_ttl(reply->elements[4].integer);
 }
 
@@ -513,8 +519,8 @@ static bool judge_others(const struct reply_item *item, struct node_reply *ret)
     return others_fit(item->text, item->length);
 }
 
-/* {holder, ttl}, of break {holder or nil, ttl, type [, others]}, of acquire {holder, ttl, listeners}, of release where
- * the guard changed {holder, ttl, 'GUARD'} */
+/* {holder, ttl}, of break {holder or nil, ttl, type [, others]}, of acquire {holder, ttl, listeners [, which]}, of
+ * release where the guard changed {holder, ttl, 'GUARD'} */
 static bool judge_holder(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];
@@ -522,9 +528,9 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     bool several = op == OP_BREAK && reply_fits(reply, "niss");
 
     if (several && !judge_others(&reply->elements[3], ret)) return false;
-    if (acquires && (reply_fits(reply, "sii") || reply_fits(reply, "siisi"))) {
+    if (acquires && (reply_fits(reply, "sii") || reply_fits(reply, "siis") || reply_fits(reply, "siisi"))) {
         if (third->integer < 0) return false;
-        if (reply->n_elements > 3) judge_slots(reply, ret);
+        if (reply->n_elements > 3) judge_places(reply, ret);
         ret->count = (uint32_t)clamp(third->integer, UINT32_MAX);
     } else if (op == OP_RELEASE && reply_fits(reply, "sis")) {
         ret->fault = FAULT_GUARD;
@@ -545,10 +551,11 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     return true;
 }
 
-/* {holder or nil, ttl, counter, 1 where there is a guard, the rest of its quarantine [, waiters [, others]]} */
+/* {holder or nil, ttl, counter, the cause of the guard's quarantine or '' where there is no guard, its rest [, waiters
+ * [, others]]} */
 static bool judge_peek(const struct reply *reply, struct node_reply *ret)
 {
-    const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1];
+    const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1], *cause = &numbers[2];
 
     ret->outcome = holder->type == REPLY_STRING ? OUTCOME_YES : OUTCOME_MISSING;
     if (ret->outcome == OUTCOME_YES) {
@@ -558,8 +565,9 @@ static bool judge_peek(const struct reply *reply, struct node_reply *ret)
         ret->ttl_ms = clamp_ttl(numbers[0].integer);
     }
     ret->fence = numbers[1].integer > 0 ? (uint64_t)numbers[1].integer : 0;
-    ret->has_guard = numbers[2].integer != 0;
+    ret->has_guard = cause->length != 0;
     ret->quarantine_ms = numbers[3].integer > 0 ? clamp(numbers[3].integer, NODE_MS_MAX) : -1;
+    if (ret->quarantine_ms > 0) ret->cause = quarantine_cause_read(cause->text, cause->length, &ret->wanted_ms);
     if (reply->n_elements > 5 && numbers[4].integer >= 0) ret->waiters = clamp(numbers[4].integer, UINT32_MAX);
     return reply->n_elements < 7 || judge_others(&reply->elements[6], ret);
 }
@@ -609,7 +617,7 @@ static bool judge_value(enum op op, const struct reply *reply, struct node_reply
     if (self->type == REPLY_ARRAY) {
         if (reply->n_elements == 0) return false;
         if (op == OP_PEEK &&
-            (reply_fits(reply, "niiii") || reply_fits(reply, "niiiii") || reply_fits(reply, "niiiiis")))
+            (reply_fits(reply, "niisi") || reply_fits(reply, "niisii") || reply_fits(reply, "niisiis")))
             return judge_peek(reply, ret);
         if (reply->elements[0].type == REPLY_INTEGER) return judge_done(op, reply, ret);
         return judge_holder(op, reply, ret);
@@ -620,23 +628,23 @@ static bool judge_value(enum op op, const struct reply *reply, struct node_reply
     return self->integer == 0 || (self->integer == 1 && (op == OP_EXTEND || op == OP_INTEND));
 }
 
-static void judge(enum op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
-                  size_t text_size)
+static void plain_judge(enum op op, bool by_script, const struct reply *reply, struct node_reply *ret, char *text,
+                        size_t text_size)
 {
     *ret = (struct node_reply){.ttl_ms = -2, .quarantine_ms = -1, .waiters = -1};
     if (reply->self.type == REPLY_ERROR) {
-        judge_error(op, by_hash, &reply->self, ret, text, text_size);
+        plain_judge_error(op, by_script, &reply->self, ret, text, text_size);
         if (ret->fault == FAULT_FOREIGN) describe_foreign(&reply->self, ret, text, text_size);
         return;
     }
     if (judge_value(op, reply, ret, text, text_size)) {
         if (ret->fault == FAULT_GUARD)
             snprintf(text, text_size, "%s: the guard changed or is gone: the server may have lost its memory",
-                     op_name(op, by_hash));
+                     op_name(op, by_script));
         return;
     }
     snprintf(text, text_size, "%s: a reply that does not fit the request: something between us and the server?",
-             op_name(op, by_hash));
+             op_name(op, by_script));
     *ret = (struct node_reply){.outcome = OUTCOME_ERROR,
                                .fault = FAULT_PROTO,
                                .error = text,
@@ -645,21 +653,24 @@ static void judge(enum op op, bool by_hash, const struct reply *reply, struct no
                                .waiters = -1};
 }
 
-static size_t channel(const struct node_key *key, char *ret, size_t size)
+static size_t plain_channel(const struct node_key *key, char *ret, size_t size)
 {
     return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, key->text, key->length, "");
 }
 
+/* The only request of a batch goes as the plain command. */
+_Static_assert(sizeof(script_combined) >= sizeof(script_extend) && sizeof(script_combined) >= sizeof(script_release) &&
+                   sizeof(script_combined) >= sizeof(script_acquire),
+               "batch_frame has room for them");
+
 const struct dialect dialect_plain = {
-    .n_scripts = PLAIN_LOADED,
-    .n_later = PLAIN_SCRIPTS - PLAIN_LOADED,
     .scripts = plain_scripts,
     .commands = plain_commands,
-    .build = build,
+    .build = plain_build,
     .letter = letter,
     .build_batch = build_batch,
     .batch_frame = sizeof(script_combined) + GUARD_TEXT_SIZE + 384,
     .counter_frame = sizeof(PLAIN_FENCE_PREFIX) + BYTES_WORD_FRAME,
-    .channel = channel,
-    .judge = judge,
+    .channel = plain_channel,
+    .judge = plain_judge,
 };

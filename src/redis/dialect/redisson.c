@@ -16,35 +16,30 @@
 #define REDISSON_PEEK_ELEMENTS 6 /* one more with the waiters */
 #define REDISSON_CHANNEL       "redisson_lock__channel"
 
-static const struct dialect_script redisson_scripts[] = {
-    {"extend", script_redisson_extend, sizeof(script_redisson_extend) - 1, NULL},
-    {"release", script_redisson_release, sizeof(script_redisson_release) - 1, NULL},
-    {"peek", script_redisson_peek, sizeof(script_redisson_peek) - 1, NULL},
-    {"break", script_redisson_break, sizeof(script_redisson_break) - 1, NULL},
-    {"acquire", script_redisson_acquire, sizeof(script_redisson_acquire) - 1, NULL},
-    {"raise", script_redisson_raise, sizeof(script_redisson_raise) - 1, NULL},
+static const struct dialect_script redisson_scripts[SCRIPTS] = {
+    [SCRIPT_EXTEND] = DIALECT_SCRIPT(redisson_extend),   [SCRIPT_RELEASE] = DIALECT_SCRIPT(redisson_release),
+    [SCRIPT_PEEK] = DIALECT_SCRIPT(redisson_peek),       [SCRIPT_BREAK] = DIALECT_SCRIPT(redisson_break),
+    [SCRIPT_ACQUIRE] = DIALECT_SCRIPT(redisson_acquire), [SCRIPT_RAISE] = DIALECT_SCRIPT(redisson_raise),
 };
-_Static_assert(sizeof(redisson_scripts) / sizeof(redisson_scripts[0]) <= DIALECT_SCRIPTS_MAX, "room for hashes");
 
 static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "HDEL", "PTTL",
                                                 "PEXPIRE", "TIME",  "EVALSHA", NULL};
 
-static bool build(struct bytes *out, const struct node_request *request, const struct dialect_shas *shas,
-                  const struct guard *guard)
+static bool redisson_build(struct bytes *out, const struct node_request *request, uint32_t *whole_sent,
+                           const struct guard *guard)
 {
-    /* Bootstrap reads the guard, which is a string in either dialect. */
+    /* Bootstrap reads the guard, which is a string in either dialect. It is not asked often: this goes whole. */
     if (request->op == OP_PEEK && request->keys[0].length == sizeof(GUARD_KEY) - 1 &&
         memcmp(request->keys[0].text, GUARD_KEY, sizeof(GUARD_KEY) - 1) == 0) {
-        struct node_request whole = *request;
+        uint32_t none = 0;
 
-        whole.use_eval = true;
-        return dialect_build(out, &whole, shas, guard, &dialect_plain);
+        return dialect_build(out, request, &none, guard, &dialect_plain);
     }
-    return dialect_build(out, request, shas, guard, &dialect_redisson);
+    return dialect_build(out, request, whole_sent, guard, &dialect_redisson);
 }
 
-static void judge(enum op op, bool by_hash, const struct reply *reply, struct node_reply *ret, char *text,
-                  size_t text_size)
+static void redisson_judge(enum op op, bool by_script, const struct reply *reply, struct node_reply *ret, char *text,
+                           size_t text_size)
 {
     bool acquires = op == OP_ACQUIRE || op == OP_REPAIR;
     struct reply cut;
@@ -64,13 +59,13 @@ static void judge(enum op op, bool by_hash, const struct reply *reply, struct no
         cut = (struct reply){.self = {.type = REPLY_INTEGER}};
         reply = &cut;
     }
-    dialect_plain.judge(op, by_hash || acquires, reply, ret, text, text_size);
+    dialect_plain.judge(op, by_script || acquires, reply, ret, text, text_size);
     if (op == OP_PEEK && ret->outcome == OUTCOME_YES) ret->count = count;
     if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
 }
 
 /* Redisson does not change a name that has a hash tag already. */
-static size_t channel(const struct node_key *key, char *ret, size_t size)
+static size_t redisson_channel(const struct node_key *key, char *ret, size_t size)
 {
     bool tagged = memchr(key->text, '{', key->length) != NULL;
 
@@ -79,10 +74,9 @@ static size_t channel(const struct node_key *key, char *ret, size_t size)
 }
 
 const struct dialect dialect_redisson = {
-    .n_scripts = sizeof(redisson_scripts) / sizeof(redisson_scripts[0]),
     .scripts = redisson_scripts,
     .commands = redisson_commands,
-    .build = build,
-    .channel = channel,
-    .judge = judge,
+    .build = redisson_build,
+    .channel = redisson_channel,
+    .judge = redisson_judge,
 };

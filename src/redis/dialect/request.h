@@ -29,7 +29,6 @@ struct node_key {
 
 struct node_request {
     enum op op;
-    bool use_eval;   /* EVAL instead of EVALSHA */
     bool read_only;  /* PEEK: by a command that servers from 7.0 on have, for a user who may only read the keys */
     bool explain;    /* ACQUIRE: by script even where a native SET would do, so that a refusal names the
                         holder and its remaining lease. PEEK: also how many clients wait */
@@ -39,8 +38,9 @@ struct node_request {
                         RELEASE: whichever slot is the owner's */
     /* The key is a name with so many permits, and the request is about this slot of it. 0: an ordinary lock. */
     uint8_t permits, slot;
-    /* BOOTSTRAP: over a guard that is there; the guard is for 0 nodes, so that it fits no client */
-    bool force, closes;
+    /* BOOTSTRAP: over a guard that is there; the guard is for 0 nodes, so that it fits no client; the guard stays, and
+     * its quarantine for a client with a longer max_lease ends */
+    bool force, closes, ends;
     bool fenced; /* the keys have fencing counters */
     /* 1 to NODE_KEYS_MAX, sorted, each once; BREAK takes one. Used within node_send() only. */
     const struct node_key *keys;
@@ -82,14 +82,17 @@ struct node_reply {
     int64_t waiters;       /* PEEK with explain: how many clients listen for a release; -1: not known */
     const char *others;    /* PEEK with explain, and BREAK: who else has a part in the key, see others.h; NULL: none */
     size_t others_length;
-    bool has_guard;       /* PEEK */
-    bool readers;         /* the holder stands for those that hold the key shared */
-    uint32_t count;       /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
-                             ACQUIRE by script: how many clients listen for a release; else 0 */
-    uint8_t slot;         /* ACQUIRE and REPAIR of a permit: which is held now */
-    uint64_t free;        /* a refused ACQUIRE of a permit: the slots that are free there, a bit each; */
-    int64_t first_ttl_ms; /* and what is left of the lease that ends first, without slots passed over; -1: nothing ends
-                             by itself */
+    bool has_guard;              /* PEEK */
+    enum quarantine_cause cause; /* PEEK: what that quarantine is for, */
+    uint32_t wanted_ms;          /* and of a client its max_lease */
+    bool readers;                /* the holder stands for those that hold the key shared */
+    uint32_t count;              /* PEEK in the redisson dialect: how often the holder holds it; RELEASE, and a refused
+                                    ACQUIRE by script: how many clients listen for a release; else 0 */
+    uint8_t slot;                /* ACQUIRE and REPAIR of a permit: which is held now */
+    uint64_t free;               /* a refused ACQUIRE of a permit: the slots that are free there, a bit each; */
+    uint64_t refusing;    /* a refused ACQUIRE of several keys: those of another owner's, a bit each; 0: unknown */
+    int64_t first_ttl_ms; /* of a permit: and what is left of the lease that ends first, without slots passed over; -1:
+                             nothing ends by itself */
 };
 
 /* What becomes of a request. FULL, NOMEM: a connection holds a bounded number of requests and bytes; events.room()

@@ -48,7 +48,7 @@ ssize_t conn_receive(struct conn *conn, void *ret, size_t size)
     }
 }
 
-static bool watch(struct conn *conn, unsigned events)
+static bool conn_watch(struct conn *conn, unsigned events)
 {
     if (events == conn->watched) return true;
     conn->watched = events;
@@ -60,26 +60,26 @@ static bool watch(struct conn *conn, unsigned events)
 /* A reader that must write first is not told of what could be read, again and again. */
 static bool watch_open(struct conn *conn)
 {
-    return watch(conn, conn->reader_waits | conn->writer_waits);
+    return conn_watch(conn, conn->reader_waits | conn->writer_waits);
 }
 
 /* ---- events ---- */
 
-static ssize_t write_some(struct conn *conn, const void *bytes, size_t size, unsigned *waits)
+static ssize_t conn_write_some(struct conn *conn, const void *bytes, size_t size, unsigned *waits)
 {
     *waits = WATCH_WRITE;
     return conn->layer != NULL ? conn->layer->write(conn->layer, bytes, size, waits) : conn_send(conn, bytes, size);
 }
 
 /* False: broken. What does not leave now waits until the socket is ready for it. */
-static bool flush(struct conn *conn)
+static bool conn_flush(struct conn *conn)
 {
     unsigned waits = 0;
     size_t sent = 0;
     ssize_t n = 1;
 
     while (sent < conn->out.used && n > 0) {
-        n = write_some(conn, conn->out.data + sent, conn->out.used - sent, &waits);
+        n = conn_write_some(conn, conn->out.data + sent, conn->out.used - sent, &waits);
         if (n < 0) return false;
         sent += (size_t)n;
     }
@@ -92,14 +92,14 @@ static bool flush(struct conn *conn)
     return watch_open(conn);
 }
 
-static void on_ready(void *arg, unsigned events)
+static void conn_on_ready(void *arg, unsigned events)
 {
     struct conn *conn = arg;
 
     conn_allow_reads(conn);
     if (conn->connecting)
         conn->ready(conn->arg, CONN_CONNECTED);
-    else if ((events & conn->writer_waits) != 0 && !flush(conn))
+    else if ((events & conn->writer_waits) != 0 && !conn_flush(conn))
         conn->ready(conn->arg, CONN_BROKEN);
     else if ((events & conn->reader_waits) != 0)
         conn->ready(conn->arg, CONN_READABLE);
@@ -114,7 +114,7 @@ static void on_flush(void *arg)
     conn->woken = false;
     if (conn->fd < 0 || conn->connecting) return;
     /* The new bytes leave behind those that wait. */
-    fine = conn->writer_waits != 0 || flush(conn);
+    fine = conn->writer_waits != 0 || conn_flush(conn);
     conn->ready(conn->arg, fine ? CONN_SENT : CONN_BROKEN);
 }
 
@@ -131,13 +131,13 @@ bool conn_init(struct conn *conn, struct system *system, const struct alloc *all
 
 void conn_clear(struct conn *conn)
 {
-    conn_close(conn);
+    conn_close(conn, false);
     if (conn->flusher != NULL) conn->system->loop.task_free(conn->flusher);
     conn->flusher = NULL;
     bytes_clear(&conn->out);
 }
 
-void conn_close(struct conn *conn)
+void conn_close(struct conn *conn, bool reset)
 {
     struct system *system = conn->system;
 
@@ -147,11 +147,16 @@ void conn_close(struct conn *conn)
     conn->woken = false;
     if (conn->layer != NULL) conn->layer->free(conn->layer);
     conn->layer = NULL;
-    if (conn->fd >= 0) system->ops->close(system, conn->fd);
+    if (conn->fd >= 0) system->ops->close(system, conn->fd, reset);
     conn->fd = -1;
     bytes_cut(&conn->out, 0);
     if (conn->secret) bytes_wipe(&conn->out);
     conn->secret = false;
+}
+
+void conn_keep_sending(struct conn *conn)
+{
+    if (conn->fd >= 0) conn->system->ops->keep_sending(conn->system, conn->fd);
 }
 
 int conn_open(struct conn *conn, const struct address *address, uint32_t user_timeout_ms, struct conn_layer *layer)
@@ -169,19 +174,19 @@ int conn_open(struct conn *conn, const struct address *address, uint32_t user_ti
     conn->reader_waits = WATCH_READ;
     conn->fd = system->ops->connect(system, address, user_timeout_ms);
     conn->error = conn->fd < 0 ? errno : ENOMEM;
-    if (conn->fd >= 0) conn->watch = system->loop.watch_new(system->loop.arg, conn->fd, on_ready, conn);
-    if (conn->watch != NULL && watch(conn, WATCH_WRITE)) return 0;
-    conn_close(conn);
+    if (conn->fd >= 0) conn->watch = system->loop.watch_new(system->loop.arg, conn->fd, conn_on_ready, conn);
+    if (conn->watch != NULL && conn_watch(conn, WATCH_WRITE)) return 0;
+    conn_close(conn, true);
     return conn->error;
 }
 
-static enum conn_progress greet(struct conn *conn)
+static enum conn_progress conn_greet(struct conn *conn)
 {
     unsigned waits = 0;
     ssize_t n = conn->layer->greet(conn->layer, &waits);
 
     if (n > 0) return CONN_DONE;
-    return n == 0 && watch(conn, waits) ? CONN_LATER : CONN_FAILED;
+    return n == 0 && conn_watch(conn, waits) ? CONN_LATER : CONN_FAILED;
 }
 
 enum conn_progress conn_finish(struct conn *conn)
@@ -194,7 +199,7 @@ enum conn_progress conn_finish(struct conn *conn)
         if (conn->error != 0) return CONN_FAILED;
         conn->greeting = conn->layer != NULL;
     }
-    if (conn->greeting) progress = greet(conn);
+    if (conn->greeting) progress = conn_greet(conn);
     if (progress != CONN_DONE) return progress;
     if (!watch_open(conn)) return CONN_FAILED;
     conn->connecting = false;

@@ -82,8 +82,11 @@ void conn_clear(struct conn *);
  * go unacknowledged (TCP_USER_TIMEOUT). The layer, or NULL, is the connection's from here on. Returns 0, or an errno,
  * and then it is closed. */
 int conn_open(struct conn *, const struct address *, uint32_t user_timeout_ms, struct conn_layer *);
-/* conn_close - at once; nothing becomes ready any more. Closing twice is fine. */
-void conn_close(struct conn *);
+/* conn_close - at once; nothing becomes ready any more. Closing twice is fine. reset: what the system has not delivered
+ * yet is dropped; else it delivers that in order, also after the close. */
+void conn_close(struct conn *, bool reset);
+/* conn_keep_sending - the system goes on delivering what was sent also where the process ends before conn_close. */
+void conn_keep_sending(struct conn *);
 /* conn_finish - the outcome of connecting and of the layer's greeting. After CONN_DONE it is read and written;
  * CONN_FAILED: see conn_why. */
 enum conn_progress conn_finish(struct conn *);

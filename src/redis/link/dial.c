@@ -27,6 +27,11 @@ const struct sockaddr_storage *dial_address(const struct dial *dial)
     return dial->at > 0 ? &dial->addresses.at[dial->at - 1].storage : NULL;
 }
 
+size_t dial_left(const struct dial *dial)
+{
+    return dial->addresses.n - dial->at;
+}
+
 void dial_blame(struct dial *dial, enum fault fault, const char *problem)
 {
     char address[INET6_ADDRSTRLEN] = "";
@@ -68,13 +73,22 @@ enum dial_result dial_next(struct dial *dial)
     return DIAL_FAILED;
 }
 
-static void on_resolved(void *arg, const struct addresses *answer)
+static void blame_name(struct dial *dial, enum fault fault, const char *problem)
+{
+    dial->fault = fault;
+    snprintf(dial->why, sizeof(dial->why), "cannot resolve %s: %s", dial->uri->host, problem);
+}
+
+static void dial_on_resolved(void *arg, const struct addresses *answer)
 {
     struct dial *dial = arg;
 
     dial->lookup = NULL;
     dial->addresses = *answer;
-    if (answer->n == 0) snprintf(dial->why, sizeof(dial->why), "cannot resolve %s: %s", dial->uri->host, answer->why);
+    /* What is looked up of an address with a zone is the interface. */
+    if (answer->n == 0)
+        blame_name(dial, FAULT_UNREACHABLE,
+                   strchr(dial->uri->host, '%') != NULL ? "this machine has no such interface" : answer->why);
     dial->resolved(dial->arg);
 }
 
@@ -111,12 +125,15 @@ enum dial_result dial_begin(struct dial *dial)
     const struct uri *uri = dial->uri;
     struct system *system = dial->conn->system;
 
+    if (dial->lookup != NULL) return DIAL_RESOLVING;
     dial->at = 0;
     dial->addresses.n = 0;
     dial_blame(dial, FAULT_UNREACHABLE, "no address");
     if (uri->kind == URI_NAME) {
-        dial->lookup = system->ops->lookup(system, uri->host, uri->port, on_resolved, dial);
-        return dial->lookup != NULL ? DIAL_RESOLVING : DIAL_NOMEM;
+        dial->lookup = system->ops->lookup(system, uri->host, uri->port, dial_on_resolved, dial);
+        if (dial->lookup != NULL) return DIAL_RESOLVING;
+        blame_name(dial, FAULT_LIMIT, strerror(errno));
+        return DIAL_FAILED;
     }
     if (fill_address(dial)) dial->addresses.n = 1;
     return dial_next(dial);

@@ -32,19 +32,20 @@ struct dial {
 };
 
 enum dial_result {
-    DIAL_RESOLVING,  /* resolved() comes from the loop, as the last thing there; then dial_next */
+    DIAL_RESOLVING,  /* resolved() comes from the loop, as the last thing there, however late; then dial_next */
     DIAL_CONNECTING, /* CONN_CONNECTED comes from the loop */
     DIAL_FAILED,     /* no address is left: see why */
-    DIAL_NOMEM,
 };
 
 /* dial_init - conn, and the config's uri and tls, stay the owner's, and live as long. */
 void dial_init(struct dial *, struct conn *, const struct link_config *, void (*resolved)(void *arg), void *arg);
-/* dial_begin - from the first address; a name is resolved anew. The connection must be closed. */
+/* dial_begin - from the first address; a name is resolved anew, unless its lookup is still under way. The connection
+ * must be closed. */
 enum dial_result dial_begin(struct dial *);
-/* dial_next - the next address that at least begins to connect; the connection must be closed. Never RESOLVING
- * or NOMEM. */
+/* dial_next - the next address that at least begins to connect; the connection must be closed. Never RESOLVING. */
 enum dial_result dial_next(struct dial *);
+/* dial_left - so many addresses follow the one that was tried last. */
+size_t dial_left(const struct dial *);
 /* dial_blame - why the present address failed; kept in `why`, which names the address where the uri does not, unless
  * another address led to a server and this one does not. */
 void dial_blame(struct dial *, enum fault, const char *problem);

@@ -11,9 +11,9 @@
 #include "redis/wire/info.h"
 #include "scripts.h"
 
-static void add(struct handshake *shake, enum handshake_step step)
+static void handshake_add(struct handshake *shake, enum handshake_step step)
 {
-    assert(shake->n_steps < HANDSHAKE_STEPS_MAX);
+    assert(shake->n_steps < HANDSHAKE_STEPS);
     shake->steps[shake->n_steps++] = step;
 }
 
@@ -27,7 +27,7 @@ static void auth(struct handshake *shake, struct bytes *out)
         BYTES_TEXTS(out, "AUTH", uri->user, password);
     else
         BYTES_TEXTS(out, "AUTH", password);
-    add(shake, HANDSHAKE_AUTH);
+    handshake_add(shake, HANDSHAKE_AUTH);
 }
 
 static void select_db(struct handshake *shake, struct bytes *out)
@@ -36,14 +36,14 @@ static void select_db(struct handshake *shake, struct bytes *out)
     bytes_command(out, 2);
     bytes_text(out, "SELECT");
     bytes_number(out, shake->uri->db);
-    add(shake, HANDSHAKE_SELECT);
+    handshake_add(shake, HANDSHAKE_SELECT);
 }
 
 static void setname(struct handshake *shake, struct bytes *out, const char *client_name)
 {
     if (client_name == NULL || client_name[0] == '\0') return;
     BYTES_TEXTS(out, "CLIENT", "SETNAME", client_name);
-    add(shake, HANDSHAKE_SETNAME);
+    handshake_add(shake, HANDSHAKE_SETNAME);
 }
 
 static void rights(struct handshake *shake, struct bytes *out)
@@ -57,7 +57,7 @@ static void rights(struct handshake *shake, struct bytes *out)
     bytes_word(out, script_rights, sizeof(script_rights) - 1);
     bytes_text(out, "0");
     for (size_t i = 0; i < n; i++) bytes_text(out, commands[i]);
-    add(shake, HANDSHAKE_RIGHTS);
+    handshake_add(shake, HANDSHAKE_RIGHTS);
 }
 
 void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
@@ -69,21 +69,16 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
     setname(shake, out, client_name);
     /* One command each: only Redis 7 takes more than one section. */
     BYTES_TEXTS(out, "INFO", "server");
-    add(shake, HANDSHAKE_SERVER);
+    handshake_add(shake, HANDSHAKE_SERVER);
     BYTES_TEXTS(out, "INFO", "replication");
-    add(shake, HANDSHAKE_REPLICATION);
+    handshake_add(shake, HANDSHAKE_REPLICATION);
     if (eviction != HANDSHAKE_EVICTION_UNASKED) {
         BYTES_TEXTS(out, "INFO", "memory");
-        add(shake, HANDSHAKE_MEMORY);
+        handshake_add(shake, HANDSHAKE_MEMORY);
         rights(shake, out);
-    }
-    assert(dialect->n_scripts <= DIALECT_SCRIPTS_MAX);
-    for (size_t i = 0; i < dialect->n_scripts; i++) {
-        bytes_command(out, 3);
-        bytes_text(out, "SCRIPT");
-        bytes_text(out, "LOAD");
-        bytes_word(out, dialect->scripts[i].text, dialect->scripts[i].length);
-        add(shake, HANDSHAKE_SCRIPT);
+    } else {
+        BYTES_TEXTS(out, "EVAL", "return ''", "0");
+        handshake_add(shake, HANDSHAKE_AWAKE);
     }
 }
 
@@ -93,7 +88,7 @@ void handshake_greet(struct handshake *shake, struct bytes *out, const struct ur
     auth(shake, out);
     setname(shake, out, client_name);
     BYTES_TEXTS(out, "PING");
-    add(shake, HANDSHAKE_PING);
+    handshake_add(shake, HANDSHAKE_PING);
 }
 
 void handshake_enter(struct handshake *shake, struct bytes *out, const struct uri *uri)
@@ -131,8 +126,8 @@ void handshake_malformed(const struct handshake *shake, bool first, const char *
         snprintf(ret, size, "not a Redis server%s", hint);
 }
 
-__attribute__((format(printf, 3, 4))) static enum handshake_result fail(struct handshake *shake, enum fault fault,
-                                                                        const char *format, ...)
+__attribute__((format(printf, 3, 4))) static enum handshake_result
+handshake_fail(struct handshake *shake, enum fault fault, const char *format, ...)
 {
     va_list args;
 
@@ -162,31 +157,33 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
     /* "redis://secret@host" is a slip for "redis://:secret@host". */
     if (uri->user != NULL && uri->password == NULL) snprintf(user, sizeof(user), "a user without a password");
     if (reply_begins(item, "WRONGPASS"))
-        return fail(shake, FAULT_AUTH, "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
+        return handshake_fail(shake, FAULT_LOGIN,
+                              "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
     if (memmem(item->text, item->length, "without any password", 20) != NULL)
-        return fail(shake, FAULT_AUTH,
-                    "AUTH: the server has no password for %s, but one is given, in the address or beside it: take it "
-                    "away, or set one on the server",
-                    user);
+        return handshake_fail(
+            shake, FAULT_LOGIN,
+            "AUTH: the server has no password for %s, but one is given, in the address or beside it: take it "
+            "away, or set one on the server",
+            user);
     if (uri_tells_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
-        return fail(shake, FAULT_AUTH, "AUTH: refused for %s", user);
-    shake->fault = FAULT_AUTH;
+        return handshake_fail(shake, FAULT_LOGIN, "AUTH: refused for %s", user);
+    shake->fault = FAULT_LOGIN;
     error_describe(shake->why, sizeof(shake->why), "AUTH", item->text, item->length);
     return HANDSHAKE_FAILED;
 }
 
-static enum handshake_result judge_error(struct handshake *shake, enum handshake_step step, const char *name,
-                                         const struct reply_item *item)
+static enum handshake_result handshake_judge_error(struct handshake *shake, enum handshake_step step, const char *name,
+                                                   const struct reply_item *item)
 {
     struct error_class class = error_classify(item->text, item->length);
-    bool plain_refusal = class.fault == FAULT_OTHER || class.fault == FAULT_AUTH;
+    bool plain_refusal = class.fault == FAULT_OTHER || class.fault == FAULT_AUTH || class.fault == FAULT_LOGIN;
     bool noauth = reply_begins(item, "NOAUTH");
     bool busy = class.fault == FAULT_TEMPORARY && !class.reconnect;
     bool shut = noauth || busy || class.fault == FAULT_REFUSED;
 
     if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
-    /* The name is only for CLIENT LIST. */
-    if (step == HANDSHAKE_SETNAME && plain_refusal && !noauth) return HANDSHAKE_MORE;
+    /* The name is only for CLIENT LIST; and who only looks may lack the right to this command, and use another one. */
+    if ((step == HANDSHAKE_SETNAME || step == HANDSHAKE_AWAKE) && plain_refusal && !noauth) return HANDSHAKE_MORE;
     /* A loading server accepts subscribers, and they need no right to PING. A server that is full, protected or
      * busy does not accept them. */
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
@@ -196,7 +193,7 @@ static enum handshake_result judge_error(struct handshake *shake, enum handshake
 }
 
 /* The value of a field of INFO; false where there is none. */
-static bool field(const struct reply_item *info, const char *name, char *ret, size_t size)
+static bool handshake_field(const struct reply_item *info, const char *name, char *ret, size_t size)
 {
     return info_field(info->text, info->length, name, ret, size);
 }
@@ -207,20 +204,21 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
     struct info_server found;
 
     if (!info_server(info->text, info->length, &found, version, sizeof(version)))
-        return fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
+        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
     /* Only digits and dots are ever shown. */
     version[strspn(version, "0123456789.")] = '\0';
     snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
     info_mode(info->text, info->length, mode, sizeof(mode));
     if (strcmp(mode, "sentinel") == 0)
-        return fail(shake, FAULT_PROTO, "a Sentinel, not a Redis server: give the address of the server itself");
+        return handshake_fail(shake, FAULT_PROTO,
+                              "a Sentinel, not a Redis server: give the address of the server itself");
     if (strcmp(mode, "cluster") == 0)
-        return fail(shake, FAULT_CLUSTER,
-                    "the server runs in cluster mode: list independent masters, with cluster-enabled no");
+        return handshake_fail(shake, FAULT_CLUSTER,
+                              "the server runs in cluster mode: list independent masters, with cluster-enabled no");
     if (found.too_old)
-        return fail(shake, FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", found.kind, version,
-                    found.kind, found.major, found.minor);
-    (void)field(info, "run_id", shake->run_id, sizeof(shake->run_id));
+        return handshake_fail(shake, FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", found.kind, version,
+                              found.kind, found.major, found.minor);
+    (void)handshake_field(info, "run_id", shake->run_id, sizeof(shake->run_id));
     return HANDSHAKE_MORE;
 }
 
@@ -228,34 +226,35 @@ static enum handshake_result replication(struct handshake *shake, const struct r
 {
     char role[16], master[128] = "?", port[8] = "?";
 
-    if (!field(info, "role", role, sizeof(role)))
-        return fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no role");
-    (void)field(info, "master_replid", shake->replid, sizeof(shake->replid));
+    if (!handshake_field(info, "role", role, sizeof(role)))
+        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no role");
+    (void)handshake_field(info, "master_replid", shake->replid, sizeof(shake->replid));
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
-    (void)field(info, "master_host", master, sizeof(master));
-    (void)field(info, "master_port", port, sizeof(port));
+    (void)handshake_field(info, "master_host", master, sizeof(master));
+    (void)handshake_field(info, "master_port", port, sizeof(port));
     if (uri_tells_password(shake->uri, master, strlen(master)) || uri_tells_password(shake->uri, port, strlen(port)))
-        return fail(shake, FAULT_REPLICA, "the server is a replica: list independent masters only");
-    return fail(shake, FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only", master, port);
+        return handshake_fail(shake, FAULT_REPLICA, "the server is a replica: list independent masters only");
+    return handshake_fail(shake, FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only",
+                          master, port);
 }
 
 static enum handshake_result memory(struct handshake *shake, const struct reply_item *info)
 {
     char most[24] = "0", policy[32] = "noeviction";
 
-    (void)field(info, "maxmemory", most, sizeof(most));
-    (void)field(info, "maxmemory_policy", policy, sizeof(policy));
+    (void)handshake_field(info, "maxmemory", most, sizeof(most));
+    (void)handshake_field(info, "maxmemory_policy", policy, sizeof(policy));
     if (strcmp(most, "0") == 0 || strcmp(policy, "noeviction") == 0) return HANDSHAKE_MORE;
     snprintf(shake->warning, sizeof(shake->warning),
              "the server may evict locks: maxmemory is %s bytes with maxmemory-policy %s: set maxmemory-policy "
              "noeviction",
              most, policy);
     if (shake->evicting_fine) return HANDSHAKE_MORE;
-    return fail(shake, FAULT_CONFIG, "%s, or allow eviction", shake->warning);
+    return handshake_fail(shake, FAULT_CONFIG, "%s, or allow eviction", shake->warning);
 }
 
 /* The command of the dialect at the beginning of the text, up to a blank or the end; NULL: none. */
-static const char *find_command(const struct handshake *shake, const char *text, size_t length)
+static const char *handshake_find_command(const struct handshake *shake, const char *text, size_t length)
 {
     for (const char *const *command = shake->dialect->commands; *command != NULL; command++) {
         size_t n = strlen(*command);
@@ -275,27 +274,26 @@ static enum handshake_result rights_reply(struct handshake *shake, const struct 
 
     if (refused->length == 0) return HANDSHAKE_MORE;
     for (size_t at = 0; at < refused->length;) {
-        const char *command = find_command(shake, refused->text + at, refused->length - at);
+        const char *command = handshake_find_command(shake, refused->text + at, refused->length - at);
 
         if (command == NULL || n + strlen(command) + 3 > sizeof(rules))
-            return fail(shake, FAULT_PROTO, "EVAL: a reply that does not fit the request: not a Redis server?");
+            return handshake_fail(shake, FAULT_PROTO,
+                                  "EVAL: a reply that does not fit the request: not a Redis server?");
         n += (size_t)snprintf(rules + n, sizeof(rules) - n, "%s+%s", at != 0 ? " " : "", command);
         at += strlen(command) + 1;
     }
     error_printable(user, sizeof(user), name, strlen(name));
     for (char *p = rules; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
-    return fail(shake, FAULT_AUTH,
-                "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
-                "(ACL SETUSER %s %s; where rename-command hides it, end that)",
-                user, (int)refused->length, refused->text, user, rules);
+    return handshake_fail(shake, FAULT_AUTH,
+                          "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
+                          "(ACL SETUSER %s %s; where rename-command hides it, end that)",
+                          user, (int)refused->length, refused->text, user, rules);
 }
 
-static enum handshake_result script(struct handshake *shake, const struct reply_item *sha)
+static enum handshake_result awake(struct handshake *shake, const struct reply_item *nothing)
 {
-    if (sha->length != DIALECT_SHA_LENGTH)
-        return fail(shake, FAULT_PROTO, "SCRIPT LOAD: the answer is no script's hash");
-    memcpy(shake->shas.sha[shake->n_scripts], sha->text, DIALECT_SHA_LENGTH);
-    shake->n_scripts++;
+    (void)shake;
+    (void)nothing;
     return HANDSHAKE_MORE;
 }
 
@@ -312,17 +310,18 @@ static const struct {
     [HANDSHAKE_REPLICATION] = {"INFO", replication},
     [HANDSHAKE_MEMORY] = {"INFO", memory},
     [HANDSHAKE_RIGHTS] = {"EVAL", rights_reply},
-    [HANDSHAKE_SCRIPT] = {"SCRIPT LOAD", script},
+    [HANDSHAKE_AWAKE] = {"EVAL", awake},
 };
 
-static enum handshake_result judge(struct handshake *shake, enum handshake_step step, const struct reply *reply)
+static enum handshake_result handshake_judge(struct handshake *shake, enum handshake_step step,
+                                             const struct reply *reply)
 {
     const struct reply_item *self = &reply->self;
     const char *name = steps[step].name;
 
-    if (self->type == REPLY_ERROR) return judge_error(shake, step, name, self);
+    if (self->type == REPLY_ERROR) return handshake_judge_error(shake, step, name, self);
     if (self->type != (steps[step].judge != NULL ? REPLY_STRING : REPLY_STATUS))
-        return fail(shake, FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?", name);
+        return handshake_fail(shake, FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?", name);
     return steps[step].judge != NULL ? steps[step].judge(shake, self) : HANDSHAKE_MORE;
 }
 
@@ -331,7 +330,7 @@ enum handshake_result handshake_reply(struct handshake *shake, const struct repl
     enum handshake_result result;
 
     assert(shake->at < shake->n_steps);
-    result = judge(shake, shake->steps[shake->at], reply);
+    result = handshake_judge(shake, shake->steps[shake->at], reply);
     if (result != HANDSHAKE_MORE) return result;
     shake->at++;
     return shake->at == shake->n_steps ? HANDSHAKE_DONE : HANDSHAKE_MORE;

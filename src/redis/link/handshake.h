@@ -2,9 +2,9 @@
 /*
  * handshake.h - the commands on a new connection before it is used, and what their replies must be
  *
- * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL, SCRIPT LOAD leave in one write. The replies are judged in order;
- * the first bad one ends the handshake, with a reason that names the remedy. Subscribers and examinations ask
- * less.
+ * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL leave in one write, and what the owner appends to them (node.c: a look at
+ * the guard), so that a handshake takes one round trip. The replies are judged in order; the first bad one
+ * ends the handshake, with a reason that names the remedy. Subscribers and examinations ask less.
  */
 #pragma once
 
@@ -26,20 +26,19 @@ enum handshake_step {
     HANDSHAKE_REPLICATION, /* INFO replication: is it a master */
     HANDSHAKE_MEMORY,      /* INFO memory: may it evict keys */
     HANDSHAKE_RIGHTS,      /* a script: may the user run all that a lock needs, up to its release */
-    HANDSHAKE_SCRIPT,      /* one for each script */
+    HANDSHAKE_AWAKE,       /* a script, where those are not asked for: a server that loads its data answers INFO */
+    HANDSHAKE_STEPS,
 };
 
 #define HANDSHAKE_FIRST_BYTES 40
-#define HANDSHAKE_STEPS_MAX   (HANDSHAKE_SCRIPT + DIALECT_SCRIPTS_MAX)
 
 struct handshake {
     const struct uri *uri;
     const struct dialect *dialect;
-    enum handshake_step steps[HANDSHAKE_STEPS_MAX];
-    size_t n_steps, at, n_scripts;
+    enum handshake_step steps[HANDSHAKE_STEPS];
+    size_t n_steps, at;
     char first[HANDSHAKE_FIRST_BYTES]; /* the first bytes from the server */
     size_t n_first;
-    struct dialect_shas shas;
     char version[32]; /* as "Redis 7.0.15" */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     bool evicting_fine;

@@ -11,7 +11,14 @@
 
 #define LINK_READ_SIZE 16384
 
-static void destroy(struct redis_link *link)
+/* Each address of a name has so long, or a whole try where that is shorter: a server at the far side of the world
+ * answers by then, however many addresses share the try. */
+#define LINK_ADDRESS_MS 1000u
+
+/* Whose time was over, as C and Python call it, and the command. */
+#define LINK_OPTION "(connect_timeout_ms, --connect-timeout)"
+
+static void link_destroy(struct redis_link *link)
 {
     conn_clear(&link->conn);
     dial_cancel(&link->dial);
@@ -20,16 +27,16 @@ static void destroy(struct redis_link *link)
     link->events->ended(link->arg);
 }
 
-static void enter(struct redis_link *link)
+static void link_enter(struct redis_link *link)
 {
     link->depth++;
 }
 
-static void leave(struct redis_link *link)
+static void link_leave(struct redis_link *link)
 {
     assert(link->depth > 0);
     link->depth--;
-    if (link->depth == 0 && link->dead) destroy(link);
+    if (link->depth == 0 && link->dead) link_destroy(link);
 }
 
 bool link_is_on(const struct redis_link *link, uint32_t connection)
@@ -91,23 +98,47 @@ void link_arm_by(struct redis_link *link, uint64_t now_us, uint64_t wake_us)
     }
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The present address's part of the try. */
+static uint64_t share_us(const struct redis_link *link, uint64_t left_us)
+{
+    uint64_t whole_ms = link->config.connect_ms;
+    uint64_t least_ms = whole_ms < LINK_ADDRESS_MS ? whole_ms : LINK_ADDRESS_MS;
+
+    return larger(left_us / (1 + dial_left(&link->dial)), least_ms * 1000);
+}
+
 static void begin_step(struct redis_link *link, enum link_step step)
 {
-    uint64_t timeout_ms = link->config.timeout_ms > 0 ? link->config.timeout_ms : 1;
+    uint64_t now_us = link_now_us(link);
     uint64_t end_us = link->config.steps_end_us;
 
+    if (link->step == LINK_PAUSE) link->try_us = now_us + larger(link->config.connect_ms, 1) * 1000;
     link->step = step;
-    link->step_us = link_now_us(link) + timeout_ms * 1000;
+    switch (step) {
+    case LINK_OPEN: link->step_us = now_us + larger(link->config.timeout_ms, 1) * 1000; break;
+    case LINK_CONNECT:
+        link->step_us = now_us + share_us(link, link->try_us > now_us ? link->try_us - now_us : 0);
+        link->try_us = larger(link->try_us, link->step_us);
+        break;
+    default: link->step_us = link->try_us; break;
+    }
+    link->step_ms = step == LINK_CONNECT ? (uint32_t)((link->step_us - now_us) / 1000) : link->config.connect_ms;
     if (end_us != 0 && link->step_us > end_us) link->step_us = end_us;
     (void)link_arm(link, link->step_us);
 }
 
 /* ---- the end of a connection ---- */
 
-static void hang_up(struct redis_link *link)
+/* The system goes on delivering what was sent on a connection that ended in order: an unanswered request might be
+ * executed behind those of the next connection. */
+static void link_hang_up(struct redis_link *link)
 {
-    conn_close(&link->conn);
-    dial_cancel(&link->dial);
+    conn_close(&link->conn, link->events->resets != NULL && link->events->resets(link->arg));
     link->connection++;
 }
 
@@ -120,17 +151,17 @@ void link_drop(struct redis_link *link, enum fault fault, const char *format, ..
     char why[LINK_TEXT_SIZE];
     va_list args;
 
-    enter(link);
+    link_enter(link);
     va_start(args, format);
     vsnprintf(why, sizeof(why), format, args);
     va_end(args);
-    hang_up(link);
+    link_hang_up(link);
     if (link->config.counts != NULL) link->config.counts->errors[fault]++;
     link->step = LINK_PAUSE;
     link->step_us = now_us + retry_pause_us(&link->retry, lasted_us, waits_long);
     (void)link_arm(link, link->step_us);
     link->events->closed(link->arg, was_open, fault, why);
-    leave(link);
+    link_leave(link);
 }
 
 void link_drop_nomem(struct redis_link *link)
@@ -177,6 +208,12 @@ void link_ask(struct redis_link *link)
 
 static void begin_handshake(struct redis_link *link)
 {
+    char why[LINK_TEXT_SIZE];
+
+    if (link->config.login != NULL && !link->config.login(link->config.arg, link->config.uri, why, sizeof(why))) {
+        link_drop(link, FAULT_TEMPORARY, "%s", why);
+        return;
+    }
     if (!reply_open(&link->parser)) {
         link_drop_nomem(link);
         return;
@@ -192,40 +229,34 @@ static void begin_handshake(struct redis_link *link)
     link_ask(link);
 }
 
-static void follow(struct redis_link *link, enum dial_result result)
+static void link_follow(struct redis_link *link, enum dial_result result)
 {
     switch (result) {
     case DIAL_RESOLVING: begin_step(link, LINK_RESOLVE); break;
     case DIAL_CONNECTING: begin_step(link, LINK_CONNECT); break;
     case DIAL_FAILED: link_drop(link, link->dial.fault, "%s", link->dial.why); break;
-    case DIAL_NOMEM: link_drop_nomem(link); break;
     }
 }
 
-static void begin_dial(struct redis_link *link)
-{
-    if (link->config.uri->tls) tls_refresh(link->config.tls);
-    follow(link, dial_begin(&link->dial));
-}
-
 /* The next address has its turn. */
-static void fail_address(struct redis_link *link, enum fault fault, const char *problem)
+static void link_fail_address(struct redis_link *link, enum fault fault, const char *problem)
 {
     dial_blame(&link->dial, fault, problem);
-    conn_close(&link->conn);
-    follow(link, dial_next(&link->dial));
+    conn_close(&link->conn, true);
+    link_follow(link, dial_next(&link->dial));
 }
 
-static void on_resolved(void *arg)
+/* Where the answer comes too late for a try, in the pause behind it, it is the next try. */
+static void link_on_resolved(void *arg)
 {
     struct redis_link *link = arg;
 
-    enter(link);
-    follow(link, dial_next(&link->dial));
-    leave(link);
+    link_enter(link);
+    link_follow(link, dial_next(&link->dial));
+    link_leave(link);
 }
 
-static void on_connected(struct redis_link *link)
+static void link_on_connected(struct redis_link *link)
 {
     const char *why;
 
@@ -234,7 +265,7 @@ static void on_connected(struct redis_link *link)
     case CONN_LATER: link->step = LINK_GREET; break;
     case CONN_FAILED:
         why = conn_why(&link->conn);
-        fail_address(link, link->conn.fault, why != NULL ? why : "the server closed the connection");
+        link_fail_address(link, link->conn.fault, why != NULL ? why : "the server closed the connection");
         break;
     }
 }
@@ -247,7 +278,7 @@ void link_open(struct redis_link *link)
 
 /* ---- reading ---- */
 
-static void on_reply(struct redis_link *link, const struct reply *reply)
+static void link_on_reply(struct redis_link *link, const struct reply *reply)
 {
     struct handshake *shake = &link->handshake;
 
@@ -281,7 +312,7 @@ static void handle_replies(struct redis_link *link, const char *data, size_t len
         case REPLY_NOMEM: link_drop_nomem(link); return;
         case REPLY_READY: break;
         }
-        on_reply(link, reply);
+        link_on_reply(link, reply);
     } while (link_is_on(link, connection));
 }
 
@@ -314,7 +345,7 @@ void link_read(struct redis_link *link)
     } while (link_is_on(link, connection));
 }
 
-static void on_readable(struct redis_link *link)
+static void link_on_readable(struct redis_link *link)
 {
     if (link->events->readable != NULL)
         link->events->readable(link->arg);
@@ -326,43 +357,44 @@ static void on_readable(struct redis_link *link)
 
 static void on_step_end(struct redis_link *link)
 {
-    unsigned timeout_ms = link->config.timeout_ms;
+    unsigned ms = link->step_ms;
     char why[LINK_TEXT_SIZE];
 
     switch (link->step) {
-    case LINK_PAUSE: begin_dial(link); break;
+    case LINK_PAUSE: link_follow(link, dial_begin(&link->dial)); break;
     case LINK_RESOLVE:
-        link_drop(link, FAULT_UNREACHABLE, "cannot resolve %s: no answer within %u ms", link->config.uri->host,
-                  timeout_ms);
+        link_drop(link, FAULT_UNREACHABLE, "cannot resolve %s: no answer within %u ms yet " LINK_OPTION,
+                  link->config.uri->host, ms);
         break;
     case LINK_CONNECT:
-        snprintf(why, sizeof(why), "no answer within %u ms", timeout_ms);
-        fail_address(link, FAULT_UNREACHABLE, why);
+        snprintf(why, sizeof(why), "no answer within %u ms " LINK_OPTION, ms);
+        link_fail_address(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_GREET:
         snprintf(why, sizeof(why),
-                 "TLS: no answer to the handshake within %u ms: frozen, or no TLS on this port: then write redis://",
-                 timeout_ms);
-        fail_address(link, FAULT_UNREACHABLE, why);
+                 "TLS: no answer to the handshake within %u ms " LINK_OPTION
+                 ": frozen, or no TLS on this port: then write redis://",
+                 ms);
+        link_fail_address(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_HANDSHAKE:
-        link_drop(link, FAULT_UNREACHABLE, "no answer to the handshake within %u ms: frozen, or not a Redis server",
-                  timeout_ms);
+        link_drop(link, FAULT_UNREACHABLE,
+                  "no answer to the handshake within %u ms " LINK_OPTION ": frozen, or not a Redis server", ms);
         break;
     case LINK_STOPPED:
     case LINK_OPEN: break;
     }
 }
 
-static void on_timer(void *arg)
+static void link_on_timer(void *arg)
 {
     struct redis_link *link = arg;
     uint32_t connection = link->connection;
 
-    enter(link);
+    link_enter(link);
     link->hurried = false;
     link->timer_us = LINK_NEVER;
-    if (link->step == LINK_OPEN || link->step == LINK_HANDSHAKE) on_readable(link);
+    if (link->step == LINK_OPEN || link->step == LINK_HANDSHAKE) link_on_readable(link);
     /* A connection that ended meanwhile has armed the timer anew. A timer may fire early. */
     if (link_is_on(link, connection)) {
         if (link->step == LINK_OPEN)
@@ -372,18 +404,18 @@ static void on_timer(void *arg)
         else
             on_step_end(link);
     }
-    leave(link);
+    link_leave(link);
 }
 
-static void on_conn(void *arg, enum conn_ready ready)
+static void link_on_conn(void *arg, enum conn_ready ready)
 {
     struct redis_link *link = arg;
     uint32_t connection = link->connection;
 
-    enter(link);
+    link_enter(link);
     switch (ready) {
-    case CONN_CONNECTED: on_connected(link); break;
-    case CONN_READABLE: on_readable(link); break;
+    case CONN_CONNECTED: link_on_connected(link); break;
+    case CONN_READABLE: link_on_readable(link); break;
     case CONN_SENDING:
         if (link->events->sending != NULL) link->events->sending(link->arg);
         break;
@@ -391,11 +423,11 @@ static void on_conn(void *arg, enum conn_ready ready)
         if (link->events->sent != NULL) link->events->sent(link->arg);
         break;
     case CONN_BROKEN:
-        on_readable(link);
+        link_on_readable(link);
         if (link_is_on(link, connection)) drop_lost(link);
         break;
     }
-    leave(link);
+    link_leave(link);
 }
 
 /* ---- what the owner calls ---- */
@@ -407,27 +439,28 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
 
     *link = (struct redis_link){
         .system = system, .alloc = alloc, .config = *config, .events = events, .arg = arg, .timer_us = LINK_NEVER};
+    /* A kernel that gave up a connection that is being made would be ahead of the try's end, with a reason of its own.
+     */
+    if (link->config.user_timeout_ms <= config->connect_ms) link->config.user_timeout_ms = config->connect_ms + 1000;
     reply_init(&link->parser, alloc);
     retry_init(&link->retry, system, config->reconnect_min_ms, config->reconnect_max_ms,
                hash_text(link_now_us(link), config->uri->name));
-    dial_init(&link->dial, &link->conn, config, on_resolved, link);
-    fine = conn_init(&link->conn, system, alloc, on_conn, link);
+    dial_init(&link->dial, &link->conn, &link->config, link_on_resolved, link);
+    fine = conn_init(&link->conn, system, alloc, link_on_conn, link);
     link->conn.counts = config->counts;
-    link->timer = system->loop.timer_new(system->loop.arg, on_timer, link);
+    link->timer = system->loop.timer_new(system->loop.arg, link_on_timer, link);
     return fine && link->timer != NULL;
 }
 
 void link_end(struct redis_link *link)
 {
     if (link->dead) return;
+    link_hang_up(link);
+    dial_cancel(&link->dial);
     link->dead = true;
-    if (link->depth == 0) {
-        destroy(link);
-        return;
-    }
-    /* Functions of ours are still on the stack; the last of them frees the memory. */
-    hang_up(link);
-    link->system->loop.timer_stop(link->timer);
+    if (link->timer != NULL) link->system->loop.timer_stop(link->timer);
+    /* Functions of ours may still be on the stack; then the last of them frees the memory. */
+    if (link->depth == 0) link_destroy(link);
 }
 
 bool link_start(struct redis_link *link)
@@ -436,11 +469,19 @@ bool link_start(struct redis_link *link)
     return link_arm(link, link->step_us);
 }
 
+void link_try_now(struct redis_link *link)
+{
+    if (link->dead || link->step != LINK_PAUSE) return;
+    link->step_us = link_now_us(link);
+    (void)link_arm(link, link->step_us);
+}
+
 void link_stop(struct redis_link *link)
 {
     /* After anything but a pause the next try may come at once. */
     if (link->step != LINK_PAUSE) link->step_us = 0;
-    hang_up(link);
+    link_hang_up(link);
+    dial_cancel(&link->dial);
     link->step = LINK_STOPPED;
     (void)link_arm(link, LINK_NEVER);
 }

@@ -6,7 +6,10 @@
  *                  ^          |           |          |           |          |
  *                  +----------+-----------+----------+-----------+----------+  link_drop(): closed(), and a pause
  *
- * GREET is the layer's part of the connection, and has what CONNECT left of its time.
+ * A try has config.connect_ms from RESOLVE to OPEN. Where a name has several addresses each has its share of what is
+ * left for CONNECT and GREET, so that a dead one does not keep the next from its turn.
+ * GREET is the layer's part of the connection. A lookup that has no answer within RESOLVE goes on: the pause ends when
+ * its answer comes, and the next RESOLVE waits for the same lookup.
  *
  * Node, subscriber and examination embed a link. It resolves the server's name, tries one address after the
  * other, judges the replies to the handshake, reads, and keeps the one timer. By a table of callbacks its owner
@@ -61,6 +64,9 @@ struct link_events {
     void (*due)(void *arg);
     /* Whether a server with that fault is tried again only after the longest pause. Or NULL: none is. */
     bool (*waits_long)(void *arg, enum fault);
+    /* Whether the end of the connection drops what was sent and has not arrived, for it would do harm later. Or NULL:
+     * it never would. */
+    bool (*resets)(void *arg);
     /* The connection, or the try, ended; the next try is planned already. */
     void (*closed)(void *arg, bool was_open, enum fault, const char *why);
     /* The link is gone: the memory it is embedded in may go. */
@@ -84,6 +90,8 @@ struct redis_link {
     uint64_t timer_us; /* what it is armed for; LINK_NEVER: nothing */
     bool hurried;      /* it was overdue, and fires at once */
     uint64_t step_us;  /* when the present step ends, or the pause */
+    uint64_t try_us;   /* when the present try ends */
+    uint32_t step_ms;  /* how long the present step may last, for its text */
     uint64_t open_us;  /* since when it is OPEN */
     struct retry retry;
     struct dial dial;
@@ -100,6 +108,8 @@ bool link_init(struct redis_link *, struct system *, const struct alloc *, const
 void link_end(struct redis_link *);
 /* link_start - connects from the loop, when the present pause is over. False: no memory for the timer. */
 bool link_start(struct redis_link *);
+/* link_try_now - ends the present pause, where there is one. */
+void link_try_now(struct redis_link *);
 /* link_stop - closes at once, without a callback. A pause goes on while it is stopped. */
 void link_stop(struct redis_link *);
 
@@ -109,8 +119,8 @@ bool link_is_open(const struct redis_link *);
 uint64_t link_now_us(const struct redis_link *);
 /* link_open - the connection is ready for use. The timer is the owner's from here on. */
 void link_open(struct redis_link *);
-/* link_ask - sends what was appended; the answer must come within a step's time. Drops the link where there was
- * no memory to append it. */
+/* link_ask - sends what was appended. The answer must come within config.timeout_ms where the link is OPEN, else before
+ * the try ends. Drops the link where there was no memory to append it. */
 void link_ask(struct redis_link *);
 /* link_read - reads and handles what has come: as events.readable. */
 void link_read(struct redis_link *);

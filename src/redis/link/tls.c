@@ -8,7 +8,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/store.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +27,9 @@ struct tls {
     void *log_arg;
     BIO_METHOD *method;
     SSL_CTX *context;
-    uint64_t stamp; /* of the files, when they were read last */
-    bool encrypted; /* the key that was read needs a passphrase */
+    uint64_t stamp;     /* of the files that are in use */
+    uint64_t bad_stamp; /* of those that were read last, and are not; 0: there are none such */
+    bool encrypted;     /* the key that was read needs a passphrase */
 };
 
 /* One connection's. */
@@ -95,7 +98,7 @@ static struct tls_layer *layer_of(struct conn_layer *layer)
 }
 
 /* Before each call: an error that somebody left behind would be taken for one of this call. */
-static void prepare(struct tls_layer *tls)
+static void tls_prepare(struct tls_layer *tls)
 {
     tls->cut = false;
     ERR_clear_error();
@@ -103,7 +106,7 @@ static void prepare(struct tls_layer *tls)
 
 /* What a call that did nothing waits for, or why it failed. What the socket says comes first, for OpenSSL turns its
  * end into an error of its own. */
-static ssize_t judge(struct tls_layer *tls, unsigned *waits)
+static ssize_t tls_judge(struct tls_layer *tls, unsigned *waits)
 {
     struct conn *conn = tls->conn;
     int error = SSL_get_error(tls->ssl, 0);
@@ -126,14 +129,14 @@ static void describe_hang_up(struct conn *conn)
              conn->error != 0 ? strerror(conn->error) : "the server closed the connection");
 }
 
-static ssize_t greet(struct conn_layer *layer, unsigned *waits)
+static ssize_t tls_greet(struct conn_layer *layer, unsigned *waits)
 {
     struct tls_layer *tls = layer_of(layer);
     ssize_t n;
 
-    prepare(tls);
+    tls_prepare(tls);
     if (SSL_do_handshake(tls->ssl) == 1) return 1;
-    n = judge(tls, waits);
+    n = tls_judge(tls, waits);
     if (n < 0 && tls->conn->why[0] == '\0') describe_hang_up(tls->conn);
     return n;
 }
@@ -143,17 +146,17 @@ static ssize_t read_some(struct conn_layer *layer, void *ret, size_t size, unsig
     struct tls_layer *tls = layer_of(layer);
     size_t n = 0;
 
-    prepare(tls);
-    return SSL_read_ex(tls->ssl, ret, size, &n) == 1 ? (ssize_t)n : judge(tls, waits);
+    tls_prepare(tls);
+    return SSL_read_ex(tls->ssl, ret, size, &n) == 1 ? (ssize_t)n : tls_judge(tls, waits);
 }
 
-static ssize_t write_some(struct conn_layer *layer, const void *bytes, size_t size, unsigned *waits)
+static ssize_t tls_write_some(struct conn_layer *layer, const void *bytes, size_t size, unsigned *waits)
 {
     struct tls_layer *tls = layer_of(layer);
     size_t n = 0;
 
-    prepare(tls);
-    return SSL_write_ex(tls->ssl, bytes, size, &n) == 1 ? (ssize_t)n : judge(tls, waits);
+    tls_prepare(tls);
+    return SSL_write_ex(tls->ssl, bytes, size, &n) == 1 ? (ssize_t)n : tls_judge(tls, waits);
 }
 
 /* Without a farewell to the server: in a process that forked it would end the connection of the other one. */
@@ -182,9 +185,12 @@ static int on_verified(int fine, X509_STORE_CTX *store)
 static bool expect_name(SSL *ssl, char *name)
 {
     struct in6_addr address;
+    char text[INET6_ADDRSTRLEN];
+    /* The zone of an address is this machine's, and in no certificate. */
+    bool fits = (size_t)snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "%"), name) < sizeof(text);
 
-    if (inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1)
-        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+    if (fits && (inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1))
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), text) == 1;
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
@@ -212,8 +218,9 @@ struct conn_layer *tls_open(struct tls *tls, struct conn *conn, const struct uri
     struct tls_layer *layer = alloc_zero(tls->system->alloc, sizeof(*layer));
 
     if (layer == NULL) return NULL;
+    tls_refresh(tls);
     *layer = (struct tls_layer){
-        .layer = {.greet = greet, .read = read_some, .write = write_some, .free = layer_free},
+        .layer = {.greet = tls_greet, .read = read_some, .write = tls_write_some, .free = layer_free},
         .alloc = tls->system->alloc,
         .conn = conn,
         .name = tls->name != NULL ? tls->name : uri->host,
@@ -256,27 +263,90 @@ static SSL_CTX *make_context(struct tls *tls)
     return context;
 }
 
-static bool load_cas(const struct tls *tls, SSL_CTX *context)
+static const char *default_path(const char *variable, const char *otherwise)
 {
+    const char *given = getenv(variable);
+
+    return given != NULL ? given : otherwise;
+}
+
+/* Is it the link to a certificate that openssl rehash makes, such as 0a1b2c3d.0? */
+static bool is_hashed(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    size_t hash = strspn(name, "0123456789abcdef");
+
+    return hash == 8 && name[hash] == '.' && name[hash + 1] != '\0' &&
+           name[hash + 1 + strspn(name + hash + 1, "0123456789")] == '\0';
+}
+
+/* How many certificates of a folder OpenSSL finds. They are loaded where `into` is not NULL; -1: one of them is bad. Of
+ * a certificate that was removed the link may still be there. */
+static int count_folder(const struct tls *tls, const char *folder, X509_LOOKUP *into)
+{
+    OSSL_STORE_CTX *store = OSSL_STORE_open(folder, NULL, NULL, NULL, NULL);
+    OSSL_STORE_INFO *info;
+    int n = 0;
+
+    if (store == NULL) return -1;
+    ERR_clear_error(); /* of the ways to open it that were tried in vain */
+    while (n >= 0 && (info = OSSL_STORE_load(store)) != NULL) {
+        const char *path = OSSL_STORE_INFO_get0_NAME(info);
+
+        ERR_clear_error(); /* of looking into the folder, by OpenSSL 3.5 */
+        if (path != NULL && is_hashed(path) && tls->system->ops->file_stamp(tls->system, path, NULL) != 0)
+            n = into == NULL || X509_load_cert_file(into, path, X509_FILETYPE_PEM) > 0 ? n + 1 : -1;
+        OSSL_STORE_INFO_free(info);
+    }
+    OSSL_STORE_close(store);
+    return n;
+}
+
+/* The system's are too many to be loaded: OpenSSL does that when it needs one. A system that has none yet may get some;
+ * until then no node is trusted. */
+static int count_defaults(const struct tls *tls, SSL_CTX *context)
+{
+    const char *folder = default_path(X509_get_default_cert_dir_env(), X509_get_default_cert_dir());
+    int n;
+
+    if (SSL_CTX_set_default_verify_paths(context) != 1) return -1;
+    n = sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(context)));
+    if (n > 0 || strchr(folder, ':') != NULL) return 1; /* several folders */
+    n = count_folder(tls, folder, NULL);
+    return n > 0 || tls->context == NULL;
+}
+
+/* How many there are, or -1. What is loaded stays in use, whatever becomes of file and folder. */
+static int load_cas(const struct tls *tls, SSL_CTX *context)
+{
+    X509_LOOKUP *into;
     bool is_folder = false;
 
-    if (tls->ca == NULL) return SSL_CTX_set_default_verify_paths(context) == 1;
+    if (tls->ca == NULL) return count_defaults(tls, context);
+    into = X509_STORE_add_lookup(SSL_CTX_get_cert_store(context), X509_LOOKUP_file());
+    if (into == NULL) return -1;
     (void)tls->system->ops->file_stamp(tls->system, tls->ca, &is_folder);
-    if (is_folder) return SSL_CTX_load_verify_dir(context, tls->ca) == 1;
-    return SSL_CTX_load_verify_file(context, tls->ca) == 1;
+    if (is_folder) return count_folder(tls, tls->ca, into);
+    if (X509_load_cert_file(into, tls->ca, X509_FILETYPE_PEM) > 0) return 1;
+    return ERR_GET_REASON(ERR_peek_error()) == PEM_R_NO_START_LINE ? 0 : -1;
 }
 
 static bool load(struct tls *tls, SSL_CTX *context, char *error, size_t size)
 {
     const char *key = tls->key != NULL ? tls->key : tls->cert;
+    int n_cas = load_cas(tls, context);
 
     tls->encrypted = false;
-    if (!load_cas(tls, context)) {
+    if (n_cas <= 0) {
         snprintf(error, size,
                  "--tls-ca (tls_ca): \"%s\": %s: give a file of CA certificates in PEM, or a folder of them "
                  "that openssl rehash has prepared",
-                 tls->ca != NULL ? tls->ca : "the system's", tls_words_reason());
-    } else if (tls->cert != NULL && SSL_CTX_use_certificate_chain_file(context, tls->cert) != 1) {
+                 tls->ca != NULL ? tls->ca : "the system's", n_cas == 0 ? "no certificate there" : tls_words_reason());
+        return false;
+    }
+    ERR_clear_error();
+    if (tls->cert != NULL && SSL_CTX_use_certificate_chain_file(context, tls->cert) != 1) {
         snprintf(error, size, "--tls-cert (tls_cert): \"%s\": %s: give a file with a certificate in PEM", tls->cert,
                  tls_words_reason());
     } else if (key != NULL && SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1) {
@@ -284,13 +354,19 @@ static bool load(struct tls *tls, SSL_CTX *context, char *error, size_t size)
                  "--tls-key (tls_key): \"%s\": %s: give a file with the key of the certificate in PEM, "
                  "without a passphrase",
                  key, tls->encrypted ? "it needs a passphrase" : tls_words_reason());
+    } else if (key != NULL && SSL_CTX_check_private_key(context) != 1) {
+        /* One of the same kind was refused above. */
+        snprintf(error, size,
+                 "--tls-key (tls_key): \"%s\": the certificate \"%s\" is for another key: give the two that "
+                 "belong together",
+                 key, tls->cert);
     } else {
         return true;
     }
     return false;
 }
 
-static SSL_CTX *read_files(struct tls *tls, char *error, size_t size)
+static SSL_CTX *tls_read_files(struct tls *tls, char *error, size_t size)
 {
     SSL_CTX *context;
 
@@ -306,11 +382,9 @@ static SSL_CTX *read_files(struct tls *tls, char *error, size_t size)
     return context;
 }
 
-static const char *default_path(const char *variable, const char *otherwise)
+static void write_log(const struct tls *tls, int level, const char *text)
 {
-    const char *given = getenv(variable);
-
-    return given != NULL ? given : otherwise;
+    if (tls->log != NULL) tls->log(tls->log_arg, level, text);
 }
 
 /* Another number when one of the files changed. */
@@ -334,27 +408,30 @@ static uint64_t stamp_files(const struct tls *tls)
 
 void tls_refresh(struct tls *tls)
 {
-    uint64_t stamp = stamp_files(tls);
+    uint64_t stamp = stamp_files(tls); /* before they are read: what changes meanwhile is read again */
+    uint64_t told = tls->bad_stamp;
     char why[TLS_TEXT_SIZE], text[TLS_TEXT_SIZE + 64];
     SSL_CTX *context;
 
+    tls->bad_stamp = 0;
     if (stamp == tls->stamp) return;
-    /* Before they are read: what changes meanwhile is read again. */
-    tls->stamp = stamp;
-    context = read_files(tls, why, sizeof(why));
+    context = tls_read_files(tls, why, sizeof(why));
     if (context == NULL) {
+        /* They are read again for each connection: what was missing may have been memory, or a descriptor. */
+        tls->bad_stamp = stamp;
         snprintf(text, sizeof(text), "TLS certificates as before, the new are bad: %s", why);
-        tls->log(tls->log_arg, QUORLOCK_LOG_ERROR, text);
+        if (stamp != told) write_log(tls, QUORLOCK_LOG_ERROR, text);
         return;
     }
     SSL_CTX_free(tls->context);
     tls->context = context;
-    tls->log(tls->log_arg, QUORLOCK_LOG_INFO, "the TLS certificates changed: new connections use them");
+    tls->stamp = stamp;
+    write_log(tls, QUORLOCK_LOG_INFO, "the TLS certificates changed: new connections use them");
 }
 
 /* ---- life ---- */
 
-static bool copy(const struct alloc *alloc, char **ret, const char *text)
+static bool tls_copy(const struct alloc *alloc, char **ret, const char *text)
 {
     if (text == NULL) return true;
     *ret = alloc_text(alloc, text, strlen(text));
@@ -371,12 +448,12 @@ int tls_new(struct tls **ret, struct system *system, const struct tls_config *co
     tls->system = system;
     tls->log = config->log;
     tls->log_arg = config->arg;
-    copied = copy(system->alloc, &tls->ca, config->ca) && copy(system->alloc, &tls->cert, config->cert) &&
-             copy(system->alloc, &tls->key, config->key) && copy(system->alloc, &tls->name, config->name);
+    copied = tls_copy(system->alloc, &tls->ca, config->ca) && tls_copy(system->alloc, &tls->cert, config->cert) &&
+             tls_copy(system->alloc, &tls->key, config->key) && tls_copy(system->alloc, &tls->name, config->name);
     if (copied) tls->method = make_method();
     if (tls->method != NULL) {
         tls->stamp = stamp_files(tls);
-        tls->context = read_files(tls, error, error_size);
+        tls->context = tls_read_files(tls, error, error_size);
     }
     if (tls->context == NULL) {
         int status = tls->method == NULL ? QUORLOCK_NOMEM : QUORLOCK_INVAL;

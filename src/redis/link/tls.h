@@ -23,7 +23,7 @@ struct tls_config {
     const char *cert; /* our own, with those between it and its CA; NULL: none */
     const char *key;  /* of our own; NULL: it is in the same file */
     const char *name; /* of the server's certificate; NULL: the host of the address */
-    void (*log)(void *arg, int level, const char *text);
+    void (*log)(void *arg, int level, const char *text); /* or NULL */
     void *arg;
 };
 
@@ -33,9 +33,10 @@ int tls_new(struct tls **ret, struct system *, const struct tls_config *, char *
 /* tls_free - the connections' layers are gone before. NULL is fine. */
 void tls_free(struct tls *);
 
-/* tls_refresh - reads files that have changed since, for the next connections; the present ones keep theirs. Where they
- * are bad the former stay in use. It logs either, once for each change. */
+/* tls_refresh - reads files that have changed since, for the next connections; the present ones keep theirs. Where one
+ * is bad, or certificate and key do not belong together, all of the former stay in use. It logs either, once for each
+ * change. */
 void tls_refresh(struct tls *);
 
-/* tls_open - the layer for a connection that is about to be opened to that server. NULL: out of memory. */
+/* tls_open - refreshes; the layer for a connection that is about to be opened to that server. NULL: out of memory. */
 struct conn_layer *tls_open(struct tls *, struct conn *, const struct uri *);

@@ -21,7 +21,7 @@
 #define REMEDY_NAME "write such a name into the address, or give --tls-name (tls_name)"
 #define REMEDY_CA   "give the CA that signed it by --tls-ca (tls_ca); the server must send what is between the two"
 
-static const char *reason_of(unsigned long code)
+static const char *tls_words_reason_of(unsigned long code)
 {
     const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
 
@@ -30,12 +30,12 @@ static const char *reason_of(unsigned long code)
 
 const char *tls_words_reason(void)
 {
-    return reason_of(ERR_peek_error());
+    return tls_words_reason_of(ERR_peek_error());
 }
 
 /* ---- certificates ---- */
 
-static void add_name(char *ret, size_t size, const char *kind, const char *name, size_t length)
+static void tls_words_add_name(char *ret, size_t size, const char *kind, const char *name, size_t length)
 {
     char shown[NAME_SHOWN];
     size_t used = strlen(ret);
@@ -53,9 +53,9 @@ static void add_alternative(char *ret, size_t size, const GENERAL_NAME *name)
     if (name->type != GEN_DNS && name->type != GEN_IPADD) return;
     length = ASN1_STRING_length(text);
     if (name->type == GEN_DNS)
-        add_name(ret, size, "", (const char *)ASN1_STRING_get0_data(text), (size_t)length);
+        tls_words_add_name(ret, size, "", (const char *)ASN1_STRING_get0_data(text), (size_t)length);
     else if (inet_ntop(length == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(text), address, sizeof(address)) != NULL)
-        add_name(ret, size, "", address, strlen(address));
+        tls_words_add_name(ret, size, "", address, strlen(address));
 }
 
 /* The names that it is for; those of the subject only where there are no others, as OpenSSL looks at them. */
@@ -69,7 +69,7 @@ static void list_names(const X509 *certificate, char *ret, size_t size)
     GENERAL_NAMES_free(names);
     if (ret[0] == '\0' &&
         X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, common, sizeof(common)) > 0)
-        add_name(ret, size, "", common, strlen(common));
+        tls_words_add_name(ret, size, "", common, strlen(common));
     if (ret[0] == '\0') snprintf(ret, size, "no name");
 }
 
@@ -156,6 +156,6 @@ enum fault tls_words_failure(bool has_certificate, char *ret, size_t size)
         fault = FAULT_AUTH;
         remedy = has_certificate ? REMEDY_OTHER_CERTIFICATE : REMEDY_CERTIFICATE;
     }
-    snprintf(ret, size, "TLS: %s%s", reason_of(code), remedy);
+    snprintf(ret, size, "TLS: %s%s", tls_words_reason_of(code), remedy);
     return fault;
 }

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,7 +42,8 @@ static bool is_name_byte(unsigned char byte)
 static bool may_be_shown(const char *text, size_t length, bool brackets)
 {
     for (size_t i = 0; i < length; i++) {
-        if (!is_name_byte((unsigned char)text[i]) && text[i] != '.' && (!brackets || text[i] != ':')) return false;
+        if (!is_name_byte((unsigned char)text[i]) && text[i] != '.' && (!brackets || strchr(":%", text[i]) == NULL))
+            return false;
     }
     return length > 0;
 }
@@ -182,6 +184,28 @@ static bool read_numeric(struct uri_reader *reader, const char *text, bool brack
     return inet_ntop(family, bytes, ret, (socklen_t)size) != NULL;
 }
 
+/* The interface behind a link-local address. RFC 6874 writes the % in front of it as %25. */
+static int read_zone(struct uri_reader *reader, const char *percent, const char *end, char *address, size_t size)
+{
+    const char *zone = percent + 1;
+    struct in6_addr parsed;
+    bool is_local = inet_pton(AF_INET6, address, &parsed) == 1 && IN6_IS_ADDR_LINKLOCAL(&parsed) != 0;
+    size_t used = strlen(address);
+
+    if (is_local && percent == end)
+        return invalid(reader, "a link-local address needs its interface behind it: [fe80::1%%eth0]");
+    if (percent == end) return QUORLOCK_OK;
+    if (!is_local) return invalid(reader, "a zone (%%...) stands only behind a link-local address, fe80::...");
+    if (end - zone > 2 && strncmp(zone, "25", 2) == 0) zone += 2;
+    for (const char *at = zone; at < end; at++)
+        if (!is_name_byte((unsigned char)*at) && *at != '.') zone = end;
+    if (zone == end || end - zone >= IF_NAMESIZE)
+        return invalid(reader, "behind the %% must stand the name of an interface: [fe80::1%%eth0]");
+    reader->uri.kind = URI_NAME;
+    snprintf(address + used, size - used, "%%%.*s", (int)(end - zone), zone);
+    return QUORLOCK_OK;
+}
+
 /* Labels of letters, digits, hyphen, underscore; what ends in a number was meant as an address. */
 static bool is_name(const char *text, size_t length)
 {
@@ -208,8 +232,12 @@ static bool is_name(const char *text, size_t length)
 static int read_host(struct uri_reader *reader, const char *begin, const char *end, bool brackets)
 {
     char text[URI_HOST_LENGTH_MAX + 1], canonical[URI_HOST_LENGTH_MAX + 1];
-    size_t length = (size_t)(end - begin);
+    const char *percent = memchr(begin, '%', (size_t)(end - begin)), *host_end = end;
+    size_t length;
+    int status = QUORLOCK_OK;
 
+    if (brackets && percent != NULL) host_end = percent;
+    length = (size_t)(host_end - begin);
     if (length == 0) return invalid(reader, "there is no host; " URI_FORMS);
     /* A dot at the end only means that the name is complete. */
     if (!brackets && length > 1 && begin[length - 1] == '.') length--;
@@ -223,6 +251,8 @@ static int read_host(struct uri_reader *reader, const char *begin, const char *e
         reader->uri.kind = URI_NAME;
         memcpy(canonical, text, length + 1);
     }
+    if (brackets) status = read_zone(reader, host_end, end, canonical, sizeof(canonical));
+    if (status != 0) return status;
     reader->uri.host = alloc_text(reader->alloc, canonical, strlen(canonical));
     return reader->uri.host != NULL ? QUORLOCK_OK : nomem(reader);
 }
@@ -315,11 +345,16 @@ static int read_unix(struct uri_reader *reader, const char *begin)
 static int make_name(struct uri_reader *reader)
 {
     struct uri *uri = &reader->uri;
+    const char *zone = uri->kind == URI_NAME ? strchr(uri->host, '%') : NULL;
     char name[URI_HOST_LENGTH_MAX + 64];
     int n;
 
     if (uri->kind == URI_UNIX)
         n = snprintf(name, sizeof(name), "unix://%s", uri->host);
+    else if (zone != NULL)
+        /* Where the zone begins with 25, those would be taken for a part of %25. */
+        n = snprintf(name, sizeof(name), "%s[%.*s%s%s]:%u", uri->tls ? "rediss://" : "", (int)(zone - uri->host),
+                     uri->host, strncmp(zone, "%25", 3) == 0 ? "%25" : "%", zone + 1, (unsigned)uri->port);
     else
         n = snprintf(name, sizeof(name), strchr(uri->host, ':') != NULL ? "%s[%s]:%u" : "%s%s:%u",
                      uri->tls ? "rediss://" : "", uri->host, (unsigned)uri->port);
@@ -344,10 +379,13 @@ static void find_scheme(struct uri_reader *reader)
     if (n != 0 && n < URI_SCHEME_MAX && strncmp(reader->text + n, "://", 3) == 0) reader->n_scheme = (int)n + 3;
 }
 
-static bool has_scheme(const struct uri_reader *reader, const char *scheme)
+/* Of two names for it. */
+static bool has_scheme(const struct uri_reader *reader, const char *scheme, const char *other)
 {
-    return (size_t)reader->n_scheme == strlen(scheme) &&
-           strncasecmp(reader->scheme, scheme, (size_t)reader->n_scheme) == 0;
+    size_t length = (size_t)reader->n_scheme;
+
+    return (length == strlen(scheme) && strncasecmp(reader->scheme, scheme, length) == 0) ||
+           (length == strlen(other) && strncasecmp(reader->scheme, other, length) == 0);
 }
 
 static int read_address(struct uri_reader *reader)
@@ -358,9 +396,10 @@ static int read_address(struct uri_reader *reader)
     if (strlen(text) > URI_LENGTH_MAX) return invalid(reader, "it is longer than %d bytes", URI_LENGTH_MAX);
     find_scheme(reader);
     if (reader->n_scheme == 0) return read_bare(reader, text);
-    reader->uri.tls = has_scheme(reader, "rediss://");
-    if (reader->uri.tls || has_scheme(reader, "redis://")) return read_redis(reader, text + reader->n_scheme);
-    if (has_scheme(reader, "unix://")) return read_unix(reader, text + reader->n_scheme);
+    reader->uri.tls = has_scheme(reader, "rediss://", "valkeys://");
+    if (reader->uri.tls || has_scheme(reader, "redis://", "valkey://"))
+        return read_redis(reader, text + reader->n_scheme);
+    if (has_scheme(reader, "unix://", "")) return read_unix(reader, text + reader->n_scheme);
     return invalid(reader, "unknown scheme; " URI_FORMS);
 }
 
@@ -371,6 +410,7 @@ int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char
     int status = read_address(&reader);
 
     if (status == 0) status = make_name(&reader);
+    reader.uri.has_login = reader.uri.user != NULL || reader.uri.password != NULL;
     if (status != 0)
         uri_clear(&reader.uri, alloc);
     else
@@ -380,26 +420,52 @@ int uri_parse(struct uri *ret, const struct alloc *alloc, const char *text, char
 
 static int copy_known(char **ret, const struct alloc *alloc, const char *text)
 {
+    *ret = NULL;
     if (text == NULL || *text == '\0') return QUORLOCK_OK;
     *ret = alloc_text(alloc, text, strlen(text));
     return *ret != NULL ? QUORLOCK_OK : QUORLOCK_NOMEM;
 }
 
+static void forget_login(struct uri *uri, const struct alloc *alloc)
+{
+    if (uri->password != NULL) explicit_bzero(uri->password, strlen(uri->password));
+    alloc_free(alloc, uri->user);
+    alloc_free(alloc, uri->password);
+    uri->user = uri->password = NULL;
+}
+
+static bool same_known(const char *known, const char *text)
+{
+    return strcmp(known != NULL ? known : "", text != NULL ? text : "") == 0;
+}
+
+bool uri_logs_in_with(const struct uri *uri, const char *user, const char *password)
+{
+    return same_known(uri->user, user) && same_known(uri->password, password);
+}
+
 int uri_log_in(struct uri *uri, const struct alloc *alloc, const char *user, const char *password)
 {
+    char *new_user, *new_password;
     int status;
 
-    if (uri->user != NULL || uri->password != NULL) return QUORLOCK_OK;
-    status = copy_known(&uri->user, alloc, user);
-    return status == 0 ? copy_known(&uri->password, alloc, password) : status;
+    if (uri->has_login) return QUORLOCK_OK;
+    status = copy_known(&new_user, alloc, user);
+    if (status == 0) status = copy_known(&new_password, alloc, password);
+    if (status != 0) {
+        alloc_free(alloc, new_user);
+        return status;
+    }
+    forget_login(uri, alloc);
+    uri->user = new_user;
+    uri->password = new_password;
+    return QUORLOCK_OK;
 }
 
 void uri_clear(struct uri *uri, const struct alloc *alloc)
 {
-    if (uri->password != NULL) explicit_bzero(uri->password, strlen(uri->password));
+    forget_login(uri, alloc);
     alloc_free(alloc, uri->host);
-    alloc_free(alloc, uri->user);
-    alloc_free(alloc, uri->password);
     alloc_free(alloc, uri->name);
     memset(uri, 0, sizeof(*uri));
 }

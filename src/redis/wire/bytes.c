@@ -60,7 +60,7 @@ static bool make_room(struct bytes *bytes, size_t length)
 }
 
 /* Room for so many more bytes, which are counted in; NULL: there is none. The capacity may be above the limit. */
-static inline char *take(struct bytes *bytes, size_t length)
+static inline char *bytes_take(struct bytes *bytes, size_t length)
 {
     size_t most = bytes->capacity < bytes->limit ? bytes->capacity : bytes->limit;
     char *at;
@@ -73,7 +73,7 @@ static inline char *take(struct bytes *bytes, size_t length)
 
 void bytes_append(struct bytes *bytes, const void *data, size_t length)
 {
-    char *at = take(bytes, length);
+    char *at = bytes_take(bytes, length);
 
     if (at != NULL && length != 0) memcpy(at, data, length);
 }
@@ -130,14 +130,14 @@ static char *put_frame(char *at, size_t length, size_t digits)
 static char *take_word(struct bytes *bytes, size_t length)
 {
     size_t digits = digits_of(length);
-    char *at = take(bytes, 1 + digits + 2 + length + 2);
+    char *at = bytes_take(bytes, 1 + digits + 2 + length + 2);
 
     return at != NULL ? put_frame(at, length, digits) : NULL;
 }
 
 char *bytes_begin(struct bytes *bytes, size_t most)
 {
-    char *at = take(bytes, most);
+    char *at = bytes_take(bytes, most);
 
     if (at != NULL) bytes->used -= most;
     return at;
@@ -166,7 +166,7 @@ char *bytes_at_number(char *at, uint64_t number)
 void bytes_command(struct bytes *bytes, size_t n_args)
 {
     size_t digits = digits_of(n_args);
-    char *at = take(bytes, 1 + digits + 2);
+    char *at = bytes_take(bytes, 1 + digits + 2);
 
     if (at == NULL) return;
     *at = '*';

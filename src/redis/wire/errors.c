@@ -6,7 +6,8 @@
 
 #define ERROR_TEXT_SIZE 160
 #define ERROR_CLUSTER   "list independent masters, not cluster nodes"
-#define ERROR_RIGHTS    "give this user the right by ACL SETUSER"
+#define ERROR_RIGHTS    "give this user the right by ACL SETUSER: 'quorlock doctor --acl USER' prints what it needs"
+#define ERROR_RENAMED   "is it renamed or removed? 'quorlock doctor' names what is missing"
 
 struct error_row {
     const char *front; /* the whole first word, or with a space in it the front of the text */
@@ -21,14 +22,20 @@ static const struct error_row error_rows[] = {
     {"BUSY", {FAULT_TEMPORARY, false, false}, NULL},
     {"READONLY", {FAULT_REPLICA, false, true}, "it is a replica: list independent masters only"},
     {"NOAUTH",
-     {FAULT_AUTH, false, false},
+     {FAULT_LOGIN, false, true},
      "write the password into the address: redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port"},
-    {"WRONGPASS", {FAULT_AUTH, false, false}, NULL},
+    {"WRONGPASS", {FAULT_LOGIN, false, true}, NULL},
     {"NOPERM", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
     /* A right that is missing in a script, as Redis 7.2 and later and Valkey, 7.0, and 6 report it. */
     {"ERR ACL failure in script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"ERR The user executing the script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"The user executing the script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
+    /* At the top level, and in a script of Redis 7 and of older ones: the name is taken away by rename-command. */
+    {"ERR unknown command", {FAULT_AUTH, false, false}, ERROR_RENAMED},
+    {"ERR Unknown Redis command", {FAULT_AUTH, false, false}, ERROR_RENAMED},
+    {"Unknown Redis command", {FAULT_AUTH, false, false}, ERROR_RENAMED},
+    {"ERR Unknown command called from script", {FAULT_AUTH, false, false}, ERROR_RENAMED}, /* Valkey's */
+    {"Unknown command called from script", {FAULT_AUTH, false, false}, ERROR_RENAMED},
     {"OOM", {FAULT_REFUSED, false, false}, "the server is at its maxmemory"},
     {"MISCONF", {FAULT_REFUSED, false, false}, "the server cannot write its data to disk"},
     {"NOREPLICAS", {FAULT_REFUSED, false, false}, "see min-replicas-to-write of the server"},
@@ -49,7 +56,7 @@ static const struct error_row error_rows[] = {
     {"CLUSTERDOWN", {FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
 };
 
-static bool begins(const char *text, size_t length, const char *front)
+static bool errors_begins(const char *text, size_t length, const char *front)
 {
     size_t n = strlen(front);
 
@@ -57,10 +64,10 @@ static bool begins(const char *text, size_t length, const char *front)
     return strchr(front, ' ') != NULL || length == n || text[n] == ' ';
 }
 
-static const struct error_row *find(const char *text, size_t length)
+static const struct error_row *errors_find(const char *text, size_t length)
 {
     for (size_t i = 0; i < sizeof(error_rows) / sizeof(error_rows[0]); i++)
-        if (begins(text, length, error_rows[i].front)) return &error_rows[i];
+        if (errors_begins(text, length, error_rows[i].front)) return &error_rows[i];
     return NULL;
 }
 
@@ -71,13 +78,14 @@ static const struct error_row *find(const char *text, size_t length)
  */
 static const struct error_row *row_of(const char *text, size_t length)
 {
-    bool wrapped = begins(text, length, "ERR Error running script") || begins(text, length, "@user_script: ");
-    const struct error_row *row = find(text, length);
+    bool wrapped =
+        errors_begins(text, length, "ERR Error running script") || errors_begins(text, length, "@user_script: ");
+    const struct error_row *row = errors_find(text, length);
 
     for (size_t i = 0; wrapped && row == NULL && i + 2 < length; i++) {
         size_t at = i + 2 + (text[i + 2] == '-');
 
-        if (text[i] == ':' && text[i + 1] == ' ') row = find(text + at, length - at);
+        if (text[i] == ':' && text[i + 1] == ' ') row = errors_find(text + at, length - at);
     }
     return row;
 }

@@ -43,7 +43,7 @@ bool reply_fits(const struct reply *reply, const char *types)
     return true;
 }
 
-static void *refuse(struct reply_parser *parser, const char *fault)
+static void *reply_refuse(struct reply_parser *parser, const char *fault)
 {
     if (parser->fault == NULL) parser->fault = fault;
     return NULL;
@@ -57,8 +57,8 @@ static struct reply_item *place(const redisReadTask *task, enum reply_type type)
     size_t index = (size_t)task->idx; /* widens int, narrows nothing: createArray bounded the count */
 
     if (task->parent != NULL) {
-        if (task->parent->parent != NULL) return refuse(parser, "a reply nested too deep");
-        if (index >= REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
+        if (task->parent->parent != NULL) return reply_refuse(parser, "a reply nested too deep");
+        if (index >= REPLY_ELEMENTS_MAX) return reply_refuse(parser, "an array of too many elements");
         item = &parser->reply.elements[index];
     } else {
         parser->text_used = 0;
@@ -68,7 +68,7 @@ static struct reply_item *place(const redisReadTask *task, enum reply_type type)
     return item;
 }
 
-static bool reserve(struct reply_parser *parser, size_t length)
+static bool reply_reserve(struct reply_parser *parser, size_t length)
 {
     size_t needed = parser->text_used + length + 1;
     size_t capacity = parser->text_capacity != 0 ? parser->text_capacity : REPLY_TEXT_FIRST;
@@ -96,12 +96,12 @@ static void *on_string(const redisReadTask *task, char *text, size_t length)
     case REDIS_REPLY_STRING: type = REPLY_STRING; break;
     case REDIS_REPLY_STATUS: type = REPLY_STATUS; break;
     case REDIS_REPLY_ERROR: type = REPLY_ERROR; break;
-    default: return refuse(parser, "a value of a kind that was not asked for");
+    default: return reply_refuse(parser, "a value of a kind that was not asked for");
     }
     item = place(task, type);
     if (item == NULL) return NULL;
-    if (length > REPLY_BYTES_MAX) return refuse(parser, "a reply too large");
-    if (!reserve(parser, length)) return NULL;
+    if (length > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
+    if (!reply_reserve(parser, length)) return NULL;
     item->offset = parser->text_used;
     item->length = length;
     memcpy(parser->text + item->offset, text, length);
@@ -110,14 +110,14 @@ static void *on_string(const redisReadTask *task, char *text, size_t length)
     return item;
 }
 
-static void *on_array(const redisReadTask *task, reply_count count)
+static void *reply_on_array(const redisReadTask *task, reply_count count)
 {
     struct reply_parser *parser = task->privdata;
     struct reply_item *item;
 
-    if (task->type != REDIS_REPLY_ARRAY) return refuse(parser, "a push or map that was not asked for");
-    if (task->parent != NULL) return refuse(parser, "a reply nested too deep");
-    if ((unsigned long long)count > REPLY_ELEMENTS_MAX) return refuse(parser, "an array of too many elements");
+    if (task->type != REDIS_REPLY_ARRAY) return reply_refuse(parser, "a push or map that was not asked for");
+    if (task->parent != NULL) return reply_refuse(parser, "a reply nested too deep");
+    if ((unsigned long long)count > REPLY_ELEMENTS_MAX) return reply_refuse(parser, "an array of too many elements");
     item = place(task, REPLY_ARRAY);
     if (item != NULL) parser->reply.n_elements = (size_t)count;
     return item;
@@ -142,13 +142,13 @@ static void *on_double(const redisReadTask *task, double number, char *text, siz
     (void)number;
     (void)text;
     (void)length;
-    return refuse(task->privdata, "a value of a kind that was not asked for");
+    return reply_refuse(task->privdata, "a value of a kind that was not asked for");
 }
 
 static void *on_bool(const redisReadTask *task, int truth)
 {
     (void)truth;
-    return refuse(task->privdata, "a value of a kind that was not asked for");
+    return reply_refuse(task->privdata, "a value of a kind that was not asked for");
 }
 #endif
 
@@ -161,7 +161,7 @@ static void on_free(void *item)
 /* Never written, but hiredis wants it without const. */
 static redisReplyObjectFunctions reply_functions = {
     .createString = on_string,
-    .createArray = on_array,
+    .createArray = reply_on_array,
     .createInteger = on_integer,
     .createNil = on_nil,
 #if REPLY_RESP3
@@ -201,7 +201,7 @@ bool reply_is_drained(const struct reply_parser *parser)
     return parser->n_ahead == 0 && parser->pending == 0;
 }
 
-static void pass_on(struct reply_parser *parser)
+static void reply_pass_on(struct reply_parser *parser)
 {
     if (parser->n_ahead == 0) return;
     parser->pending += parser->n_ahead;
@@ -213,7 +213,7 @@ void reply_feed(struct reply_parser *parser, const char *data, size_t length)
 {
     assert(parser->reader != NULL);
     assert(length <= REPLY_BYTES_MAX);
-    pass_on(parser);
+    reply_pass_on(parser);
     parser->ahead = data;
     parser->n_ahead = length;
     parser->same = 0;
@@ -319,7 +319,7 @@ static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
     return REPLY_BAD;
 }
 
-static void settle(struct reply_parser *parser)
+static void reply_settle(struct reply_parser *parser)
 {
     struct reply *reply = &parser->reply;
 
@@ -339,7 +339,7 @@ enum reply_result reply_next(struct reply_parser *parser, const struct reply **r
         *ret = &parser->reply;
         return REPLY_READY;
     }
-    pass_on(parser);
+    reply_pass_on(parser);
     if (parser->nomem) return REPLY_NOMEM;
     result = redisReaderGetReply(parser->reader, &object);
     if (parser->nomem) return REPLY_NOMEM;
@@ -349,13 +349,13 @@ enum reply_result reply_next(struct reply_parser *parser, const struct reply **r
     }
     if (object == NULL) {
         if (claims_too_much(parser->reader) || parser->pending > REPLY_BYTES_MAX) {
-            refuse(parser, "a reply too large");
+            reply_refuse(parser, "a reply too large");
             return bad(parser, ret_why);
         }
         return REPLY_NONE;
     }
     parser->pending = parser->reader->len - parser->reader->pos;
-    settle(parser);
+    reply_settle(parser);
     *ret = &parser->reply;
     return REPLY_READY;
 }

@@ -273,6 +273,16 @@ static const char *key_of(struct draw *draw)
     return draw_keys[below(draw, DRAW_KEYS)];
 }
 
+static const struct dialect_script *choose_script(struct draw *draw)
+{
+    const struct dialect *dialect = below(draw, 2) == 0 ? &dialect_plain : &dialect_redisson;
+    const struct dialect_script *script;
+
+    do script = &dialect->scripts[below(draw, SCRIPTS)];
+    while (script->text == NULL);
+    return script;
+}
+
 static void word(struct draw *draw, struct bytes *out, const char *what, size_t length)
 {
     if (length != 1) {
@@ -296,7 +306,7 @@ static void word(struct draw *draw, struct bytes *out, const char *what, size_t 
     case 'C': DRAW_PIECE(draw, out, channels); break;
     case 'T': bytes_number(out, draw->wall_ms - 5 + below(draw, 100)); break;
     case 'B': bytes_text(out, bodies[below(draw, LENGTH(bodies))]); break;
-    case 'H': bytes_text(out, draw->shas[below(draw, 2)].sha[below(draw, dialect_plain.n_scripts)]); break;
+    case 'H': bytes_text(out, choose_script(draw)->sha); break;
     default: bytes_word(out, what, length);
     }
 }
@@ -358,7 +368,6 @@ static void request(struct draw *draw, struct bytes *out)
     const struct piece *owner = &values[below(draw, below(draw, 4) == 0 ? LENGTH(values) - 1 : 3)];
     struct node_key keys[3];
     struct node_request sent = {.op = ops[below(draw, LENGTH(ops))],
-                                .use_eval = below(draw, 3) == 0,
                                 .explain = below(draw, 2) == 0,
                                 .silent = below(draw, 4) == 0,
                                 .if_deleted = below(draw, 4) == 0,
@@ -373,6 +382,7 @@ static void request(struct draw *draw, struct bytes *out)
                                 .closes = below(draw, 4) == 0,
                                 .longest_ms = (uint32_t)below(draw, 90)};
     size_t which = below(draw, 2), shares = below(draw, 2), waiter = below(draw, 3);
+    uint32_t whole_sent = below(draw, 3) == 0 ? 0 : UINT32_MAX;
     struct guard guard;
 
     sent.waiter = waiters[waiter];
@@ -386,7 +396,7 @@ static void request(struct draw *draw, struct bytes *out)
     sent.n_keys = sent.op == OP_BREAK ? 1 : choose_keys(draw, keys);
     if (sent.op == OP_BREAK) keys[0] = (struct node_key){draw_keys[0], 1};
     fill_guard(draw, &guard);
-    (void)dialects[which]->build(out, &sent, &draw->shas[which], &guard);
+    (void)dialects[which]->build(out, &sent, &whole_sent, &guard);
 }
 
 static void ask_guard(struct draw *draw, struct bytes *out)
@@ -394,7 +404,10 @@ static void ask_guard(struct draw *draw, struct bytes *out)
     struct guard guard;
 
     fill_guard(draw, &guard);
-    guard_ask(&guard, out);
+    if (below(draw, 4) == 0)
+        guard_look(&guard, out);
+    else
+        guard_ask(&guard, out);
 }
 
 static void ask_rights(struct draw *draw, struct bytes *out)
@@ -414,8 +427,7 @@ static void ask_rights(struct draw *draw, struct bytes *out)
 static void nonsense(struct draw *draw, struct bytes *out)
 {
     static const char *const firsts[] = {"1", "1", "2", "3", "0", "-1", "x", ""};
-    const struct dialect *dialect = below(draw, 2) == 0 ? &dialect_plain : &dialect_redisson;
-    const struct dialect_script *script = &dialect->scripts[below(draw, dialect->n_scripts + dialect->n_later)];
+    const struct dialect_script *script = choose_script(draw);
     size_t n_keys = 1 + below(draw, 3), n_args = below(draw, 8);
 
     bytes_command(out, 3 + n_keys + n_args);

@@ -15,8 +15,7 @@ struct draw {
     struct rng rng;
     uint64_t wall_ms;
     const struct model *model; /* its guard is what clients have seen */
-    struct dialect_shas shas[2];
-    char ids[2][41]; /* of the model's process */
+    char ids[2][41];           /* of the model's process */
 };
 
 /* draw_command - appends one command, or those of a transaction. */

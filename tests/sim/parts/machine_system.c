@@ -152,7 +152,14 @@ static bool has_input(struct system *system, int fd)
     return !machine->dead && net_has_input(machine->net, fd);
 }
 
-static void close_socket(struct system *system, int fd)
+static void keep_sending(struct system *system, int fd)
+{
+    struct machine *machine = system->arg;
+
+    if (!machine->dead) net_keep_sending(machine->net, fd);
+}
+
+static void close_socket(struct system *system, int fd, bool reset)
 {
     struct machine *machine = system->arg;
     struct slot *slot = machine_slot(machine, fd);
@@ -163,7 +170,7 @@ static void close_socket(struct system *system, int fd)
     if (machine->dead) return;
     if (machine->events.closes != NULL)
         machine->events.closes(machine->events.arg, machine, net_is_owed(machine->net, fd));
-    net_close(machine->net, fd);
+    net_close(machine->net, fd, reset);
 }
 
 /* ---- host names ---- */
@@ -238,7 +245,10 @@ static struct lookup *lookup_start(struct system *system, const char *name, uint
     struct lookup *lookup = alloc_zero(system->alloc, sizeof(*lookup));
 
     machine->counts.lookups++;
-    if (lookup == NULL) return NULL;
+    if (lookup == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
     *lookup = (struct lookup){.due.run = run_lookup,
                               .machine = machine,
                               .moment = {.happen = on_answer, .arg = lookup},
@@ -265,6 +275,7 @@ const struct system_ops machine_ops = {.boot_us = boot_us,
                                        .send = send_bytes,
                                        .recv = receive,
                                        .has_input = has_input,
+                                       .keep_sending = keep_sending,
                                        .close = close_socket,
                                        .lookup = lookup_start,
                                        .lookup_cancel = lookup_cancel};

@@ -34,7 +34,7 @@ void model_free(struct model *model)
 {
     if (model == NULL) return;
     LIST_WALK (struct session, session, &model->sessions, link) model_close(session);
-    hashtable_clear(&model->channels, &model->store.alloc);
+    hashtable_free(&model->channels, &model->store.alloc);
     store_free(&model->store);
     out_free(&model->out);
     out_free(&model->script_out);

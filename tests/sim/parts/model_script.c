@@ -13,7 +13,7 @@
 #include "redis/dialect/dialect.h"
 #include "scripts.h"
 
-struct script {
+struct compiled {
     struct hashtable_entry by_sha;
     struct link link;
     char sha[MODEL_SHA_LENGTH + 1];
@@ -41,28 +41,28 @@ void script_close(void)
 {
     if (--shared.users > 0) return;
     while (shared.all.count > 0) {
-        struct script *script = FIRST_OF(&shared.all, struct script, link);
+        struct compiled *script = FIRST_OF(&shared.all, struct compiled, link);
 
         list_remove(&shared.all, &script->link);
         free(script->text.text);
         free(script);
     }
-    hashtable_clear(&shared.by_sha, &shared.alloc);
+    hashtable_free(&shared.by_sha, &shared.alloc);
     model_lua_close();
 }
 
-static struct script *find_sha(const char *sha)
+static struct compiled *find_sha(const char *sha)
 {
-    HASHTABLE_EACH_OF (struct script, script, &shared.by_sha, hash_bytes(HASH_START, sha, MODEL_SHA_LENGTH), by_sha) {
+    HASHTABLE_EACH_OF (struct compiled, script, &shared.by_sha, hash_bytes(HASH_START, sha, MODEL_SHA_LENGTH), by_sha) {
         if (memcmp(script->sha, sha, MODEL_SHA_LENGTH) == 0) return script;
     }
     return NULL;
 }
 
 /* Texts are few, and differ in length mostly: no need to hash them. */
-static struct script *find_text(const struct word *text)
+static struct compiled *find_text(const struct word *text)
 {
-    LIST_EACH (struct script, script, &shared.all, link) {
+    LIST_EACH (struct compiled, script, &shared.all, link) {
         if (blob_is(&script->text, text->text, text->length)) return script;
     }
     return NULL;
@@ -70,40 +70,48 @@ static struct script *find_text(const struct word *text)
 
 /* ---- the cache ---- */
 
+/* What a trace calls a script of ours: the same in either dialect. */
+static const char *shown_name(const char *name)
+{
+    static const char front[] = "redisson_";
+
+    return strncmp(name, front, sizeof(front) - 1) == 0 ? name + sizeof(front) - 1 : name;
+}
+
 /* What our sources call that text. */
 static const char *name_of(const struct word *text)
 {
     static const struct dialect *const dialects[] = {&dialect_plain, &dialect_redisson};
-    static const struct dialect_script others[] = {{"guard", script_guard, sizeof(script_guard) - 1, NULL},
-                                                   {"bootstrap", script_bootstrap, sizeof(script_bootstrap) - 1, NULL},
-                                                   {"rights", script_rights, sizeof(script_rights) - 1, NULL}};
+    static const struct dialect_script others[] = {DIALECT_SCRIPT(guard), DIALECT_SCRIPT(bootstrap),
+                                                   DIALECT_SCRIPT(rights)};
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         if (others[i].length == text->length && memcmp(others[i].text, text->text, text->length) == 0)
             return others[i].name;
     }
     for (size_t d = 0; d < 2; d++) {
-        for (size_t i = 0; i < dialects[d]->n_scripts + dialects[d]->n_later; i++) {
+        for (size_t i = 0; i < SCRIPTS; i++) {
             const struct dialect_script *script = &dialects[d]->scripts[i];
 
-            if (script->length == text->length && memcmp(script->text, text->text, text->length) == 0)
-                return script->name;
+            if (script->text != NULL && script->length == text->length &&
+                memcmp(script->text, text->text, text->length) == 0)
+                return shown_name(script->name);
         }
     }
     return NULL;
 }
 
 /* The script of that text; NULL: it does not compile, and the error was replied. */
-static struct script *compile(struct call *call, const struct word *text)
+static struct compiled *compile(struct call *call, const struct word *text)
 {
-    struct script *script = find_text(text);
+    struct compiled *script = find_text(text);
     int function;
 
     if (script != NULL) return script;
     if (text->length > 1 && memcmp(text->text, "#!", 2) == 0) model_panic("scripts with", "#!", 2);
     if (!model_lua_compile(text, call->out, &function)) return NULL;
     script = model_resized(NULL, sizeof(*script));
-    *script = (struct script){.number = shared.all.count, .name = name_of(text), .function = function};
+    *script = (struct compiled){.number = shared.all.count, .name = name_of(text), .function = function};
     blob_set(&script->text, text->text, text->length);
     model_lua_sha(text, script->sha);
     script->by_sha.hash = hash_bytes(HASH_START, script->sha, MODEL_SHA_LENGTH);
@@ -113,12 +121,12 @@ static struct script *compile(struct call *call, const struct word *text)
     return script;
 }
 
-static bool knows(const struct model *model, const struct script *script)
+static bool knows(const struct model *model, const struct compiled *script)
 {
     return script != NULL && script->number < model->n_knows && model->knows[script->number] != 0;
 }
 
-static void learn(struct model *model, const struct script *script)
+static void learn(struct model *model, const struct compiled *script)
 {
     if (script->number >= model->n_knows) {
         size_t n = 2 * script->number + 16;
@@ -130,7 +138,7 @@ static void learn(struct model *model, const struct script *script)
     model->knows[script->number] = 1;
 }
 
-static struct script *find_by_word(const struct word *sha)
+static struct compiled *find_by_word(const struct word *sha)
 {
     char lower[MODEL_SHA_LENGTH];
 
@@ -143,24 +151,11 @@ static struct script *find_by_word(const struct word *sha)
     return find_sha(lower);
 }
 
-/* A script that no connection loads is called by its hash before any server knows it. */
-static const char *name_of_sha(const struct word *sha)
-{
-    for (size_t i = 0; i < dialect_plain.n_later && sha->length == MODEL_SHA_LENGTH; i++) {
-        const struct dialect_script *script = &dialect_plain.scripts[dialect_plain.n_scripts + i];
-
-        if (memcmp(script->sha, sha->text, MODEL_SHA_LENGTH) == 0) return script->name;
-    }
-    return NULL;
-}
-
 const char *script_name(const struct word *text_or_sha)
 {
-    const struct script *script = find_by_word(text_or_sha);
-    const char *name = name_of_sha(text_or_sha);
+    const struct compiled *script = find_by_word(text_or_sha);
 
     if (script == NULL) script = find_text(text_or_sha);
-    if (name != NULL) return name;
     return script != NULL ? script->name : name_of(text_or_sha);
 }
 
@@ -182,7 +177,7 @@ static bool count_keys(struct call *call, size_t *ret)
     return true;
 }
 
-static void execute(struct call *call, const struct script *script, size_t n_keys)
+static void execute(struct call *call, const struct compiled *script, size_t n_keys)
 {
     const struct model_manners *manners = &call->model->manners;
 
@@ -194,7 +189,7 @@ static void execute(struct call *call, const struct script *script, size_t n_key
 
 void run_eval(struct call *call)
 {
-    const struct script *script;
+    const struct compiled *script;
     size_t n_keys;
 
     if (!count_keys(call, &n_keys)) return;
@@ -206,7 +201,7 @@ void run_eval(struct call *call)
 
 void run_evalsha(struct call *call)
 {
-    const struct script *script = find_by_word(&call->words[1]);
+    const struct compiled *script = find_by_word(&call->words[1]);
     size_t n_keys = 0;
 
     if (call->words[1].length == MODEL_SHA_LENGTH && !count_keys(call, &n_keys)) return;
@@ -218,7 +213,7 @@ void run_evalsha(struct call *call)
 
 void run_script_load(struct call *call)
 {
-    const struct script *script = compile(call, &call->words[2]);
+    const struct compiled *script = compile(call, &call->words[2]);
 
     if (script == NULL) return;
     learn(call->model, script);
@@ -229,7 +224,7 @@ void run_script_exists(struct call *call)
 {
     out_array(call->out, call->n_words - 2);
     for (size_t i = 2; i < call->n_words; i++) {
-        const struct script *script = find_by_word(&call->words[i]);
+        const struct compiled *script = find_by_word(&call->words[i]);
 
         /* Here capital letters are not the same. */
         out_number(call->out,

@@ -52,7 +52,7 @@ void store_free(struct store *store)
 {
     free_entries(&store->entries);
     free_entries(&store->spare);
-    hashtable_clear(&store->table, &store->alloc);
+    hashtable_free(&store->table, &store->alloc);
 }
 
 static uint64_t hash_of(uint32_t db, const char *key, size_t length)

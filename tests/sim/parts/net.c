@@ -209,7 +209,7 @@ static void on_syn(void *arg)
     struct conn *conn = arg;
     const struct net_link *link = &conn->route->link;
 
-    if (tcp_is_cut(conn, NET_TO_SERVER) || tcp_is_away(conn) || link->drops_syn) {
+    if (tcp_is_cut(conn, NET_TO_SERVER) || tcp_is_away(conn) || link->drops_syn || tcp_is_lost(conn)) {
         try_again(conn);
         return;
     }
@@ -352,12 +352,22 @@ bool net_is_deserted(const struct conn *conn)
     return conn->fd < 0;
 }
 
-void net_close(struct net *net, int fd)
+bool net_is_resent(const struct conn *conn)
+{
+    return conn->resent && conn->near == NEAR_IN_ORDER && !conn->proxied;
+}
+
+void net_keep_sending(struct net *net, int fd)
+{
+    conn_of(net, fd)->keeps_sending = true;
+}
+
+void net_close(struct net *net, int fd, bool reset)
 {
     struct conn *conn = conn_of(net, fd);
 
     close_fd(net, conn);
-    tcp_close(conn, false);
+    tcp_close(conn, reset ? NEAR_RESET : NEAR_IN_ORDER);
 }
 
 void net_die(struct net *net, uint32_t machine, bool host)
@@ -368,7 +378,7 @@ void net_die(struct net *net, uint32_t machine, bool host)
         struct conn *conn = fds->conns[i];
 
         fds->conns[i] = NULL;
-        if (conn != NULL) tcp_close(conn, host);
+        if (conn != NULL) tcp_close(conn, host ? NEAR_VANISHED : conn->keeps_sending ? NEAR_DIED : NEAR_RESET);
     }
     fds->n = fds->lowest = 0;
 }
@@ -402,8 +412,11 @@ void net_freeze(struct net *net, uint32_t server, bool frozen)
 
 void net_reply(struct conn *conn, const void *bytes, size_t size)
 {
-    if (conn->far == FAR_OPEN && conn->fd >= 0 && !conn->broken && size > 0)
+    if (conn->far != FAR_OPEN || conn->broken || size == 0) return;
+    if (conn->fd >= 0)
         tcp_push(conn, NET_TO_CLIENT, SEGMENT_BYTES, bytes, size);
+    else
+        tcp_refuse(conn);
 }
 
 void net_hang_up(struct conn *conn)
@@ -459,6 +472,11 @@ struct net_link *net_link(struct net *net, uint32_t machine, uint32_t server)
 void net_changed(struct net *net, uint32_t machine, uint32_t server)
 {
     LIST_WALK (struct conn, conn, &net_route(net, machine, server)->conns, at) tcp_changed(conn);
+}
+
+void net_tear(struct net *net, uint32_t machine, uint32_t server)
+{
+    LIST_WALK (struct conn, conn, &net_route(net, machine, server)->conns, at) tcp_tear(conn);
 }
 
 void net_break(struct net *net, uint32_t machine, uint32_t server, bool late, uint64_t late_us)

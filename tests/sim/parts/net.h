@@ -3,9 +3,13 @@
  * net.h - TCP connections between machines and servers, with everything that can go wrong on the way
  *
  * A link is what lies between one machine and one server; it has two directions. Bytes of a connection arrive in
- * order, cut anywhere. While a direction is cut its bytes wait, as TCP would send them again, and arrive when the
- * cut ends, unless the connection has ended by then. A server listens at 10.0.0.<index + 1> port 6379, and may get
- * another address (net_move).
+ * order, cut anywhere. What is lost, by a cut or else, is sent again as TCP does it: some 0.2, 0.6, 1.4, 3, 6.2... s
+ * after the first time. A server listens at 10.0.0.<index + 1> port 6379, and may get another address (net_move).
+ *
+ * The kernel goes on sending for a connection that was closed in order, for as long as its user timeout. So its bytes
+ * may arrive after the first requests of its successor. Sent again, they mostly come one segment at a time, and the
+ * server's answer to the first is met by a reset, because nobody reads it any more: what is behind is never executed.
+ * A connection that was closed with a reset sends nothing again; what is on its way then may arrive all the same.
  */
 #pragma once
 
@@ -53,14 +57,19 @@ unsigned net_ready(struct net *, int fd);
 uint32_t net_server_of(const struct net *, int fd);
 /* net_fd_index - descriptors are unique in the world; this counts those of one machine from 0. */
 uint32_t net_fd_index(int fd);
-void net_close(struct net *, int fd);
+/* net_keep_sending - as the same call of struct system_ops: net_die() closes it in order. */
+void net_keep_sending(struct net *, int fd);
+/* net_close - in order, behind what was sent, unless something was not read; reset: what has not left is gone. */
+void net_close(struct net *, int fd, bool reset);
 /* net_is_owed - something that was sent on it has not been read, or never will be. net_is_full: a connection of that
  * link takes no more bytes. net_is_deserted: the machine has closed that one. */
 bool net_is_owed(const struct net *, int fd);
 bool net_is_full(struct net *, uint32_t machine, uint32_t server);
 bool net_is_deserted(const struct conn *);
-/* net_die - the process of that machine has ended: its connections are closed, behind what was sent, or, where its
- * whole host vanished, the servers hear nothing for some minutes. */
+/* net_is_resent - a living process closed it in order, and what it had sent arrived when it was sent again. */
+bool net_is_resent(const struct conn *);
+/* net_die - the process of that machine has ended: its connections are reset, or closed in order; where its whole host
+ * vanished the servers hear nothing for some minutes. */
 void net_die(struct net *, uint32_t machine, bool host);
 
 /* ---- the server's end ---- */
@@ -90,6 +99,9 @@ struct net_link {
     uint32_t room;                   /* bytes that are sent and have not arrived: beyond them EAGAIN; 0: 64 KiB */
     uint32_t split_one_in;           /* so many arrivals come in pieces; 0: none */
     bool steady;                     /* delays do not vary */
+    uint32_t lose_one_in;            /* so many arrivals are lost, and come when they are sent again; 0: none */
+    uint64_t forgets_us;             /* a middlebox forgets connections that were idle for so long; 0: it does not */
+    bool proxied;                    /* what was sent goes on from there, also after a reset */
     bool refuses;                    /* connect is refused */
     bool drops_syn;                  /* connect hangs */
 };
@@ -97,8 +109,11 @@ struct net_link {
 /* net_link - of that pair; change it as you like, then say net_changed(). */
 struct net_link *net_link(struct net *, uint32_t machine, uint32_t server);
 void net_changed(struct net *, uint32_t machine, uint32_t server);
-/* net_break - the connections of that link are reset. late: bytes on their way to the server arrive there, and may
- * be executed, long after the client saw the end. */
+/* net_tear - of what is on its way to the server a part arrives now, as when the link is cut in the middle of it. */
+void net_tear(struct net *, uint32_t machine, uint32_t server);
+/* net_break - the connections of that link are reset, perhaps in the middle of what is on its way. late: bytes on their
+ * way to the server arrive there, and may be executed, long after the client saw the end. */
 void net_break(struct net *, uint32_t machine, uint32_t server, bool late, uint64_t late_us);
-/* net_heal - every link is whole again; delay_us, split_one_in and steady stay. */
+/* net_heal - every link is whole again; delay_us, split_one_in and steady stay. What is on its way arrives soon, but
+ * for what a kernel or a proxy sends again. */
 void net_heal(struct net *);

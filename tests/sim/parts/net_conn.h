@@ -61,6 +61,10 @@ struct pipe {
 /* The server's end. LOST: it knows nothing of the connection, and answers everything with a reset. */
 enum far_end { FAR_NONE, FAR_OPEN, FAR_CLOSED, FAR_LOST };
 
+/* How the machine left its end: not yet; the kernel sends what is there, and sends it again; what has not left is gone;
+ * the process, or the whole host, has ended. */
+enum near_end { NEAR_OPEN, NEAR_IN_ORDER, NEAR_RESET, NEAR_DIED, NEAR_VANISHED };
+
 struct conn {
     struct net *net;
     struct route *route;
@@ -78,8 +82,17 @@ struct conn {
     bool ended;             /* the server's end has arrived */
     bool starved;           /* was told EAGAIN */
     bool cut_short;         /* something on its way never arrived */
-    int error;              /* to be told once */
-    struct moment shake;    /* of the handshake */
+    bool again;             /* the first segment to the server was lost, and is sent again */
+    bool resent;            /* that arrived, when the machine had closed it in order */
+    bool keeps_sending;     /* also when the process dies */
+    bool proxied;           /* not by the machine itself */
+    bool refused;           /* the server's answer met a closed end */
+    bool forgotten;         /* by a middlebox: nothing arrives any more */
+    enum near_end near;
+    uint32_t rto_us;     /* 0: not drawn yet */
+    uint64_t used_us;    /* when something was sent last, either way */
+    int error;           /* to be told once */
+    struct moment shake; /* of the handshake */
     uint64_t began_us;
     unsigned tries;
     uint64_t timeout_us;
@@ -101,11 +114,13 @@ void tcp_drop(struct conn *);
 /* tcp_push - something leaves now. tcp_serve - hands to the server what has arrived, unless it is frozen. */
 void tcp_push(struct conn *, enum net_way, enum segment_kind, const void *bytes, size_t size);
 void tcp_serve(struct conn *);
-/* tcp_fail - the machine's end breaks, with that errno. tcp_close - the machine closes it; silent: and nobody is told.
- * tcp_lost - the server's end is no more; told: the machine is, by a reset or behind all other bytes. tcp_break: as
- * net_break(). */
+/* tcp_fail - the machine's end breaks, with that errno. tcp_close - the machine leaves it in one of these ways.
+ * tcp_refuse - the server's answer comes to a machine that has left. tcp_lost - the server's end is no more; told: the
+ * machine is, by a reset or behind all other bytes. tcp_tear, tcp_break: as net_tear(), net_break(). */
 void tcp_fail(struct conn *, int error);
-void tcp_close(struct conn *, bool silent);
+void tcp_close(struct conn *, enum near_end);
+void tcp_refuse(struct conn *);
+void tcp_tear(struct conn *);
 void tcp_lost(struct conn *, bool reset, bool told);
 void tcp_break(struct conn *, bool late, uint64_t late_us);
 /* tcp_changed - the path may be better or worse than it was. tcp_hasten: it is whole, and what it had slowed down
@@ -113,9 +128,10 @@ void tcp_break(struct conn *, bool late, uint64_t late_us);
 void tcp_changed(struct conn *);
 void tcp_hasten(struct conn *);
 /* tcp_trip_us - how long the next bytes take. tcp_is_cut: nothing passes that way. tcp_is_away: nobody is at the
- * address. */
+ * address. tcp_is_lost: draws whether this packet is. */
 uint64_t tcp_trip_us(struct conn *, enum net_way, size_t size);
 bool tcp_is_cut(const struct conn *, enum net_way);
+bool tcp_is_lost(struct conn *);
 bool tcp_is_away(const struct conn *);
 bool tcp_is_writable(const struct conn *);
 size_t tcp_free_room(const struct conn *);

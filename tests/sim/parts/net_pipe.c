@@ -11,7 +11,13 @@
 #define SEGMENTS_FIRST 16
 #define SPARE_MAX      2048 /* bytes that a connection keeps for the next one */
 #define ROOM_DEFAULT   65536
-#define RETRANSMIT_US  200000 /* at most so long after a cut until TCP tries again */
+#define HASTE_US       200000 /* at most so long after the end of all faults until what they held up arrives */
+#define RTO_US         200000 /* until TCP sends again what is not acknowledged: doubled each time... */
+#define RTO_MORE_US    12000
+#define RTO_MAX_US     120000000 /* ...up to here */
+#define ACK_US         40000     /* an acknowledgement waits for an answer that takes it along */
+#define KEPT_US        3000000   /* a proxy that stood still */
+#define ORPHAN_US      60000000  /* what the kernel, or a proxy, goes on sending for a connection that is closed */
 #define PIECE_US       200
 #define KEEP_IDLE_US   10000000 /* as system_os.c sets it */
 #define KEEP_PROBES_US 9000000
@@ -29,9 +35,16 @@ bool tcp_is_away(const struct conn *conn)
     return conn->host->gone || conn->host->address != conn->address;
 }
 
+bool tcp_is_lost(struct conn *conn)
+{
+    uint32_t one_in = conn->route->link.lose_one_in;
+
+    return one_in > 0 && rng_one_in(&conn->route->rng, one_in);
+}
+
 static bool passes(const struct conn *conn, enum net_way way)
 {
-    return !tcp_is_cut(conn, way) && !tcp_is_away(conn);
+    return !tcp_is_cut(conn, way) && !tcp_is_away(conn) && !conn->forgotten;
 }
 
 uint64_t tcp_trip_us(struct conn *conn, enum net_way way, size_t size)
@@ -120,6 +133,7 @@ static void on_patience(void *arg)
     uint64_t now_us = conn->net->queue->now_us, ends_us;
 
     if (conn->fd < 0) {
+        forget(conn, NET_TO_SERVER);
         conn->end_due = true;
         tcp_serve(conn);
         return;
@@ -209,30 +223,106 @@ static struct segment take(struct conn *conn, struct pipe *pipe)
     return taken;
 }
 
+/* ---- what is lost is sent again ---- */
+
+/* The first time after that one at which the first segment is sent again. */
+static uint64_t again_us(struct conn *conn, enum net_way way, uint64_t after_us)
+{
+    const struct pipe *pipe = &conn->pipes[way];
+    const uint64_t *delay_us = conn->route->link.delay_us;
+    uint64_t at_us = pipe->segments[pipe->first].sent_us, step_us;
+
+    if (conn->rto_us == 0)
+        conn->rto_us = (uint32_t)(RTO_US + delay_us[NET_TO_SERVER] + delay_us[NET_TO_CLIENT] +
+                                  rng_below(&conn->route->rng, RTO_MORE_US));
+    for (step_us = conn->rto_us; at_us <= after_us; step_us = step_us < RTO_MAX_US / 2 ? 2 * step_us : RTO_MAX_US)
+        at_us += step_us;
+    return at_us;
+}
+
+/* Nobody sends for it any more, and the server hears nothing for some minutes. */
+static void abandon(struct conn *conn)
+{
+    struct queue *queue = conn->net->queue;
+
+    forget(conn, NET_TO_SERVER);
+    if (conn->far == FAR_OPEN && conn->patience.index == 0)
+        queue_set(queue, &conn->patience, queue->now_us + SERVER_IDLE_US);
+}
+
+/* A kernel gives up on a closed connection when the user timeout of its process has passed since the first time that
+ * it sent again. */
+static bool is_given_up(const struct conn *conn, uint64_t at_us)
+{
+    const struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    uint64_t longest_us = conn->proxied || conn->timeout_us > ORPHAN_US ? ORPHAN_US : conn->timeout_us;
+
+    return conn->fd < 0 && at_us > pipe->segments[pipe->first].sent_us + conn->rto_us + longest_us;
+}
+
+static void send_again(struct conn *conn, enum net_way way)
+{
+    struct pipe *pipe = &conn->pipes[way];
+    uint64_t until_us = conn->route->link.cut_until_us[way], now_us = conn->net->queue->now_us, at_us;
+    bool sends = conn->near != NEAR_VANISHED && (conn->near != NEAR_RESET || conn->proxied);
+
+    if (way == NET_TO_SERVER && !sends) {
+        abandon(conn);
+        return;
+    }
+    if (until_us == NEVER || tcp_is_away(conn) || conn->forgotten) return;
+    at_us = again_us(conn, way, until_us > now_us ? until_us : now_us);
+    if (way == NET_TO_SERVER && is_given_up(conn, at_us)) {
+        abandon(conn);
+        return;
+    }
+    if (way == NET_TO_SERVER) conn->again = true;
+    queue_set(conn->net->queue, &pipe->arrival, at_us);
+}
+
 static void await_path(struct conn *conn, enum net_way way)
 {
     struct pipe *pipe = &conn->pipes[way];
-    uint64_t until_us = conn->route->link.cut_until_us[way];
 
     if (pipe->segments[pipe->first].kind == SEGMENT_RESET) {
         /* Nobody sends it again. */
         forget(conn, way);
         conn->resetting = false;
-    } else if (until_us != NEVER && !tcp_is_away(conn)) {
-        queue_set(conn->net->queue, &pipe->arrival, until_us + 1 + rng_below(&conn->route->rng, RETRANSMIT_US));
+    } else {
+        send_again(conn, way);
     }
     lose_patience(conn);
+}
+
+/* What is sent again for a closed connection is one segment, unless the kernel has put them together. The others leave
+ * when that is acknowledged: with the answer to it, which is met by a reset, or before. */
+static void hold_back(struct conn *conn)
+{
+    struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    struct rng *rng = &conn->route->rng;
+    uint64_t acked_us = conn->net->queue->now_us + (rng_one_in(rng, 2) ? ACK_US : 0), at_us;
+
+    if (pipe->n == 0 || rng_one_in(rng, 3)) return;
+    at_us = acked_us + tcp_trip_us(conn, NET_TO_CLIENT, 0) + tcp_trip_us(conn, NET_TO_SERVER, 0);
+    for (size_t i = 0; i < pipe->n; i++) {
+        struct segment *segment = &pipe->segments[pipe->first + i];
+
+        if (segment->at_us < at_us) segment->at_us = at_us;
+    }
 }
 
 static void arrive(struct conn *conn, enum net_way way)
 {
     struct pipe *pipe = &conn->pipes[way];
     uint64_t now_us = conn->net->queue->now_us;
+    bool late = way == NET_TO_SERVER && conn->again && conn->fd < 0;
 
-    if (!passes(conn, way)) {
+    if (!passes(conn, way) || tcp_is_lost(conn)) {
         await_path(conn, way);
         return;
     }
+    if (way == NET_TO_SERVER) conn->again = false;
+    conn->resent |= late;
     while (pipe->n > 0 && pipe->segments[pipe->first].at_us <= now_us) {
         struct segment segment = take(conn, pipe);
 
@@ -240,6 +330,8 @@ static void arrive(struct conn *conn, enum net_way way)
             reach_server(conn, &segment);
         else
             reach_client(conn, &segment);
+        if (late) hold_back(conn);
+        late = false;
     }
     if (pipe->n > 0) queue_set(conn->net->queue, &pipe->arrival, pipe->segments[pipe->first].at_us);
     if (way == NET_TO_CLIENT) {
@@ -299,6 +391,7 @@ struct conn *tcp_new(struct net *net, uint32_t machine, uint32_t server)
                           .fd = -1,
                           .began_us = net->queue->now_us,
                           .heard_us = net->queue->now_us,
+                          .used_us = net->queue->now_us,
                           .patience = {.happen = on_patience, .arg = conn},
                           .unacked_us = NEVER,
                           .acked_us = NEVER};
@@ -348,6 +441,9 @@ void tcp_push(struct conn *conn, enum net_way way, enum segment_kind kind, const
     struct segment *last = pipe->n > 0 ? &pipe->segments[pipe->first + pipe->n - 1] : NULL;
     uint64_t after_us = last != NULL ? last->at_us : 0, at_us;
 
+    if (conn->route->link.forgets_us != 0 && now_us - conn->used_us > conn->route->link.forgets_us)
+        conn->forgotten = true;
+    conn->used_us = now_us;
     make_room(pipe, size);
     if (size > 0) memcpy(pipe->bytes + pipe->used, bytes, size);
     pipe->used += size;
@@ -397,20 +493,77 @@ void tcp_serve(struct conn *conn)
     drop_if_over(conn);
 }
 
-void tcp_close(struct conn *conn, bool silent)
+/* A proxy goes on sending, and may have kept what it has for a while. */
+static void hand_over(struct conn *conn)
+{
+    struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    struct rng *rng = &conn->route->rng;
+    uint64_t at_us = conn->net->queue->now_us + rng_below(rng, KEPT_US);
+
+    conn->proxied = conn->route->link.proxied && rng_one_in(rng, 2);
+    if (!conn->proxied || pipe->n == 0 || rng_one_in(rng, 2)) return;
+    for (size_t i = 0; i < pipe->n; i++) pipe->segments[pipe->first + i].at_us = at_us;
+    queue_set(conn->net->queue, &pipe->arrival, at_us);
+}
+
+/* What was not there in time has to be sent again: nobody does so. The rest is in the network. */
+static void take_back(struct conn *conn)
+{
+    const struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+
+    if (pipe->n > 0 && (pipe->segments[pipe->first].at_us <= conn->net->queue->now_us || conn->again))
+        forget(conn, NET_TO_SERVER);
+}
+
+void tcp_close(struct conn *conn, enum near_end near)
 {
     struct queue *queue = conn->net->queue;
+    const struct pipe *from = &conn->pipes[NET_TO_CLIENT];
 
     queue_set(queue, &conn->shake, NEVER);
     queue_set(queue, &conn->patience, NEVER);
+    /* The kernel resets what was not read to its end. */
+    if (near != NEAR_VANISHED && from->arrived > from->read) near = NEAR_RESET;
     conn->fd = -1;
+    conn->near = near;
     forget(conn, NET_TO_CLIENT);
+    if (near == NEAR_RESET) hand_over(conn);
+    if (near == NEAR_RESET && !conn->proxied) take_back(conn);
     /* When it broke, the end was sent. */
-    if (conn->far == FAR_OPEN && !silent && !conn->broken) tcp_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
-    if (conn->far == FAR_OPEN && (silent || tcp_is_away(conn)))
+    if (conn->far == FAR_OPEN && near != NEAR_VANISHED && !conn->broken)
+        tcp_push(conn, NET_TO_SERVER, SEGMENT_END, NULL, 0);
+    if (near == NEAR_VANISHED && tcp_is_cut(conn, NET_TO_SERVER)) forget(conn, NET_TO_SERVER);
+    if (conn->far == FAR_OPEN && (conn->pipes[NET_TO_SERVER].n == 0 || near == NEAR_VANISHED || tcp_is_away(conn)))
         queue_set(queue, &conn->patience, queue->now_us + SERVER_IDLE_US);
-    if (silent && tcp_is_cut(conn, NET_TO_SERVER)) forget(conn, NET_TO_SERVER);
     drop_if_over(conn);
+}
+
+/* Its kernel knows no such connection any more. The server sends its answer again until it hears that. */
+void tcp_refuse(struct conn *conn)
+{
+    struct queue *queue = conn->net->queue;
+    uint64_t at_us = conn->route->link.cut_until_us[NET_TO_CLIENT];
+
+    if (conn->refused || conn->near == NEAR_VANISHED || conn->forgotten || tcp_is_away(conn) || at_us == NEVER) return;
+    conn->refused = true;
+    at_us = at_us > queue->now_us ? at_us + rng_below(&conn->route->rng, RTO_US) : queue->now_us;
+    at_us += tcp_trip_us(conn, NET_TO_CLIENT, 0) + tcp_trip_us(conn, NET_TO_SERVER, 0);
+    if (conn->patience.index == 0 || at_us < conn->patience.at_us) queue_set(queue, &conn->patience, at_us);
+}
+
+void tcp_tear(struct conn *conn)
+{
+    struct pipe *pipe = &conn->pipes[NET_TO_SERVER];
+    struct segment *first = pipe->n > 0 ? &pipe->segments[pipe->first] : NULL, torn;
+
+    if (first == NULL || first->at_us <= conn->net->queue->now_us || first->size < 2) return;
+    if (conn->again || !passes(conn, NET_TO_SERVER)) return;
+    torn = *first;
+    torn.size = 1 + (uint32_t)rng_below(&conn->route->rng, first->size - 1);
+    first->size -= torn.size;
+    pipe->arrived += torn.size;
+    reach_server(conn, &torn);
+    tcp_serve(conn);
 }
 
 void tcp_lost(struct conn *conn, bool reset, bool told)
@@ -433,6 +586,7 @@ void tcp_break(struct conn *conn, bool late, uint64_t late_us)
     uint64_t at_us = conn->net->queue->now_us + late_us;
 
     if (conn->fd < 0 || conn->broken) return;
+    if (!late && rng_one_in(&conn->route->rng, 2)) tcp_tear(conn);
     if (!late || pipe->n == 0) {
         tcp_fail(conn, ECONNRESET);
         return;
@@ -461,7 +615,7 @@ void tcp_changed(struct conn *conn)
         if (pipe->segments[pipe->first].at_us > queue->now_us)
             queue_set(queue, &pipe->arrival, pipe->segments[pipe->first].at_us);
         else if (passes(conn, way))
-            queue_set(queue, &pipe->arrival, queue->now_us + 1 + rng_below(&conn->route->rng, RETRANSMIT_US));
+            send_again(conn, way);
         else
             await_path(conn, way);
     }
@@ -471,15 +625,17 @@ void tcp_changed(struct conn *conn)
 
 void tcp_hasten(struct conn *conn)
 {
-    uint64_t soon_us = conn->net->queue->now_us + RETRANSMIT_US;
+    uint64_t now_us = conn->net->queue->now_us, soon_us = now_us + HASTE_US;
 
-    for (enum net_way way = 0; way < NET_WAYS && !conn->broken; way++) {
+    for (enum net_way way = 0; way < NET_WAYS && !conn->broken && conn->fd >= 0; way++) {
         struct pipe *pipe = &conn->pipes[way];
 
         for (size_t i = 0; i < pipe->n; i++) {
             struct segment *segment = &pipe->segments[pipe->first + i];
 
             if (segment->at_us > soon_us) segment->at_us = soon_us;
+            /* What waits for its next time to be sent. */
+            if (segment->at_us <= now_us) segment->at_us = now_us + 1 + rng_below(&conn->route->rng, HASTE_US);
         }
     }
     tcp_changed(conn);

@@ -18,6 +18,7 @@ struct seat {
     struct session *session;
     struct link at, turn; /* in server->seats, server->waiting */
     bool hung_up;
+    bool resent; /* as net_is_resent() */
     struct seat *next_spare;
 };
 
@@ -78,7 +79,7 @@ static void on_write(void *arg, const void *bytes, size_t size)
 {
     const struct seat *seat = arg;
 
-    if (!seat->hung_up) net_reply(seat->conn, bytes, size);
+    if (!seat->hung_up && seat->conn != NULL) net_reply(seat->conn, bytes, size);
 }
 
 static void on_hang_up(void *arg)
@@ -87,6 +88,7 @@ static void on_hang_up(void *arg)
 
     if (seat->hung_up) return;
     seat->hung_up = true;
+    if (seat->conn == NULL) return;
     seat->server->n_hung_up++;
     net_hang_up(seat->conn);
 }
@@ -107,11 +109,6 @@ static void *on_accept(void *arg, struct conn *conn)
     /* One client too many is told so in its first step. */
     expect_commands(seat);
     return seat;
-}
-
-static void on_gone(void *arg)
-{
-    leave(arg);
 }
 
 /* ---- service: one command at a time, the connections in turn ---- */
@@ -146,10 +143,25 @@ static void on_service(void *arg)
     serve_later(server);
 }
 
+/* The process reads all that there is before it notices the end. */
+static void on_gone(void *arg)
+{
+    struct seat *seat = arg;
+    struct server *server = seat->server;
+
+    seat->conn = NULL;
+    follow_clock(server);
+    while (!seat->hung_up && model_has_input(seat->session) && model_step(seat->session, server_wall_us(server)))
+        server->executed++;
+    leave(seat);
+    clear_seats(server);
+}
+
 static void on_input(void *arg, const void *bytes, size_t size)
 {
     struct seat *seat = arg;
 
+    seat->resent |= net_is_resent(seat->conn);
     model_feed(seat->session, bytes, size);
     expect_commands(seat);
 }
@@ -337,5 +349,12 @@ bool server_is_deserted(const struct session *session)
 {
     const struct seat *seat = model_session_arg(session);
 
-    return seat != NULL && net_is_deserted(seat->conn);
+    return seat != NULL && (seat->conn == NULL || net_is_deserted(seat->conn));
+}
+
+bool server_is_resent(const struct session *session)
+{
+    const struct seat *seat = model_session_arg(session);
+
+    return seat != NULL && seat->resent;
 }

@@ -41,3 +41,5 @@ struct model *server_model(struct server *);
 uint64_t server_executed(const struct server *);
 /* server_is_deserted - the machine has closed the connection of that session. */
 bool server_is_deserted(const struct session *);
+/* server_is_resent - as net_is_resent(). */
+bool server_is_resent(const struct session *);

@@ -173,7 +173,7 @@ static void open_socket(struct fixture *f, uint32_t server, void (*more)(struct 
 static void close_socket(struct fixture *f)
 {
     f->system->loop.watch_free(f->watch);
-    f->system->ops->close(f->system, f->fd);
+    f->system->ops->close(f->system, f->fd, false);
 }
 
 static void begin_with(struct fixture *f, void (*more)(struct fixture *))

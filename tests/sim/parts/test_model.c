@@ -156,6 +156,19 @@ MODEL_TEST(our_scripts_lock_and_release)
 }
 
 /* It would undo what a client wrote that connected since. */
+#define LOOK "1", "quorlock:guard", "3", "set", "30000", "", "", "look"
+
+/* Where nothing is to be written it is told all that it would be told else. */
+MODEL_TEST(a_look_writes_no_guard)
+{
+    EXPECT(f, 0, "*1\r\n$3\r\nask\r\n", "EVAL", script_guard, LOOK);
+    EXPECT(f, 0, "$-1\r\n", "GET", "quorlock:guard");
+    (void)ASK(f, 0, "EVAL", script_guard, "1", "quorlock:guard", "3", "set", "30000", "", "", "0");
+    assert_contains(ASK(f, 0, "EVAL", script_guard, LOOK), "*4\r\n$4\r\nkept\r\n:30001\r\n:30000\r\n");
+    EXPECT(f, 0, "+OK\r\n", "SET", "quorlock:guard", "1|3|set|30000|other|other|0");
+    EXPECT(f, 0, "*1\r\n$3\r\nask\r\n", "EVAL", script_guard, LOOK);
+}
+
 MODEL_TEST(a_client_that_knows_an_older_process_writes_no_guard)
 {
 #define OLDER "1|3|set|30000|older|older|0"
@@ -398,7 +411,7 @@ MODEL_TEST(a_process_answers_as_the_first_did)
     char first[512];
 
     for (int i = 0; i < 2; i++) {
-        char text[128] = "", key[8];
+        char text[128] = "", key[16];
         const char *info;
 
         f->manners.run = 7;

@@ -1,141 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_net.c - each fault of the network does what net.h says */
-#include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/address.h"
-#include "base/system.h"
-#include "net.h"
-#include "test.h"
-
-#define MS       UINT64_C(1000)
-#define SECOND   UINT64_C(1000000)
-#define MACHINES 2
-#define SERVERS  2
-#define TIMEOUT  5000 /* ms, of sent bytes */
-
-/* A server that remembers what it was told, and answers each input with "+" and the same. */
-struct fixture {
-    struct queue queue;
-    struct net *net;
-    struct conn *conn; /* the last that was accepted */
-    unsigned accepted, gone, inputs, woken;
-    char heard[8192], said[8192];
-    size_t n_heard, n_said;
-    int fd;
-};
-
-static void *on_accept(void *server, struct conn *conn)
-{
-    struct fixture *f = server;
-
-    f->conn = conn;
-    f->accepted++;
-    return f;
-}
-
-static void on_input(void *session, const void *bytes, size_t size)
-{
-    struct fixture *f = session;
-
-    assert_true(f->n_heard + size < sizeof(f->heard));
-    memcpy(f->heard + f->n_heard, bytes, size);
-    f->n_heard += size;
-    f->inputs++;
-    net_reply(f->conn, "+", 1);
-    net_reply(f->conn, bytes, size);
-}
-
-static void on_gone(void *session)
-{
-    ((struct fixture *)session)->gone++;
-}
-
-static void on_woken(void *arg, int fd)
-{
-    ((struct fixture *)arg)->woken++;
-}
-
-static void listen_at(struct fixture *f, uint32_t server)
-{
-    net_listen(f->net, server, &(struct net_server){on_accept, on_input, on_gone, f});
-}
-
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    memset(&f, 0, sizeof(f));
-    f.net = net_new(&f.queue);
-    net_reset(f.net, 7, MACHINES, SERVERS);
-    for (uint32_t i = 0; i < SERVERS; i++) listen_at(&f, i);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    net_free(f->net);
-    assert_int_equal(f->queue.used, 0);
-    queue_free(&f->queue);
-    return 0;
-}
-
-#define NET_TEST(name) TEST_WITH(fixture, name, setup, teardown)
-
-static void pass(struct fixture *f, uint64_t us)
-{
-    uint64_t until_us = f->queue.now_us + us;
-
-    while (queue_next(&f->queue, until_us)) continue;
-}
-
-static int dial(struct fixture *f, uint32_t machine, uint32_t last_byte, uint16_t port)
-{
-    struct address address = {.length = sizeof(struct sockaddr_in)};
-    struct sockaddr_in *to = (struct sockaddr_in *)&address.storage;
-
-    to->sin_family = AF_INET;
-    to->sin_port = htons(port);
-    to->sin_addr.s_addr = htonl(NET_SUBNET | last_byte);
-    f->fd = net_connect(f->net, machine, &address, TIMEOUT, on_woken, f);
-    return f->fd;
-}
-
-static void open_one(struct fixture *f)
-{
-    int fd = dial(f, 0, 1, 6379);
-
-    assert_int_equal(net_ready(f->net, fd), 0);
-    pass(f, 100 * MS);
-    assert_int_equal(net_ready(f->net, fd), WATCH_WRITE);
-    assert_int_equal(net_finish(f->net, fd), 0);
-    assert_int_equal(f->accepted, 1);
-}
-
-static void say(struct fixture *f, const char *text)
-{
-    assert_int_equal(net_send(f->net, f->fd, text, strlen(text)), strlen(text));
-}
-
-/* What has arrived for the machine so far; 0: there is an end, else the errno, mostly EAGAIN. */
-static int listen_to(struct fixture *f)
-{
-    ssize_t n;
-
-    while ((n = net_recv(f->net, f->fd, f->said + f->n_said, sizeof(f->said) - f->n_said)) > 0) f->n_said += (size_t)n;
-    return n == 0 ? 0 : errno;
-}
-
-static void cut(struct fixture *f, enum net_way way, uint64_t for_us)
-{
-    net_link(f->net, 0, 0)->cut_until_us[way] = for_us == NEVER ? NEVER : f->queue.now_us + for_us;
-    net_changed(f->net, 0, 0);
-}
+#include "net_fixture.h"
 
 NET_TEST(bytes_arrive_in_order_in_pieces)
 {
@@ -143,7 +8,7 @@ NET_TEST(bytes_arrive_in_order_in_pieces)
 
     open_one(f);
     net_link(f->net, 0, 0)->split_one_in = 2;
-    for (int i = 0; i < 1000; i++) snprintf(text + strlen(text), 5, "%4d", i);
+    for (int i = 0; i < 1000; i++) snprintf(text + strlen(text), 5, "%4d", i % 1000);
     for (size_t sent = 0; sent + 100 <= strlen(text);) {
         ssize_t n = net_send(f->net, f->fd, text + sent, 100);
 
@@ -157,7 +22,7 @@ NET_TEST(bytes_arrive_in_order_in_pieces)
     assert_true(f->inputs > 20);
     assert_int_equal(listen_to(f), EAGAIN);
     assert_int_equal(f->n_said, f->n_heard + f->inputs);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     pass(f, SECOND);
     assert_int_equal(f->gone, 1);
 }
@@ -169,17 +34,17 @@ NET_TEST(a_connect_can_be_refused)
     pass(f, 100 * MS);
     assert_int_equal(net_ready(f->net, f->fd), WATCH_READ | WATCH_WRITE);
     assert_int_equal(net_finish(f->net, f->fd), ECONNREFUSED);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     /* A port, or a process, that is not there. */
     dial(f, 0, 2, 1234);
     pass(f, 100 * MS);
     assert_int_equal(net_finish(f->net, f->fd), ECONNREFUSED);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     net_listen(f->net, 1, NULL);
     dial(f, 0, 2, 6379);
     pass(f, 100 * MS);
     assert_int_equal(net_finish(f->net, f->fd), ECONNREFUSED);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     assert_int_equal(f->accepted, 0);
 }
 
@@ -193,7 +58,7 @@ NET_TEST(a_connect_can_hang)
     net_heal(f->net);
     pass(f, 200 * MS);
     assert_int_equal(net_ready(f->net, f->fd), WATCH_WRITE);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     /* Where nobody is, and where the answers are lost, none does. */
     for (uint32_t last_byte = 1; last_byte < 100; last_byte += 98) {
         cut(f, NET_TO_CLIENT, NEVER);
@@ -202,7 +67,7 @@ NET_TEST(a_connect_can_hang)
         assert_int_equal(net_ready(f->net, f->fd), 0);
         pass(f, 1);
         assert_int_equal(net_finish(f->net, f->fd), ETIMEDOUT);
-        net_close(f->net, f->fd);
+        net_close(f->net, f->fd, false);
     }
     assert_int_equal(f->accepted, 1);
 }
@@ -235,7 +100,7 @@ NET_TEST(a_frozen_process_accepts_later)
     pass(f, SECOND);
     assert_int_equal(net_ready(f->net, f->fd), WATCH_WRITE);
     say(f, "early");
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     pass(f, SECOND);
     assert_int_equal(f->accepted, 0);
     net_freeze(f->net, 0, false);
@@ -274,7 +139,7 @@ NET_TEST(a_long_cut_ends_a_connection_that_has_sent)
     assert_int_equal(listen_to(f), EAGAIN);
     pass(f, 1);
     assert_int_equal(listen_to(f), ETIMEDOUT);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     pass(f, SECOND);
     assert_int_equal(f->gone, 0);
     cut(f, NET_TO_SERVER, 0);
@@ -291,7 +156,7 @@ NET_TEST(a_cut_of_the_answers_alone_does_so_too)
     pass(f, TIMEOUT * MS);
     assert_int_equal(listen_to(f), ETIMEDOUT);
     assert_string_equal(f->heard, "x");
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     pass(f, SECOND);
     assert_int_equal(f->gone, 1);
 }
@@ -329,7 +194,7 @@ NET_TEST(a_hang_up_comes_behind_the_bytes_before_it)
     assert_int_equal(errno, ECONNRESET);
     assert_int_equal(net_send(f->net, f->fd, "x", 1), -1);
     assert_int_equal(errno, EPIPE);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     assert_int_equal(f->n_heard + f->gone, 0);
 }
 
@@ -345,7 +210,7 @@ NET_TEST(a_process_that_ends_takes_its_connections_along)
         pass(f, 100 * MS);
         n_reset += listen_to(f) == ECONNRESET;
         assert_int_not_equal(listen_to(f), EAGAIN);
-        net_close(f->net, f->fd);
+        net_close(f->net, f->fd, false);
         listen_at(f, 0);
     }
     assert_in_range(n_reset, 5, 35);
@@ -374,7 +239,7 @@ NET_TEST(a_host_vanishes_in_silence)
     assert_int_equal(listen_to(f), EAGAIN);
     pass(f, 1);
     assert_int_equal(listen_to(f), ETIMEDOUT);
-    net_close(f->net, f->fd);
+    net_close(f->net, f->fd, false);
     f->fd = idle;
     pass(f, 13 * SECOND);
     assert_int_equal(listen_to(f), EAGAIN);
@@ -387,7 +252,7 @@ NET_TEST(a_host_that_is_back_knows_no_connection)
 {
     int idle = lose_host(f);
 
-    pass(f, 4 * SECOND);
+    pass(f, 2900 * MS);
     listen_at(f, 0);
     pass(f, 500 * MS);
     assert_int_equal(listen_to(f), ECONNRESET);
@@ -406,12 +271,13 @@ NET_TEST(late_bytes_are_executed_after_a_reset)
         say(f, "late");
         net_break(f->net, 0, 0, late != 0, 30 * SECOND);
         assert_int_equal(listen_to(f), ECONNRESET);
-        net_close(f->net, f->fd);
+        net_close(f->net, f->fd, false);
         pass(f, 29 * SECOND);
-        assert_int_equal(f->n_heard, 0);
+        /* Not late: it may have broken in the middle. */
+        assert_in_range(f->n_heard, 0, late != 0 ? 0 : 3);
         assert_int_equal(f->gone, late != 0 ? 0 : 1);
         pass(f, 2 * SECOND);
-        assert_int_equal(f->n_heard, late != 0 ? 4 : 0);
+        if (late != 0) assert_int_equal(f->n_heard, 4);
         assert_int_equal(f->gone, 1);
     }
 }
@@ -484,7 +350,7 @@ NET_TEST(the_lowest_descriptor_is_used_again)
     assert_int_not_equal(first, second);
     assert_true(other != first && other != second);
     assert_int_equal(net_fd_index(other), net_fd_index(first));
-    net_close(f->net, first);
+    net_close(f->net, first, false);
     assert_int_equal(dial(f, 0, 2, 6379), first);
     assert_int_equal(net_server_of(f->net, first), 1);
     pass(f, SECOND);
@@ -548,11 +414,7 @@ NET_TEST(what_a_host_that_vanished_would_send_again_never_arrives)
     cut(f, NET_TO_SERVER, 10 * SECOND);
     say(f, "x");
     net_die(f->net, 0, true);
-    pass(f, 299 * SECOND);
-    assert_int_equal(f->n_heard + f->gone, 0);
-    pass(f, 2 * SECOND);
-    assert_int_equal(f->n_heard, 0);
-    assert_int_equal(f->gone, 1);
+    expect_gone(f, 299, 301);
 }
 
 /* The process that answered the handshake is not the one that listens now. */
@@ -586,7 +448,7 @@ NET_TEST(a_server_that_moves_answers_elsewhere)
     f->fd = stale;
     pass(f, 20 * SECOND);
     assert_int_equal(listen_to(f), ETIMEDOUT);
-    net_close(f->net, stale);
+    net_close(f->net, stale, false);
     pass(f, 400 * SECOND);
     assert_int_equal(f->gone, 1);
 }

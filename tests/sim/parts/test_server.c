@@ -133,6 +133,21 @@ SERVER_TEST(commands_are_served_one_at_a_time_in_turn)
     assert_int_equal(f->n_changed, 6);
 }
 
+/* Also what its client has reset meanwhile, and in front of what came on a later connection. */
+SERVER_TEST(a_frozen_server_executes_what_it_had_received)
+{
+    server_freeze(f->server, f->queue.now_us + SECOND);
+    say(f, 0, "SET key old");
+    pass(f, 10 * MS);
+    net_close(f->net, f->fds[0], true);
+    pass(f, 10 * MS);
+    say(f, 1, "GET key");
+    assert_int_equal(server_executed(f->server), 0);
+    pass(f, SECOND);
+    assert_string_equal(heard(f, 1), "$3\r\nold\r\n");
+    assert_int_equal(server_executed(f->server), 2);
+}
+
 SERVER_TEST(a_frozen_server_answers_when_it_goes_on)
 {
     server_freeze(f->server, f->queue.now_us + 10 * SECOND);
@@ -156,10 +171,10 @@ SERVER_TEST(a_process_ends_and_comes_back_with_its_memory_or_another)
         assert_false(server_is_up(f->server));
         pass(f, 10 * MS);
         assert_string_equal(heard(f, 0), "EOF");
-        net_close(f->net, f->fds[0]);
+        net_close(f->net, f->fds[0], false);
         dial(f, 0);
         assert_int_equal(net_finish(f->net, f->fds[0]), ECONNREFUSED);
-        net_close(f->net, f->fds[0]);
+        net_close(f->net, f->fds[0], false);
         server_start(f->server, with, false, 0);
         assert_true(server_is_up(f->server));
         dial(f, 0);
@@ -184,7 +199,7 @@ SERVER_TEST(each_process_has_a_run_id)
         note_identity(f, "INFO replication", "master_replid:", replid_before);
         server_crash(f->server, false);
         server_start(f->server, SERVER_KEEPS, promoted != 0, 0);
-        net_close(f->net, f->fds[0]);
+        net_close(f->net, f->fds[0], false);
         dial(f, 0);
         note_identity(f, "INFO server", "run_id:", after);
         note_identity(f, "INFO replication", "master_replid:", replid_after);
@@ -197,7 +212,7 @@ SERVER_TEST(a_server_loads_and_may_be_busy)
 {
     server_crash(f->server, false);
     server_start(f->server, SERVER_KEEPS, false, SECOND);
-    net_close(f->net, f->fds[0]);
+    net_close(f->net, f->fds[0], false);
     dial(f, 0);
     assert_contains(ask(f, 0, "GET key"), "-LOADING");
     pass(f, SECOND);
@@ -212,7 +227,7 @@ SERVER_TEST(a_host_vanishes_and_is_back)
 {
     server_crash(f->server, true);
     say(f, 0, "PING");
-    pass(f, 5 * SECOND);
+    pass(f, 6 * SECOND);
     assert_string_equal(heard(f, 0), "");
     server_start(f->server, SERVER_KEEPS, false, 0);
     pass(f, SECOND);
@@ -246,7 +261,7 @@ SERVER_TEST(a_server_hangs_up)
     assert_string_equal(ask(f, 0, command), ":1\r\n");
     assert_string_equal(heard(f, 1), "EOF");
     assert_string_equal(ask(f, 0, "PING"), "+PONG\r\n");
-    net_close(f->net, f->fds[1]);
+    net_close(f->net, f->fds[1], false);
     model_manners(server_model(f->server))->max_clients = 1;
     dial(f, 1);
     pass(f, 10 * MS);

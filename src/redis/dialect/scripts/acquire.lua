@@ -3,8 +3,8 @@
 -- ARGV n, owner, lease in ms, guard as seen or '', 'strict' or 'repair' or '', floor or token or '', the counters'
 -- life in ms, max_lease in ms
 -- All or none. {1, counter, clock in us or 0}: all are set, also where some were ours before (a repair, or the
--- same request again); {holder, ttl, n}: another owner's, the one with the longest ttl, and how many clients listen
--- for its release.
+-- same request again); {holder, ttl, n [, which]}: another owner's, the one with the longest ttl, and how many clients
+-- listen for its release; of several locks for each '1' where it is another owner's, else '0'.
 --@ get
 --@ guarded
 --@ clock

@@ -1,30 +1,38 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- KEYS[1] the guard, as guard.lua has it
--- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO, '1' to write over what is there, and
--- the longest max_lease that any of the nodes was set up for, in ms
+-- KEYS[1] the guard, see parts/guard_text.lua
+-- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO, how, and the longest max_lease that
+-- any of the nodes was set up for, in ms. How: 'new' where there is no guard, or one of the same set that is of a first
+-- contact and has let nobody vote yet; 'over' whatever guard is there; 'end' the quarantine for a client with a longer
+-- max_lease than the guard's.
 -- 'written:' and the guard; 'guarded:' and the value that is there, a guard or not.
 --@ info
--- The client's INFO may be from before a change of role.
-local run = info('server', 'run_id') or ARGV[4]
-local replid = info('replication', 'master_replid') or ARGV[5]
-local time = redis.pcall('TIME')
-if time.err then return time end
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local stored = redis.pcall('GET', KEYS[1])
-if type(stored) == 'table' then return stored end
-local lease, till = tonumber(ARGV[3]), 0
-local most = math.max(lease, tonumber(ARGV[7]))
-if stored then
-  local old, old_till, longest = string.match(stored, '^1|%d+|.-|(%d+)|[^|]*|[^|]*|(%d+)|?(%d*)$')
-  if not old or ARGV[6] ~= '1' then return 'guarded:' .. string.sub(stored, 1, 400) end
-  most = math.max(most, tonumber(old))
-  if tonumber(old_till) > now and longest ~= '' then most = math.max(most, tonumber(longest)) end
+--@ guard_text
+--@ guard_now
+local how, lease = ARGV[6], tonumber(ARGV[3])
+local fits = guard and guard.n == ARGV[1] and guard.set == ARGV[2]
+local new = {n = ARGV[1], set = ARGV[2], lease = lease, run = run, replid = replid, till = 0, longest = lease,
+  how = 'declared', made = now, cause = 'none', wanted = 0, wanted_till = 0}
+if how == 'new' then
+  if stored and not (fits and same_life and guard.cause == 'first' and guard.till > now) then
+    return 'guarded:' .. string.sub(stored, 1, 400)
+  end
+elseif stored and not guard or how == 'end' and not (fits and guard.lease == lease) then
+  return 'guarded:' .. string.sub(stored or '', 1, 400)
+elseif how == 'end' then
+  -- What the quarantine was for before stays: the server may have lost its memory.
+  new = guard
+  new.how, new.made, new.wanted, new.wanted_till = 'declared', now, 0, 0
+else
+  -- Leases of the old length may still run. The rest of an earlier quarantine is shorter: it was for the longest
+  -- max_lease at most.
+  local most = math.max(lease, tonumber(ARGV[7]), guard and guard.lease or 0)
+  if guard and guard.till > now then most = math.max(most, guard.longest) end
+  new.till, new.longest, new.how, new.cause = now + most + 1, most, 'found', 'reconfigure'
+  -- What is known of still longer leases is known as before.
+  if same_life then new.how, new.made = guard.how, guard.made end
+  if guard and guard.wanted_till > new.till then new.wanted, new.wanted_till = guard.wanted, guard.wanted_till end
 end
--- Leases of the old length may still run. The rest of an earlier quarantine is shorter: it was for the longest
--- max_lease at most.
-if ARGV[6] == '1' then till = now + most + 1 end
-local guard = string.format('1|%s|%s|%.0f|%s|%s|%.0f', ARGV[1], ARGV[2], lease, run, replid, till)
-if most > lease then guard = guard .. string.format('|%.0f', most) end
-local done = redis.pcall('SET', KEYS[1], guard)
+local text = guard_write(new)
+local done = redis.pcall('SET', KEYS[1], text)
 if done.err then return done end
-return 'written:' .. guard
+return 'written:' .. text

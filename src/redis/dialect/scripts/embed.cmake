@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes OUTPUT from the Lua files SCRIPTS: one text each, without comments and blank lines, because they
-# are sent to every server at every connection. A line "--@ NAME" stands for the lines of parts/NAME.lua.
+# Makes OUTPUT from the Lua files SCRIPTS: one text each, without comments and blank lines, because each
+# connection sends those that it uses. A line "--@ NAME" stands for the lines of parts/NAME.lua.
 file(GLOB parts ${CMAKE_CURRENT_LIST_DIR}/parts/*.lua)
 set(text "/* SPDX-License-Identifier: BSD-3-Clause */\n/* Made from scripts/ by embed.cmake. */\n")
 string(APPEND text "#ifndef QUORLOCK_SCRIPTS_H\n#define QUORLOCK_SCRIPTS_H\n")

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the locks
 -- ARGV ['waiters']
--- {holder or nil, ttl, counter or 0, 1 where there is a guard, the rest of a quarantine in ms or -1 [, waiters, who else
--- has a part in the first key]}: of the lock with the longest ttl, and the highest counter.
+-- {holder or nil, ttl, counter or 0, the cause of a quarantine or '' where there is no guard, its rest in ms or -1
+-- [, waiters, who else has a part in the first key]}: of the lock with the longest ttl, and the highest counter.
 --@ get
 --@ around
 --@ string_whose

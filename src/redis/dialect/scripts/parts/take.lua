@@ -1,12 +1,17 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Takes the locks from `first` to `last`, all or none, and returns the reply. With a `floor` each has a counter, `away`
 -- keys behind it; where the floor is 'read' it is told, and not changed.
-local _, ours, other, wrong = look_all(first, last, owner)
+local _, ours, other, wrong, theirs, longest = look_all(first, last, owner)
 if wrong then return wrong end
 if other then
   -- 0 where the right to ask for the number is missing.
-  local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[first]))
-  return {other[1], other[2], crowd.err and 0 or crowd[2]}
+  local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[longest]))
+  other[3] = crowd.err and 0 or crowd[2]
+  if last > first then
+    for i = first, last do theirs[i] = theirs[i] and '1' or '0' end
+    other[4] = table.concat(theirs)
+  end
+  return other
 end
 if not now_us then now_us, why = clock_us() end
 local counter = 0

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+
+static void check_acquire(const struct core_lock *lock)
+{
+    (void)lock; /* without assertions */
+    assert(lock->config->quorum >= 1 && lock->config->quorum <= lock->config->n_nodes);
+    /* Its turn to begin may come before there is memory for it. */
+    assert(!core_is_acquiring(lock) || lock->work != NULL || lock->queued != WAIT_STAY);
+    assert(lock->queued == WAIT_STAY || lock->phase == CORE_WAITING);
+    /* One acquire at a time, and its end is reported before the next. */
+    assert(!core_is_acquiring(lock) || !core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
+    /* A clock that stepped may have taken them back: the owner is told of no grant then. */
+    assert(lock->phase != CORE_GRANTED || core_count_yeses(lock) >= lock->config->quorum ||
+           lock->hold.validity_us == 0);
+}
+
+static void check_hold(const struct core_lock *lock)
+{
+    const struct hold *hold = &lock->hold;
+
+    (void)hold;
+    assert(lock->lease_us > 0);
+    assert(lock->phase != CORE_HELD || hold->granted_us < hold->validity_us);
+    assert(hold->extend_lease_us == 0 || lock->phase == CORE_HELD);
+    assert(hold->extend_lease_us == 0 || hold->extend_lease_us >= lock->lease_us);
+    assert(lock->phase == CORE_HELD || (!hold->round_waits && !hold->repair_waits));
+    /* A loss is reported once, and while it is one. */
+    assert(!core_is_pending(lock, CORE_NOTIFY_LOST) || lock->phase == CORE_LOST);
+    assert(lock->release.attempt == 0 || !core_is_pending(lock, CORE_NOTIFY_RELEASED));
+}
+
+static void check_node(const struct core_lock *lock, const struct core_node *node)
+{
+    (void)lock;
+    (void)node;
+    assert(core_can_talk(node) == (node->generation != 0));
+    assert(node->asked == (lock->work != NULL ? &lock->work->asked[node - lock->nodes] : NULL));
+    /* The key and the release of it are in the same place. */
+    assert(!node->owes || node->debt.state != DEBT_NONE);
+    assert(node->owes || node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
+    assert(node->owes || node->key.yes_round <= lock->hold.round);
+    assert(node->owes || node->key.repair_round <= lock->hold.round);
+}
+
+void core_check(const struct core_lock *lock)
+{
+    check_acquire(lock);
+    check_hold(lock);
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) check_node(lock, node);
+}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Users and passwords that may change while a client runs."""
+import os
+import stat
+from typing import Any, Callable, Optional, Tuple
+
+from . import _library
+from ._arguments import Text, encode
+from ._errors import INVAL, Invalid
+
+# What a caller's function returns: user and password, or None for none.
+Login = Tuple[Optional[Text], Optional[Text]]
+PASSWORD_MAX = 1000  # of a file, as the command reads it
+
+
+def read_file(path: str) -> Tuple[bytes, bool]:
+    """The password in its first line; and whether it is a file that can be read again, and no pipe."""
+    try:
+        again = stat.S_ISREG(os.stat(path).st_mode)
+        with open(path, "rb") as file:
+            line = file.read(PASSWORD_MAX + 2)
+    except OSError as problem:
+        raise Invalid(f"password file {path!r}: {problem.strerror}", INVAL) from None
+    line = line.replace(b"\r", b"\n").split(b"\n", 1)[0]
+    if not line or len(line) > PASSWORD_MAX or b"\0" in line:
+        raise Invalid(f"password file {path!r}: its first line must be a password of 1 to {PASSWORD_MAX} bytes", INVAL)
+    return line, again
+
+
+def of_file(path: str, user: Optional[str]) -> Callable[[str], Login]:
+    """Reads the file before each login, or raises what is wrong with it."""
+    def ask(_node: str) -> Login:
+        # A pipe in its place would block the thread of the client.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise Invalid(f"password file {path!r}: it is no regular file any more", INVAL)
+        return user, read_file(path)[0]
+    return ask
+
+
+def asks(home: Any, given: Callable[[str], Login]) -> Callable[..., int]:
+    """As the library calls it. What the function raises is the reason why there are none now."""
+    def on_login(_arg: object, node: bytes, ret: Any) -> int:
+        home.enter()
+        try:
+            for name, text, size in zip(("user", "password"), given(node.decode()),
+                                        (_library.USER_SIZE, _library.PASSWORD_SIZE)):
+                found = b"" if text is None else encode(text, name, secret=True)
+                if len(found) >= size:
+                    raise Invalid(f"{name} has {len(found)} bytes: at most {size - 1}", INVAL)
+                setattr(ret[0], name, found)
+            return 0
+        except Exception as problem:  # pylint: disable=broad-except
+            ret[0].why = (str(problem) or type(problem).__name__).encode(errors="replace")[:_library.WHY_SIZE - 1]
+            return INVAL
+    return on_login

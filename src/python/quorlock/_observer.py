@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who leads an election."""
+import ctypes
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional
+
+from . import _library
+from ._arguments import Text, encode, number
+from ._errors import OK, error
+from ._library import library
+from ._started import Home
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+STATES = ("unknown", "none", "known")
+
+
+class Leader(NamedTuple):
+    """Who led when the nodes were asked, as struct quorlock_leader in election.h. state: "known"; "none", nobody leads;
+    "unknown", too few nodes answer. text: what the leader advertises."""
+    state: str
+    term: int
+    text: Optional[str]
+    owner: Optional[str]
+    valid_ms: int
+
+
+class Observer:
+    """Looks who leads an election: made by Client.observe().
+
+    `on_change` is called with each Leader, in the thread of the client: while it runs no lock is renewed, so it should
+    be short. `leader` is the latest one. close() ends it, and so does the end of a `with` block; after that on_change
+    does not run any more, unless close() was called in it. A child of fork() makes one of its own.
+    """
+
+    def __init__(self, client: "Client", name: Text, on_change: Optional[Callable[[Leader], None]] = None, *,
+                 poll_ms: int = 0):
+        self._handles: List[ctypes.c_void_p] = []
+        self._client, self._on_change = client, on_change
+        self.leader = Leader("unknown", 0, None, None, 0)
+        text, handle = ctypes.create_string_buffer(_library.TEXT_SIZE), ctypes.c_void_p()
+        key, wanted_ms = encode(name, "the name"), number(poll_ms, "poll_ms")
+        with client._call() as of:
+            self._number = next(client._numbers)
+            client._observers[self._number] = weakref.ref(self)
+            options = _library.ObserverOptions(size=ctypes.sizeof(_library.ObserverOptions), changed=client._on_leader,
+                                               arg=self._number, poll_ms=wanted_ms)
+            status = library.quorlock_blocking_observe(ctypes.byref(handle), of, key, ctypes.byref(options), text,
+                                                       _library.TEXT_SIZE)
+            if status != OK:
+                del client._observers[self._number]
+                raise error(status, text.value.decode(errors="replace"))
+            self._handles.append(handle)
+
+    def __enter__(self) -> "Observer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """May be called anywhere, and more than once."""
+        try:
+            handle = self._handles.pop()
+        except (AttributeError, IndexError):
+            return
+        self._client._observers.pop(self._number, None)
+        library.quorlock_blocking_observer_free(handle)
+
+    def _tell(self, leader: Leader) -> None:
+        """In the thread of the client."""
+        self.leader = leader
+        if self._on_change is not None:
+            self._on_change(leader)
+
+
+def tell_leaders(home: Home, observers: "Dict[int, weakref.ref[Observer]]") -> Callable[..., None]:
+    def on_leader(_handle: object, leader: Any, number_: int) -> None:
+        observer = home.find(observers, number_)
+        if observer is not None:
+            found = leader.contents
+            text, owner = (word and word.decode(errors="replace") for word in (found.text, found.owner))
+            observer._tell(Leader(STATES[found.state], int(found.term), text, owner, int(found.valid_ms)))
+    return on_leader

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock run: what becomes of the other processes of a command, and where it runs: test_command_group.py
+PATH_TO_quorlock [TEST...]"""
+import ctypes
+import errno
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import LIBC, Bootstrapped, children, die_with_us, state, wait_for
+
+# A process in the command's group. It goes on after SIGTERM, so that the test decides when it ends.
+MEMBER = "sh -c 'trap \": > termed\" TERM; echo $$ > member; while [ ! -e let_go ]; do sleep 0.02; done' &"
+COMMAND = MEMBER + " while [ ! -s member ]; do sleep 0.02; done; echo $$ > up; while [ ! -e exit ]; do sleep 0.02; done; exit 5"
+# --group, how the command ends, and what then happens to the member of its group.
+ENDS = """
+auto   exit    goes-on
+auto   killed  is-ended
+wait   exit    is-awaited
+wait   killed  is-awaited
+end    exit    is-ended
+end    killed  is-ended
+leave  exit    goes-on
+leave  killed  goes-on
+"""
+CLOSE_RANGE = 436  # on every architecture
+
+
+def without_close_range(number):
+    """In a child: the kernel answers close_range with that error, as old ones and some containers do."""
+    def filtered():
+        die_with_us()
+        load, equal, answer = 0x20, 0x15, 0x06
+        lines = [(load, 0, 0, 0), (equal, 0, 1, CLOSE_RANGE), (answer, 0, 0, 0x50000 | number), (answer, 0, 0, 0x7FFF0000)]
+        code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(lines), ctypes.addressof(code)))
+        LIBC.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+        if LIBC.prctl(22, 2, ctypes.byref(program)) != 0:  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+            os._exit(99)
+    return filtered
+
+
+class Group(Bootstrapped):
+    def touch(self, name):
+        with open(self.path(name), "w", encoding="ascii"):
+            pass
+
+    def begin(self, *options):
+        """(quorlock, the command, the other process of its group)"""
+        process = self.shell(*options, script=COMMAND)
+        return process, int(self.line_of("up")), int(self.line_of("member"))
+
+    @staticmethod
+    def words_of(pid):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+
+    @staticmethod
+    def ended(process):
+        """Its status. What goes on in its group may keep its output open."""
+        return process.wait(timeout=command_case.LIMIT_S)
+
+    def end_command(self, command, how):
+        if how == "killed":
+            os.kill(command, signal.SIGKILL)
+        else:
+            self.touch("exit")
+
+    def check_end(self, rule, how, then):
+        process, command, member = self.begin("--group", rule)
+        self.end_command(command, how)
+        status = 137 if how == "killed" else 5
+        if then == "goes-on":
+            self.assertEqual(self.ended(process), status)
+            self.assertNotIn(state(member), "ZX")
+        else:
+            self.assert_gone(command)
+            if then == "is-ended":
+                self.wait_file("termed")
+            wait_for(lambda: not os.path.exists(f"/proc/{command}"))  # quorlock has seen its end
+            self.assertIsNone(process.poll())
+            self.assertGreaterEqual(sum(value is not None for value in self.values()), 2, "released too early")
+            self.assertEqual(os.path.exists(self.path("termed")), then == "is-ended")
+        self.touch("let_go")
+        if then != "goes-on":
+            self.assertEqual(self.end(process)[0], status)
+        self.assert_gone(member)
+        self.assert_free()
+        for name in ["up", "member", "let_go", "exit", "termed"]:
+            if os.path.exists(self.path(name)):
+                os.unlink(self.path(name))
+
+    def test_ends_of_a_command(self):
+        for row in ENDS.split("\n")[1:-1]:
+            with self.subTest(row):
+                self.check_end(*row.split())
+
+    def test_a_member_that_ignores_sigterm_is_killed(self):
+        process, command, member = self.begin()
+        self.end_command(command, "killed")
+        self.assert_gone(member)
+        status, _, err = self.end(process)
+        self.assertEqual(status, 137)
+        self.assertIn("SIGTERM now, SIGKILL in 5000 ms", err)
+        self.assert_free()
+
+    ORPHANS = ("for i in 1 2 3 4 5 6 7 8; do sh -c 'sleep 0.01 & exit'; done; tries=0; "
+               "while grep -q ') Z' /proc/[0-9]*/stat 2>/dev/null; do sleep 0.05; tries=$((tries + 1)); "
+               "[ $tries -lt 400 ] || exit 9; done")
+
+    def test_process_1_of_a_container_reaps_orphans(self):
+        inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if os.geteuid() != 0:
+            inside.append("--map-root-user")
+        if not shutil.which("unshare") or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("this machine permits no namespace of processes")
+        environment = os.environ | {"QUORLOCK_NODES": command_case.nodes(), "QUORLOCK_CONFIG": "/dev/null"}
+        run = subprocess.run([*inside, command_case.QUORLOCK, "run", self.key, "--", "sh", "-c", self.ORPHANS],
+                             env=environment, capture_output=True, text=True, timeout=command_case.LIMIT_S, check=False,
+                             preexec_fn=die_with_us)
+        self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_subreaper_adopts_orphans(self):
+        process = self.shell("--subreaper", script="sh -c '(> up; while [ ! -e let_go ]; do sleep 0.02; done) & exit'; "
+                                                   "while [ ! -e exit ]; do sleep 0.02; done")
+        orphan = wait_for(lambda: [pid for pid in children(process.pid) if b"let_go" in self.words_of(pid) and
+                                   len(children(process.pid)) == 3])
+        self.touch("let_go")
+        wait_for(lambda: len(children(process.pid)) == 2)  # the command and the warden
+        self.assertTrue(orphan)
+        self.touch("exit")
+        self.assertEqual(self.end(process)[0], 0)
+
+
+class OldKernel(Bootstrapped):
+    def test_it_runs_without_close_range(self):
+        for number in (errno.ENOSYS, errno.EPERM):
+            status, _, err = self.connected("run", self.key, "--", "true", preexec=without_close_range(number))
+            self.assertEqual((status, err), (0, ""))
+
+
+if __name__ == "__main__":
+    command_case.main()

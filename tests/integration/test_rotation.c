@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_rotation.c - users and passwords of the servers change while a client runs: which ones it logs in with, and what
+ * becomes of its locks meanwhile
+ */
+#include "fixture.h"
+
+#include <unistd.h>
+
+#include <quorlock/blocking.h>
+
+#define OLD "xq7-old-secret"
+#define NEW "xq7-new-secret"
+
+/* A user on each server, as the client below knows it. */
+static void add_user(const char *user, const char *password)
+{
+    for (uint32_t i = 0; i < fixture.cluster.n; i++)
+        server_do(SERVER(i), "ACL SETUSER %s reset on >%s ~* &* +@all", user, password);
+}
+
+/* The servers know the new password only, and have ended all connections of the user. */
+static void rotate(void)
+{
+    for (uint32_t i = 0; i < fixture.cluster.n; i++) {
+        server_do(SERVER(i), "ACL SETUSER app resetpass >" NEW);
+        assert_true(server_ask_number(SERVER(i), "CLIENT KILL USER app") >= 1);
+    }
+}
+
+static void no_password_in_the_log(void)
+{
+    assert_null(strstr(fixture.log, OLD));
+    assert_null(strstr(fixture.log, NEW));
+}
+
+/* What a callback gives; status is what it returns. */
+struct vault {
+    const char *user, *password, *why;
+    int status, asked;
+    char node[TEXT_SIZE];
+};
+
+static int on_credentials(void *arg, const char *node, struct quorlock_credentials *ret)
+{
+    struct vault *vault = arg;
+
+    vault->asked++;
+    assert_int_equal(ret->size, sizeof(*ret));
+    snprintf(vault->node, sizeof(vault->node), "%s", node);
+    if (vault->user != NULL) snprintf(ret->user, sizeof(ret->user), "%s", vault->user);
+    if (vault->password != NULL) snprintf(ret->password, sizeof(ret->password), "%s", vault->password);
+    if (vault->why != NULL) snprintf(ret->why, sizeof(ret->why), "%s", vault->why);
+    return vault->status;
+}
+
+static void ask_vault(struct vault *vault)
+{
+    fixture.options.credentials = on_credentials;
+    fixture.options.credentials_arg = vault;
+}
+
+/* ---- which ones ---- */
+
+SERVER_TEST(the_login_of_each_source)
+{
+    static const struct {
+        const char *label, *address, *user, *given, *set, *wanted;
+        int status; /* of the set */
+    } rows[] = {
+        {"options", "", "app", NULL, NULL, "app", 0},
+        {"an address with its own", "other:" OLD "@", "app", NULL, NULL, "other", 0},
+        {"a callback before options", "", "app", "other", NULL, "other", 0},
+        {"a callback, and an address with its own", "app:" OLD "@", NULL, "other", NULL, "app", 0},
+        {"set before options", "", "app", NULL, "other", "other", 0},
+        {"set, of none before", "", NULL, NULL, "other", "other", 0},
+        {"set to none", "", "app", NULL, "", "default", 0},
+        {"set, and a callback", "", NULL, "app", "other", "app", QUORLOCK_STATE},
+        {"set, and an address with its own", "app:" OLD "@", NULL, NULL, "other", "app", QUORLOCK_INVAL},
+    };
+
+    add_user("app", OLD);
+    add_user("other", OLD);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct vault vault = {.user = rows[i].given, .password = OLD};
+
+        fixture.options.credentials = NULL;
+        if (rows[i].given != NULL) ask_vault(&vault);
+        fixture_log_in(rows[i].address, "");
+        fixture.options.user = rows[i].user;
+        fixture.options.password = rows[i].user != NULL ? OLD : NULL;
+        fixture_client(0);
+        if (rows[i].set != NULL) {
+            const char *password = *rows[i].set != '\0' ? OLD : NULL;
+
+            assert_status(quorlock_client_set_credentials(fixture.client, rows[i].set, password), rows[i].status);
+        }
+        fixture_await_ready(fixture.client, 1);
+        if (server_ask_number(SERVER(0), "CLIENT KILL USER %s SKIPME yes", rows[i].wanted) != 1)
+            fail_msg("%s: not logged in as %s", rows[i].label, rows[i].wanted);
+        if (rows[i].given != NULL && rows[i].address[0] == '\0')
+            assert_string_equal(vault.node, fixture.cluster.addresses[0]);
+        assert_int_equal(vault.asked > 0, rows[i].given != NULL && rows[i].address[0] == '\0');
+        fixture_close(fixture.client);
+    }
+    no_password_in_the_log();
+}
+
+/* The pause after the refusal would be half an hour. */
+SERVER_TEST(a_node_that_refused_the_last_login_is_tried_at_once)
+{
+    add_user("app", NEW);
+    fixture.options.user = "app";
+    fixture.options.password = OLD;
+    fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 3600000;
+    fixture_client(0);
+    await_log("WRONGPASS", 1);
+    assert_status(quorlock_client_set_credentials(fixture.client, "app", NEW), 0);
+    fixture_await_ready(fixture.client, 1);
+}
+
+SERVER_TEST(a_client_that_is_closed_takes_none)
+{
+    quorlock_client *client = fixture_new_client(1);
+    int closed = 0;
+
+    fixture_start_close(client, &closed);
+    assert_status(quorlock_client_set_credentials(client, "a", "b"), QUORLOCK_CLOSED);
+    await_count(&closed, 1, GENEROUS_MS, "the end of the client");
+}
+
+/* ---- a callback that has none ---- */
+
+SERVERS_TEST(a_callback_without_credentials_is_asked_again)
+{
+    struct vault vault = {.status = -1, .why = "the vault is sealed"};
+    quorlock *lock;
+    struct seen seen;
+
+    add_user("app", OLD);
+    ask_vault(&vault);
+    fixture_client(0);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(lock, &seen);
+    await_log("down: no credentials yet: the vault is sealed", 3);
+    assert_int_equal(seen.calls, 0);
+    vault = (struct vault){.user = "app", .password = OLD};
+    await_status(&seen, QUORLOCK_OK, "the grant");
+    /* Those of before stay in use, which is said once. */
+    fixture_await_ready(fixture.client, 3);
+    vault = (struct vault){.status = -1};
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL USER app");
+    await_log(": ready, ", 6);
+    assert_int_equal(logged("no new credentials, those of before stay in use: the callback has none"), 1);
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
+}
+
+/* ---- locks ---- */
+
+/* How a client comes by the new password. */
+static void learn(struct vault *vault)
+{
+    if (fixture.options.credentials != NULL)
+        vault->password = NEW;
+    else
+        assert_status(quorlock_client_set_credentials(fixture.client, "app", NEW), 0);
+}
+
+/* A client that is logged in, on three servers that have the new password after rotate(). */
+static void begin(struct vault *vault, bool asks)
+{
+    add_user("app", OLD);
+    *vault = (struct vault){.user = "app", .password = OLD};
+    fixture.options.user = "app";
+    fixture.options.password = OLD;
+    fixture.options.credentials = NULL;
+    if (asks) ask_vault(vault);
+    fixture_client(3);
+}
+
+SERVERS_TEST(a_holder_keeps_its_lock)
+{
+    for (int asks = 0; asks < 2; asks++) {
+        struct seen_loss loss = {0};
+        struct vault vault;
+        struct seen seen;
+        quorlock *lock;
+        unsigned refused = logged("down: WRONGPASS");
+
+        begin(&vault, asks != 0);
+        lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+        quorlock_on_lost(lock, on_loss, &loss);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        rotate();
+        await_log("down: WRONGPASS", refused + 3);
+        learn(&vault);
+        fixture_await_ready(fixture.client, 3);
+        assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
+        assert_true(seen.result.granted >= 2);
+        assert_int_equal(loss.calls, 0);
+        fixture_close(fixture.client);
+    }
+    no_password_in_the_log();
+}
+
+SERVERS_TEST(a_waiter_that_is_refused_goes_on)
+{
+    for (int asks = 0; asks < 2; asks++) {
+        struct vault vault;
+        struct seen seen, tried;
+        quorlock *lock, *once;
+        unsigned waits = logged("waiting for \"key\": too few nodes can vote"), listens;
+
+        begin(&vault, asks != 0);
+        take_by_hand(3, "key", "somebody");
+        lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+        once = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS));
+        fixture_start_acquire(lock, &seen);
+        await_log("waiting for \"key\": \"key\" is held", (unsigned)asks + 1);
+        rotate();
+        await_log("waiting for \"key\": too few nodes can vote", waits + 1);
+        assert_non_null(strstr(fixture.log, ": WRONGPASS: wrong password for user \"app\""));
+        /* One that tries once has nothing to wait for. */
+        assert_status(fixture_acquire(once, &tried), QUORLOCK_AUTH);
+        assert_int_equal(seen.calls, 0);
+        listens = logged("release notices: open");
+        learn(&vault);
+        await_log("release notices: open", listens + 2);
+        drop_by_hand("key");
+        await_status(&seen, QUORLOCK_OK, "the grant");
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+        fixture_close(fixture.client);
+    }
+    no_password_in_the_log();
+}
+
+/* No node has ever let it in, or a right is missing: that does not pass by waiting. */
+SERVERS_TEST(a_wait_ends_where_no_login_can_help)
+{
+    struct vault vault;
+    struct seen seen;
+    quorlock *lock;
+
+    begin(&vault, false);
+    take_by_hand(3, "key", "somebody");
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    fixture_start_acquire(lock, &seen);
+    await_log("waiting for \"key\"", 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        server_do(SERVER(i), "ACL SETUSER app -info");
+        server_do(SERVER(i), "CLIENT KILL USER app");
+    }
+    await_status(&seen, QUORLOCK_AUTH, "the end of the wait");
+    fixture_close(fixture.client);
+    fixture.options.password = NEW;
+    fixture_client(0);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_AUTH);
+}
+
+SERVERS_TEST(a_blocking_holder_logs_in_with_what_was_set_last)
+{
+    const struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
+    uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
+    const char *key = "key";
+    quorlock_blocking *blocking;
+    quorlock_blocking_lock *lock;
+
+    fixture.options.log = NULL;
+    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
+    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_set_credentials(blocking, "default", "wrong"), 0);
+    for (int i = 0; i < 3; i++) {
+        server_do(SERVER(i), "CONFIG SET requirepass secret");
+        SERVER(i)->password = "secret";
+        server_do(SERVER(i), "CLIENT KILL TYPE normal SKIPME yes");
+    }
+    assert_int_not_equal(quorlock_blocking_extend(lock, 0, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_set_credentials(blocking, NULL, "secret"), 0);
+    while (quorlock_blocking_extend(lock, 0, NULL) != QUORLOCK_OK) {
+        assert_true(clock_us() < until_us);
+        usleep(10000);
+    }
+    assert_int_equal(quorlock_blocking_release(lock, NULL), QUORLOCK_OK);
+    quorlock_blocking_free(lock);
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the Python package says, and by which exception: test_words.py PATH_TO_quorlock [TEST...]"""
+import inspect
+import os
+import shutil
+import socket
+import tempfile
+import threading
+
+import test_python
+from test_python import LONG_MS, SERVERS, command_case, nodes, wait_for
+
+import quorlock
+
+
+def serve(listener):
+    """Something that is no Redis."""
+    while True:
+        try:
+            with listener.accept()[0] as connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        except OSError:
+            return
+
+
+class Words(test_python.PythonCase):
+    def caught(self, client, kind, key=None):
+        """The text of the error that an acquire ends with, when the nodes have told what they have to."""
+        found = []
+
+        def come():
+            try:
+                client.lock(key or self.key, wait_ms=0).acquire()
+            except quorlock.Error as problem:
+                found.append(problem)
+            return found and isinstance(found[-1], kind)
+        wait_for(come)
+        return str(found[-1])
+
+    def test_a_key_of_another_dialect_names_the_option_of_python(self):
+        for server in SERVERS:
+            server.ask("HSET", self.key, "owner", "1")
+        text = self.caught(self.client, quorlock.Foreign)
+        self.assertIn("dialect='redisson'", text)
+        self.assertNotIn("--", text)
+
+    def test_a_key_is_inspected_and_broken(self):
+        self.assertEqual(self.client.inspect(self.key)[:4], (self.key, 2, 3, False))
+        lock = self.client.lock(self.key)
+        with self.assertRaises(quorlock.Lost), lock:
+            wait_for(lambda: all(node.state == "held" for node in self.client.inspect(self.key).nodes))
+            report = self.client.inspect(self.key)
+            self.assertEqual((report.held, report.holder), (True, lock.token))
+            self.assertEqual({node.holder for node in report.nodes}, {lock.token})
+            self.assertGreater(report.valid_ms, 0)
+            self.assertEqual([node.broken for node in self.client.break_lock(self.key).nodes], [True] * 3)
+            wait_for(lambda: lock.lost)
+        self.assertFalse(self.client.inspect(self.key).held)
+        with self.client.lock(self.key, permits=2) as permit:
+            holders = [one for node in self.client.inspect(self.key).nodes for one in node.holders]
+            self.assertIn((permit.token, "slot", permit.slot), [(one.holder, one.kind, one.slot) for one in holders])
+        with self.assertRaises(quorlock.Invalid):
+            self.client.inspect("")
+        client = self.open()
+        client.close()
+        with self.assertRaises(quorlock.Closed):
+            client.inspect(self.key)
+
+    def test_a_user_that_is_refused(self):
+        text = self.caught(self.open(user="nobody", password="geheim"), quorlock.Unauthorized)
+        self.assertNotIn("geheim", text)
+
+    def test_what_is_no_redis(self):
+        listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        for listener in listeners:
+            self.addCleanup(listener.close)
+            threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        client = quorlock.Client([f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners], guard="off")
+        self.addCleanup(client.close)
+        self.caught(client, quorlock.Protocol)
+
+    def test_a_guard_names_the_option_of_python_and_the_command_as_it_is(self):
+        status, _, err = self.connected("bootstrap", "--max-lease", "1m", env={"QUORLOCK_NODES": nodes()})
+        self.assertEqual(status, 0, err)
+        client = quorlock.Client(nodes(), max_lease_ms=LONG_MS)
+        self.addCleanup(client.close)
+        text = self.caught(client, quorlock.Invalid)
+        self.assertIn("max_lease_ms=60000", text)
+        self.assertIn("'quorlock bootstrap --reconfigure --max-lease 2m'", text)
+
+    def test_options_of_tls_are_named_as_python_has_them(self):
+        with self.assertRaises(quorlock.Invalid) as caught:
+            quorlock.Client("rediss://127.0.0.1:1", tls_ca="/no/such/ca.pem")
+        self.assertIn("tls_ca", str(caught.exception))
+        self.assertNotIn("--", str(caught.exception))
+
+    def test_a_lock_shows_its_keys_and_its_state(self):
+        lock = self.client.lock(self.key, b"other")
+        self.assertEqual(repr(lock), f"<quorlock.Lock {self.key!r}, b'other': not held>")
+        with lock:
+            self.assertIn(": held>", repr(lock))
+        client = quorlock.Client("redis://:geheim@127.0.0.1:1", guard="off")
+        self.addCleanup(client.close)
+        self.assertEqual(repr(client), "<quorlock.Client of 1 nodes>")
+
+    def test_metrics(self):
+        with self.lock():
+            text = self.client.metrics()
+        self.assertIn("\nquorlock_held 1\n", text)
+        self.assertTrue(text.endswith("# EOF\n"), text[-50:])
+        self.assertIn("\nquorlock_held 0\n", self.client.metrics())
+        self.client.close()
+        with self.assertRaises(quorlock.Closed):
+            self.client.metrics()
+
+    def test_an_observer_sees_a_leader_come_and_go(self):
+        seen, key = [], self.key
+        ended = os.path.join(tempfile.mkdtemp(), "ended")
+        self.addCleanup(shutil.rmtree, os.path.dirname(ended))
+        leads = threading.Thread(target=lambda: self.quorlock(
+            "elect", "--guard", "off", "--advertise", "host1:80", key, "--",
+            "sh", "-c", f"until [ -e {ended} ]; do sleep .05; done", env={"QUORLOCK_NODES": nodes()}))
+        with self.client.observe(key, seen.append, poll_ms=100) as observer:
+            wait_for(lambda: observer.leader.state == "none")
+            leads.start()
+            wait_for(lambda: observer.leader.state == "known")
+            term = observer.leader.term
+            self.assertEqual((observer.leader.text, term > 0), ("host1:80", True))
+            self.assertTrue(observer.leader.owner)
+            with open(ended, "w", encoding="utf-8"):
+                leads.join()
+            wait_for(lambda: observer.leader[:3] == ("none", term, None))
+            self.client.close()
+        self.assertIn(("known", "host1:80"), [(leader.state, leader.text) for leader in seen])
+        observer.close()
+        with self.assertRaises(quorlock.Closed):
+            self.client.observe(key)
+        with self.assertRaisesRegex(quorlock.Invalid, "poll_ms"):
+            self.open().observe(key, poll_ms=1)
+
+    def test_the_typed_options_are_those_of_the_constructors(self):
+        for options, kind in ((quorlock.LockOptions, quorlock.Lock), (quorlock.ClientOptions, quorlock.Client),
+                              (quorlock.CandidateOptions, quorlock.Candidate)):
+            wanted = [name for name, parameter in inspect.signature(kind.__init__).parameters.items()
+                      if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+            self.assertEqual(list(options.__annotations__), wanted)
+
+
+if __name__ == "__main__":
+    command_case.main()

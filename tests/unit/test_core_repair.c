@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_core_repair.c - a node that comes back with another life is given the key again before the renewal */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rest.h"
+#include "fixture.h"
+
+#define SPAN_US (300 * MS) /* a tenth of the lease */
+
+static void held(struct fixture *f)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_sleep(f, 1); /* what comes now is later than the grant */
+}
+
+/* The first round, as it must be within the span; the key is missing at node 2. */
+static void repair(struct fixture *f)
+{
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "yym");
+    fixture_answers(f, OP_REPAIR, "..y");
+}
+
+/* The lock becomes a record, from which it goes on; returns when that needs a repair. */
+static uint64_t rest(struct fixture *f)
+{
+    struct core_node_change nodes[CORE_NODES_MAX];
+    struct core_rest *record = malloc(core_rest_size(&f->config));
+    uint64_t at_us;
+
+    assert_non_null(record);
+    assert_true(core_rest(f->lock, f->now_us, record));
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) {
+        nodes[i] = (struct core_node_change){.index = i,
+                                             .state = f->ready[i] ? NODE_READY : NODE_DOWN,
+                                             .generation = f->generations[i],
+                                             .srtt_us = f->srtt_us,
+                                             .life_us = f->life_us[i]};
+    }
+    at_us = core_rest_repair_at(record, &f->config, nodes, f->now_us);
+    memset(f->lock, 0xee, core_size(f->config.n_nodes));
+    core_resume(f->lock, &f->config, record, nodes, f->now_us);
+    free(record);
+    return at_us;
+}
+
+CORE_TEST(a_new_life_is_repaired_and_confirmed_before_the_renewal)
+{
+    static const enum node_state states[] = {NODE_READY, NODE_QUARANTINED};
+
+    for (size_t i = 0; i < LENGTH(states); i++) {
+        held(f);
+        fixture_revive(f, 2, states[i]);
+        fixture_expect_pending(f, OP_EXTEND, "000"); /* not all locks at once */
+        repair(f);
+        assert_int_equal(core_counted(f->lock), 2);
+        fixture_pass(f, SPAN_US);
+        fixture_answers(f, OP_EXTEND, "yyy");
+        assert_int_equal(core_counted(f->lock), 3);
+        assert_true(core_is_whole(f->lock));
+        fixture_pass(f, 600 * MS); /* no more rounds until the renewal */
+        fixture_expect_pending(f, OP_EXTEND, "000");
+    }
+}
+
+CORE_TEST(three_restarts_in_a_row_lose_nothing)
+{
+    static const char *const answers[] = {"myy", "ymy", "yym"};
+    static const char *const repairs[] = {"y..", ".y.", "..y"};
+
+    held(f);
+    for (uint32_t i = 0; i < 3; i++) {
+        fixture_revive(f, i, NODE_QUARANTINED);
+        fixture_pass(f, SPAN_US);
+        fixture_answers(f, OP_EXTEND, answers[i]);
+        fixture_answers(f, OP_REPAIR, repairs[i]);
+    }
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    assert_true(core_notified_held(f->lock));
+    assert_true(core_is_whole(f->lock));
+}
+
+CORE_TEST(a_node_that_loses_the_key_again_waits_for_the_renewal)
+{
+    held(f);
+    fixture_revive(f, 2, NODE_READY);
+    repair(f);
+    repair(f); /* what was to be confirmed is missing */
+    fixture_pass(f, 500 * MS);
+    fixture_expect_pending(f, OP_EXTEND, "000");
+    fixture_revive(f, 2, NODE_READY); /* another life is another reason */
+    repair(f);
+    fixture_pass(f, SPAN_US);
+    fixture_expect_pending(f, OP_EXTEND, "111");
+}
+
+static void revive_in_vain(struct fixture *f, const struct core_config *config)
+{
+    fixture_open_config(f, config);
+    fixture_grant(f);
+    fixture_sleep(f, 1);
+    fixture_revive(f, 2, NODE_READY);
+    fixture_pass(f, SPAN_US);
+    fixture_expect_pending(f, OP_EXTEND, "000");
+}
+
+CORE_TEST(a_repair_that_cannot_help_does_not_begin)
+{
+    struct core_config config = fixture_config(3, 3);
+
+    /* Where all nodes must have the key, none is repaired. */
+    revive_in_vain(f, &config);
+    /* Nor without renewal, which would lengthen the lease. */
+    config = fixture_config(3, 2);
+    config.renew_us = CORE_NEVER;
+    revive_in_vain(f, &config);
+    /* The connection ended, and the same server is there still. */
+    held(f);
+    fixture_node_state(f, 2, NODE_CONNECTING);
+    fixture_node_state(f, 2, NODE_READY);
+    fixture_pass(f, SPAN_US);
+    fixture_expect_pending(f, OP_EXTEND, "000");
+}
+
+CORE_TEST(a_grant_beside_a_quarantine_is_completed_soon)
+{
+    fixture_open(f, 3, 2);
+    fixture_node_states(f, "..q");
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    repair(f);
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    assert_int_equal(core_counted(f->lock), 3);
+}
+
+CORE_TEST(a_repair_without_room_waits_behind_renewals)
+{
+    held(f);
+    fixture_revive(f, 2, NODE_READY);
+    f->no_repair = true;
+    fixture_pass(f, SPAN_US);
+    assert_int_equal(core_wants(f->lock), CORE_WANTS_REPAIR);
+    fixture_expect_pending(f, OP_EXTEND, "000");
+    fixture_begin(f);
+    fixture_expect_pending(f, OP_EXTEND, "111");
+    fixture_answers(f, OP_EXTEND, "yyy");
+    /* One that waits for so long is a renewal. */
+    fixture_revive(f, 2, NODE_READY);
+    f->no_repair = f->no_round = true;
+    fixture_pass(f, 1000 * MS);
+    assert_int_equal(core_wants(f->lock), CORE_WANTS_ROUND);
+    f->no_round = false;
+    fixture_begin(f);
+    fixture_expect_pending(f, OP_EXTEND, "111");
+}
+
+CORE_TEST(a_look_is_one_round_soon)
+{
+    held(f);
+    fixture_look(f);
+    fixture_look(f);
+    fixture_expect_pending(f, OP_EXTEND, "000");
+    fixture_pass(f, SPAN_US);
+    fixture_expect_pending(f, OP_EXTEND, "111");
+    fixture_answers(f, OP_EXTEND, "mmy");
+    fixture_expect_lost(f, CORE_LOSS_GONE);
+}
+
+CORE_TEST(a_record_needs_the_repair_that_its_lock_needs)
+{
+    held(f);
+    assert_int_equal(rest(f), CORE_NEVER);
+    fixture_revive(f, 2, NODE_READY);
+    assert_in_range(rest(f), f->now_us, f->now_us + SPAN_US);
+    fixture_pass(f, 0);
+    fixture_answers(f, OP_EXTEND, "yym");
+    fixture_answers(f, OP_REPAIR, "..y");
+    assert_in_range(rest(f), f->now_us, f->now_us + SPAN_US);
+    fixture_pass(f, 0);
+    fixture_answers(f, OP_EXTEND, "yym"); /* gone again */
+    fixture_answers(f, OP_REPAIR, "..y");
+    assert_int_equal(rest(f), CORE_NEVER);
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    assert_int_equal(rest(f), CORE_NEVER);
+    /* It is down. */
+    fixture_node_state(f, 1, NODE_DOWN);
+    assert_int_equal(rest(f), CORE_NEVER);
+}
+
+CORE_TEST(a_node_that_refuses_the_repair_is_left_to_the_renewal)
+{
+    held(f);
+    fixture_revive(f, 2, NODE_READY);
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "yym");
+    fixture_answers(f, OP_REPAIR, "..e");
+    assert_int_equal(rest(f), CORE_NEVER);
+    fixture_pass(f, SPAN_US);
+    fixture_expect_pending(f, OP_EXTEND, "000");
+}
