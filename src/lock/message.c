@@ -289,12 +289,25 @@ static void message_add_holder(struct text *text, const struct claim *claim, con
     if (ttl_ms >= 0) message_add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
 }
 
+/* No node has answered this attempt yet: whom did one name in an earlier attempt? */
+static const char *former_holder(const struct quorlock_result *result)
+{
+    for (size_t i = 0; i < result->n_votes; i++) {
+        if (result->votes[i]->outcome == QUORLOCK_VOTE_PENDING && result->votes[i]->holder != NULL) {
+            return result->votes[i]->holder;
+        }
+    }
+    return NULL;
+}
+
 static void message_add_held(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
     int64_t ttl_ms;
     size_t on;
     const char *holder = main_holder(result, &on, &ttl_ms);
+    const char *former = former_holder(result);
     struct taken taken = {0};
+    char owner[OWNER_SIZE];
 
     if (!keylist_admits(claim->keylist, &claim->terms->config)) {
         message_add(text, "\"%s\" is held by %s of this process", keylist_name(claim->keylist),
@@ -304,6 +317,11 @@ static void message_add_held(struct text *text, const struct claim *claim, const
     if (claim->keylist->permits != 0) {
         message_add(text, "all %u permits are taken; slot %u of ", (unsigned)claim->keylist->permits,
                     core_slot(claim->core));
+    }
+    if (holder == NULL && result->refused == 0 && former != NULL) {
+        message_add(text, "\"%s\" was held by %s when a node answered last", keylist_name(claim->keylist),
+                    message_owner(owner, sizeof(owner), former));
+        return;
     }
     if (holder == NULL) {
         message_add(text, "\"%s\" is held by somebody else", keylist_name(claim->keylist));

@@ -314,6 +314,26 @@ BOTH_TEST(a_local_waiter_is_told_of_the_holder)
     await_status(&behind, QUORLOCK_OK, "the local hand-over");
 }
 
+/* The bound ends the wait in the middle of an attempt that no node has answered: the holder of before is named. */
+SERVERS_TEST(a_wait_that_ends_unanswered_names_the_holder_of_before)
+{
+    quorlock *lock;
+
+    fixture.options.node_timeout_ms = GENEROUS_MS; /* no request is given up */
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(4 * GENEROUS_MS, .wait_ms = 4 * SHORT_LEASE_MS));
+    take_by_hand(3, "key", "peer");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "PEXPIRE key %u", 2 * SHORT_LEASE_MS);
+    fixture_start_acquire(lock, &waited);
+    await_log("waiting for", 1);
+    for (uint32_t i = 0; i < 3; i++) server_freeze(SERVER(i));
+    /* It asks when the lease of the peer is over, at the latest. */
+    await_status(&waited, QUORLOCK_HELD, "the wait bound");
+    for (uint32_t i = 0; i < 3; i++) server_thaw(SERVER(i));
+    assert_contains(waited.text, "\"key\" was held by peer when a node answered last");
+    assert_contains(waited.text, "no answer yet");
+}
+
 /* ---- the end of a wait ---- */
 
 static bool connections_are(void *arg)
