@@ -2,25 +2,21 @@
 /*
  * loop.h - a client on any event loop
  *
- * The library asks a loop for three things: to watch descriptors, timers, and tasks that run soon. struct
- * quorlock_loop is the table of functions that does these with one loop. quorlock/adapters/ has such tables for
- * libevent, libuv, sd-event, GLib and bare epoll. quorlock_client_new() is libevent's by itself.
+ * struct quorlock_loop is a table of functions by which the library uses an event loop: it watches descriptors, and
+ * sets timers and tasks. quorlock/adapters/ has such tables for libevent, libuv, sd-event, GLib and epoll. The manual
+ * explains how to write another one: quorlock_client_new_on(3).
  *
- * What the library promises to a loop:
+ * The library
+ * - calls these functions in the client's thread only: from inside functions that the caller calls, and from inside
+ *   callbacks of the loop;
+ * - frees each object once, and a watch before it closes the descriptor; a descriptor has at most one watch;
+ * - has freed everything when the close of the client is reported, or quorlock_client_new_on() has failed.
  *
- * - Threads. It calls these functions only from inside its own functions that the caller calls, and from inside the
- *   callbacks that the loop runs: all of this is in the client's thread, which is the one that runs the loop.
- * - Lifetime. Each thing that it made it frees once, and does not use it again. It frees a watch before it closes the
- *   descriptor, and has at most one watch for a descriptor. When quorlock_client_close() reports its end, or
- *   quorlock_client_new_on() has failed, everything is freed: from then on it calls none of these functions.
- *
- * What the library asks of a loop:
- *
- * - Callbacks come from the loop, one after the other in that thread, and never from inside one of these functions.
- * - A callback may do anything with any watch, timer or task of the loop: change it, stop it, free it, also the one
- *   that it was called for, and may close the descriptor and watch its number anew.
- * - What is freed, stopped or not wanted any more is not called again, not even where it was ready before.
- * - Where the loop runs a loop inside a callback, callbacks may come from there, too.
+ * The loop
+ * - calls back in that thread, one callback after the other, and never from inside one of these functions; if it is run
+ *   inside a callback, callbacks may come from there too;
+ * - lets a callback change, stop or free any object, also its own, and close a descriptor and watch its number again;
+ * - does not call back an object that was stopped or freed, even if it was ready before.
  */
 #ifndef QUORLOCK_LOOP_H
 #define QUORLOCK_LOOP_H
@@ -31,7 +27,7 @@
 extern "C" {
 #endif
 
-/* What C does by itself, and C++ wants to be told: for the adapters. */
+/* For the adapters: C++ needs a cast where C needs none. */
 #ifdef __cplusplus
 #define quorlock_cast(type, value) static_cast<type>(value)
 #else
@@ -42,38 +38,36 @@ extern "C" {
 #define QUORLOCK_LOOP_READ  1u
 #define QUORLOCK_LOOP_WRITE 2u
 
-/* All functions are needed. It is copied, with arg, which must stay until the close of the client is reported. In
- * each callback `of` is what the same name was given. */
+/* All functions are required. The struct is copied; the object behind arg must stay until the close of the client is
+ * reported. `of` is handed back to the callback. */
 struct quorlock_loop {
     size_t size;
-    void *arg; /* the loop */
+    void *arg; /* the first argument of the functions that make an object */
 
-    /* A descriptor. ready() is told which of the wanted events are there, again and again while they are; an error or
-     * a hang-up is every event that is wanted. At first, and after watch_set with 0, none is. NULL, or -1 from
-     * watch_set: out of memory; wanting less never fails. The descriptor is nonblocking, and stays the library's. */
+    /* A watch of a nonblocking descriptor, which belongs to the library. Call ready() with the wanted events that have
+     * occurred, again while they last. An error or a hang-up counts as all wanted events. A new watch wants none. NULL
+     * or -1: out of memory; to want fewer events never fails. */
     void *(*watch_new)(void *arg, int fd, void (*ready)(void *of, unsigned events), void *of);
     int (*watch_set)(void *watch, unsigned events);
     void (*watch_free)(void *watch);
 
-    /* A timer fires once, after so many microseconds or a little earlier; a loop that counts milliseconds rounds up.
-     * Setting it again moves it. NULL or -1: out of memory. Those deadlines that decide whether a lock is held do not
-     * depend on it. */
+    /* Call fire() once, after that time or a little earlier; a loop that counts milliseconds rounds up. Setting a timer
+     * again moves it. NULL or -1: out of memory. Whether a lock is held does not depend on a timer. */
     void *(*timer_new)(void *arg, void (*fire)(void *of), void *of);
     int (*timer_set)(void *timer, uint64_t after_us);
     void (*timer_stop)(void *timer);
     void (*timer_free)(void *timer);
 
-    /* A task. After task_run the loop does not sleep before run() was called, once, however often task_run was
-     * called meanwhile. It should come behind what is ready already: then requests leave together. NULL: out of
-     * memory. */
+    /* After task_run the loop does not sleep before it has called run() once, however often task_run was called. It
+     * should call run() after the callbacks that are ready, so that requests leave together. NULL: out of memory. */
     void *(*task_new)(void *arg, void (*run)(void *of), void *of);
     void (*task_run)(void *task);
     void (*task_stop)(void *task);
     void (*task_free)(void *task);
 };
 
-/* quorlock_client_new_on - as quorlock_client_new, on that loop. Further errors: INVAL where the loop has not all of
- * its functions, or has what this library does not know. */
+/* quorlock_client_new_on - make a client, as quorlock_client_new, on that loop. Errors: as there; also INVAL if the
+ * loop lacks a function, or has a member that this version does not know. */
 QUORLOCK_API int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *loop,
                                         const struct quorlock_client_options *options);
 
