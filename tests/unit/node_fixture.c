@@ -232,7 +232,8 @@ void run_until(struct node_fixture *f, const char *line)
     event_add(timer, &limit);
     while (!late && !trace_holds(f, line)) event_base_loop(f->base, EVLOOP_ONCE);
     event_free(timer);
-    if (late) fail_msg("\"%s\" did not come; trace:\n%slog:\n%s", line, f->trace, f->logged);
+    /* The log first: cmocka cuts long texts. */
+    if (late) fail_msg("\"%s\" did not come; log:\n%strace:\n%s", line, f->logged, f->trace);
 }
 
 void run_on(struct node_fixture *f, unsigned ms)
