@@ -1,26 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the benchmarks run on: real servers of their own, and links to them that are as slow as a network."""
 import collections
-import ctypes
 import os
 import re
-import signal
-import socket
 import subprocess
 import sys
-import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster", "chaos.d"))
-from ports import keep_port  # of the harness
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import redis_server
+from redis_server import as_text, die_with_us, keep_port
 
-READY_S = 120
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
 QUIET_USER = ("quiet", "quiet-password")  # may subscribe to nothing
-
-
-def die_with_us():
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def launch(words, **more):
@@ -35,26 +25,12 @@ def free_port():
     return KEPT[-1].getsockname()[1]
 
 
-class Wire:
-    """A connection to a server, as simple as it gets."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=READY_S)
-        self.file = self.socket.makefile("rb")
-
+class Wire(redis_server.Wire):
     def ask(self, *words):
-        words = [str(word).encode() for word in words]
-        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-        line = self.file.readline()
-        if line[:1] == b"$":
-            return self.file.read(int(line[1:]) + 2)[:-2].decode()
-        if line[:1] == b"-":
-            raise RuntimeError(line.decode())
-        return line[1:-2].decode()
+        return as_text(super().ask(*words))
 
     def close(self):
-        self.file.close()
-        self.socket.close()
+        self.__exit__()
 
 
 def make_certificate(folder):
@@ -66,48 +42,30 @@ def make_certificate(folder):
     return certificate, key
 
 
-class Server:
-    """One redis-server without persistence: its disk is not what is measured. With a certificate clients come over
-    TLS; what is asked here does not."""
+class Server(redis_server.Server):
+    """Without persistence: its disk is not what is measured. With a certificate clients come over TLS; what is asked here
+    does not."""
+
+    tls_port = None
 
     def __init__(self, folder, number, certificate=None):
-        self.port = free_port()
-        self.name = f"127.0.0.1:{self.port}"
-        path = os.path.join(folder, str(number))
-        os.makedirs(path)
         more = []
         if certificate:
-            tls_port = free_port()
-            self.name = f"rediss://127.0.0.1:{tls_port}"
-            more = ["--tls-port", tls_port, "--tls-auth-clients", "no", "--tls-cert-file", certificate[0],
+            self.tls_port = free_port()
+            more = ["--tls-port", self.tls_port, "--tls-auth-clients", "no", "--tls-cert-file", certificate[0],
                     "--tls-key-file", certificate[1], "--tls-ca-cert-file", certificate[0]]
-        self.process = launch(
-            [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", self.port,
-             "--dir", path, "--save", "", "--appendonly", "no", "--maxclients", "20000",
-             "--logfile", os.path.join(path, "log"), *more], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.await_answer()
+        try:
+            super().__init__(folder, number, "--maxclients", 20000, *more)
+        except (OSError, RuntimeError) as error:
+            sys.exit(f"scripts/bench: {error}; is it installed? scripts/setup does that")
         name, password = QUIET_USER
         self.ask("ACL", "SETUSER", name, "on", ">" + password, "~*", "+@all", "resetchannels")
 
     def __str__(self):
-        return self.name
-
-    def await_answer(self):
-        end = time.monotonic() + READY_S
-        while time.monotonic() < end and self.process.poll() is None:
-            try:
-                self.ask("PING")
-                return
-            except (OSError, ValueError):
-                time.sleep(0.01)
-        sys.exit(f"scripts/bench: no redis-server starts at port {self.port}: is it installed? scripts/setup does that")
+        return f"rediss://127.0.0.1:{self.tls_port}" if self.tls_port else super().__str__()
 
     def ask(self, *words):
-        wire = Wire(self.port)
-        try:
-            return wire.ask(*words)
-        finally:
-            wire.close()
+        return as_text(super().ask(*words))
 
     def version(self):
         return re.search(r"redis_version:(\S+)", self.ask("INFO", "server"))[1]
@@ -121,8 +79,7 @@ class Server:
         self.process.send_signal(number)
 
     def end(self):
-        self.process.kill()
-        self.process.wait()
+        self.kill()
 
 
 class Links:

@@ -6,20 +6,19 @@ with a generous limit.
 """
 import atexit
 import contextlib
-import ctypes
 import os
 import select
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster", "chaos.d"))
-from ports import keep_port  # of the harness
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import redis_server
+from redis_server import as_text, die_with_us
 
 LIMIT_S = 60  # for anything that must happen at all
 WHOLE_LIMIT_S = 280  # CTest's own is longer; this one still cleans up
@@ -27,15 +26,8 @@ MAX_LEASE_MS = 30_000  # the library's default
 TRIES = 10
 MORE = 50  # lines of a worker that are shown
 START_BALANCE = 100
-LIBC = ctypes.CDLL(None)
-PR_SET_PDEATHSIG = 1
 PROGRAMS = FOLDER = ""
 STARTED = []  # every process of this test
-
-
-def die_with_us():
-    """Whatever ends this test, also SIGKILL, ends what it started."""
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def start(words, **more):
@@ -80,66 +72,27 @@ def clock_us():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 
-class Server:
-    """One redis-server. Its memory outlives its process, until it is replaced."""
+class Server(redis_server.Server):
+    """Its memory outlives its process, until it is replaced."""
 
     def __init__(self, number):
-        self.folder = tempfile.mkdtemp(prefix=f"server-{number}-", dir=FOLDER)
-        self.reservation = keep_port()
-        self.port = self.reservation.getsockname()[1]
-        self.process = None
-        self.launch()
+        folder = tempfile.mkdtemp(prefix="server-", dir=FOLDER)
+        super().__init__(folder, number, "--appendonly", "yes", "--appendfsync", "always")
 
-    def __str__(self):
-        return f"127.0.0.1:{self.port}"
-
-    def launch(self):
-        self.process = start(
-            [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", self.port, "--dir",
-             self.folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no",
-             "--logfile", os.path.join(self.folder, "log")], stdin=subprocess.DEVNULL)
-
-    def await_answer(self):
-        end = time.monotonic() + LIMIT_S
-        while time.monotonic() < end and self.process.poll() is None:
-            try:
-                check(f"process_id:{self.process.pid}\r" in self.ask("INFO", "server"), f"{self} is not ours")
-                self.ask("DBSIZE")
-                return
-            except (OSError, RuntimeError):
-                time.sleep(0.005)  # refused, or it still loads its memory: asked again
-        raise AssertionError(f"redis-server does not start on {self}; see {self.folder}/log")
+    def start(self):
+        super().start()
+        STARTED.append(self.process)
 
     def ask(self, *words):
         """One command; the answer as text, None for nil, a list of those for an array."""
-        words = [str(word).encode() for word in words]
-        with socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S) as s, s.makefile("rb") as answer:
-            s.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-            return self.read(answer)
-
-    def read(self, answer):
-        line = answer.readline().decode().rstrip()
-        if line[:1] in ("", "-"):
-            raise RuntimeError(line or "closed")
-        if line[:1] == "*":
-            return [self.read(answer) for _ in range(int(line[1:]))]
-        if line[:1] != "$":
-            return line[1:]
-        if line == "$-1":
-            return None
-        return answer.read(int(line[1:]) + 2)[:-2].decode()
+        return as_text(super().ask(*words))
 
     def running(self):
         return self.process.poll() is None
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
     def come_back(self):
         """With its memory."""
-        self.launch()
-        self.await_answer()
+        self.start()
 
     def copy_memory(self):
         """What it has now, for replace(). It must have nothing to do meanwhile."""
@@ -159,7 +112,7 @@ class Server:
                 os.remove(os.path.join(self.folder, name))
         if memory is not None:
             shutil.copytree(memory, folder)
-        self.come_back()
+        self.start()
 
 
 class Fixture:
@@ -167,8 +120,6 @@ class Fixture:
 
     def __init__(self, max_lease_ms):
         self.servers = [Server(number) for number in range(3)]
-        for server in self.servers:
-            server.await_answer()
         self.bootstrap(max_lease_ms)
         self.database = os.path.join(tempfile.mkdtemp(prefix="account-", dir=FOLDER), "account.db")
         self.sql("PRAGMA journal_mode = WAL")

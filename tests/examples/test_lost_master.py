@@ -9,7 +9,8 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from examples import START_BALANCE, Fixture, Worker, check, clock_us, keep_port, main
+from examples import START_BALANCE, Fixture, Worker, check, clock_us, main
+from redis_server import keep_port
 
 MAX_LEASE_MS = 3000
 FIRST, SECOND = 5, 10  # what the two workers add

@@ -17,24 +17,18 @@ import tempfile
 import time
 import unittest
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cluster", "chaos.d"))
-from ports import keep_port
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import redis_server
+from redis_server import LIBC, die_with_us
 
 QUORLOCK = FOLDER = ""
 LIMIT_S = 20  # for anything that must happen at all
 WHOLE_LIMIT_S = 500  # CTest's own is shorter; this one ends a run by hand
-LIBC = ctypes.CDLL(None)
-PR_SET_PDEATHSIG = 1
 PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_GETEVENTMSG, PTRACE_O_TRACEFORK = 7, 17, 0x4206, 0x4201, 2
 WALL = 0x40000000
 # What a machine that is too busy for the limits of bench makes it say.
 BENCH_BUSY = r"down:|slow|did not answer in time|waiting for|some locks failed|not every node answers"
 STOOD_STILL_S = 0.02  # a machine that keeps one process waiting so long may keep another for longer
-
-
-def die_with_us():
-    """The process ends with this test, also when SIGKILL ends it."""
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def wait_for(what, limit_s=LIMIT_S):
@@ -145,73 +139,7 @@ def listen(port=0):
     return listener
 
 
-class Server:
-    """One redis-server on a free port of its own."""
-
-    def __init__(self, folder, number):
-        self.folder = os.path.join(folder, str(number))
-        os.mkdir(self.folder)
-        self.kept = keep_port()
-        self.port = self.kept.getsockname()[1]
-        self.start()
-
-    def start(self):
-        log = os.path.join(self.folder, "log")
-        self.process = subprocess.Popen(
-            [os.environ.get("REDIS_SERVER") or "redis-server", "--bind", "127.0.0.1", "--port", str(self.port),
-             "--dir", self.folder, "--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", log,
-             *self.options()],
-            stdin=subprocess.DEVNULL, preexec_fn=die_with_us)
-        if not self._answers():
-            self.process.kill()
-            self.process.wait()
-            with open(log, encoding="utf-8") as lines:
-                raise RuntimeError(f"redis-server does not start on {self}: {lines.read()[-2000:]}")
-
-    def options(self):
-        """More words for its command line."""
-        return []
-
-    def _answers(self):
-        end = time.monotonic() + LIMIT_S
-        while time.monotonic() < end and self.process.poll() is None:
-            try:
-                return self.ask("INFO", "server").find(f"process_id:{self.process.pid}".encode()) >= 0
-            except OSError:
-                time.sleep(0.01)
-        return False
-
-    @staticmethod
-    def _ask(port, *words):
-        words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
-        with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as s:
-            s.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-            f = s.makefile("rb")
-            line = f.readline()
-            if not line:
-                raise OSError("closed")
-            if line[:1] == b"$":
-                size = int(line[1:])
-                return None if size < 0 else f.read(size + 2)[:-2]
-            if line[:1] == b":":
-                return int(line[1:])
-            if line[:1] == b"-":
-                raise RuntimeError(line.decode())
-            return line[1:-2]
-
-    def ask(self, *words):
-        return self._ask(self.port, *words)
-
-    def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self.process.send_signal(signal.SIGCONT)
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
+class Server(redis_server.Server):
     def restart(self, empty):
         """Another process at the same address, with or without the memory of this one."""
         dump = os.path.join(self.folder, "dump.rdb")
@@ -221,9 +149,6 @@ class Server:
         self.start()
         if os.path.exists(dump):
             os.remove(dump)
-
-    def __str__(self):
-        return f"127.0.0.1:{self.port}"
 
 
 SERVERS = []

@@ -15,7 +15,8 @@ import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import RUNNING, SERVERS, Case, Server, die_with_us, keep_port, listen, nodes, wait_for
+import redis_server
+from command_case import RUNNING, SERVERS, Case, die_with_us, listen, nodes, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = ["INFO", "TIME", "GET", "SET", "PTTL", "PEXPIRE", "DEL", "EVAL", "EVALSHA", "TYPE",
@@ -27,49 +28,34 @@ def rule(command):
     return command.lower().replace(" ", "|")
 
 
-class Other:
-    """A redis-server with options of its own, for one test."""
+class Other(redis_server.Server):
+    """With options of its own, for one test."""
 
     def __init__(self, case, *options, host="127.0.0.1", port=None, folder=None, preexec=die_with_us, env=None):
-        self.host, self.options, self.preexec, self.env = host, options, preexec, env
+        self.host, self.options, self.preexec, self.env = host, ("--protected-mode", "no", *options), preexec, env
         self.folder = folder or tempfile.mkdtemp(prefix="other-", dir=case.folder)
-        self.kept = None if port else keep_port(host)
+        self.kept = None if port else redis_server.keep_port(host)
         self.port = port or self.kept.getsockname()[1]
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(
-            [os.environ.get("REDIS_SERVER") or "redis-server", *self.command_line()], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=self.preexec,
-            env={**os.environ, **(self.env or {})})
+        super().start()
         RUNNING.append(self.process)
-        wait_for(self.answers)
-
-    def command_line(self):
-        return ["--bind", self.host, "--port", str(self.port), "--dir", self.folder, "--save", "",
-                "--protected-mode", "no", *self.options]
 
     def answers(self):
+        return wait_for(self.says_anything)
+
+    def says_anything(self):
+        """Where it lets nobody in, too."""
         if self.process.poll() is not None:
             raise AssertionError(f"redis-server ended: {self.options}")
         try:
-            with socket.create_connection((self.host, self.port), timeout=5) as s:
-                s.sendall(b"PING\r\n")
-                return s.recv(100)[:1] in (b"+", b"-")
+            with redis_server.Wire(self.port, self.host) as wire:
+                return wire.ask("PING")
+        except RuntimeError:
+            return True
         except OSError:
             return False
-
-    def ask(self, *words):
-        if self.host != "127.0.0.1":
-            raise AssertionError("asked on the loopback only")
-        return Server._ask(self.port, *words)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def __str__(self):
-        return f"{self.host}:{self.port}"
 
 
 def low_port():
@@ -384,7 +370,7 @@ class Guard(Doctor):
 
     def test_a_quarantine(self):
         self.bootstrap()
-        now_ms = int(Server._ask(SERVERS[1].port, "EVAL", "local t = redis.call('TIME') return t[1] .. '000'", 0))
+        now_ms = int(SERVERS[1].ask("EVAL", "local t = redis.call('TIME') return t[1] .. '000'", 0))
         self.guard(SERVERS[1], 6, now_ms + 20000)
         status, report = self.examine()
         self.assertEqual((status, [f["code"] for f in report["findings"]]), (1, ["quarantine"]))
@@ -508,7 +494,7 @@ class Rights(Doctor):
                                          env={"QUORLOCK_NODES": addresses})
         self.assertEqual(status, 0, out + err)
         for server in SERVERS:
-            self.assertEqual(server.ask("ACL", "LOG"), b"0", "asking for rights must not show as a denial")
+            self.assertEqual(server.ask("ACL", "LOG"), [], "asking for rights must not show as a denial")
 
     def test_least_rights_suffice_for_doctor_and_run(self):
         self.bootstrap()
@@ -526,7 +512,7 @@ class Rights(Doctor):
                                              'test "$QUORLOCK_FENCE" -gt 0', env={"QUORLOCK_NODES": addresses})
             self.assertEqual(status, 0, out + err)
         for server in SERVERS:
-            self.assertEqual(server.ask("ACL", "LOG"), b"0", "asking for rights must not show as a denial")
+            self.assertEqual(server.ask("ACL", "LOG"), [], "asking for rights must not show as a denial")
 
     def test_names(self):
         self.bootstrap()

@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import command_case
+import redis_server
 
 CONFIG = """[ca]
 default_ca = here
@@ -78,13 +79,10 @@ class TlsServer(command_case.Server):
         if TlsServer.ca is None:
             TlsServer.ca = Certificate(folder, is_ca=True)
             TlsServer.good = Certificate(folder, TlsServer.ca, "IP:127.0.0.1, DNS:localhost")
-        self.tls_kept = command_case.keep_port()
+        self.tls_kept = redis_server.keep_port()
         self.tls_port = self.tls_kept.getsockname()[1]
-        super().__init__(folder, number)
-
-    def options(self):
-        return ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no", "--tls-cert-file", self.good.path,
-                "--tls-key-file", self.good.key, "--tls-ca-cert-file", self.ca.path]
+        super().__init__(folder, number, "--tls-port", self.tls_port, "--tls-auth-clients", "no", "--tls-cert-file",
+                         self.good.path, "--tls-key-file", self.good.key, "--tls-ca-cert-file", self.ca.path)
 
     def show(self, certificate, path=None):
         """The certificate that it shows from now on; path: the file, where it holds more."""

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import unittest
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
@@ -36,20 +35,9 @@ MODES = {"plain": ({}, {}), "fenced": ({}, {"fencing": True}), "shared": ({}, {"
 
 def standing(name):
     """What is locked of it, on each node."""
-    return [[key for key in SERVERS[i].keys() if name.encode() in key and not key.startswith((b"quorlock:fence:", b"quorlock:permits:"))]
-            for i in range(len(SERVERS))]
-
-
-class Server(command_case.Server):
-    def keys(self):
-        with socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S) as s:
-            s.sendall(b"KEYS *\r\n")
-            f = s.makefile("rb")
-            keys = []
-            for _ in range(int(f.readline()[1:])):
-                size = int(f.readline()[1:])
-                keys.append(f.read(size + 2)[:-2])
-            return keys
+    counted = (b"quorlock:fence:", b"quorlock:permits:")
+    return [[key for key in server.ask("KEYS", "*") if name.encode() in key and not key.startswith(counted)]
+            for server in SERVERS]
 
 
 class Modes(Case):
@@ -283,7 +271,7 @@ def main():
         os.execvp("unshare", [*place.unshare_command(), sys.executable, *sys.argv])
     if os.environ.get(INSIDE):
         place.loopback_up()
-    command_case.main(Server)
+    command_case.main()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Threads, signals and children of fork() beside the Python package: test_threads_and_forks.py PATH_TO_quorlock [TEST...]"""
 import asyncio
-import os
 
 import test_python
-from test_python import LEASE_MS, LIMIT_S, Lost, command_case, nodes, wait_for
+from test_python import LEASE_MS, LIMIT_S, Lost, command_case, wait_for
 
 import quorlock
 
