@@ -57,12 +57,15 @@ ONLY = {
 CALLS = set("""abort accept bind calloc clock_gettime close connect exit free getaddrinfo getpeername getrandom getsockname
     getsockopt gettimeofday listen malloc nanosleep open poll printf puts rand random read realloc recv recvfrom recvmsg
     select send sendmsg sendto setsockopt shutdown sleep socket strdup strndup time usleep write""".split())
+# Folders with one assertion at least for every two functions.
+ASSERTED = "src/lock".split()
 # Headers that the build makes, and the folder that owns them.
 GENERATED = {"scripts.h": "src/redis/dialect"}
 
 # A file as text: without comments and strings, `body` also without what only declares. `defined` are the functions
-# and objects that other files can use, `statics` its own, `public` what a header declares: name -> line.
-Source = namedtuple("Source", "path code raw body defined statics declared")
+# and objects that other files can use, `statics` its own, `declared` what a header declares: name -> line.
+# `functions` are all that the file defines: name -> text between the braces.
+Source = namedtuple("Source", "path code raw body defined statics declared functions")
 # One use of another file: `text` says how, target is the file, or the folder of a header that the build makes.
 Use = namedtuple("Use", "path line target text")
 
@@ -129,7 +132,7 @@ def read(path):
         raw = file.read()
     code = NOISE.sub(blank, raw)
     plain = DIRECTIVE.sub(blank, code)
-    body, defined, statics, declared = code, {}, {}, {}
+    body, defined, statics, declared, functions = code, {}, {}, {}, {}
     for start, head_end, end in top_level(plain):
         head, opens = ATTRIBUTE.sub(blank, plain[start:head_end]), plain[head_end] == "{"
         gets = ASSIGN.search(head)
@@ -137,11 +140,13 @@ def read(path):
         if name and not re.search(r"\btypedef\b|_Static_assert", head):
             kind = declared if not opens and not gets else statics if re.search(r"\bstatic\b", head) else defined
             kind[name[1]] = line_of(plain, start + name.start(1))
+            if opens and not gets:
+                functions[name[1]] = plain[head_end:end]
         if not gets and not (opens and name):
             # Macros between declarations stay.
             gone = re.sub(DIRECTIVE.pattern + "|[^\\n]", keep_macro, body[start:end], 0, re.M)
             body = body[:start] + gone + body[end:]
-    return Source(path, code, raw, body, defined, statics, declared)
+    return Source(path, code, raw, body, defined, statics, declared, functions)
 
 
 # ---- who uses whom
@@ -284,6 +289,20 @@ def rule_circles(uses, node_of, what):
                                                     f"answers come back by a callback or a result:{lines}")
 
 
+def rule_assertions(sources):
+    """One for every two functions, over each folder of ASSERTED: an assert(), or a call of a function NAME_check() that
+    asserts."""
+    checks = {name for source in sources for name, body in source.functions.items()
+              if name.endswith("_check") and "assert" in WORD.findall(body)}
+    for folder in ASSERTED:
+        inside = [source for source in sources if folder_of(source.path) == folder]
+        bodies = [body for source in inside for body in source.functions.values()]
+        asserted = sum(word == "assert" or word in checks for body in bodies for word in WORD.findall(body))
+        if 2 * asserted < len(bodies):
+            finding(inside[0].path, 1, f"{folder} has {asserted} assertions in {len(bodies)} functions, and one for "
+                                       f"every two is the least; assert what holds when a function begins and ends")
+
+
 def rule_sizeof(sources):
     """sizeof(x), everywhere."""
     for source in sources:
@@ -301,6 +320,7 @@ def main():
     rule_calls(product)
     rule_circles(by_include + by_call, module_of, "files")
     rule_circles(by_include + by_call, folder_of, "folders")
+    rule_assertions(product)
     rule_sizeof(sources)
     print("".join(text + "\n" for text in findings), end="")
     return 1 if findings else 0

@@ -99,11 +99,18 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
     return 0;
 }
 
-static int start_release(struct core_lock *lock, struct step *step)
+int core_may_release(const struct core_lock *lock)
 {
     if (is_busy(lock)) return CORE_BUSY;
     if (lock->release.attempt != 0 || core_is_pending(lock, CORE_NOTIFY_RELEASED)) return CORE_BUSY;
-    if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return CORE_STATE;
+    return lock->phase == CORE_HELD || lock->phase == CORE_LOST ? 0 : CORE_STATE;
+}
+
+static int start_release(struct core_lock *lock, struct step *step)
+{
+    int status = core_may_release(lock);
+
+    if (status != 0) return status;
     lock->release = (struct release){.attempt = lock->id.number,
                                      .until_us = validity_add(step->now_us, lock->config->node_timeout_us),
                                      .expired = lock->phase == CORE_LOST};

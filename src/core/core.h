@@ -57,6 +57,8 @@ uint64_t core_deadline(const struct core_lock *);
 enum core_phase core_phase_now(const struct core_lock *);
 /* core_may_acquire - CORE_EV_ACQUIRE would not be refused. */
 bool core_may_acquire(const struct core_lock *);
+/* core_may_release - the status that CORE_EV_RELEASE would return now. */
+int core_may_release(const struct core_lock *);
 /* core_wants - what waits for room at the nodes. Changes with every step. */
 enum core_wants core_wants(const struct core_lock *);
 /* core_listens - notices would help. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/admission.h"
 
+#include <assert.h>
+
 #define WINDOW_MIN   16u
 #define WINDOW_FIRST 256u
 #define WINDOW_MAX   1024u
@@ -17,8 +19,17 @@ static void admission_on_look(struct waker *waker)
     (void)waker;
 }
 
+/* At the begin and the end of what changes how much is taken at once. */
+static void admission_check(const struct admission *admission)
+{
+    (void)admission; /* without assertions */
+    assert(admission->window >= WINDOW_MIN && admission->window <= WINDOW_MAX);
+}
+
 void admission_start(struct admission *admission, struct runtime *runtime)
 {
+    assert(admission->begin != NULL && admission->send != NULL);
+    assert(runtime->n_nodes >= 1 && runtime->n_nodes <= CORE_NODES_MAX);
     admission->runtime = runtime;
     admission->window = WINDOW_FIRST;
     for (uint32_t i = 0; i < CORE_NODES_MAX; i++) admission->paces[i].room = ROOM_FIRST;
@@ -29,6 +40,7 @@ void admission_start(struct admission *admission, struct runtime *runtime)
 
 static const struct node *node_at(const struct admission *admission, uint32_t index)
 {
+    assert(index < admission->runtime->n_nodes);
     return admission->runtime->nodes[index].node;
 }
 
@@ -77,6 +89,7 @@ static bool has_attempt_room(const struct admission *admission)
 
 bool admission_has_room(const struct admission *admission, enum core_wants wants)
 {
+    assert(wants != CORE_WANTS_NOTHING);
     if (wants == CORE_WANTS_ROUND) return admission->rounds.count == 0 && has_round_room(admission);
     if (wants == CORE_WANTS_REPAIR) return admission->repairs.count == 0 && has_repair_room(admission);
     return admission->attempts.count == 0 && has_attempt_room(admission);
@@ -88,6 +101,7 @@ void admission_limit(const struct admission *admission, struct core_event *event
     bool round = event->type == CORE_EV_EXTEND;
     bool either = event->type == CORE_EV_TIMER || event->type == CORE_EV_NODE;
 
+    assert(!event->no_attempt && !event->no_round && !event->no_repair);
     if (attempt || either) event->no_attempt = !admission_has_room(admission, CORE_WANTS_ATTEMPT);
     if (round || either) event->no_round = !admission_has_room(admission, CORE_WANTS_ROUND);
     if (event->type == CORE_EV_TIMER) event->no_repair = !admission_has_room(admission, CORE_WANTS_REPAIR);
@@ -105,12 +119,16 @@ static void look_again(struct admission *admission)
 
 static struct list *queue_for(struct admission *admission, enum core_wants wants)
 {
+    assert(wants != CORE_WANTS_NOTHING);
     if (wants == CORE_WANTS_ROUND) return &admission->rounds;
     return wants == CORE_WANTS_REPAIR ? &admission->repairs : &admission->attempts;
 }
 
 void admission_follow(struct admission *admission, struct applicant *applicant, enum core_wants wants, bool asking)
 {
+    /* A handle asks by its claim. */
+    assert(!asking || !applicant->of_handle);
+    assert(!applicant->asking || admission->asking > 0);
     if (applicant->waits != CORE_WANTS_NOTHING && applicant->waits != wants) {
         list_remove(queue_for(admission, applicant->waits), &applicant->link);
     }
@@ -131,12 +149,14 @@ void admission_follow(struct admission *admission, struct applicant *applicant, 
 
 void admission_leave(struct admission *admission, struct applicant *applicant)
 {
+    assert(!applicant->asking || admission->asking > 0);
     if (applicant->waits != CORE_WANTS_NOTHING) list_remove(queue_for(admission, applicant->waits), &applicant->link);
     if (applicant->asking) admission->asking--;
 }
 
 void admission_add_unsent(struct admission *admission, struct unsent_release *release, uint32_t node)
 {
+    assert(node < admission->runtime->n_nodes);
     list_add(&admission->unsent[node], &release->link);
     look_again(admission);
 }
@@ -155,9 +175,11 @@ static void learn_way(struct pace *pace, uint32_t latency_us, size_t in_flight)
 /* Requests that were on their way together are slow together: that is one reason for less room, and not one each. */
 static void narrow(struct pace *pace, uint64_t now_us, uint32_t latency_us)
 {
+    assert(pace->room >= ROOM_MIN);
     if (now_us - latency_us < pace->narrowed_us) return;
     pace->narrowed_us = now_us;
     pace->room = pace->room / 2 < ROOM_MIN ? ROOM_MIN : pace->room / 2;
+    assert(pace->room >= ROOM_MIN);
 }
 
 void admission_update_rtt(struct admission *admission, uint32_t index, uint32_t latency_us, uint64_t timeout_us)
@@ -165,6 +187,7 @@ void admission_update_rtt(struct admission *admission, uint32_t index, uint32_t 
     struct pace *pace = &admission->paces[index];
     size_t in_flight = node_in_flight(node_at(admission, index));
 
+    admission_check(admission);
     learn_way(pace, latency_us, in_flight);
     if (latency_us - pace->way_us > timeout_us / SLOW_PART) {
         if (admission->window > WINDOW_MIN) admission->window--;
@@ -173,6 +196,7 @@ void admission_update_rtt(struct admission *admission, uint32_t index, uint32_t 
         if (admission->window < WINDOW_MAX) admission->window++;
         if (in_flight * 2 >= pace->room) pace->room++;
     }
+    admission_check(admission);
 }
 
 /* ---- serving ---- */
@@ -230,6 +254,9 @@ void admission_serve(struct admission *admission)
     serve_repairs(admission);
     serve_attempts(admission);
     if (admission_is_wanted(admission)) look_again(admission);
+    admission_check(admission);
+    /* What waits is looked at again, whatever else happens. */
+    assert(!admission_is_wanted(admission) || runtime_wakes_at(&admission->look) != UINT64_MAX);
 }
 
 bool admission_is_wanted(const struct admission *admission)

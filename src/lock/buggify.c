@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/buggify.h"
 
+#include <assert.h>
+
 #define MS 1000u
 
 /* One in so many. */
@@ -25,6 +27,7 @@ static uint64_t buggify_draw(struct claims *all)
 
 static bool happens(struct claims *all, uint32_t one_in)
 {
+    assert(all->troubles != NULL && one_in > 0);
     return buggify_draw(all) % one_in == 0;
 }
 
@@ -40,6 +43,7 @@ static void buggify_lose(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_LOSE};
 
+    assert(core_phase_now(claim->core) == CORE_HELD);
     if (happens(claim->all, 2)) {
         LOG(claim, "%s", "its loss is made up: it expires");
         (void)claim_step(claim, &event);
@@ -65,6 +69,7 @@ static void strike(struct claim *claim)
 {
     enum core_phase phase = core_phase_now(claim->core);
 
+    assert(claim->all->troubles != NULL && claim->trouble_us == 0);
     if (phase == CORE_HELD) {
         buggify_lose(claim);
     } else if (claim->acquirer != NULL && claim->terms->config.wait_us != CORE_NEVER) {
@@ -78,6 +83,7 @@ static void plan_loss(struct claim *claim, uint64_t now_us)
     const struct core_config *config = &claim->terms->config;
     uint64_t span_us = config->renew_us != CORE_NEVER ? config->renew_us : config->lease_us;
 
+    assert(core_phase_now(claim->core) == CORE_HELD);
     claim->trouble_us = happens(claim->all, LOSSES) ? now_us + (uint64_t)some_ms(claim->all, span_us) * MS : 0;
 }
 
@@ -102,6 +108,7 @@ static uint64_t hold_back(struct claim *claim, const struct core_update *update,
     uint64_t until_us = held_back_until_us(claim);
     bool holds = core_phase_now(claim->core) == CORE_HELD;
 
+    assert(claim->all->troubles != NULL);
     if (holds && (!claim->counted || (update->log & CORE_LOG_RENEWED) != 0)) plan_loss(claim, now_us);
     return claim->all->runtime->closing || until_us <= now_us ? 0 : until_us;
 }
@@ -132,6 +139,7 @@ void buggify_acquire(struct claim *claim)
 {
     uint64_t now_us = runtime_now_us(claim->all->runtime);
 
+    assert(claim->acquirer != NULL);
     if (claim->all->troubles == NULL) return;
     claim->late_ms = draw_late_ms(claim, LATE_GRANTS);
     claim->trouble_us = happens(claim->all, REFUSALS) ? now_us : 0;
@@ -141,11 +149,13 @@ void buggify_acquire(struct claim *claim)
 
 void buggify_extend(struct claim *claim)
 {
+    assert(claim->extender != NULL);
     if (claim->all->troubles != NULL && happens(claim->all, REFUSALS)) buggify_refuse(claim);
 }
 
 void buggify_release(struct claim *claim)
 {
+    assert(claim->releaser != NULL);
     if (claim->all->troubles == NULL) return;
     claim->late_ms = draw_late_ms(claim, LATE_RELEASES);
     if (claim->late_ms != 0) LOG(claim, "the end of the release is told %u ms late", claim->late_ms);

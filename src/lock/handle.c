@@ -6,7 +6,6 @@
 
 #include "core/validity.h"
 #include "lock/buggify.h"
-#include "lock/claim_release.h"
 
 #define MS 1000u
 
@@ -100,14 +99,30 @@ static void check_rest(const struct quorlock *lock)
     assert(!core_rest_holds(handle_rest(lock)) && list_has(&lock->in_completed));
 }
 
+#ifndef NDEBUG
+static enum core_phase held_phase(const struct quorlock *lock)
+{
+    return core_phase_now(handle_held(lock)->core);
+}
+#endif
+
+/* Who is freed has nothing, and waits for callbacks. */
+static void check_freed(const struct quorlock *lock)
+{
+    (void)lock;
+    assert(!handle_rests(lock) && lock->holds == 0 && lock->claim == NULL && lock->pending.pending_on == NULL);
+}
+
 static void check_members(const struct quorlock *lock)
 {
     (void)lock; /* without assertions */
     assert((handle_held(lock) != NULL) == (lock->holds > 0));
     assert(lock->holds == 0 || handle_held(lock)->holds >= lock->holds);
+    assert(lock->holds == 0 || held_phase(lock) == CORE_HELD || held_phase(lock) == CORE_LOST);
     assert(lock->nests || lock->holds <= 1);
     assert(lock->claim == NULL || (lock->claim->handle == lock && lock->claim->keylist == lock->keylist));
     assert(!handle_asks(lock) || lock->operation == OPERATION_ACQUIRE);
+    assert(lock->operation != OPERATION_EXTEND || lock->freed || handle_held(lock)->extender == lock);
     assert(lock->pending.pending_on == NULL || (lock->nests && lock->operation == OPERATION_ACQUIRE));
     assert(lock->state == HANDLE_AWAKE || list_has(&lock->in_completed));
     assert(lock->state != HANDLE_COMPLETED || lock->operation == OPERATION_ACQUIRE);
@@ -116,25 +131,29 @@ static void check_members(const struct quorlock *lock)
 
 void handle_check(const struct quorlock *lock)
 {
-    assert(lock->keylist != NULL && lock->terms != NULL);
+    assert(lock->keylist->users > 0 && lock->terms->users > 0);
+    assert(list_has(&lock->in_all) && lock->releases <= locks_of(lock)->releases);
     assert(lock->nests == (handle_owner(lock) != NULL) && !(lock->nests && lock->seated));
     if (handle_rests(lock)) {
         check_rest(lock);
     } else {
         check_members(lock);
     }
+    if (lock->freed) check_freed(lock);
 }
 
 /* ---- operations and holds ---- */
 
 void handle_wake_up(struct quorlock *lock)
 {
+    assert(lock->state == HANDLE_RESTS);
     lock->state = HANDLE_AWAKE;
     memset(handle_record(lock), 0, sizeof(*lock) - offsetof(struct quorlock, pending));
 }
 
 int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
 {
+    assert(lock->operation == OPERATION_NONE && !handle_rests(lock));
     if (lock->state == HANDLE_DROPPED) return QUORLOCK_NOMEM;
     lock->pending = (struct pending){.ended = *callback};
     lock->operation = operation;
@@ -148,6 +167,8 @@ void handle_end(struct quorlock *lock)
 
 void handle_share(struct quorlock *lock, struct claim *claim)
 {
+    assert(claim->keylist == lock->keylist && claim->named == handle_owner(lock));
+    assert(lock->holds == 0 || handle_held(lock) == claim);
     lock->holds++;
     claim->holds++;
     if (lock->nests) {
@@ -162,6 +183,7 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     struct claim *claim = handle_held(lock);
 
     if (claim == NULL) return;
+    assert(holds <= lock->holds && lock->holds <= claim->holds);
     lock->holds -= holds;
     claim->holds -= holds;
     if (lock->holds == 0 && lock->nests) list_remove(&claim->sharers, &handle_nest(lock)->in_share);
@@ -194,6 +216,7 @@ static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised
         lock->claim = claim_new(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_owner(lock));
     }
     if (lock->claim == NULL) return QUORLOCK_NOMEM;
+    assert(lock->claim->handle == lock && lock->claim->terms == lock->terms);
     status = claim_acquire(lock->claim, lock, &acquire, promised);
     if (status == 0) buggify_acquire(lock->claim);
     return status;
@@ -204,6 +227,7 @@ static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
 {
     uint64_t wait_us = lock->terms->config.wait_us;
 
+    assert(lock->operation == OPERATION_ACQUIRE && lock->claim == NULL);
     lock->seen = seen & 3u;
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_ATTEMPT, false);
     /* One that tries once makes its first attempt whenever its turn comes. */
@@ -215,6 +239,7 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
     bool asks_now = behind || lock->nests;
 
+    assert(lock->operation == OPERATION_ACQUIRE && lock->holds == 0 && !handle_asks(lock));
     part_from_busy(lock);
     if (!asks_now && lock->claim == NULL &&
         !admission_has_room(&locks_of(lock)->claims.admission, CORE_WANTS_ATTEMPT)) {
@@ -237,6 +262,8 @@ void handle_stop_waiting(struct quorlock *lock)
 
 bool handle_begin_admitted(struct quorlock *lock)
 {
+    assert(handle_waits_for_room(lock));
+    handle_check(lock);
     if (handle_begin_to_ask(lock, false, true, lock->seen) != 0) return false;
     handle_stop_waiting(lock);
     /* Others may still wait: it does not queue again behind them. */
@@ -287,12 +314,15 @@ uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
 
 static void handle_complete(struct quorlock *lock)
 {
+    assert(!handle_rests(lock));
     list_add(&locks_of(lock)->completed, &lock->in_completed);
     runtime_run_soon(locks_of(lock)->runtime);
 }
 
 void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 {
+    assert(lock->operation == OPERATION_ACQUIRE && lock->state == HANDLE_AWAKE);
+    assert(status != QUORLOCK_OK || lock->holds > 0);
     lock->state = HANDLE_COMPLETED;
     lock->acquired_status = (int16_t)status;
     lock->pending.why = why;
@@ -303,6 +333,8 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
 {
     struct given_back *given_back = FIRST_OF(&handle_nest(lock)->spare, struct given_back, link);
 
+    /* Each hold has its spare: begin_acquire saw to it. */
+    assert(given_back != NULL && lock->holds > 0);
     list_remove(&handle_nest(lock)->spare, &given_back->link);
     given_back->callback = *callback;
     given_back->expired = core_phase_now(handle_held(lock)->core) == CORE_LOST;
@@ -315,6 +347,7 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
 
 int handle_fail(struct quorlock *lock, int status, const char *why)
 {
+    assert(status < 0);
     return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s%s", keylist_name(lock->keylist),
                         quorlock_status_text(status), why);
 }
@@ -352,6 +385,7 @@ void handle_reap(struct quorlock *lock)
 {
     bool owed = lock->operation != OPERATION_NONE || lock->releases > 0;
 
+    handle_check(lock);
     /* While the client closes, handles stay good until its end. */
     if (lock->freed && !owed && lock->pins == 0 && !locks_of(lock)->runtime->closing) handle_destroy(lock);
 }
@@ -360,6 +394,7 @@ void handle_reap(struct quorlock *lock)
 
 void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
 {
+    handle_check(lock);
     lock->lost = cb;
     lock->lost_arg = arg;
 }
@@ -367,6 +402,7 @@ void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
 /* Never by the time of a batch. */
 uint32_t quorlock_valid_ms(const quorlock *lock)
 {
+    handle_check(lock);
     return handle_valid_ms(lock, runtime_read_us(locks_of(lock)->runtime));
 }
 
@@ -375,6 +411,7 @@ const char *quorlock_token(const quorlock *lock)
     const struct claim *held = handle_held(lock);
     struct locks *all = locks_of(lock);
 
+    handle_check(lock);
     if (handle_rests(lock)) {
         if (!core_rest_holds(handle_rest(lock))) return NULL;
         (void)request_owner_text(all->runtime, lock->terms, &handle_rest(lock)->token, all->token);
@@ -387,6 +424,7 @@ uint64_t quorlock_fence(const quorlock *lock)
 {
     const struct claim *held = handle_held(lock);
 
+    handle_check(lock);
     if (handle_rests(lock)) {
         return core_rest_holds(handle_rest(lock)) ? core_rest_fence(handle_rest(lock), &lock->terms->config) : 0;
     }

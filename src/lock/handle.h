@@ -2,6 +2,8 @@
 /* handle.h - the caller's handle of a lock: its share of a claim, and the callbacks that are due to it */
 #pragma once
 
+#include <assert.h>
+
 #include "base/expiry.h"
 #include "lock/claim.h"
 
@@ -115,6 +117,7 @@ static inline bool handle_rests(const struct quorlock *lock)
  * rest any more, and has nothing of all that it has else. */
 static inline const struct core_rest *handle_rest(const struct quorlock *lock)
 {
+    assert(handle_rests(lock));
     return (const void *)((const char *)lock + offsetof(struct quorlock, pending));
 }
 
@@ -128,11 +131,13 @@ void handle_wake_up(struct quorlock *);
 /* handle_nest - of a handle that nests. handle_known_nest: the same, to be read. handle_of_nest: the reverse. */
 static inline struct nest *handle_nest(struct quorlock *lock)
 {
+    assert(lock->nests);
     return (struct nest *)(void *)lock - 1;
 }
 
 static inline const struct nest *handle_known_nest(const struct quorlock *lock)
 {
+    assert(lock->nests);
     return (const struct nest *)(const void *)lock - 1;
 }
 

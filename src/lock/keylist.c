@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/keylist.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -26,6 +27,16 @@ _Static_assert(QUORLOCK_KEYS_MAX <= UINT8_MAX, "keys are counted in eight bits")
 
 /* ---- one list ---- */
 
+void keylist_check(const struct keylist *keylist)
+{
+    (void)keylist; /* without assertions */
+    assert(keylist->n_keys >= 1 && keylist->n_keys <= QUORLOCK_KEYS_MAX);
+    /* Permits are slots of one name. */
+    assert(keylist->permits == 0 || keylist->n_keys == 1);
+    assert(keylist->contention == NULL || keylist->contention->keylist == keylist);
+    assert(keylist->seat != KEYLIST_NO_SEAT || keylist->seat_taken == 0);
+}
+
 static size_t seat_size(const struct keylist *keylist)
 {
     return keylist->all->seat_sizes[keylist->seat];
@@ -39,6 +50,7 @@ static void *seat_of(struct keylist *keylist)
 void *keylist_take_seat(struct keylist *keylist, enum keylist_seat kind)
 {
     if (kind == KEYLIST_NO_SEAT || keylist->seat != kind || keylist->seat_taken != 0) return NULL;
+    keylist_check(keylist);
     PERMIT(seat_of(keylist), seat_size(keylist));
     keylist->seat_taken = 1;
     return memset(seat_of(keylist), 0, seat_size(keylist));
@@ -46,6 +58,7 @@ void *keylist_take_seat(struct keylist *keylist, enum keylist_seat kind)
 
 void keylist_leave_seat(struct keylist *keylist)
 {
+    assert(keylist->seat_taken != 0);
     keylist->seat_taken = 0;
     FORBID(seat_of(keylist), seat_size(keylist));
 }
@@ -54,6 +67,11 @@ static void keylist_destroy(struct keylist *keylist)
 {
     const struct alloc *alloc = &keylist->all->runtime->alloc;
 
+    keylist_check(keylist);
+    assert(keylist->listeners == 0 && row_first(&keylist->waiting) == NULL);
+    /* A client that ends forgets what it could not release in time. */
+    assert(keylist->held == 0 || keylist->all->runtime->closing);
+    assert(keylist->seat_taken == 0 && keylist->asked == NULL);
     if (keylist->contention != NULL) {
         subscriptions_close(&keylist->all->subscriptions, &keylist->contention->listener);
         alloc_free(alloc, keylist->contention);
@@ -114,6 +132,8 @@ static struct keylist *keylist_build(struct keylists *all, const char *const *ke
     if (!is_name) write_name(at, keys, n_keys);
     if (is_name) at = (char *)keylist->keys + fixed + prefix_length;
     keylist->name_at = (size_t)(at - (char *)keylist) & NAME_AT_MAX;
+    assert((const char *)at == keylist_name(keylist));
+    keylist_check(keylist);
     return keylist;
 }
 
@@ -135,6 +155,7 @@ void keylist_rest(struct keylist *keylist)
     if (row_first(&keylist->waiting) != NULL || keylist_others_listen(keylist)) return;
     alloc_free(&keylist->all->runtime->alloc, keylist->contention);
     keylist->contention = NULL;
+    keylist_check(keylist);
 }
 
 uint32_t keylist_confirmed(const struct keylist *keylist)
@@ -187,6 +208,7 @@ struct keylist *keylist_join(struct keylists *all, const char *const *keys, size
 
 void keylist_leave(struct keylist *keylist)
 {
+    assert(keylist->users > 0);
     if (--keylist->users > 0) return;
     hashtable_remove(&keylist->all->table, &keylist->entry);
     keylist_destroy(keylist);
@@ -199,6 +221,7 @@ bool keylist_admits(const struct keylist *keylist, const struct core_config *con
 
 void keylist_count_hold(struct keylist *keylist, const struct core_config *config, bool holds)
 {
+    assert(holds ? keylist->held < HELD_MAX : keylist->held > 0);
     if (holds) keylist->reads = config->reads && (keylist->held == 0 || keylist->reads != 0);
     keylist->held = (keylist->held + (holds ? 1u : HELD_MAX)) & HELD_MAX;
 }
@@ -211,6 +234,7 @@ uint32_t keylist_first_arbiter(const struct keylist *keylist)
 {
     uint64_t hash = owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
 
+    assert(keylist->n_keys >= 1);
     return (uint32_t)(hash % keylist->all->runtime->n_nodes);
 }
 
@@ -226,6 +250,7 @@ static uint32_t listen_nodes(const struct keylist *keylist)
     uint32_t first = keylist_first_arbiter(keylist);
     uint32_t nodes = 0;
 
+    assert(n >= 1 && n <= runtime->n_nodes);
     for (uint32_t i = 0; i < n; i++) nodes |= 1u << runtime->order[(first + i) % runtime->n_nodes];
     return nodes;
 }
@@ -235,6 +260,7 @@ void keylist_listen(struct keylist *keylist, bool wanted)
     struct subscriptions *subscriptions = &keylist->all->subscriptions;
     struct contention *contention = keylist_contention(keylist);
 
+    assert(wanted ? keylist->listeners < LISTENERS_MAX : keylist->listeners > 0);
     keylist->listeners = (keylist->listeners + (wanted ? 1u : UINT32_MAX)) & LISTENERS_MAX;
     /* Without memory waiters poll. */
     if (contention == NULL) return;
@@ -243,6 +269,7 @@ void keylist_listen(struct keylist *keylist, bool wanted)
     } else if (keylist->listeners == 0) {
         subscriptions_linger(subscriptions, &contention->listener);
     }
+    keylist_check(keylist);
 }
 
 void keylist_count_listeners(struct keylist *keylist, uint32_t node, uint32_t listeners)
@@ -250,6 +277,7 @@ void keylist_count_listeners(struct keylist *keylist, uint32_t node, uint32_t li
     uint32_t ours = (keylist_confirmed(keylist) & 1u << node) != 0;
     struct contention *contention = listeners > ours ? keylist_contention(keylist) : NULL;
 
+    assert(node < keylist->all->runtime->n_nodes);
     if (contention != NULL) contention->others_until_us = runtime_now_us(keylist->all->runtime) + OTHERS_US;
 }
 
@@ -265,6 +293,7 @@ const char *keylist_common_key(const struct keylist *a, const struct keylist *b)
 {
     size_t k = 0;
 
+    assert(a->all == b->all);
     if ((a->permits == 0) != (b->permits == 0)) return NULL;
 
     for (size_t i = 0; i < a->n_keys; i++) {
@@ -298,7 +327,9 @@ struct named_owner *named_owner_join(struct hashtable *table, const struct alloc
 
 void named_owner_leave(struct hashtable *table, const struct alloc *alloc, struct named_owner *owner)
 {
+    assert(owner == NULL || owner->users > 0);
     if (owner == NULL || --owner->users > 0) return;
+    assert(owner->claims.count == 0);
     hashtable_remove(table, &owner->entry);
     alloc_free(alloc, owner);
 }

@@ -79,6 +79,8 @@ struct named_owner {
 struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys, uint32_t permits,
                              enum keylist_seat);
 void keylist_leave(struct keylist *);
+/* keylist_check - asserts which members go together. At the begin and the end of what changes a list. */
+void keylist_check(const struct keylist *);
 /* keylist_take_seat - its seat, zeroed; NULL: it is taken, or there is none of that kind. keylist_leave_seat: nobody
  * has it now; it lasts as long as the list. */
 void *keylist_take_seat(struct keylist *, enum keylist_seat);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/late.h"
 
+#include <assert.h>
+
 #include "core/backoff.h"
 #include "lock/request.h"
 
@@ -23,11 +25,20 @@ struct late {
     bool in_flight;
 };
 
+static void lates_check(const struct lates *all)
+{
+    (void)all; /* without assertions */
+    assert(all->all.count == all->by_keys.count && all->all.count <= LATES_MAX);
+    /* Each has its time. */
+    assert(all->all.count == 0 || runtime_wakes_at(&all->look) != UINT64_MAX || all->runtime->closing);
+}
+
 static void late_forget(struct late *late)
 {
     struct lates *all = late->all;
     const struct alloc *alloc = &all->runtime->alloc;
 
+    assert(late->entry.hash == late->keylist->entry.hash);
     list_remove(&all->all, &late->in_all);
     hashtable_remove(&all->by_keys, &late->entry);
     terms_leave(all->terms, alloc, late->terms);
@@ -46,6 +57,7 @@ static void plan(struct late *late, uint64_t pause_us)
 
     late->again_us = at_us + GRID_US - 1 - (at_us + GRID_US - 1) % GRID_US;
     late_look_at(late->all, late->again_us);
+    assert(late->again_us >= at_us && late->again_us % GRID_US == 0);
 }
 
 /* False: not now. */
@@ -59,6 +71,7 @@ static bool pay(struct late *late)
     struct node_request request = {.keys = late->keylist->keys, .n_keys = late->keylist->n_keys};
     struct request_texts texts = {0};
 
+    assert(!late->in_flight);
     if (!admission_has_release_room(late->all->admission, tag.node)) return false;
     request_fill(&request, runtime, late->terms, &command, NULL, &texts);
     late->in_flight = nodes_send(runtime, tag.node, &request, &late->requester, &tag) == NODE_SENT;
@@ -73,6 +86,7 @@ static void late_on_reply(struct requester *requester, const struct core_tag *ta
     (void)tag;
     (void)index;
     (void)generation;
+    assert(late->in_flight);
     late->in_flight = false;
     plan(late, backoff_late_us(late->tries++));
     /* It came, and is gone. */
@@ -109,9 +123,11 @@ void lates_start(struct lates *all, struct runtime *runtime, const struct admiss
 void lates_stop(struct lates *all)
 {
     if (all->runtime == NULL) return;
+    assert(all->all.count == all->by_keys.count);
     LIST_WALK (struct late, late, &all->all, in_all) late_forget(late);
     hashtable_free(&all->by_keys, &all->runtime->alloc);
     runtime_stop_waker(&all->look);
+    assert(all->all.count == 0);
 }
 
 static void forget_oldest(struct lates *all)
@@ -147,12 +163,14 @@ void late_add(struct lates *all, struct keylist *keylist, struct terms *terms, c
     hashtable_add(&all->by_keys, &late->entry);
     list_add(&all->all, &late->in_all);
     plan(late, backoff_late_us(late->tries++));
+    lates_check(all);
 }
 
 bool late_pay(struct lates *all, const struct keylist *keylist, uint32_t node, uint64_t holder_id)
 {
     bool paid = false;
 
+    assert(node < all->runtime->n_nodes);
     if (all->all.count == 0) return false;
     HASHTABLE_EACH_OF (struct late, late, &all->by_keys, keylist->entry.hash, entry) {
         bool is_in_way = holder_id == 0 || holder_id == late->holder_id;

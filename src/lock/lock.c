@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/lock.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/trace.h"
 #include "lock/buggify.h"
-#include "lock/claim_release.h"
 #include "lock/message.h"
 #include "lock/notify.h"
 #include "lock/queue.h"
@@ -71,10 +71,10 @@ static void give_up(struct quorlock *lock, int status)
     struct claim *held;
 
     if (lock->freed) return;
+    if (handle_rests(lock) && rest_end(lock) == NULL) rest_drop(lock);
     lock->freed = true;
     lock->lost = NULL;
     end_operation(lock, status);
-    if (handle_rests(lock) && rest_end(lock) == NULL) rest_drop(lock);
     claim = lock->claim;
     held = handle_held(lock);
     handle_unshare(lock, lock->holds);
@@ -133,6 +133,7 @@ static void lock_on_wake(struct waker *waker)
     } else {
         queue_wait_expired(lock);
     }
+    handle_check(lock);
 }
 
 int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, size_t n_keys,
@@ -189,6 +190,7 @@ static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim;
 
+    assert(!lock->nests && (lock->holds == 1 || handle_rests(lock)));
     if (handle_rests(lock)) {
         if (core_rest_holds(handle_rest(lock)) || lock->state == HANDLE_LOST_AT_REST) return fail_held(lock);
         if (rest_end(lock) == NULL) {
@@ -308,6 +310,7 @@ static int lock_begin_release(struct quorlock *lock, const struct lock_callback 
     struct claim *claim = handle_rests(lock) ? rest_end(lock) : handle_held(lock);
     int status;
 
+    assert(claim != NULL || handle_rests(lock));
     if (claim == NULL) {
         rest_release(lock, callback);
         return 0;
@@ -348,6 +351,7 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
 int quorlock_cancel(quorlock *lock)
 {
     if (lock == NULL) return QUORLOCK_INVAL;
+    handle_check(lock);
     /* Closing and freeing have ended everything with a status of their own. */
     if (locks_of(lock)->runtime->closing || lock->freed) {
         return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
@@ -376,11 +380,13 @@ void quorlock_free(quorlock *lock)
 
 static void on_claim_destroyed(struct claim *claim)
 {
+    assert(claim->handle == NULL || claim->handle->claim == claim);
     if (claim->handle != NULL) claim->handle->claim = NULL;
 }
 
 static void on_claim_held(struct claim *claim)
 {
+    assert(claim->holds > 0);
     if (claim->named == NULL) handle_show(claim->handle);
     LIST_WALK (struct nest, nest, &claim->sharers, in_share) handle_show(handle_of_nest(nest));
 }
@@ -397,6 +403,7 @@ static void lock_on_node_changed(struct node_observer *observer, uint32_t node)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
 
+    assert(node < all->runtime->n_nodes);
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_on_node_state(claim, node);
 }
 
@@ -406,6 +413,7 @@ static void on_node_revived(struct node_observer *observer, uint32_t node)
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
 
     (void)node;
+    assert(node < all->runtime->n_nodes);
     LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
         if (handle_rests(lock)) rest_node_revived(lock);
     }
@@ -415,6 +423,7 @@ static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
 
+    assert(node < all->runtime->n_nodes && before_us > 0);
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_clock_stepped(claim, node, before_us);
     LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
         if (handle_rests(lock)) rest_clock_stepped(lock, node, before_us);
@@ -435,6 +444,7 @@ static bool begin_admitted(struct applicant *applicant)
 {
     struct quorlock *lock = CONTAINER_OF(applicant, struct quorlock, applicant);
 
+    assert(applicant->waits != CORE_WANTS_NOTHING);
     if (!applicant->of_handle) return claim_begin_admitted(applicant);
     return handle_rests(lock) ? rest_begin_admitted(lock) : handle_begin_admitted(lock);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/message.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static void put_count(struct text *text, size_t count)
     const char digits[] = {(char)('0' + (int)(count / 10 % 10)), (char)('0' + (int)(count % 10))};
     bool tens = count >= 10;
 
+    assert(count < 100);
     message_put(text, tens ? digits : digits + 1, tens ? 2 : 1);
 }
 
@@ -100,6 +102,7 @@ const char *message_owner(char *ret, size_t size, const char *owner)
 
 static int outcome_of(const struct claim *claim, uint32_t index)
 {
+    assert(index < claim->all->runtime->n_nodes);
     switch (core_vote(claim->core, index)) {
     case CORE_VOTE_NONE: return QUORLOCK_VOTE_NONE;
     case CORE_VOTE_PENDING: return QUORLOCK_VOTE_PENDING;
@@ -163,6 +166,7 @@ void message_votes(const struct claim *claim, bool release, struct message_votes
                           (outcome == QUORLOCK_VOTE_NONE && !release);
     }
     result->votes = votes->at;
+    assert(result->granted + result->refused + result->failed <= result->n_votes);
 }
 
 void message_hand_out(const struct claim *claim, struct message_votes *votes)
@@ -172,6 +176,7 @@ void message_hand_out(const struct claim *claim, struct message_votes *votes)
         votes->notes[i] = claim->results[i].note;
         note_lend(votes->notes[i]);
     }
+    assert(votes->n_notes <= QUORLOCK_NODES_MAX);
 }
 
 void message_take_back(struct message_votes *votes, const struct alloc *alloc)
@@ -256,6 +261,7 @@ static struct taken message_count_taken(const struct quorlock_result *result, co
         taken.others += refused && vote->holder != NULL && !same;
         taken.may_be += vote->outcome == QUORLOCK_VOTE_PENDING || (refused && vote->holder == NULL);
     }
+    assert(taken.same + taken.others <= taken.nodes && taken.nodes <= result->n_votes);
     return taken;
 }
 
@@ -427,6 +433,7 @@ static bool message_is_news(const struct claim *claim, uint64_t reason, uint64_t
     uint64_t quiet_us = now_us - claim->logged_us;
     uint64_t waited_us = now_us - core_begun_us(claim->core);
 
+    assert(now_us >= claim->logged_us);
     if (quiet_us >= WAIT_LOG_US) return true;
     if (reason == claim->logged_reason) return false;
     return (reason & claim->logged_reason & 1u) == 0 || quiet_us >= waited_us / 2;
@@ -471,6 +478,7 @@ static void log_degraded(struct claim *claim, const struct quorlock_result *resu
 {
     char silent[sizeof(", 31 did not renew it")] = "";
 
+    assert(result->failed <= result->n_votes && result->n_votes <= QUORLOCK_NODES_MAX);
     if (result->failed > 0) snprintf(silent, sizeof(silent), ", %u did not renew it", result->failed & 31u);
     runtime_log(claim->all->runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes%s%s",
                 keylist_name(claim->keylist), core_counted(claim->core), result->n_votes, silent, why);
@@ -531,11 +539,13 @@ const char *message_loss(enum core_loss loss)
         [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
     };
 
+    assert((size_t)loss < sizeof(texts) / sizeof(texts[0]));
     return texts[loss];
 }
 
 void message_log_loss(struct claim *claim)
 {
+    assert(core_phase_now(claim->core) == CORE_LOST);
     runtime_log(claim->all->runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; %u ms of validity left",
                 keylist_name(claim->keylist), message_loss(core_loss(claim->core)), claim_remaining_ms(claim));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/note.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/owner.h"
@@ -25,6 +26,7 @@ static char *note_copy(const struct alloc *alloc, const char *text)
 
 static void note_destroy(struct note *note, const struct alloc *alloc)
 {
+    assert(note->readers == 0);
     drop_text(alloc, &note->error);
     drop_text(alloc, &note->holder);
     drop_text(alloc, &note->release_error);
@@ -42,6 +44,7 @@ void note_lend(struct note *note)
 void note_give_back(struct note *note, const struct alloc *alloc)
 {
     if (note == NULL) return;
+    assert(note->readers > 0);
     note->readers--;
     if (note->readers == 0 && note->left) note_destroy(note, alloc);
 }
@@ -55,6 +58,7 @@ static struct note *leave_lent(struct note **ret, const struct alloc *alloc, enu
     struct note rest = nothing;
     bool any = false;
 
+    assert(lent->readers > 0 && !lent->left);
     lent->left = true;
     *ret = NULL;
     if (goes != PART_ATTEMPT) {
@@ -93,6 +97,7 @@ static void drop_if_empty(struct note **note, const struct alloc *alloc)
 {
     const struct note *now = *note;
 
+    assert(now->readers == 0);
     if (now->error != NULL || now->holder != NULL || now->ttl_ms != -2) return;
     if (now->release_holder != NULL || now->release_error != NULL) return;
     alloc_free(alloc, *note);
@@ -118,6 +123,7 @@ void note_take(struct note **ret, const struct alloc *alloc, uint64_t attempt, c
     (void)note_own(ret, alloc, PART_ATTEMPT);
     note = open_note(ret, alloc);
     if (note == NULL) return;
+    assert(note->readers == 0);
     drop_text(alloc, &note->error);
     drop_text(alloc, &note->holder);
     note->ttl_ms = reply->ttl_ms;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/notify.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/trace.h"
 #include "core/validity.h"
-#include "lock/claim_release.h"
 #include "lock/message.h"
 #include "lock/queue.h"
 #include "lock/reentry.h"
@@ -18,6 +18,7 @@ static void count_acquire(const struct quorlock *lock, int status, uint64_t elap
 {
     struct counts *counts = &locks_of(lock)->claims.counts;
 
+    assert(counts->waiting > 0 && -status >= 0 && -status < COUNTS_STATUSES);
     counts->waiting--;
     histogram_add(&counts->acquires[-status], elapsed_us);
     if (status == QUORLOCK_OK) {
@@ -33,6 +34,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     struct lock_callback now = *callback;
     uint64_t elapsed_us = validity_sub(runtime_now_us(locks_of(lock)->runtime), now.begun_us);
 
+    assert(result->status == QUORLOCK_OK || result->status < 0);
     if (lock->operation != OPERATION_NONE && callback == &lock->pending.ended) {
         if (lock->operation == OPERATION_ACQUIRE) count_acquire(lock, result->status, elapsed_us);
         handle_end(lock);
@@ -132,6 +134,7 @@ static void report_given_back(struct quorlock *lock)
     char text[MESSAGE_SIZE];
     struct quorlock_result result = {.expired = given_back->expired, .text = text};
 
+    assert(lock->nests && lock->releases > 0);
     list_remove(&handle_nest(lock)->given_back, &given_back->link);
     alloc_free(&locks_of(lock)->runtime->alloc, given_back);
     lock->releases--;
@@ -148,6 +151,7 @@ static void report_dropped(struct quorlock *lock)
     struct quorlock_result result = {
         .status = lock->acquired_status, .expired = lock->acquired_status == QUORLOCK_OK, .text = text};
 
+    assert(lock->state == HANDLE_DROPPED && lock->releases > 0);
     lock->state = HANDLE_AWAKE;
     lock->releases--;
     locks_of(lock)->releases--;
@@ -161,6 +165,8 @@ static void report_completed(struct quorlock *lock)
     size_t given_back = lock->nests ? handle_nest(lock)->given_back.count : 0;
     size_t left = given_back + (lock->state == HANDLE_COMPLETED || lock->state == HANDLE_DROPPED);
 
+    handle_check(lock);
+    assert(left > 0);
     list_remove(&locks_of(lock)->completed, &lock->in_completed);
     if (left > 1) list_add(&locks_of(lock)->completed, &lock->in_completed);
     if (given_back > 0) {
@@ -198,6 +204,8 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     struct quorlock_result result = {0};
     struct quorlock_loss loss = {.reason = (int)completion->loss, .text = message_loss(completion->loss)};
 
+    claim_check(claim);
+    assert(core_phase_now(claim->core) == CORE_LOST && completion->loss != CORE_LOSS_NONE);
     message_votes(claim, false, &votes, &result);
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
@@ -220,6 +228,8 @@ static void report_lost_at_rest(struct quorlock *lock)
                                  .votes = votes.at,
                                  .remaining_ms = (uint32_t)(validity_sub(until_us, now_us) / MS)};
 
+    handle_check(lock);
+    assert(lock->state == HANDLE_LOST_AT_REST && reason != CORE_LOSS_NONE);
     lock->state = HANDLE_RESTS;
     list_remove(&locks_of(lock)->lost, &lock->in_completed);
     report_handle_of_loss(lock, &loss);
@@ -230,8 +240,10 @@ static void report_acquired(struct claim *claim, const struct core_completion *c
     struct quorlock *handle = claim->acquirer;
     bool granted = completion->status == CORE_OK;
 
+    assert(!granted || core_phase_now(claim->core) == CORE_HELD);
+    assert(claim->holds == 0);
     claim->acquirer = NULL;
-    claim_note_owner(claim, granted);
+    claim_keep_owner(claim, granted);
     if (handle == NULL) return;
     if (granted) {
         handle_share(handle, claim);
@@ -247,6 +259,7 @@ static void report_extended(struct claim *claim, const struct core_completion *c
 {
     struct quorlock *handle = claim->extender;
 
+    assert(handle == NULL || handle->operation == OPERATION_EXTEND);
     claim->extender = NULL;
     reentry_renewed(claim, completion->status);
     if (handle != NULL) call_back(handle, &handle->pending.ended, claim, completion);
@@ -256,6 +269,7 @@ static void notify_report_released(struct claim *claim, const struct core_comple
 {
     struct quorlock *handle = claim->releaser;
 
+    assert(handle == NULL || handle->releases > 0);
     /* This ends the release of an earlier hold, whose callback has run. */
     if (claim->put_off) return;
     claim->releaser = NULL;
@@ -280,6 +294,7 @@ static void report_claim(struct claim *claim)
     case CORE_NOTIFY_RELEASED: notify_report_released(claim, &completion); break;
     }
     claim->pins--;
+    claim_check(claim);
     claim_let_go(claim);
     claim_reap(claim);
 }

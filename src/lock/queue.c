@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/queue.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/validity.h"
@@ -18,6 +19,7 @@ static struct quorlock *first_of(const struct keylist *keylist)
 /* True: other processes get their turn first. */
 static bool holds_back(struct keylist *keylist)
 {
+    keylist_check(keylist);
     if (!keylist_others_listen(keylist)) return false;
     if (keylist->contention->handed < HANDED_MAX) {
         keylist->contention->handed++;
@@ -40,6 +42,7 @@ static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
     bool back = at_once && !full && keylist_others_listen(keylist);
     int status;
 
+    assert(first_of(keylist) == lock && lock->operation == OPERATION_ACQUIRE);
     if (!at_once && contention != NULL) contention->handed = 0;
     status = handle_ask(lock, full || back, promised, seen);
     if (status == 0 && back) (void)claim_step(lock->claim, &event);
@@ -51,6 +54,7 @@ int queue_acquire(struct quorlock *lock)
     struct keylist *keylist = lock->keylist;
     int status;
 
+    assert(lock->operation == OPERATION_ACQUIRE && !list_has(&lock->pending.turn));
     /* A lock that tries once does not queue. */
     if (lock->terms->config.wait_us == 0) return handle_ask(lock, false, false, 0);
     row_add(&keylist->waiting, &lock->pending.turn);
@@ -102,7 +106,9 @@ void queue_leave(struct quorlock *lock)
 {
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
     row_remove(&lock->keylist->waiting, &lock->pending.turn);
+    assert(!list_has(&lock->pending.turn));
     advance(lock->keylist);
+    keylist_check(lock->keylist);
 }
 
 /* The nodes would be asked the same for both; only the wait bounds may differ. */
@@ -111,6 +117,7 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     const struct core_config *one = &a->terms->config;
     const struct core_config *two = &b->terms->config;
 
+    assert(a->keylist == b->keylist && one->permits == two->permits);
     if (a->nests || b->nests || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
     if (strcmp(a->terms->label, b->terms->label) != 0) return false;
     return one->lease_us == two->lease_us && one->renew_us == two->renew_us && one->min_valid_us == two->min_valid_us &&
@@ -129,6 +136,7 @@ bool queue_hand_off(struct quorlock *lock, int status)
         !same_wishes(lock, successor)) {
         return false;
     }
+    assert(claim->acquirer == lock && successor->operation == OPERATION_ACQUIRE);
     event.hand_off.begun_us = successor->pending.ended.begun_us;
     event.hand_off.config = &successor->terms->config;
     if (claim_step(claim, &event) != 0) return false;
@@ -139,6 +147,8 @@ bool queue_hand_off(struct quorlock *lock, int status)
     successor->claim = claim;
     claim->handle = claim->acquirer = successor;
     handle_complete_acquire(lock, status, NULL);
+    handle_check(successor);
+    claim_check(claim);
     return true;
 }
 
@@ -165,6 +175,7 @@ void queue_keys_released(struct claim *claim)
     char text[REQUEST_OWNER_SIZE];
     const char *owner;
 
+    assert(!claim->counted && core_phase_now(claim->core) != CORE_HELD);
     if (contention != NULL) {
         contention->gave_back_us = runtime_now_us(keylist->all->runtime);
         /* Where nobody listens no notice of this comes. */
@@ -182,6 +193,7 @@ void queue_wait_expired(struct quorlock *lock)
     int status = QUORLOCK_TIMEDOUT;
     const char *why = NULL;
 
+    assert(lock->operation == OPERATION_ACQUIRE && !handle_asks(lock));
     if (lock->pending.pending_on != NULL) {
         why = "its owner holds it, and renewing it first took too long";
     } else if (!keylist_admits(lock->keylist, &lock->terms->config)) {
@@ -221,6 +233,7 @@ static void queue_on_unsubscribed(struct listener *listener, uint32_t node)
 {
     struct quorlock *lock = asking(listener);
 
+    assert(node < CORE_NODES_MAX);
     /* Its next confirmation is news. */
     if (lock != NULL) lock->claim->known_subscribed &= ~(1u << node);
 }
@@ -264,6 +277,8 @@ static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t k
     struct quorlock *lock = asking(listener);
     struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .key = key, .holder_id = holder_id}};
 
+    assert(key < keylist->n_keys);
+    keylist_check(keylist);
     if (lock == NULL) return;
     /* Our own release has already woken the first in the queue. */
     if (holder_id != 0 && holder_id == contention->gave_back_id) return;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/reentry.h"
 
+#include <assert.h>
+
 #include "core/validity.h"
-#include "lock/claim_release.h"
 
 /* Renewed first where less than this part of the lease is left. */
 #define REENTRY_PART_LEFT 3u
@@ -17,6 +18,8 @@ static int fail_overlap(struct quorlock *lock, const struct claim *claim, const 
 
 int reentry_check(struct quorlock *lock, struct claim **ret_claim)
 {
+    handle_check(lock);
+    assert(lock->nests);
     *ret_claim = NULL;
     LIST_EACH (struct claim, claim, &handle_owner(lock)->claims, in_owner) {
         bool wanted = claim->holds > 0 || claim->pending_holds.count > 0;
@@ -67,6 +70,7 @@ static int renew(struct claim *claim)
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = core_lease_us(claim->core)}};
     int status;
 
+    assert(claim->named != NULL && claim->pending_holds.count > 0);
     LIST_EACH (struct quorlock, lock, &claim->pending_holds, pending.turn) {
         uint64_t lease_us = lock->terms->config.lease_us;
 
@@ -79,6 +83,7 @@ static int renew(struct claim *claim)
 
 static void leave_pending(struct quorlock *lock)
 {
+    assert(list_has(&lock->pending.turn) && lock->pending.pending_on != NULL);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
     list_remove(&lock->pending.pending_on->pending_holds, &lock->pending.turn);
     lock->pending.pending_on = NULL;
@@ -100,6 +105,8 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
 {
     int status = check_terms(lock, claim, ret_why);
 
+    assert(claim->named == handle_owner(lock) && claim->keylist == lock->keylist);
+    assert(lock->pending.pending_on == NULL && !list_has(&lock->pending.turn));
     if (status != 0) return status;
     if (lasts(lock, claim, core_lease_us(claim->core) / REENTRY_PART_LEFT)) {
         handle_share(lock, claim);
@@ -133,9 +140,11 @@ bool reentry_renews_again(struct quorlock *lock)
 
 static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 {
+    assert(lock->pending.pending_on == claim && lock->operation == OPERATION_ACQUIRE);
     leave_pending(lock);
     if (status == QUORLOCK_OK) handle_share(lock, claim);
     handle_complete_acquire(lock, status, why_not_renewed(status));
+    handle_check(lock);
 }
 
 void reentry_renewed(struct claim *claim, int status)
@@ -158,6 +167,7 @@ void reentry_renewed(struct claim *claim, int status)
     while (status != 0 && claim->pending_holds.count > 0) {
         end_pending(FIRST_OF(&claim->pending_holds, struct quorlock, pending.turn), claim, status);
     }
+    claim_check(claim);
 }
 
 void reentry_leave(struct quorlock *lock)
@@ -174,6 +184,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
     const char *why = NULL;
     int status;
 
+    assert(claim->named != NULL && claim->holds > 0);
     if (lock->freed || handle_held(lock) == claim || handle_owner(lock) != claim->named) return;
     if (handle_asks(lock)) {
         /* Its acquire has ended and waits for its callback. */

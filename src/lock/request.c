@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static void name_owner(struct node_request *request, const struct runtime *runti
     }
     request->owner = texts->owner;
     request->owner_length = texts->owner_length;
+    assert(texts->owner_length > 0 && texts->owner_length < REQUEST_OWNER_SIZE);
 }
 
 /* An intent is the waiter's own; a reader's attempt names it beside the owner. */
@@ -46,6 +48,8 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     const struct core_tag *tag = &command->tag;
     uint64_t waited_ms = command->waited_us / MS;
 
+    assert(request->n_keys >= 1 && tag->lease_us / MS <= UINT32_MAX);
+    assert(terms->config.permits == 0 || request->n_keys == 1);
     request->op = (enum op)tag->op;
     request->lease_ms = (uint32_t)(tag->lease_us / MS);
     request->fenced = terms->config.fencing;
@@ -74,6 +78,7 @@ static void request_add_key(char *text, const char *front, const struct node_key
     int written = snprintf(text + used, room, " %s", front);
     char *at = text + used + written;
 
+    assert(used < REQUEST_DENIED_SIZE);
     if (written < 0 || (size_t)written + key->length >= room) {
         text[used] = '\0';
         return;
@@ -91,6 +96,7 @@ static void add_permit_keys(char *text, const struct terms *terms, const struct 
 {
     char front[48];
 
+    assert(slot < terms->config.permits);
     request_add_key(text, "quorlock:permits:", name);
     snprintf(front, sizeof(front), "quorlock:fence:quorlock:slot:%u:", (unsigned)slot);
     request_add_key(text, front + sizeof("quorlock:fence:") - 1, name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/rest.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/trace.h"
@@ -29,6 +30,7 @@ static void wake_at(struct quorlock *lock, uint64_t at_us)
     struct core_node_change nodes[CORE_NODES_MAX];
     uint64_t repair_us;
 
+    assert(handle_rests(lock));
     for (uint32_t i = 0; i < runtime->n_nodes; i++) nodes[i] = claims_node_now(runtime, i);
     repair_us = core_rest_repair_at(handle_rest(lock), config_of(lock), nodes, runtime_now_us(runtime));
     runtime_wake_at(runtime, &lock->waker, repair_us < at_us ? repair_us : at_us);
@@ -76,6 +78,10 @@ void rest_begin(struct claim *claim)
         !lock_rest_is_quiet(claim))
         return;
     if (!write_record(claim, &record.rest)) return;
+    claim_check(claim);
+    handle_check(lock);
+    /* No answer may come to a claim that is gone. */
+    assert(claim->in_flight == 0 && claim->pins == 0);
     deadline_us = core_deadline(claim->core);
     /* Not by handle_unshare: other threads would see a gap. */
     claim->holds--;
@@ -93,15 +99,18 @@ void rest_begin(struct claim *claim)
 
 static void lock_rest_leave(struct quorlock *lock)
 {
+    assert(handle_rests(lock));
     handle_stop_waiting(lock);
     if (lock->state == HANDLE_LOST_AT_REST) list_remove(&locks_of(lock)->lost, &lock->in_completed);
     lock->state = HANDLE_RESTS;
+    assert(lock->applicant.waits == CORE_WANTS_NOTHING);
 }
 
 struct claim *rest_end(struct quorlock *lock)
 {
     struct claim *claim = claim_resume(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_rest(lock));
 
+    handle_check(lock);
     if (claim == NULL) return NULL;
     lock_rest_leave(lock);
     handle_wake_up(lock);
@@ -119,6 +128,7 @@ static void count_end(struct quorlock *lock)
     const struct claim_hold hold = {
         .config = config_of(lock), .granted_us = handle_rest(lock)->granted_us, .slot = handle_rest(lock)->slot};
 
+    assert(lock->keylist->held > 0);
     claims_count_hold(claims, lock->keylist, &hold, false, runtime_now_us(claims->runtime));
     if (!handle_rest(lock)->whole) claims->counts.degraded--;
 }
@@ -129,6 +139,7 @@ void rest_drop(struct quorlock *lock)
     if (core_rest_holds(handle_rest(lock))) count_end(lock);
     handle_wake_up(lock);
     handle_show(lock);
+    handle_check(lock);
 }
 
 void rest_release(struct quorlock *lock, const struct lock_callback *callback)
@@ -145,6 +156,7 @@ void rest_release(struct quorlock *lock, const struct lock_callback *callback)
     all->releases++;
     list_add(&all->completed, &lock->in_completed);
     runtime_run_soon(all->runtime);
+    handle_check(lock);
 }
 
 static void lock_rest_lose(struct quorlock *lock)
@@ -162,6 +174,7 @@ static void lock_rest_lose(struct quorlock *lock)
     lock->state = HANDLE_LOST_AT_REST;
     list_add(&locks_of(lock)->lost, &lock->in_completed);
     runtime_run_soon(runtime);
+    handle_check(lock);
 }
 
 /* ---- what comes meanwhile ---- */
@@ -169,6 +182,7 @@ static void lock_rest_lose(struct quorlock *lock)
 /* A repair waits until the renewal is due, which then waits in its place. */
 static void lock_rest_wait_for_room(struct quorlock *lock, enum core_wants wants)
 {
+    assert(wants == CORE_WANTS_ROUND || wants == CORE_WANTS_REPAIR);
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, wants, false);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, wants == CORE_WANTS_ROUND ? lost_at(lock) : due_at(lock));
 }
@@ -195,6 +209,7 @@ bool rest_begin_admitted(struct quorlock *lock)
     struct claim *claim = rest_end(lock);
 
     if (claim == NULL) return false;
+    assert(core_phase_now(claim->core) == CORE_HELD);
     claim->pins++;
     claim_wake(claim);
     claim->pins--;
@@ -206,6 +221,7 @@ bool rest_begin_admitted(struct quorlock *lock)
 
 void rest_node_revived(struct quorlock *lock)
 {
+    handle_check(lock);
     if (core_rest_holds(handle_rest(lock)) && lock->applicant.waits == CORE_WANTS_NOTHING) wake_at(lock, due_at(lock));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/result.h"
 
+#include <assert.h>
 #include <string.h>
 
 void result_clear(struct node_result *result, const struct alloc *alloc)
@@ -26,6 +27,7 @@ void result_forget_others(struct node_result *results, uint32_t n_nodes, const s
 {
     const struct note *news = results[node].note;
 
+    assert(node < n_nodes && news != NULL && news->holder != NULL);
     for (uint32_t i = 0; i < n_nodes; i++) {
         struct note **other = &results[i].note;
 
@@ -43,4 +45,5 @@ void result_take_release(struct node_result *result, const struct alloc *alloc, 
     if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER || reply->fault == FAULT_FOREIGN) {
         result->released = QUORLOCK_VOTE_REFUSED;
     }
+    assert(result->released != QUORLOCK_VOTE_PENDING);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lock/terms.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -12,6 +13,7 @@ struct terms *terms_join(struct hashtable *table, const struct alloc *alloc, con
     size_t length = strlen(label);
     struct terms *terms;
 
+    assert(config->quorum >= 1 && config->quorum <= config->n_nodes && config->lease_us > 0);
     hash = hash_bytes(hash, label, length);
 
     HASHTABLE_EACH_OF (struct terms, known, table, hash, entry) {
@@ -34,12 +36,14 @@ struct terms *terms_join(struct hashtable *table, const struct alloc *alloc, con
 
 struct terms *terms_share(struct terms *terms)
 {
+    assert(terms->users > 0);
     terms->users++;
     return terms;
 }
 
 void terms_leave(struct hashtable *table, const struct alloc *alloc, struct terms *terms)
 {
+    assert(terms == NULL || terms->users > 0);
     if (terms == NULL || --terms->users > 0) return;
     hashtable_remove(table, &terms->entry);
     alloc_free(alloc, terms);

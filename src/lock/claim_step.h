@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * claim_step.h - what a claim is, and its steps: events for its core, and all that follows from them
+ *
+ * The core's commands go to the nodes as requests, and the nodes' answers go to the core and, for people, into the
+ * results. Nothing here frees a claim.
+ */
+#pragma once
+
+#include "core/core.h"
+#include "core/rest.h"
+#include "lock/admission.h"
+#include "lock/counts.h"
+#include "lock/keylist.h"
+#include "lock/late.h"
+#include "lock/request.h"
+#include "lock/result.h"
+#include "lock/spare.h"
+#include "lock/terms.h"
+
+struct claim;
+struct quorlock;
+
+/* What a claim reports to the files above it. */
+struct claim_events {
+    void (*held)(struct claim *); /* handles hold it, and its validity may have changed; only where it is shown */
+    void (*logs)(struct claim *, uint32_t log); /* bits of enum core_log */
+    void (*lost)(struct claim *);               /* the callbacks for loss are due */
+    void (*keys_released)(struct claim *);      /* it holds the keys no more; its releases are queued */
+    uint64_t (*due)(struct claim *);            /* its deadline passed; returns the time to continue with */
+    void (*quiet)(struct claim *);              /* it is held, and perhaps has nothing under way; it may go */
+    void (*destroyed)(struct claim *);          /* its memory goes */
+};
+
+/* What a claim holds. */
+struct claim_hold {
+    const struct core_config *config;
+    uint64_t granted_us;
+    uint32_t slot; /* with permits */
+};
+
+/* Troubles that are made up; see buggify.h. */
+struct claim_troubles {
+    /* After each step: until when what is due is not reported. 0: it is at once. */
+    uint64_t (*hold_back)(struct claim *, const struct core_update *, uint64_t now_us);
+    void (*strike)(struct claim *); /* trouble_us has come */
+};
+
+/* All claims of one client. */
+struct claims {
+    struct runtime *runtime;
+    struct admission admission;
+    struct lates lates;
+    const struct claim_events *events;
+    struct list all;
+    struct list active;      /* want every change of a node */
+    struct list lost, ready; /* callbacks are due: for a loss; for something else */
+    struct hashtable owners;
+    struct hashtable terms;
+    uint64_t last_fence; /* the latest token of any grant */
+    struct counts counts;
+    const struct claim_troubles *troubles; /* NULL: none */
+    uint64_t trouble_state;
+    struct spare works;  /* of core_work_size, for cores that ask for votes */
+    struct spare blocks; /* for claims */
+};
+
+struct lock_callback {
+    quorlock_cb call;
+    void *arg;
+    uint64_t begun_us;
+};
+
+struct claim {
+    struct claims *all;
+    struct keylist *keylist;
+    struct quorlock *handle; /* that made it; NULL when that was freed */
+    struct requester requester;
+    struct applicant applicant;
+    struct waker waker;
+    struct link in_all, in_active, in_owner;
+    struct link in_due;        /* in lost, where loss_due, or in ready */
+    struct list sharers;       /* nests of the handles that hold it, where these have an owner; else it is its handle */
+    uint32_t holds;            /* the sum of their shares */
+    struct list pending_holds; /* handles of the same owner that hold it, too, when it has been renewed */
+    struct named_owner *named; /* the caller's name of the owner; NULL: no reentry */
+    bool counted;              /* in keylist->held */
+    bool degraded;             /* in counts.degraded */
+    bool listens;              /* in keylist->listeners */
+    bool put_off;              /* its release waits for the callback of a renewal */
+    uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
+    uint32_t late_ms;          /* its next report is made so late */
+    uint64_t trouble_us;       /* when a trouble strikes; 0: none does */
+    struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
+    struct lock_callback released;                   /* the releaser's */
+
+    uint32_t pins;             /* callbacks of it on the stack */
+    uint32_t in_flight;        /* requests that name it */
+    uint32_t node_changes;     /* the runtime's count, as far as its core knows */
+    uint64_t results_attempt;  /* that the results are of, */
+    uint64_t released_attempt; /* and their parts about the latest release */
+    uint64_t logged_us;        /* when a wait or a failing renewal was last logged, and why */
+    uint64_t logged_reason;
+    struct terms *terms;
+    struct core_token token; /* of the latest grant */
+    bool granted;            /* the latest acquire that has ended */
+    bool loss_due;
+
+    struct core_lock *core;
+    struct node_result results[];
+};
+
+/* claim_check - asserts that what follows from the core's state has followed, and which members go together. Between
+ * two steps, so at the begin and the end of each call and callback. */
+void claim_check(const struct claim *);
+/* claims_node_now - what a core is told of a node. */
+struct core_node_change claims_node_now(const struct runtime *, uint32_t node);
+/* claim_step - one event for the core, and all that follows from it. claim_step_randomly: for an event that may
+ * begin an attempt, with random bytes and the floor of fencing tokens; without random bytes only the attempt
+ * has to wait. claim_dispatch: checks again, and returns what to report now. */
+int claim_step(struct claim *, struct core_event *);
+int claim_step_randomly(struct claim *, struct core_event *);
+struct core_completion claim_dispatch(struct claim *);
+/* claim_acquire - begins to ask for that handle, or, where it is behind others, to wait for a notice. promised: its
+ * call has returned, so without random bytes it waits for them; else that is STATE. 0 or a status. claim_abandon: ends
+ * that without a callback. */
+int claim_acquire(struct claim *, struct quorlock *, const struct core_acquire *, bool promised);
+void claim_abandon(struct claim *);
+/* claim_begin_admitted - there is room for what the claim waits for; see struct admission. */
+bool claim_begin_admitted(struct applicant *);
+/* claim_take_reply - an answer of a node. claim_take_node: the node's present state. claim_notify_subscribed: the nodes
+ * whose notices come; old: since before the acquire. */
+void claim_take_reply(struct claim *, const struct core_tag *, uint32_t generation, const struct node_reply *);
+void claim_take_node(struct claim *, uint32_t node);
+void claim_notify_subscribed(struct claim *, bool old);
+/* claim_listen - its key list listens for it, or no more. */
+void claim_listen(struct claim *, bool wanted);
+/* claims_count_hold - a claim for these keys began to hold them, or ended it. */
+void claims_count_hold(struct claims *, struct keylist *, const struct claim_hold *, bool holds, uint64_t now_us);
+/* claim_keep_owner - remember the owner token where the acquire that ended was a grant. claim_owner: write that owner,
+ * as the nodes know it, to ret, of REQUEST_OWNER_SIZE, and return it; NULL: the latest acquire was no grant. */
+void claim_keep_owner(struct claim *, bool granted);
+const char *claim_owner(const struct claim *, char *ret);
+/* claim_remaining_ms - until another owner may hold the keys after a loss. */
+uint32_t claim_remaining_ms(const struct claim *);
