@@ -80,7 +80,7 @@ struct claim {
     struct waker waker;
     struct link in_all, in_active, in_owner;
     struct link in_due;        /* in lost, where loss_due, or in ready */
-    struct list sharers;       /* nests of the handles that hold it, where these have an owner; else it is its handle */
+    struct list sharers;       /* struct reentrant of the handles that hold it, where named; else its handle does */
     uint32_t holds;            /* the sum of their shares */
     struct list pending_holds; /* handles of the same owner that hold it, too, when it has been renewed */
     struct named_owner *named; /* the caller's name of the owner; NULL: no reentry */

@@ -2,7 +2,6 @@
 #include "lock/handle.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "core/validity.h"
 #include "lock/buggify.h"
@@ -11,55 +10,26 @@
 
 /* ---- its block ---- */
 
-size_t handle_size(const struct runtime *runtime, bool fencing)
+/* Zeroed, with room for a record behind it; NULL: out of memory. */
+static struct quorlock *make_block(const struct alloc *alloc, const struct core_config *config, bool named)
 {
-    const struct core_config config = {.n_nodes = runtime->n_nodes, .fencing = fencing};
-    size_t size = offsetof(struct quorlock, pending) + core_rest_size(&config);
+    struct quorlock *lock = alloc_zero(alloc, sizeof(*lock) + core_rest_size(config));
 
-    size = size > sizeof(struct quorlock) ? size : sizeof(struct quorlock);
-    size = (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
-    return size + (runtime->clock.shown != NULL ? sizeof(struct expiry *) : 0);
-}
-
-/* Where the pointer stands to what other threads read: at the end of the block, of clients that have such threads. NULL
- * of others. */
-static struct expiry **shown_in(struct quorlock *lock)
-{
-    const struct runtime *runtime = locks_of(lock)->runtime;
-    size_t size;
-
-    if (runtime->clock.shown == NULL) return NULL;
-    size = handle_size(runtime, lock->terms->config.fencing);
-    return (struct expiry **)(void *)((char *)lock + size - sizeof(struct expiry *));
-}
-
-/* Zeroed; NULL: out of memory. */
-static struct quorlock *make_block(struct keylist *keylist, enum keylist_seat seat, const struct core_config *config)
-{
-    const struct runtime *runtime = keylist->all->runtime;
-    bool nests = seat == KEYLIST_NO_SEAT;
-    size_t front = nests ? sizeof(struct nest) : 0;
-    struct quorlock *lock = keylist_take_seat(keylist, seat);
-    char *block;
-
-    if (lock != NULL) {
-        lock->seated = true;
-        return lock;
+    if (lock == NULL || !named) return lock;
+    lock->reentrant = alloc_zero(alloc, sizeof(*lock->reentrant));
+    if (lock->reentrant == NULL) {
+        alloc_free(alloc, lock);
+        return NULL;
     }
-    block = alloc_zero(&runtime->alloc, front + handle_size(runtime, config->fencing));
-    if (block == NULL) return NULL;
-    lock = (struct quorlock *)(void *)(block + front);
-    lock->nests = nests;
+    lock->reentrant->lock = lock;
     return lock;
 }
 
 struct quorlock *handle_make(struct locks *all, const struct core_config *config, const char *const *keys,
                              size_t n_keys, const char *owner)
 {
-    /* A nest would be in front of the seat. */
-    enum keylist_seat seat = owner != NULL ? KEYLIST_NO_SEAT : config->fencing ? KEYLIST_FENCING_SEAT : KEYLIST_SEAT;
-    struct keylist *keylist = keylist_join(&all->keylists, keys, n_keys, config->permits, seat);
-    struct quorlock *lock = keylist != NULL ? make_block(keylist, seat, config) : NULL;
+    struct keylist *keylist = keylist_join(&all->keylists, keys, n_keys, config->permits);
+    struct quorlock *lock = keylist != NULL ? make_block(&all->runtime->alloc, config, owner != NULL) : NULL;
 
     if (lock == NULL) {
         if (keylist != NULL) keylist_leave(keylist);
@@ -68,7 +38,7 @@ struct quorlock *handle_make(struct locks *all, const struct core_config *config
     lock->keylist = keylist;
     lock->applicant.of_handle = true;
     if (owner == NULL) return lock;
-    handle_nest(lock)->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
+    lock->reentrant->owner = named_owner_join(&all->claims.owners, &all->runtime->alloc, owner);
     if (handle_owner(lock) != NULL) return lock;
     handle_unmake(lock);
     return NULL;
@@ -80,12 +50,10 @@ void handle_unmake(struct quorlock *lock)
     struct keylist *keylist = lock->keylist;
     const struct alloc *alloc = &all->runtime->alloc;
 
+    assert(lock->holds == 0 || all->runtime->closing);
     named_owner_leave(&all->claims.owners, alloc, handle_owner(lock));
-    if (lock->seated) {
-        keylist_leave_seat(keylist);
-    } else {
-        alloc_free(alloc, lock->nests ? (void *)handle_nest(lock) : lock);
-    }
+    alloc_free(alloc, lock->reentrant);
+    alloc_free(alloc, lock);
     keylist_leave(keylist);
 }
 
@@ -93,10 +61,11 @@ void handle_unmake(struct quorlock *lock)
 
 static void check_rest(const struct quorlock *lock)
 {
-    /* Its members are not there. */
-    assert(!lock->nests && lock->operation == OPERATION_NONE);
+    (void)lock; /* without assertions */
+    assert(lock->reentrant == NULL && lock->operation == OPERATION_NONE);
+    assert(lock->claim == NULL && lock->holds == 0 && !list_has(&lock->pending.turn));
     if (lock->state == HANDLE_RESTS) return;
-    assert(!core_rest_holds(handle_rest(lock)) && list_has(&lock->in_completed));
+    assert(!core_rest_holds(handle_rest(lock)) && list_has(&lock->in_due));
 }
 
 #ifndef NDEBUG
@@ -119,12 +88,12 @@ static void check_members(const struct quorlock *lock)
     assert((handle_held(lock) != NULL) == (lock->holds > 0));
     assert(lock->holds == 0 || handle_held(lock)->holds >= lock->holds);
     assert(lock->holds == 0 || held_phase(lock) == CORE_HELD || held_phase(lock) == CORE_LOST);
-    assert(lock->nests || lock->holds <= 1);
+    assert(lock->reentrant != NULL || lock->holds <= 1);
     assert(lock->claim == NULL || (lock->claim->handle == lock && lock->claim->keylist == lock->keylist));
     assert(!handle_asks(lock) || lock->operation == OPERATION_ACQUIRE);
     assert(lock->operation != OPERATION_EXTEND || lock->freed || handle_held(lock)->extender == lock);
-    assert(lock->pending.pending_on == NULL || (lock->nests && lock->operation == OPERATION_ACQUIRE));
-    assert(lock->state == HANDLE_AWAKE || list_has(&lock->in_completed));
+    assert(lock->pending.pending_on == NULL || (lock->reentrant != NULL && lock->operation == OPERATION_ACQUIRE));
+    assert(lock->state == HANDLE_AWAKE || list_has(&lock->in_due));
     assert(lock->state != HANDLE_COMPLETED || lock->operation == OPERATION_ACQUIRE);
     assert(lock->state != HANDLE_DROPPED || (lock->releases > 0 && lock->holds == 0 && lock->claim == NULL));
 }
@@ -133,7 +102,8 @@ void handle_check(const struct quorlock *lock)
 {
     assert(lock->keylist->users > 0 && lock->terms->users > 0);
     assert(list_has(&lock->in_all) && lock->releases <= locks_of(lock)->releases);
-    assert(lock->nests == (handle_owner(lock) != NULL) && !(lock->nests && lock->seated));
+    assert(lock->reentrant == NULL || (lock->reentrant->lock == lock && lock->reentrant->owner->users > 0));
+    assert((lock->applicant.waits != CORE_WANTS_NOTHING) == list_has(&lock->applicant.link));
     if (handle_rests(lock)) {
         check_rest(lock);
     } else {
@@ -143,13 +113,6 @@ void handle_check(const struct quorlock *lock)
 }
 
 /* ---- operations and holds ---- */
-
-void handle_wake_up(struct quorlock *lock)
-{
-    assert(lock->state == HANDLE_RESTS);
-    lock->state = HANDLE_AWAKE;
-    memset(handle_record(lock), 0, sizeof(*lock) - offsetof(struct quorlock, pending));
-}
 
 int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
 {
@@ -171,9 +134,9 @@ void handle_share(struct quorlock *lock, struct claim *claim)
     assert(lock->holds == 0 || handle_held(lock) == claim);
     lock->holds++;
     claim->holds++;
-    if (lock->nests) {
-        handle_nest(lock)->held = claim;
-        list_add(&claim->sharers, &handle_nest(lock)->in_share);
+    if (lock->reentrant != NULL) {
+        lock->reentrant->held = claim;
+        list_add(&claim->sharers, &lock->reentrant->in_share);
     }
     handle_show(lock);
 }
@@ -186,7 +149,7 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     assert(holds <= lock->holds && lock->holds <= claim->holds);
     lock->holds -= holds;
     claim->holds -= holds;
-    if (lock->holds == 0 && lock->nests) list_remove(&claim->sharers, &handle_nest(lock)->in_share);
+    if (lock->holds == 0 && lock->reentrant != NULL) list_remove(&claim->sharers, &lock->reentrant->in_share);
     handle_show(lock);
 }
 
@@ -237,7 +200,7 @@ static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
 
 int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
 {
-    bool asks_now = behind || lock->nests;
+    bool asks_now = behind || lock->reentrant != NULL;
 
     assert(lock->operation == OPERATION_ACQUIRE && lock->holds == 0 && !handle_asks(lock));
     part_from_busy(lock);
@@ -272,36 +235,33 @@ bool handle_begin_admitted(struct quorlock *lock)
 
 void handle_show_in(struct quorlock *lock, struct expiry *shown)
 {
-    *shown_in(lock) = shown;
+    lock->shown = shown;
     handle_show(lock);
 }
 
 /* As handle_valid_ms() finds it, whatever the time. */
 void handle_show(struct quorlock *lock)
 {
-    struct expiry **shown = shown_in(lock);
     const struct core_config *config = &lock->terms->config;
     const struct claim *held;
 
-    if (shown == NULL || *shown == NULL) return;
+    if (lock->shown == NULL) return;
     held = handle_held(lock);
     if (handle_rests(lock) && core_rest_holds(handle_rest(lock))) {
-        expiry_set(*shown, core_rest_lost_at(handle_rest(lock), config),
+        expiry_set(lock->shown, core_rest_lost_at(handle_rest(lock), config),
                    core_rest_valid_until(handle_rest(lock), config));
     } else if (held != NULL && core_phase_now(held->core) == CORE_HELD) {
-        expiry_set(*shown, core_lost_at(held->core), core_valid_until(held->core));
+        expiry_set(lock->shown, core_lost_at(held->core), core_valid_until(held->core));
     } else {
-        expiry_set(*shown, 0, 0);
+        expiry_set(lock->shown, 0, 0);
     }
 }
 
 void handle_hide(struct quorlock *lock)
 {
-    struct expiry **shown = shown_in(lock);
-
-    if (shown == NULL || *shown == NULL) return;
-    expiry_set(*shown, 0, 0);
-    *shown = NULL;
+    if (lock->shown == NULL) return;
+    expiry_set(lock->shown, 0, 0);
+    lock->shown = NULL;
 }
 
 uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
@@ -315,7 +275,7 @@ uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
 static void handle_complete(struct quorlock *lock)
 {
     assert(!handle_rests(lock));
-    list_add(&locks_of(lock)->completed, &lock->in_completed);
+    list_add(&locks_of(lock)->completed, &lock->in_due);
     runtime_run_soon(locks_of(lock)->runtime);
 }
 
@@ -331,14 +291,14 @@ void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 
 void handle_complete_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct given_back *given_back = FIRST_OF(&handle_nest(lock)->spare, struct given_back, link);
+    struct given_back *given_back = FIRST_OF(&lock->reentrant->spare, struct given_back, link);
 
     /* Each hold has its spare: begin_acquire saw to it. */
     assert(given_back != NULL && lock->holds > 0);
-    list_remove(&handle_nest(lock)->spare, &given_back->link);
+    list_remove(&lock->reentrant->spare, &given_back->link);
     given_back->callback = *callback;
     given_back->expired = core_phase_now(handle_held(lock)->core) == CORE_LOST;
-    list_add(&handle_nest(lock)->given_back, &given_back->link);
+    list_add(&lock->reentrant->given_back, &given_back->link);
     lock->releases++;
     locks_of(lock)->releases++;
     handle_unshare(lock, 1);
@@ -371,10 +331,10 @@ void handle_destroy(struct quorlock *lock)
 
     list_remove(&all->handles, &lock->in_all);
     admission_follow(&all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
-    list_remove(lock->state == HANDLE_LOST_AT_REST ? &all->lost : &all->completed, &lock->in_completed);
-    if (lock->nests) {
-        free_given_back(alloc, &handle_nest(lock)->given_back);
-        free_given_back(alloc, &handle_nest(lock)->spare);
+    list_remove(lock->state == HANDLE_LOST_AT_REST ? &all->lost : &all->completed, &lock->in_due);
+    if (lock->reentrant != NULL) {
+        free_given_back(alloc, &lock->reentrant->given_back);
+        free_given_back(alloc, &lock->reentrant->spare);
     }
     runtime_stop_waker(&lock->waker);
     terms_leave(&all->claims.terms, alloc, lock->terms);

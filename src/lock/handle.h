@@ -32,12 +32,13 @@ struct given_back {
 /* The acquire or extend in flight. */
 enum operation { OPERATION_NONE, OPERATION_ACQUIRE, OPERATION_EXTEND };
 
-/* Of a handle that has an owner, whose holds nest; in front of the handle. */
-struct nest {
+/* What only a handle with a named owner has: such an owner may hold the keys several times (reentry.h). */
+struct reentrant {
+    struct quorlock *lock;
     struct named_owner *owner;
-    struct claim *held;     /* of which it has a share */
-    struct link in_share;   /* where held */
-    struct list given_back; /* callbacks that no core knows */
+    struct claim *held;     /* the claim of which the handle has a share; valid while lock->holds > 0 */
+    struct link in_share;   /* in held->sharers */
+    struct list given_back; /* releases whose callbacks are due, and of which no core knows */
     struct list spare;      /* one for each hold, so that it can always be given back */
 };
 
@@ -68,39 +69,35 @@ struct pending {
  * From RESTS and LOST_AT_REST it wakes up (rest_end) for a renewal, an extend, a release or a new acquire.
  */
 enum handle_state {
-    HANDLE_AWAKE,        /* it has its members */
-    HANDLE_COMPLETED,    /* so, and its acquire ended without a core: the callback is due */
-    HANDLE_RESTS,        /* it has a record in their place, and no claim: it is held, or lost and its owner knows */
+    HANDLE_AWAKE,        /* held where it has a share of a claim */
+    HANDLE_COMPLETED,    /* its acquire ended without a core: the callback is due */
+    HANDLE_RESTS,        /* it has a record, and no claim: it is held, or lost and its owner knows */
     HANDLE_LOST_AT_REST, /* so, lost, and the callback is due */
-    HANDLE_DROPPED       /* it has its members, and was released at rest without memory: the callback is due */
+    HANDLE_DROPPED       /* it was released at rest without memory: the callback is due */
 };
 
-/* What a held lock keeps is one block: the handle, whose end is the record of a lock that rests, and behind that the
- * key list, where this is the first handle of it (keylist_take_seat). */
+/* Behind it, in the same block, is the record of a lock that rests (handle_rest). */
 struct quorlock {
-    struct waker waker; /* the wait bound, while no claim asks the nodes for it; or of the rest */
+    struct waker waker; /* the wait bound, while no claim asks the nodes for it; or the deadline of the record */
     struct keylist *keylist;
+    struct terms *terms;
+    struct claim *claim;         /* its own; NULL until it is needed, and while it rests */
+    struct reentrant *reentrant; /* NULL: its owner has no name */
+    struct expiry *shown;        /* where other threads read its validity; NULL: none does */
     struct link in_all;
-    union {
-        struct applicant applicant; /* without a nest: of the first attempt, before there is a claim; or of the rest */
-        struct link in_completed;   /* or, where LOST_AT_REST, in locks->lost; it does not wait for room then */
-    };
+    struct link in_due;         /* in locks->completed, or, where LOST_AT_REST, in locks->lost */
+    struct applicant applicant; /* for the first attempt, before there is a claim; or for the renewal of a record */
+    struct pending pending;
     quorlock_lost_cb lost;
     void *lost_arg;
-    struct terms *terms;
+    uint32_t holds;    /* without a named owner 1 at most */
     uint32_t releases; /* whose callbacks have not run */
     uint16_t pins;     /* callbacks of it on the stack */
+    int16_t acquired_status;
     enum operation operation : 4;
     enum handle_state state : 4;
-    bool freed : 1;  /* the handle is dead; its memory goes when nothing is owed to it */
-    bool nests : 1;  /* it has an owner, and struct nest */
-    bool seated : 1; /* in the room of its key list */
-    /* From here on, only where it does not rest: else the record (handle_rest). */
-    struct pending pending;
-    struct claim *claim; /* its own; NULL until it is needed */
-    uint32_t holds;
-    int16_t acquired_status;
-    uint8_t seen; /* what stood in the way before, while it waits for room: bits of enum core_seen */
+    uint32_t seen : 2; /* what stood in the way before, while it waits for room: bits of enum core_seen */
+    bool freed : 1;    /* the handle is dead; its memory goes when nothing is owed to it */
 };
 
 static inline struct locks *locks_of(const struct quorlock *lock)
@@ -113,55 +110,32 @@ static inline bool handle_rests(const struct quorlock *lock)
     return lock->state == HANDLE_RESTS || lock->state == HANDLE_LOST_AT_REST;
 }
 
-/* handle_rest - the record, of a lock that rests. handle_record: the same, to be written. handle_wake_up: it does not
- * rest any more, and has nothing of all that it has else. */
+/* handle_rest - the record, of a lock that rests. handle_record: the same, to be written. */
 static inline const struct core_rest *handle_rest(const struct quorlock *lock)
 {
     assert(handle_rests(lock));
-    return (const void *)((const char *)lock + offsetof(struct quorlock, pending));
+    return (const void *)(lock + 1);
 }
 
 static inline struct core_rest *handle_record(struct quorlock *lock)
 {
-    return (void *)((char *)lock + offsetof(struct quorlock, pending));
+    return (void *)(lock + 1);
 }
 
-void handle_wake_up(struct quorlock *);
-
-/* handle_nest - of a handle that nests. handle_known_nest: the same, to be read. handle_of_nest: the reverse. */
-static inline struct nest *handle_nest(struct quorlock *lock)
-{
-    assert(lock->nests);
-    return (struct nest *)(void *)lock - 1;
-}
-
-static inline const struct nest *handle_known_nest(const struct quorlock *lock)
-{
-    assert(lock->nests);
-    return (const struct nest *)(const void *)lock - 1;
-}
-
-static inline struct quorlock *handle_of_nest(struct nest *nest)
-{
-    return (struct quorlock *)(void *)(nest + 1);
-}
-
-/* handle_owner - NULL: none. handle_held: the claim of which it has a share, which without a nest is its own, or NULL.
- */
+/* handle_owner - NULL: it has no name. handle_held: the claim of which the handle has a share, or NULL. */
 static inline struct named_owner *handle_owner(const struct quorlock *lock)
 {
-    return lock->nests ? handle_known_nest(lock)->owner : NULL;
+    return lock->reentrant != NULL ? lock->reentrant->owner : NULL;
 }
 
 static inline struct claim *handle_held(const struct quorlock *lock)
 {
-    if (handle_rests(lock) || lock->holds == 0) return NULL;
-    return lock->nests ? handle_known_nest(lock)->held : lock->claim;
+    if (lock->holds == 0) return NULL;
+    return lock->reentrant != NULL ? lock->reentrant->held : lock->claim;
 }
 
-/* handle_size - of its block, for locks with fencing or without. handle_make: for these sorted keys, with its key list
- * and, where one is named, its owner; else zeroed; NULL: out of memory. handle_unmake: the reverse. */
-size_t handle_size(const struct runtime *, bool fencing);
+/* handle_make - for these sorted keys, with its key list and, where one is named, its owner; else zeroed; NULL: out of
+ * memory. handle_unmake: the reverse. */
 struct quorlock *handle_make(struct locks *, const struct core_config *, const char *const *keys, size_t n_keys,
                              const char *owner);
 void handle_unmake(struct quorlock *);

@@ -9,21 +9,11 @@
 
 #define NAME_AT_MAX   0xffffffu
 #define LISTENERS_MAX 0xffffffu
-#define HELD_MAX      0xfffffffu
+#define HELD_MAX      0x7fffffffu
 #define OTHERS_US     500000u /* a process that listened a moment ago probably still waits */
 
 _Static_assert(QUORLOCK_KEYS_MAX *(2 * QUORLOCK_KEY_LENGTH_MAX + 64) < NAME_AT_MAX, "names begin within the block");
 _Static_assert(QUORLOCK_KEYS_MAX <= UINT8_MAX, "keys are counted in eight bits");
-
-/* A sanitizer takes a handle that was freed for memory that was freed, also where it had a seat. */
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#define FORBID(memory, size) ASAN_POISON_MEMORY_REGION(memory, size)
-#define PERMIT(memory, size) ASAN_UNPOISON_MEMORY_REGION(memory, size)
-#else
-#define FORBID(memory, size) ((void)(memory), (void)(size))
-#define PERMIT(memory, size) ((void)(memory), (void)(size))
-#endif
 
 /* ---- one list ---- */
 
@@ -34,33 +24,6 @@ void keylist_check(const struct keylist *keylist)
     /* Permits are slots of one name. */
     assert(keylist->permits == 0 || keylist->n_keys == 1);
     assert(keylist->contention == NULL || keylist->contention->keylist == keylist);
-    assert(keylist->seat != KEYLIST_NO_SEAT || keylist->seat_taken == 0);
-}
-
-static size_t seat_size(const struct keylist *keylist)
-{
-    return keylist->all->seat_sizes[keylist->seat];
-}
-
-static void *seat_of(struct keylist *keylist)
-{
-    return (char *)keylist - seat_size(keylist);
-}
-
-void *keylist_take_seat(struct keylist *keylist, enum keylist_seat kind)
-{
-    if (kind == KEYLIST_NO_SEAT || keylist->seat != kind || keylist->seat_taken != 0) return NULL;
-    keylist_check(keylist);
-    PERMIT(seat_of(keylist), seat_size(keylist));
-    keylist->seat_taken = 1;
-    return memset(seat_of(keylist), 0, seat_size(keylist));
-}
-
-void keylist_leave_seat(struct keylist *keylist)
-{
-    assert(keylist->seat_taken != 0);
-    keylist->seat_taken = 0;
-    FORBID(seat_of(keylist), seat_size(keylist));
 }
 
 static void keylist_destroy(struct keylist *keylist)
@@ -71,13 +34,12 @@ static void keylist_destroy(struct keylist *keylist)
     assert(keylist->listeners == 0 && row_first(&keylist->waiting) == NULL);
     /* A client that ends forgets what it could not release in time. */
     assert(keylist->held == 0 || keylist->all->runtime->closing);
-    assert(keylist->seat_taken == 0 && keylist->asked == NULL);
+    assert(keylist->asked == NULL);
     if (keylist->contention != NULL) {
         subscriptions_close(&keylist->all->subscriptions, &keylist->contention->listener);
         alloc_free(alloc, keylist->contention);
     }
-    PERMIT(seat_of(keylist), seat_size(keylist));
-    alloc_free(alloc, seat_of(keylist));
+    alloc_free(alloc, keylist);
 }
 
 static bool is_printable(const char *key)
@@ -99,26 +61,23 @@ static void write_name(char *at, const char *const *keys, size_t n_keys)
 }
 
 /* One block with all its texts. A single key that is printable is its own name. */
-static struct keylist *keylist_build(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits,
-                                     enum keylist_seat seat)
+static struct keylist *keylist_build(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     const char *prefix = all->runtime->key_prefix;
     size_t prefix_length = strlen(prefix);
     bool is_name = n_keys == 1 && is_printable(keys[0]);
     size_t fixed = n_keys * sizeof(struct node_key) + (permits == 0 ? 0 : core_slots_size(permits));
-    size_t size = all->seat_sizes[seat] + sizeof(struct keylist) + fixed;
+    size_t size = sizeof(struct keylist) + fixed;
     struct keylist *keylist;
-    char *block, *at;
+    char *at;
 
     for (size_t i = 0; i < n_keys; i++) {
         /* In the name a key has two more: the comma and the space. */
         size += prefix_length + strlen(keys[i]) + 1 + (is_name ? 0 : strlen(keys[i]) + 2);
     }
-    block = alloc_zero(&all->runtime->alloc, size);
-    if (block == NULL) return NULL;
-    keylist = (struct keylist *)(void *)(block + all->seat_sizes[seat]);
+    keylist = alloc_zero(&all->runtime->alloc, size);
+    if (keylist == NULL) return NULL;
     keylist->all = all;
-    keylist->seat = (uint32_t)seat & 3u;
     keylist->n_keys = n_keys & UINT8_MAX;
     keylist->permits = permits & UINT8_MAX;
     if (permits != 0) core_slots_init(keylist_slots(keylist), permits);
@@ -186,8 +145,7 @@ static struct keylist *keylist_find(const struct keylists *all, uint64_t hash, c
     return NULL;
 }
 
-struct keylist *keylist_join(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits,
-                             enum keylist_seat seat)
+struct keylist *keylist_join(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     uint64_t hash = HASH_START;
     struct keylist *keylist;
@@ -197,7 +155,7 @@ struct keylist *keylist_join(struct keylists *all, const char *const *keys, size
     keylist = keylist_find(all, hash, keys, n_keys, permits);
     if (keylist == NULL) {
         if (hashtable_reserve(&all->table, &all->runtime->alloc) != 0) return NULL;
-        keylist = keylist_build(all, keys, n_keys, permits, seat);
+        keylist = keylist_build(all, keys, n_keys, permits);
         if (keylist == NULL) return NULL;
         keylist->entry.hash = hash;
         hashtable_add(&all->table, &keylist->entry);

@@ -15,12 +15,7 @@ struct keylists {
     struct hashtable table; /* by the hash of the keys */
     struct subscriptions subscriptions;
     const struct listener_events *events; /* of the listener of each key list */
-    size_t seat_sizes[3];                 /* by enum keylist_seat */
 };
-
-/* Room for a handle in front of the list, so that most locks are one block: who makes the list says for which kind. It
- * is the seat of one handle at a time. */
-enum keylist_seat { KEYLIST_NO_SEAT, KEYLIST_SEAT, KEYLIST_FENCING_SEAT };
 
 /* What a key list needs only after a claim released its keys, or waited for them. */
 struct contention {
@@ -38,11 +33,9 @@ struct contention {
 struct keylist {
     struct keylists *all;
     struct hashtable_entry entry;
-    uint32_t users;     /* handles and claims */
-    uint32_t held : 28; /* claims that hold the keys: with permits, or where they are shared, several at once */
-    uint32_t reads : 1; /* these claims hold all of them shared */
-    uint32_t seat : 2;  /* enum keylist_seat */
-    uint32_t seat_taken : 1;
+    uint32_t users;          /* handles and claims */
+    uint32_t held : 31;      /* claims that hold the keys: with permits, or where they are shared, several at once */
+    uint32_t reads : 1;      /* these claims hold all of them shared */
     uint32_t listeners : 24; /* claims that want notices */
     uint32_t permits : 8;    /* 0: ordinary locks */
     uint32_t n_keys : 8;
@@ -74,17 +67,12 @@ struct named_owner {
     char name[];
 };
 
-/* keylist_join - the list of these sorted keys with so many permits, made with that seat if there is none; NULL: out of
- * memory. keylist_leave gives it up. */
-struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys, uint32_t permits,
-                             enum keylist_seat);
+/* keylist_join - the list of these sorted keys with so many permits, made if there is none; NULL: out of memory.
+ * keylist_leave gives it up. */
+struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys, uint32_t permits);
 void keylist_leave(struct keylist *);
 /* keylist_check - asserts which members go together. At the begin and the end of what changes a list. */
 void keylist_check(const struct keylist *);
-/* keylist_take_seat - its seat, zeroed; NULL: it is taken, or there is none of that kind. keylist_leave_seat: nobody
- * has it now; it lasts as long as the list. */
-void *keylist_take_seat(struct keylist *, enum keylist_seat);
-void keylist_leave_seat(struct keylist *);
 /* keylist_admits - one more claim of this process, with this config, may hold the keys beside those that do: so it asks
  * the nodes. Else it waits for one of these to give them back. */
 bool keylist_admits(const struct keylist *, const struct core_config *);

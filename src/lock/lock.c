@@ -190,7 +190,7 @@ static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim;
 
-    assert(!lock->nests && (lock->holds == 1 || handle_rests(lock)));
+    assert(lock->reentrant == NULL && (lock->holds == 1 || handle_rests(lock)));
     if (handle_rests(lock)) {
         if (core_rest_holds(handle_rest(lock)) || lock->state == HANDLE_LOST_AT_REST) return fail_held(lock);
         if (rest_end(lock) == NULL) {
@@ -212,10 +212,10 @@ static int prepare_release(struct quorlock *lock)
 {
     struct given_back *given_back;
 
-    if (handle_nest(lock)->spare.count > lock->holds) return 0;
+    if (lock->reentrant->spare.count > lock->holds) return 0;
     given_back = alloc_zero(&locks_of(lock)->runtime->alloc, sizeof(*given_back));
     if (given_back == NULL) return QUORLOCK_NOMEM;
-    list_add(&handle_nest(lock)->spare, &given_back->link);
+    list_add(&lock->reentrant->spare, &given_back->link);
     return 0;
 }
 
@@ -223,12 +223,13 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
 {
     const char *why = NULL;
     struct claim *claim = NULL;
-    int status = !lock->nests && (handle_held(lock) != NULL || handle_rests(lock)) ? give_up_lost(lock) : 0;
+    bool named = lock->reentrant != NULL;
+    int status = !named && (handle_held(lock) != NULL || handle_rests(lock)) ? give_up_lost(lock) : 0;
 
     if (status != 0) return status;
-    if (lock->nests && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (named && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
     if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
-    if (lock->nests) status = reentry_check(lock, &claim);
+    if (named) status = reentry_check(lock, &claim);
     if (status != 0) return status;
     if (claim != NULL) {
         status = reentry_enter(lock, claim, &why);
@@ -388,7 +389,7 @@ static void on_claim_held(struct claim *claim)
 {
     assert(claim->holds > 0);
     if (claim->named == NULL) handle_show(claim->handle);
-    LIST_WALK (struct nest, nest, &claim->sharers, in_share) handle_show(handle_of_nest(nest));
+    LIST_WALK (struct reentrant, sharer, &claim->sharers, in_share) handle_show(sharer->lock);
 }
 
 static const struct claim_events claim_events = {.held = on_claim_held,
@@ -479,8 +480,6 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->keylists.events = &queue_listener;
     all->claims.events = &claim_events;
     all->claims.admission.begin = begin_admitted;
-    all->keylists.seat_sizes[KEYLIST_SEAT] = handle_size(runtime, false);
-    all->keylists.seat_sizes[KEYLIST_FENCING_SEAT] = handle_size(runtime, true);
     all->observer = (struct node_observer){.changed = lock_on_node_changed,
                                            .revived = on_node_revived,
                                            .clock_stepped = on_clock_stepped,

@@ -129,13 +129,13 @@ static void report_completed_acquire(struct quorlock *lock)
 
 static void report_given_back(struct quorlock *lock)
 {
-    struct given_back *given_back = FIRST_OF(&handle_nest(lock)->given_back, struct given_back, link);
+    struct given_back *given_back = FIRST_OF(&lock->reentrant->given_back, struct given_back, link);
     struct lock_callback callback = given_back->callback;
     char text[MESSAGE_SIZE];
     struct quorlock_result result = {.expired = given_back->expired, .text = text};
 
-    assert(lock->nests && lock->releases > 0);
-    list_remove(&handle_nest(lock)->given_back, &given_back->link);
+    assert(lock->reentrant != NULL && lock->releases > 0);
+    list_remove(&lock->reentrant->given_back, &given_back->link);
     alloc_free(&locks_of(lock)->runtime->alloc, given_back);
     lock->releases--;
     locks_of(lock)->releases--;
@@ -162,13 +162,13 @@ static void report_dropped(struct quorlock *lock)
 
 static void report_completed(struct quorlock *lock)
 {
-    size_t given_back = lock->nests ? handle_nest(lock)->given_back.count : 0;
+    size_t given_back = lock->reentrant != NULL ? lock->reentrant->given_back.count : 0;
     size_t left = given_back + (lock->state == HANDLE_COMPLETED || lock->state == HANDLE_DROPPED);
 
     handle_check(lock);
     assert(left > 0);
-    list_remove(&locks_of(lock)->completed, &lock->in_completed);
-    if (left > 1) list_add(&locks_of(lock)->completed, &lock->in_completed);
+    list_remove(&locks_of(lock)->completed, &lock->in_due);
+    if (left > 1) list_add(&locks_of(lock)->completed, &lock->in_due);
     if (given_back > 0) {
         report_given_back(lock);
     } else if (lock->state == HANDLE_COMPLETED) {
@@ -212,7 +212,7 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     loss.remaining_ms = claim_remaining_ms(claim);
     message_hand_out(claim, &votes);
     if (claim->named == NULL && claim->holds > 0) report_handle_of_loss(claim->handle, &loss);
-    LIST_WALK (struct nest, nest, &claim->sharers, in_share) report_handle_of_loss(handle_of_nest(nest), &loss);
+    LIST_WALK (struct reentrant, sharer, &claim->sharers, in_share) report_handle_of_loss(sharer->lock, &loss);
     message_take_back(&votes, &claim->all->runtime->alloc);
 }
 
@@ -231,7 +231,7 @@ static void report_lost_at_rest(struct quorlock *lock)
     handle_check(lock);
     assert(lock->state == HANDLE_LOST_AT_REST && reason != CORE_LOSS_NONE);
     lock->state = HANDLE_RESTS;
-    list_remove(&locks_of(lock)->lost, &lock->in_completed);
+    list_remove(&locks_of(lock)->lost, &lock->in_due);
     report_handle_of_loss(lock, &loss);
 }
 
@@ -327,10 +327,10 @@ bool notify_next(struct turn *turn)
     if (all->claims.lost.count > 0) {
         report_claim(FIRST_OF(&all->claims.lost, struct claim, in_due));
     } else if (all->lost.count > 0) {
-        report_lost_at_rest(FIRST_OF(&all->lost, struct quorlock, in_completed));
+        report_lost_at_rest(FIRST_OF(&all->lost, struct quorlock, in_due));
     } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
         all->completed_budget--;
-        if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock, in_completed));
+        if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock, in_due));
     } else if (all->ready_budget > 0) {
         all->ready_budget--;
         if (ready->count > 0) report_claim(FIRST_OF(ready, struct claim, in_due));

@@ -118,7 +118,7 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     const struct core_config *two = &b->terms->config;
 
     assert(a->keylist == b->keylist && one->permits == two->permits);
-    if (a->nests || b->nests || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
+    if (a->reentrant != NULL || b->reentrant != NULL || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
     if (strcmp(a->terms->label, b->terms->label) != 0) return false;
     return one->lease_us == two->lease_us && one->renew_us == two->renew_us && one->min_valid_us == two->min_valid_us &&
            one->lost_margin_us == two->lost_margin_us && one->max_hold_us == two->max_hold_us &&

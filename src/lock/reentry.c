@@ -19,7 +19,7 @@ static int fail_overlap(struct quorlock *lock, const struct claim *claim, const 
 int reentry_check(struct quorlock *lock, struct claim **ret_claim)
 {
     handle_check(lock);
-    assert(lock->nests);
+    assert(lock->reentrant != NULL);
     *ret_claim = NULL;
     LIST_EACH (struct claim, claim, &handle_owner(lock)->claims, in_owner) {
         bool wanted = claim->holds > 0 || claim->pending_holds.count > 0;

@@ -2,7 +2,6 @@
 #include "lock/rest.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/trace.h"
 #include "lock/message.h"
@@ -38,11 +37,6 @@ static void wake_at(struct quorlock *lock, uint64_t at_us)
 
 /* ---- to rest ---- */
 
-union record {
-    struct core_rest rest;
-    char bytes[CORE_REST_SIZE_MAX];
-};
-
 /* False: the lock does not rest now. */
 static bool write_record(const struct claim *claim, struct core_rest *rest)
 {
@@ -71,13 +65,12 @@ static bool lock_rest_is_quiet(const struct claim *claim)
 void rest_begin(struct claim *claim)
 {
     struct quorlock *lock = claim->handle;
-    union record record;
     uint64_t deadline_us;
 
     if (lock == NULL || lock->operation != OPERATION_NONE || handle_held(lock) != claim || lock->pins > 0 ||
         !lock_rest_is_quiet(claim))
         return;
-    if (!write_record(claim, &record.rest)) return;
+    if (!write_record(claim, handle_record(lock))) return;
     claim_check(claim);
     handle_check(lock);
     /* No answer may come to a claim that is gone. */
@@ -86,8 +79,9 @@ void rest_begin(struct claim *claim)
     /* Not by handle_unshare: other threads would see a gap. */
     claim->holds--;
     claim->handle = NULL;
+    lock->holds--;
+    lock->claim = NULL;
     lock->state = HANDLE_RESTS;
-    memcpy(handle_record(lock), &record, core_rest_size(config_of(lock)));
     handle_show(lock);
     claim_destroy(claim);
     keylist_rest(lock->keylist);
@@ -97,12 +91,13 @@ void rest_begin(struct claim *claim)
 
 /* ---- and back ---- */
 
-static void lock_rest_leave(struct quorlock *lock)
+/* Takes it out of all lists but that of all handles. */
+static void lock_rest_leave(struct quorlock *lock, enum handle_state state)
 {
     assert(handle_rests(lock));
     handle_stop_waiting(lock);
-    if (lock->state == HANDLE_LOST_AT_REST) list_remove(&locks_of(lock)->lost, &lock->in_completed);
-    lock->state = HANDLE_RESTS;
+    if (lock->state == HANDLE_LOST_AT_REST) list_remove(&locks_of(lock)->lost, &lock->in_due);
+    lock->state = state;
     assert(lock->applicant.waits == CORE_WANTS_NOTHING);
 }
 
@@ -112,8 +107,7 @@ struct claim *rest_end(struct quorlock *lock)
 
     handle_check(lock);
     if (claim == NULL) return NULL;
-    lock_rest_leave(lock);
-    handle_wake_up(lock);
+    lock_rest_leave(lock, HANDLE_AWAKE);
     lock->claim = claim;
     handle_share(lock, claim);
     handle_check(lock);
@@ -135,9 +129,8 @@ static void count_end(struct quorlock *lock)
 
 void rest_drop(struct quorlock *lock)
 {
-    lock_rest_leave(lock);
     if (core_rest_holds(handle_rest(lock))) count_end(lock);
-    handle_wake_up(lock);
+    lock_rest_leave(lock, HANDLE_AWAKE);
     handle_show(lock);
     handle_check(lock);
 }
@@ -154,7 +147,7 @@ void rest_release(struct quorlock *lock, const struct lock_callback *callback)
     lock->pending = (struct pending){.ended = *callback};
     lock->releases++;
     all->releases++;
-    list_add(&all->completed, &lock->in_completed);
+    list_add(&all->completed, &lock->in_due);
     runtime_run_soon(all->runtime);
     handle_check(lock);
 }
@@ -165,14 +158,14 @@ static void lock_rest_lose(struct quorlock *lock)
     enum core_loss loss = core_rest_lose(handle_record(lock), config_of(lock), runtime_now_us(runtime));
 
     handle_show(lock);
-    lock_rest_leave(lock);
+    handle_stop_waiting(lock);
     count_end(lock);
     locks_of(lock)->claims.counts.losses[loss]++;
     TRACE2(loss, keylist_name(lock->keylist), (int)loss);
     runtime_log(runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; out of memory", keylist_name(lock->keylist),
                 message_loss(loss));
     lock->state = HANDLE_LOST_AT_REST;
-    list_add(&locks_of(lock)->lost, &lock->in_completed);
+    list_add(&locks_of(lock)->lost, &lock->in_due);
     runtime_run_soon(runtime);
     handle_check(lock);
 }
