@@ -8,7 +8,7 @@
 
 /* As many as there are attempts in flight at most. */
 #define SPARES_MAX 1024u
-/* So many of the claims that went to rest have their blocks kept for those that come back. */
+/* Of the claims that became compact so many blocks are kept for those that are expanded. */
 #define RESUME_RESERVE 64u
 
 /* ---- what comes to a claim ---- */
@@ -154,8 +154,8 @@ struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quor
     return claim;
 }
 
-struct claim *claim_resume(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
-                           const struct core_rest *rest)
+struct claim *claim_expand(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
+                           const struct core_compact *record)
 {
     struct runtime *runtime = all->runtime;
     struct claim *claim = claim_make(all, true, keylist, handle, terms);
@@ -164,14 +164,14 @@ struct claim *claim_resume(struct claims *all, struct keylist *keylist, struct q
     if (claim == NULL) return NULL;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         nodes[i] = claims_node_now(runtime, i);
-        claim->results[i].latency_us = rest->nodes[i].latency_us;
+        claim->results[i].latency_us = record->nodes[i].latency_us;
     }
-    core_resume(claim->core, &terms->config, rest, nodes, runtime_now_us(runtime));
+    core_expand(claim->core, &terms->config, record, nodes, runtime_now_us(runtime));
     claim->node_changes = runtime->node_changes;
     claim->results_attempt = core_attempt(claim->core);
     claim_keep_owner(claim, true);
-    claim->counted = core_rest_holds(rest);
-    claim->degraded = claim->counted && !rest->whole;
+    claim->counted = core_compact_holds(record);
+    claim->degraded = claim->counted && !record->whole;
     list_add(&all->active, &claim->in_active);
     runtime_wake_at(runtime, &claim->waker, core_deadline(claim->core));
     claim_check(claim);

@@ -5,7 +5,7 @@
  * A handle gets a claim when it begins to ask the nodes, so a handle in the queue costs little. It keeps the
  * claim while it has anything to do. The claim of a freed handle lives on until every release was answered.
  * Handles of one owner share one claim. While the keys are held and nothing is under way, a small record stands for
- * the claim (rest.h), and its memory serves others.
+ * the claim (compact.h), and the claim's memory serves others.
  */
 #pragma once
 
@@ -15,11 +15,11 @@
  */
 void claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
-/* claim_new - a claim for that handle; NULL: out of memory. claim_resume: the one that the record stands for; it may
- * take the last blocks that are kept, for where memory is out there are no others. */
+/* claim_new - a claim for that handle; NULL: out of memory. claim_expand: make the claim again from its record; out
+ * of memory it may take the last blocks that are kept. */
 struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, struct terms *, struct named_owner *);
-struct claim *claim_resume(struct claims *, struct keylist *, struct quorlock *, struct terms *,
-                           const struct core_rest *);
+struct claim *claim_expand(struct claims *, struct keylist *, struct quorlock *, struct terms *,
+                           const struct core_compact *);
 /* claim_agree - its acquire goes on by the terms of another handle, to which it was handed off. */
 void claim_agree(struct claim *, struct terms *);
 /* claim_release - begins to release for the last handle that held it. 0 or a status. claim_let_go: releases the keys

@@ -88,7 +88,7 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
     event->logged_in = all->runtime->logged_in;
     admission_limit(&all->admission, event);
     if (wants_work(claim, event)) event->work = spare_take(&all->works);
-    /* The list of a lock that rested a moment ago is far away: it is not looked into for nothing. */
+    /* The key list of a lock that was compact is in no cache: do not read it for nothing. */
     if (claim->terms->config.permits != 0) event->slots = keylist_slots(claim->keylist);
     status = core_step(claim->core, event, update);
     assert(update->n_commands <= CORE_COMMANDS_MAX);
@@ -430,7 +430,7 @@ void claim_take_reply(struct claim *claim, const struct core_tag *tag, uint32_t 
 
     event.reply.given_up = pay_late(claim, &event.reply);
     claim->in_flight--;
-    /* Where this is not the last answer to a renewal, the one after it sends the lock to rest. */
+    /* The next answer may be the last to a renewal: then the lock becomes compact. */
     if (claim->in_flight == 1) foresee(claim->handle, FORESEE_LOCK);
     if (!peeks && reply->outcome != OUTCOME_UNKNOWN) {
         admission_update_rtt(&claim->all->admission, tag->node, reply->latency_us,

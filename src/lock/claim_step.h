@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "core/compact.h"
 #include "core/core.h"
-#include "core/rest.h"
 #include "lock/admission.h"
 #include "lock/counts.h"
 #include "lock/keylist.h"

@@ -13,7 +13,7 @@
 /* Zeroed, with room for a record behind it; NULL: out of memory. */
 static struct quorlock *make_block(const struct alloc *alloc, const struct core_config *config, bool named)
 {
-    struct quorlock *lock = alloc_zero(alloc, sizeof(*lock) + core_rest_size(config));
+    struct quorlock *lock = alloc_zero(alloc, sizeof(*lock) + core_compact_size(config));
 
     if (lock == NULL || !named) return lock;
     lock->reentrant = alloc_zero(alloc, sizeof(*lock->reentrant));
@@ -64,8 +64,8 @@ static void check_rest(const struct quorlock *lock)
     (void)lock; /* without assertions */
     assert(lock->reentrant == NULL && lock->operation == OPERATION_NONE);
     assert(lock->claim == NULL && lock->holds == 0 && !list_has(&lock->pending.turn));
-    if (lock->state == HANDLE_RESTS) return;
-    assert(!core_rest_holds(handle_rest(lock)) && list_has(&lock->in_due));
+    if (lock->state == HANDLE_COMPACT) return;
+    assert(!core_compact_holds(handle_record(lock)) && list_has(&lock->in_due));
 }
 
 #ifndef NDEBUG
@@ -79,7 +79,7 @@ static enum core_phase held_phase(const struct quorlock *lock)
 static void check_freed(const struct quorlock *lock)
 {
     (void)lock;
-    assert(!handle_rests(lock) && lock->holds == 0 && lock->claim == NULL && lock->pending.pending_on == NULL);
+    assert(!handle_is_compact(lock) && lock->holds == 0 && lock->claim == NULL && lock->pending.pending_on == NULL);
 }
 
 static void check_members(const struct quorlock *lock)
@@ -93,7 +93,7 @@ static void check_members(const struct quorlock *lock)
     assert(!handle_asks(lock) || lock->operation == OPERATION_ACQUIRE);
     assert(lock->operation != OPERATION_EXTEND || lock->freed || handle_held(lock)->extender == lock);
     assert(lock->pending.pending_on == NULL || (lock->reentrant != NULL && lock->operation == OPERATION_ACQUIRE));
-    assert(lock->state == HANDLE_AWAKE || list_has(&lock->in_due));
+    assert(lock->state == HANDLE_EXPANDED || list_has(&lock->in_due));
     assert(lock->state != HANDLE_COMPLETED || lock->operation == OPERATION_ACQUIRE);
     assert(lock->state != HANDLE_DROPPED || (lock->releases > 0 && lock->holds == 0 && lock->claim == NULL));
 }
@@ -104,7 +104,7 @@ void handle_check(const struct quorlock *lock)
     assert(list_has(&lock->in_all) && lock->releases <= locks_of(lock)->releases);
     assert(lock->reentrant == NULL || (lock->reentrant->lock == lock && lock->reentrant->owner->users > 0));
     assert((lock->applicant.waits != CORE_WANTS_NOTHING) == list_has(&lock->applicant.link));
-    if (handle_rests(lock)) {
+    if (handle_is_compact(lock)) {
         check_rest(lock);
     } else {
         check_members(lock);
@@ -116,7 +116,7 @@ void handle_check(const struct quorlock *lock)
 
 int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
 {
-    assert(lock->operation == OPERATION_NONE && !handle_rests(lock));
+    assert(lock->operation == OPERATION_NONE && !handle_is_compact(lock));
     if (lock->state == HANDLE_DROPPED) return QUORLOCK_NOMEM;
     lock->pending = (struct pending){.ended = *callback};
     lock->operation = operation;
@@ -247,9 +247,9 @@ void handle_show(struct quorlock *lock)
 
     if (lock->shown == NULL) return;
     held = handle_held(lock);
-    if (handle_rests(lock) && core_rest_holds(handle_rest(lock))) {
-        expiry_set(lock->shown, core_rest_lost_at(handle_rest(lock), config),
-                   core_rest_valid_until(handle_rest(lock), config));
+    if (handle_is_compact(lock) && core_compact_holds(handle_record(lock))) {
+        expiry_set(lock->shown, core_compact_lost_at(handle_record(lock), config),
+                   core_compact_valid_until(handle_record(lock), config));
     } else if (held != NULL && core_phase_now(held->core) == CORE_HELD) {
         expiry_set(lock->shown, core_lost_at(held->core), core_valid_until(held->core));
     } else {
@@ -268,20 +268,21 @@ uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
 {
     const struct claim *held = handle_held(lock);
 
-    if (handle_rests(lock)) return (uint32_t)(core_rest_valid_us(handle_rest(lock), &lock->terms->config, now_us) / MS);
+    if (handle_is_compact(lock))
+        return (uint32_t)(core_compact_valid_us(handle_record(lock), &lock->terms->config, now_us) / MS);
     return held == NULL ? 0 : (uint32_t)(core_valid_us(held->core, now_us) / MS);
 }
 
 static void handle_complete(struct quorlock *lock)
 {
-    assert(!handle_rests(lock));
+    assert(!handle_is_compact(lock));
     list_add(&locks_of(lock)->completed, &lock->in_due);
     runtime_run_soon(locks_of(lock)->runtime);
 }
 
 void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
 {
-    assert(lock->operation == OPERATION_ACQUIRE && lock->state == HANDLE_AWAKE);
+    assert(lock->operation == OPERATION_ACQUIRE && lock->state == HANDLE_EXPANDED);
     assert(status != QUORLOCK_OK || lock->holds > 0);
     lock->state = HANDLE_COMPLETED;
     lock->acquired_status = (int16_t)status;
@@ -331,7 +332,7 @@ void handle_destroy(struct quorlock *lock)
 
     list_remove(&all->handles, &lock->in_all);
     admission_follow(&all->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
-    list_remove(lock->state == HANDLE_LOST_AT_REST ? &all->lost : &all->completed, &lock->in_due);
+    list_remove(lock->state == HANDLE_COMPACT_LOST ? &all->lost : &all->completed, &lock->in_due);
     if (lock->reentrant != NULL) {
         free_given_back(alloc, &lock->reentrant->given_back);
         free_given_back(alloc, &lock->reentrant->spare);
@@ -372,9 +373,9 @@ const char *quorlock_token(const quorlock *lock)
     struct locks *all = locks_of(lock);
 
     handle_check(lock);
-    if (handle_rests(lock)) {
-        if (!core_rest_holds(handle_rest(lock))) return NULL;
-        (void)request_owner_text(all->runtime, lock->terms, &handle_rest(lock)->token, all->token);
+    if (handle_is_compact(lock)) {
+        if (!core_compact_holds(handle_record(lock))) return NULL;
+        (void)request_owner_text(all->runtime, lock->terms, &handle_record(lock)->token, all->token);
         return all->token;
     }
     return held != NULL && core_notified_held(held->core) ? claim_owner(held, all->token) : NULL;
@@ -385,8 +386,9 @@ uint64_t quorlock_fence(const quorlock *lock)
     const struct claim *held = handle_held(lock);
 
     handle_check(lock);
-    if (handle_rests(lock)) {
-        return core_rest_holds(handle_rest(lock)) ? core_rest_fence(handle_rest(lock), &lock->terms->config) : 0;
+    if (handle_is_compact(lock)) {
+        return core_compact_holds(handle_record(lock)) ? core_compact_fence(handle_record(lock), &lock->terms->config)
+                                                       : 0;
     }
     return held != NULL && core_notified_held(held->core) ? core_fence(held->core) : 0;
 }

@@ -14,7 +14,7 @@ struct locks {
     struct claims claims;
     struct list handles;
     struct list completed; /* handles with callbacks that are due without a core */
-    struct list lost;      /* handles whose locks were lost at rest, for want of memory */
+    struct list lost;      /* compact handles whose locks were lost, for want of memory to renew them */
     struct turn turn;
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
     size_t releases;                       /* of all handles, whose callbacks have not run */
@@ -51,41 +51,41 @@ struct pending {
 };
 
 /*
- * What stands for a handle, and what is due to it without a core. Beside it there is the operation in flight.
+ * What stands for a handle, and which callback is due to it without a core. Beside it there is the operation in flight.
  *
  *               no claim asked, or no more          callback
- *            +-------------------------------> COMPLETED ----+
- *            |                                               |
- *          AWAKE <-------------------------------------------+
- *          ^ |                                               |
- *          | | held and quiet (rest_begin)                   |
- *          | v                 released, no memory           |
- *          RESTS --------------------------> DROPPED --------+
- *          ^ |                                       callback
+ *            +-------------------------------> COMPLETED -----+
+ *            |                                                |
+ *         EXPANDED <------------------------------------------+
+ *          ^ |                                                |
+ *          | | held and quiet (compact_claim)                 |
+ *          | v                 released, no memory            |
+ *        COMPACT ---------------------------> DROPPED --------+
+ *          ^ |                                        callback
  * callback | | validity ends, no memory
  *          | v
- *       LOST_AT_REST
+ *      COMPACT_LOST
  *
- * From RESTS and LOST_AT_REST it wakes up (rest_end) for a renewal, an extend, a release or a new acquire.
+ * COMPACT and COMPACT_LOST become EXPANDED (compact_expand) for a renewal, an extend, a release or a new acquire.
  */
 enum handle_state {
-    HANDLE_AWAKE,        /* held where it has a share of a claim */
+    HANDLE_EXPANDED,     /* held where it has a share of a claim */
     HANDLE_COMPLETED,    /* its acquire ended without a core: the callback is due */
-    HANDLE_RESTS,        /* it has a record, and no claim: it is held, or lost and its owner knows */
-    HANDLE_LOST_AT_REST, /* so, lost, and the callback is due */
-    HANDLE_DROPPED       /* it was released at rest without memory: the callback is due */
+    HANDLE_COMPACT,      /* it has a record, and no claim: it is held, or lost and its owner knows */
+    HANDLE_COMPACT_LOST, /* so, lost, and the callback is due */
+    HANDLE_DROPPED       /* it was compact, and released without memory: the callback is due */
 };
 
-/* Behind it, in the same block, is the record of a lock that rests (handle_rest). */
+/* Behind it, in the same block, is room for the record of a compact lock (handle_record). */
 struct quorlock {
     struct waker waker; /* the wait bound, while no claim asks the nodes for it; or the deadline of the record */
     struct keylist *keylist;
     struct terms *terms;
-    struct claim *claim;         /* its own; NULL until it is needed, and while it rests */
+    struct claim *claim;         /* its own; NULL until it is needed, and while the lock is compact */
     struct reentrant *reentrant; /* NULL: its owner has no name */
     struct expiry *shown;        /* where other threads read its validity; NULL: none does */
     struct link in_all;
-    struct link in_due;         /* in locks->completed, or, where LOST_AT_REST, in locks->lost */
+    struct link in_due;         /* in locks->completed, or, where COMPACT_LOST, in locks->lost */
     struct applicant applicant; /* for the first attempt, before there is a claim; or for the renewal of a record */
     struct pending pending;
     quorlock_lost_cb lost;
@@ -105,19 +105,19 @@ static inline struct locks *locks_of(const struct quorlock *lock)
     return CONTAINER_OF(lock->keylist->all, struct locks, keylists);
 }
 
-static inline bool handle_rests(const struct quorlock *lock)
+static inline bool handle_is_compact(const struct quorlock *lock)
 {
-    return lock->state == HANDLE_RESTS || lock->state == HANDLE_LOST_AT_REST;
+    return lock->state == HANDLE_COMPACT || lock->state == HANDLE_COMPACT_LOST;
 }
 
-/* handle_rest - the record, of a lock that rests. handle_record: the same, to be written. */
-static inline const struct core_rest *handle_rest(const struct quorlock *lock)
+/* handle_record - the record of a compact lock. handle_record_room: the room for it, to be written. */
+static inline const struct core_compact *handle_record(const struct quorlock *lock)
 {
-    assert(handle_rests(lock));
+    assert(handle_is_compact(lock));
     return (const void *)(lock + 1);
 }
 
-static inline struct core_rest *handle_record(struct quorlock *lock)
+static inline struct core_compact *handle_record_room(struct quorlock *lock)
 {
     return (void *)(lock + 1);
 }

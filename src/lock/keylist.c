@@ -106,7 +106,7 @@ struct contention *keylist_contention(struct keylist *keylist)
     return keylist->contention;
 }
 
-void keylist_rest(struct keylist *keylist)
+void keylist_forget_contention(struct keylist *keylist)
 {
     const struct contention *contention = keylist->contention;
 

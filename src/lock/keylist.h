@@ -82,8 +82,9 @@ void keylist_count_hold(struct keylist *, const struct core_config *, bool holds
 uint32_t keylist_first_arbiter(const struct keylist *);
 /* keylist_contention - made if there is none; NULL: out of memory, which costs liveness only. */
 struct contention *keylist_contention(struct keylist *);
-/* keylist_rest - the keys are held for a while: contention is forgotten where nobody has waited for them lately. */
-void keylist_rest(struct keylist *);
+/* keylist_forget_contention - the keys are held for a while: contention is forgotten where nobody has waited for them
+ * lately. */
+void keylist_forget_contention(struct keylist *);
 /* keylist_confirmed - nodes whose notices come, a bit each. */
 uint32_t keylist_confirmed(const struct keylist *);
 /* keylist_listen - one more claim wants notices, or one less. */

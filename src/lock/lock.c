@@ -8,11 +8,11 @@
 
 #include "base/trace.h"
 #include "lock/buggify.h"
+#include "lock/compact.h"
 #include "lock/message.h"
 #include "lock/notify.h"
 #include "lock/queue.h"
 #include "lock/reentry.h"
-#include "lock/rest.h"
 
 #define MS 1000u
 
@@ -71,7 +71,7 @@ static void give_up(struct quorlock *lock, int status)
     struct claim *held;
 
     if (lock->freed) return;
-    if (handle_rests(lock) && rest_end(lock) == NULL) rest_drop(lock);
+    if (handle_is_compact(lock) && compact_expand(lock) == NULL) compact_drop(lock);
     lock->freed = true;
     lock->lost = NULL;
     end_operation(lock, status);
@@ -128,8 +128,8 @@ static void lock_on_wake(struct waker *waker)
     struct quorlock *lock = CONTAINER_OF(waker, struct quorlock, waker);
 
     handle_check(lock);
-    if (handle_rests(lock)) {
-        rest_wake(lock);
+    if (handle_is_compact(lock)) {
+        compact_wake(lock);
     } else {
         queue_wait_expired(lock);
     }
@@ -190,11 +190,11 @@ static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim;
 
-    assert(lock->reentrant == NULL && (lock->holds == 1 || handle_rests(lock)));
-    if (handle_rests(lock)) {
-        if (core_rest_holds(handle_rest(lock)) || lock->state == HANDLE_LOST_AT_REST) return fail_held(lock);
-        if (rest_end(lock) == NULL) {
-            rest_drop(lock);
+    assert(lock->reentrant == NULL && (lock->holds == 1 || handle_is_compact(lock)));
+    if (handle_is_compact(lock)) {
+        if (core_compact_holds(handle_record(lock)) || lock->state == HANDLE_COMPACT_LOST) return fail_held(lock);
+        if (compact_expand(lock) == NULL) {
+            compact_drop(lock);
             return 0;
         }
     }
@@ -224,7 +224,7 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
     const char *why = NULL;
     struct claim *claim = NULL;
     bool named = lock->reentrant != NULL;
-    int status = !named && (handle_held(lock) != NULL || handle_rests(lock)) ? give_up_lost(lock) : 0;
+    int status = !named && (handle_held(lock) != NULL || handle_is_compact(lock)) ? give_up_lost(lock) : 0;
 
     if (status != 0) return status;
     if (named && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
@@ -270,7 +270,7 @@ static int refuse_extend(struct quorlock *lock, struct claim *claim, int status,
         core_phase_now(claim->core) == CORE_HELD ? ": max_hold_ms has ended its renewal" : ": it is not held";
     unsigned long long present_ms = core_lease_us(claim->core) / MS;
 
-    /* It goes on resting. */
+    /* It becomes compact again. */
     claim_reap(claim);
     if (status == QUORLOCK_INVAL) {
         return runtime_fail(locks_of(lock)->runtime, status,
@@ -291,8 +291,8 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
         return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                             most_ms);
     }
-    if (claim == NULL && handle_rests(lock)) {
-        claim = rest_end(lock);
+    if (claim == NULL && handle_is_compact(lock)) {
+        claim = compact_expand(lock);
         if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
     }
     if (claim == NULL) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
@@ -308,12 +308,12 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 
 static int lock_begin_release(struct quorlock *lock, const struct lock_callback *callback)
 {
-    struct claim *claim = handle_rests(lock) ? rest_end(lock) : handle_held(lock);
+    struct claim *claim = handle_is_compact(lock) ? compact_expand(lock) : handle_held(lock);
     int status;
 
-    assert(claim != NULL || handle_rests(lock));
+    assert(claim != NULL || handle_is_compact(lock));
     if (claim == NULL) {
-        rest_release(lock, callback);
+        compact_release(lock, callback);
         return 0;
     }
     if (claim->holds > 1 || claim->pending_holds.count > 0) {
@@ -337,7 +337,7 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     int status = check_free(lock);
 
     if (status != 0) return status;
-    if (handle_held(lock) == NULL && !handle_rests(lock)) {
+    if (handle_held(lock) == NULL && !handle_is_compact(lock)) {
         if (lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
         return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
     }
@@ -397,7 +397,7 @@ static const struct claim_events claim_events = {.held = on_claim_held,
                                                  .lost = message_log_loss,
                                                  .keys_released = queue_keys_released,
                                                  .due = queue_due,
-                                                 .quiet = rest_begin,
+                                                 .quiet = compact_claim,
                                                  .destroyed = on_claim_destroyed};
 
 static void lock_on_node_changed(struct node_observer *observer, uint32_t node)
@@ -408,7 +408,7 @@ static void lock_on_node_changed(struct node_observer *observer, uint32_t node)
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_on_node_state(claim, node);
 }
 
-/* Those that do not rest have seen the change. */
+/* Those that have a claim have seen the change. */
 static void on_node_revived(struct node_observer *observer, uint32_t node)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
@@ -416,7 +416,7 @@ static void on_node_revived(struct node_observer *observer, uint32_t node)
     (void)node;
     assert(node < all->runtime->n_nodes);
     LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
-        if (handle_rests(lock)) rest_node_revived(lock);
+        if (handle_is_compact(lock)) compact_node_revived(lock);
     }
 }
 
@@ -427,7 +427,7 @@ static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint
     assert(node < all->runtime->n_nodes && before_us > 0);
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_clock_stepped(claim, node, before_us);
     LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
-        if (handle_rests(lock)) rest_clock_stepped(lock, node, before_us);
+        if (handle_is_compact(lock)) compact_clock_stepped(lock, node, before_us);
     }
 }
 
@@ -447,7 +447,7 @@ static bool begin_admitted(struct applicant *applicant)
 
     assert(applicant->waits != CORE_WANTS_NOTHING);
     if (!applicant->of_handle) return claim_begin_admitted(applicant);
-    return handle_rests(lock) ? rest_begin_admitted(lock) : handle_begin_admitted(lock);
+    return handle_is_compact(lock) ? compact_begin_admitted(lock) : handle_begin_admitted(lock);
 }
 
 static void lock_begin_turn(struct turn *turn)

@@ -101,7 +101,7 @@ static void report_completed_acquire(struct quorlock *lock)
     char owner[REQUEST_OWNER_SIZE];
     struct quorlock_result result = {.text = text};
 
-    lock->state = HANDLE_AWAKE;
+    lock->state = HANDLE_EXPANDED;
     if (reentry_renews_again(lock)) return;
     held = handle_held(lock);
     claim = held != NULL ? held : lock->keylist->asked;
@@ -152,7 +152,7 @@ static void report_dropped(struct quorlock *lock)
         .status = lock->acquired_status, .expired = lock->acquired_status == QUORLOCK_OK, .text = text};
 
     assert(lock->state == HANDLE_DROPPED && lock->releases > 0);
-    lock->state = HANDLE_AWAKE;
+    lock->state = HANDLE_EXPANDED;
     lock->releases--;
     locks_of(lock)->releases--;
     snprintf(text, sizeof(text), "out of memory: the nodes were not asked to release \"%s\", which ends with its lease",
@@ -217,20 +217,20 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
 }
 
 /* Its votes are in no memory. */
-static void report_lost_at_rest(struct quorlock *lock)
+static void report_compact_lost(struct quorlock *lock)
 {
     struct message_votes votes;
-    enum core_loss reason = (enum core_loss)handle_rest(lock)->loss;
+    enum core_loss reason = (enum core_loss)handle_record(lock)->loss;
     uint64_t now_us = runtime_now_us(locks_of(lock)->runtime);
-    uint64_t until_us = core_rest_valid_until(handle_rest(lock), &lock->terms->config);
+    uint64_t until_us = core_compact_valid_until(handle_record(lock), &lock->terms->config);
     struct quorlock_loss loss = {.reason = (int)reason,
                                  .text = message_loss(reason),
                                  .votes = votes.at,
                                  .remaining_ms = (uint32_t)(validity_sub(until_us, now_us) / MS)};
 
     handle_check(lock);
-    assert(lock->state == HANDLE_LOST_AT_REST && reason != CORE_LOSS_NONE);
-    lock->state = HANDLE_RESTS;
+    assert(lock->state == HANDLE_COMPACT_LOST && reason != CORE_LOSS_NONE);
+    lock->state = HANDLE_COMPACT;
     list_remove(&locks_of(lock)->lost, &lock->in_due);
     report_handle_of_loss(lock, &loss);
 }
@@ -327,7 +327,7 @@ bool notify_next(struct turn *turn)
     if (all->claims.lost.count > 0) {
         report_claim(FIRST_OF(&all->claims.lost, struct claim, in_due));
     } else if (all->lost.count > 0) {
-        report_lost_at_rest(FIRST_OF(&all->lost, struct quorlock, in_due));
+        report_compact_lost(FIRST_OF(&all->lost, struct quorlock, in_due));
     } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
         all->completed_budget--;
         if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock, in_due));

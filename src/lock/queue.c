@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/validity.h"
+#include "lock/compact.h"
 #include "lock/reentry.h"
-#include "lock/rest.h"
 
 #define HANDED_MAX 8u    /* times in a row in which no other process had a chance */
 #define AT_ONCE_US 5000u /* within that after giving back, acquiring is at once */
@@ -245,7 +245,7 @@ static bool is_holder(const struct quorlock *lock, uint64_t holder_id)
     char text[REQUEST_OWNER_SIZE];
     size_t length;
 
-    if (handle_rests(lock)) token = &handle_rest(lock)->token;
+    if (handle_is_compact(lock)) token = &handle_record(lock)->token;
     if (token == NULL) return false;
     length = request_owner_text(locks_of(lock)->runtime, lock->terms, token, text);
     return owner_id(text, length) == holder_id;
@@ -261,7 +261,7 @@ static bool look_after_holder(struct keylist *keylist, uint64_t holder_id)
         struct claim *claim;
 
         if (lock->keylist != keylist || !is_holder(lock, holder_id)) continue;
-        claim = handle_rests(lock) ? rest_end(lock) : handle_held(lock);
+        claim = handle_is_compact(lock) ? compact_expand(lock) : handle_held(lock);
         if (claim == NULL) return true;
         (void)claim_step(claim, &event);
         claim_reap(claim);

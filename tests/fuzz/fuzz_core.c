@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rest.h"
+#include "core/compact.h"
 #include "core_world.h"
 
 #define STEPS_AT_ONCE 200 /* timers that may follow one another without time passing */
@@ -166,43 +166,43 @@ static int step(struct world *world, struct core_event *event, struct core_updat
 }
 
 /* The lock is what it was, but for numbers of attempts and for jitter. */
-static void check_resumed(const struct world *world, const struct core_lock *before, const struct core_rest *rest,
-                          const struct core_node_change *nodes)
+static void check_expanded(const struct world *world, const struct core_lock *before, const struct core_compact *record,
+                           const struct core_node_change *nodes)
 {
     const struct core_lock *after = world->lock;
     const struct core_config *config = &world->config;
 
     CHECK(core_phase_now(after) == core_phase_now(before) && core_loss(after) == core_loss(before));
     /* What was overdue is due at once, and so is a repair; one that is not wanted any more is not. */
-    if (core_rest_repair_at(rest, config, nodes, world->now_us) != CORE_NEVER) {
+    if (core_compact_repair_at(record, config, nodes, world->now_us) != CORE_NEVER) {
         CHECK(core_deadline(after) <= world->now_us);
     } else {
-        CHECK(core_deadline(after) == core_rest_deadline(rest, config));
+        CHECK(core_deadline(after) == core_compact_deadline(record, config));
         CHECK(core_deadline(after) >= core_deadline(before));
     }
     CHECK(core_fence(after) == core_fence(before) && core_rounds(after) == core_rounds(before));
     CHECK(core_lease_us(after) == core_lease_us(before) && core_granted_us(after) == core_granted_us(before));
     for (uint32_t i = 0; i < config->n_nodes; i++) CHECK(core_vote(after, i) == core_vote(before, i));
-    CHECK(core_valid_us(after, world->now_us) == core_rest_valid_us(rest, config, world->now_us));
-    if (!core_rest_holds(rest)) return;
+    CHECK(core_valid_us(after, world->now_us) == core_compact_valid_us(record, config, world->now_us));
+    if (!core_compact_holds(record)) return;
     CHECK(core_valid_until(after) == core_valid_until(before) && core_counted(after) == core_counted(before));
 }
 
 /* As the client does it where nothing is under way: the lock becomes a record, and a lock again. */
-static const struct core_lock *rest(struct world *world)
+static const struct core_lock *compact_and_expand(struct world *world)
 {
     struct core_node_change nodes[NODES_MAX];
     struct core_lock *before = world->lock;
-    struct core_rest *record = malloc(core_rest_size(&world->config));
+    struct core_compact *record = malloc(core_compact_size(&world->config));
 
-    if (world->n_flying == 0 && core_rest(before, world->now_us, record)) {
+    if (world->n_flying == 0 && core_compact(before, world->now_us, record)) {
         for (uint32_t i = 0; i < world->config.n_nodes; i++) {
             nodes[i] = (struct core_node_change){
                 .index = i, .state = world->nodes[i].state, .generation = world->nodes[i].generation};
         }
         world->lock = malloc(core_size(world->config.n_nodes));
-        core_resume(world->lock, &world->config, record, nodes, world->now_us);
-        check_resumed(world, before, record, nodes);
+        core_expand(world->lock, &world->config, record, nodes, world->now_us);
+        check_expanded(world, before, record, nodes);
         world->attempt = core_attempt(world->lock);
         free(before);
     }
@@ -215,7 +215,7 @@ static int happen(struct world *world, struct core_event event, bool *dispatch)
 {
     struct core_update update;
     /* Whatever comes now comes too late for the lock. */
-    bool lost = world->now_us >= core_lost_at(rest(world)) && world->held;
+    bool lost = world->now_us >= core_lost_at(compact_and_expand(world)) && world->held;
     int status = step(world, &event, &update);
 
     CHECK(!lost || !core_notified_held(world->lock));

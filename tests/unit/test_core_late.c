@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "core/rest.h"
+#include "core/compact.h"
 #include "fixture.h"
 
 #define LATE_US (60000 * MS)
@@ -152,27 +152,27 @@ CORE_TEST(a_repair_without_an_answer_may_come_late)
 }
 
 /* Its record could not say so. */
-CORE_TEST(a_lock_does_not_rest_while_a_request_may_come_late)
+CORE_TEST(a_lock_is_not_compact_while_a_request_may_come_late)
 {
     static const struct {
         const char *answers;
         unsigned seconds;
-        bool rests;
+        bool compact;
     } rows[] = {{"yyy", 10, true}, {"yym", 10, false}, {"yym", 60, true}};
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
         union {
-            struct core_rest rest;
-            char bytes[CORE_REST_SIZE_MAX];
+            struct core_compact compact;
+            char bytes[CORE_COMPACT_SIZE_MAX];
         } record;
 
         open_held(f);
-        assert_false(core_rest(f->lock, f->now_us, &record.rest));
+        assert_false(core_compact(f->lock, f->now_us, &record.compact));
         for (unsigned s = 0; s < rows[i].seconds; s += 10) {
             renew(f, rows[i].answers);
             if (rows[i].answers[2] == 'm') fixture_answer(f, 2, OP_REPAIR, OUTCOME_YES);
         }
-        assert_int_equal(core_rest(f->lock, f->now_us, &record.rest), rows[i].rests);
+        assert_int_equal(core_compact(f->lock, f->now_us, &record.compact), rows[i].compact);
     }
 }
 

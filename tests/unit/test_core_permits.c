@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "core/rest.h"
+#include "core/compact.h"
 #include "fixture.h"
 
 #define K       4u
@@ -545,26 +545,26 @@ CORE_TEST(a_hold_speaks_of_its_slot)
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), slot);
 }
 
-CORE_TEST(a_resting_lock_keeps_its_slot)
+CORE_TEST(a_compact_lock_keeps_its_slot)
 {
     struct core_node_change nodes[3];
-    struct core_rest *rest = calloc(1, 4096);
+    struct core_compact *record = calloc(1, 4096);
 
-    assert_non_null(rest);
+    assert_non_null(record);
     for (uint8_t slot = 0; slot < K; slot++) {
         open_permits(f, 3, 0);
         f->slots->last = slot;
         fixture_grant(f);
-        assert_true(core_rest(f->lock, f->now_us, rest));
-        assert_int_equal(rest->slot, slot);
+        assert_true(core_compact(f->lock, f->now_us, record));
+        assert_int_equal(record->slot, slot);
         for (uint32_t i = 0; i < 3; i++) {
             nodes[i] = (struct core_node_change){.index = i, .state = NODE_READY, .generation = 1, .srtt_us = 500};
         }
-        core_resume(f->lock, &f->config, rest, nodes, f->now_us);
+        core_expand(f->lock, &f->config, record, nodes, f->now_us);
         assert_int_equal(fixture_release(f), CORE_OK);
         assert_int_equal(released_slot(f, 0), slot);
     }
-    free(rest);
+    free(record);
 }
 
 /* Another number of permits is a permanent refusal. */

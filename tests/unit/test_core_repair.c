@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rest.h"
+#include "core/compact.h"
 #include "fixture.h"
 
 #define SPAN_US (300 * MS) /* a tenth of the lease */
@@ -24,14 +24,14 @@ static void repair(struct fixture *f)
 }
 
 /* The lock becomes a record, from which it goes on; returns when that needs a repair. */
-static uint64_t rest(struct fixture *f)
+static uint64_t repair_at(struct fixture *f)
 {
     struct core_node_change nodes[CORE_NODES_MAX];
-    struct core_rest *record = malloc(core_rest_size(&f->config));
+    struct core_compact *record = malloc(core_compact_size(&f->config));
     uint64_t at_us;
 
     assert_non_null(record);
-    assert_true(core_rest(f->lock, f->now_us, record));
+    assert_true(core_compact(f->lock, f->now_us, record));
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         nodes[i] = (struct core_node_change){.index = i,
                                              .state = f->ready[i] ? NODE_READY : NODE_DOWN,
@@ -39,9 +39,9 @@ static uint64_t rest(struct fixture *f)
                                              .srtt_us = f->srtt_us,
                                              .life_us = f->life_us[i]};
     }
-    at_us = core_rest_repair_at(record, &f->config, nodes, f->now_us);
+    at_us = core_compact_repair_at(record, &f->config, nodes, f->now_us);
     memset(f->lock, 0xee, core_size(f->config.n_nodes));
-    core_resume(f->lock, &f->config, record, nodes, f->now_us);
+    core_expand(f->lock, &f->config, record, nodes, f->now_us);
     free(record);
     return at_us;
 }
@@ -174,23 +174,23 @@ CORE_TEST(a_look_is_one_round_soon)
 CORE_TEST(a_record_needs_the_repair_that_its_lock_needs)
 {
     held(f);
-    assert_int_equal(rest(f), CORE_NEVER);
+    assert_int_equal(repair_at(f), CORE_NEVER);
     fixture_revive(f, 2, NODE_READY);
-    assert_in_range(rest(f), f->now_us, f->now_us + SPAN_US);
+    assert_in_range(repair_at(f), f->now_us, f->now_us + SPAN_US);
     fixture_pass(f, 0);
     fixture_answers(f, OP_EXTEND, "yym");
     fixture_answers(f, OP_REPAIR, "..y");
-    assert_in_range(rest(f), f->now_us, f->now_us + SPAN_US);
+    assert_in_range(repair_at(f), f->now_us, f->now_us + SPAN_US);
     fixture_pass(f, 0);
     fixture_answers(f, OP_EXTEND, "yym"); /* gone again */
     fixture_answers(f, OP_REPAIR, "..y");
-    assert_int_equal(rest(f), CORE_NEVER);
+    assert_int_equal(repair_at(f), CORE_NEVER);
     fixture_pass(f, 1000 * MS);
     fixture_answers(f, OP_EXTEND, "yyy");
-    assert_int_equal(rest(f), CORE_NEVER);
+    assert_int_equal(repair_at(f), CORE_NEVER);
     /* It is down. */
     fixture_node_state(f, 1, NODE_DOWN);
-    assert_int_equal(rest(f), CORE_NEVER);
+    assert_int_equal(repair_at(f), CORE_NEVER);
 }
 
 CORE_TEST(a_node_that_refuses_the_repair_is_left_to_the_renewal)
@@ -200,7 +200,7 @@ CORE_TEST(a_node_that_refuses_the_repair_is_left_to_the_renewal)
     fixture_pass(f, SPAN_US);
     fixture_answers(f, OP_EXTEND, "yym");
     fixture_answers(f, OP_REPAIR, "..e");
-    assert_int_equal(rest(f), CORE_NEVER);
+    assert_int_equal(repair_at(f), CORE_NEVER);
     fixture_pass(f, SPAN_US);
     fixture_expect_pending(f, OP_EXTEND, "000");
 }

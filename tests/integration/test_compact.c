@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_rest.c - locks that are held and quiet, of which small records are kept, and what they do without memory */
+/* test_compact.c - held and quiet locks, of which small records are kept: what they do, also without memory */
 #include <unistd.h>
 
 #include "fixture.h"
@@ -12,37 +12,37 @@
 #define RENEW_MS  500u
 #define ACTIVE_MS 2600u /* some renewals */
 
-struct rest {
+struct compact {
     quorlock *locks[MANY];
     int granted, extended, released, dropped, losses;
     int without_votes; /* of the losses */
 };
 
-static struct rest rest;
+static struct compact compact;
 static struct counted counted; /* outlives a failed assertion, as the client does */
 
 static void on_granted(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    rest.granted += result->status == QUORLOCK_OK;
+    compact.granted += result->status == QUORLOCK_OK;
 }
 
 static void on_extended(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     /* Without memory for its bytes a request may not have left. */
     if (result->status != QUORLOCK_OK) assert_status(result->status, QUORLOCK_NOQUORUM);
-    rest.extended++;
+    compact.extended++;
 }
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    rest.released += result->status == QUORLOCK_OK;
-    rest.dropped += result->status == QUORLOCK_NOQUORUM && result->n_votes == 0;
+    compact.released += result->status == QUORLOCK_OK;
+    compact.dropped += result->status == QUORLOCK_NOQUORUM && result->n_votes == 0;
 }
 
 static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 {
-    rest.losses++;
-    rest.without_votes += loss->n_votes == 0;
+    compact.losses++;
+    compact.without_votes += loss->n_votes == 0;
     assert_int_equal(quorlock_valid_ms(lock), 0);
     assert_null(quorlock_token(lock));
 }
@@ -60,7 +60,7 @@ static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
 {
     static struct quorlock_allocator hooks;
 
-    rest = (struct rest){.granted = 0};
+    compact = (struct compact){.granted = 0};
     counted = (struct counted){.until_failure = -1};
     hooks = counted_hooks(&counted);
     fixture.options.allocator = &hooks;
@@ -68,13 +68,13 @@ static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
     for (int i = 0; i < n; i++) {
         char key[32];
 
-        snprintf(key, sizeof(key), "rest-%d", i);
-        rest.locks[i] =
+        snprintf(key, sizeof(key), "compact-%d", i);
+        compact.locks[i] =
             fixture_lock(fixture.client, key, LEASE(lease_ms, .renew_ms = renew_ms, .wait_ms = QUORLOCK_WAIT_FOREVER));
-        quorlock_on_lost(rest.locks[i], on_lost, NULL);
-        assert_status(quorlock_acquire(rest.locks[i], on_granted, NULL), QUORLOCK_OK);
+        quorlock_on_lost(compact.locks[i], on_lost, NULL);
+        assert_status(quorlock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
     }
-    await_count(&rest.granted, n, GENEROUS_MS, "all locks are granted");
+    await_count(&compact.granted, n, GENEROUS_MS, "all locks are granted");
     await(all_answered, NULL, GENEROUS_MS, "the late votes are there");
 }
 
@@ -90,35 +90,35 @@ static void memory_is_back(void)
     counted.for_good = false;
 }
 
-SERVERS_TEST(locks_at_rest_are_renewed_and_released_without_memory)
+SERVERS_TEST(compact_locks_are_renewed_and_released_without_memory)
 {
     hold(FEW, LONG_MS, RENEW_MS);
     memory_is_out();
     run_ms(ACTIVE_MS);
-    assert_int_equal(rest.losses, 0);
-    for (int i = 0; i < FEW; i++) assert_true(quorlock_valid_ms(rest.locks[i]) > 0);
-    for (int i = 0; i < FEW; i++) assert_status(quorlock_release(rest.locks[i], on_released, NULL), QUORLOCK_OK);
-    await_count(&rest.released, FEW, GENEROUS_MS, "all are released");
+    assert_int_equal(compact.losses, 0);
+    for (int i = 0; i < FEW; i++) assert_true(quorlock_valid_ms(compact.locks[i]) > 0);
+    for (int i = 0; i < FEW; i++) assert_status(quorlock_release(compact.locks[i], on_released, NULL), QUORLOCK_OK);
+    await_count(&compact.released, FEW, GENEROUS_MS, "all are released");
     memory_is_back();
 }
 
-SERVERS_TEST(a_token_is_the_same_at_rest)
+SERVERS_TEST(a_compact_lock_has_the_same_token)
 {
     struct seen seen = {.calls = 0};
     char token[TEXT_SIZE];
 
     hold(1, LONG_MS, RENEW_MS);
-    snprintf(token, sizeof(token), "%s", quorlock_token(rest.locks[0]));
-    await_holders("rest-0", token, 3);
+    snprintf(token, sizeof(token), "%s", quorlock_token(compact.locks[0]));
+    await_holders("compact-0", token, 3);
     run_ms(ACTIVE_MS);
-    assert_string_equal(quorlock_token(rest.locks[0]), token);
-    assert_status(quorlock_acquire(rest.locks[0], on_granted, NULL), QUORLOCK_STATE);
-    assert_status(fixture_extend(rest.locks[0], 2 * LONG_MS, &seen), QUORLOCK_OK);
+    assert_string_equal(quorlock_token(compact.locks[0]), token);
+    assert_status(quorlock_acquire(compact.locks[0], on_granted, NULL), QUORLOCK_STATE);
+    assert_status(fixture_extend(compact.locks[0], 2 * LONG_MS, &seen), QUORLOCK_OK);
     assert_true(seen.result.granted >= 2);
-    assert_true(quorlock_valid_ms(rest.locks[0]) > LONG_MS);
-    assert_status(fixture_release(rest.locks[0], &seen), QUORLOCK_OK);
+    assert_true(quorlock_valid_ms(compact.locks[0]) > LONG_MS);
+    assert_status(fixture_release(compact.locks[0], &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
-    await_free("rest-0");
+    await_free("compact-0");
 }
 
 SERVERS_TEST(more_at_once_than_the_blocks_that_are_kept)
@@ -129,25 +129,25 @@ SERVERS_TEST(more_at_once_than_the_blocks_that_are_kept)
     hold(MANY, LONG_MS, 0);
     memory_is_out();
     for (int i = 0; i < MANY; i++) {
-        int status = quorlock_extend(rest.locks[i], LONG_MS, on_extended, NULL);
+        int status = quorlock_extend(compact.locks[i], LONG_MS, on_extended, NULL);
 
         if (status == QUORLOCK_OK) continue;
         assert_status(status, QUORLOCK_NOMEM);
-        assert_true(quorlock_valid_ms(rest.locks[i]) > 0);
+        assert_true(quorlock_valid_ms(compact.locks[i]) > 0);
         refused++;
-        if (refused == 1) quorlock_free(rest.locks[i]);
-        if (refused == 2) dropped = rest.locks[i];
+        if (refused == 1) quorlock_free(compact.locks[i]);
+        if (refused == 2) dropped = compact.locks[i];
     }
     assert_true(refused > 1 && refused < MANY);
     assert_status(quorlock_release(dropped, on_released, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_valid_ms(dropped), 0);
     assert_status(quorlock_acquire(dropped, on_granted, NULL), QUORLOCK_NOMEM);
-    await_count(&rest.dropped, 1, GENEROUS_MS, "a release without memory ends");
-    await_count(&rest.extended, MANY - refused, GENEROUS_MS, "all other extends end");
-    assert_status(quorlock_release(rest.locks[MANY - 1], on_released, NULL), QUORLOCK_OK);
-    await_count(&rest.released, 1, GENEROUS_MS, "one is released");
+    await_count(&compact.dropped, 1, GENEROUS_MS, "a release without memory ends");
+    await_count(&compact.extended, MANY - refused, GENEROUS_MS, "all other extends end");
+    assert_status(quorlock_release(compact.locks[MANY - 1], on_released, NULL), QUORLOCK_OK);
+    await_count(&compact.released, 1, GENEROUS_MS, "one is released");
     memory_is_back();
-    assert_int_equal(rest.losses, 0);
+    assert_int_equal(compact.losses, 0);
 }
 
 /* What is refused needs no block for longer than the call. */
@@ -158,12 +158,12 @@ SERVERS_TEST(refused_extends_take_no_memory)
     hold(MANY, LONG_MS, 0);
     memory_is_out();
     for (int i = 0; i < MANY; i++) {
-        assert_status(quorlock_extend(rest.locks[i], LONG_MS - 1, on_extended, NULL), QUORLOCK_INVAL);
+        assert_status(quorlock_extend(compact.locks[i], LONG_MS - 1, on_extended, NULL), QUORLOCK_INVAL);
         assert_non_null(strstr(quorlock_client_error(fixture.client), "the lease is 20000, and is never shortened"));
     }
-    assert_status(fixture_extend(rest.locks[0], 0, &seen), QUORLOCK_OK);
+    assert_status(fixture_extend(compact.locks[0], 0, &seen), QUORLOCK_OK);
     memory_is_back();
-    assert_int_equal(rest.losses, 0);
+    assert_int_equal(compact.losses, 0);
 }
 
 SERVERS_TEST(losses_are_told_without_memory)
@@ -173,15 +173,15 @@ SERVERS_TEST(losses_are_told_without_memory)
     memory_is_out();
     /* This process stands still: then all are over at once. */
     usleep(QUIET_MS * 1000);
-    await_count(&rest.losses, MANY, GENEROUS_MS, "all losses are told");
-    assert_true(rest.without_votes > 0);
-    assert_true(rest.without_votes < MANY);
+    await_count(&compact.losses, MANY, GENEROUS_MS, "all losses are told");
+    assert_true(compact.without_votes > 0);
+    assert_true(compact.without_votes < MANY);
     run_ms(100);
-    assert_int_equal(rest.losses, MANY);
+    assert_int_equal(compact.losses, MANY);
     for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
     memory_is_back();
     /* Each can be taken again. */
-    rest.granted = 0;
-    for (int i = 0; i < MANY; i++) assert_status(quorlock_acquire(rest.locks[i], on_granted, NULL), QUORLOCK_OK);
-    await_count(&rest.granted, MANY, GENEROUS_MS, "all are granted again");
+    compact.granted = 0;
+    for (int i = 0; i < MANY; i++) assert_status(quorlock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
+    await_count(&compact.granted, MANY, GENEROUS_MS, "all are granted again");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lock/rest.h"
+#include "lock/compact.h"
 
 #include <assert.h>
 
@@ -13,13 +13,13 @@ static const struct core_config *config_of(const struct quorlock *lock)
 
 static uint64_t lost_at(const struct quorlock *lock)
 {
-    return core_rest_lost_at(handle_rest(lock), config_of(lock));
+    return core_compact_lost_at(handle_record(lock), config_of(lock));
 }
 
 /* To renew, or to notice its loss. */
 static uint64_t due_at(const struct quorlock *lock)
 {
-    return core_rest_deadline(handle_rest(lock), config_of(lock));
+    return core_compact_deadline(handle_record(lock), config_of(lock));
 }
 
 /* Wakes it then, or where it needs a repair before. */
@@ -29,31 +29,31 @@ static void wake_at(struct quorlock *lock, uint64_t at_us)
     struct core_node_change nodes[CORE_NODES_MAX];
     uint64_t repair_us;
 
-    assert(handle_rests(lock));
+    assert(handle_is_compact(lock));
     for (uint32_t i = 0; i < runtime->n_nodes; i++) nodes[i] = claims_node_now(runtime, i);
-    repair_us = core_rest_repair_at(handle_rest(lock), config_of(lock), nodes, runtime_now_us(runtime));
+    repair_us = core_compact_repair_at(handle_record(lock), config_of(lock), nodes, runtime_now_us(runtime));
     runtime_wake_at(runtime, &lock->waker, repair_us < at_us ? repair_us : at_us);
 }
 
-/* ---- to rest ---- */
+/* ---- from the claim to the record ---- */
 
-/* False: the lock does not rest now. */
-static bool write_record(const struct claim *claim, struct core_rest *rest)
+/* False: the lock cannot be compact now. */
+static bool write_record(const struct claim *claim, struct core_compact *record)
 {
     struct runtime *runtime = claim->all->runtime;
 
-    if (!core_rest(claim->core, runtime_now_us(runtime), rest)) return false;
+    if (!core_compact(claim->core, runtime_now_us(runtime), record)) return false;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         uint32_t latency_us = claim->results[i].latency_us;
 
-        if (latency_us > CORE_REST_LATENCY_MAX) latency_us = CORE_REST_LATENCY_MAX;
-        rest->nodes[i].latency_us = latency_us & CORE_REST_LATENCY_MAX;
+        if (latency_us > CORE_COMPACT_LATENCY_MAX) latency_us = CORE_COMPACT_LATENCY_MAX;
+        record->nodes[i].latency_us = latency_us & CORE_COMPACT_LATENCY_MAX;
     }
     return true;
 }
 
 /* Nothing is under way but what its core knows. */
-static bool lock_rest_is_quiet(const struct claim *claim)
+static bool compact_is_quiet(const struct claim *claim)
 {
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         if (claim->results[i].note != NULL) return false;
@@ -62,15 +62,15 @@ static bool lock_rest_is_quiet(const struct claim *claim)
     return !list_has(&claim->in_due);
 }
 
-void rest_begin(struct claim *claim)
+void compact_claim(struct claim *claim)
 {
     struct quorlock *lock = claim->handle;
     uint64_t deadline_us;
 
     if (lock == NULL || lock->operation != OPERATION_NONE || handle_held(lock) != claim || lock->pins > 0 ||
-        !lock_rest_is_quiet(claim))
+        !compact_is_quiet(claim))
         return;
-    if (!write_record(claim, handle_record(lock))) return;
+    if (!write_record(claim, handle_record_room(lock))) return;
     claim_check(claim);
     handle_check(lock);
     /* No answer may come to a claim that is gone. */
@@ -81,10 +81,10 @@ void rest_begin(struct claim *claim)
     claim->handle = NULL;
     lock->holds--;
     lock->claim = NULL;
-    lock->state = HANDLE_RESTS;
+    lock->state = HANDLE_COMPACT;
     handle_show(lock);
     claim_destroy(claim);
-    keylist_rest(lock->keylist);
+    keylist_forget_contention(lock->keylist);
     wake_at(lock, deadline_us);
     handle_check(lock);
 }
@@ -92,22 +92,22 @@ void rest_begin(struct claim *claim)
 /* ---- and back ---- */
 
 /* Takes it out of all lists but that of all handles. */
-static void lock_rest_leave(struct quorlock *lock, enum handle_state state)
+static void compact_leave(struct quorlock *lock, enum handle_state state)
 {
-    assert(handle_rests(lock));
+    assert(handle_is_compact(lock));
     handle_stop_waiting(lock);
-    if (lock->state == HANDLE_LOST_AT_REST) list_remove(&locks_of(lock)->lost, &lock->in_due);
+    if (lock->state == HANDLE_COMPACT_LOST) list_remove(&locks_of(lock)->lost, &lock->in_due);
     lock->state = state;
     assert(lock->applicant.waits == CORE_WANTS_NOTHING);
 }
 
-struct claim *rest_end(struct quorlock *lock)
+struct claim *compact_expand(struct quorlock *lock)
 {
-    struct claim *claim = claim_resume(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_rest(lock));
+    struct claim *claim = claim_expand(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_record(lock));
 
     handle_check(lock);
     if (claim == NULL) return NULL;
-    lock_rest_leave(lock, HANDLE_AWAKE);
+    compact_leave(lock, HANDLE_EXPANDED);
     lock->claim = claim;
     handle_share(lock, claim);
     handle_check(lock);
@@ -120,28 +120,28 @@ static void count_end(struct quorlock *lock)
 {
     struct claims *claims = &locks_of(lock)->claims;
     const struct claim_hold hold = {
-        .config = config_of(lock), .granted_us = handle_rest(lock)->granted_us, .slot = handle_rest(lock)->slot};
+        .config = config_of(lock), .granted_us = handle_record(lock)->granted_us, .slot = handle_record(lock)->slot};
 
     assert(lock->keylist->held > 0);
     claims_count_hold(claims, lock->keylist, &hold, false, runtime_now_us(claims->runtime));
-    if (!handle_rest(lock)->whole) claims->counts.degraded--;
+    if (!handle_record(lock)->whole) claims->counts.degraded--;
 }
 
-void rest_drop(struct quorlock *lock)
+void compact_drop(struct quorlock *lock)
 {
-    if (core_rest_holds(handle_rest(lock))) count_end(lock);
-    lock_rest_leave(lock, HANDLE_AWAKE);
+    if (core_compact_holds(handle_record(lock))) count_end(lock);
+    compact_leave(lock, HANDLE_EXPANDED);
     handle_show(lock);
     handle_check(lock);
 }
 
-void rest_release(struct quorlock *lock, const struct lock_callback *callback)
+void compact_release(struct quorlock *lock, const struct lock_callback *callback)
 {
     struct locks *all = locks_of(lock);
     /* A lost one is over, wherever a key of it may be left. */
-    int16_t status = core_rest_holds(handle_rest(lock)) ? QUORLOCK_NOQUORUM : QUORLOCK_OK;
+    int16_t status = core_compact_holds(handle_record(lock)) ? QUORLOCK_NOQUORUM : QUORLOCK_OK;
 
-    rest_drop(lock);
+    compact_drop(lock);
     lock->acquired_status = status;
     lock->state = HANDLE_DROPPED;
     lock->pending = (struct pending){.ended = *callback};
@@ -152,10 +152,10 @@ void rest_release(struct quorlock *lock, const struct lock_callback *callback)
     handle_check(lock);
 }
 
-static void lock_rest_lose(struct quorlock *lock)
+static void compact_lose(struct quorlock *lock)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
-    enum core_loss loss = core_rest_lose(handle_record(lock), config_of(lock), runtime_now_us(runtime));
+    enum core_loss loss = core_compact_lose(handle_record_room(lock), config_of(lock), runtime_now_us(runtime));
 
     handle_show(lock);
     handle_stop_waiting(lock);
@@ -164,7 +164,7 @@ static void lock_rest_lose(struct quorlock *lock)
     TRACE2(loss, keylist_name(lock->keylist), (int)loss);
     runtime_log(runtime, QUORLOCK_LOG_ERROR, "lost \"%s\": %s; out of memory", keylist_name(lock->keylist),
                 message_loss(loss));
-    lock->state = HANDLE_LOST_AT_REST;
+    lock->state = HANDLE_COMPACT_LOST;
     list_add(&locks_of(lock)->lost, &lock->in_due);
     runtime_run_soon(runtime);
     handle_check(lock);
@@ -173,33 +173,33 @@ static void lock_rest_lose(struct quorlock *lock)
 /* ---- what comes meanwhile ---- */
 
 /* A repair waits until the renewal is due, which then waits in its place. */
-static void lock_rest_wait_for_room(struct quorlock *lock, enum core_wants wants)
+static void compact_wait_for_room(struct quorlock *lock, enum core_wants wants)
 {
     assert(wants == CORE_WANTS_ROUND || wants == CORE_WANTS_REPAIR);
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, wants, false);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, wants == CORE_WANTS_ROUND ? lost_at(lock) : due_at(lock));
 }
 
-void rest_wake(struct quorlock *lock)
+void compact_wake(struct quorlock *lock)
 {
     struct locks *all = locks_of(lock);
     enum core_wants wants = due_at(lock) <= runtime_now_us(all->runtime) ? CORE_WANTS_ROUND : CORE_WANTS_REPAIR;
     bool room = admission_has_room(&all->claims.admission, wants);
     bool over = !room && lost_at(lock) <= runtime_now_us(all->runtime);
-    struct claim *claim = room || over ? rest_end(lock) : NULL;
+    struct claim *claim = room || over ? compact_expand(lock) : NULL;
 
     if (claim != NULL) {
         claim_wake(claim);
     } else if (lost_at(lock) <= runtime_now_us(all->runtime)) {
-        lock_rest_lose(lock);
+        compact_lose(lock);
     } else {
-        lock_rest_wait_for_room(lock, wants);
+        compact_wait_for_room(lock, wants);
     }
 }
 
-bool rest_begin_admitted(struct quorlock *lock)
+bool compact_begin_admitted(struct quorlock *lock)
 {
-    struct claim *claim = rest_end(lock);
+    struct claim *claim = compact_expand(lock);
 
     if (claim == NULL) return false;
     assert(core_phase_now(claim->core) == CORE_HELD);
@@ -212,19 +212,20 @@ bool rest_begin_admitted(struct quorlock *lock)
     return true;
 }
 
-void rest_node_revived(struct quorlock *lock)
+void compact_node_revived(struct quorlock *lock)
 {
     handle_check(lock);
-    if (core_rest_holds(handle_rest(lock)) && lock->applicant.waits == CORE_WANTS_NOTHING) wake_at(lock, due_at(lock));
+    if (core_compact_holds(handle_record(lock)) && lock->applicant.waits == CORE_WANTS_NOTHING)
+        wake_at(lock, due_at(lock));
 }
 
-void rest_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us)
+void compact_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us)
 {
-    struct claim *claim = core_rest_holds(handle_rest(lock)) ? rest_end(lock) : NULL;
+    struct claim *claim = core_compact_holds(handle_record(lock)) ? compact_expand(lock) : NULL;
 
     if (claim != NULL) {
         claim_clock_stepped(claim, node, before_us);
-    } else if (core_rest_drop_yes(handle_record(lock), node, before_us)) {
+    } else if (core_compact_drop_yes(handle_record_room(lock), node, before_us)) {
         handle_show(lock);
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker, due_at(lock));
     }
