@@ -197,7 +197,7 @@ void claim_destroy(struct claim *claim)
     assert(list_has(&claim->in_all) && claim->all->runtime == claim->keylist->all->runtime);
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
         result_clear(&claim->results[i], alloc);
-        note_clear_release(&claim->results[i].note, alloc);
+        result_clear_release(&claim->results[i], alloc);
         list_remove(&all->admission.unsent[i], &claim->results[i].unsent.link);
     }
     all->events->destroyed(claim);
@@ -244,7 +244,7 @@ static void claim_give_back(struct claim *claim)
     claim->released_attempt = core_attempt(claim->core);
     for (uint32_t i = 0; i < n_nodes; i++) {
         claim->results[i].released = QUORLOCK_VOTE_NONE;
-        note_clear_release(&claim->results[i].note, &claim->all->runtime->alloc);
+        result_clear_release(&claim->results[i], &claim->all->runtime->alloc);
     }
     (void)claim_step(claim, &event);
     for (uint32_t i = 0; i < n_nodes; i++) {

@@ -393,7 +393,7 @@ static void observe_reply(struct claim *claim, const struct core_tag *tag, const
     /* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. A lock that
      * tries once asked all a moment ago. */
     if (result_take(result, &claim->all->runtime->alloc, tag->attempt, reply) && claim->terms->config.wait_us != 0) {
-        result_forget_others(claim->results, claim->all->runtime->n_nodes, &claim->all->runtime->alloc, tag->node);
+        results_forget_others(claim->results, claim->all->runtime->n_nodes, &claim->all->runtime->alloc, tag->node);
     }
 }
 

@@ -10,11 +10,11 @@
 #include "core/compact.h"
 #include "core/core.h"
 #include "lock/admission.h"
+#include "lock/answers.h"
 #include "lock/counts.h"
 #include "lock/keylist.h"
 #include "lock/late.h"
 #include "lock/request.h"
-#include "lock/result.h"
 #include "lock/spare.h"
 #include "lock/terms.h"
 

@@ -120,7 +120,7 @@ static const char *why_no_vote(const struct claim *claim, uint32_t index, int ou
 {
     const struct node *node = claim->all->runtime->nodes[index].node;
 
-    const char *error = note_read(claim->results[index].note)->error;
+    const char *error = answer_read(claim->results[index].answer)->error;
 
     if (error != NULL) return error;
     if (outcome == QUORLOCK_VOTE_PENDING) return "no answer yet";
@@ -137,10 +137,10 @@ static const char *why_not_released(const struct claim *claim, uint32_t index)
 {
     const struct node *node = claim->all->runtime->nodes[index].node;
     const struct node_result *result = &claim->results[index];
-    const struct note *note = note_read(result->note);
+    const struct answer_texts *answer = answer_read(result->answer);
 
     if (result->released == QUORLOCK_VOTE_PENDING) return "no answer yet";
-    if (result->released != QUORLOCK_VOTE_FAILED || note->release_error != NULL) return note->release_error;
+    if (result->released != QUORLOCK_VOTE_FAILED || answer->release_error != NULL) return answer->release_error;
     return *node_why(node) != '\0' ? node_why(node) : "not reached";
 }
 
@@ -149,7 +149,7 @@ void message_votes(const struct claim *claim, bool release, struct message_votes
     result->n_votes = claim->all->runtime->n_nodes;
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         const struct node_result *node = &claim->results[i];
-        const struct note *note = note_read(node->note);
+        const struct answer_texts *answer = answer_read(node->answer);
         int outcome = release ? (int)node->released : outcome_of(claim, i);
 
         votes->each[i] =
@@ -157,8 +157,8 @@ void message_votes(const struct claim *claim, bool release, struct message_votes
                                    .outcome = outcome,
                                    .latency_us = release ? 0 : node->latency_us,
                                    .error = release ? why_not_released(claim, i) : why_no_vote(claim, i, outcome),
-                                   .holder = release ? note->release_holder : note->holder,
-                                   .ttl_ms = release ? -2 : note->ttl_ms};
+                                   .holder = release ? answer->release_holder : answer->holder,
+                                   .ttl_ms = release ? -2 : answer->ttl_ms};
         votes->at[i] = &votes->each[i];
         result->granted += outcome == QUORLOCK_VOTE_GRANTED;
         result->refused += outcome == QUORLOCK_VOTE_REFUSED;
@@ -169,20 +169,20 @@ void message_votes(const struct claim *claim, bool release, struct message_votes
     assert(result->granted + result->refused + result->failed <= result->n_votes);
 }
 
-void message_hand_out(const struct claim *claim, struct message_votes *votes)
+void message_keep_texts(const struct claim *claim, struct message_votes *votes)
 {
-    votes->n_notes = claim->all->runtime->n_nodes;
-    for (size_t i = 0; i < votes->n_notes; i++) {
-        votes->notes[i] = claim->results[i].note;
-        note_lend(votes->notes[i]);
+    votes->n_kept = claim->all->runtime->n_nodes;
+    for (size_t i = 0; i < votes->n_kept; i++) {
+        votes->kept[i] = claim->results[i].answer;
+        answer_share(votes->kept[i]);
     }
-    assert(votes->n_notes <= QUORLOCK_NODES_MAX);
+    assert(votes->n_kept <= QUORLOCK_NODES_MAX);
 }
 
-void message_take_back(struct message_votes *votes, const struct alloc *alloc)
+void message_drop_texts(struct message_votes *votes, const struct alloc *alloc)
 {
-    for (size_t i = 0; i < votes->n_notes; i++) note_give_back(votes->notes[i], alloc);
-    votes->n_notes = 0;
+    for (size_t i = 0; i < votes->n_kept; i++) answer_unshare(votes->kept[i], alloc);
+    votes->n_kept = 0;
 }
 
 static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_vote *other)

@@ -10,9 +10,9 @@
 struct message_votes {
     struct quorlock_vote each[QUORLOCK_NODES_MAX];
     const struct quorlock_vote *at[QUORLOCK_NODES_MAX];
-    /* Where they are handed out: whose texts they have. */
-    struct note *notes[QUORLOCK_NODES_MAX];
-    size_t n_notes;
+    /* While a callback has them: the answers whose texts they point to. */
+    struct answer_texts *kept[QUORLOCK_NODES_MAX];
+    size_t n_kept;
 };
 
 /* message_owner - an owner for people: label and first 8 characters of the token, in printable ASCII; of a
@@ -20,10 +20,10 @@ struct message_votes {
 const char *message_owner(char *ret, size_t size, const char *owner);
 /* message_votes - the latest round, or release, as votes, counted into result, which points to them. */
 void message_votes(const struct claim *, bool release, struct message_votes *, struct quorlock_result *result);
-/* message_hand_out - a callback gets these votes, so their texts stay until message_take_back, whatever it does to the
- * claim. */
-void message_hand_out(const struct claim *, struct message_votes *);
-void message_take_back(struct message_votes *, const struct alloc *);
+/* message_keep_texts - keep the texts of these votes for a callback, whatever it does to the claim.
+ * message_drop_texts - the callback has returned. */
+void message_keep_texts(const struct claim *, struct message_votes *);
+void message_drop_texts(struct message_votes *, const struct alloc *);
 /* message_released - the result of a release. message_verdict: of the latest attempt or renewal. */
 void message_released(const struct claim *, const struct core_completion *, const struct quorlock_result *, char *text,
                       size_t size);

@@ -84,9 +84,9 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
     } else {
         message_verdict(claim, completion->status, &result, text, sizeof(text));
     }
-    message_hand_out(claim, &votes);
+    message_keep_texts(claim, &votes);
     run_callback(lock, callback, &result);
-    message_take_back(&votes, alloc);
+    message_drop_texts(&votes, alloc);
 }
 
 /* ---- completions without a core ---- */
@@ -96,7 +96,7 @@ static void report_completed_acquire(struct quorlock *lock)
 {
     const struct alloc *alloc = &locks_of(lock)->runtime->alloc;
     const struct claim *held, *claim;
-    struct message_votes votes = {.n_notes = 0};
+    struct message_votes votes = {.n_kept = 0};
     char text[MESSAGE_SIZE];
     char owner[REQUEST_OWNER_SIZE];
     struct quorlock_result result = {.text = text};
@@ -122,9 +122,9 @@ static void report_completed_acquire(struct quorlock *lock)
     } else {
         snprintf(text, sizeof(text), "%s: \"%s\"", quorlock_status_text(result.status), keylist_name(lock->keylist));
     }
-    if (claim != NULL) message_hand_out(claim, &votes);
+    if (claim != NULL) message_keep_texts(claim, &votes);
     run_callback(lock, &lock->pending.ended, &result);
-    message_take_back(&votes, alloc);
+    message_drop_texts(&votes, alloc);
 }
 
 static void report_given_back(struct quorlock *lock)
@@ -210,10 +210,10 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     loss.votes = result.votes;
     loss.n_votes = result.n_votes;
     loss.remaining_ms = claim_remaining_ms(claim);
-    message_hand_out(claim, &votes);
+    message_keep_texts(claim, &votes);
     if (claim->named == NULL && claim->holds > 0) report_handle_of_loss(claim->handle, &loss);
     LIST_WALK (struct reentrant, sharer, &claim->sharers, in_share) report_handle_of_loss(sharer->lock, &loss);
-    message_take_back(&votes, &claim->all->runtime->alloc);
+    message_drop_texts(&votes, &claim->all->runtime->alloc);
 }
 
 /* Its votes are in no memory. */
