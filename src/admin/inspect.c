@@ -68,7 +68,7 @@ static void admin_inspect_ask(struct inspect *inspect, uint32_t index)
     int result;
 
     if (inspect->kind != NULL) inspect->kind->fill(inspect, &request);
-    result = nodes_send(runtime, index, &request, &inspect->requester, &tag);
+    result = nodes_send(runtime, &request, &inspect->requester, &tag);
     if (result == NODE_SENT) {
         inspect->report.in_flight++;
         node->answer = ANSWER_ASKED;
@@ -179,13 +179,13 @@ static bool passes(const struct inspect_node *node, const struct node_reply *rep
     return reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_TEMPORARY && node->op != OP_BOOTSTRAP;
 }
 
-static void admin_inspect_on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index,
-                                   uint32_t generation, const struct node_reply *reply)
+static void admin_inspect_on_reply(struct requester *requester, const struct core_tag *tag, uint32_t generation,
+                                   const struct node_reply *reply)
 {
     struct inspect *inspect = CONTAINER_OF(requester, struct inspect, requester);
+    uint32_t index = tag->node;
     struct inspect_node *node = &inspect->nodes[index];
 
-    (void)tag;
     (void)generation;
     inspect->report.in_flight--;
     if (inspect->report.complete) return;

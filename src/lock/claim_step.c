@@ -63,7 +63,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
 
     assert(tag->node < claim->all->runtime->n_nodes);
     request_fill(&request, claim->all->runtime, claim->terms, command, core_waiter(claim->core), texts);
-    if (!room || nodes_send(claim->all->runtime, tag->node, &request, &claim->requester, tag) != NODE_SENT) {
+    if (!room || nodes_send(claim->all->runtime, &request, &claim->requester, tag) != NODE_SENT) {
         if (release) admission_add_unsent(admission, &result->unsent, tag->node);
         return false;
     }

@@ -74,19 +74,18 @@ static bool pay(struct late *late)
     assert(!late->in_flight);
     if (!admission_has_release_room(late->all->admission, tag.node)) return false;
     request_fill(&request, runtime, late->terms, &command, NULL, &texts);
-    late->in_flight = nodes_send(runtime, tag.node, &request, &late->requester, &tag) == NODE_SENT;
+    late->in_flight = nodes_send(runtime, &request, &late->requester, &tag) == NODE_SENT;
     return late->in_flight;
 }
 
-static void late_on_reply(struct requester *requester, const struct core_tag *tag, uint32_t index, uint32_t generation,
+static void late_on_reply(struct requester *requester, const struct core_tag *tag, uint32_t generation,
                           const struct node_reply *reply)
 {
     struct late *late = CONTAINER_OF(requester, struct late, requester);
 
     (void)tag;
-    (void)index;
     (void)generation;
-    assert(late->in_flight);
+    assert(late->in_flight && tag->node == late->debt.node);
     late->in_flight = false;
     plan(late, backoff_late_us(late->tries++));
     /* It came, and is gone. */

@@ -128,7 +128,7 @@ static void nodes_on_reply(void *arg, uint32_t index, uint32_t generation, const
     runtime->in_flight--;
     count_reply(&runtime->nodes[index], reply);
     stepped = observe_clock(runtime, index, &request.tag, reply);
-    request.from->reply(request.from, &request.tag, index, generation, reply);
+    request.from->reply(request.from, &request.tag, generation, reply);
     if (stepped) on_clock_step(runtime, index, request.tag.sent_us);
     if (!runtime->closing) return;
     if (runtime->in_flight == 0) runtime_run_soon(runtime);
@@ -251,17 +251,17 @@ void nodes_observe(struct runtime *runtime, struct node_observer *observer)
     list_add(&runtime->observers, &observer->link);
 }
 
-int nodes_send(struct runtime *runtime, uint32_t index, struct node_request *node_request, struct requester *from,
+int nodes_send(struct runtime *runtime, struct node_request *node_request, struct requester *from,
                const struct core_tag *tag)
 {
     struct request request = {.from = from, .tag = *tag};
     int result;
 
     memcpy(&node_request->tag, &request, sizeof(request));
-    result = node_send(runtime->nodes[index].node, node_request);
+    result = node_send(runtime->nodes[tag->node].node, node_request);
     if (result != NODE_SENT) return result;
     runtime->in_flight++;
-    runtime->nodes[index].requests++;
+    runtime->nodes[tag->node].requests++;
     return result;
 }
 

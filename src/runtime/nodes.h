@@ -36,8 +36,7 @@ struct node_observer {
 
 /* What sends requests and receives the replies. */
 struct requester {
-    void (*reply)(struct requester *, const struct core_tag *, uint32_t node, uint32_t generation,
-                  const struct node_reply *);
+    void (*reply)(struct requester *, const struct core_tag *, uint32_t generation, const struct node_reply *);
 };
 
 /* nodes_parse - the addresses; 0 or a status with its text in error. */
@@ -66,7 +65,7 @@ void nodes_observe(struct runtime *, struct node_observer *);
 int nodes_log_in(struct runtime *, const char *user, const char *password);
 /* nodes_send - enum node_send_result. After NODE_SENT the requester gets one reply with this tag, and must live
  * until then. nodes_can_talk: the node takes requests. */
-int nodes_send(struct runtime *, uint32_t node, struct node_request *, struct requester *, const struct core_tag *);
+int nodes_send(struct runtime *, struct node_request *, struct requester *, const struct core_tag *);
 bool nodes_can_talk(const struct node *);
 /* nodes_statistics - what is known of that node and was counted. */
 struct quorlock_node_statistics nodes_statistics(struct runtime *, uint32_t node);
