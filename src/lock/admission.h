@@ -12,8 +12,8 @@
  *    nodes, which are frozen or out of reach, do not count.
  * 3. The window of attempts in flight grows with every quick answer and shrinks with every slow one, so that the
  *    nodes answer well within the node timeout. So does each node's room for renewals and releases, where it is used.
- *    Slow is an answer that waited there: what the way takes does not count, for a node that is far away needs more
- *    requests on their way for as many locks in a second, and less would not make it answer sooner.
+ *    An answer is slow when its request waited at the node. The way itself does not count: a distant node needs more
+ *    requests in flight for as many locks in a second, and fewer would not make it answer sooner.
  */
 #pragma once
 
@@ -54,22 +54,25 @@ struct admission {
     void (*send)(struct unsent_release *, uint32_t node);
 };
 
-/* admission_start - of a struct with its callbacks, else zeroed. */
+/* admission_start - start a struct that has its callbacks, and is zeroed else. */
 void admission_start(struct admission *, struct runtime *);
-/* admission_has_room - for a round or an attempt, before which none waits. admission_limit - notes in the event what it
- * may begin. admission_follow: after each step of its core, the
- * applicant waits for what the core wants. admission_leave: it waits no more. */
+/* admission_has_room - there is room for a round or an attempt, and none waits before it.
+ * admission_limit - write into the event what its step may not begin.
+ * admission_follow - after each step of its core, let the applicant wait for what the core wants.
+ * admission_leave - the applicant waits no more, and goes. */
 bool admission_has_room(const struct admission *, enum core_wants);
 void admission_limit(const struct admission *, struct core_event *);
 void admission_follow(struct admission *, struct applicant *, enum core_wants, bool asking);
 void admission_leave(struct admission *, struct applicant *);
-/* admission_has_release_room - whether the node takes a release now; where not: admission_add_unsent. */
+/* admission_has_release_room - the node takes a release now.
+ * admission_add_unsent - it did not: keep the release until there is room. */
 bool admission_has_release_room(const struct admission *, uint32_t node);
 void admission_add_unsent(struct admission *, struct unsent_release *, uint32_t node);
-/* admission_update_rtt - an answer took so long; the node timeout is that of its lock. */
+/* admission_update_rtt - an answer took so long; timeout_us: the node timeout of its lock. */
 void admission_update_rtt(struct admission *, uint32_t node, uint32_t latency_us, uint64_t timeout_us);
-/* admission_serve - begins and sends what there is room for now. admission_is_wanted: something waits.
- * admission_owes: releases wait that a node will take. */
+/* admission_serve - begin and send what there is room for now.
+ * admission_is_wanted - something waits.
+ * admission_owes - releases wait that a node will take. */
 void admission_serve(struct admission *);
 bool admission_is_wanted(const struct admission *);
 bool admission_owes(const struct admission *);

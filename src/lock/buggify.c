@@ -18,7 +18,7 @@
 /* splitmix64: as good from a small seed as from any. */
 static uint64_t buggify_draw(struct claims *all)
 {
-    uint64_t z = all->trouble_state += 0x9e3779b97f4a7c15u;
+    uint64_t z = all->fault_state += 0x9e3779b97f4a7c15u;
 
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -27,7 +27,7 @@ static uint64_t buggify_draw(struct claims *all)
 
 static bool happens(struct claims *all, uint32_t one_in)
 {
-    assert(all->troubles != NULL && one_in > 0);
+    assert(all->faults != NULL && one_in > 0);
     return buggify_draw(all) % one_in == 0;
 }
 
@@ -65,11 +65,11 @@ static void buggify_refuse(struct claim *claim)
 }
 
 /* An acquire that waits for ever never ends so. */
-static void strike(struct claim *claim)
+static void inject_fault(struct claim *claim)
 {
     enum core_phase phase = core_phase_now(claim->core);
 
-    assert(claim->all->troubles != NULL && claim->trouble_us == 0);
+    assert(claim->all->faults != NULL && claim->fault_us == 0);
     if (phase == CORE_HELD) {
         buggify_lose(claim);
     } else if (claim->acquirer != NULL && claim->terms->config.wait_us != CORE_NEVER) {
@@ -84,7 +84,7 @@ static void plan_loss(struct claim *claim, uint64_t now_us)
     uint64_t span_us = config->renew_us != CORE_NEVER ? config->renew_us : config->lease_us;
 
     assert(core_phase_now(claim->core) == CORE_HELD);
-    claim->trouble_us = happens(claim->all, LOSSES) ? now_us + (uint64_t)some_ms(claim->all, span_us) * MS : 0;
+    claim->fault_us = happens(claim->all, LOSSES) ? now_us + (uint64_t)some_ms(claim->all, span_us) * MS : 0;
 }
 
 /* ---- callbacks that come late ---- */
@@ -108,7 +108,7 @@ static uint64_t hold_back(struct claim *claim, const struct core_update *update,
     uint64_t until_us = held_back_until_us(claim);
     bool holds = core_phase_now(claim->core) == CORE_HELD;
 
-    assert(claim->all->troubles != NULL);
+    assert(claim->all->faults != NULL);
     if (holds && (!claim->counted || (update->log & CORE_LOG_RENEWED) != 0)) plan_loss(claim, now_us);
     return claim->all->runtime->closing || until_us <= now_us ? 0 : until_us;
 }
@@ -124,11 +124,11 @@ static uint32_t draw_late_ms(struct claim *claim, uint32_t one_in)
 
 void buggify_start(struct claims *all, uint64_t seed)
 {
-    static const struct claim_troubles troubles = {.hold_back = hold_back, .strike = strike};
+    static const struct claim_faults faults = {.hold_back = hold_back, .inject = inject_fault};
 
     if (seed == 0) return;
-    all->troubles = &troubles;
-    all->trouble_state = seed;
+    all->faults = &faults;
+    all->fault_state = seed;
     runtime_log(all->runtime, QUORLOCK_LOG_WARN,
                 "buggify is on, with seed %llu: losses, NOQUORUM, late grants and slow releases are made up. Only for "
                 "tests: take QUORLOCK_BUGGIFY out of the environment, or the seed out of the client's options",
@@ -140,23 +140,23 @@ void buggify_acquire(struct claim *claim)
     uint64_t now_us = runtime_now_us(claim->all->runtime);
 
     assert(claim->acquirer != NULL);
-    if (claim->all->troubles == NULL) return;
+    if (claim->all->faults == NULL) return;
     claim->late_ms = draw_late_ms(claim, LATE_GRANTS);
-    claim->trouble_us = happens(claim->all, REFUSALS) ? now_us : 0;
-    if (claim->trouble_us != 0) runtime_wake_at(claim->all->runtime, &claim->waker, now_us);
-    if (claim->late_ms != 0) LOG(claim, "a grant is told %u ms late", claim->late_ms);
+    claim->fault_us = happens(claim->all, REFUSALS) ? now_us : 0;
+    if (claim->fault_us != 0) runtime_wake_at(claim->all->runtime, &claim->waker, now_us);
+    if (claim->late_ms != 0) LOG(claim, "a grant is reported %u ms late", claim->late_ms);
 }
 
 void buggify_extend(struct claim *claim)
 {
     assert(claim->extender != NULL);
-    if (claim->all->troubles != NULL && happens(claim->all, REFUSALS)) buggify_refuse(claim);
+    if (claim->all->faults != NULL && happens(claim->all, REFUSALS)) buggify_refuse(claim);
 }
 
 void buggify_release(struct claim *claim)
 {
     assert(claim->releaser != NULL);
-    if (claim->all->troubles == NULL) return;
+    if (claim->all->faults == NULL) return;
     claim->late_ms = draw_late_ms(claim, LATE_RELEASES);
-    if (claim->late_ms != 0) LOG(claim, "the end of the release is told %u ms late", claim->late_ms);
+    if (claim->late_ms != 0) LOG(claim, "the end of the release is reported %u ms late", claim->late_ms);
 }

@@ -18,9 +18,9 @@ void claim_wake(struct claim *claim)
     struct core_event event = {.type = CORE_EV_TIMER, .now_us = claim->all->events->due(claim)};
     bool held = core_phase_now(claim->core) == CORE_HELD;
 
-    if (claim->trouble_us != 0 && claim->trouble_us <= event.now_us) {
-        claim->trouble_us = 0;
-        claim->all->troubles->strike(claim);
+    if (claim->fault_us != 0 && claim->fault_us <= event.now_us) {
+        claim->fault_us = 0;
+        claim->all->faults->inject(claim);
     }
     /* What is held begins no attempt. */
     (void)(held ? claim_step(claim, &event) : claim_step_randomly(claim, &event));

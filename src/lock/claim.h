@@ -11,26 +11,27 @@
 
 #include "lock/claim_step.h"
 
-/* claims_start - of a struct with its events, and admission.begin, else zeroed. claims_stop: no claim may be left.
- */
+/* claims_start - start a struct that has its events and admission.begin, and is zeroed else. claims_stop - no claim may
+ * be left. */
 void claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
-/* claim_new - a claim for that handle; NULL: out of memory. claim_expand: make the claim again from its record; out
- * of memory it may take the last blocks that are kept. */
+/* claim_new - make a claim for that handle; NULL: out of memory. claim_expand - make the claim again from its record;
+ * out of memory it may take the last blocks that are kept. */
 struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, struct terms *, struct named_owner *);
 struct claim *claim_expand(struct claims *, struct keylist *, struct quorlock *, struct terms *,
                            const struct core_compact *);
-/* claim_agree - its acquire goes on by the terms of another handle, to which it was handed off. */
+/* claim_agree - go on by the terms of the handle to which the acquire was handed off. */
 void claim_agree(struct claim *, struct terms *);
-/* claim_release - begins to release for the last handle that held it. 0 or a status. claim_let_go: releases the keys
- * when no handle holds them any more. */
+/* claim_release - begin to release the keys, for the last handle that held them. 0 or a status.
+ * claim_let_go - release the keys if no handle holds them any more. */
 int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);
 void claim_let_go(struct claim *);
-/* claim_wake - its deadline has come. claim_on_node_state: the node's present state. claim_clock_stepped: a node's
- * clock stepped forward, so earlier votes count no more. */
+/* claim_wake - the claim's deadline has come.
+ * claim_on_node_state - a node's state changed.
+ * claim_clock_stepped - a node's clock stepped forward: its votes that were asked for before then do not count. */
 void claim_wake(struct claim *);
 void claim_on_node_state(struct claim *, uint32_t node);
 void claim_clock_stepped(struct claim *, uint32_t node, uint64_t before_us);
-/* claim_reap - frees a claim without a handle once nothing is owed. claim_destroy: frees it, whatever is owed. */
+/* claim_reap - free a claim without a handle once nothing is owed. claim_destroy - free it, whatever is owed. */
 void claim_reap(struct claim *);
 void claim_destroy(struct claim *);

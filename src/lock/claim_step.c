@@ -177,8 +177,8 @@ static uint64_t claim_next_wake_us(const struct claim *claim, uint64_t deadline_
 {
     uint64_t at_us = deadline_us;
 
-    assert(claim->all->troubles != NULL || (claim->trouble_us == 0 && held_back_us == 0));
-    if (claim->trouble_us != 0 && claim->trouble_us < at_us) at_us = claim->trouble_us;
+    assert(claim->all->faults != NULL || (claim->fault_us == 0 && held_back_us == 0));
+    if (claim->fault_us != 0 && claim->fault_us < at_us) at_us = claim->fault_us;
     return held_back_us != 0 && held_back_us < at_us ? held_back_us : at_us;
 }
 
@@ -187,7 +187,7 @@ static void claim_settle(struct claim *claim, const struct core_update *update, 
 {
     struct claims *all = claim->all;
     enum core_phase phase = core_phase_now(claim->core);
-    uint64_t held_back_us = all->troubles != NULL ? all->troubles->hold_back(claim, update, now_us) : 0;
+    uint64_t held_back_us = all->faults != NULL ? all->faults->hold_back(claim, update, now_us) : 0;
     uint64_t deadline_us = core_deadline(claim->core);
     bool active = phase != CORE_IDLE || deadline_us != CORE_NEVER;
     bool holds = phase == CORE_HELD;

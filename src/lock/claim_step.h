@@ -39,11 +39,11 @@ struct claim_hold {
     uint32_t slot; /* with permits */
 };
 
-/* Troubles that are made up; see buggify.h. */
-struct claim_troubles {
+/* Faults that are made up; see buggify.h. */
+struct claim_faults {
     /* After each step: until when what is due is not reported. 0: it is at once. */
     uint64_t (*hold_back)(struct claim *, const struct core_update *, uint64_t now_us);
-    void (*strike)(struct claim *); /* trouble_us has come */
+    void (*inject)(struct claim *); /* fault_us has come */
 };
 
 /* All claims of one client. */
@@ -59,8 +59,8 @@ struct claims {
     struct hashtable terms;
     uint64_t last_fence; /* the latest token of any grant */
     struct counts counts;
-    const struct claim_troubles *troubles; /* NULL: none */
-    uint64_t trouble_state;
+    const struct claim_faults *faults; /* NULL: none */
+    uint64_t fault_state;
     struct spare works;  /* of core_work_size, for cores that ask for votes */
     struct spare blocks; /* for claims */
 };
@@ -90,7 +90,7 @@ struct claim {
     bool put_off;              /* its release waits for the callback of a renewal */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
     uint32_t late_ms;          /* its next report is made so late */
-    uint64_t trouble_us;       /* when a trouble strikes; 0: none does */
+    uint64_t fault_us;         /* when a made-up fault happens; 0: never */
     struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
     struct lock_callback released;                   /* the releaser's */
 
@@ -110,36 +110,37 @@ struct claim {
     struct node_result results[];
 };
 
-/* claim_check - asserts that what follows from the core's state has followed, and which members go together. Between
- * two steps, so at the begin and the end of each call and callback. */
+/* claim_check - assert that everything that follows from the core's state was done, and which members go together.
+ * Between two steps, so at the begin and the end of each call and callback. */
 void claim_check(const struct claim *);
-/* claims_node_now - what a core is told of a node. */
+/* claims_node_now - return the present state of a node, as a core needs it. */
 struct core_node_change claims_node_now(const struct runtime *, uint32_t node);
-/* claim_step - one event for the core, and all that follows from it. claim_step_randomly: for an event that may
- * begin an attempt, with random bytes and the floor of fencing tokens; without random bytes only the attempt
- * has to wait. claim_dispatch: checks again, and returns what to report now. */
+/* claim_step - step the core by one event, and do all that follows. 0 or a status.
+ * claim_step_randomly - the same for an event that may begin an attempt, with random bytes and the floor of fencing
+ * tokens; without random bytes only the attempt has to wait.
+ * claim_dispatch - check the grant a second time, and return what to report now. */
 int claim_step(struct claim *, struct core_event *);
 int claim_step_randomly(struct claim *, struct core_event *);
 struct core_completion claim_dispatch(struct claim *);
-/* claim_acquire - begins to ask for that handle, or, where it is behind others, to wait for a notice. promised: its
- * call has returned, so without random bytes it waits for them; else that is STATE. 0 or a status. claim_abandon: ends
- * that without a callback. */
+/* claim_acquire - begin to ask for that handle, or, where it is behind others, to wait for a notice. promised: the call
+ * of the user has returned, so out of random bytes or memory the attempt waits; else that is STATE or NOMEM. 0 or a
+ * status. claim_abandon - end that without a callback. */
 int claim_acquire(struct claim *, struct quorlock *, const struct core_acquire *, bool promised);
 void claim_abandon(struct claim *);
-/* claim_begin_admitted - there is room for what the claim waits for; see struct admission. */
+/* claim_begin_admitted - begin what the claim waits for, now that there is room; see struct admission. */
 bool claim_begin_admitted(struct applicant *);
-/* claim_take_reply - an answer of a node. claim_take_node: the node's present state. claim_notify_subscribed: the nodes
- * whose notices come; old: since before the acquire. */
+/* claim_take_reply - step by a node's answer. claim_take_node - step by a node's present state.
+ * claim_notify_subscribed - step by the nodes whose notices come now; old: since before the acquire. */
 void claim_take_reply(struct claim *, const struct core_tag *, uint32_t generation, const struct node_reply *);
 void claim_take_node(struct claim *, uint32_t node);
 void claim_notify_subscribed(struct claim *, bool old);
-/* claim_listen - its key list listens for it, or no more. */
+/* claim_listen - let the key list listen for this claim, or no more. */
 void claim_listen(struct claim *, bool wanted);
-/* claims_count_hold - a claim for these keys began to hold them, or ended it. */
+/* claims_count_hold - count that a claim for these keys began to hold them, or ended. */
 void claims_count_hold(struct claims *, struct keylist *, const struct claim_hold *, bool holds, uint64_t now_us);
 /* claim_keep_owner - remember the owner token where the acquire that ended was a grant. claim_owner: write that owner,
  * as the nodes know it, to ret, of REQUEST_OWNER_SIZE, and return it; NULL: the latest acquire was no grant. */
 void claim_keep_owner(struct claim *, bool granted);
 const char *claim_owner(const struct claim *, char *ret);
-/* claim_remaining_ms - until another owner may hold the keys after a loss. */
+/* claim_remaining_ms - return the time until another owner may hold the keys after a loss. */
 uint32_t claim_remaining_ms(const struct claim *);

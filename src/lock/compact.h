@@ -16,7 +16,7 @@
  * - A release ends with NOQUORUM, and the keys expire.
  *
  * A lock with a named owner is never compact, because its handles share a claim; nor is one of a client that makes
- * troubles up (buggify.h).
+ * faults up (buggify.h).
  */
 #pragma once
 

@@ -122,7 +122,8 @@ static inline struct core_compact *handle_record_room(struct quorlock *lock)
     return (void *)(lock + 1);
 }
 
-/* handle_owner - NULL: it has no name. handle_held: the claim of which the handle has a share, or NULL. */
+/* handle_owner - return the named owner, or NULL. handle_held - return the claim of which the handle has a share, or
+ * NULL. */
 static inline struct named_owner *handle_owner(const struct quorlock *lock)
 {
     return lock->reentrant != NULL ? lock->reentrant->owner : NULL;
@@ -134,42 +135,46 @@ static inline struct claim *handle_held(const struct quorlock *lock)
     return lock->reentrant != NULL ? lock->reentrant->held : lock->claim;
 }
 
-/* handle_make - for these sorted keys, with its key list and, where one is named, its owner; else zeroed; NULL: out of
- * memory. handle_unmake: the reverse. */
+/* handle_make - make a handle for these sorted keys, with its key list and, where one is named, its owner; else zeroed.
+ * NULL: out of memory. handle_unmake - the reverse. */
 struct quorlock *handle_make(struct locks *, const struct core_config *, const char *const *keys, size_t n_keys,
                              const char *owner);
 void handle_unmake(struct quorlock *);
-/* handle_check - asserts which members go with which state. At the begin and the end of each call and callback. */
+/* handle_check - assert which members go with which state. At the begin and the end of each call and callback. */
 void handle_check(const struct quorlock *);
-/* handle_begin - an operation; NOMEM where the callback of a release without memory is due first. handle_end: it is
- * over. */
+/* handle_begin - begin an operation. NOMEM: the callback of a release without memory is due first.
+ * handle_end - the operation is over. */
 int handle_begin(struct quorlock *, enum operation, const struct lock_callback *);
 void handle_end(struct quorlock *);
-/* handle_share - the handle holds the claim, once more. handle_unshare: so many times less. */
+/* handle_share - the handle holds the claim, once more. handle_unshare - it holds the claim so many times less. */
 void handle_share(struct quorlock *, struct claim *);
 void handle_unshare(struct quorlock *, uint32_t holds);
-/* handle_ask - its claim, made where it has none, begins to ask; see claim_acquire. Where it has none, and the nodes
- * have no room, the handle waits for that first. 0 or a status. handle_asks: its claim asks the nodes for it.
- * handle_waits_for_room: it has no claim yet. handle_begin_admitted: there is room; see struct admission.
- * handle_stop_waiting: neither for room nor for its wait bound. */
+/* handle_ask - let the handle's claim ask the nodes, and make the claim where there is none; see claim_acquire. Without
+ * a claim, while the nodes have no room, the handle waits for room first. 0 or a status.
+ * handle_asks - the claim asks the nodes for this handle.
+ * handle_waits_for_room - the handle waits for room at the nodes, and has no claim yet.
+ * handle_begin_admitted - begin to ask, now that there is room; see struct admission.
+ * handle_stop_waiting - wait neither for room nor for the wait bound. */
 int handle_ask(struct quorlock *, bool behind, bool promised, uint32_t seen);
 bool handle_asks(const struct quorlock *);
 bool handle_waits_for_room(const struct quorlock *);
 bool handle_begin_admitted(struct quorlock *);
 void handle_stop_waiting(struct quorlock *);
-/* handle_show_in - behind client_show_lock. handle_show - writes there what is known of the validity now. handle_hide:
- * nothing is valid any more, nor written. */
+/* handle_show_in - show the validity to other threads there, from now on; behind client_show_lock.
+ * handle_show - write there what is known of the validity now.
+ * handle_hide - write that nothing is valid, and nothing any more after that. */
 void handle_show_in(struct quorlock *, struct expiry *);
 void handle_show(struct quorlock *);
 void handle_hide(struct quorlock *);
-/* handle_valid_ms - validity left then. */
+/* handle_valid_ms - return the validity that is left then. */
 uint32_t handle_valid_ms(const struct quorlock *, uint64_t now_us);
-/* handle_complete_acquire - ends an acquire without a core; the callback follows from the loop. why: a literal,
- * or NULL where the votes say it. handle_complete_release: the same for one hold of several; takes a spare. */
+/* handle_complete_acquire - end an acquire without a core; its callback follows from the loop. why: a literal, or NULL
+ * where the votes are the reason.
+ * handle_complete_release - the same for one hold of several; uses one of the spare given_back. */
 void handle_complete_acquire(struct quorlock *, int status, const char *why);
 void handle_complete_release(struct quorlock *, const struct lock_callback *);
-/* handle_fail - notes the text for a call that fails, and returns the status. */
+/* handle_fail - set the text of a call that fails, and return the status. */
 int handle_fail(struct quorlock *, int status, const char *why);
-/* handle_reap - frees a freed handle once nothing is owed to it. handle_destroy: frees it, whatever is owed. */
+/* handle_reap - free a freed handle once no callback is owed to it. handle_destroy - free it, whatever is owed. */
 void handle_reap(struct quorlock *);
 void handle_destroy(struct quorlock *);

@@ -24,7 +24,7 @@ struct contention {
     uint32_t handed;          /* how often the keys were handed on inside this process, in a row */
     uint64_t gave_back_us;    /* when a claim of this process gave them back */
     uint64_t gave_back_id;    /* of the owner that gave them back */
-    uint64_t strange_id;      /* of an owner that is none of this process, whose release was heard of last */
+    uint64_t foreign_id;      /* of the owner in another process whose release was reported last */
     uint64_t others_until_us; /* other processes are taken to wait for them until then */
 };
 
@@ -47,19 +47,19 @@ struct keylist {
     struct node_key keys[];
 };
 
-/* keylist_slots - NULL: it has no permits. */
+/* keylist_slots - return the slots of a list with permits; NULL: it has none. */
 static inline struct core_slots *keylist_slots(struct keylist *keylist)
 {
     return keylist->permits == 0 ? NULL : (struct core_slots *)(void *)&keylist->keys[1];
 }
 
-/* keylist_name - for people: without prefix, printable. */
+/* keylist_name - return the keys for people: without prefix, printable. */
 static inline const char *keylist_name(const struct keylist *keylist)
 {
     return (const char *)keylist + keylist->name_at;
 }
 
-/* An owner of holds that nest; see reentry.h. */
+/* An owner whom callers named; see reentry.h. */
 struct named_owner {
     struct hashtable_entry entry;
     uint32_t users;     /* handles and claims */
@@ -67,35 +67,34 @@ struct named_owner {
     char name[];
 };
 
-/* keylist_join - the list of these sorted keys with so many permits, made if there is none; NULL: out of memory.
- * keylist_leave gives it up. */
+/* keylist_join - return the list of these sorted keys with so many permits, made where there is none; NULL: out of
+ * memory. keylist_leave - one user less; the last one frees it. */
 struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys, uint32_t permits);
 void keylist_leave(struct keylist *);
-/* keylist_check - asserts which members go together. At the begin and the end of what changes a list. */
+/* keylist_check - assert which members go together. At the begin and the end of what changes a list. */
 void keylist_check(const struct keylist *);
-/* keylist_admits - one more claim of this process, with this config, may hold the keys beside those that do: so it asks
- * the nodes. Else it waits for one of these to give them back. */
+/* keylist_admits - one more claim of this process, with this config, may hold the keys beside those that do: so it may
+ * ask the nodes. Else it waits until one of these gives the keys back. */
 bool keylist_admits(const struct keylist *, const struct core_config *);
-/* keylist_count_hold - one more claim with this config holds the keys, or one less. */
+/* keylist_count_hold - count that one more claim with this config holds the keys, or one less. */
 void keylist_count_hold(struct keylist *, const struct core_config *, bool holds);
-/* keylist_first_arbiter - the place, in the client's order of nodes, of the first that waiters for these keys ask. */
+/* keylist_first_arbiter - return which node in the client's order waiters for these keys ask first. */
 uint32_t keylist_first_arbiter(const struct keylist *);
-/* keylist_contention - made if there is none; NULL: out of memory, which costs liveness only. */
+/* keylist_contention - return it, made where there is none; NULL: out of memory, which costs liveness only. */
 struct contention *keylist_contention(struct keylist *);
-/* keylist_forget_contention - the keys are held for a while: contention is forgotten where nobody has waited for them
- * lately. */
+/* keylist_forget_contention - free it where nobody has waited for the keys lately: they are held for a while. */
 void keylist_forget_contention(struct keylist *);
-/* keylist_confirmed - nodes whose notices come, a bit each. */
+/* keylist_confirmed - return the nodes that confirmed the subscription, a bit each. */
 uint32_t keylist_confirmed(const struct keylist *);
-/* keylist_listen - one more claim wants notices, or one less. */
+/* keylist_listen - count that one more claim wants notices, or one less; subscribe, or stop soon. */
 void keylist_listen(struct keylist *, bool wanted);
-/* keylist_count_listeners - a node reports the number of listeners to a release of ours. keylist_others_listen:
- * other processes waited for the keys a moment ago. */
+/* keylist_count_listeners - a node reported how many clients listened to a release of ours.
+ * keylist_others_listen - other processes waited for the keys a moment ago. */
 void keylist_count_listeners(struct keylist *, uint32_t node, uint32_t listeners);
 bool keylist_others_listen(const struct keylist *);
-/* keylist_common_key - a key that both lists lock; NULL: there is none. */
+/* keylist_common_key - return a key that both lists lock; NULL: there is none. */
 const char *keylist_common_key(const struct keylist *, const struct keylist *);
-/* named_owner_join - the owner of that name, made if there is none; NULL: out of memory. named_owner_leave
- * gives it up; NULL is fine. */
+/* named_owner_join - return the owner of that name, made where there is none; NULL: out of memory.
+ * named_owner_leave - one user less; NULL is fine. */
 struct named_owner *named_owner_join(struct hashtable *, const struct alloc *, const char *name);
 void named_owner_leave(struct hashtable *, const struct alloc *, struct named_owner *);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * late.h - releases that are paid again, because what they release may still be executed
+ * late.h - releases that are sent again, because the acquire that they release may still be executed
  *
  * A core hands such a debt over (struct core_late), so neither the claim nor its caller waits for it. The release is
- * sent again after pauses that grow, those of one node together, and at once where the key refused an acquire.
+ * sent again after pauses that grow, those of one node together. It is sent at once when an acquire of the keys was
+ * refused at that node.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #include "lock/keylist.h"
 #include "lock/terms.h"
 
-/* Those of one client. */
+/* The late releases of one client. */
 struct lates {
     struct runtime *runtime;
     const struct admission *admission;
@@ -21,12 +22,12 @@ struct lates {
     struct waker look;
 };
 
-/* lates_start - of a zeroed struct. lates_stop: forgets all; no request of one may be in flight. */
+/* lates_start - start a zeroed struct. lates_stop - forget all; no request of theirs may be in flight. */
 void lates_start(struct lates *, struct runtime *, const struct admission *, struct hashtable *terms);
 void lates_stop(struct lates *);
-/* late_add - one more debt. Of too many the oldest is forgotten, and so is this one where memory is out: then a key
- * that comes late ends with its lease. */
+/* late_add - keep one more debt. Of too many the oldest is forgotten, and out of memory this one: then a key that is
+ * set late expires. */
 void late_add(struct lates *, struct keylist *, struct terms *, const struct core_late *);
-/* late_pay - an acquire of these keys was refused: sends what may be in its way at that node. holder_id: who refused,
- * as in struct core_reply; 0: unknown. False: there is nothing. */
+/* late_pay - an acquire of these keys was refused at that node: send the releases of what may be in its way. holder_id:
+ * the holder that the refusal named, as in struct core_reply; 0: unknown. False: there are none. */
 bool late_pay(struct lates *, const struct keylist *, uint32_t node, uint64_t holder_id);

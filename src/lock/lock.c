@@ -44,7 +44,7 @@ static void end_operation(struct quorlock *lock, int status)
     struct claim *claim = handle_held(lock);
 
     if (lock->state == HANDLE_COMPLETED) {
-        /* A hold whose callback has not run is undone; a refusal stands. */
+        /* A hold whose callback has not run is undone; a refusal stays. */
         if (lock->acquired_status != QUORLOCK_OK) return;
         handle_unshare(lock, 1);
         lock->acquired_status = (int16_t)status;
@@ -114,7 +114,7 @@ static uint64_t sort_keys(const char **ret, const char *const *keys, size_t n_ke
     for (size_t i = 0; i < n_keys; i++) {
         wanted[i] = (struct wanted_key){.text = keys[i], .shared = (shared >> i & 1) != 0};
     }
-    /* cppcheck-suppress uninitvar; so many are set as it is told of */
+    /* cppcheck-suppress uninitvar; n_keys of them are set */
     qsort(wanted, n_keys, sizeof(wanted[0]), by_text);
     for (size_t i = 0; i < n_keys; i++) {
         ret[i] = wanted[i].text;
@@ -182,7 +182,7 @@ static int check_free(struct quorlock *lock)
 
 static int fail_held(struct quorlock *lock)
 {
-    return handle_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not told yet");
+    return handle_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not reported yet");
 }
 
 /* A new acquire gives up a lost hold that was not released. */
@@ -229,7 +229,7 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
     if (status != 0) return status;
     if (named && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
     if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
-    if (named) status = reentry_check(lock, &claim);
+    if (named) status = reentry_find(lock, &claim);
     if (status != 0) return status;
     if (claim != NULL) {
         status = reentry_enter(lock, claim, &why);

@@ -4,12 +4,12 @@
 
 #include "lock/handle.h"
 
-/* lock_new - behind quorlock_new. */
+/* lock_new - as quorlock_new, for all locks of one client. */
 int lock_new(struct quorlock **ret, struct locks *, const char *const *keys, size_t n_keys,
              const struct quorlock_options *);
-/* locks_start - of a zeroed struct, once the runtime has its nodes. 0, or -1 out of memory. locks_close: every
- * lock is given up; the handles stay valid until locks_stop, which frees everything, also what locks_start made
- * in part. */
+/* locks_start - start a zeroed struct, once the runtime has its nodes. 0, or -1 out of memory.
+ * locks_close - give every lock up; the handles stay valid until locks_stop.
+ * locks_stop - free everything, also what locks_start made in part. */
 int locks_start(struct locks *, struct runtime *);
 void locks_close(struct locks *);
 void locks_stop(struct locks *);

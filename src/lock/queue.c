@@ -73,7 +73,7 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
 {
     const struct claim *asked = lock->keylist->asked;
     struct claim *claim;
-    int status = handle_owner(lock) != NULL ? reentry_check(lock, &claim) : 0;
+    int status = handle_owner(lock) != NULL ? reentry_find(lock, &claim) : 0;
 
     if (status != 0) {
         *ret_why = "its owner holds one of the keys in another list";
@@ -282,8 +282,8 @@ static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t k
     if (lock == NULL) return;
     /* Our own release has already woken the first in the queue. */
     if (holder_id != 0 && holder_id == contention->gave_back_id) return;
-    if (holder_id != 0 && keylist->held > 0 && holder_id != contention->strange_id) {
-        if (!look_after_holder(keylist, holder_id)) contention->strange_id = holder_id;
+    if (holder_id != 0 && keylist->held > 0 && holder_id != contention->foreign_id) {
+        if (!look_after_holder(keylist, holder_id)) contention->foreign_id = holder_id;
     }
     (void)claim_step_randomly(lock->claim, &event);
 }

@@ -2,13 +2,14 @@
 /*
  * queue.h - the wait queue of a key list: handles of this client that wait for the same keys
  *
- * Only the first in the queue asks the nodes, so any number of waiters costs the nodes what one costs. It asks while no
- * claim of this process holds the keys, or those that do leave room for one more (keylist_admits). When a
- * lock of this process releases the keys, the first in the queue asks in the same flush, right after the
- * release; so does a lock that is acquired again at once. Both are faster than other processes, which must
- * receive the notice first. So after some times in a row this process waits until the others had their turn.
+ * Only the first in the queue asks the nodes, so any number of waiters costs the nodes what one waiter costs. It asks
+ * while no claim of this process holds the keys, or while those that do leave room for one more (keylist_admits).
  *
- * A handle that leaves the head of the queue without the lock hands its acquire off to the next one. The nodes'
+ * When a lock of this process releases the keys, the first in the queue asks in the same flush, right after the
+ * release. So does a lock that is acquired again at once. Both are faster than other processes, which must receive the
+ * notice first. So after HANDED_MAX times in a row this process lets the others go first.
+ *
+ * A handle that leaves the head of the queue without the lock hands its acquire off to the next handle. The nodes'
  * answers hold for both, so no node is asked again.
  */
 #pragma once
@@ -18,16 +19,17 @@
 /* The events of a key list's listener. */
 extern const struct listener_events queue_listener;
 
-/* queue_acquire - the handle asks the nodes, or queues for its turn. 0 or a status. queue_leave: it waits no
- * more. queue_wait_expired: its wait bound passed while another handle asked. */
+/* queue_acquire - ask the nodes, or queue for the handle's turn. 0 or a status.
+ * queue_leave - the handle waits no more.
+ * queue_wait_expired - the handle's wait bound passed while another handle asked. */
 int queue_acquire(struct quorlock *);
 void queue_leave(struct quorlock *);
 void queue_wait_expired(struct quorlock *);
-/* queue_hand_off - ends the acquire of the handle that asks with that status; its successor continues. False:
- * no other handle can take its place. */
+/* queue_hand_off - end the acquire of the handle that asks with that status; its successor goes on. False: no other
+ * handle can take its place. */
 bool queue_hand_off(struct quorlock *, int status);
-/* queue_due - the claim's deadline passed: hands off while the wait bound of the handle that asks has passed,
- * and returns the time to continue with. */
+/* queue_due - the claim's deadline passed: hand off while the wait bound of the handle that asks has passed. Return the
+ * time to continue with. */
 uint64_t queue_due(struct claim *);
 /* queue_keys_released - a claim of this process holds the keys no more; its releases are queued. */
 void queue_keys_released(struct claim *);

@@ -16,7 +16,7 @@ static int fail_overlap(struct quorlock *lock, const struct claim *claim, const 
                         handle_owner(lock)->name, key, keylist_name(claim->keylist), keylist_name(lock->keylist));
 }
 
-int reentry_check(struct quorlock *lock, struct claim **ret_claim)
+int reentry_find(struct quorlock *lock, struct claim **ret_claim)
 {
     handle_check(lock);
     assert(lock->reentrant != NULL);

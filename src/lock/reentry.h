@@ -10,17 +10,17 @@
 
 #include "lock/handle.h"
 
-/* reentry_check - whether its named owner may acquire: 0, or a status with its text. ret_claim: the claim that
- * the owner holds already, or NULL. */
-int reentry_check(struct quorlock *, struct claim **ret_claim);
-/* reentry_enter - one more hold, at once or after a renewal. 0 or a status; ret_why: the reason. reentry_leave:
- * the handle waits for that renewal no more. */
+/* reentry_find - look whether the named owner of the handle may acquire: 0, or a status with its text. ret_claim: the
+ * claim that the owner holds already, or NULL. */
+int reentry_find(struct quorlock *, struct claim **ret_claim);
+/* reentry_enter - add one more hold, at once or after a renewal. 0 or a status; ret_why: the reason.
+ * reentry_leave - wait for that renewal no more. */
 int reentry_enter(struct quorlock *, struct claim *, const char **ret_why);
 void reentry_leave(struct quorlock *);
-/* reentry_renews_again - the second look, right before the callback of one more hold, as before that of a grant: the
- * process may have stood still since the first. True: the hold comes after a renewal; else its status is told now. */
+/* reentry_renews_again - check the validity a second time, right before the callback of one more hold: the process may
+ * have been suspended since the first check. True: the hold comes after a renewal; else its callback runs now. */
 bool reentry_renews_again(struct quorlock *);
-/* reentry_renewed - the renewal that pending holds wait for has ended. */
+/* reentry_renewed - the renewal has ended for which pending holds wait. */
 void reentry_renewed(struct claim *, int status);
 /* reentry_admit - the claim was granted: its owner's waiting handles enter it. */
 void reentry_admit(struct claim *);

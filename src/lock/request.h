@@ -16,14 +16,14 @@ struct request_texts {
     char owner[REQUEST_OWNER_SIZE], waiter[REQUEST_OWNER_SIZE];
 };
 
-/* request_owner_text - writes the owner with that token, as the nodes know it, to ret, of REQUEST_OWNER_SIZE; its
+/* request_owner_text - write the owner with that token, as the nodes know it, to ret, of REQUEST_OWNER_SIZE; return its
  * length. */
 size_t request_owner_text(const struct runtime *, const struct terms *, const struct core_token *, char *ret);
-/* request_fill - all but the keys. waiter: of core_waiter(). The request points into the texts. */
+/* request_fill - fill in all but the keys. waiter: of core_waiter(). The request points into the texts. */
 void request_fill(struct node_request *, const struct runtime *, const struct terms *, const struct core_command *,
                   const struct core_token *waiter, struct request_texts *);
-/* request_denied - where a reply says that the user may not use a key: adds the keys that the request named, for
- * servers do not say which. slot: of a permit. The reply's error then stands in text, of REQUEST_DENIED_SIZE. */
+/* request_denied - where a reply says that the user may not use a key, add the keys that the request named to its
+ * error, for servers do not say which. slot: of a permit. The new error is in text, of REQUEST_DENIED_SIZE. */
 #define REQUEST_DENIED_SIZE 640
 void request_denied(struct node_reply *, const struct runtime *, const struct terms *, const struct node_key *keys,
                     uint32_t n_keys, uint32_t slot, char *text);

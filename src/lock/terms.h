@@ -11,11 +11,11 @@ struct terms {
     uint32_t fence_ttl_ms;
     struct core_config config;
     uint32_t label_length;
-    char label[]; /* readable front of owner tokens; "": there is none */
+    char label[]; /* readable front of owner tokens; "": none */
 };
 
-/* terms_join - the struct of these terms, made if there is none; NULL: out of memory. terms_share: one more user.
- * terms_leave: one less; NULL is fine. */
+/* terms_join - return the struct of these terms, made where there is none; NULL: out of memory.
+ * terms_share - one user more. terms_leave - one user less; NULL is fine. */
 struct terms *terms_join(struct hashtable *, const struct alloc *, const struct core_config *, uint32_t fence_ttl_ms,
                          const char *label);
 struct terms *terms_share(struct terms *);

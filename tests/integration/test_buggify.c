@@ -147,7 +147,7 @@ BUGGIFY_TEST(a_late_grant_is_told_when_the_nodes_hold_the_key_for_long)
 
         fixture_start_acquire(lock, &seen);
         await_holders("key", NULL, 3);
-        if (logged("a grant is told ") > late) late_ms = logged_number("a grant is told ", " ms late");
+        if (logged("a grant is reported ") > late) late_ms = logged_number("a grant is reported ", " ms late");
         late += late_ms > 0;
         await_status(&seen, QUORLOCK_OK, "the grant");
         assert_true(seen.result.elapsed_ms >= late_ms);
@@ -170,8 +170,8 @@ BUGGIFY_TEST(a_slow_release_is_told_when_the_key_is_gone_for_long)
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         fixture_start_release(lock, &released);
         await_free("key");
-        if (logged("the end of the release is told ") > late) {
-            late_ms = logged_number("the end of the release is told ", " ms late");
+        if (logged("the end of the release is reported ") > late) {
+            late_ms = logged_number("the end of the release is reported ", " ms late");
         }
         late += late_ms > 0;
         await_status(&released, QUORLOCK_OK, "the release");
@@ -228,12 +228,12 @@ BUGGIFY_TEST(a_loss_comes_early_and_the_lock_is_released_as_always)
 static void await_late_grant(quorlock *lock, struct seen *seen)
 {
     for (int i = 0; i < CYCLES_MAX; i++) {
-        unsigned late = logged("a grant is told ");
+        unsigned late = logged("a grant is reported ");
 
         memset(seen, 0, sizeof(*seen));
         fixture_start_acquire(lock, seen);
         await_holders("key", NULL, 3);
-        if (logged("a grant is told ") > late && seen->calls == 0) return;
+        if (logged("a grant is reported ") > late && seen->calls == 0) return;
         await_status(seen, QUORLOCK_OK, "a grant");
         give_back(lock, seen);
     }
