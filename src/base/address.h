@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* address.h - where a socket connects to */
+/* address.h - socket addresses */
 #pragma once
 
 #include <stddef.h>
@@ -12,9 +12,9 @@ struct address {
     socklen_t length;
 };
 
-/* What a host name stands for. */
+/* The addresses of a host name. */
 struct addresses {
-    size_t n; /* 0: failed, see why */
+    size_t n; /* 0: the lookup failed, for the reason in `why` */
     struct address at[ADDRESSES_MAX];
     const char *why;
 };

@@ -27,7 +27,7 @@ static void libc_release(void *arg, void *block)
 void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
 {
     if (hooks != NULL) {
-        /* A caller may know a shorter struct than we do. */
+        /* A caller that was built with an older header has a shorter struct. */
         memset(&alloc->hooks, 0, sizeof(alloc->hooks));
         memcpy(&alloc->hooks, hooks, hooks->size < sizeof(*hooks) ? hooks->size : sizeof(*hooks));
         return;
@@ -42,7 +42,7 @@ void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
 
 void *alloc_zero(const struct alloc *alloc, size_t size)
 {
-    /* Hooks may answer NULL for zero bytes, which is no failure of theirs. */
+    /* A hook may return NULL for zero bytes, which would look like a failure. */
     size_t least = size != 0 ? size : 1;
     void *block = alloc->hooks.allocate(alloc->hooks.arg, least);
 

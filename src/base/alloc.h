@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc.h - memory through the client's hooks */
+/* alloc.h - memory through the allocator hooks of a client */
 #pragma once
 
 #include <stddef.h>
 
 #include <quorlock/quorlock.h>
 
-/* A copy of the caller's hooks, or of the C library's. */
+/* A copy of the caller's hooks, or of the C library's functions. */
 struct alloc {
     struct quorlock_allocator hooks;
 };
 
-/* alloc_init - takes the hooks, which were checked, or malloc and friends where hooks is NULL. */
+/* alloc_init - copy the hooks, which the caller has checked. NULL means malloc, realloc and free. */
 void alloc_init(struct alloc *, const struct quorlock_allocator *hooks);
-/* These return NULL where memory is out. alloc_zero: zeroed. alloc_resize: as realloc. alloc_text: a copy with
- * a NUL behind it. alloc_joined: one string of two, and its length. */
+/* These four return NULL when memory is out.
+ * alloc_zero - allocate zeroed bytes.
+ * alloc_resize - resize a block, as realloc does.
+ * alloc_text - copy `length` bytes and append a NUL.
+ * alloc_joined - concatenate two strings, and return the length as well. */
 void *alloc_zero(const struct alloc *, size_t size);
 void *alloc_resize(const struct alloc *, void *block, size_t size);
 char *alloc_text(const struct alloc *, const char *text, size_t length);

@@ -45,7 +45,7 @@ int caller_copy(void *ret, size_t known, const void *given, size_t size, const c
     return 0;
 }
 
-/* A forgotten size, 0, is itself the error to report. */
+/* A size of 0 was forgotten by the caller. That is itself the error to report, so the buffer is used then, too. */
 void caller_report(const struct quorlock_client_options *given, const char *text)
 {
     size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);

@@ -6,13 +6,13 @@
 #include "base/expiry.h"
 #include "base/system.h"
 
-/* Two readings are never taken at once. A gain of raw below this is taken for that, and stays uncounted: it is
- * covered by the fixed part of the drift allowance. */
+/* The two clocks cannot be read at the same instant, so raw may seem to gain up to this much. Such a gain is not
+ * counted; the fixed part of the drift allowance covers it. */
 #define TOLERANCE_US 200
-/* A gain may only mean that the two readings of it were interrupted in between: better ones are tried for. */
+/* A larger gain may only mean that this thread was interrupted between the two readings, so both are read again. */
 #define READINGS 3
-/* Only a slew makes BOOT lag behind RAW, and the kernel slews by a tenth and half a thousandth at most. So what BOOT
- * can lose while it advances by this is below the tolerance, whatever happens: meanwhile RAW need not be read. */
+/* Only a slew makes BOOT fall behind RAW, and the kernel slews by a tenth and 0.05 % at most. So while BOOT advances by
+ * this much it cannot lose more than the tolerance, and RAW need not be read. */
 #define COMPARE_US 1000u
 
 static int64_t skew_of(uint64_t boot_us, uint64_t raw_us)
@@ -25,7 +25,7 @@ static bool gains(const struct clock *clock, int64_t skew_us)
     return clock->started != 0 && skew_us > clock->skew_low_us + TOLERANCE_US;
 }
 
-/* Neither ever becomes smaller: what raw gains on boot moves from skew_low_us to extra_us. */
+/* Neither of the two published numbers ever decreases: a gain of raw moves from skew_low_us to extra_us. */
 static void publish(const struct clock *clock)
 {
     if (clock->shown != NULL)
@@ -53,7 +53,7 @@ uint64_t clock_advance(struct clock *clock, uint64_t boot_us, uint64_t raw_us)
         clock->extra_us += (uint64_t)(skew_us - clock->skew_low_us);
         clock->skew_low_us = skew_us;
     } else if (skew_us < clock->skew_low_us) {
-        /* Boot gained, by a suspend or a slew: that counts by itself. */
+        /* Boot gained, by a suspend or a slew. It is the clock in use, so nothing needs to be added. */
         clock->skew_low_us = skew_us;
     }
     publish(clock);

@@ -14,8 +14,8 @@ void expiry_clock_shows(struct expiry_clock *clock, uint64_t now_us)
     atomic_store_explicit(&clock->last_us, now_us, memory_order_release);
 }
 
-/* In the reverse order of the reader's: one that finds the new lost_at_us finds the new valid_until_us, too. With the
- * old lost_at_us it finds an end that was true then, or the new one. */
+/* The order is the reverse of the reader's: a reader that finds the new lost_at_us also finds the new valid_until_us.
+ * With the old lost_at_us it finds the old end, which was true then, or the new one. */
 void expiry_set(struct expiry *expiry, uint64_t lost_at_us, uint64_t valid_until_us)
 {
     atomic_store_explicit(&expiry->valid_until_us, valid_until_us, memory_order_release);
@@ -41,7 +41,7 @@ uint64_t expiry_left_us(const struct expiry *expiry, const struct expiry_clock *
     uint64_t now_us;
 
     if (lost_at_us == 0) return 0;
-    /* The clocks last: a thread that was stopped in between finds less. */
+    /* The clocks are read last: a thread that was suspended in between finds less time left, not more. */
     now_us = read_us(clock, system);
     return now_us < lost_at_us && now_us < valid_until_us ? valid_until_us - now_us : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hash.h - FNV-1a with 64 bits (Fowler, Noll, Vo), for tables and for comparing texts; no defence against
- * malice
+ * hash.h - FNV-1a with 64 bits (Fowler, Noll, Vo), for hash tables and for comparing texts. It does not protect against
+ * chosen collisions.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #define HASH_START 0xcbf29ce484222325u
 
-/* hash_bytes - goes on from the hash of what came before, or from HASH_START. */
+/* hash_bytes - continue a hash with more bytes; begin with HASH_START. */
 static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
@@ -20,7 +20,8 @@ static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t lengt
     return hash;
 }
 
-/* hash_text - likewise, with a byte at the end that no text contains: "ab", "c" differs from "a", "bc". */
+/* hash_text - continue a hash with a string, and end it with a byte that no text contains, so that "ab", "c" and "a",
+ * "bc" differ. */
 static inline uint64_t hash_text(uint64_t hash, const char *text)
 {
     static const unsigned char end = 0xff;

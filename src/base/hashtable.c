@@ -17,7 +17,7 @@ static void hashtable_put(struct hashtable *table, struct hashtable_entry *entry
     *bucket = entry;
 }
 
-/* Without memory for more buckets the chains get longer, that is all. */
+/* Without memory for more buckets the chains just get longer. */
 int hashtable_reserve(struct hashtable *table, const struct alloc *alloc)
 {
     struct hashtable grown = {.n_buckets = table->n_buckets == 0 ? BUCKETS_MIN : 2 * table->n_buckets};

@@ -5,7 +5,7 @@ static const uint64_t bounds_us[QUORLOCK_BUCKETS] = {
     30,      100,      300,      1000,      3000,      10000,      30000,       100000,      300000,    1000000,
     3000000, 10000000, 30000000, 100000000, 300000000, 1000000000, 3000000000u, 10000000000, UINT64_MAX};
 
-/* The times that are counted most often are short, and found first. */
+/* Most durations are short, so a search from the front finds their bucket first. */
 void histogram_add(struct quorlock_histogram *histogram, uint64_t us)
 {
     size_t i = 0;

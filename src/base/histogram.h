@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* histogram.h - times by length; see struct quorlock_histogram */
+/* histogram.h - counts of durations by length; see struct quorlock_histogram */
 #pragma once
 
 #include <quorlock/quorlock.h>
 
-/* histogram_add - one more time. */
+/* histogram_add - count one more duration. */
 void histogram_add(struct quorlock_histogram *, uint64_t us);

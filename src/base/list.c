@@ -6,13 +6,13 @@
 void list_add(struct list *list, struct link *link)
 {
     if (list_has(link)) return;
-    row_add(&list->row, link);
+    bare_list_add(&list->bare, link);
     list->count++;
 }
 
 static void pass_over(struct list_walk *walk, struct link *link)
 {
-    /* The one before the last is the last one now. */
+    /* The walk would have ended at this link; now it is over. */
     if (walk->next == link && walk->last == link) {
         walk->next = walk->last = NULL;
     } else if (walk->next == link) {
@@ -26,7 +26,7 @@ void list_remove(struct list *list, struct link *link)
 {
     if (!list_has(link)) return;
     for (struct list_walk *walk = list->walks; walk != NULL; walk = walk->outer) pass_over(walk, link);
-    row_remove(&list->row, link);
+    bare_list_remove(&list->bare, link);
     list->count--;
 }
 

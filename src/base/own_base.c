@@ -7,12 +7,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* What a base opens: epoll, its timer, a pair for signals; and what whoever opens it wakes it by. */
+/* The descriptors that a base opens: epoll, its timer, a pair for signals; and one by which its user wakes it. */
 #define BASE_DESCRIPTORS 5
 
 /*
- * libevent ends the process where it finds no descriptor for its signals, so it is asked only where there are
- * enough. Another thread may still take the last ones in between: nothing can be done about that from here.
+ * libevent aborts the process if it finds no descriptor for its signal pair, so we first try whether there are enough.
+ * Another thread may still take the last ones in between; that cannot be prevented here.
  */
 static bool enough_descriptors(void)
 {

@@ -8,7 +8,7 @@
 #define PAGE_BYTES 4096
 
 struct random_page {
-    size_t left; /* at the end of bytes */
+    size_t left; /* how many bytes are left, at the end of `bytes` */
     unsigned char bytes[PAGE_BYTES - sizeof(size_t)];
 };
 

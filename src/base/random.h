@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * random.h - random bytes of the system, drawn some thousand at a time
+ * random.h - random bytes of the system, fetched some thousand at a time
  *
- * A fork must not repeat a byte. So what was drawn ahead lies, with the count of it, in memory that is zeroed in a
- * child, which then has nothing ahead; and what was handed out is wiped. Where the system has no such memory, nothing
- * is drawn ahead.
+ * After a fork, parent and child must not hand out the same bytes. So the stock of bytes and its count lie in memory
+ * that the kernel zeroes in a child (MADV_WIPEONFORK): the child's stock is empty. Bytes that were handed out are
+ * wiped. If the system has no such memory, each draw asks the system.
  */
 #pragma once
 
@@ -14,11 +14,12 @@
 struct system;
 
 struct random {
-    struct random_page *page; /* NULL: none is needed yet, or there is none */
-    bool without;             /* there is none */
+    struct random_page *page; /* NULL: not needed yet, or not available */
+    bool without;             /* such memory is not available */
 };
 
-/* random_draw - fresh bytes. 0, or -1: the system has none. Waits where it has none yet. */
+/* random_draw - write fresh bytes to `ret`. Returns 0, or -1 when the system has none. Blocks while a system that has
+ * just booted has none yet. */
 int random_draw(struct random *, struct system *, void *ret, size_t size);
-/* random_clear - of a zeroed one, too. */
+/* random_clear - wipe and free the stock; a zeroed struct is fine. */
 void random_clear(struct random *, struct system *);

@@ -22,34 +22,35 @@ struct answer {
     int error;  /* its errno */
 };
 
-/* A name that is being looked up. The thread that does it frees it. It is malloc's: the memory hooks belong to the
- * loop's thread. */
+/* A name that is being looked up. Its thread frees it. The memory is malloc's, because the allocator hooks belong to
+ * the loop's thread. */
 struct question {
     struct link at;      /* in `questions` */
-    struct list lookups; /* that wait for the answer; none where all were canceled */
+    struct list lookups; /* that wait for the answer; empty if all were canceled */
     char name[];
 };
 
 struct lookup {
     const struct alloc *alloc;
     const struct quorlock_loop *loop;
-    int fd; /* an eventfd: readable when the answer is here */
+    int fd; /* an eventfd that becomes readable when the answer has come */
     void *watch;
     uint16_t port;
     void (*done)(void *arg, const struct addresses *);
     void *arg;
     struct question *question;
-    struct link at; /* in the question's, until it is answered */
+    struct link at; /* in the question's list, until it is answered */
     struct answer answer;
 };
 
-/* Guards the questions, and what they and their lookups say of each other. Nobody waits while holding it. */
+/* Protects the questions and the links between them and their lookups. Nobody blocks while holding it. */
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct list questions;
 
 /* ---- fork ---- */
 
-/* The threads stay behind in the parent. A child that looks up a name must not wait for them, nor for the mutex. */
+/* A child of fork() has none of the threads. Its lookups must wait neither for their answers nor for a mutex that one
+ * of them held. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&guard);
@@ -85,7 +86,7 @@ static void resolve_take(struct addresses *addresses, const struct addrinfo *lis
     }
 }
 
-static void resolve_tell(struct question *question, const struct answer *answer)
+static void resolve_complete(struct question *question, const struct answer *answer)
 {
     struct lookup *lookup;
 
@@ -100,8 +101,9 @@ static void resolve_tell(struct question *question, const struct answer *answer)
     free(question);
 }
 
-/* The C library keeps the addresses of the name servers for each thread and frees them as the very last of it, when
- * LeakSanitizer no longer counts the thread. A program that ends at this moment would seem to leak them. */
+/* glibc keeps the addresses of the name servers for each thread and frees them at the very end of the thread, when
+ * LeakSanitizer no longer counts it. A program that exits at this moment would seem to leak them, so they are freed
+ * here. */
 static void forget_servers(void)
 {
 #ifdef __GLIBC__
@@ -123,12 +125,12 @@ static void *resolve_ask(void *arg)
         freeaddrinfo(list);
     }
     forget_servers();
-    resolve_tell(question, &answer);
+    resolve_complete(question, &answer);
     return NULL;
 }
 
-/* The program's signals are for its own threads. The stack has the usual size, because the system's configuration names
- * plugins that run on it; only what they touch of it costs memory. 0, or an errno. */
+/* The thread blocks all signals: they are for the program's own threads. Its stack has the default size, because the
+ * plugins that nsswitch.conf names run on it; untouched pages cost no memory. Returns 0, or an errno. */
 static int resolve_start_thread(struct question *question)
 {
     sigset_t all, before;
@@ -143,7 +145,7 @@ static int resolve_start_thread(struct question *question)
     return error;
 }
 
-/* ---- questions; the mutex is held ---- */
+/* ---- questions; call these with the mutex held ---- */
 
 static struct question *resolve_find(const char *name)
 {
@@ -153,7 +155,7 @@ static struct question *resolve_find(const char *name)
     return NULL;
 }
 
-/* NULL with errno. */
+/* NULL: failed, with errno set. */
 static struct question *resolve_begin(const char *name)
 {
     size_t size = strlen(name) + 1;
@@ -172,7 +174,7 @@ static struct question *resolve_begin(const char *name)
     return question;
 }
 
-/* False with errno. */
+/* False: failed, with errno set. */
 static bool join(struct lookup *lookup, const char *name)
 {
     pthread_mutex_lock(&guard);

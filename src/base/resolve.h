@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resolve.h - a host name to addresses by the system's resolver, without blocking the loop: the lookups of system_os()
+ * resolve.h - look up host names with the system's resolver, without blocking the loop; system_os() uses it
  *
- * getaddrinfo() goes by /etc/nsswitch.conf and /etc/resolv.conf as every program of the system does. It blocks, so
- * each name that is looked up has a thread, which ends with the answer. getaddrinfo() cannot be interrupted: the thread
- * of a canceled lookup goes on, and the next lookup of that name, by whatever client of the process, waits for its
- * answer instead of beginning anew.
+ * getaddrinfo() follows /etc/nsswitch.conf and /etc/resolv.conf, as all programs of the system do. It blocks, so each
+ * name that is looked up gets a thread, which ends with the answer. getaddrinfo() cannot be interrupted: the thread of
+ * a canceled lookup runs on, and the next lookup of that name, by any client of the process, waits for its answer
+ * instead of starting another thread.
  */
 #pragma once
 

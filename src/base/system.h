@@ -2,10 +2,10 @@
 /*
  * system.h - everything that the library takes from outside: time, random bytes, sockets, host names, files, the loop
  *
- * Nothing else in the library asks the system for any of these. Production fills struct system_ops with the system
- * (system_os.c), and the loop is libevent, or the caller's; a simulator fills both tables with a world of its own. All
- * functions belong to the thread that runs the loop, and call nothing back from inside a call. What struct system_ops
- * makes takes its memory from the system's alloc; a loop has its own.
+ * Nothing else in the library asks the system for any of these. In production struct system_ops holds the functions of
+ * system_os.c, and the loop is libevent or the caller's; the simulator fills both tables with its own world. All
+ * functions must be called in the loop's thread, and none runs a callback from inside a call. Objects that struct
+ * system_ops makes take their memory from the system's alloc; a loop uses its own.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct alloc;
 struct lookup;
 struct system;
 
-/* What a loop makes. */
+/* Objects that a loop makes. */
 struct task;
 struct timer;
 struct watch;
@@ -32,32 +32,35 @@ struct watch;
 #define WATCH_WRITE QUORLOCK_LOOP_WRITE
 
 struct system_ops {
-    /* Time in microseconds: boot_us counts suspend but may be slewed, raw_us is the other way round, wall_us is
-     * since 1970. */
+    /* Time in microseconds. boot_us counts suspend but may be slewed; raw_us cannot be slewed but does not count
+     * suspend; wall_us counts from 1970. */
     uint64_t (*boot_us)(struct system *);
     uint64_t (*raw_us)(struct system *);
     uint64_t (*wall_us)(struct system *);
 
-    /* A timer on the clock of boot_us, also where the loop's own timers stop in suspend, or begin at the time at which
-     * the loop last looked. It fires once, from the loop, after so many microseconds; setting it again moves it.
+    /* A timer on the clock of boot_us, for loops whose own timers stop during suspend, or count from the time when the
+     * loop last read its clock. It fires once, from the loop, after that many microseconds; setting it again moves it.
      * NULL: out of memory or of descriptors. */
     struct alarm *(*alarm_new)(struct system *, void (*fire)(void *arg), void *arg);
     void (*alarm_set)(struct alarm *, uint64_t after_us);
     void (*alarm_free)(struct alarm *);
 
-    /* Fresh bytes that no other process gets, not even after a fork. 0, or -1: there are none. A machine that
-     * has just booted may have none for a while: `wait` waits for them. */
+    /* Random bytes that no other process gets, not even after a fork. Returns 0, or -1 when there are none. A machine
+     * that has just booted may have none for a while: with `wait` the call blocks until it has. */
     int (*random)(struct system *, void *ret, size_t size, bool wait);
     /* Zeroed memory that a child of fork() finds zeroed again. NULL: the system has none. */
     void *(*wiped_new)(struct system *, size_t size);
     void (*wiped_free)(struct system *, void *, size_t size);
 
-    /* Nonblocking stream sockets. connect: a descriptor, or -1 with errno; it becomes writable when finish can
-     * tell the outcome, 0 or an errno. user_timeout_ms: how long sent bytes may go unacknowledged; 0: as long
-     * as the system lets them. send and recv as the system calls, without a signal. has_input: recv would not
-     * say EAGAIN, nor fail. close: in order, behind what was sent; or with a reset, so that nothing leaves any more
-     * that has not left yet, not by retransmission either. A process that ends without a close resets, but for those
-     * that were to keep sending. */
+    /* Nonblocking stream sockets.
+     * connect: return a descriptor, or -1 with errno. The descriptor becomes writable when the connection is made or
+     * has failed. user_timeout_ms: how long sent bytes may stay unacknowledged; 0: as long as the system allows.
+     * finish: return the outcome of connecting, 0 or an errno.
+     * send, recv: as the system calls, without SIGPIPE.
+     * has_input: return whether recv would return bytes or the end of the stream.
+     * keep_sending: deliver what was sent even if the process ends without close; without this call, that end resets
+     * the connection.
+     * close: deliver what was sent, then close. With reset: deliver nothing more, not even by retransmission. */
     int (*connect)(struct system *, const struct address *, uint32_t user_timeout_ms);
     int (*finish)(struct system *, int fd);
     ssize_t (*send)(struct system *, int fd, const void *bytes, size_t size);
@@ -66,22 +69,22 @@ struct system_ops {
     void (*keep_sending)(struct system *, int fd);
     void (*close)(struct system *, int fd, bool reset);
 
-    /* A host name to addresses, as the system's resolver has them now. That may take as long as its name servers
-     * let it wait; the loop goes on. done() is called once, from the loop; what it is handed is valid during the
-     * call. After done, or after cancel, the lookup is gone. NULL with errno: it could not begin. */
+    /* Look up the addresses of a host name with the system's resolver. That may take as long as the resolver waits for
+     * its name servers; the loop runs on. done() is called once, from the loop; its argument is valid during the call.
+     * After done or lookup_cancel the lookup is gone. NULL with errno: it could not begin. */
     struct lookup *(*lookup)(struct system *, const char *name, uint16_t port,
                              void (*done)(void *arg, const struct addresses *), void *arg);
     void (*lookup_cancel)(struct lookup *);
 
-    /* A number that is another one when the file or the folder at that path changed; 0: none can be looked at.
-     * *ret_is_folder, where it is not NULL, is set if one can. */
+    /* A number that changes when the file or folder at that path changes; 0: it cannot be read. *ret_is_folder is set
+     * if it can, unless the pointer is NULL. */
     uint64_t (*file_stamp)(struct system *, const char *path, bool *ret_is_folder);
 };
 
-/* One client's outside. */
+/* The system as one client sees it. */
 struct system {
     const struct system_ops *ops;
     struct quorlock_loop loop;
     const struct alloc *alloc;
-    void *arg; /* struct system_ops' own: see system_os.h */
+    void *arg; /* for struct system_ops: see system_os.h */
 };

@@ -22,14 +22,14 @@
 #include "base/hash.h"
 #include "base/resolve.h"
 
-/* A server that vanished while we were silent is noticed after some 20 s. */
+/* A server that vanished while the connection was idle is noticed after about 20 s. */
 #define KEEP_IDLE_S     10
 #define KEEP_INTERVAL_S 3
 #define KEEP_COUNT      3
 
 /* ---- alarms ---- */
 
-/* A timer of the kernel. */
+/* A timerfd. */
 struct alarm {
     const struct alloc *alloc;
     const struct quorlock_loop *loop;
@@ -45,7 +45,7 @@ static void system_os_on_alarm(void *arg, unsigned events)
     uint64_t expirations;
 
     (void)events;
-    /* Only to make it unreadable again. It is empty where the alarm was set anew meanwhile. */
+    /* The read only makes the descriptor unreadable again. It fails if the alarm was set again meanwhile. */
     if (read(alarm->fd, &expirations, sizeof(expirations)) < 0) return;
     alarm->fire(alarm->arg);
 }
@@ -74,7 +74,7 @@ static struct alarm *alarm_new(struct system *system, void (*fire)(void *), void
 static void alarm_set(struct alarm *alarm, uint64_t after_us)
 {
     const struct itimerspec when = {.it_value.tv_sec = (time_t)(after_us / 1000000u),
-                                    /* Zero would disarm it. */
+                                    /* Zero would disarm the timer. */
                                     .it_value.tv_nsec = after_us > 0 ? (long)(after_us % 1000000u) * 1000 : 1};
 
     timerfd_settime(alarm->fd, 0, &when, NULL);
@@ -108,14 +108,14 @@ static uint64_t system_os_wall_us(struct system *system)
     return reading_us(CLOCK_REALTIME);
 }
 
-/* From the kernel: no generator of our own. */
+/* The kernel's random bytes; we have no generator of our own. */
 static int system_os_draw(struct system *system, void *ret, size_t size, bool wait)
 {
     char *at = ret;
     ssize_t n;
 
     (void)system;
-    /* A signal may cut short what is longer than 256 bytes. */
+    /* A signal may interrupt a call for more than 256 bytes. */
     for (; size > 0; at += n, size -= (size_t)n) {
         n = getrandom(at, size, wait ? 0 : GRND_NONBLOCK);
         if (n < 0 && errno != EINTR) return -1;
@@ -130,7 +130,7 @@ static void *wiped_new(struct system *system, size_t size)
 
     (void)system;
     if (memory == MAP_FAILED) return NULL;
-    /* A kernel before 4.14 does not know how: then there is no such memory. */
+    /* Kernels before 4.14 do not know MADV_WIPEONFORK; then there is no such memory. */
     if (madvise(memory, size, MADV_WIPEONFORK) == 0) return memory;
     munmap(memory, size);
     return NULL;
@@ -144,7 +144,7 @@ static void wiped_free(struct system *system, void *memory, size_t size)
 
 /* ---- sockets ---- */
 
-/* None of these is worth failing for: a kernel without one only notices some ends later. */
+/* None of these options is worth failing for: without one, some ends of connections are only noticed later. */
 static void tune(int fd, uint32_t user_timeout_ms)
 {
     const int on = 1, idle_s = KEEP_IDLE_S, interval_s = KEEP_INTERVAL_S, count = KEEP_COUNT;
@@ -177,7 +177,7 @@ static int begin_connect(struct system *system, const struct address *address, u
         tune(fd, user_timeout_ms);
         set_reset(fd, true);
     }
-    /* Interrupted, it goes on by itself, as in progress. */
+    /* After EINTR the connect goes on in the background, as after EINPROGRESS. */
     if (connect(fd, to, address->length) == 0 || errno == EINPROGRESS || errno == EINTR) return fd;
     error = errno;
     close(fd);
@@ -186,8 +186,8 @@ static int begin_connect(struct system *system, const struct address *address, u
 }
 
 /*
- * A connect to a local port that nobody listens on can meet itself, when the kernel picks that very port as our
- * own. Such a socket would echo our commands, and keep the server from binding its port.
+ * A connect to a local port on which nobody listens can connect to itself, if the kernel picks that very port for our
+ * end. Such a socket would echo our commands, and keep the server from binding its port.
  */
 static bool met_itself(int fd)
 {
@@ -235,7 +235,7 @@ static void keep_sending(struct system *system, int fd)
     set_reset(fd, false);
 }
 
-/* The server's kernel has all that was sent. */
+/* Whether the server's kernel has acknowledged all that was sent. */
 static bool is_acknowledged(int fd)
 {
     int unacknowledged = 0;
@@ -243,9 +243,9 @@ static bool is_acknowledged(int fd)
     return ioctl(fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0;
 }
 
-/* What the server's kernel has is executed in any case. But a server that stands still reads only its first buffer of
- * it after a reset, and that may end between an acquire and its release. So a connection of which the kernel would send
- * nothing again is closed in order. */
+/* A reset makes no difference to bytes that the server's kernel has acknowledged: the server executes them in any case.
+ * But after a reset a stalled server reads only one buffer of them, and that may end between an acquire and its
+ * release. So a connection with nothing left to retransmit is closed in order. */
 static void close_socket(struct system *system, int fd, bool reset)
 {
     (void)system;

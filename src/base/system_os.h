@@ -5,10 +5,10 @@
 
 struct event_base;
 
-/* system_os - the system itself, on that loop, which stays the caller's; its arg is NULL. system_libevent: on that
- * base. */
+/* system_os - return the real system, on that loop, which stays the caller's; its arg is NULL.
+ * system_libevent - the same on an event_base. */
 struct system system_os(const struct quorlock_loop *, const struct alloc *);
 struct system system_libevent(struct event_base *, const struct alloc *);
-/* system_environment - a variable of the environment; NULL where there is none, or the program has rights that its user
- * has not. */
+/* system_environment - return an environment variable. NULL: it is not set, or the program runs with more rights than
+ * its user (secure_getenv). */
 const char *system_environment(const char *name);

@@ -2,15 +2,15 @@
 /*
  * trace.h - static tracepoints for perf, bpftrace and SystemTap; quorlock(7) lists them
  *
- * One is a no-op in the code, and a note in the file about where it is and where its arguments are. Where the system
- * had no sys/sdt.h at the build it is nothing at all.
+ * A tracepoint is a no-op in the code, and an ELF note that says where it is and where its arguments are. Without
+ * sys/sdt.h at build time it is nothing at all.
  */
 #pragma once
 
 #ifdef QUORLOCK_TRACEPOINTS
 #include <sys/sdt.h>
 #ifdef __clang__
-/* Macros of that header have it. */
+/* The macros of sys/sdt.h need it. */
 #pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
 #endif
 #define TRACE1(name, a)          DTRACE_PROBE1(quorlock, name, a)

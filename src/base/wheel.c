@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "base/foresee.h"
+#include "base/prefetch.h"
 
 #define NEVER UINT64_MAX
 #define MASK  (WHEEL_SLOTS - 1)
@@ -30,7 +30,8 @@ static void lower(uint64_t *time_us, uint64_t to_us)
     if (to_us < *time_us) *time_us = to_us;
 }
 
-/* How many slots the time is ahead of the last that has begun: 0: none; at most as many as the wheel reaches. */
+/* Return how many slots the time is ahead of the last one that has begun: 0 if its slot has begun, and the wheel's
+ * range at most. */
 static uint64_t slots_ahead(const struct wheel *wheel, uint64_t at_us)
 {
     uint64_t slot = at_us / WHEEL_SLOT_US;
@@ -72,7 +73,7 @@ void wheel_remove(struct wheel_entry *entry)
     entry->from = NULL;
 }
 
-/* Whether it is looked at by then, where it is. */
+/* Whether an entry that stays where it is will be looked at by then. */
 static bool comes_in_time(struct wheel *wheel, const struct wheel_entry *entry, uint64_t at_us)
 {
     if (entry->place == BEGUN) {
@@ -90,7 +91,7 @@ void wheel_set(struct wheel *wheel, struct wheel_entry *entry, uint64_t at_us)
     wheel_put(wheel, entry);
 }
 
-/* The next slot with entries; NEVER: there is none. */
+/* Return the next slot with entries; NEVER: there is none. */
 static uint64_t next_filled(struct wheel *wheel)
 {
     for (uint64_t ahead = 1; ahead <= MASK;) {
@@ -118,7 +119,7 @@ static void wheel_look_at(struct wheel *wheel, struct wheel_entry **list)
     *list = NULL;
 }
 
-/* One more list to look at, which may be empty; false: there is none until later. */
+/* Take one more list to look at, which may be empty. False: nothing is due yet. */
 static bool look_on(struct wheel *wheel, uint64_t now_us)
 {
     uint64_t present = now_us / WHEEL_SLOT_US, next;
@@ -139,13 +140,13 @@ static bool look_on(struct wheel *wheel, uint64_t now_us)
     return true;
 }
 
-/* Most of what is woken is a lock. By the time that one is taken the one before it has come to the cache, and says
- * where the next is. */
-static void foresee_next(const struct wheel *wheel)
+/* Most entries are locks. By the time that one is returned, the entry behind it has been prefetched, so its pointer to
+ * the next one can be read. */
+static void prefetch_next(const struct wheel *wheel)
 {
     const struct wheel_entry *next = wheel->looked_at;
 
-    if (next != NULL && next->next != NULL) foresee(next->next, FORESEE_LOCK);
+    if (next != NULL && next->next != NULL) prefetch(next->next, PREFETCH_LOCK);
 }
 
 struct wheel_entry *wheel_take(struct wheel *wheel, uint64_t now_us)
@@ -156,7 +157,7 @@ struct wheel_entry *wheel_take(struct wheel *wheel, uint64_t now_us)
         while ((entry = wheel->looked_at) != NULL) {
             wheel_remove(entry);
             if (entry->at_us <= now_us) {
-                foresee_next(wheel);
+                prefetch_next(wheel);
                 entry->at_us = NEVER;
                 return entry;
             }

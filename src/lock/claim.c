@@ -226,7 +226,7 @@ void claim_reap(struct claim *claim)
         return;
     }
     /* Where handles wait in the queue, a handle whose turn is over keeps no claim. */
-    if (claim->handle != NULL && row_first(&claim->keylist->waiting) == NULL) return;
+    if (claim->handle != NULL && bare_list_first(&claim->keylist->waiting) == NULL) return;
     if (claim->pending_holds.count > 0) return;
     if (core_quiet(claim->core)) claim_destroy(claim);
 }

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/foresee.h"
+#include "base/prefetch.h"
 #include "base/trace.h"
 #include "core/validity.h"
 
@@ -431,7 +431,7 @@ void claim_take_reply(struct claim *claim, const struct core_tag *tag, uint32_t 
     event.reply.given_up = pay_late(claim, &event.reply);
     claim->in_flight--;
     /* The next answer may be the last to a renewal: then the lock becomes compact. */
-    if (claim->in_flight == 1) foresee(claim->handle, FORESEE_LOCK);
+    if (claim->in_flight == 1) prefetch(claim->handle, PREFETCH_LOCK);
     if (!peeks && reply->outcome != OUTCOME_UNKNOWN) {
         admission_update_rtt(&claim->all->admission, tag->node, reply->latency_us,
                              claim->terms->config.node_timeout_us);

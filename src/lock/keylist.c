@@ -31,7 +31,7 @@ static void keylist_destroy(struct keylist *keylist)
     const struct alloc *alloc = &keylist->all->runtime->alloc;
 
     keylist_check(keylist);
-    assert(keylist->listeners == 0 && row_first(&keylist->waiting) == NULL);
+    assert(keylist->listeners == 0 && bare_list_first(&keylist->waiting) == NULL);
     /* A client that ends forgets what it could not release in time. */
     assert(keylist->held == 0 || keylist->all->runtime->closing);
     assert(keylist->asked == NULL);
@@ -111,7 +111,7 @@ void keylist_forget_contention(struct keylist *keylist)
     const struct contention *contention = keylist->contention;
 
     if (contention == NULL || keylist->listeners > 0 || contention->listener.subscriptions != NULL) return;
-    if (row_first(&keylist->waiting) != NULL || keylist_others_listen(keylist)) return;
+    if (bare_list_first(&keylist->waiting) != NULL || keylist_others_listen(keylist)) return;
     alloc_free(&keylist->all->runtime->alloc, keylist->contention);
     keylist->contention = NULL;
     keylist_check(keylist);

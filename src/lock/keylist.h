@@ -39,9 +39,9 @@ struct keylist {
     uint32_t listeners : 24; /* claims that want notices */
     uint32_t permits : 8;    /* 0: ordinary locks */
     uint32_t n_keys : 8;
-    uint32_t name_at : 24; /* where its name begins in this block */
-    struct row waiting;    /* handles in the order of coming; the first asks the nodes */
-    struct claim *asked;   /* that asked the nodes last: its votes are why the others wait */
+    uint32_t name_at : 24;    /* where its name begins in this block */
+    struct bare_list waiting; /* handles in the order of coming; the first asks the nodes */
+    struct claim *asked;      /* that asked the nodes last: its votes are why the others wait */
     struct contention *contention;
     /* With prefix, as the nodes know them; with permits struct core_slots, and the bytes of keys and name follow. */
     struct node_key keys[];

@@ -53,7 +53,7 @@ static void end_operation(struct quorlock *lock, int status)
         if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
         /* The next one asks after this one's callback. */
-        row_remove(&lock->keylist->waiting, &lock->pending.turn);
+        bare_list_remove(&lock->keylist->waiting, &lock->pending.turn);
     } else if (lock->operation == OPERATION_ACQUIRE) {
         handle_stop_waiting(lock);
         reentry_leave(lock);

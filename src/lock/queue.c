@@ -13,7 +13,7 @@
 
 static struct quorlock *first_of(const struct keylist *keylist)
 {
-    return CONTAINER_OF(row_first(&keylist->waiting), struct quorlock, pending.turn);
+    return CONTAINER_OF(bare_list_first(&keylist->waiting), struct quorlock, pending.turn);
 }
 
 /* True: other processes get their turn first. */
@@ -57,14 +57,14 @@ int queue_acquire(struct quorlock *lock)
     assert(lock->operation == OPERATION_ACQUIRE && !list_has(&lock->pending.turn));
     /* A lock that tries once does not queue. */
     if (lock->terms->config.wait_us == 0) return handle_ask(lock, false, false, 0);
-    row_add(&keylist->waiting, &lock->pending.turn);
+    bare_list_add(&keylist->waiting, &lock->pending.turn);
     if (first_of(keylist) != lock) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
                         validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us));
         return 0;
     }
     status = queue_begin(lock, false, 0);
-    if (status != 0) row_remove(&keylist->waiting, &lock->pending.turn);
+    if (status != 0) bare_list_remove(&keylist->waiting, &lock->pending.turn);
     return status;
 }
 
@@ -97,7 +97,7 @@ static void advance(struct keylist *keylist)
         runtime_wake_at(keylist->all->runtime, &lock->waker, UINT64_MAX);
         status = ask_in_turn(lock, &why);
         if (status == 0) return;
-        row_remove(&keylist->waiting, &lock->pending.turn);
+        bare_list_remove(&keylist->waiting, &lock->pending.turn);
         handle_complete_acquire(lock, status, why);
     }
 }
@@ -105,7 +105,7 @@ static void advance(struct keylist *keylist)
 void queue_leave(struct quorlock *lock)
 {
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
-    row_remove(&lock->keylist->waiting, &lock->pending.turn);
+    bare_list_remove(&lock->keylist->waiting, &lock->pending.turn);
     assert(!list_has(&lock->pending.turn));
     advance(lock->keylist);
     keylist_check(lock->keylist);
@@ -142,7 +142,7 @@ bool queue_hand_off(struct quorlock *lock, int status)
     if (claim_step(claim, &event) != 0) return false;
     claim_agree(claim, successor->terms);
     runtime_wake_at(locks_of(successor)->runtime, &successor->waker, UINT64_MAX);
-    row_remove(&lock->keylist->waiting, &lock->pending.turn);
+    bare_list_remove(&lock->keylist->waiting, &lock->pending.turn);
     lock->claim = NULL;
     successor->claim = claim;
     claim->handle = claim->acquirer = successor;

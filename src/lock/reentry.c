@@ -192,7 +192,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
         claim_abandon(lock->claim);
     }
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
-    row_remove(&claim->keylist->waiting, &lock->pending.turn);
+    bare_list_remove(&claim->keylist->waiting, &lock->pending.turn);
     status = reentry_enter(lock, claim, &why);
     if (status != 0) handle_complete_acquire(lock, status, why);
 }
@@ -201,7 +201,7 @@ void reentry_admit(struct claim *claim)
 {
     if (claim->named == NULL) return;
     /* It takes none but the one that it admits from the queue. */
-    for (struct link *next, *link = row_first(&claim->keylist->waiting); link != NULL; link = next) {
+    for (struct link *next, *link = bare_list_first(&claim->keylist->waiting); link != NULL; link = next) {
         next = list_next(link);
         admit(CONTAINER_OF(link, struct quorlock, pending.turn), claim);
     }

@@ -6,9 +6,10 @@
 
 #include "redis/link/conn.h"
 
-/* What is around a word, and around the words of one plain command; the guard as seen is among them. */
+/* Upper bounds for the protocol bytes around a word, for a number, and for the words of one ordinary command, among
+ * them the guard. */
 #define WORD_FRAME  16
-#define NUMBER_WORD 32 /* a number with that */
+#define NUMBER_WORD 32 /* a number, with these bytes */
 #define PLAIN_FRAME 1024
 
 void batch_init(struct batch *batch, const struct alloc *alloc)
@@ -46,41 +47,41 @@ bool batch_is_full(const struct batch *batch, const struct node_request *request
            (lease_ms != 0 && is_leased(request) && request->lease_ms != lease_ms);
 }
 
-uint64_t batch_mark(const struct node_request *request)
+uint64_t batch_key_hash(const struct node_request *request)
 {
     const struct node_key *key = request->keys;
-    uint64_t mark = key->length, word;
+    uint64_t hash = key->length, word;
     size_t at = 0;
 
     for (; at + sizeof(word) <= key->length; at += sizeof(word)) {
         memcpy(&word, key->text + at, sizeof(word));
-        mark = (mark ^ word) * 0x9e3779b97f4a7c15u;
-        mark ^= mark >> 32;
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
     }
     word = 0;
     memcpy(&word, key->text + at, key->length - at);
-    mark = (mark ^ word) * 0x9e3779b97f4a7c15u;
-    return mark ^ mark >> 32;
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
 }
 
-/* The bit of a mark among those of seen. */
-static uint64_t bit_of(uint64_t mark)
+/* The bit of a key hash in its word of the filter. */
+static uint64_t bit_of(uint64_t hash)
 {
-    return 1ull << mark % 64;
+    return 1ull << hash % 64;
 }
 
-static size_t word_of(const struct batch *batch, uint64_t mark)
+static size_t word_of(const struct batch *batch, uint64_t hash)
 {
-    return mark / 64 % (sizeof(batch->seen) / sizeof(batch->seen[0]));
+    return hash / 64 % (sizeof(batch->filter) / sizeof(batch->filter[0]));
 }
 
-bool batch_meets(const struct batch *batch, const struct node_request *request, uint64_t mark)
+bool batch_has_key(const struct batch *batch, const struct node_request *request, uint64_t hash)
 {
     bool met = false;
 
     if (batch->content.n == 0 || request->n_keys != 1) return batch->content.n > 0;
-    if ((batch->seen[word_of(batch, mark)] & bit_of(mark)) == 0) return false;
-    for (size_t i = 0; i < batch->content.n; i++) met |= batch->marks[i] == mark;
+    if ((batch->filter[word_of(batch, hash)] & bit_of(hash)) == 0) return false;
+    for (size_t i = 0; i < batch->content.n; i++) met |= batch->key_hashes[i] == hash;
     return met;
 }
 
@@ -105,7 +106,7 @@ size_t batch_size_with(const struct batch *batch, const struct dialect *dialect,
     return size_of(batch, dialect) + request->keys[0].length + request->owner_length + 2 * (size_t)WORD_FRAME + counter;
 }
 
-/* All or none. */
+/* Append the words of the request to the three buffers, all or none. */
 static enum bytes_fault write_words(struct dialect_batch *content, const struct node_request *request)
 {
     size_t keys = content->keys.used, owners = content->owners.used, numbers = content->numbers.used;
@@ -123,8 +124,8 @@ static enum bytes_fault write_words(struct dialect_batch *content, const struct 
     return fault;
 }
 
-enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_request *request, uint64_t mark,
-                           const struct ring_entry *entry)
+enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_request *request, uint64_t hash,
+                           const struct inflight_request *entry)
 {
     struct dialect_batch *content = &batch->content;
     enum bytes_fault fault;
@@ -140,13 +141,13 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
     }
     if (is_leased(request)) content->lease_ms = request->lease_ms;
     content->letters[content->n] = letter;
-    batch->seen[word_of(batch, mark)] |= bit_of(mark);
-    batch->marks[content->n] = mark;
+    batch->filter[word_of(batch, hash)] |= bit_of(hash);
+    batch->key_hashes[content->n] = hash;
     batch->entries[content->n++] = *entry;
     return BYTES_FINE;
 }
 
-/* The text of the only word, which has CR LF behind it. */
+/* The text of the only word in the buffer, which ends with CR LF. */
 static const char *text_of(const struct bytes *word, size_t length)
 {
     return word->data + word->used - 2 - length;
@@ -173,48 +174,48 @@ void batch_forget(struct batch *batch)
 {
     batch->content.n = batch->content.lease_ms = 0;
     batch->content.fenced = false;
-    memset(batch->seen, 0, sizeof(batch->seen));
+    memset(batch->filter, 0, sizeof(batch->filter));
     bytes_cut(&batch->content.keys, 0);
     bytes_cut(&batch->content.owners, 0);
     bytes_cut(&batch->content.numbers, 0);
 }
 
-/* An empty array. */
+/* An empty array fits no request. */
 static const struct reply batch_misfit = {.self = {.type = REPLY_ARRAY}};
 
-void verdicts_init(struct verdicts *verdicts, const struct alloc *alloc)
+void batch_replies_init(struct batch_replies *replies, const struct alloc *alloc)
 {
-    reply_init(&verdicts->parser, alloc);
+    reply_init(&replies->parser, alloc);
 }
 
-void verdicts_clear(struct verdicts *verdicts)
+void batch_replies_clear(struct batch_replies *replies)
 {
-    reply_clear(&verdicts->parser);
+    reply_clear(&replies->parser);
 }
 
-bool verdicts_begin(struct verdicts *verdicts, const struct reply *reply)
+bool batch_replies_begin(struct batch_replies *replies, const struct reply *reply)
 {
-    struct reply_parser *parser = &verdicts->parser;
+    struct reply_parser *parser = &replies->parser;
 
-    verdicts->all = reply->self.type == REPLY_ERROR ? reply : &batch_misfit;
+    replies->all = reply->self.type == REPLY_ERROR ? reply : &batch_misfit;
     if (reply->self.type != REPLY_STRING) return true;
-    verdicts->all = NULL;
-    /* What is left in it is of a connection that ended in the midst of a batch. */
+    replies->all = NULL;
+    /* Bytes that are left in the parser belong to a connection that ended in the middle of a batch. */
     if ((parser->reader == NULL || !reply_is_drained(parser)) && !reply_open(parser)) return false;
     reply_feed(parser, reply->self.text, reply->self.length);
     return true;
 }
 
-const struct reply *verdicts_next(struct verdicts *verdicts, bool last)
+const struct reply *batch_replies_next(struct batch_replies *replies, bool last)
 {
-    const struct reply *verdict;
+    const struct reply *reply;
     const char *why;
 
-    if (verdicts->all != NULL) return verdicts->all;
-    switch (reply_next(&verdicts->parser, &verdict, &why)) {
+    if (replies->all != NULL) return replies->all;
+    switch (reply_next(&replies->parser, &reply, &why)) {
     case REPLY_READY: break;
     case REPLY_NOMEM: return NULL;
     default: return &batch_misfit;
     }
-    return last && !reply_is_drained(&verdicts->parser) ? &batch_misfit : verdict;
+    return last && !reply_is_drained(&replies->parser) ? &batch_misfit : reply;
 }

@@ -12,19 +12,19 @@
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
 
-#define EXAMINE_CLOCK_TIMES 4 /* the first round trip is longer than the others: caches are cold */
+#define EXAMINE_CLOCK_TIMES 4 /* the first round trip takes longer than the others: caches are cold */
 #define EXAMINE_ASKS_MAX    40
 #define EXAMINE_WORDS_MAX   5
 
 enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_GUARD, ASK_PROBE };
 
-#define NAME   "\1" /* the word that stands for the name that the question is about */
+#define NAME   "\1" /* a placeholder for the name that the question is about */
 #define NO_SHA "0000000000000000000000000000000000000000"
 
 struct ask {
     enum ask_kind kind;
     enum examine_right right;
-    enum examine_name name; /* EXAMINE_NAMES: it is about none */
+    enum examine_name name; /* EXAMINE_NAMES: about no name */
     enum examine_section section;
     const char *words[EXAMINE_WORDS_MAX];
 };
@@ -32,9 +32,9 @@ struct ask {
 static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"TIME"}};
 
 /*
- * The guard comes after INFO because its reading needs the run_id. The probes: SET with NX and XX, PEXPIRE with
- * a word for a number and a script that does not compile are errors, but only after the server has checked the
- * rights; the lock key is a random one, and its channel has no subscriber.
+ * GET of the guard comes after INFO because reading the guard needs the run_id. The probes (SET with NX and XX, PEXPIRE
+ * with a word for a number, a script that does not compile) are errors, but only after the server has checked the
+ * rights. The lock key is a random one, and its channel has no subscriber.
  */
 static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_SERVER, {"INFO", "server"}},
@@ -66,13 +66,13 @@ struct examine {
     struct examine_config config;
     struct examine_facts *facts;
     struct redis_link link;
-    bool finished;                             /* done() is due when the link has ended */
-    const struct ask *asked[EXAMINE_ASKS_MAX]; /* in flight, in order */
+    bool finished;                             /* done() is called when the link has ended */
+    const struct ask *asked[EXAMINE_ASKS_MAX]; /* the questions in flight, in order */
     size_t n_asked, at;
     uint32_t clock_times;
     uint64_t sent_us;
     int64_t sent_wall_us;
-    char *names[EXAMINE_NAMES]; /* but that of the guard, which is always the same */
+    char *names[EXAMINE_NAMES]; /* except the guard's, which is always the same */
 };
 
 static int64_t examine_wall_us(const struct examine *examine)
@@ -106,7 +106,7 @@ static void append(struct examine *examine, const struct ask *ask)
     }
 }
 
-/* What was appended leaves at the end of this turn. */
+/* Send what was appended, at the end of this turn. */
 static void ask_server(struct examine *examine)
 {
     examine->sent_us = link_now_us(&examine->link);
@@ -114,7 +114,7 @@ static void ask_server(struct examine *examine)
     link_ask(&examine->link);
 }
 
-/* All questions are answered: the next ones. First the clock, again and again, then all the rest. */
+/* All questions are answered; send the next: the clock several times, one after the other, then all others together. */
 static void examine_next(struct examine *examine)
 {
     bool was_rest = examine->n_asked == N_REST;
@@ -128,7 +128,7 @@ static void examine_next(struct examine *examine)
         for (size_t i = 0; i < N_REST; i++) append(examine, &examine_ask_rest[i]);
         ask_server(examine);
     } else if (examine->facts->kind[0] == '\0' && (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0) {
-        /* Something that says OK to everything is no Redis server. */
+        /* A server that replies OK to everything is not Redis. */
         link_drop(&examine->link, FAULT_PROTO, "not a Redis server? INFO tells no version");
     } else {
         examine->facts->reachable = true;
@@ -138,7 +138,7 @@ static void examine_next(struct examine *examine)
 
 /* ---- answers ---- */
 
-/* An error that ends the examination: the server accepts no command of ours. */
+/* Whether the error ends the examination, because the server accepts no command of ours. */
 static bool shut_out(const struct reply_item *item)
 {
     return reply_begins(item, "NOAUTH") || reply_begins(item, "DENIED") ||
@@ -164,7 +164,7 @@ static void examine_on_time(struct examine *examine, const struct reply *reply)
 
     if (facts->latency_us == 0 || latency_us < facts->latency_us) facts->latency_us = latency_us != 0 ? latency_us : 1;
     if (!reply_fits(reply, "ss")) return;
-    /* Bounded by their digits, so that nothing overflows. */
+    /* So few digits cannot overflow. */
     if (reply->elements[0].length > 11 || reply->elements[1].length > 6) return;
     server_us = strtoll(reply->elements[0].text, NULL, 10) * 1000000 + strtoll(reply->elements[1].text, NULL, 10);
     examine_read_time(facts, server_us, examine->sent_wall_us, examine_wall_us(examine));
@@ -261,7 +261,7 @@ static void examine_on_due(void *arg)
               (unsigned)examine->config.link.timeout_ms);
 }
 
-/* There is no second try. */
+/* An examination does not try a second time. */
 static void examine_on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct examine *examine = arg;
@@ -294,7 +294,7 @@ static const struct link_events examine_link_events = {
     .ended = examine_on_ended,
 };
 
-/* The lock key is a random one, so that it does not exist. */
+/* The lock key is random, so that it does not exist. */
 static bool make_names(struct examine *examine)
 {
     const struct alloc *alloc = examine->config.alloc;

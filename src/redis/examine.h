@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * examine.h - asks one server everything that matters to its locks, over a short connection of its own
+ * examine.h - ask one server everything that matters to its locks, over a short connection of its own
  *
- * No server is refused: replicas, cluster nodes, Sentinels and old versions are examined like any other.
- * Nothing is written. A right is probed by a command that the server refuses for its arguments after it has
- * checked the rights, or by one that reads or deletes a key that does not exist.
+ * No server is refused: replicas, cluster nodes, Sentinels and old versions are examined like any other. Nothing is
+ * written. To test a right, it sends a command whose arguments the server refuses after it has checked the right, or a
+ * command that reads or deletes a key that does not exist.
  */
 #pragma once
 
@@ -17,19 +17,19 @@
 struct examine;
 struct system;
 
-/* An examination lasts at most as long as a try to connect, and so many times the timeout of a question. */
+/* An examination lasts at most as long as one try to connect and this many timeouts of a question. */
 #define EXAMINE_QUESTIONS 2u
 
 struct examine_config {
     struct system *system;
     const struct alloc *alloc;
-    struct link_config link; /* nothing is logged */
-    const char *key_prefix;  /* kept by the caller as long as the examination */
+    struct link_config link; /* its log function is not used */
+    const char *key_prefix;  /* must live as long as the examination */
     void (*done)(void *arg);
     void *arg;
 };
 
-/* examine_start - begins; *facts is filled until done, which is called once, from the loop. After done, or
- * after examine_cancel, the examination is gone; the facts are the caller's all along. NULL: out of memory. */
+/* examine_start - start an examination. *facts is filled until done() is called, once, from the loop. After done(), or
+ * examine_cancel, the examination is gone; the facts belong to the caller all the time. NULL: out of memory. */
 struct examine *examine_start(const struct examine_config *, struct examine_facts *facts);
 void examine_cancel(struct examine *);

@@ -85,7 +85,7 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
 }
 
 /*
- * What a client would find if it connected now: the guard script begins a quarantine where the guard names
+ * Compute the quarantine that a client would find if it connected now: the guard script begins one if the guard names
  * another process, and shortens one that is longer than any lease.
  */
 static void read_quarantine(struct examine_facts *facts, const struct guard_text *text)
@@ -121,7 +121,7 @@ void examine_read_guard(struct examine_facts *facts, const char *value, size_t l
     memcpy(facts->guard.set, text.set, sizeof(text.set));
     facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, text.run_id) != 0) ||
                          (facts->replid[0] != '\0' && strcmp(facts->replid, text.replid) != 0);
-    /* What is left of a quarantine is known by the server's clock only. */
+    /* The rest of a quarantine can only be computed with the server's clock. */
     if (facts->has_clock || facts->guard.stale) read_quarantine(facts, &text);
 }
 
@@ -130,10 +130,10 @@ void examine_read_time(struct examine_facts *facts, int64_t server_us, int64_t b
     int64_t way_us = after_us - before_us;
     uint32_t error_us;
 
-    /* Our own clock was set back meanwhile, the round trip was absurdly long, or the answer is no time. */
+    /* Our own clock was set back meanwhile, the round trip took absurdly long, or the answer is not a time. */
     if (way_us < 0 || way_us > UINT32_MAX || server_us < 0) return;
     facts->time_us = server_us;
-    /* The error is half a round trip at most, either way. */
+    /* The reading is wrong by half a round trip at most, either way. */
     error_us = (uint32_t)(way_us / 2) + 1;
     if (facts->has_clock && error_us >= facts->offset_error_us) return;
     facts->has_clock = true;
@@ -150,10 +150,10 @@ void examine_read_refusal(struct examine_facts *facts, enum examine_right right,
                           const char *text, size_t length)
 {
     static const char by_command[] = " run the '";
-    /* Removed by rename-command, which comes to the same. */
+    /* The command was removed by rename-command, which is as good as a missing right. */
     bool unknown = examine_read_begins(text, length, "ERR unknown command");
 
-    /* The server asks its disk, its memory and its replicas before it looks at the arguments. */
+    /* The server checks its disk, memory and replicas before it looks at the arguments. */
     if (right == EXAMINE_SET && name == EXAMINE_LOCK && error_classify(text, length).fault == FAULT_REFUSED)
         error_describe(facts->write_error, sizeof(facts->write_error), "SET", text, length);
     if (!unknown && !examine_read_begins(text, length, "NOPERM")) return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "redis/guard_sets.h"
 
-/* So far apart new nodes may start, and clients come to them. */
-#define FIRST_SPREAD_PART     4u /* of the max lease */
+/* The first contacts of new nodes may be this far apart, because servers and clients do not all start at once. */
+#define FIRST_SPREAD_PART     4u /* as a part of the max lease */
 #define FIRST_SPREAD_LEAST_MS 2000u
 #define FIRST_SPREAD_MOST_MS  5000u
 

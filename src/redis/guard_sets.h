@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guard_sets.h - the guards of all nodes together: are the nodes new, or was one of them emptied? */
+/* guard_sets.h - compare the guards of all nodes: are the nodes new, or did one lose its data? */
 #pragma once
 
 #include <stdbool.h>
@@ -7,14 +7,14 @@
 
 #include "redis/dialect/guard_text.h"
 
-/* All zero: none was looked at yet. */
+/* All zero: no node was added yet. */
 struct guard_sets {
     bool unknown, older, any;
     uint64_t least_ms, most_ms;
 };
 
-/* guard_sets_add - one node. left_ms: what is left of the quarantine of its first contact, where FIRST; a whole one and
- * 1 ms where it has no guard. */
+/* guard_sets_add - add one node. left_ms: the rest of the quarantine of its first contact, if its guard is of one
+ * (FIRST); for a node without a guard the length of a whole quarantine and 1 ms. */
 void guard_sets_add(struct guard_sets *, enum guard_set, uint64_t left_ms);
-/* guard_sets_judge - what all of them say. max_lease_ms: that of the guards. */
+/* guard_sets_judge - return the verdict over all nodes. max_lease_ms: that of the guards. */
 enum guard_set guard_sets_judge(const struct guard_sets *, uint32_t max_lease_ms);

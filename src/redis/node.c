@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/foresee.h"
 #include "base/hash.h"
+#include "base/prefetch.h"
 #include "redis/batch.h"
 #include "redis/dialect/dialect.h"
 #include "redis/dialect/guard.h"
@@ -13,18 +13,19 @@
 #include "redis/outbox.h"
 #include "redis/wire/errors.h"
 
-#define NODE_SRTT_SHIFT     3     /* each reply weighs an eighth */
-#define NODE_GUARD_RETRY_US 10000 /* when there was no room to ask for the guard */
+#define NODE_SRTT_SHIFT     3     /* each reply has a weight of one eighth */
+#define NODE_GUARD_RETRY_US 10000 /* try again after this when there was no room to read the guard */
 
-/* A node is late when it says nothing for so many round trips, and so long more. */
+/* A node is late when it has said nothing for this many round trips plus this time. */
 #define NODE_LATE_TRIPS 4u
 #define NODE_LATE_US    20000u
 
 /*
- * A connection on which nothing came for NODE_QUIET_US before a request may be one that something between client and
- * server forgot: nobody answers then, and keepalive needs some 20 s to notice. So it has less time than others for its
- * first answer: NODE_QUIET_TRIPS round trips, and NODE_QUIET_GRACE_US, in which the kernel sends again what was lost
- * once (after 200 ms and a round trip). A server that is only slow loses a connection so, once in such a silence.
+ * After NODE_QUIET_US without a byte, something between client and server (NAT, a firewall) may have forgotten the
+ * connection. Then nobody answers, and keepalive takes about 20 s to notice. So the first request after such a silence
+ * has less time than others: NODE_QUIET_TRIPS round trips and NODE_QUIET_GRACE_US, in which the kernel retransmits once
+ * (after 200 ms and a round trip). A server that is merely slow loses its connection this way, once after each such
+ * silence.
  */
 #define NODE_QUIET_US       5000000u
 #define NODE_QUIET_TRIPS    2u
@@ -40,18 +41,18 @@ struct node {
     enum fault fault;
     char why[LINK_TEXT_SIZE];
     uint32_t generation; /* of the latest connection that took requests */
-    uint64_t life;       /* of the server that it met */
-    bool expelled;       /* by the caller: DOWN at once, and the longest pause */
+    uint64_t life;       /* see node_life */
+    bool expelled;       /* by node_expel: DOWN at once, and the longest pause */
 
     struct guard guard;
     char countdown_text[LINK_TEXT_SIZE];
-    char *countdown; /* that text, which node_why() makes anew, also for a const node */
+    char *countdown; /* points to countdown_text, so that node_why() can write it in a const node */
 
     struct outbox out;
-    struct verdicts verdicts;
-    size_t answerable; /* requests that were out when the bytes at hand were read */
+    struct batch_replies batch_replies;
+    size_t answerable; /* requests that had left when the bytes at hand were read */
     uint64_t greet_us; /* when the handshake began */
-    uint64_t heard_us; /* when bytes came last */
+    uint64_t heard_us; /* when bytes last came */
     uint32_t srtt_us;
 };
 
@@ -71,7 +72,7 @@ static void log_state(struct node *node)
     }
 }
 
-/* Reports a change, and only a change. */
+/* Set and report the state, if it is a change. */
 static void set_state(struct node *node, enum node_state state, enum fault fault, const char *why)
 {
     char copy[LINK_TEXT_SIZE];
@@ -93,7 +94,7 @@ static void describe_quarantine(const struct node *node, char *ret, size_t size)
     guard_describe(&node->guard, set, link_now_us(&node->link), ret, size);
 }
 
-/* READY, or QUARANTINED as long as the guard says so. */
+/* Set READY, or QUARANTINED as long as the guard demands it. */
 static void set_open_state(struct node *node)
 {
     char why[LINK_TEXT_SIZE];
@@ -106,36 +107,36 @@ static void set_open_state(struct node *node)
     }
 }
 
-/* Nothing came for long before the oldest request left, nor since. */
-static bool node_is_quiet(const struct node *node, const struct ring_entry *oldest)
+/* Whether nothing came for long before the oldest request left, nor since then. */
+static bool node_is_quiet(const struct node *node, const struct inflight_request *oldest)
 {
     return oldest->sent_us >= node->heard_us + NODE_QUIET_US;
 }
 
-/* How long the oldest request may be unanswered before the connection is dropped; 0: for ever. */
-static uint64_t node_patience_us(struct node *node)
+/* Return how long the oldest request may be unanswered before the connection is dropped; 0: for ever. */
+static uint64_t node_stall_limit_us(struct node *node)
 {
     uint64_t stall_us = node->out.stall_us, limit_us, timeout_us, grace_us = NODE_QUIET_GRACE_US;
-    const struct ring_entry *oldest;
+    const struct inflight_request *oldest;
 
-    if (node->out.ring.count == node->out.fresh) return stall_us;
-    oldest = ring_at(&node->out.ring, 0);
+    if (node->out.inflight.count == node->out.unsent) return stall_us;
+    oldest = inflight_at(&node->out.inflight, 0);
     if (stall_us == 0 || !node_is_quiet(node, oldest)) return stall_us;
     timeout_us = (uint64_t)oldest->timeout_ms * 1000;
-    /* Where there is little time, half of it is for another connection. */
+    /* If the request has little time, half of it is kept for another connection. */
     if (timeout_us > 0 && grace_us > timeout_us / 2) grace_us = timeout_us / 2;
     limit_us = NODE_QUIET_TRIPS * (uint64_t)node->srtt_us + grace_us;
     if (timeout_us > 0 && limit_us > timeout_us) limit_us = timeout_us;
     return limit_us < stall_us ? limit_us : stall_us;
 }
 
-/* When an open node wants to be woken: for its requests, or because a quarantine may be over. */
+/* Return when an open node must be woken: for its requests, or because a quarantine may be over. */
 static uint64_t node_next_wake_us(struct node *node)
 {
     const struct guard *guard = &node->guard;
-    uint64_t wake_us = ring_wake_us(&node->out.ring, node_patience_us(node));
+    uint64_t wake_us = inflight_wake_us(&node->out.inflight, node_stall_limit_us(node));
 
-    return guard->look_us != 0 && !guard->asked && guard->look_us < wake_us ? guard->look_us : wake_us;
+    return guard->recheck_us != 0 && !guard->asked && guard->recheck_us < wake_us ? guard->recheck_us : wake_us;
 }
 
 static void open_node(struct node *node)
@@ -156,7 +157,7 @@ static void node_report(struct node *node, const union node_tag *tag, const stru
         node->events.reply(node->events.arg, node->config.index, node->generation, tag, reply);
 }
 
-/* By value: the callback may send, and the ring may move. */
+/* The tag is passed by value: the callback may send, which may move the requests in flight. */
 static void report_unknown(struct node *node, union node_tag tag, enum fault fault, const char *error,
                            uint32_t latency_us)
 {
@@ -171,7 +172,7 @@ static void report_unknown(struct node *node, union node_tag tag, enum fault fau
     node_report(node, &tag, &reply);
 }
 
-static void smooth(struct node *node, uint32_t latency_us)
+static void update_srtt(struct node *node, uint32_t latency_us)
 {
     if (node->srtt_us == 0)
         node->srtt_us = latency_us > 0 ? latency_us : 1;
@@ -185,7 +186,7 @@ static uint32_t span_us(uint64_t passed_us)
     return passed_us > UINT32_MAX ? UINT32_MAX : (uint32_t)passed_us;
 }
 
-/* Bytes came now: so long after that time. */
+/* Note that bytes came now, and return how long after that time. */
 static uint32_t heard_after_us(struct node *node, uint64_t then_us)
 {
     node->heard_us = link_now_us(&node->link);
@@ -209,13 +210,13 @@ static void on_guard_reply(struct node *node, const struct reply *raw)
     } else if (verdict == GUARD_ASK) {
         guard_ask(&node->guard, &node->link.conn.out);
         node->guard.asked = true;
-        /* Nothing that has come already can be the answer. */
+        /* Bytes that came before the question cannot be its answer. */
         node->answerable = 0;
         link_ask(&node->link);
     } else if (!link_is_open(&node->link)) {
         open_node(node);
     } else {
-        /* A look in between that found the same quarantine is no news. */
+        /* A check of the guard that found the same quarantine changes nothing. */
         lasts = before.until_us > now_us && node->guard.until_us != 0 && node->guard.end_ms == before.end_ms;
         link_arm_by(&node->link, now_us, node_next_wake_us(node));
         if (!lasts) set_open_state(node);
@@ -223,11 +224,11 @@ static void on_guard_reply(struct node *node, const struct reply *raw)
 }
 
 /*
- * Of a transaction's commands, one before the last. On an error the server drops the whole transaction, and
- * gives no reason at its end. Where the very first command fails there is no transaction, and those behind it
- * may have been executed one by one.
+ * A reply to one of a transaction's commands before the last. After an error the server discards the whole transaction,
+ * and does not give the reason in its last reply. If MULTI itself fails there is no transaction, and the commands
+ * behind it may have been executed one by one.
  */
-static void on_part(struct node *node, struct ring_entry *entry, const struct reply *raw)
+static void on_part(struct node *node, struct inflight_request *entry, const struct reply *raw)
 {
     struct node_reply reply;
     char text[LINK_TEXT_SIZE];
@@ -241,7 +242,7 @@ static void on_part(struct node *node, struct ring_entry *entry, const struct re
     node_report(node, &tag, &reply);
 }
 
-static void on_request_reply(struct node *node, const struct ring_entry *entry, const struct reply *raw)
+static void on_request_reply(struct node *node, const struct inflight_request *entry, const struct reply *raw)
 {
     uint32_t latency_us = heard_after_us(node, entry->sent_us);
     uint32_t connection = node->link.connection;
@@ -254,29 +255,31 @@ static void on_request_reply(struct node *node, const struct ring_entry *entry, 
     misfit = reply.outcome == OUTCOME_ERROR && reply.fault == FAULT_PROTO;
     drop = misfit || wants_reconnect(raw) || reply.fault == FAULT_GUARD;
     fault = reply.fault;
-    /* It was executed: that is all the caller needs. */
+    /* The request was executed; the caller need not know of the changed guard, for which the connection is dropped
+     * below. */
     if (reply.outcome <= OUTCOME_MISSING) reply.fault = FAULT_NONE;
     if (!entry->reported) {
         reply.latency_us = latency_us;
-        smooth(node, latency_us);
+        update_srtt(node, latency_us);
         node_report(node, &entry->tag, &reply);
         if (!link_is_on(&node->link, connection)) return;
     }
     if (drop) link_drop(&node->link, fault, "%s", text);
 }
 
-/* Off the ring before the callback, which may send, so that the ring moves. */
-static struct ring_entry take_entry(struct node *node)
+/* Take the oldest request off before its callback runs, which may send and so move the others. */
+static struct inflight_request take_entry(struct node *node)
 {
-    struct ring_entry entry = *ring_at(&node->out.ring, 0);
+    struct inflight_request entry = *inflight_at(&node->out.inflight, 0);
 
-    ring_pop(&node->out.ring);
+    inflight_pop(&node->out.inflight);
     node->answerable--;
     return entry;
 }
 
-/* What each request of a batch is answered when the server refused the whole: nothing was executed. Where the user may
- * not use one of the keys, each is to be sent alone when it comes again. */
+/* Return the reply that each request of a batch gets when the server refused the batch: nothing was executed. If the
+ * user may not use one of the keys, requests are sent one by one from now on, so that a repeated request meets its own
+ * denial only. */
 static const struct reply *refusal(struct node *node, const struct reply *raw)
 {
     static const char why[] = "TRYAGAIN the user may not use a key of what was sent together";
@@ -287,33 +290,33 @@ static const struct reply *refusal(struct node *node, const struct reply *raw)
     return &again;
 }
 
-/* What the answer after the next one of a batch is for comes to the cache meanwhile. */
-static void foresee_answer(struct node *node, size_t n_left)
+/* Prefetch the owner of the answer after the next one of a batch. */
+static void prefetch_answer(struct node *node, size_t n_left)
 {
-    if (n_left > 2) foresee(ring_at(&node->out.ring, 1)->tag.about, FORESEE_CLAIM);
+    if (n_left > 2) prefetch(inflight_at(&node->out.inflight, 1)->tag.about, PREFETCH_CLAIM);
 }
 
-/* One reply for n requests: each is answered as if it had been sent alone. */
+/* One reply for n requests: report each as if it had been sent alone. */
 static void on_batch_reply(struct node *node, size_t n, const struct reply *raw)
 {
     uint32_t connection = node->link.connection;
 
     if (raw->self.type == REPLY_ERROR) raw = refusal(node, raw);
-    if (!verdicts_begin(&node->verdicts, raw)) {
+    if (!batch_replies_begin(&node->batch_replies, raw)) {
         link_drop_nomem(&node->link);
         return;
     }
     for (; n > 0 && link_is_on(&node->link, connection); n--) {
-        const struct reply *verdict = verdicts_next(&node->verdicts, n == 1);
-        struct ring_entry entry;
+        const struct reply *reply = batch_replies_next(&node->batch_replies, n == 1);
+        struct inflight_request entry;
 
-        if (verdict == NULL) {
+        if (reply == NULL) {
             link_drop_nomem(&node->link);
             return;
         }
         entry = take_entry(node);
-        foresee_answer(node, n);
-        on_request_reply(node, &entry, verdict);
+        prefetch_answer(node, n);
+        on_request_reply(node, &entry, reply);
     }
 }
 
@@ -325,7 +328,7 @@ static bool is_noscript(const struct reply *raw)
 static void node_on_reply(void *arg, const struct reply *raw)
 {
     struct node *node = arg;
-    struct ring_entry entry;
+    struct inflight_request entry;
 
     if (node->answerable == 0) {
         link_drop(&node->link, FAULT_PROTO, "a reply that nobody asked for");
@@ -336,12 +339,12 @@ static void node_on_reply(void *arg, const struct reply *raw)
         return;
     }
     if (raw->self.type == REPLY_ERROR) outbox_on_error(&node->out, is_noscript(raw));
-    if (ring_at(&node->out.ring, 0)->parts > 0) {
-        on_part(node, ring_at(&node->out.ring, 0), raw);
+    if (inflight_at(&node->out.inflight, 0)->parts > 0) {
+        on_part(node, inflight_at(&node->out.inflight, 0), raw);
         return;
     }
-    if (ring_at(&node->out.ring, 0)->batch > 0) {
-        on_batch_reply(node, ring_at(&node->out.ring, 0)->batch, raw);
+    if (inflight_at(&node->out.inflight, 0)->batch > 0) {
+        on_batch_reply(node, inflight_at(&node->out.inflight, 0)->batch, raw);
         return;
     }
     entry = take_entry(node);
@@ -376,11 +379,11 @@ static void node_on_heard(void *arg)
     struct node *node = arg;
     bool open = link_is_open(&node->link);
 
-    node->answerable = open ? node->out.ring.count - node->out.fresh : node->guard.asked;
-    if (!open && node->link.handshake.n_first == 0) smooth(node, heard_after_us(node, node->greet_us));
+    node->answerable = open ? node->out.inflight.count - node->out.unsent : node->guard.asked;
+    if (!open && node->link.handshake.n_first == 0) update_srtt(node, heard_after_us(node, node->greet_us));
 }
 
-/* The handshake went well: the answer to the look at the guard comes next, where one is kept. */
+/* The handshake succeeded. If a guard is kept, the answer to guard_look comes next. */
 static void node_on_greeted(void *arg)
 {
     struct node *node = arg;
@@ -413,7 +416,7 @@ static bool node_waits_long(void *arg, enum fault fault)
     return node->expelled;
 }
 
-/* The greeting may end with a question about the guard, which writes it. */
+/* The handshake may end with a question about the guard, which may write the guard. */
 static bool resets(void *arg)
 {
     struct node *node = arg;
@@ -428,11 +431,11 @@ static void node_on_closed(void *arg, bool was_open, enum fault fault, const cha
 
     outbox_close(&node->out);
     node->expelled = false;
-    /* Nothing can be pushed meanwhile, for the link is no longer open. */
-    while (node->out.ring.count > 0 && !node->link.dead) {
-        struct ring_entry entry = *ring_at(&node->out.ring, 0);
+    /* No request can be added meanwhile, because the link is no longer open. */
+    while (node->out.inflight.count > 0 && !node->link.dead) {
+        struct inflight_request entry = *inflight_at(&node->out.inflight, 0);
 
-        ring_pop(&node->out.ring);
+        inflight_pop(&node->out.inflight);
         if (!entry.reported) report_unknown(node, entry.tag, FAULT_UNREACHABLE, why, 0);
     }
     if (!node->link.dead) set_state(node, again ? NODE_CONNECTING : NODE_DOWN, fault, why);
@@ -443,7 +446,7 @@ static void node_on_ended(void *arg)
     struct node *node = arg;
 
     outbox_clear(&node->out);
-    verdicts_clear(&node->verdicts);
+    batch_replies_clear(&node->batch_replies);
     alloc_free(node->link.alloc, node);
 }
 
@@ -459,20 +462,21 @@ static void on_sent(void *arg)
     struct node *node = arg;
 
     outbox_sent(&node->out, link_now_us(&node->link));
-    if (node->out.ring.count > 0 && node_is_quiet(node, ring_at(&node->out.ring, 0)))
+    if (node->out.inflight.count > 0 && node_is_quiet(node, inflight_at(&node->out.inflight, 0)))
         link_arm_by(&node->link, link_now_us(&node->link), node_next_wake_us(node));
 }
 
 /* ---- deadlines ---- */
 
-/* What is over its time becomes a tombstone. Callbacks may push behind the end, which moves no index. */
+/* Turn requests whose deadline has passed into tombstones. Callbacks may add requests at the end, which changes no
+ * index. */
 static void expire(struct node *node, uint64_t now_us)
 {
     uint32_t connection = node->link.connection;
-    size_t count = node->out.ring.count - node->out.fresh;
+    size_t count = node->out.inflight.count - node->out.unsent;
 
     for (size_t i = 0; i < count && link_is_on(&node->link, connection); i++) {
-        struct ring_entry *entry = ring_at(&node->out.ring, i);
+        struct inflight_request *entry = inflight_at(&node->out.inflight, i);
         char text[64];
 
         if (entry->reported || entry->deadline_us > now_us) continue;
@@ -487,7 +491,7 @@ static void ask_guard(struct node *node, uint64_t now_us)
     if (outbox_ask_guard(&node->out, now_us))
         node->guard.asked = true;
     else
-        guard_look_at(&node->guard, now_us + NODE_GUARD_RETRY_US);
+        guard_recheck_at(&node->guard, now_us + NODE_GUARD_RETRY_US);
 }
 
 static void node_on_due(void *arg)
@@ -495,25 +499,25 @@ static void node_on_due(void *arg)
     struct node *node = arg;
     const struct guard *guard = &node->guard;
     uint32_t connection = node->link.connection;
-    uint64_t patience = node_patience_us(node);
+    uint64_t limit_us = node_stall_limit_us(node);
     uint64_t now_us = link_now_us(&node->link);
 
     expire(node, now_us);
     if (!link_is_on(&node->link, connection)) return;
-    if (patience > 0 && node->out.ring.count > node->out.fresh &&
-        now_us - ring_at(&node->out.ring, 0)->sent_us >= patience) {
+    if (limit_us > 0 && node->out.inflight.count > node->out.unsent &&
+        now_us - inflight_at(&node->out.inflight, 0)->sent_us >= limit_us) {
         link_drop(&node->link, FAULT_UNREACHABLE, "no answer for %u ms%s, connection dropped",
-                  (unsigned)(patience / 1000), patience < node->out.stall_us ? " after a silence" : "");
+                  (unsigned)(limit_us / 1000), limit_us < node->out.stall_us ? " after a silence" : "");
         return;
     }
-    if (guard->look_us != 0 && !guard->asked && now_us >= guard->look_us) ask_guard(node, now_us);
+    if (guard->recheck_us != 0 && !guard->asked && now_us >= guard->recheck_us) ask_guard(node, now_us);
     (void)link_arm(&node->link, node_next_wake_us(node));
 }
 
 /* ---- what the client calls ---- */
 
 static const struct link_events node_link_events = {
-    .topic = "",
+    .log_prefix = "",
     .connected = node_on_connected,
     .greeted = node_on_greeted,
     .readable = node_on_readable,
@@ -543,7 +547,7 @@ struct node *node_new(struct system *system, const struct alloc *alloc, const st
     snprintf(node->why, sizeof(node->why), "connecting");
     guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set, config->set_named);
     outbox_init(&node->out, alloc, &node->link, node->dialect, &node->guard, (uint64_t)config->stall_ms * 1000);
-    verdicts_init(&node->verdicts, alloc);
+    batch_replies_init(&node->batch_replies, alloc);
     if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) && link_start(&node->link))
         return node;
     link_end(&node->link);
@@ -589,14 +593,14 @@ size_t node_in_flight(const struct node *node)
 
 bool node_is_late(const struct node *node)
 {
-    const struct ring_entry *first;
+    const struct inflight_request *first;
     uint64_t since_us, late_us;
 
-    if (!link_is_open(&node->link) || node->out.ring.count == node->out.fresh) return false;
-    first = &node->out.ring.entries[node->out.ring.head];
+    if (!link_is_open(&node->link) || node->out.inflight.count == node->out.unsent) return false;
+    first = &node->out.inflight.entries[node->out.inflight.head];
     since_us = first->sent_us > node->heard_us ? first->sent_us : node->heard_us;
     late_us = since_us + NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;
-    /* The process may have stood still itself: then the answers lie there unread. */
+    /* This process may have been suspended itself; then the answers wait to be read. */
     return link_now_us(&node->link) >= late_us && !conn_has_input(&node->link.conn);
 }
 
@@ -622,7 +626,7 @@ enum fault node_fault_now(const struct node *node)
     return node->fault;
 }
 
-/* It was never reached, and nothing has failed: how far it came. */
+/* The node was never connected and nothing has failed: return how far the first try has come. */
 static const char *first_steps(const struct node *node)
 {
     switch (node->link.step) {

@@ -5,29 +5,30 @@
 
 /* See outbox_begin. */
 #define OUTBOX_ROOM 65536u
-/* So long scripts go whole after one was forgotten: longer than most pauses before a request comes again. */
+/* For this long all scripts are sent as text after one was lost: longer than most pauses before a request is repeated.
+ */
 #define OUTBOX_WHOLE_US 1000000u
 
-/* Requests on their way at most, and bytes that wait to be sent, by enum node_room. */
+/* Limits by enum node_room: requests in flight, and bytes that wait to be sent. */
 static const struct {
     size_t requests, bytes;
 } rooms[] = {
-    [NODE_ROOM_NEW] = {(size_t)RING_MAX / 2, CONN_OUT_MAX / 4},
-    [NODE_ROOM_KEEP] = {(size_t)RING_MAX / 4 * 3, CONN_OUT_MAX / 4 * 3},
-    [NODE_ROOM_NEXT] = {RING_MAX, CONN_OUT_MAX},
+    [NODE_ROOM_NEW] = {(size_t)INFLIGHT_MAX / 2, CONN_OUT_MAX / 4},
+    [NODE_ROOM_KEEP] = {(size_t)INFLIGHT_MAX / 4 * 3, CONN_OUT_MAX / 4 * 3},
+    [NODE_ROOM_NEXT] = {INFLIGHT_MAX, CONN_OUT_MAX},
 };
 
 void outbox_init(struct outbox *outbox, const struct alloc *alloc, struct redis_link *link,
                  const struct dialect *dialect, const struct guard *guard, uint64_t stall_us)
 {
     *outbox = (struct outbox){.link = link, .dialect = dialect, .guard = guard, .stall_us = stall_us};
-    ring_init(&outbox->ring, alloc);
+    inflight_init(&outbox->inflight, alloc);
     batch_init(&outbox->batch, alloc);
 }
 
 void outbox_clear(struct outbox *outbox)
 {
-    ring_clear(&outbox->ring);
+    inflight_clear(&outbox->inflight);
     batch_clear(&outbox->batch);
 }
 
@@ -39,33 +40,33 @@ void outbox_begin(struct outbox *outbox)
     bytes_reserve(&outbox->link->conn.out, OUTBOX_ROOM);
 }
 
-static struct ring_entry entry_of(const struct node_request *request, uint64_t now_us, bool by_script)
+static struct inflight_request entry_of(const struct node_request *request, uint64_t now_us, bool by_script)
 {
     uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
 
-    return (struct ring_entry){.tag = request->tag,
-                               .sent_us = now_us,
-                               .deadline_us = timeout_us > 0 ? now_us + timeout_us : RING_NEVER,
-                               .timeout_ms = request->timeout_ms,
-                               .op = request->op,
-                               .by_script = by_script,
-                               .parts = guard_parts(request)};
+    return (struct inflight_request){.tag = request->tag,
+                                     .sent_us = now_us,
+                                     .deadline_us = timeout_us > 0 ? now_us + timeout_us : INFLIGHT_NEVER,
+                                     .timeout_ms = request->timeout_ms,
+                                     .op = request->op,
+                                     .by_script = by_script,
+                                     .parts = guard_parts(request)};
 }
 
-/* Behind all others. */
-static void outbox_push(struct outbox *outbox, const struct ring_entry *entry)
+/* Add a request in flight behind all others. */
+static void outbox_push(struct outbox *outbox, const struct inflight_request *entry)
 {
     uint64_t stall_us = outbox->stall_us;
     uint64_t wake_us = entry->deadline_us;
 
-    ring_push(&outbox->ring, entry);
-    outbox->fresh++;
-    /* When the timer fires, on_due() looks at the whole ring. */
+    inflight_push(&outbox->inflight, entry);
+    outbox->unsent++;
+    /* When the timer fires, node_on_due() looks at all requests in flight. */
     if (stall_us > 0 && entry->sent_us + stall_us < wake_us) wake_us = entry->sent_us + stall_us;
     link_arm_by(outbox->link, entry->sent_us, wake_us);
 }
 
-/* Whether a script went whole in the last command, before which those had been sent. */
+/* Return whether the last command sent the text of a script. before: whole_sent before it. */
 static bool went_whole(struct outbox *outbox, uint32_t before)
 {
     if (outbox->whole_sent == before) return false;
@@ -77,7 +78,7 @@ static bool went_whole(struct outbox *outbox, uint32_t before)
     return true;
 }
 
-/* What waited for the end of the turn goes now. Each that came left room for it in the buffer. */
+/* Room in the buffer was kept when each request was added to the batch. */
 void outbox_flush(struct outbox *outbox)
 {
     struct batch *batch = &outbox->batch;
@@ -93,16 +94,16 @@ void outbox_flush(struct outbox *outbox)
     batch_forget(batch);
 }
 
-/* The time to answer runs from when the request left; only a lease counts from before. */
+/* The time for an answer runs from when the request left; a lease runs from when it was queued. */
 void outbox_sent(struct outbox *outbox, uint64_t now_us)
 {
-    for (size_t i = outbox->ring.count - outbox->fresh; i < outbox->ring.count; i++) {
-        struct ring_entry *entry = ring_at(&outbox->ring, i);
+    for (size_t i = outbox->inflight.count - outbox->unsent; i < outbox->inflight.count; i++) {
+        struct inflight_request *entry = inflight_at(&outbox->inflight, i);
 
         entry->sent_us = now_us;
-        if (entry->deadline_us != RING_NEVER) entry->deadline_us = now_us + (uint64_t)entry->timeout_ms * 1000;
+        if (entry->deadline_us != INFLIGHT_NEVER) entry->deadline_us = now_us + (uint64_t)entry->timeout_ms * 1000;
     }
-    outbox->fresh = 0;
+    outbox->unsent = 0;
 }
 
 bool outbox_has_room(const struct outbox *outbox, enum node_room room)
@@ -114,7 +115,7 @@ bool outbox_has_room(const struct outbox *outbox, enum node_room room)
 
 size_t outbox_count(const struct outbox *outbox)
 {
-    return outbox->ring.count + outbox->batch.content.n;
+    return outbox->inflight.count + outbox->batch.content.n;
 }
 
 static enum node_room room_of(enum op op)
@@ -122,14 +123,14 @@ static enum node_room room_of(enum op op)
     return op == OP_EXTEND || op == OP_RELEASE ? NODE_ROOM_KEEP : NODE_ROOM_NEXT;
 }
 
-/* Queues it as the last command so far. What waits for the end of the turn keeps its room behind it. */
+/* Write the request as the last command so far. Room for the batch behind it is kept. */
 static enum bytes_fault outbox_add_command(struct outbox *outbox, const struct node_request *request, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
     size_t mark = out->used;
     uint32_t before = outbox->whole_sent;
     bool by_script = outbox->dialect->build(out, request, &outbox->whole_sent, outbox->guard);
-    struct ring_entry entry = entry_of(request, now_us, by_script);
+    struct inflight_request entry = entry_of(request, now_us, by_script);
     enum bytes_fault fault;
 
     bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
@@ -144,27 +145,27 @@ static enum bytes_fault outbox_add_command(struct outbox *outbox, const struct n
     return fault;
 }
 
-/* Lets it wait for the end of the turn, with room in the buffer and the ring. */
+/* Add the request to the batch, with room in the buffer and among the requests in flight. */
 static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const struct node_request *request,
-                                    uint64_t mark, uint64_t now_us)
+                                    uint64_t key_hash, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
-    struct ring_entry entry = entry_of(request, now_us, true);
+    struct inflight_request entry = entry_of(request, now_us, true);
     enum bytes_fault fault;
 
     bytes_reserve(out, batch_size_with(&outbox->batch, outbox->dialect, request));
     fault = out->fault;
     bytes_cut(out, out->used);
-    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, mark, &entry);
+    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, key_hash, &entry);
 }
 
 int outbox_send(struct outbox *outbox, const struct node_request *request)
 {
     bool alone = outbox->alone || outbox->dialect->letter == NULL;
     char letter = alone ? '\0' : outbox->dialect->letter(request, outbox->guard);
-    /* A plain command of a turn without a batch meets none. */
-    bool marked = request->n_keys == 1 && (letter != '\0' || outbox->batch.content.n > 0);
-    uint64_t mark = marked ? batch_mark(request) : 0;
+    /* While there is no batch, an ordinary command need not be compared with it. */
+    bool hashed = request->n_keys == 1 && (letter != '\0' || outbox->batch.content.n > 0);
+    uint64_t key_hash = hashed ? batch_key_hash(request) : 0;
     enum bytes_fault fault;
     uint64_t now_us;
 
@@ -172,17 +173,17 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
     if (!link_is_open(outbox->link)) return NODE_NOT_READY;
     if (!outbox_has_room(outbox, room_of(request->op))) return NODE_FULL;
-    if (batch_meets(&outbox->batch, request, mark) || (letter != '\0' && batch_is_full(&outbox->batch, request)))
+    if (batch_has_key(&outbox->batch, request, key_hash) || (letter != '\0' && batch_is_full(&outbox->batch, request)))
         outbox_flush(outbox);
-    switch (ring_reserve(&outbox->ring, outbox->batch.content.n + 1)) {
-    case RING_ROOM: break;
-    case RING_FULL: return NODE_FULL;
-    case RING_NOMEM: return NODE_NOMEM;
+    switch (inflight_reserve(&outbox->inflight, outbox->batch.content.n + 1)) {
+    case INFLIGHT_ROOM: break;
+    case INFLIGHT_FULL: return NODE_FULL;
+    case INFLIGHT_NOMEM: return NODE_NOMEM;
     }
-    /* Read before the first byte is queued: a lease counts from here. */
+    /* The clock is read before the first byte is queued: a lease runs from here. */
     now_us = link_now_us(outbox->link);
-    fault = letter != '\0' ? add_waiting(outbox, letter, request, mark, now_us) : BYTES_NOMEM;
-    /* Without memory for a batch there may still be room for a command of its own. */
+    fault = letter != '\0' ? add_waiting(outbox, letter, request, key_hash, now_us) : BYTES_NOMEM;
+    /* If there is no memory for the batch, there may be enough for a command of its own. */
     if (fault != BYTES_FINE) fault = outbox_add_command(outbox, request, now_us);
     if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
     conn_wake(&outbox->link->conn);
@@ -193,25 +194,25 @@ bool outbox_ask_guard(struct outbox *outbox, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
     size_t mark = out->used;
-    struct ring_entry entry = {.sent_us = now_us, .deadline_us = RING_NEVER, .reported = true, .guard = true};
+    struct inflight_request entry = {.sent_us = now_us, .deadline_us = INFLIGHT_NEVER, .reported = true, .guard = true};
 
-    if (ring_reserve(&outbox->ring, outbox->batch.content.n + 1) != RING_ROOM) return false;
+    if (inflight_reserve(&outbox->inflight, outbox->batch.content.n + 1) != INFLIGHT_ROOM) return false;
     guard_ask(outbox->guard, out);
     bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
     if (out->fault != BYTES_FINE) {
         bytes_cut(out, mark);
         return false;
     }
-    ring_push(&outbox->ring, &entry);
-    outbox->fresh++;
+    inflight_push(&outbox->inflight, &entry);
+    outbox->unsent++;
     conn_wake(&outbox->link->conn);
     return true;
 }
 
 bool outbox_may_harm_late(struct outbox *outbox)
 {
-    for (size_t i = 0; i < outbox->ring.count; i++) {
-        const struct ring_entry *entry = ring_at(&outbox->ring, i);
+    for (size_t i = 0; i < outbox->inflight.count; i++) {
+        const struct inflight_request *entry = inflight_at(&outbox->inflight, i);
 
         if (entry->guard || entry->op != OP_RELEASE) return true;
     }
@@ -223,13 +224,13 @@ bool outbox_may_harm_late(struct outbox *outbox)
 
 void outbox_on_error(struct outbox *outbox, bool noscript)
 {
-    if (noscript || ring_at(&outbox->ring, 0)->whole) outbox->whole_sent = 0;
+    if (noscript || inflight_at(&outbox->inflight, 0)->whole) outbox->whole_sent = 0;
     if (noscript) outbox->whole_until_us = link_now_us(outbox->link) + OUTBOX_WHOLE_US;
 }
 
 void outbox_close(struct outbox *outbox)
 {
-    for (size_t i = 0; i < outbox->batch.content.n; i++) ring_push(&outbox->ring, &outbox->batch.entries[i]);
+    for (size_t i = 0; i < outbox->batch.content.n; i++) inflight_push(&outbox->inflight, &outbox->batch.entries[i]);
     batch_forget(&outbox->batch);
-    outbox->fresh = 0;
+    outbox->unsent = 0;
 }

@@ -10,12 +10,12 @@
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
 
-#define SUBSCRIBER_IDLE_US_MIN 1000000 /* of silence, before a PING */
+#define SUBSCRIBER_IDLE_US_MIN 1000000 /* of silence before a PING */
 #define SUBSCRIBER_NAME        "quorlock-notices"
 
 enum pending_kind {
     PENDING_LISTEN,
-    PENDING_MUTED, /* a listen that was forgotten before its answer, which is not reported */
+    PENDING_MUTED, /* a PENDING_LISTEN that was forgotten before its answer, which is not reported */
     PENDING_FORGET,
     PENDING_PING,
 };
@@ -23,7 +23,7 @@ enum pending_kind {
 /* A command that the server has not answered yet. */
 struct pending {
     struct link link;
-    struct hashtable_entry entry; /* in listens, where it is PENDING_LISTEN */
+    struct hashtable_entry entry; /* in `listens`, if it is PENDING_LISTEN */
     enum pending_kind kind;
     size_t length;
     char channel[];
@@ -33,16 +33,17 @@ struct subscriber {
     uint32_t index;
     struct subscriber_events events;
     struct redis_link link;
-    struct list pending;          /* oldest first: an error reply names no channel, so only the order says which */
-    struct hashtable listens;     /* of these, PENDING_LISTEN, by channel */
-    size_t n_pending_bytes;       /* all of these */
-    bool lacked_room;             /* for a listen, which may be asked for again when none is pending */
-    uint64_t heard_us;            /* the latest sign of life, or when the oldest pending command was sent after it */
-    char logged[LINK_TEXT_SIZE];  /* the fault that was logged last, since it was open */
+    struct list
+        pending; /* oldest first: an error reply names no channel, so only the order tells which command it answers */
+    struct hashtable listens; /* those of kind PENDING_LISTEN, by channel */
+    size_t n_pending_bytes;   /* the size of all pending commands */
+    bool lacked_room;  /* there was no room for a subscription, which may be tried again when nothing is pending */
+    uint64_t heard_us; /* when bytes last came, or the oldest pending command was sent after that */
+    char logged[LINK_TEXT_SIZE];  /* the fault that was logged last, since the connection was open */
     char refusal[LINK_TEXT_SIZE]; /* the refusal that was logged last */
 };
 
-/* Until when an open connection may be silent: then a PING is sent, or the connection dropped. */
+/* Return until when an open connection may be silent. Then a PING is sent, or the connection dropped. */
 static uint64_t silence_ends_us(const struct subscriber *subscriber)
 {
     uint64_t timeout_us = (uint64_t)subscriber->link.config.timeout_ms * 1000;
@@ -112,8 +113,8 @@ static struct pending *pending_listen(const struct subscriber *subscriber, const
     return NULL;
 }
 
-/* No answer to a listen for that channel is reported any more. Where a server is silent, very many may be pending, and
- * all be forgotten at once. */
+/* Make all pending subscriptions to that channel unreported. If a server is silent, very many may be pending, and all
+ * be forgotten at once: hence the hash table. */
 static void mute(struct subscriber *subscriber, const char *channel, size_t length)
 {
     struct pending *pending;
@@ -126,7 +127,7 @@ static void mute(struct subscriber *subscriber, const char *channel, size_t leng
 
 /* ---- asking ---- */
 
-/* One command; its answer comes behind those to all earlier ones. */
+/* Send one command. Its answer comes behind those of all earlier commands. */
 static int subscriber_ask(struct subscriber *subscriber, enum pending_kind kind, const char *channel, size_t length)
 {
     struct bytes *out = &subscriber->link.conn.out;
@@ -162,7 +163,7 @@ static void subscriber_misfit(struct subscriber *subscriber)
     link_drop(&subscriber->link, FAULT_PROTO, "a reply that nobody asked for");
 }
 
-/* Takes the oldest pending command where this answers it; else false. */
+/* If this answers the oldest pending command, remove that; else return false. */
 static bool answers(struct subscriber *subscriber, enum pending_kind kind, const struct reply_item *channel,
                     bool *ret_muted)
 {
@@ -185,7 +186,7 @@ static void on_pong(struct subscriber *subscriber)
     if (!answers(subscriber, PENDING_PING, NULL, &muted)) subscriber_misfit(subscriber);
 }
 
-/* "subscribe" or "unsubscribe", the channel, how many there are now. */
+/* A reply of "subscribe" or "unsubscribe", the channel, and the number of subscriptions. */
 static void subscriber_on_confirmed(struct subscriber *subscriber, enum pending_kind kind,
                                     const struct reply_item *channel)
 {
@@ -217,7 +218,7 @@ static void subscriber_on_array(struct subscriber *subscriber, const struct repl
     }
 }
 
-/* Off the list before the callback, which may change the list. */
+/* Removed from the list before the callback, which may change the list. */
 static void subscriber_refuse(struct subscriber *subscriber, struct pending *refused, const char *why)
 {
     uint32_t connection = subscriber->link.connection;
@@ -241,8 +242,8 @@ static void subscriber_on_error(struct subscriber *subscriber, const struct repl
     char why[LINK_TEXT_SIZE];
 
     handshake_describe(subscriber->link.config.uri, listens ? "SUBSCRIBE" : what, item, why, sizeof(why));
-    /* BUSY ends some time: a new connection opens after that. Any reply to a PING is a sign of life, and a
-     * forget is not vital. */
+    /* A busy server recovers: a new connection subscribes again then. Any reply to a PING shows that the server is
+     * alive, and a failed UNSUBSCRIBE does no harm. */
     if (first == NULL || reply_begins(item, "NOAUTH") || (listens && class.fault == FAULT_TEMPORARY))
         link_drop(&subscriber->link, class.fault, "%s", why);
     else if (first->kind == PENDING_LISTEN)
@@ -260,7 +261,7 @@ static void take_reply(struct subscriber *subscriber, const struct reply *raw)
     else if (self->type == REPLY_ERROR)
         subscriber_on_error(subscriber, self);
     else if (self->type == REPLY_STATUS && reply_is(self, "PONG"))
-        on_pong(subscriber); /* while nothing is subscribed */
+        on_pong(subscriber); /* the form of the reply while nothing is subscribed */
     else
         subscriber_misfit(subscriber);
 }
@@ -307,7 +308,7 @@ static void subscriber_on_heard(void *arg)
     subscriber->heard_us = link_now_us(&subscriber->link);
 }
 
-/* Too long a silence: first a PING, then the end. */
+/* The silence was too long: send a PING first, then drop the connection. */
 static void subscriber_on_due(void *arg)
 {
     struct subscriber *subscriber = arg;
@@ -330,7 +331,7 @@ static bool subscriber_waits_long(void *arg, enum fault fault)
     return fault == FAULT_AUTH || fault == FAULT_LOGIN;
 }
 
-/* The node reports what is wrong with a server or the network; here it only delays notices. */
+/* The node's own log lines report what is wrong with a server or the network; here it only delays notices. */
 static void log_end(struct subscriber *subscriber, enum fault fault, const char *why)
 {
     if (fault == FAULT_UNREACHABLE || fault == FAULT_TEMPORARY) {
@@ -365,7 +366,7 @@ static void subscriber_on_ended(void *arg)
 /* ---- what the owner calls ---- */
 
 static const struct link_events subscriber_link_events = {
-    .topic = "release notices: ",
+    .log_prefix = "release notices: ",
     .connected = subscriber_on_connected,
     .greeted = subscriber_on_greeted,
     .heard = subscriber_on_heard,

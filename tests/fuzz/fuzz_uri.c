@@ -36,13 +36,13 @@ static void check_parsed(struct uri *uri, const struct alloc *alloc, const char 
     check_name(uri, alloc);
     if (uri->password != NULL) {
         CHECK(*uri->password != '\0');
-        CHECK(uri_tells_password(uri, uri->password, strlen(uri->password)));
+        CHECK(uri_reveals_password(uri, uri->password, strlen(uri->password)));
     }
     CHECK(uri->db <= 1000000);
-    CHECK(!uri_tells_password(uri, "", 0));
+    CHECK(!uri_reveals_password(uri, "", 0));
     /* Of a unix socket the path is shown, whatever it holds. */
     if (secret && uri->kind != URI_UNIX) CHECK(!feed_shows_secret(uri->name));
-    (void)uri_tells_password(uri, text, strlen(text));
+    (void)uri_reveals_password(uri, text, strlen(text));
     uri_clear(uri, alloc);
     CHECK(uri->password == NULL && uri->name == NULL);
 }

@@ -103,12 +103,12 @@ TEST(walks_may_be_nested)
 
 /* ---- rows ---- */
 
-#define ROW_ITEMS 3u
-#define ROW_STEPS 8u
+#define BARE_ITEMS 3u
+#define BARE_STEPS 8u
 
 /* What the row should hold, in order. */
 struct model {
-    size_t at[ROW_ITEMS], n;
+    size_t at[BARE_ITEMS], n;
 };
 
 static void model_remove(struct model *model, size_t item)
@@ -129,37 +129,37 @@ static bool model_has(const struct model *model, size_t item)
     return false;
 }
 
-static void assert_row(const struct row *row, const struct model *model)
+static void assert_bare_list(const struct bare_list *bare, const struct model *model)
 {
-    const struct link *link = row_first(row);
+    const struct link *link = bare_list_first(bare);
 
     for (size_t i = 0; i < model->n; i++, link = list_next(link)) assert_ptr_equal(link, &items[model->at[i]]);
     assert_null(link);
-    for (size_t i = 0; i < ROW_ITEMS; i++) assert_int_equal(list_has(&items[i]), model_has(model, i));
+    for (size_t i = 0; i < BARE_ITEMS; i++) assert_int_equal(list_has(&items[i]), model_has(model, i));
 }
 
 /* So many additions and removals of three items, in every order; one that is there is not added, and the reverse. */
-TEST(a_row_keeps_the_order_of_coming)
+TEST(a_bare_list_keeps_the_order_of_insertion)
 {
     unsigned orders = 1;
 
-    for (unsigned i = 0; i < ROW_STEPS; i++) orders *= 2 * ROW_ITEMS;
+    for (unsigned i = 0; i < BARE_STEPS; i++) orders *= 2 * BARE_ITEMS;
     for (unsigned order = 0; order < orders; order++) {
-        struct row row = {NULL};
+        struct bare_list bare = {NULL};
         struct model model = {.n = 0};
 
         memset(items, 0, sizeof(items));
-        for (unsigned i = 0, rest = order; i < ROW_STEPS; i++, rest /= 2 * ROW_ITEMS) {
-            size_t item = rest % ROW_ITEMS;
+        for (unsigned i = 0, rest = order; i < BARE_STEPS; i++, rest /= 2 * BARE_ITEMS) {
+            size_t item = rest % BARE_ITEMS;
 
-            if (rest / ROW_ITEMS % 2 == 0) {
+            if (rest / BARE_ITEMS % 2 == 0) {
                 if (!model_has(&model, item)) model.at[model.n++] = item;
-                row_add(&row, &items[item]);
+                bare_list_add(&bare, &items[item]);
             } else {
                 model_remove(&model, item);
-                row_remove(&row, &items[item]);
+                bare_list_remove(&bare, &items[item]);
             }
         }
-        assert_row(&row, &model);
+        assert_bare_list(&bare, &model);
     }
 }

@@ -11,7 +11,7 @@
 #include <event2/event.h>
 
 #include "node_fixture.h"
-#include "redis/ring.h"
+#include "redis/inflight.h"
 
 /* Only the transport sends by send(): one call is one write. */
 static unsigned n_writes;
@@ -455,18 +455,18 @@ NODE_TEST(a_full_ring_refuses_until_an_answer_comes)
     char last[128];
 
     node_fixture_ready(f, plain_good);
-    for (unsigned i = 1; i <= RING_MAX; i++) ask_sent(f, i, OP_ACQUIRE, 0);
+    for (unsigned i = 1; i <= INFLIGHT_MAX; i++) ask_sent(f, i, OP_ACQUIRE, 0);
     assert_int_equal(ask(f, 0, OP_ACQUIRE, 0), NODE_FULL);
     run_on(f, 20);
     assert_int_equal(ask(f, 0, OP_ACQUIRE, 0), NODE_FULL);
     fake_write(f->server, "+OK\r\n");
     run_until(f, "1 yes");
-    ask_sent(f, RING_MAX + 1, OP_ACQUIRE, 0);
+    ask_sent(f, INFLIGHT_MAX + 1, OP_ACQUIRE, 0);
     fake_write(f->server, "?\r\n");
     run_until(f, "connecting");
-    assert_int_equal(f->n_replies, RING_MAX + 1);
-    snprintf(last, sizeof(last), "%d unknown unreachable\n%d unknown unreachable\nconnecting proto\n", RING_MAX,
-             RING_MAX + 1);
+    assert_int_equal(f->n_replies, INFLIGHT_MAX + 1);
+    snprintf(last, sizeof(last), "%d unknown unreachable\n%d unknown unreachable\nconnecting proto\n", INFLIGHT_MAX,
+             INFLIGHT_MAX + 1);
     assert_contains(f->trace, last);
 }
 
@@ -478,9 +478,9 @@ NODE_TEST(new_locks_leave_room_for_held_ones_and_both_for_attempts_under_way)
     assert_false(node_has_room(f->node, NODE_ROOM_NEXT));
     run_until(f, "ready");
     while (node_has_room(f->node, NODE_ROOM_NEW)) ask_sent(f, ++n, OP_ACQUIRE, 0);
-    assert_int_equal(n, RING_MAX / 2);
+    assert_int_equal(n, INFLIGHT_MAX / 2);
     while (node_has_room(f->node, NODE_ROOM_KEEP)) ask_sent(f, ++n, OP_RELEASE, 0);
-    assert_int_equal(n, RING_MAX / 4 * 3);
+    assert_int_equal(n, INFLIGHT_MAX / 4 * 3);
     assert_int_equal(ask(f, 0, OP_RELEASE, 0), NODE_FULL);
     assert_int_equal(ask(f, 0, OP_EXTEND, 0), NODE_FULL);
     ask_sent(f, ++n, OP_PEEK, 0);
@@ -533,7 +533,7 @@ NODE_TEST(output_that_the_socket_does_not_take_follows_in_order)
         if (result == NODE_SENT) n_sent++;
     }
     assert_int_equal(result, NODE_FULL); /* four megabytes wait */
-    assert_in_range(n_sent, 101, RING_MAX - 1);
+    assert_in_range(n_sent, 101, INFLIGHT_MAX - 1);
     write_most = 5000;
     run_until(f, "\n100 yes\n");
     write_most = 0;

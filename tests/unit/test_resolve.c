@@ -251,7 +251,7 @@ static void on_ended(void *arg)
 }
 
 static const struct link_events caller_events = {
-    .topic = "", .connected = on_connected, .greeted = on_greeted, .closed = on_closed, .ended = on_ended};
+    .log_prefix = "", .connected = on_connected, .greeted = on_greeted, .closed = on_closed, .ended = on_ended};
 
 /* caller_wait - until so many tries have failed, or it is open. */
 static void caller_wait(struct node_fixture *f, const struct caller *caller, unsigned failed)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dialect.h - how a lock looks on the wire: commands for requests, typed results from replies
+ * dialect.h - how a lock is stored on a server: requests become commands, replies become typed results
  *
- * Each dialect is one table without state. Two dialects never share a key.
+ * A dialect is one table without state. Two dialects never share a key.
  */
 #pragma once
 
@@ -16,9 +16,9 @@
 #include "redis/wire/reply.h"
 
 #define DIALECT_SHA_LENGTH 40
-#define DIALECT_HOLDER_MAX 4096 /* the scripts cut a longer value */
+#define DIALECT_HOLDER_MAX 4096 /* the scripts cut longer values */
 
-/* What a script is for. Each dialect has a text of its own for some of them. */
+/* The purpose of a script. Each dialect has its own text for some of them. */
 enum script {
     SCRIPT_EXTEND,
     SCRIPT_RELEASE,
@@ -33,62 +33,62 @@ enum script {
     SCRIPT_SHARED_RAISE,
     SCRIPT_INTEND,
     SCRIPT_PERMIT,
-    SCRIPTS, /* how many there are */
+    SCRIPTS, /* their number */
 };
 _Static_assert(SCRIPTS <= 32, "a bit for each");
 
 struct dialect_script {
-    const char *name; /* of its file, without .lua; NULL: the dialect has none */
+    const char *name; /* the name of its file without .lua; NULL: the dialect has none */
     const char *text;
     size_t length;
     const char *sha;
 };
 
-/* DIALECT_SCRIPT - the one of that file, from scripts.h. */
+/* DIALECT_SCRIPT - the entry for that file, from scripts.h. */
 #define DIALECT_SCRIPT(file)                                                                                           \
     {                                                                                                                  \
         .name = #file, .text = script_##file, .length = sizeof(script_##file) - 1, .sha = sha_##file                   \
     }
 
-/* So few that no script keeps the server for long, and that the holders of all its keys fit into one reply. */
+/* Few enough that no script blocks the server for long, and that the holders of all its keys fit into one reply. */
 #define DIALECT_BATCH_MAX 60
 _Static_assert((size_t)DIALECT_BATCH_MAX *(DIALECT_HOLDER_MAX + 64) <= REPLY_BYTES_MAX, "one reply");
 
-/* Requests of one key each that leave as one command; no two of them have the same key. */
+/* Requests with one key each that are sent as one command. No two of them have the same key. */
 struct dialect_batch {
     size_t n;
-    char letters[DIALECT_BATCH_MAX]; /* what dialect->letter said of each */
-    uint32_t lease_ms;               /* of those that have one; 0: none has */
-    bool fenced;                     /* all keys have counters, or none has; */
-    uint64_t fence_ttl_ms;           /* of all the same life */
-    struct bytes keys, owners;       /* of each a word, as it travels */
-    struct bytes numbers;            /* likewise, with counters: the floor of an acquire, else the token; 0: none */
+    char letters[DIALECT_BATCH_MAX]; /* the result of dialect->letter for each */
+    uint32_t lease_ms;               /* of the requests that have a lease; 0: none has */
+    bool fenced;                     /* all keys have counters, or none has */
+    uint64_t fence_ttl_ms;           /* how long the counters live */
+    struct bytes keys, owners;       /* one word for each request, in the wire format */
+    struct bytes numbers;            /* the same with counters: an acquire's floor, or the token; 0: none */
 };
 
 struct dialect {
     const struct dialect_script *scripts; /* by enum script */
-    /* The commands that a user needs the right to, from acquire to release; NULL at the end. */
+    /* The commands that a user must be allowed to run, from acquire to release; ends with NULL. */
     const char *const *commands;
-    /* Appends one command; a failure stays in the buffer. A script whose bit is in whole_sent goes by its hash, else
-     * whole, and its bit is set. True: it is a script. */
+    /* Append one command; a failure stays in the buffer. A script whose bit is in whole_sent is sent as its hash;
+     * otherwise as its text, and the bit is set. Return whether it is a script. */
     bool (*build)(struct bytes *, const struct node_request *, uint32_t *whole_sent, const struct guard *);
-    /* What a request is in a batch; 0: it goes alone. NULL: all do. */
+    /* Return the request's letter in a batch; 0: it is sent alone. NULL: no request can be batched. */
     char (*letter)(const struct node_request *, const struct guard *);
-    /* As build, all of a batch. The reply is one string: a reply to each request, as it would travel. */
+    /* As build, for a whole batch. The reply is one string that holds a reply to each request, in the wire format. */
     void (*build_batch)(struct bytes *, const struct dialect_batch *, uint32_t *whole_sent, const struct guard *);
-    size_t batch_frame;   /* the bytes of such a command, or a plain one, without keys and owners, at most; */
-    size_t counter_frame; /* of a counter's key without the lock's */
-    /* The channel on which the key's releases are published, cut where ret is too small; its length. */
+    size_t batch_frame;   /* the size of a batch command, or an ordinary one, without keys and owners, at most */
+    size_t counter_frame; /* the size of a counter's key without the lock's key */
+    /* Write the channel on which releases of the key are published, cut to `size` bytes; return its length. */
     size_t (*channel)(const struct node_key *, char *ret, size_t size);
-    /* Fills all of ret but the latency; an error text goes into `text`. ret may point into reply and text. A
-     * good outcome with FAULT_GUARD: it was executed, but the guard is not the one we saw. */
+    /* Fill all of ret except the latency; an error text is written to `text`. ret may point into reply and text. A good
+     * outcome with FAULT_GUARD: the request was executed, but the guard is not the one that was read. */
     void (*judge)(enum op, bool by_script, const struct reply *, struct node_reply *ret, char *text, size_t text_size);
 };
 
 extern const struct dialect dialect_plain;
 extern const struct dialect dialect_redisson;
 
-/* dialect_build - for a dialect whose scripts have the order, keys, arguments and replies of plain's. Only
- * plain itself acquires without a script. */
+/* dialect_build - build() for a dialect whose scripts have the order, keys, arguments and replies of plain's. Only
+ * plain itself can acquire without a script. */
 bool dialect_build(struct bytes *, const struct node_request *, uint32_t *whole_sent, const struct guard *,
                    const struct dialect *);

@@ -10,11 +10,11 @@
 #include "redis/wire/errors.h"
 #include "scripts.h"
 
-/* Added to the time left that the server reports: its clock may run faster than ours by so much. */
+/* Added to the rest of a quarantine that the server reports, because its clock may run faster than ours. */
 #define GUARD_DRIFT_DIVISOR 100u
 #define GUARD_DRIFT_US      2000u
-/* So soon a client sees that bootstrap has ended a quarantine that it may end. */
-#define GUARD_LOOK_US 1000000u
+/* How soon a client notices that bootstrap has ended a quarantine. */
+#define GUARD_RECHECK_US 1000000u
 
 void guard_init(struct guard *guard, uint32_t mode, uint32_t n_nodes, uint32_t max_lease_ms, const char *set,
                 bool set_named)
@@ -34,7 +34,7 @@ bool guard_is_on(const struct guard *guard)
 void guard_forget(struct guard *guard)
 {
     guard->run_id[0] = guard->replid[0] = guard->seen[0] = '\0';
-    guard->until_us = guard->look_us = 0;
+    guard->until_us = guard->recheck_us = 0;
     guard->asked = guard->looks = false;
 }
 
@@ -44,7 +44,7 @@ void guard_meet(struct guard *guard, const char *run_id, const char *replid)
     snprintf(guard->replid, sizeof(guard->replid), "%s", replid);
 }
 
-/* Always whole: most connections ask once. */
+/* Sent as text, not as a hash: most connections ask only once. */
 static void guard_script(const struct guard *guard, struct bytes *out, const char *text, size_t length,
                          uint32_t n_nodes, uint32_t lease_ms, size_t n_more)
 {
@@ -90,9 +90,9 @@ static void write_guard(const struct guard *guard, struct bytes *out, const stru
 }
 
 /*
- * With force, writing the guard and ending the other connections are one transaction: a client that was
- * connected before acquires without reading the guard, so one without the other would let two sets of clients
- * vote. Where a right is missing, or the connection ends, neither is done.
+ * With force, one transaction writes the guard and closes the other connections. A client that was connected before
+ * acquires without reading the guard, so one without the other would let two sets of clients be granted the same lock.
+ * If a right is missing or the connection ends, neither is done.
  */
 void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct node_request *request)
 {
@@ -107,7 +107,7 @@ void guard_bootstrap(const struct guard *guard, struct bytes *out, const struct 
         write_guard(guard, out, request);
         BYTES_TEXTS(out, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     } else {
-        /* The address makes it a rehearsal: no client is connected from there. */
+        /* No client connects from that address, so this kills none and only tests the right. */
         BYTES_TEXTS(out, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", "ADDR", "0.0.0.0:0");
     }
     BYTES_TEXTS(out, "EXEC");
@@ -119,7 +119,7 @@ uint8_t guard_parts(const struct node_request *request)
     return request->op == OP_BOOTSTRAP && request->force ? GUARD_PARTS : 0;
 }
 
-/* 'written:' or 'guarded:', and the guard that is there now. */
+/* 'written:' or 'guarded:', and the guard that is stored now. */
 static bool guard_judge_written(const struct reply_item *item, struct node_reply *ret)
 {
     size_t front = sizeof("written:") - 1;
@@ -153,7 +153,7 @@ bool guard_judge_bootstrap(enum op op, const struct reply *reply, struct node_re
     }
     if (op == OP_BOOTSTRAP && !guard_judge_written(first, ret)) return false;
     if (last->type == REPLY_ERROR) {
-        /* Written, but the old connections live on. */
+        /* The guard is written, but the old connections still exist. */
         judge_refused(last, op == OP_BOOTSTRAP ? OUTCOME_UNKNOWN : OUTCOME_ERROR, "CLIENT KILL", ret, text, size);
         return true;
     }
@@ -176,7 +176,7 @@ static enum guard_verdict guard_refused(struct guard *guard, const struct reply_
     enum fault fault = error_classify(error->text, error->length).fault;
 
     if (fault == FAULT_FOREIGN) {
-        /* As a guard of an unknown format. The lock's key is not foreign. */
+        /* The same fault as for a guard of an unknown format. FAULT_FOREIGN would blame the lock's key. */
         guard->fault = FAULT_CONFIG;
         (void)snprintf(guard->why, sizeof(guard->why), "restart guard: " GUARD_FOREIGN);
         return GUARD_FAILED;
@@ -186,7 +186,7 @@ static enum guard_verdict guard_refused(struct guard *guard, const struct reply_
     return GUARD_FAILED;
 }
 
-/* A set without a name is named by a hash of its addresses. */
+/* Whether it is the hash of addresses that stands in for a name. */
 static bool guard_is_hash(const char *set)
 {
     return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
@@ -202,7 +202,7 @@ __attribute__((format(printf, 2, 3))) static void guard_add(struct guard *guard,
     va_end(args);
 }
 
-/* Both remedies, as they can be typed: options for this client, or a command that changes the nodes. */
+/* Append both remedies in a form that can be typed: options for this client, or a command that changes the nodes. */
 static void advise(struct guard *guard, const char *their_n, const char *their_set, uint64_t their_ms)
 {
     char length[24];
@@ -227,7 +227,7 @@ static void advise(struct guard *guard, const char *their_n, const char *their_s
               guard->set_named ? guard->set : "");
 }
 
-/* Two hashes differ: as numbers they tell nobody anything. */
+/* Two different hashes mean nothing to a reader, so explain where they come from. */
 static void explain_addresses(struct guard *guard)
 {
     char length[24];
@@ -247,7 +247,7 @@ static void add_setup(struct guard *guard, const char *whose, const char *n, con
               named ? set : "", lease_ms);
 }
 
-/* What the guard says, what this client says, and how to make them agree. */
+/* Write what the guard says, what this client says, and how to make them agree. */
 static void explain(struct guard *guard, const char *their_n, const char *their_set, const char *their_lease)
 {
     char our_n[12], our_lease[12];
@@ -283,7 +283,7 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     }
     error_printable(their_n, sizeof(their_n), n->text, n->length);
     if (strcmp(their_n, "0") == 0) {
-        /* It passes as soon as the command goes on: whoever waits outlasts it, also where its own settings stay. */
+        /* A fault that ends as soon as the command continues, so waiting clients keep waiting. */
         guard->fault = FAULT_GUARD;
         snprintf(guard->why, sizeof(guard->why),
                  "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
@@ -296,8 +296,8 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     return GUARD_FAILED;
 }
 
-/* The server changed its role, and what INFO said on this connection is from before. Two clients, one of which knows
- * better, would else rewrite the guard in turn for ever: guard.lua wrote nothing. */
+/* The server changed its role, so the INFO of this connection is outdated. If this client wrote the guard, it and a
+ * client that knows better would replace each other's guard for ever; so guard.lua wrote nothing. */
 static enum guard_verdict outdated(struct guard *guard)
 {
     guard->fault = FAULT_GUARD;
@@ -306,14 +306,14 @@ static enum guard_verdict outdated(struct guard *guard)
     return GUARD_FAILED;
 }
 
-/* left_ms: what is left of the quarantine of the guard that was seen. */
+/* Set the quarantine of the guard that was read; left_ms: its rest. */
 static void set_quarantine(struct guard *guard, uint64_t left_ms, uint64_t now_us)
 {
     uint64_t left_us = left_ms * 1000, first_ms = 0;
     struct guard_text text;
     bool known = guard_text_read(guard->seen, strlen(guard->seen), &text), ends_early;
 
-    guard->until_us = guard->look_us = 0;
+    guard->until_us = guard->recheck_us = 0;
     guard->set_seen = GUARD_SET_OLDER;
     guard->cause = known ? guard_text_cause(&text) : QUARANTINE_UNKNOWN;
     guard->wanted_ms = text.wanted_ms;
@@ -324,7 +324,7 @@ static void set_quarantine(struct guard *guard, uint64_t left_ms, uint64_t now_u
     guard->first_until_us = now_us + first_ms * 1000;
     guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
     ends_early = guard->cause == QUARANTINE_FIRST || guard->cause == QUARANTINE_CLIENT;
-    guard_look_at(guard, ends_early && left_us > GUARD_LOOK_US ? now_us + GUARD_LOOK_US : guard->until_us);
+    guard_recheck_at(guard, ends_early && left_us > GUARD_RECHECK_US ? now_us + GUARD_RECHECK_US : guard->until_us);
 }
 
 enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, uint64_t now_us)
@@ -349,15 +349,15 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
     return left->integer == 0 ? GUARD_CLEAR : GUARD_QUARANTINED;
 }
 
-void guard_look_at(struct guard *guard, uint64_t us)
+void guard_recheck_at(struct guard *guard, uint64_t us)
 {
-    guard->look_us = us;
+    guard->recheck_us = us;
 }
 
 void guard_describe(const struct guard *guard, enum guard_set set, uint64_t now_us, char *ret, size_t size)
 {
     uint64_t left_us = guard->until_us > now_us ? guard->until_us - now_us : 0;
-    /* Rounded up, so that 0.0 means that it is over. */
+    /* Rounded up, so that 0.0 means that it has ended. */
     uint64_t tenths = (left_us + 99999) / 100000;
     char why[GUARD_WHY_SIZE];
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * guard.h - the restart guard of one node keeps a server that lost its memory from voting too early
+ * guard.h - the restart guard of one node, which keeps a server that lost its data from voting too early
  *
- * The guard is a key on the server that names the process in which it was written. A connection reads it once,
- * at its beginning; a server process with another name is quarantined for the longest lease. Every later script
- * compares the whole guard with what was read, so a change during a connection is seen. No I/O and no clock
- * here: node.c asks and waits.
+ * The guard is a key on the server that names the server process that was running when it was written. A connection
+ * reads it once, at its beginning; if another process runs now, the node is quarantined for the longest lease. Every
+ * later script compares the whole guard with the text that was read, so a change during a connection is noticed. This
+ * file does no I/O and reads no clock: node.c asks and waits.
  */
 #pragma once
 
@@ -28,50 +28,51 @@ struct guard {
     uint32_t mode; /* enum quorlock_guard */
     uint32_t n_nodes, max_lease_ms;
     const char *set;
-    bool set_named; /* by the caller; else set is a hash of the addresses */
+    bool set_named; /* `set` is a name that the caller gave; else it is a hash of the addresses */
     /* Of this connection. */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
-    char seen[GUARD_TEXT_SIZE]; /* the guard, whole; "" before it was read */
+    char seen[GUARD_TEXT_SIZE]; /* the text of the guard; "" before it was read */
     enum quarantine_cause cause;
-    uint32_t wanted_ms; /* of QUARANTINE_CLIENT */
-    uint64_t end_ms;    /* of the quarantine, by the server's clock */
-    uint64_t until_us;  /* the same by ours; 0: not quarantined */
-    uint64_t look_us;   /* when to look again; 0: never */
-    bool asked;         /* the guard script is in flight, */
-    bool looks;         /* and writes nothing */
-    /* Of the last connection that read it. */
-    enum guard_set set_seen; /* FIRST: of a first contact that lasts until then; OLDER: another one */
+    uint32_t wanted_ms;  /* the max_lease of the client in QUARANTINE_CLIENT */
+    uint64_t end_ms;     /* the end of the quarantine by the server's clock */
+    uint64_t until_us;   /* the same by our clock; 0: not quarantined */
+    uint64_t recheck_us; /* when to read the guard again; 0: never */
+    bool asked;          /* the guard script is in flight */
+    bool looks;          /* that one may not write */
+    /* From the last connection that read the guard. */
+    enum guard_set set_seen; /* FIRST: its first contact lasts until first_until_us; OLDER: any other guard */
     uint64_t first_until_us;
     /* After GUARD_FAILED. */
     enum fault fault;
     char why[GUARD_WHY_SIZE];
 };
 
-/* guard_init - mode: enum quorlock_guard; max_lease_ms 0: the default; set: its name or hash, kept by the
- * caller as long as the guard. */
+/* guard_init - initialize. mode: enum quorlock_guard. max_lease_ms 0: the default. set: the set's name or hash, which
+ * must live as long as the guard. */
 void guard_init(struct guard *, uint32_t mode, uint32_t n_nodes, uint32_t max_lease_ms, const char *set,
                 bool set_named);
 bool guard_is_on(const struct guard *);
-/* guard_forget - a new connection begins: forgets the old one. */
+/* guard_forget - start with a new connection: forget what the old one read. */
 void guard_forget(struct guard *);
-/* guard_meet - the process that INFO named on this connection. */
+/* guard_meet - note the server process that INFO named on this connection. */
 void guard_meet(struct guard *, const char *run_id, const char *replid);
-/* guard_look, guard_ask - append the guard script; a failure stays in the buffer. guard_look comes before guard_meet,
- * in one write with the rest of the handshake, whose replies may still say that this is the wrong server: so it writes
- * nothing. Where something is to be written, or the script cannot ask for INFO itself, the answer is GUARD_ASK. */
+/* guard_look - append the guard script as a read-only question; a failure stays in the buffer. It is sent before
+ * guard_meet, in one write with the rest of the handshake, whose replies may still show that this is the wrong server:
+ * hence it must not write. If something must be written, or the script may not run INFO, the verdict is GUARD_ASK.
+ * guard_ask - append the guard script, which may write. */
 void guard_look(struct guard *, struct bytes *);
 void guard_ask(const struct guard *, struct bytes *);
 enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED, GUARD_ASK };
-/* guard_judge - its reply, received at now_us. FAILED: fault and why are set. */
+/* guard_judge - read the reply, received at now_us. FAILED: fault and why are set. */
 enum guard_verdict guard_judge(struct guard *, const struct reply *, uint64_t now_us);
-/* guard_look_at - asks at that time, or later, once more. */
-void guard_look_at(struct guard *, uint64_t us);
-/* guard_describe - why the node is quarantined, and for how long. */
+/* guard_recheck_at - set when to ask again; the question may come later. */
+void guard_recheck_at(struct guard *, uint64_t us);
+/* guard_describe - write why the node is quarantined, and for how long. */
 void guard_describe(const struct guard *, enum guard_set, uint64_t now_us, char *ret, size_t size);
-/* guard_bootstrap - appends OP_BOOTSTRAP or OP_MAY_KILL. guard_parts: how many replies come before its last
- * one, GUARD_PARTS at most. */
+/* guard_bootstrap - append OP_BOOTSTRAP or OP_MAY_KILL.
+ * guard_parts - return how many replies come before its last one, GUARD_PARTS at most. */
 #define GUARD_PARTS 3
 void guard_bootstrap(const struct guard *, struct bytes *, const struct node_request *);
 uint8_t guard_parts(const struct node_request *);
-/* guard_judge_bootstrap - that last reply; false: it fits neither request. */
+/* guard_judge_bootstrap - read that last reply; false: it fits neither request. */
 bool guard_judge_bootstrap(enum op, const struct reply *, struct node_reply *ret, char *text, size_t size);

@@ -52,7 +52,7 @@ static bool guard_text_copy(char *ret, size_t size, const char *text)
     return true;
 }
 
-/* The parts between the bars; their number, or PARTS_MAX + 1 where they are more. */
+/* Split the text at the bars; return the number of parts, or PARTS_MAX + 1 if there are more. */
 static size_t split(char *text, char *part[PARTS_MAX])
 {
     size_t n = 0;
@@ -84,7 +84,7 @@ enum quarantine_cause quarantine_cause_read(const char *text, size_t length, uin
     return QUARANTINE_UNKNOWN;
 }
 
-/* What format 2 has behind till. */
+/* Read the parts that format 2 has behind `till`. */
 static bool read_rest(char *part[], struct guard_text *ret)
 {
     uint32_t none;
@@ -143,7 +143,7 @@ const char *guard_length(char *ret, size_t size, uint64_t ms)
     return ret;
 }
 
-/* ", until 2026-11-26 08:21:30 UTC", by the node's clock. */
+/* Write ", until 2026-11-26 08:21:30 UTC", by the node's clock. */
 static void describe_until(char *ret, size_t size, uint64_t until_ms)
 {
     char date[CLOCK_DATE_SIZE];

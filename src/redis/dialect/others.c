@@ -6,10 +6,10 @@
 #include "redis/dialect/request.h"
 
 enum { NUMBER_MAX = 99, HOLDER_MAX = 256 };
-/* Below this no digit of a double is lost. */
+/* Doubles are exact below this. */
 #define FENCE_END (INT64_C(1) << 53)
 
-/* take_number - up to the blank behind it; larger ones become `most`. */
+/* take_number - read a number and the blank behind it; larger ones become `most`. */
 static bool take_number(const char **at, const char *end, int64_t most, int64_t *ret)
 {
     const char *p = *at;

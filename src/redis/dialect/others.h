@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* others.h - who has a part in a name beside the holder of its key, as peek and break list them */
+/* others.h - read the list that peek and break return: holders of slots, readers and waiting clients of a name */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a line of the list is about; the letters are those of the scripts. */
+/* The kind of a line; the scripts write the letter. */
 enum other_kind {
     OTHER_PERMITS = 'p', /* the name has `number` permits */
     OTHER_SLOT = 's',    /* slot `number` is held */
@@ -24,8 +24,8 @@ struct other {
     size_t holder_length;
 };
 
-/* others_next - the next line of *at, which moves behind it. False: there is no more, or, where *at has not reached
- * `end`, no line. */
+/* others_next - read the line at *at and move *at behind it. False: there is no line left, or, if *at is not at `end`,
+ * the line is malformed. */
 bool others_next(const char **at, const char *end, struct other *ret);
-/* others_fit - whether it is such a list, also an empty one. */
+/* others_fit - return whether the text is such a list; it may be empty. */
 bool others_fit(const char *text, size_t length);

@@ -15,9 +15,9 @@
 #define PLAIN_FENCE_PREFIX   "quorlock:fence:"
 #define PLAIN_PERMITS_PREFIX "quorlock:permits:"
 #define PLAIN_SLOT_FORMAT    "quorlock:slot:%u:"
-#define PLAIN_SLOT_SIZE      24         /* of such a text */
+#define PLAIN_SLOT_SIZE      24         /* the size of such a text */
 #define PLAIN_FENCE_TTL_MS   604800000u /* seven days */
-/* Scripts compute in doubles: from here on a counter loses digits. */
+/* Scripts compute in doubles, which lose digits from here on. */
 #define PLAIN_COUNTER_END (INT64_C(1) << 53)
 
 static const struct dialect_script plain_scripts[SCRIPTS] = {
@@ -38,15 +38,15 @@ static const struct dialect_script plain_scripts[SCRIPTS] = {
 
 static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
 
-/* One command on its way out. */
+/* One command that is being written. */
 struct plain_call {
     struct bytes *out;
     const struct node_request *request;
     const struct guard *guard;
-    uint32_t *whole_sent; /* a bit for each script */
+    uint32_t *whole_sent; /* one bit for each script */
     const struct dialect_script *scripts;
     bool native;          /* an acquire may be a SET */
-    bool guarded, fenced; /* these keys are among the command's */
+    bool guarded, fenced; /* the guard, the counters are among the command's keys */
 };
 
 static void name_script(const struct plain_call *call, enum script script, size_t n_keys, size_t n_args)
@@ -88,13 +88,13 @@ static bool is_guarded(const struct guard *guard)
     return guard != NULL && guard_is_on(guard);
 }
 
-/* That the acquire looks at the guard, too. */
+/* Whether an acquire must check the guard, too. */
 static bool is_strict(const struct guard *guard)
 {
     return is_guarded(guard) && guard->mode == QUORLOCK_GUARD_STRICT;
 }
 
-/* The script for keys of which some are shared. */
+/* Return the script for keys some of which are shared. */
 static enum script shared_one(enum script script)
 {
     switch (script) {
@@ -105,7 +105,7 @@ static enum script shared_one(enum script script)
     }
 }
 
-/* A letter for each key. */
+/* Write one letter for each key. */
 static void write_modes(const struct plain_call *call)
 {
     char modes[NODE_KEYS_MAX];
@@ -120,7 +120,7 @@ static void write_waiter(const struct plain_call *call)
     bytes_number(call->out, call->request->waited_ms);
 }
 
-/* Readers are told the counters, and increment none. */
+/* Whether all keys are shared: readers get the counters, but do not increment them. */
 static bool plain_reads(const struct node_request *request)
 {
     size_t n = request->n_keys;
@@ -129,13 +129,14 @@ static bool plain_reads(const struct node_request *request)
     return (request->shared & all) == all;
 }
 
-/* For so long after the end of the lease, so that a release need not let a counter live on that shows its token. */
+/* Write how long counters live: this time and the lease, so that a release need not prolong a counter that already
+ * equals its token. */
 static void write_life(struct bytes *out, uint64_t fence_ttl_ms, uint32_t lease_ms)
 {
     bytes_number(out, (fence_ttl_ms != 0 ? fence_ttl_ms : PLAIN_FENCE_TTL_MS) + lease_ms);
 }
 
-/* The floor or token, and how long the counters live. */
+/* Write the floor or token, and how long the counters live. */
 static void write_fence(const struct plain_call *call, bool acquires)
 {
     if (!call->fenced)
@@ -160,7 +161,7 @@ static const char *release_how(const struct node_request *request)
     return request->if_deleted ? "deleted" : "";
 }
 
-/* Every script but peek and break: how many of the keys are locks, the owner, and what this one needs. */
+/* Write any script except peek and break: the number of locks, the owner, and the arguments of this script. */
 static void write_script(const struct plain_call *call, enum script script)
 {
     const struct node_request *request = call->request;
@@ -199,7 +200,8 @@ static void intend(const struct plain_call *call)
 
 /* ---- permits ---- */
 
-/* Of a request for one slot: its key, the number of permits for the script that keeps it, the guard, the counter. */
+/* Write the keys of a request for one slot: the slot's key, for SCRIPT_PERMIT the number of permits, the guard, the
+ * counter. */
 static void begin_permit(const struct plain_call *call, enum script script, size_t n_args)
 {
     const struct node_request *request = call->request;
@@ -240,7 +242,7 @@ static void write_permit(const struct plain_call *call, const char *what, const 
     write_max_lease(call);
 }
 
-/* A slot is a lock: its counter is raised, and its holder is asked for, like that of any other key. */
+/* A slot is a lock like any other: its counter is raised and its holder read by the scripts for locks. */
 static void raise_permit(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
@@ -275,7 +277,7 @@ static void build_permit(struct plain_call *call)
     }
 }
 
-/* Peek and break: neither guard nor counters are among the keys. */
+/* Peek and break have neither guard nor counters among their keys. */
 static void peek(const struct plain_call *call)
 {
     bool counts = call->request->op == OP_PEEK && call->request->explain;
@@ -299,7 +301,7 @@ static void set(struct bytes *out, const struct node_request *request)
     bytes_end(out, bytes_at_number(at, request->lease_ms));
 }
 
-/* A SET will do for one key without a counter, where yes or no is answer enough. */
+/* SET is enough for one key without a counter if a bare yes or no is enough. */
 static bool acquire(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
@@ -365,7 +367,7 @@ static bool plain_build(struct bytes *out, const struct node_request *request, u
 
 /* ---- batches ---- */
 
-/* As combined.lua has them. An acquire that needs no script goes alone: a SET of its own costs a server less than one
+/* The letters of combined.lua. An acquire that needs no script is sent alone: its own SET costs a server less than one
  * in a script. */
 static char letter(const struct node_request *request, const struct guard *guard)
 {
@@ -377,7 +379,7 @@ static char letter(const struct node_request *request, const struct guard *guard
     return request->if_deleted ? 'd' : 'r';
 }
 
-/* The counters' keys, from the words of the locks'. */
+/* Write the counters' keys, made from the words of the lock keys. */
 static void write_counters(struct bytes *out, const struct dialect_batch *batch)
 {
     const char *word = batch->keys.data;
@@ -435,8 +437,8 @@ static const char *op_name(enum op op, bool by_script)
     return by_script && op == OP_REPAIR ? "repair (script)" : names[op];
 }
 
-/* Behind WRONGTYPE our scripts give the type, and where it is not the lock's the key; but the server itself a
- * sentence. */
+/* Our scripts put the type behind WRONGTYPE, and the key if it is not the lock's. The server itself puts a sentence
+ * there. */
 static void judge_type(const struct reply_item *item, struct node_reply *ret)
 {
     static const char ours[] = " quorlock:";
@@ -450,7 +452,7 @@ static void judge_type(const struct reply_item *item, struct node_reply *ret)
     ret->type_length = (size_t)((space != NULL ? space : end) - type);
 }
 
-/* The key that stands behind the type. */
+/* Describe a foreign key; its name may follow the type. */
 static void describe_foreign(const struct reply_item *item, const struct node_reply *reply, char *text,
                              size_t text_size)
 {
@@ -469,7 +471,7 @@ static void plain_judge_error(enum op op, bool by_script, const struct reply_ite
 
     ret->fault = class.fault;
     ret->error = text;
-    /* An error that is not listed does not say whether anything was executed. */
+    /* An error that is not in the table does not tell whether anything was executed. */
     ret->outcome = class.fault == FAULT_OTHER ? OUTCOME_UNKNOWN : OUTCOME_ERROR;
     if (class.fault == FAULT_FOREIGN)
         judge_type(item, ret);
@@ -487,7 +489,7 @@ static int64_t clamp_ttl(int64_t ttl_ms)
     return ttl_ms < -1 ? -2 : clamp(ttl_ms, NODE_MS_MAX);
 }
 
-/* A digit for each: the bits of those with a 1. */
+/* Return the bits of the places that hold a 1. */
 static uint64_t read_bits(const struct reply_item *digits)
 {
     uint64_t bits = 0;
@@ -497,8 +499,8 @@ static uint64_t read_bits(const struct reply_item *digits)
     return bits;
 }
 
-/* Behind {holder, ttl, listeners} of a permit: which slots are free, and the first ttl; of several keys: which refuse.
- */
+/* Read what follows {holder, ttl, listeners}. Of a permit: which slots are free, and the shortest ttl. Of several keys:
+ * which ones refuse. */
 static void judge_places(const struct reply *reply, struct node_reply *ret)
 {
     uint64_t bits = read_bits(&reply->elements[3]);
@@ -511,7 +513,8 @@ static void judge_places(const struct reply *reply, struct node_reply *ret)
     ret->first_ttl_ms = clamp_ttl(reply->elements[4].integer);
 }
 
-/* others - what stands behind a good reply to peek or break: who else has a part in the name. False: it is no list. */
+/* Read the last element of a good reply to peek or break: who else has a part in the name. False: it is no such list.
+ */
 static bool judge_others(const struct reply_item *item, struct node_reply *ret)
 {
     ret->others = item->text;
@@ -519,8 +522,8 @@ static bool judge_others(const struct reply_item *item, struct node_reply *ret)
     return others_fit(item->text, item->length);
 }
 
-/* {holder, ttl}, of break {holder or nil, ttl, type [, others]}, of acquire {holder, ttl, listeners [, which]}, of
- * release where the guard changed {holder, ttl, 'GUARD'} */
+/* {holder, ttl}; break: {holder or nil, ttl, type [, others]}; acquire: {holder, ttl, listeners [, which]}; release
+ * after the guard changed: {holder, ttl, 'GUARD'} */
 static bool judge_holder(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];
@@ -540,7 +543,7 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     ret->outcome = op == OP_PEEK || op == OP_BREAK ? OUTCOME_YES : OUTCOME_OTHER;
     ret->ttl_ms = clamp_ttl(reply->elements[1].integer);
     if (holder->type == REPLY_NIL) {
-        /* Where only others had a part in the name, there was no key. */
+        /* If only others had a part in the name, there was no key. */
         ret->type = several && reply_is(third, "none") ? NULL : third->text;
         ret->type_length = third->length;
     } else {
@@ -551,8 +554,8 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     return true;
 }
 
-/* {holder or nil, ttl, counter, the cause of the guard's quarantine or '' where there is no guard, its rest [, waiters
- * [, others]]} */
+/* {holder or nil, ttl, counter, the cause of the guard's quarantine or '' without a guard, its rest [, waiters [,
+ * others]]} */
 static bool judge_peek(const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *numbers = &reply->elements[1], *cause = &numbers[2];
@@ -580,8 +583,8 @@ static bool judge_release(const struct reply_item *item, struct node_reply *ret)
     return item->integer >= 0;
 }
 
-/* {1, counter, clock} of acquire, repair and raise, and of permits {1, counter, clock, slot}; {1, clock} of extend; {1
- * or 0, 'GUARD'} of release */
+/* acquire, repair and raise: {1, counter, clock}, with permits {1, counter, clock, slot}; extend: {1, clock}; release:
+ * {1 or 0, 'GUARD'} */
 static bool judge_done(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *items = reply->elements;
@@ -658,7 +661,7 @@ static size_t plain_channel(const struct node_key *key, char *ret, size_t size)
     return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, key->text, key->length, "");
 }
 
-/* The only request of a batch goes as the plain command. */
+/* A batch of one request is sent as the ordinary command. */
 _Static_assert(sizeof(script_combined) >= sizeof(script_extend) && sizeof(script_combined) >= sizeof(script_release) &&
                    sizeof(script_combined) >= sizeof(script_acquire),
                "batch_frame has room for them");

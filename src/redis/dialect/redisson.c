@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * redisson.c - the redisson dialect: a hash at the key, its field the owner, its value a count
+ * redisson.c - the redisson dialect: a hash at the key, with the owner as its field and a count as the value
  *
- * The scripts have the order, keys, arguments and replies of plain's, so plain.c builds and judges for both.
- * Only this differs: every write is a script, a peek has the count as well, and a key that holds no hash is
- * foreign.
+ * The scripts have the order, keys, arguments and replies of plain's, so plain.c builds and reads for both. There are
+ * three differences: every write is a script, peek also returns the count, and a key that holds no hash is foreign.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "redis/wire/errors.h"
 #include "scripts.h"
 
-#define REDISSON_PEEK_ELEMENTS 6 /* one more with the waiters */
+#define REDISSON_PEEK_ELEMENTS 6 /* one more with the number of waiters */
 #define REDISSON_CHANNEL       "redisson_lock__channel"
 
 static const struct dialect_script redisson_scripts[SCRIPTS] = {
@@ -28,7 +27,8 @@ static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "
 static bool redisson_build(struct bytes *out, const struct node_request *request, uint32_t *whole_sent,
                            const struct guard *guard)
 {
-    /* Bootstrap reads the guard, which is a string in either dialect. It is not asked often: this goes whole. */
+    /* Bootstrap reads the guard, which is a string in both dialects. It does so rarely, so the script is sent as text.
+     */
     if (request->op == OP_PEEK && request->keys[0].length == sizeof(GUARD_KEY) - 1 &&
         memcmp(request->keys[0].text, GUARD_KEY, sizeof(GUARD_KEY) - 1) == 0) {
         uint32_t none = 0;
@@ -50,12 +50,13 @@ static void redisson_judge(enum op op, bool by_script, const struct reply *reply
         const struct reply_item *item = &reply->elements[reply->n_elements - 1];
 
         cut = *reply;
-        /* Without its last element it is a reply of plain. Where that is no count, one element fits nothing. */
+        /* Without its last element this is a reply of plain. If that element is no count, the reply is cut to one
+         * element, which fits nothing. */
         cut.n_elements = item->type == REPLY_INTEGER && item->integer >= 0 ? reply->n_elements - 1 : 1;
         count = item->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)item->integer;
         reply = &cut;
     } else if (acquires && (reply->self.type == REPLY_NIL || reply->self.type == REPLY_STATUS)) {
-        /* Good replies to a SET, which is never sent here. */
+        /* These are good replies to SET, which this dialect never sends. */
         cut = (struct reply){.self = {.type = REPLY_INTEGER}};
         reply = &cut;
     }
@@ -64,7 +65,7 @@ static void redisson_judge(enum op op, bool by_script, const struct reply *reply
     if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
 }
 
-/* Redisson does not change a name that has a hash tag already. */
+/* Redisson leaves a name as it is if that has a hash tag already. */
 static size_t redisson_channel(const struct node_key *key, char *ret, size_t size)
 {
     bool tagged = memchr(key->text, '{', key->length) != NULL;

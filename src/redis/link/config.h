@@ -11,28 +11,30 @@
 
 struct tls;
 
-/* What went over the connections to one server, and what went wrong. */
+/* Traffic of the connections to one server, and their failures. */
 struct link_counts {
     uint64_t bytes_in, bytes_out;
-    uint64_t errors[FAULTS]; /* ends of connections and of tries to connect */
+    uint64_t errors[FAULTS]; /* ended connections and failed tries to connect, by fault */
 };
 
 struct link_config {
-    const struct uri *uri;   /* kept by the caller as long as the link, as is the name */
-    struct tls *tls;         /* how to speak it, where the uri asks for it; kept by the caller too */
+    const struct uri *uri;   /* must live as long as the link, like client_name */
+    struct tls *tls;         /* for an uri with TLS; must live as long, too */
     const char *client_name; /* for CLIENT SETNAME, or NULL */
-    uint32_t timeout_ms;     /* of a question, once it is OPEN */
-    uint32_t connect_ms;     /* of a try, from the lookup of the name to OPEN */
+    uint32_t timeout_ms;     /* for an answer, once the link is OPEN */
+    uint32_t connect_ms;     /* for one try, from the lookup of the name to OPEN */
     uint32_t reconnect_min_ms, reconnect_max_ms;
     uint64_t (*now_us)(void *arg); /* the client's clock */
-    /* Bytes have come: until it ends, now_us may stay what it is now. Or NULL. */
+    /* Called when bytes have come, and when they were handled; in between now_us() may return the same time. May be
+     * NULL. */
     void (*batch)(void *arg, bool begins);
-    void (*log)(void *arg, int level, const char *text); /* or NULL */
-    /* Right before each login: may change what the uri logs in with. False, with the reason: not now. Or NULL. */
+    void (*log)(void *arg, int level, const char *text); /* may be NULL */
+    /* Called right before each login; may change the login in the uri. False: do not log in now, for the reason in
+     * `why`. May be NULL. */
     bool (*login)(void *arg, const struct uri *, char *why, size_t size);
-    void *arg;                  /* of these four */
-    struct link_counts *counts; /* kept by the caller as long as the link; or NULL */
+    void *arg;                  /* for these four functions */
+    struct link_counts *counts; /* must live as long as the link; may be NULL */
     /* Set by node, subscriber and examine: */
     uint32_t user_timeout_ms; /* see conn_open() */
-    uint64_t steps_end_us;    /* no try and no question lasts longer; 0: without bound */
+    uint64_t steps_end_us;    /* when every try and every question has ended; 0: no limit */
 };

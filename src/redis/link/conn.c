@@ -28,7 +28,7 @@ ssize_t conn_send(struct conn *conn, const void *bytes, size_t size)
     }
 }
 
-/* A short read emptied the socket: the next would only say EAGAIN. */
+/* A short read has emptied the socket: another one would only get EAGAIN. */
 ssize_t conn_receive(struct conn *conn, void *ret, size_t size)
 {
     if (conn->reads_left == 0) return 0;
@@ -57,7 +57,7 @@ static bool conn_watch(struct conn *conn, unsigned events)
     return false;
 }
 
-/* A reader that must write first is not told of what could be read, again and again. */
+/* A reader that must write first does not watch for input, which would wake it again and again. */
 static bool watch_open(struct conn *conn)
 {
     return conn_watch(conn, conn->reader_waits | conn->writer_waits);
@@ -71,7 +71,7 @@ static ssize_t conn_write_some(struct conn *conn, const void *bytes, size_t size
     return conn->layer != NULL ? conn->layer->write(conn->layer, bytes, size, waits) : conn_send(conn, bytes, size);
 }
 
-/* False: broken. What does not leave now waits until the socket is ready for it. */
+/* False: the write failed. Bytes that do not leave now wait until the socket is ready. */
 static bool conn_flush(struct conn *conn)
 {
     unsigned waits = 0;
@@ -113,7 +113,7 @@ static void on_flush(void *arg)
     if (conn->fd >= 0 && !conn->connecting) conn->ready(conn->arg, CONN_SENDING);
     conn->woken = false;
     if (conn->fd < 0 || conn->connecting) return;
-    /* The new bytes leave behind those that wait. */
+    /* If older bytes wait for the socket, the new ones leave behind them. */
     fine = conn->writer_waits != 0 || conn_flush(conn);
     conn->ready(conn->arg, fine ? CONN_SENT : CONN_BROKEN);
 }

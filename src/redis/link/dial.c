@@ -37,7 +37,7 @@ void dial_blame(struct dial *dial, enum fault fault, const char *problem)
     char address[INET6_ADDRSTRLEN] = "";
     const struct sockaddr_storage *storage = dial_address(dial);
 
-    /* What a server at one address said tells more than that there is none at the next. */
+    /* The failure of a server that was reached tells more than an unreachable address. */
     if (storage != NULL && fault == FAULT_UNREACHABLE && dial->fault != FAULT_UNREACHABLE) return;
     if (dial->uri->kind == URI_NAME && storage != NULL) {
         const void *bytes = storage->ss_family == AF_INET6
@@ -50,7 +50,7 @@ void dial_blame(struct dial *dial, enum fault fault, const char *problem)
     snprintf(dial->why, sizeof(dial->why), "connect%s%s: %s", *address != '\0' ? " to " : "", address, problem);
 }
 
-/* 0, or an errno. */
+/* Returns 0, or an errno. */
 static int open_address(struct dial *dial, const struct address *address)
 {
     struct conn_layer *layer = NULL;
@@ -85,14 +85,14 @@ static void dial_on_resolved(void *arg, const struct addresses *answer)
 
     dial->lookup = NULL;
     dial->addresses = *answer;
-    /* What is looked up of an address with a zone is the interface. */
+    /* For an address with a zone, the lookup is that of the interface. */
     if (answer->n == 0)
         blame_name(dial, FAULT_UNREACHABLE,
                    strchr(dial->uri->host, '%') != NULL ? "this machine has no such interface" : answer->why);
     dial->resolved(dial->arg);
 }
 
-/* The one address of a unix path or numeric host. False: it is no address, which uri_parse() prevents. */
+/* Write the address of a unix path or a numeric host. False: it is not an address, which uri_parse() prevents. */
 static bool fill_address(struct dial *dial)
 {
     const struct uri *uri = dial->uri;

@@ -67,7 +67,7 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
     auth(shake, out);
     select_db(shake, out);
     setname(shake, out, client_name);
-    /* One command each: only Redis 7 takes more than one section. */
+    /* One INFO for each section: only Redis 7 takes several in one command. */
     BYTES_TEXTS(out, "INFO", "server");
     handshake_add(shake, HANDSHAKE_SERVER);
     BYTES_TEXTS(out, "INFO", "replication");
@@ -118,7 +118,7 @@ void handshake_malformed(const struct handshake *shake, bool first, const char *
         return;
     }
     while (line < shake->n_first && shake->first[line] != '\r' && shake->first[line] != '\n') line++;
-    if (uri_tells_password(shake->uri, shake->first, line)) line = 0;
+    if (uri_reveals_password(shake->uri, shake->first, line)) line = 0;
     error_printable(said, sizeof(said), shake->first, line);
     if (said[0] != '\0')
         snprintf(ret, size, "not a Redis server: it says \"%s\"%s", said, hint);
@@ -140,13 +140,13 @@ handshake_fail(struct handshake *shake, enum fault fault, const char *format, ..
 
 void handshake_describe(const struct uri *uri, const char *what, const struct reply_item *error, char *ret, size_t size)
 {
-    if (uri_tells_password(uri, error->text, error->length))
+    if (uri_reveals_password(uri, error->text, error->length))
         snprintf(ret, size, "%s: refused", what);
     else
         error_describe(ret, size, what, error->text, error->length);
 }
 
-/* An AUTH that was refused for its words, not for the state of the server. */
+/* The server refused AUTH because of the user or the password, not because of its own state. */
 static enum handshake_result auth_error(struct handshake *shake, const struct reply_item *item)
 {
     const struct uri *uri = shake->uri;
@@ -154,7 +154,7 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
 
     if (uri->user != NULL && uri->password != NULL)
         snprintf(user, sizeof(user), "user \"%s\"", error_printable(name, sizeof(name), uri->user, strlen(uri->user)));
-    /* "redis://secret@host" is a slip for "redis://:secret@host". */
+    /* "redis://secret@host" was probably meant as "redis://:secret@host". */
     if (uri->user != NULL && uri->password == NULL) snprintf(user, sizeof(user), "a user without a password");
     if (reply_begins(item, "WRONGPASS"))
         return handshake_fail(shake, FAULT_LOGIN,
@@ -165,7 +165,7 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
             "AUTH: the server has no password for %s, but one is given, in the address or beside it: take it "
             "away, or set one on the server",
             user);
-    if (uri_tells_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
+    if (uri_reveals_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
         return handshake_fail(shake, FAULT_LOGIN, "AUTH: refused for %s", user);
     shake->fault = FAULT_LOGIN;
     error_describe(shake->why, sizeof(shake->why), "AUTH", item->text, item->length);
@@ -182,17 +182,18 @@ static enum handshake_result handshake_judge_error(struct handshake *shake, enum
     bool shut = noauth || busy || class.fault == FAULT_REFUSED;
 
     if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
-    /* The name is only for CLIENT LIST; and who only looks may lack the right to this command, and use another one. */
+    /* The name only matters in CLIENT LIST. A client that only inspects may lack the right to this script, and use
+     * other commands. */
     if ((step == HANDSHAKE_SETNAME || step == HANDSHAKE_AWAKE) && plain_refusal && !noauth) return HANDSHAKE_MORE;
-    /* A loading server accepts subscribers, and they need no right to PING. A server that is full, protected or
-     * busy does not accept them. */
+    /* A server that loads its data accepts subscribers, and they need no right to PING. A server that is full,
+     * protected or busy does not accept them. */
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
     handshake_describe(shake->uri, name, item, shake->why, sizeof(shake->why));
     return HANDSHAKE_FAILED;
 }
 
-/* The value of a field of INFO; false where there is none. */
+/* Read a field of INFO; false: there is none. */
 static bool handshake_field(const struct reply_item *info, const char *name, char *ret, size_t size)
 {
     return info_field(info->text, info->length, name, ret, size);
@@ -205,7 +206,7 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
 
     if (!info_server(info->text, info->length, &found, version, sizeof(version)))
         return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
-    /* Only digits and dots are ever shown. */
+    /* Only digits and dots of the version are shown. */
     version[strspn(version, "0123456789.")] = '\0';
     snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
     info_mode(info->text, info->length, mode, sizeof(mode));
@@ -232,7 +233,8 @@ static enum handshake_result replication(struct handshake *shake, const struct r
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
     (void)handshake_field(info, "master_host", master, sizeof(master));
     (void)handshake_field(info, "master_port", port, sizeof(port));
-    if (uri_tells_password(shake->uri, master, strlen(master)) || uri_tells_password(shake->uri, port, strlen(port)))
+    if (uri_reveals_password(shake->uri, master, strlen(master)) ||
+        uri_reveals_password(shake->uri, port, strlen(port)))
         return handshake_fail(shake, FAULT_REPLICA, "the server is a replica: list independent masters only");
     return handshake_fail(shake, FAULT_REPLICA, "the server is a replica of %s:%s: list independent masters only",
                           master, port);
@@ -253,7 +255,7 @@ static enum handshake_result memory(struct handshake *shake, const struct reply_
     return handshake_fail(shake, FAULT_CONFIG, "%s, or allow eviction", shake->warning);
 }
 
-/* The command of the dialect at the beginning of the text, up to a blank or the end; NULL: none. */
+/* Return the dialect's command at the beginning of the text, which ends at a blank or the end; NULL: none. */
 static const char *handshake_find_command(const struct handshake *shake, const char *text, size_t length)
 {
     for (const char *const *command = shake->dialect->commands; *command != NULL; command++) {
@@ -265,7 +267,8 @@ static const char *handshake_find_command(const struct handshake *shake, const c
     return NULL;
 }
 
-/* A list of commands that the user may not run. A lock that cannot be renewed is lost at the first renewal. */
+/* The reply lists the commands that the user may not run. A lock that cannot be renewed would be lost at its first
+ * renewal. */
 static enum handshake_result rights_reply(struct handshake *shake, const struct reply_item *refused)
 {
     char user[64], rules[96] = "";
@@ -297,7 +300,7 @@ static enum handshake_result awake(struct handshake *shake, const struct reply_i
     return HANDSHAKE_MORE;
 }
 
-/* A step without a judge wants a status, the others a string. */
+/* A step without a function must be answered with a status, the others with a string. */
 static const struct {
     const char *name;
     enum handshake_result (*judge)(struct handshake *, const struct reply_item *);

@@ -11,11 +11,11 @@
 
 #define LINK_READ_SIZE 16384
 
-/* Each address of a name has so long, or a whole try where that is shorter: a server at the far side of the world
- * answers by then, however many addresses share the try. */
+/* Each address of a name gets at least this long, or a whole try if that is shorter. A server at the other side of the
+ * world answers in this time, however many addresses share the try. */
 #define LINK_ADDRESS_MS 1000u
 
-/* Whose time was over, as C and Python call it, and the command. */
+/* The option for the time that was over, in C and Python, and of the command. */
 #define LINK_OPTION "(connect_timeout_ms, --connect-timeout)"
 
 static void link_destroy(struct redis_link *link)
@@ -63,7 +63,7 @@ void link_log(struct redis_link *link, int level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->events->topic, text);
+    snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->events->log_prefix, text);
     link->config.log(link->config.arg, level, line);
 }
 
@@ -91,8 +91,8 @@ void link_arm_by(struct redis_link *link, uint64_t now_us, uint64_t wake_us)
     if (wake_us < link->timer_us) {
         (void)link_arm(link, wake_us);
     } else if (link->timer_us < now_us && !link->hurried) {
-        /* The loop's timers do not count the time in which a machine is suspended: this one would fire so much late.
-         * Once, so that a busy loop does not put it off for ever. */
+        /* The loop's timers do not count the time during which the machine is suspended, so this one would fire late by
+         * that time. It is hurried only once, so that a busy loop does not postpone it for ever. */
         link->hurried = true;
         (void)link_arm(link, now_us);
     }
@@ -103,7 +103,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* The present address's part of the try. */
+/* Return the present address's share of the try. */
 static uint64_t share_us(const struct redis_link *link, uint64_t left_us)
 {
     uint64_t whole_ms = link->config.connect_ms;
@@ -134,8 +134,8 @@ static void begin_step(struct redis_link *link, enum link_step step)
 
 /* ---- the end of a connection ---- */
 
-/* The system goes on delivering what was sent on a connection that ended in order: an unanswered request might be
- * executed behind those of the next connection. */
+/* After an ordinary close the system goes on delivering what was sent, so an unanswered request might be executed after
+ * those of the next connection. If that would do harm, the connection is reset. */
 static void link_hang_up(struct redis_link *link)
 {
     conn_close(&link->conn, link->events->resets != NULL && link->events->resets(link->arg));
@@ -169,7 +169,7 @@ void link_drop_nomem(struct redis_link *link)
     link_drop(link, FAULT_LIMIT, "out of memory");
 }
 
-/* A port for TLS hangs up on commands without a word. */
+/* A TLS port closes the connection without a reply to commands in plain text. */
 static void drop_lost(struct redis_link *link)
 {
     const struct uri *uri = link->config.uri;
@@ -238,7 +238,7 @@ static void link_follow(struct redis_link *link, enum dial_result result)
     }
 }
 
-/* The next address has its turn. */
+/* Try the next address. */
 static void link_fail_address(struct redis_link *link, enum fault fault, const char *problem)
 {
     dial_blame(&link->dial, fault, problem);
@@ -246,7 +246,7 @@ static void link_fail_address(struct redis_link *link, enum fault fault, const c
     link_follow(link, dial_next(&link->dial));
 }
 
-/* Where the answer comes too late for a try, in the pause behind it, it is the next try. */
+/* An answer that came too late for its try, during the pause, begins the next try. */
 static void link_on_resolved(void *arg)
 {
     struct redis_link *link = arg;
@@ -294,7 +294,7 @@ static void link_on_reply(struct redis_link *link, const struct reply *reply)
     }
 }
 
-/* All whole replies in these bytes. Afterwards the connection, or the owner, may be gone. */
+/* Handle all whole replies in these bytes. Afterwards the connection, or the owner, may be gone. */
 static void handle_replies(struct redis_link *link, const char *data, size_t length)
 {
     uint32_t connection = link->connection;
@@ -316,7 +316,7 @@ static void handle_replies(struct redis_link *link, const char *data, size_t len
     } while (link_is_on(link, connection));
 }
 
-/* One reading of the clock for all of them: taken now, it is not before any of them came. */
+/* The clock is read once for all these replies. It is read now, so not before any of them came. */
 static void feed(struct redis_link *link, const char *data, size_t length)
 {
     void (*batch)(void *, bool) = link->config.batch;
@@ -395,7 +395,7 @@ static void link_on_timer(void *arg)
     link->hurried = false;
     link->timer_us = LINK_NEVER;
     if (link->step == LINK_OPEN || link->step == LINK_HANDSHAKE) link_on_readable(link);
-    /* A connection that ended meanwhile has armed the timer anew. A timer may fire early. */
+    /* If the connection ended meanwhile, the timer has been set again. A timer may also fire early. */
     if (link_is_on(link, connection)) {
         if (link->step == LINK_OPEN)
             link->events->due(link->arg);
@@ -439,8 +439,8 @@ bool link_init(struct redis_link *link, struct system *system, const struct allo
 
     *link = (struct redis_link){
         .system = system, .alloc = alloc, .config = *config, .events = events, .arg = arg, .timer_us = LINK_NEVER};
-    /* A kernel that gave up a connection that is being made would be ahead of the try's end, with a reason of its own.
-     */
+    /* If the kernel gave up a connection that is being made, it would do so before the end of the try, and for a reason
+     * of its own. */
     if (link->config.user_timeout_ms <= config->connect_ms) link->config.user_timeout_ms = config->connect_ms + 1000;
     reply_init(&link->parser, alloc);
     retry_init(&link->retry, system, config->reconnect_min_ms, config->reconnect_max_ms,
@@ -459,7 +459,7 @@ void link_end(struct redis_link *link)
     dial_cancel(&link->dial);
     link->dead = true;
     if (link->timer != NULL) link->system->loop.timer_stop(link->timer);
-    /* Functions of ours may still be on the stack; then the last of them frees the memory. */
+    /* If functions of the link are still on the stack, the last of them frees the memory. */
     if (link->depth == 0) link_destroy(link);
 }
 
@@ -478,7 +478,7 @@ void link_try_now(struct redis_link *link)
 
 void link_stop(struct redis_link *link)
 {
-    /* After anything but a pause the next try may come at once. */
+    /* Unless this ends a pause, the next try may begin at once. */
     if (link->step != LINK_PAUSE) link->step_us = 0;
     link_hang_up(link);
     dial_cancel(&link->dial);

@@ -6,19 +6,19 @@
  *                  ^          |           |          |           |          |
  *                  +----------+-----------+----------+-----------+----------+  link_drop(): closed(), and a pause
  *
- * A try has config.connect_ms from RESOLVE to OPEN. Where a name has several addresses each has its share of what is
- * left for CONNECT and GREET, so that a dead one does not keep the next from its turn.
- * GREET is the layer's part of the connection. A lookup that has no answer within RESOLVE goes on: the pause ends when
- * its answer comes, and the next RESOLVE waits for the same lookup.
+ * A try has config.connect_ms from RESOLVE to OPEN. If a name has several addresses, each gets a share of the time left
+ * for CONNECT and GREET, so that a dead address does not use up the time of the next. GREET is the handshake of the
+ * layer (TLS). A lookup that is not answered within RESOLVE goes on: its answer ends the pause, and the next RESOLVE
+ * waits for the same lookup.
  *
- * Node, subscriber and examination embed a link. It resolves the server's name, tries one address after the
- * other, judges the replies to the handshake, reads, and keeps the one timer. By a table of callbacks its owner
- * says what to ask and learns what was answered. What has come is read before a deadline is judged, because a
- * process that was stopped finds its replies waiting.
+ * Node, subscriber and examination embed a link. The link resolves the server's name, tries one address after the
+ * other, checks the replies to the handshake, reads, and keeps the one timer. Through a table of callbacks its owner
+ * adds questions and receives the replies. Bytes that have come are read before a deadline is judged, because a process
+ * that was suspended finds its replies waiting.
  *
- * A callback may end the link, and its owner with it. Then everything that could become ready is closed at
- * once, and ended() follows when no function of the link is left on the stack. So after each callback of its
- * own, and after each call that may have made one, an owner asks link_is_on() before it goes on.
+ * A callback may end the link, and its owner with it. Then everything that could become ready is closed at once, and
+ * ended() is called when no function of the link is left on the stack. So an owner checks link_is_on() after each
+ * callback of its own, and after each call that may have run one.
  */
 #pragma once
 
@@ -43,33 +43,33 @@ struct timer;
 
 enum link_step { LINK_STOPPED, LINK_PAUSE, LINK_RESOLVE, LINK_CONNECT, LINK_GREET, LINK_HANDSHAKE, LINK_OPEN };
 
-/* What the owner is called for. Those marked "or NULL" may be missing. */
+/* The owner's callbacks. Those marked "or NULL" may be missing. */
 struct link_events {
-    const char *topic; /* follows the server's name in each line of the log */
-    /* Begins the handshake: see handshake.h. One without a step is over at once. */
+    const char *log_prefix; /* follows the server's name in each log line */
+    /* Begin the handshake, see handshake.h. A handshake without a step is over at once. */
     void (*connected)(void *arg);
-    /* The handshake went well: link_open(), or more to ask first, then link_ask(). */
+    /* The handshake succeeded: call link_open(), or append more questions and call link_ask(). */
     void (*greeted)(void *arg);
-    /* There is something to read: link_read(), or NULL for just that. */
+    /* There is something to read: call link_read(). Or NULL, which does just that. */
     void (*readable)(void *arg);
-    /* Bytes came; the replies in them follow. Or NULL. */
+    /* Bytes came; their replies follow. Or NULL. */
     void (*heard)(void *arg);
-    /* A reply behind those to the handshake. */
+    /* A reply after those to the handshake. */
     void (*reply)(void *arg, const struct reply *);
     /* The turn ends: append what waited for that, and do nothing else. Or NULL. */
     void (*sending)(void *arg);
-    /* What was appended has left, or leaves as soon as the socket takes it. Or NULL. */
+    /* The buffer was sent, or leaves as soon as the socket takes it. Or NULL. */
     void (*sent)(void *arg);
-    /* OPEN, and the time of link_arm() has come, or nearly. */
+    /* The time of link_arm() has come, or nearly, and the link is OPEN. */
     void (*due)(void *arg);
-    /* Whether a server with that fault is tried again only after the longest pause. Or NULL: none is. */
+    /* Return whether to try a server with that fault again only after the longest pause. Or NULL: never. */
     bool (*waits_long)(void *arg, enum fault);
-    /* Whether the end of the connection drops what was sent and has not arrived, for it would do harm later. Or NULL:
-     * it never would. */
+    /* Return whether bytes that were sent and have not arrived would do harm later; then the connection ends with a
+     * reset. Or NULL: they never would. */
     bool (*resets)(void *arg);
-    /* The connection, or the try, ended; the next try is planned already. */
+    /* The connection, or the try, ended; the next try is scheduled already. */
     void (*closed)(void *arg, bool was_open, enum fault, const char *why);
-    /* The link is gone: the memory it is embedded in may go. */
+    /* The link is gone: the memory that embeds it may be freed. */
     void (*ended)(void *arg);
 };
 
@@ -78,20 +78,20 @@ struct redis_link {
     const struct alloc *alloc;
     struct link_config config;
     const struct link_events *events;
-    void *arg; /* of the events */
+    void *arg; /* for the callbacks */
 
     enum link_step step;
-    uint32_t connection; /* counts all of them, to see that one ended meanwhile */
-    uint32_t depth;      /* entries from the loop on the stack */
+    uint32_t connection; /* the number of this connection; it changes when the connection ends */
+    uint32_t depth;      /* calls from the loop on the stack */
     bool dead;
-    bool answered; /* the server has given a whole reply */
+    bool answered; /* the server has sent a whole reply */
 
     struct timer *timer;
-    uint64_t timer_us; /* what it is armed for; LINK_NEVER: nothing */
-    bool hurried;      /* it was overdue, and fires at once */
-    uint64_t step_us;  /* when the present step ends, or the pause */
+    uint64_t timer_us; /* when it fires; LINK_NEVER: not set */
+    bool hurried;      /* it was overdue, and was set to fire at once */
+    uint64_t step_us;  /* when the present step, or the pause, ends */
     uint64_t try_us;   /* when the present try ends */
-    uint32_t step_ms;  /* how long the present step may last, for its text */
+    uint32_t step_ms;  /* how long the present step may last, for its message */
     uint64_t open_us;  /* since when it is OPEN */
     struct retry retry;
     struct dial dial;
@@ -100,36 +100,37 @@ struct redis_link {
     struct handshake handshake;
 };
 
-/* link_init - a stopped link; the system, the table of events and what alloc points to are kept by the owner.
- * False: out of memory, and link_end() is due all the same. */
+/* link_init - make a stopped link. The system, the table of events and the allocator must live as long. False: out of
+ * memory; call link_end() even then. */
 bool link_init(struct redis_link *, struct system *, const struct alloc *, const struct link_config *,
                const struct link_events *, void *arg);
-/* link_end - closes and frees; ended() is called once, now or when the stack allows it, and nothing else. */
+/* link_end - close and free. ended() is called once, now or when no function of the link is on the stack; no other
+ * callback runs. */
 void link_end(struct redis_link *);
-/* link_start - connects from the loop, when the present pause is over. False: no memory for the timer. */
+/* link_start - connect from the loop, when the present pause is over. False: no memory for the timer. */
 bool link_start(struct redis_link *);
-/* link_try_now - ends the present pause, where there is one. */
+/* link_try_now - end the present pause, if there is one. */
 void link_try_now(struct redis_link *);
-/* link_stop - closes at once, without a callback. A pause goes on while it is stopped. */
+/* link_stop - close at once, without a callback. A pause runs on while the link is stopped. */
 void link_stop(struct redis_link *);
 
-/* link_is_on - the link lives and still has that connection. */
+/* link_is_on - return whether the link lives and still has that connection. */
 bool link_is_on(const struct redis_link *, uint32_t connection);
 bool link_is_open(const struct redis_link *);
 uint64_t link_now_us(const struct redis_link *);
-/* link_open - the connection is ready for use. The timer is the owner's from here on. */
+/* link_open - note that the connection is ready for use. From now on the owner sets the timer. */
 void link_open(struct redis_link *);
-/* link_ask - sends what was appended. The answer must come within config.timeout_ms where the link is OPEN, else before
- * the try ends. Drops the link where there was no memory to append it. */
+/* link_ask - send what was appended. The answer must come within config.timeout_ms if the link is OPEN, else before the
+ * try ends. If there was no memory to append it, the link is dropped. */
 void link_ask(struct redis_link *);
-/* link_read - reads and handles what has come: as events.readable. */
+/* link_read - read and handle what has come; see events.readable. */
 void link_read(struct redis_link *);
-/* link_arm - sets the timer, or stops it by LINK_NEVER; link_arm_by moves it nearer where it is later, or
- * overdue. */
+/* link_arm - set the timer, or stop it with LINK_NEVER.
+ * link_arm_by - set the timer earlier, if it is later or overdue. */
 bool link_arm(struct redis_link *, uint64_t wake_us);
 void link_arm_by(struct redis_link *, uint64_t now_us, uint64_t wake_us);
-/* link_drop - ends the connection, or the try, for that reason. May be called from anywhere; the owner may be
- * gone afterwards. */
+/* link_drop - end the connection, or the try, for that reason. May be called from anywhere; the owner may be gone
+ * afterwards. */
 void link_drop(struct redis_link *, enum fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_drop_nomem(struct redis_link *);
 void link_log(struct redis_link *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));

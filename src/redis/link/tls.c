@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/system.h"
-#include "redis/link/tls_words.h"
+#include "redis/link/tls_error.h"
 
 struct tls {
     struct system *system;
@@ -27,19 +27,19 @@ struct tls {
     void *log_arg;
     BIO_METHOD *method;
     SSL_CTX *context;
-    uint64_t stamp;     /* of the files that are in use */
-    uint64_t bad_stamp; /* of those that were read last, and are not; 0: there are none such */
+    uint64_t stamp;     /* see stamp_files; of the files in use */
+    uint64_t bad_stamp; /* of the files that were read last, if they are bad; 0: they are not */
     bool encrypted;     /* the key that was read needs a passphrase */
 };
 
-/* One connection's. */
+/* The layer of one connection. */
 struct tls_layer {
     struct conn_layer layer;
     const struct alloc *alloc;
     struct conn *conn;
     char *name; /* that the server's certificate must have */
     SSL *ssl;
-    bool cut; /* the socket ended or failed in the present call */
+    bool cut; /* the socket ended or failed during this call */
 };
 
 /* ---- the socket, as OpenSSL sees it ---- */
@@ -53,7 +53,7 @@ static int bio_write(BIO *bio, const char *bytes, size_t size, size_t *ret)
     if (n == 0) BIO_set_retry_write(bio);
     if (n < 0) tls->cut = true;
     *ret = n > 0 ? (size_t)n : 0;
-    /* From 3.2 on OpenSSL takes a 0 that is not to be tried again for success. */
+    /* From 3.2 on OpenSSL takes a 0 without the retry flag as success. */
     return n < 0 ? -1 : n > 0;
 }
 
@@ -69,7 +69,7 @@ static int bio_read(BIO *bio, char *bytes, size_t size, size_t *ret)
     return n > 0;
 }
 
-/* There is nothing between us and the socket to flush. */
+/* We do not buffer, so there is nothing to flush. */
 static long bio_control(BIO *bio, int command, long number, void *pointer)
 {
     (void)bio;
@@ -97,15 +97,15 @@ static struct tls_layer *layer_of(struct conn_layer *layer)
     return CONTAINER_OF(layer, struct tls_layer, layer);
 }
 
-/* Before each call: an error that somebody left behind would be taken for one of this call. */
+/* Called before each call of OpenSSL: an error that was left in the queue would be taken as one of this call. */
 static void tls_prepare(struct tls_layer *tls)
 {
     tls->cut = false;
     ERR_clear_error();
 }
 
-/* What a call that did nothing waits for, or why it failed. What the socket says comes first, for OpenSSL turns its
- * end into an error of its own. */
+/* Return what an unsuccessful call waits for, or set why it failed. The socket's own error comes first, because OpenSSL
+ * replaces it by one of its own. */
 static ssize_t tls_judge(struct tls_layer *tls, unsigned *waits)
 {
     struct conn *conn = tls->conn;
@@ -117,12 +117,12 @@ static ssize_t tls_judge(struct tls_layer *tls, unsigned *waits)
     }
     if (!tls->cut) conn->error = 0;
     if (!tls->cut && error != SSL_ERROR_ZERO_RETURN && conn->why[0] == '\0')
-        conn->fault = tls_words_failure(SSL_get_certificate(tls->ssl) != NULL, conn->why, sizeof(conn->why));
+        conn->fault = tls_error_failure(SSL_get_certificate(tls->ssl) != NULL, conn->why, sizeof(conn->why));
     ERR_clear_error();
     return -1;
 }
 
-/* Of a server that hangs up during the handshake it is not known why. */
+/* A server that closes the connection during the handshake does not tell why. */
 static void describe_hang_up(struct conn *conn)
 {
     snprintf(conn->why, sizeof(conn->why), "TLS: %s during the handshake: has the server TLS on this port?",
@@ -159,7 +159,7 @@ static ssize_t tls_write_some(struct conn_layer *layer, const void *bytes, size_
     return SSL_write_ex(tls->ssl, bytes, size, &n) == 1 ? (ssize_t)n : tls_judge(tls, waits);
 }
 
-/* Without a farewell to the server: in a process that forked it would end the connection of the other one. */
+/* No close_notify is sent: in a forked child it would end the parent's connection. */
 static void layer_free(struct conn_layer *layer)
 {
     struct tls_layer *tls = layer_of(layer);
@@ -168,25 +168,25 @@ static void layer_free(struct conn_layer *layer)
     alloc_free(tls->alloc, tls);
 }
 
-/* OpenSSL's verdict on each certificate; what is wrong is put into words while the certificate is at hand. */
+/* OpenSSL's verdict on each certificate. A failure is described here, while the certificate is at hand. */
 static int on_verified(int fine, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tls_layer *tls = SSL_get_app_data(ssl);
 
     if (fine != 1) {
-        tls_words_certificate(store, tls->name, tls->conn->why, sizeof(tls->conn->why));
+        tls_error_certificate(store, tls->name, tls->conn->why, sizeof(tls->conn->why));
         tls->conn->fault = FAULT_AUTH;
     }
     return fine;
 }
 
-/* The name that is verified. Servers are told names only, and no addresses (RFC 6066). */
+/* Set the name that is verified. SNI carries names only, no addresses (RFC 6066). */
 static bool expect_name(SSL *ssl, char *name)
 {
     struct in6_addr address;
     char text[INET6_ADDRSTRLEN];
-    /* The zone of an address is this machine's, and in no certificate. */
+    /* The zone of an address belongs to this machine, and is in no certificate. */
     bool fits = (size_t)snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "%"), name) < sizeof(text);
 
     if (fits && (inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1))
@@ -233,7 +233,7 @@ struct conn_layer *tls_open(struct tls *tls, struct conn *conn, const struct uri
 
 /* ---- certificates ---- */
 
-/* OpenSSL would ask for the passphrase of an encrypted key on the terminal. */
+/* Without this function OpenSSL would ask for the passphrase on the terminal. */
 static int on_passphrase(char *ret, int size, int writing, void *arg)
 {
     struct tls *tls = arg;
@@ -270,7 +270,7 @@ static const char *default_path(const char *variable, const char *otherwise)
     return given != NULL ? given : otherwise;
 }
 
-/* Is it the link to a certificate that openssl rehash makes, such as 0a1b2c3d.0? */
+/* Whether the path is a link to a certificate that openssl rehash made, such as 0a1b2c3d.0. */
 static bool is_hashed(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -281,8 +281,8 @@ static bool is_hashed(const char *path)
            name[hash + 1 + strspn(name + hash + 1, "0123456789")] == '\0';
 }
 
-/* How many certificates of a folder OpenSSL finds. They are loaded where `into` is not NULL; -1: one of them is bad. Of
- * a certificate that was removed the link may still be there. */
+/* Return how many certificates of a folder OpenSSL finds, and load them unless `into` is NULL; -1: one of them is bad.
+ * A link may remain after its certificate was removed. */
 static int count_folder(const struct tls *tls, const char *folder, X509_LOOKUP *into)
 {
     OSSL_STORE_CTX *store = OSSL_STORE_open(folder, NULL, NULL, NULL, NULL);
@@ -290,11 +290,11 @@ static int count_folder(const struct tls *tls, const char *folder, X509_LOOKUP *
     int n = 0;
 
     if (store == NULL) return -1;
-    ERR_clear_error(); /* of the ways to open it that were tried in vain */
+    ERR_clear_error(); /* from ways to open it that failed */
     while (n >= 0 && (info = OSSL_STORE_load(store)) != NULL) {
         const char *path = OSSL_STORE_INFO_get0_NAME(info);
 
-        ERR_clear_error(); /* of looking into the folder, by OpenSSL 3.5 */
+        ERR_clear_error(); /* from reading the folder, in OpenSSL 3.5 */
         if (path != NULL && is_hashed(path) && tls->system->ops->file_stamp(tls->system, path, NULL) != 0)
             n = into == NULL || X509_load_cert_file(into, path, X509_FILETYPE_PEM) > 0 ? n + 1 : -1;
         OSSL_STORE_INFO_free(info);
@@ -303,8 +303,8 @@ static int count_folder(const struct tls *tls, const char *folder, X509_LOOKUP *
     return n;
 }
 
-/* The system's are too many to be loaded: OpenSSL does that when it needs one. A system that has none yet may get some;
- * until then no node is trusted. */
+/* The system's certificates are too many to load: OpenSSL loads one when it needs it. A system that has none yet may
+ * get some; until then no node is trusted. */
 static int count_defaults(const struct tls *tls, SSL_CTX *context)
 {
     const char *folder = default_path(X509_get_default_cert_dir_env(), X509_get_default_cert_dir());
@@ -317,7 +317,7 @@ static int count_defaults(const struct tls *tls, SSL_CTX *context)
     return n > 0 || tls->context == NULL;
 }
 
-/* How many there are, or -1. What is loaded stays in use, whatever becomes of file and folder. */
+/* Return how many there are, or -1. Certificates that are loaded stay in use, whatever becomes of file and folder. */
 static int load_cas(const struct tls *tls, SSL_CTX *context)
 {
     X509_LOOKUP *into;
@@ -342,20 +342,20 @@ static bool load(struct tls *tls, SSL_CTX *context, char *error, size_t size)
         snprintf(error, size,
                  "--tls-ca (tls_ca): \"%s\": %s: give a file of CA certificates in PEM, or a folder of them "
                  "that openssl rehash has prepared",
-                 tls->ca != NULL ? tls->ca : "the system's", n_cas == 0 ? "no certificate there" : tls_words_reason());
+                 tls->ca != NULL ? tls->ca : "the system's", n_cas == 0 ? "no certificate there" : tls_error_reason());
         return false;
     }
     ERR_clear_error();
     if (tls->cert != NULL && SSL_CTX_use_certificate_chain_file(context, tls->cert) != 1) {
         snprintf(error, size, "--tls-cert (tls_cert): \"%s\": %s: give a file with a certificate in PEM", tls->cert,
-                 tls_words_reason());
+                 tls_error_reason());
     } else if (key != NULL && SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1) {
         snprintf(error, size,
                  "--tls-key (tls_key): \"%s\": %s: give a file with the key of the certificate in PEM, "
                  "without a passphrase",
-                 key, tls->encrypted ? "it needs a passphrase" : tls_words_reason());
+                 key, tls->encrypted ? "it needs a passphrase" : tls_error_reason());
     } else if (key != NULL && SSL_CTX_check_private_key(context) != 1) {
-        /* One of the same kind was refused above. */
+        /* A key of the same kind was refused above. */
         snprintf(error, size,
                  "--tls-key (tls_key): \"%s\": the certificate \"%s\" is for another key: give the two that "
                  "belong together",
@@ -373,7 +373,7 @@ static SSL_CTX *tls_read_files(struct tls *tls, char *error, size_t size)
     ERR_clear_error();
     context = make_context(tls);
     if (context == NULL) {
-        snprintf(error, size, "OpenSSL: %s", tls_words_reason());
+        snprintf(error, size, "OpenSSL: %s", tls_error_reason());
     } else if (!load(tls, context, error, size)) {
         SSL_CTX_free(context);
         context = NULL;
@@ -387,7 +387,7 @@ static void write_log(const struct tls *tls, int level, const char *text)
     if (tls->log != NULL) tls->log(tls->log_arg, level, text);
 }
 
-/* Another number when one of the files changed. */
+/* Return a number that changes when one of the files changes. */
 static uint64_t stamp_files(const struct tls *tls)
 {
     const char *const paths[] = {
@@ -408,8 +408,8 @@ static uint64_t stamp_files(const struct tls *tls)
 
 void tls_refresh(struct tls *tls)
 {
-    uint64_t stamp = stamp_files(tls); /* before they are read: what changes meanwhile is read again */
-    uint64_t told = tls->bad_stamp;
+    uint64_t stamp = stamp_files(tls); /* taken before they are read: a change meanwhile makes them be read again */
+    uint64_t logged = tls->bad_stamp;
     char why[TLS_TEXT_SIZE], text[TLS_TEXT_SIZE + 64];
     SSL_CTX *context;
 
@@ -417,10 +417,11 @@ void tls_refresh(struct tls *tls)
     if (stamp == tls->stamp) return;
     context = tls_read_files(tls, why, sizeof(why));
     if (context == NULL) {
-        /* They are read again for each connection: what was missing may have been memory, or a descriptor. */
+        /* The files are read again for each connection: the reading may have failed for lack of memory or descriptors.
+         */
         tls->bad_stamp = stamp;
         snprintf(text, sizeof(text), "TLS certificates as before, the new are bad: %s", why);
-        if (stamp != told) write_log(tls, QUORLOCK_LOG_ERROR, text);
+        if (stamp != logged) write_log(tls, QUORLOCK_LOG_ERROR, text);
         return;
     }
     SSL_CTX_free(tls->context);
@@ -493,7 +494,7 @@ int tls_new(struct tls **ret, struct system *system, const struct tls_config *co
     return QUORLOCK_UNSUPPORTED;
 }
 
-/* There is none, so nothing below is ever called with one. */
+/* tls_new() makes none, so nothing below is ever called with one. */
 void tls_free(struct tls *tls)
 {
     (void)tls;

@@ -18,18 +18,18 @@
 #define URI_DB_MAX          1000000
 #define URI_SHOWN_MAX       160
 #define URI_SCHEME_MAX      16
-#define URI_TELLING         3 /* so many first characters of a password must stay hidden */
+#define URI_REVEALING       3 /* if a text ends in this many first characters of a password, it is not shown */
 #define URI_FORMS           "write redis://[user[:password]@]host[:port][/db], rediss:// for TLS, unix:///path or host:port"
 
-/* One address on its way through the parser. */
+/* The state of parsing one address. */
 struct uri_reader {
     const struct alloc *alloc;
     const char *text;
-    const char *scheme; /* as written, "redis://"; "" where there is none */
+    const char *scheme; /* as written, "redis://"; "": none */
     int n_scheme;
     char *error;
     size_t error_size;
-    char shown[URI_SHOWN_MAX]; /* of host or path what an error may quote; "": nothing is known to be one */
+    char shown[URI_SHOWN_MAX]; /* the part of host or path that an error may quote; "": none is known yet */
     struct uri uri;
 };
 
@@ -65,7 +65,7 @@ static void show_path(struct uri_reader *reader, const char *path)
     reader->shown[n] = '\0';
 }
 
-/* Of an address that cannot be parsed only scheme and host are quoted: any other part may be the password. */
+/* Report an error. Only scheme and host are quoted: any other part may be the password. */
 __attribute__((format(printf, 2, 3))) static int invalid(struct uri_reader *reader, const char *format, ...)
 {
     const char *quote = reader->n_scheme != 0 || reader->shown[0] != '\0' ? "\"" : "";
@@ -95,7 +95,7 @@ static int hex(char digit)
     return -1;
 }
 
-/* A copy with %XX decoded. %00 is refused, because the values are C strings. */
+/* Copy with %XX decoded. %00 is refused, because the values are C strings. */
 static int decode(struct uri_reader *reader, char **ret, const char *what, const char *begin, const char *end)
 {
     char *copy = alloc_text(reader->alloc, begin, (size_t)(end - begin));
@@ -136,7 +136,7 @@ static int read_credentials(struct uri_reader *reader, const char *begin, const 
     return status;
 }
 
-/* Digits only, no sign, no space; false when there are none or it is above max. */
+/* Parse digits, without sign or space. False: there are none, or the number is above max. */
 static bool read_number(const char *begin, const char *end, uint32_t max, uint32_t *ret)
 {
     uint64_t number = 0;
@@ -168,10 +168,10 @@ static int read_db(struct uri_reader *reader, const char *begin, const char *end
     return QUORLOCK_OK;
 }
 
-/* Numeric addresses in one form each; an IPv4-mapped IPv6 address is the IPv4 address. */
+/* Write a numeric address in its one canonical form. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 static bool read_numeric(struct uri_reader *reader, const char *text, bool brackets, char *ret, size_t size)
 {
-    struct in6_addr address; /* or an IPv4 one */
+    struct in6_addr address; /* or an IPv4 address */
     const unsigned char *bytes = (const unsigned char *)&address;
     int family = brackets ? AF_INET6 : AF_INET;
 
@@ -184,7 +184,7 @@ static bool read_numeric(struct uri_reader *reader, const char *text, bool brack
     return inet_ntop(family, bytes, ret, (socklen_t)size) != NULL;
 }
 
-/* The interface behind a link-local address. RFC 6874 writes the % in front of it as %25. */
+/* Read the interface behind a link-local address. RFC 6874 writes the % in front of it as %25. */
 static int read_zone(struct uri_reader *reader, const char *percent, const char *end, char *address, size_t size)
 {
     const char *zone = percent + 1;
@@ -206,7 +206,8 @@ static int read_zone(struct uri_reader *reader, const char *percent, const char 
     return QUORLOCK_OK;
 }
 
-/* Labels of letters, digits, hyphen, underscore; what ends in a number was meant as an address. */
+/* Whether it is labels of letters, digits, hyphen and underscore. A name that ends in a number was meant as an address.
+ */
 static bool is_name(const char *text, size_t length)
 {
     size_t label = 0;
@@ -282,7 +283,7 @@ static int read_host_port(struct uri_reader *reader, const char *begin, const ch
     return status;
 }
 
-/* The host first, so that an error in another part can name it. */
+/* The host is read first, so that an error in another part can quote it. */
 static int read_redis(struct uri_reader *reader, const char *begin)
 {
     const char *at = strrchr(begin, '@');
@@ -352,7 +353,7 @@ static int make_name(struct uri_reader *reader)
     if (uri->kind == URI_UNIX)
         n = snprintf(name, sizeof(name), "unix://%s", uri->host);
     else if (zone != NULL)
-        /* Where the zone begins with 25, those would be taken for a part of %25. */
+        /* A zone that begins with 25 is written behind %25, or its 25 would be taken for a part of that. */
         n = snprintf(name, sizeof(name), "%s[%.*s%s%s]:%u", uri->tls ? "rediss://" : "", (int)(zone - uri->host),
                      uri->host, strncmp(zone, "%25", 3) == 0 ? "%25" : "%", zone + 1, (unsigned)uri->port);
     else
@@ -367,7 +368,7 @@ static int make_name(struct uri_reader *reader)
     return uri->name != NULL ? QUORLOCK_OK : nomem(reader);
 }
 
-/* "word://" at the beginning; elsewhere it may be part of a password. */
+/* Find "word://" at the beginning; elsewhere it may be part of a password. */
 static void find_scheme(struct uri_reader *reader)
 {
     size_t n = 0;
@@ -379,7 +380,7 @@ static void find_scheme(struct uri_reader *reader)
     if (n != 0 && n < URI_SCHEME_MAX && strncmp(reader->text + n, "://", 3) == 0) reader->n_scheme = (int)n + 3;
 }
 
-/* Of two names for it. */
+/* Whether the address has one of these two schemes. */
 static bool has_scheme(const struct uri_reader *reader, const char *scheme, const char *other)
 {
     size_t length = (size_t)reader->n_scheme;
@@ -477,14 +478,14 @@ bool uri_same(const struct uri *one, const struct uri *other)
     return one->kind == URI_UNIX || one->port == other->port;
 }
 
-bool uri_tells_password(const struct uri *uri, const char *text, size_t length)
+bool uri_reveals_password(const struct uri *uri, const char *text, size_t length)
 {
     size_t n_password = uri->password != NULL ? strlen(uri->password) : 0;
 
     if (n_password == 0) return false;
     for (size_t i = 0; i < length; i++) {
         size_t n = length - i < n_password ? length - i : n_password;
-        bool enough = n == n_password || n >= URI_TELLING;
+        bool enough = n == n_password || n >= URI_REVEALING;
 
         if (enough && memcmp(text + i, uri->password, n) == 0) return true;
     }

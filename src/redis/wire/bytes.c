@@ -26,7 +26,7 @@ void bytes_wipe(struct bytes *bytes)
     if (bytes->data != NULL) explicit_bzero(bytes->data + bytes->used, bytes->capacity - bytes->used);
 }
 
-/* Not by realloc, which may leave a readable copy behind. */
+/* realloc could leave a readable copy behind, so it is not used. */
 static bool grow(struct bytes *bytes, size_t needed)
 {
     size_t capacity = bytes->capacity != 0 ? bytes->capacity : BYTES_FIRST_CAPACITY;
@@ -48,7 +48,7 @@ static bool grow(struct bytes *bytes, size_t needed)
     return true;
 }
 
-/* There is no room without more memory, if at all. */
+/* The slow path of bytes_take: more memory is needed, or the limit is reached. */
 static bool make_room(struct bytes *bytes, size_t length)
 {
     if (bytes->fault != BYTES_FINE) return false;
@@ -59,7 +59,7 @@ static bool make_room(struct bytes *bytes, size_t length)
     return grow(bytes, bytes->used + length);
 }
 
-/* Room for so many more bytes, which are counted in; NULL: there is none. The capacity may be above the limit. */
+/* Reserve so many bytes and count them as used; NULL: no room. The capacity may be larger than the limit. */
 static inline char *bytes_take(struct bytes *bytes, size_t length)
 {
     size_t most = bytes->capacity < bytes->limit ? bytes->capacity : bytes->limit;
@@ -105,7 +105,7 @@ static size_t digits_of(uint64_t number)
     return n + (number >= 10);
 }
 
-/* That many digits and CR LF; returns what is behind them. */
+/* Write that many digits and CR LF; return the place behind them. */
 static char *put_line(char *at, uint64_t number, size_t digits)
 {
     char *end = at + digits;
@@ -116,7 +116,7 @@ static char *put_line(char *at, uint64_t number, size_t digits)
     return end + 2;
 }
 
-/* What is around a word; returns where its text goes. */
+/* Write the frame of a word of that length; return where its text goes. */
 static char *put_frame(char *at, size_t length, size_t digits)
 {
     *at = '$';
@@ -126,7 +126,7 @@ static char *put_frame(char *at, size_t length, size_t digits)
     return at;
 }
 
-/* One reservation a word: most of a request's cost is that of its words. */
+/* One reservation for a whole word: most of the cost of a request is that of its words. */
 static char *take_word(struct bytes *bytes, size_t length)
 {
     size_t digits = digits_of(length);
@@ -159,7 +159,7 @@ char *bytes_at_number(char *at, uint64_t number)
 {
     size_t digits = digits_of(number);
 
-    /* The end of the line is there already, and is the same. */
+    /* put_line writes the same CR LF again that the frame has. */
     return put_line(put_frame(at, digits, digits_of(digits)), number, digits);
 }
 
@@ -194,7 +194,7 @@ void bytes_number(struct bytes *bytes, uint64_t number)
     size_t digits = digits_of(number);
     char *at = take_word(bytes, digits);
 
-    /* The end of the line is there already, and is the same. */
+    /* put_line writes the same CR LF again that the frame has. */
     if (at != NULL) put_line(at, number, digits);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bytes.h - bytes on their way out: a bounded growing buffer, and commands written into it
+ * bytes.h - a bounded, growing buffer of bytes to send, and Redis commands written into it
  *
- * A failure sticks until bytes_cut(), so a command is written without a check after each part: note the length,
- * write, look at the fault once, and cut back to that length if there was one. Memory is wiped before it is
- * freed, because it may have held a password.
+ * A failure sticks until bytes_cut(), so a command can be written without a check after each part: note the length,
+ * write, look at the fault once, and cut back to that length if there was one. Memory is wiped before it is freed,
+ * because it may have held a password.
  */
 #pragma once
 
@@ -24,22 +24,24 @@ struct bytes {
 };
 
 void bytes_init(struct bytes *, const struct alloc *, size_t limit);
-/* bytes_clear - wipes and frees; the buffer is empty and may be used again. */
+/* bytes_clear - wipe and free the memory; the buffer is empty and may be used again. */
 void bytes_clear(struct bytes *);
-/* bytes_wipe - overwrites all that the buffer ever held behind `used`. */
+/* bytes_wipe - overwrite all that the buffer ever held behind `used`. */
 void bytes_wipe(struct bytes *);
 void bytes_append(struct bytes *, const void *data, size_t length);
-/* bytes_reserve - so many bytes can be appended without a failure. */
+/* bytes_reserve - make sure that so many bytes can be appended without a failure. */
 void bytes_reserve(struct bytes *, size_t length);
-/* bytes_cut - back to that length, and the fault is forgotten. */
+/* bytes_cut - shorten the buffer to that length, and clear the fault. */
 void bytes_cut(struct bytes *, size_t used);
-/* bytes_shift - takes that many bytes off the front. */
+/* bytes_shift - remove that many bytes from the front. */
 void bytes_shift(struct bytes *, size_t length);
 
 /*
- * A command that is written often takes its room at once: bytes_begin - that many bytes, of which bytes_end counts in
- * those before `end`; NULL: there is no room. Between the two, bytes_at_word and bytes_at_number write a word and
- * return what is behind it: it takes BYTES_WORD_FRAME more than its text, and a number BYTES_NUMBER_MAX in all.
+ * For commands that are written often, one reservation for the whole command:
+ * bytes_begin - reserve `most` bytes and return where they begin. NULL: no room.
+ * bytes_at_word, bytes_at_number - write a word or a number at that place and return the place behind it. A word takes
+ * BYTES_WORD_FRAME bytes more than its text, a number BYTES_NUMBER_MAX bytes at most.
+ * bytes_end - append what was written before `end`.
  */
 #define BYTES_WORD_FRAME 25 /* "$", 20 digits, twice CR LF */
 #define BYTES_NUMBER_MAX (BYTES_WORD_FRAME + 20)
@@ -49,20 +51,21 @@ char *bytes_at_word(char *at, const void *word, size_t length);
 char *bytes_at_number(char *at, uint64_t number);
 #define BYTES_AT_LITERAL(at, literal) ((char *)memcpy((at), (literal), sizeof(literal) - 1) + sizeof(literal) - 1)
 
-/* bytes_command - begins a command of n_args words; that many bytes_word calls must follow. */
+/* bytes_command - begin a command of n_args words; that many calls of bytes_word and the like must follow. */
 void bytes_command(struct bytes *, size_t n_args);
 void bytes_word(struct bytes *, const void *word, size_t length);
-/* bytes_joined - one word of two parts. */
+/* bytes_joined - append one word made of two parts. */
 void bytes_joined(struct bytes *, const void *front, size_t front_length, const void *back, size_t back_length);
-/* bytes_text - inline, for then the length of a literal costs nothing. */
+/* bytes_text - append a string as a word. Inline, because strlen of a literal then costs nothing. */
 static inline void bytes_text(struct bytes *bytes, const char *word)
 {
     bytes_word(bytes, word, strlen(word));
 }
 void bytes_number(struct bytes *, uint64_t number);
-/* bytes_texts - a whole command of strings; the array ends with NULL. */
+/* bytes_texts - append a whole command of strings; the array ends with NULL. */
 void bytes_texts(struct bytes *, const char *const *words);
 #define BYTES_TEXTS(bytes, ...) bytes_texts((bytes), (const char *const[]){__VA_ARGS__, NULL})
 
-/* bytes_put - bytes between two strings, cut where ret is too small; how long they are now. */
+/* bytes_put - write `length` bytes between two strings to ret, cut to `size` bytes; return the length after the cut. No
+ * NUL is added. */
 size_t bytes_put(char *ret, size_t size, const char *front, const char *middle, size_t length, const char *back);

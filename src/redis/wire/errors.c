@@ -10,7 +10,7 @@
 #define ERROR_RENAMED   "is it renamed or removed? 'quorlock doctor' names what is missing"
 
 struct error_row {
-    const char *front; /* the whole first word, or with a space in it the front of the text */
+    const char *front; /* the first word of the reply; or, with a space in it, the beginning of the text */
     struct error_class class;
     const char *remedy;
 };
@@ -26,11 +26,11 @@ static const struct error_row error_rows[] = {
      "write the password into the address: redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port"},
     {"WRONGPASS", {FAULT_LOGIN, false, true}, NULL},
     {"NOPERM", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
-    /* A right that is missing in a script, as Redis 7.2 and later and Valkey, 7.0, and 6 report it. */
+    /* A missing right inside a script, as reported by Redis 7.2 and later and Valkey, by 7.0, and by 6. */
     {"ERR ACL failure in script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"ERR The user executing the script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
     {"The user executing the script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
-    /* At the top level, and in a script of Redis 7 and of older ones: the name is taken away by rename-command. */
+    /* rename-command removed the command; outside scripts, in scripts of Redis 7, and of older ones. */
     {"ERR unknown command", {FAULT_AUTH, false, false}, ERROR_RENAMED},
     {"ERR Unknown Redis command", {FAULT_AUTH, false, false}, ERROR_RENAMED},
     {"Unknown Redis command", {FAULT_AUTH, false, false}, ERROR_RENAMED},
@@ -72,9 +72,9 @@ static const struct error_row *errors_find(const char *text, size_t length)
 }
 
 /*
- * Before Redis 7 an error inside a script arrives wrapped: "ERR Error running script (call to f_...):
- * @user_script:3: -READONLY You can't write ...", or, where the script returned it, "@user_script: 3:
- * -READONLY You can't write ...". The word that counts is behind a colon.
+ * Before Redis 7 an error inside a script arrives wrapped: "ERR Error running script (call to f_...): @user_script:3:
+ * -READONLY You can't write ...", or, if the script returned it, "@user_script: 3: -READONLY You can't write ...". The
+ * error that matters is behind a colon.
  */
 static const struct error_row *row_of(const char *text, size_t length)
 {

@@ -40,7 +40,7 @@ static bool is_older(const char *version, unsigned major, unsigned minor)
 
 bool info_server(const char *text, size_t length, struct info_server *ret, char *version, size_t size)
 {
-    /* Valkey has a redis_version too, so its own field comes first. */
+    /* Valkey reports a redis_version, too, so its own field is looked for first. */
     if (info_field(text, length, "valkey_version", version, size))
         *ret = (struct info_server){.kind = "Valkey", .major = 7, .minor = 2};
     else if (info_field(text, length, "redis_version", version, size))

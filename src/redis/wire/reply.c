@@ -10,7 +10,7 @@
 #define REPLY_TEXT_FIRST 512
 #define DIGITS_MAX       18
 
-/* hiredis 0.14 counts in int, and 1.x has types of RESP3, which are never asked for and refused. */
+/* hiredis 0.14 counts in int. 1.x has the types of RESP3, which we never ask for and refuse. */
 #if defined(HIREDIS_MAJOR) && HIREDIS_MAJOR >= 1
 typedef size_t reply_count;
 #define REPLY_RESP3 1
@@ -49,12 +49,12 @@ static void *reply_refuse(struct reply_parser *parser, const char *fault)
     return NULL;
 }
 
-/* The place of a new value: the reply itself, or an element of its array. NULL stops hiredis. */
+/* Return the place for a new value: the reply itself, or an element of its array. NULL makes hiredis stop. */
 static struct reply_item *place(const redisReadTask *task, enum reply_type type)
 {
     struct reply_parser *parser = task->privdata;
     struct reply_item *item = &parser->reply.self;
-    size_t index = (size_t)task->idx; /* widens int, narrows nothing: createArray bounded the count */
+    size_t index = (size_t)task->idx; /* an int before hiredis 1.0; never negative */
 
     if (task->parent != NULL) {
         if (task->parent->parent != NULL) return reply_refuse(parser, "a reply nested too deep");
@@ -152,13 +152,13 @@ static void *on_bool(const redisReadTask *task, int truth)
 }
 #endif
 
-/* Values live in the parser: nothing is freed. */
+/* Values are stored in the parser, so nothing is freed. */
 static void on_free(void *item)
 {
     (void)item;
 }
 
-/* Never written, but hiredis wants it without const. */
+/* hiredis wants it without const, but does not write to it. */
 static redisReplyObjectFunctions reply_functions = {
     .createString = on_string,
     .createArray = reply_on_array,
@@ -219,7 +219,8 @@ void reply_feed(struct reply_parser *parser, const char *data, size_t length)
     parser->same = 0;
 }
 
-/* ":1\r\n" and the like, of so few digits that nothing can overflow; its length, 0: it is none, or not whole. */
+/* Read ":1\r\n" and the like, with so few digits that nothing can overflow. Return its length; 0: something else, or
+ * not whole. */
 static size_t read_integer(const char *at, size_t n, int64_t *ret)
 {
     int64_t number = 0;
@@ -231,8 +232,8 @@ static size_t read_integer(const char *at, size_t n, int64_t *ret)
     return i + 2;
 }
 
-/* "*2\r\n:1\r\n:5\r\n" and the like, as what is ours is extended and numbered; its length, 0: it is none, or not whole.
- */
+/* Read "*2\r\n:1\r\n:5\r\n" and the like: the reply to extend, to raise, and to acquire by script. Return its length;
+ * 0: something else, or not whole. */
 static size_t read_integers(const char *at, size_t n, struct reply *reply)
 {
     size_t used = 4, count = n > used ? (size_t)(at[1] - '0') : 0;
@@ -258,7 +259,7 @@ static void take_ahead(struct reply_parser *parser, size_t length)
     parser->same = length;
 }
 
-/* Those of a batch are mostly alike: what was read is not read again. */
+/* The replies in a batch are mostly equal: one that repeats the reply before is not parsed again. */
 static bool is_same_again(struct reply_parser *parser)
 {
     size_t same = parser->same;
@@ -268,7 +269,7 @@ static bool is_same_again(struct reply_parser *parser)
     return true;
 }
 
-/* What a SET, a release and an extend answer, where it is next and whole. */
+/* Read the next reply if it is whole and one that SET, release or extend usually get. */
 static bool next_is_plain(struct reply_parser *parser)
 {
     static const char ok[] = "+OK\r\n", nil[] = "$-1\r\n";
@@ -297,9 +298,9 @@ static bool next_is_plain(struct reply_parser *parser)
 }
 
 /*
- * hiredis waits for as many bytes as a string's header claims. A header that claims more than we would take is
- * refused at once, not when a deadline ends the wait. Nothing but such a header can leave a whole line of
- * digits at the reader's position.
+ * hiredis waits for as many bytes as a string's header announces. A header that announces more than we would take is
+ * refused at once, not when a deadline ends the wait. Only such a header can leave a whole line of digits at the
+ * reader's position.
  */
 static bool claims_too_much(const redisReader *reader)
 {

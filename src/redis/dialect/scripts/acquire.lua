@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard] [, the n counters]
--- ARGV n, owner, lease in ms, guard as seen or '', 'strict' or 'repair' or '', floor or token or '', the counters'
--- life in ms, max_lease in ms
--- All or none. {1, counter, clock in us or 0}: all are set, also where some were ours before (a repair, or the
--- same request again); {holder, ttl, n [, which]}: another owner's, the one with the longest ttl, and how many clients
--- listen for its release; of several locks for each '1' where it is another owner's, else '0'.
+-- ARGV n, owner, lease in ms, guard as read or '', 'strict' or 'repair' or '', floor or token or '', the counters' life
+-- in ms, max_lease in ms
+-- Takes all locks or none. Returns {1, counter, clock in us or 0} if all are set, even if some were ours before (a
+-- repair, or the same request again); {holder, ttl, n [, which]} if another owner holds one: the holder with the
+-- longest ttl, how many clients listen for its release, and for several locks '1' for each that another owner holds,
+-- else '0'.
 --@ get
 --@ guarded
 --@ clock

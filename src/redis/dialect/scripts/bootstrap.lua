@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the guard, see parts/guard_text.lua
 -- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO, how, and the longest max_lease that
--- any of the nodes was set up for, in ms. How: 'new' where there is no guard, or one of the same set that is of a first
--- contact and has let nobody vote yet; 'over' whatever guard is there; 'end' the quarantine for a client with a longer
--- max_lease than the guard's.
--- 'written:' and the guard; 'guarded:' and the value that is there, a guard or not.
+-- any of the nodes was set up with, in ms
+-- how: 'new' writes a guard if there is none, or one of the same set from a first contact whose quarantine still lasts;
+-- 'over' replaces any guard; 'end' ends the quarantine for a client with a longer max_lease than the guard's.
+-- Returns 'written:' and the guard, or 'guarded:' and the value that is stored, which may be no guard.
 --@ info
 --@ guard_text
 --@ guard_now
@@ -19,16 +19,16 @@ if how == 'new' then
 elseif stored and not guard or how == 'end' and not (fits and guard.lease == lease) then
   return 'guarded:' .. string.sub(stored or '', 1, 400)
 elseif how == 'end' then
-  -- What the quarantine was for before stays: the server may have lost its memory.
+  -- The other quarantine stays: the server may have lost its data.
   new = guard
   new.how, new.made, new.wanted, new.wanted_till = 'declared', now, 0, 0
 else
-  -- Leases of the old length may still run. The rest of an earlier quarantine is shorter: it was for the longest
-  -- max_lease at most.
+  -- Leases of the old length may still run. The new quarantine also covers the rest of an earlier one, which was for at
+  -- most the longest max_lease.
   local most = math.max(lease, tonumber(ARGV[7]), guard and guard.lease or 0)
   if guard and guard.till > now then most = math.max(most, guard.longest) end
   new.till, new.longest, new.how, new.cause = now + most + 1, most, 'found', 'reconfigure'
-  -- What is known of still longer leases is known as before.
+  -- What the old guard knew of still longer leases is kept.
   if same_life then new.how, new.made = guard.how, guard.made end
   if guard and guard.wanted_till > new.till then new.wanted, new.wanted_till = guard.wanted, guard.wanted_till end
 end

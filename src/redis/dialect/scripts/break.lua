@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the lock
--- 0: nothing; {holder, ttl, type [, who else had a part in it]}: what was deleted. The holder is nil where the key held
--- no string; the type is none where there was no key, but the name had slots that were held.
+-- Returns 0 if there was nothing; else {holder, ttl, type [, others]} of what was deleted, with others as in
+-- parts/others.lua. The holder is nil if the key held no string. The type is none if there was no key, but slots of the
+-- name were held.
 --@ string_notice
 --@ others
 local kind = redis.pcall('TYPE', KEYS[1])
@@ -22,10 +23,10 @@ if others ~= '' then
   done = redis.pcall('DEL', unpack(parts))
   if slots > 0 and type(done) == 'table' then return done end
 end
--- With its readers, and those that wait. They may be denied to a user who breaks none.
+-- Delete its readers and the waiting clients, too. A user may lack the right to these keys if no readers are broken.
 redis.pcall('DEL', 'quorlock:readers:' .. KEYS[1], 'quorlock:intents:' .. KEYS[1])
 notice_released(KEYS[1], holder or '')
--- One key is the number of permits; any other was in the place of a slot, whatever its type.
+-- One of the deleted keys is the number of permits; any other was in the place of a slot, whatever its type.
 if kind == 'none' and slots == 0 and not (type(done) == 'number' and done > 1) then return 0 end
 if others == '' then return {holder, ttl, kind} end
 return {holder, ttl, kind, others}

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks, each once [, the guard] [, the n counters]
--- ARGV n, a letter for each lock, guard as seen or '', lease in ms or '', 'strict' or '', the counters' life in ms or
--- '', max_lease in ms, an owner for each lock [, for each the floor of an acquire, else the token or 0]
--- For n callers with one lock each what acquire.lua ('a'), extend.lua ('e') and release.lua ('s' silent, 'd' deleted,
--- 'r' neither) do. Their replies, each as it would travel, in one string. What is ours is deleted at once, and the guard
--- and the clock are looked at once. Acquires come first: in a script a server without memory asks itself whether it has
--- some before the first write only.
+-- ARGV n, a letter for each lock, guard as read or '', lease in ms or '', 'strict' or '', the counters' life in ms or
+-- '', max_lease in ms, an owner for each lock [, for each lock the floor of an acquire, else the token or 0]
+-- Does for n requests with one lock each what acquire.lua ('a'), extend.lua ('e') and release.lua ('s' silent, 'd'
+-- deleted, 'r' neither) do. Returns their replies in wire format in one string. Locks that are ours are deleted with
+-- one command, and guard and clock are read once. Acquires come first, because a server that is short of memory refuses
+-- only the first write of a script.
 --@ guarded
 --@ clock
 --@ seen
@@ -40,18 +40,18 @@ if acquires then
     --@ take
   end
   local clock = travel(now_us or 0)
-  -- Those of ours may only live on, which a server without memory never refuses: they come last.
+  -- Locks that are ours already only live longer, which a server that is short of memory never refuses: they come last.
   for _, free in ipairs({true, false}) do
     for i = acquires, n do
       if sub(letters, i, i) == 'a' and (holders[i] == false) == free then
-        -- There is nothing, or what lock_set finds to be no string.
+        -- There is no string. If there is another type, lock_set will find it.
         if free then seen[KEYS[i]] = false end
         local reply = acquire(i, ARGV[i + 7])
         if free and reply.err then
           seen[KEYS[i]] = nil
           reply = acquire(i, ARGV[i + 7])
         end
-        -- What travel makes of it, too, but sooner.
+        -- The same as travel(reply), but faster.
         replies[i] = reply[1] == 1 and '*3\r\n:1\r\n:' .. fence_text(reply[2]) .. '\r\n' .. clock or travel(reply)
       end
     end
@@ -90,9 +90,9 @@ for i = 1, n do
     end
   end
 end
--- Where that is refused, each key has an error of its own.
+-- If DEL is refused, each key gets an error of its own.
 if n_owned > 0 and type(redis.pcall('DEL', unpack(keys))) == 'table' then n_owned, owned = 0, {} end
--- Whether anybody listens is asked once, by name and by pattern: most keys have nobody who waits for them.
+-- One command asks who listens, by name and by pattern: most keys have no waiters.
 local heard = n_channels > 0 and redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
 local tell_all = heard.err or n_channels > 0 and redis.pcall('PUBSUB', 'NUMPAT') ~= 0
 local told = tell_all or broken
@@ -119,7 +119,7 @@ for i = 1, n do
     end
     if broken then reply = {reply, broken} end
   elseif letter == 'e' then
-    -- One look at all keys has told whose most of them are.
+    -- For most keys the MGET above has told the owner.
     reply = not lost and holders[i] == owner and renew(i) or extend(i, owner)
   elseif letter ~= 'a' then
     reply = release(i, owner, hows[letter])

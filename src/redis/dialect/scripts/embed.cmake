@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes OUTPUT from the Lua files SCRIPTS: one text each, without comments and blank lines, because each
-# connection sends those that it uses. A line "--@ NAME" stands for the lines of parts/NAME.lua.
+# Writes OUTPUT from the Lua files SCRIPTS: each becomes one text without comments and blank lines, because connections
+# send these texts. A line "--@ NAME" is replaced by the lines of parts/NAME.lua.
 file(GLOB parts ${CMAKE_CURRENT_LIST_DIR}/parts/*.lua)
 set(text "/* SPDX-License-Identifier: BSD-3-Clause */\n/* Made from scripts/ by embed.cmake. */\n")
 string(APPEND text "#ifndef QUORLOCK_SCRIPTS_H\n#define QUORLOCK_SCRIPTS_H\n")
 foreach(script ${SCRIPTS})
   get_filename_component(name ${script} NAME_WE)
   file(READ ${script} body)
-  # Parts have parts.
+  # Parts contain parts.
   foreach(depth RANGE 1 4)
     foreach(part IN LISTS parts)
       get_filename_component(part_name ${part} NAME_WE)
@@ -32,7 +32,7 @@ foreach(script ${SCRIPTS})
   string(REPLACE "<semicolon>" ";" string "${string}")
   string(REPLACE "<open>" "[" string "${string}")
   string(REPLACE "<close>" "]" string "${string}")
-  # Byte by byte: C guarantees 4095 characters in a literal only.
+  # Written byte by byte: C guarantees only 4095 characters in a string literal.
   string(HEX "${string}" bytes)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
   string(APPEND text "static const char script_${name}[] = {${bytes}0};\n")

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard] [, the n counters]
--- ARGV n, owner, lease in ms [, guard as seen or '', token or 0 or '', the counters' life in ms]
--- All or none. {1, clock in us or 0}: extended; 0: some are missing; {holder, ttl}: some are another owner's.
+-- ARGV n, owner, lease in ms [, guard as read or '', token or 0 or '', the counters' life in ms]
+-- Extends all locks or none. Returns {1, clock in us or 0} if all are extended; 0 if some are missing; {holder, ttl} if
+-- another owner holds one.
 --@ get
 --@ guarded
 --@ clock

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the guard, see parts/guard_text.lua
--- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO, 'look' where it knows these not yet
--- and nothing may be written, '1' where it asked before on this connection
--- {why, rest of the quarantine in ms, max_lease, guard}: why is 'kept', 'new' (there was none) or 'lost' (another
--- process of the server wrote it); {'conflict', N, set, max_lease}: it has other settings; {'conflict', guard}: it has
--- another format; {'ask'}: it is to ask again, and not only to look.
+-- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO, and: 'look' if the client does not
+-- know these two yet and nothing may be written, '1' if it has read the guard on this connection before, else '0'
+-- Returns {why, rest of the quarantine in ms, max_lease, guard}, where why is 'kept', 'new' (there was none) or 'lost'
+-- (another process of the server wrote it); {'conflict', N, set, max_lease} if the guard has other settings;
+-- {'conflict', guard} if it has another format; {'ask'} if the client must ask again, without 'look'.
 --@ info
 --@ guard_text
 --@ guard_now
 if run == '' or replid == '' then return {'ask'} end
 if stored and not guard then return {'conflict', string.sub(stored, 1, 200)} end
 local wanted = tonumber(ARGV[3])
--- Nil, or an error.
+-- Returns nil, or an error.
 local function store()
   if ARGV[6] == 'look' then return {'ask'} end
   guard.run, guard.replid = run, replid
@@ -25,24 +25,24 @@ if not guard then
 elseif not same_life then
   why = 'lost'
 end
--- No process of a server loses its guard to another: what this client knows is from before a change of role, and it
--- connects anew. Were it to write, it would undo what a client wrote that knows better.
+-- A running server process cannot lose its guard to another process. So this client's INFO is from before a change of
+-- role, and it must connect again. If it wrote the guard now, it would undo what a better informed client wrote.
 if why == 'lost' and ARGV[6] == '1' then return {why, 0, guard.lease, stored} end
--- A longest max_lease is kept until its quarantine is over, also over a restart of the server.
+-- The longest max_lease is kept until its quarantine ends, even if the server restarts.
 local most = guard.lease
 if guard.till > now then most = math.max(most, guard.longest) end
 if why ~= 'kept' then
   guard.how, guard.made, guard.cause = 'found', now, why == 'new' and 'first' or 'restart'
 end
--- Longer than any lease: the server's clock was set back.
+-- A quarantine longer than any lease: the server's clock was set back.
 if why ~= 'kept' or guard.till > now + most + 1 then
   guard.till, guard.longest, changed = now + most + 1, most, true
 end
 if guard.wanted_till > now + guard.wanted + 1 then guard.wanted_till, changed = now + guard.wanted + 1, true end
 if guard.n ~= ARGV[1] or guard.set ~= ARGV[2] or wanted ~= guard.lease then
-  -- This client's leases may be longer than the guard allows for. It has had no vote since the guard was made, so none
-  -- can run after that time and its max_lease; and none at all where a person declared that. So a client with wrong
-  -- settings delays nobody for longer than safety needs.
+  -- This client's leases may be longer than the guard allows for. It was granted none since the guard was made, so its
+  -- last lease ends max_lease after that; and it has no such lease if a person declared so. A client with wrong
+  -- settings therefore delays nobody for longer than safety needs.
   local last = guard.made + wanted + 1
   if wanted > guard.lease and guard.how == 'found' and last > math.max(now, guard.till, guard.wanted_till) then
     guard.wanted, guard.wanted_till = wanted, last

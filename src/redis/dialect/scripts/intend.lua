@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks
--- ARGV n, the name of who waits, for how many ms it has, for how many ms it is to be remembered, or 0: it waits no
--- more; the modes
--- A writer is remembered where readers are in its way, a reader where a writer is. A list of both modes is remembered
--- only as a writer: two such lists would each have a key kept for them that the other needs. It is so at each node,
--- whoever is there: younger lists that come and go at other keys would keep it out of another node each time. 1.
+-- ARGV n, the waiter's name, how many ms it has waited, how many ms to remember it (0: it waits no more), the modes
+-- Remembers a writer where readers block it, and a reader where a writer does. A list of both modes is remembered only
+-- as a writer: otherwise two such lists could each have a key reserved that the other needs. That is done at each node,
+-- whoever holds the keys: younger lists that come and go at other keys would otherwise overtake it at a different node
+-- each time. Returns 1.
 --@ shared_keys
 local waiter, waited_ms, life_ms = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local reads = not string.find(ARGV[5], 'x', 1, true)
@@ -29,7 +29,7 @@ local function remember(key)
   local done = redis.pcall('ZADD', intents, whole(now + life_ms), mine)
   return type(done) == 'table' and done or outlive(intents, life_ms)
 end
--- Whoever waited behind it only is notified.
+-- Notify clients that waited only behind this one.
 local function forget(key)
   waits_before(key)
   local gone

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the locks
 -- ARGV ['waiters']
--- {holder or nil, ttl, counter or 0, the cause of a quarantine or '' where there is no guard, its rest in ms or -1
--- [, waiters, who else has a part in the first key]}: of the lock with the longest ttl, and the highest counter.
+-- Returns {holder or nil, ttl, counter or 0, the cause of a quarantine or '' without a guard, its rest in ms or -1 [,
+-- number of waiters, others (parts/others.lua) of the first key]}. The holder is that of the lock with the longest ttl;
+-- the counter is the highest.
 --@ get
 --@ around
 --@ string_whose

@@ -1,17 +1,18 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS a slot, the number of permits [, the guard] [, the slot's counter]
--- ARGV 2, owner, what to do, lease in ms, guard as seen or '', floor or token or '', the counter's life in ms, the number
--- of permits, how, 'any' or '', and to acquire: for each slot '1' where it is passed over, else '0', and max_lease in ms
--- acquire, how: 'strict' or 'repair' or '': that slot, or with 'any' the first from it on, and round, that is free and
--- not passed over. {1, counter, clock in us or 0, slot}: it is set, also where it was ours before; {holder, ttl, n, free,
--- first}: the holder of the slot asked for, how many clients listen for a release of the name, for each slot '1' where it
--- is free, and the ttl of the lease that ends first of those not passed over, or -1. A value that is no slot is passed
--- over, too: it is not free, and an error where no slot is one, or for 'repair'. Where no slot is held the holder says so.
--- extend: {1, clock in us or 0}: extended; 0: the slot is missing; {holder, ttl}: it is another owner's.
--- release, how: 'silent' or 'deleted' or '': deletes the slot where it is ours; with 'any' whichever is, for a request to
--- acquire that did not say which it took. Notifies the waiters of the name; deleted: only where the slot was ours;
--- silent: never. The replies are those of release.lua.
--- One script for all: a server that was asked for a permit knows how to give it back.
+-- ARGV 2, owner, what to do, lease in ms, guard as read or '', floor or token or '', the counter's life in ms, the
+-- number of permits, how, 'any' or '', and to acquire: for each slot '1' to skip it, else '0', and max_lease in ms
+-- acquire, how 'strict' or 'repair' or '': takes that slot, or with 'any' the first one from it on, wrapping around,
+-- that is free and not skipped. Returns {1, counter, clock in us or 0, slot} if it is set, even if it was ours before;
+-- else {holder, ttl, n, free, first}: the holder of the slot asked for, how many clients listen for a release of the
+-- name, for each slot '1' if it is free, and the shortest ttl of the slots that are not skipped, or -1. A value that is
+-- not a slot is skipped, too: it is not free. It is an error only if no slot is one, or for 'repair'. If no slot is
+-- held, such a value is named as the holder.
+-- extend: returns {1, clock in us or 0} if extended; 0 if the slot is missing; {holder, ttl} if another owner holds it.
+-- release, how 'silent' or 'deleted' or '': deletes the slot if it is ours; with 'any' whichever slot is ours, for an
+-- acquire whose reply did not arrive. Notifies the waiters of the name; deleted: only if the slot was ours; silent:
+-- never. Returns the same as release.lua.
+-- One script for all three: a server that has it for an acquire also has it for the release.
 --@ get
 --@ guarded
 --@ clock

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard], the n counters
--- ARGV n, owner, guard as seen or '', token, the counters' life in ms
--- {1, counter, clock in us}: all locks are ours, and all counters are the token, or that higher counter; 0: some
--- locks are missing; {holder, ttl}: some are another owner's.
+-- ARGV n, owner, guard as read or '', token, the counters' life in ms
+-- Raises the counters to the token if all locks are ours. Returns {1, counter, clock in us}, where counter is the token
+-- or a higher one that was found; 0 if some locks are missing; {holder, ttl} if another owner holds one.
 --@ get
 --@ guarded
 --@ clock

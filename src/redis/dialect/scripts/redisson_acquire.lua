@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As acquire.lua, of hashes.
+-- As acquire.lua, for hashes.
 --@ get
 --@ guarded
 --@ clock

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the lock
--- 0: no key; {holder, ttl, type}: what was deleted. The holder is nil where the key held no hash.
+-- Returns 0 if there is no key, else {holder, ttl, type} of what was deleted. The holder is nil if the key held no
+-- hash.
 --@ hash
 --@ hash_notice
 local kind = redis.pcall('TYPE', KEYS[1])

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As extend.lua, of hashes.
+-- As extend.lua, for hashes.
 --@ get
 --@ guarded
 --@ clock

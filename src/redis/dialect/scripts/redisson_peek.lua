@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As peek.lua, of hashes; the last element is the holder's count.
+-- As peek.lua, for hashes; the last element is the holder's count.
 --@ around
 --@ hash
 --@ hash_whose

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As raise.lua, of hashes.
+-- As raise.lua, for hashes.
 --@ get
 --@ guarded
 --@ clock

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As release.lua, of hashes.
+-- As release.lua, for hashes.
 --@ get
 --@ guarded
 --@ hash

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard] [, the n counters]
--- ARGV n, owner [, guard as seen or '', token or '', the counters' life in ms [, 'silent' or 'deleted']]
--- Deletes every lock that is ours, whatever became of the guard and of the others, and notifies the waiters of all n;
--- deleted: of these only; silent: of none. 1: all, 2: all, and one client was
--- notified, 3: two...; 0: some were missing; {holder, ttl}: some are another owner's. Where the guard is not as seen,
--- 'GUARD' is the last element: {1, 'GUARD'}, {0, 'GUARD'}, {holder, ttl, 'GUARD'}.
+-- ARGV n, owner [, guard as read or '', token or '', the counters' life in ms [, 'silent' or 'deleted']]
+-- Deletes each lock that is ours, whatever the guard is and whoever holds the others, and notifies the waiters of all
+-- n; 'deleted': of the deleted ones only; 'silent': of none. Returns 1 if all were ours, 2 if one client was notified,
+-- 3 if two...; 0 if some were missing; {holder, ttl} if another owner holds one. If the guard is not as read, 'GUARD'
+-- is appended: {1, 'GUARD'}, {0, 'GUARD'}, {holder, ttl, 'GUARD'}.
 --@ get
 --@ guarded
 --@ string_whose

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- ARGV commands
--- Those of them that this user may not run, with blanks between; '' where it may run all. Nothing is written.
--- Redis 7 is asked for the right, with a key that every client with a guard may use, which leaves no denial in its
--- log. It also refuses where only the key is denied, and Redis 6 cannot be asked. Then the command itself is called,
--- without effect and with a key that does not exist: the error says whether command or key is denied.
+-- Returns those that this user may not run, separated by blanks; '' if it may run all. Writes nothing.
+-- Redis 7 can be asked (acl_check_cmd); we ask with a key that every client with a guard may use, so the ACL log gets
+-- no entry. But it also refuses if only the key is denied, and Redis 6 cannot be asked. In these cases the command
+-- itself is called, in a form without effect and with a key that does not exist: the error tells whether the command or
+-- the key is denied.
 local keyless = {TIME = {}, EVALSHA = {'-', '0'}}
 local keyed = {SET = {'-', 'NX', 'XX'}, PEXPIRE = {'-'}, HEXISTS = {'-'}, HSCAN = {'0'}, HSET = {'-', '-', '-'},
   HDEL = {'-'}}

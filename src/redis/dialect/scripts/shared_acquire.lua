@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As acquire.lua, of keys of which some are shared; but with the floor 'read' the counters stay as they are.
--- ARGV[9] on: a name for who waits, or '' for one that does not, for how many ms it has, and the modes.
+-- As acquire.lua, for keys some of which are shared; with the floor 'read' the counters are returned, but not changed.
+-- ARGV from 9 on: the waiter's name, or '' if it does not wait, how many ms it has waited, the modes
 --@ get
 --@ guarded
 --@ clock
@@ -8,7 +8,7 @@
 local waiter, waited_ms = ARGV[9], tonumber(ARGV[10])
 local repairs = ARGV[5] == 'repair'
 --@ waits_before
--- A reader that has its lock is not kept from mending it.
+-- A reader that holds the lock may repair it, whoever waits.
 if repairs then waits_before = nil end
 --@ shared_whose
 local owner = ARGV[2]

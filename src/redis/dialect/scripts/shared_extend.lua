@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As extend.lua, of keys of which some are shared; the modes come last.
+-- As extend.lua, for keys some of which are shared; the modes are the last argument.
 --@ get
 --@ guarded
 --@ clock

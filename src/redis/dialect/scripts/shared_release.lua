@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As release.lua, of keys of which some are shared. The modes come last; before them '' is neither silent nor deleted.
--- Of a shared key our own entry is deleted, and its waiters are notified by the last reader.
+-- As release.lua, for keys some of which are shared. The modes are the last argument; '' before them means neither
+-- silent nor deleted. Of a shared key only our own entry is deleted; the last reader's release notifies the waiters.
 --@ get
 --@ guarded
 --@ shared_keys

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The highest counter or 0; '' where there is no guard, else what its quarantine is for, as guard_text.lua has it, or
--- 'client:' and the max_lease of that client; the rest of a quarantine in ms or -1. They are no keys of the
--- request, so that a user without the right to read them can peek all the same.
+-- Returns three things: the highest counter or 0; the cause of the guard's quarantine as in guard_text.lua, or
+-- 'client:' and the max_lease of that client, or '' without a guard; the rest of the quarantine in ms or -1. These keys
+-- are not among the request's KEYS, so that a user who may not read them can still peek.
 local function look_around()
   local highest = 0
   for i = 1, #KEYS do
@@ -16,7 +16,7 @@ local function look_around()
     local lease, till, longest, rest = string.match(guard, '^[12]|%d+|[^|]*|(%d+)|[^|]*|[^|]*|(%d+)|?(%d*)(.*)$')
     local time = redis.pcall('TIME')
     local moved = nil
-    -- Who contends for the lock does not ask that: INFO takes longer than all else here.
+    -- Clients that contend for the lock do not ask for this: INFO takes longer than everything else here.
     if till and ARGV[1] then
       --@ moved
       moved = guard_moved(guard)
@@ -27,7 +27,7 @@ local function look_around()
       kept = cause or kept
       left = tonumber(till) - now
       if moved then
-        -- It begins when a client that takes locks sees this.
+        -- The quarantine begins when a client that takes locks notices this.
         left = math.max(tonumber(lease), left > 0 and tonumber(longest) or 0)
         kept = 'restart'
       end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Raises each of these counters to the token at least, where there is one; a failure here does not fail the script.
--- This is no function, because even an uncalled one costs time.
+-- Raises each of these counters to at least the token; with token 0 they only live longer. A failure here does not fail
+-- the script. This code is not in every script, because even a function that is not called costs time.
 --@ fence
 local function fence_carry(first, last, token, life_ms)
   for i = first, last do

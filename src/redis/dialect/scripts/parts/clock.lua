@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The clock in us; or nil and an error.
+-- Returns the clock in us; or nil and an error.
 local function clock_us()
   local time = redis.pcall('TIME')
   if time.err then return nil, time end

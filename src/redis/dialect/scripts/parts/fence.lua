@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The counter at the key, 0 where there is none; or nil and an error. Whole numbers are exact below 2^53 only.
+-- Returns the counter at the key, 0 if there is none; or nil and an error. Doubles are exact below 2^53 only.
 local function fence_read(key)
   local text = get(key)
   if type(text) == 'table' then return nil, text end
@@ -9,7 +9,7 @@ local function fence_read(key)
   end
   return nil, redis.error_reply('FENCE the counter is no whole number below 2^53')
 end
--- All its digits, written once.
+-- Returns all digits of the counter; the last result is cached.
 local text_of, text
 local function fence_text(counter)
   if counter ~= text_of then
@@ -17,7 +17,7 @@ local function fence_text(counter)
   end
   return text
 end
--- Nil, or an error. The counter's life is never made shorter.
+-- Stores the counter; returns nil, or an error. The counter's life is never shortened.
 local function fence_store(key, counter, life_ms)
   local left = redis.pcall('PTTL', key)
   if type(left) == 'table' then return left end

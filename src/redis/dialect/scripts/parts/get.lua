@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The string at the key; false where there is none, and a table where that cannot be told.
+-- Returns the string at the key; false if there is none; a table if there is an error.
 local function get(key) return redis.pcall('GET', key) end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Deletes those of the locks from `first` to `last` that are ours, notifies their waiters, and returns the reply.
+-- Deletes those locks from `first` to `last` that are ours, notifies their waiters, and returns the reply.
 for i = first, last do
   local why = ours[i] and lock_clear(KEYS[i], owner)
   if why then

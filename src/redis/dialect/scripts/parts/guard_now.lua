@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Who the server is, its clock, and the guard that it has. The client's INFO, in ARGV, may be from before a change of
--- role.
+-- Reads the identity of the server, its clock, and its guard. The client's INFO, in ARGV, may be from before a change
+-- of role.
 local run = info('server', 'run_id') or ARGV[4]
 local replid = info('replication', 'master_replid') or ARGV[5]
 local time = redis.pcall('TIME')

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --@ hash_channel
--- Notifies the key's waiters, and returns their number. By pcall: where the channel is denied to the user, the script
--- must not fail.
+-- Notifies the key's waiters, and returns their number. It uses pcall because the script must not fail if the channel
+-- is denied to the user.
 --
--- Silent is for waiters of this library, which ask again by themselves. Redisson sleeps until it is notified or the
--- ttl of the key that refused it is over, and that key may be this one: so a zero is published in any case, which this
--- library ignores.
+-- 'silent' is for waiters of this library, which ask again by themselves. Redisson sleeps until it is notified or until
+-- the ttl of the key that refused it has passed, and that key may be this one. So a zero, which this library ignores,
+-- is published even then.
 --
--- Each waiter of a fair lock has a channel of its own and an entry in a list: the first of the list that listens is
--- notified, as by Redisson. The list is not changed; an entry that does not listen is of a dead waiter.
+-- Each waiter of a fair lock has a channel of its own and an entry in a list. As in Redisson, the first of the list
+-- that listens is notified. The list is not changed; an entry whose channel has no listener belongs to a dead waiter.
 local function notice_released(key, _, how)
   local channel = notice_channel(key)
   local told = redis.pcall('PUBLISH', channel, how == 'silent' and '00' or '0')

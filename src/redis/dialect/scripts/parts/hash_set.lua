@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Nil, or an error. The field is set to 1 and never incremented: the same request may come twice. It comes first: a
--- server short of memory refuses a script's first write, but never PEXPIRE.
+-- Sets a lock; returns nil, or an error. The field is set to 1 and never incremented, because the same request may come
+-- twice. HSET comes first: a server that is short of memory refuses only the first write of a script, and never
+-- PEXPIRE.
 local function lock_set(key, owner, lease_ms)
   local done = redis.pcall('HSET', key, owner, '1')
   if type(done) == 'table' then return done end
   done = redis.pcall('PEXPIRE', key, lease_ms)
   if type(done) == 'table' then
-    -- A user without the right to PEXPIRE must not leave a lock without an expiry.
+    -- A user who may not run PEXPIRE must not leave a lock without an expiry.
     redis.pcall('HDEL', key, owner)
     return done
   end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The state of a lock, a hash. Nil: free; true: ours; a string: the holder, and as third its count; a
--- table: an error.
+-- Returns the state of a lock, a hash. Nil: free; true: ours; a string: the holder, with its count as the third value;
+-- a table: an error.
 local function lock_whose(key, owner)
   local why = owner and redis.pcall('HEXISTS', key, owner)
   if why == 1 then return true end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The highest of these counters; or nil and an error.
+-- Returns the highest of these counters; or nil and an error.
 local function fence_highest(first, last)
   local highest = 0
   for i = first, last do
@@ -9,7 +9,7 @@ local function fence_highest(first, last)
   end
   return highest
 end
--- Stores it in all of them: nil, or an error.
+-- Stores the counter in all of them; returns nil, or an error.
 local function fence_level(first, last, counter, life_ms)
   for i = first, last do
     local why = fence_store(KEYS[i], counter, life_ms)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- A field of INFO; nil where scripts, or this user, may not ask for it.
+-- Returns a field of INFO; nil if scripts, or this user, may not run it.
 local function info(section, field)
   local text = redis.pcall('INFO', section)
   if type(text) ~= 'string' then return nil end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Sets the expiry to the lease where it would come earlier: nil, or an error. One command does it from Redis 7 on, which
--- is also the first to tell scripts its version; a key without an expiry is left to the others.
+-- Moves the expiry to the end of the lease, if it would come earlier; returns nil, or an error. From Redis 7 on, which
+-- is also the first to tell scripts its version, one command does it. GT ignores a key without an expiry; that is left
+-- to the other commands.
 local function lock_lift(key, lease_ms)
   if redis.REDIS_VERSION_NUM and redis.pcall('PEXPIRE', key, lease_ms, 'GT') == 1 then return end
   local ttl = redis.pcall('PTTL', key)

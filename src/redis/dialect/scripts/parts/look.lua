@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The locks from `first` to `last`: how many are ours, and which; {holder, ttl} of the one of another owner's with the
--- longest ttl, where there is one; the first error; and which are another owner's, and the place of that one. Any other
--- is missing. The ttl is asked for where lock_whose does not tell it.
+-- Reads the locks from `first` to `last`. Returns how many are ours; a table of those; {holder, ttl} of the lock of
+-- another owner with the longest ttl, or nil; the first error; a table of the locks of other owners; and the place of
+-- the one with the longest ttl. Any other lock is missing. The ttl is read if lock_whose does not return it.
 local function look_all(first, last, owner)
   local count, ours, other, wrong, theirs, longest = 0, {}, nil, nil, nil, nil
   for i = first, last do

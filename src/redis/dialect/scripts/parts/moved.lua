@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- An error where the guard names another process of the server; nil where it does not, or INFO is denied.
+-- Returns an error if the guard names another process of the server; nil if it does not, or INFO is denied.
 --@ info
 local function guard_moved(seen)
   local run, replid = info('server', 'run_id'), info('replication', 'master_replid')

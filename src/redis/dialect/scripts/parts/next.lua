@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- What a counter becomes with a grant: the next number, and the floor at least. A repair has its token already.
+-- Returns the counter of a grant: the next number, and at least the floor. A repair has its token already.
 local function fence_next(counter, how, floor, now_us, max_lease_ms)
   local least = tonumber(floor)
   if how == 'repair' then return math.max(counter, least) end
-  -- Mostly it is the floor, whose digits need not be written again.
+  -- Usually the result is the floor, whose digits are known.
   text_of, text = least, floor
   -- A client whose clock is far ahead must not use up the numbers.
   return math.max(counter + 1, math.min(least, now_us + tonumber(max_lease_ms) * 500))

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Who has a part in a name beside the holder of its key, and how many slots are held. A line each: kind, number, fencing counter, ms left, how long
--- the rest is, the rest. p: it has that number of permits; s: the slot of that number, and its holder; r: a reader; w: a
--- writer that waits; q: a reader that waits, or whose turn it is. Of readers and of those that wait 256 at most. By
--- pcall: a user who may read nothing but the key sees that all the same.
+-- Returns who has a part in a name beside the holder of its key, and how many slots are held. One line each: kind,
+-- number, fencing counter, ms left, length of the rest, the rest. Kinds: p: the name has that number of permits; s: the
+-- slot of that number, and its holder; r: a reader; w: a waiting writer; q: a reader that waits, or whose turn it is.
+-- At most 256 readers and 256 waiting clients are listed. It uses pcall, so that a user who may read only the key sees
+-- that at least.
 local function list_others(key, permits)
   local lines, slots, held, most = {}, {}, 0, 9007199254740992 -- of whole numbers, 2^53
   local function add(kind, number, counter, left, name)
@@ -38,7 +39,7 @@ local function list_others(key, permits)
       if left > 0 and letter then add((letter == 'w' or letter == 'm') and kind or 'q', 0, '0', left, name) end
     end
   end
-  -- Readers count only while the sentinel stands.
+  -- Readers count only while the sentinel exists.
   if redis.pcall('GET', key) == 'quorlock:readers' then add_all('r', 'quorlock:readers:') end
   add_all('w', 'quorlock:intents:')
   return table.concat(lines), held

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Takes a slot; all or nothing.
+-- Takes a slot, or changes nothing.
 --@ permits
 local passed = ARGV[11]
 if not why and how == 'strict' then
@@ -38,17 +38,17 @@ if not slot then
       if left >= 0 and (left < first or first < 0) and string.sub(passed, at + 1, at + 1) ~= '1' then first = left end
     end
   end
-  -- What is no slot stands in its place for good: an error only where there is no other slot.
+  -- A value that is not a slot stays for good: it is an error only if there is no other slot.
   if not good then return odd end
   if odd and ttl == -2 then holder, ttl = 'no slot: ' .. string.match(odd.err, 'WRONGTYPE (.*)'), -1 end
-  -- 0 where the right to ask for the number is missing.
+  -- 0 if the user may not run PUBSUB.
   local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(name))
   return {holder, ttl, crowd.err and 0 or crowd[2], table.concat(free), first}
 end
 local counter, now_us, key = 0, nil, slot_key(slot)
 now_us, why = clock_us()
 if ARGV[6] ~= '' and not now_us then return why end
--- The number before the slot: no slot is held without it.
+-- The number of permits is written before the slot: no slot may be held without it.
 why = permits_keep(stands, permits, lease_ms)
 if why then return why end
 if ARGV[6] ~= '' then

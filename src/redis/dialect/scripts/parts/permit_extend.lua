@@ -2,7 +2,7 @@
 local first, last = 1, 1
 if why then return why end
 --@ prolong
--- The slot is what counts: where another number stands it is left, and where none can be written there is none.
+-- The slot is what matters: another number of permits is left as it is, and a failure to write the number is ignored.
 local stands = redis.pcall('GET', KEYS[2])
 if stands == permits then
   lock_lift(KEYS[2], lease_ms)

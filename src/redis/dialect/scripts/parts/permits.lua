@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The error of a value of another type at a key that people have not given: with the key.
+-- Returns the error for a value of another type at a key that the library named, with that key.
 local function named(key, why)
   local kind = string.match(why.err, 'WRONGTYPE (%S+)$')
   return kind and redis.error_reply('WRONGTYPE ' .. kind .. ' ' .. key) or why
 end
--- The number of permits that the name has here; nil where it has none yet, or another number, all of whose slots are
--- free; nil and an error where one of those is held.
+-- Returns the number of permits that the name has here; nil if it has none yet, or another number whose slots are all
+-- free; nil and an error if one of those is held.
 local function permits_stand(permits)
   local stands = lock_whose(KEYS[2])
   if type(stands) == 'table' then return nil, named(KEYS[2], stands) end
@@ -18,7 +18,8 @@ local function permits_stand(permits)
     end
   end
 end
--- It stands for as long as any slot is held: its expiry is never before a slot's. Nil, or an error.
+-- Keeps the number of permits for as long as any slot is held: its expiry is never before a slot's. Returns nil, or an
+-- error.
 local function permits_keep(stands, permits, lease_ms)
   local left = redis.pcall('PTTL', KEYS[2])
   if type(left) == 'table' then return left end

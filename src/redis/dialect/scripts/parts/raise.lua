@@ -10,7 +10,7 @@ now_us, why = clock_us()
 if not now_us then return why end
 counter, why = fence_highest(#KEYS - n + 1, #KEYS)
 if not counter then return why end
--- A yes where a counter is higher would let two grants share a token.
+-- A grant with a counter below an existing one could share its token with another grant.
 if counter <= token then
   counter = token
   why = fence_level(#KEYS - n + 1, #KEYS, counter, ARGV[5])

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The strings at these keys, false where there is none, asked for at once and remembered; nil where that is refused.
+-- Reads the strings at these keys with one command, and caches them; false for a missing key; nil if the command is
+-- refused.
 local seen = {}
 local function see(first, last)
   local texts = redis.pcall('MGET', unpack(KEYS, first, last))
   for i = first, last do seen[KEYS[i]] = texts[i - first + 1] or nil end
   return texts
 end
--- As get.lua has it.
+-- The same as in get.lua, from the cache.
 local function get(key)
   local text = seen[key]
   if text == nil then text = redis.pcall('GET', key) end

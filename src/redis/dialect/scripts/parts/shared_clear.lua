@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Has the sentinel and the set expire with the last reader, and takes them away where there is none; but while readers
--- have their turn that are not in yet, the sentinel stays for them. Nil, or an error.
+-- Lets the sentinel and the set expire with the last reader, and deletes them if there is none. But while readers whose
+-- turn it is have not come yet, the sentinel stays for them. Returns nil, or an error.
 local function settle_readers(key)
   local readers, till = readers_of(key), 0
   local last = redis.pcall('ZRANGE', readers, '-1', '-1', 'WITHSCORES')
@@ -17,15 +17,15 @@ local function settle_readers(key)
   local done
   if till > now then
     done = redis.pcall('PEXPIRE', key, whole(till - now))
-    -- The reader that gave back may have had a longer lease: others' entries are not to stay for as long as that. Where
-    -- all have expired this deletes them.
+    -- The reader that released may have had a longer lease; the entries of others need not stay that long. If all have
+    -- expired this deletes the set.
     if type(done) ~= 'table' then done = redis.pcall('PEXPIRE', readers, whole(read_till - now)) end
   else
     done = redis.pcall('DEL', key, readers)
   end
   if type(done) == 'table' then return done end
 end
--- Deletes a lock that is ours: nil, or an error.
+-- Deletes a lock that is ours; returns nil, or an error.
 local function lock_clear(key, owner)
   local done
   if shared[key] then

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- A shared lock on KEY, beside others:
---   KEY                   the string quorlock:readers, the sentinel, so that exclusive locks and peers find the key
---                         taken. It expires with the last reader.
+-- A shared lock on KEY uses two more keys:
+--   KEY                   the string quorlock:readers, the sentinel, so that exclusive locks and other clients find the
+--                         key taken. It expires with the last reader.
 --   quorlock:readers:KEY  a sorted set: a reader's owner -> when it expires, in ms of this server's clock. An entry
---                         counts only while the sentinel stands.
---   quorlock:intents:KEY  a sorted set of those that wait -> when they are forgotten, in ms of this server's clock. A
---                         member is a letter, when it began to wait in ms of this server's clock, and its name, with
---                         colons between: w:1763847000123:host:77:0123abcd...
---                         w: a writer that readers keep out: younger readers wait behind it. m: the same, and it reads
---                         other keys.
---                         r: a reader that is kept out. t: a reader that was, until a writer gave the key back: it is
---                         let in now, whatever writers wait. Nobody's lock depends on any of them.
--- The modes, 's' shared and 'x' exclusive, a letter for each lock, come last.
+--                         counts only while the sentinel exists.
+--   quorlock:intents:KEY  a sorted set: a waiting client -> when it is forgotten, in ms of this server's clock. A
+--                         member is a letter, the time when the client began to wait in ms of this server's clock, and
+--                         its name, with colons between them: w:1763847000123:host:77:0123abcd...
+--                         w: a writer that readers block; younger readers wait behind it. m: the same, of a list that
+--                         also reads other keys. r: a reader that is blocked. t: a reader that was blocked until a
+--                         writer released the key; it is admitted now, whatever writers wait. No lock's safety depends
+--                         on these entries.
+-- The last argument has the modes, one letter for each lock: 's' shared, 'x' exclusive.
 local sentinel, shared, held = 'quorlock:readers', {}, {}
 for i = 1, tonumber(ARGV[1]) do shared[KEYS[i]] = string.sub(ARGV[#ARGV], i, i) == 's' end
 local function readers_of(key) return 'quorlock:readers:' .. key end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Lets a key live for so many ms, where it would end earlier: nil, or an error.
+-- Lets a key live for at least so many ms; returns nil, or an error.
 local function outlive(key, ms)
   local ttl = redis.pcall('PTTL', key)
   if type(ttl) == 'table' then return ttl end
@@ -8,8 +8,9 @@ local function outlive(key, ms)
     if type(done) == 'table' then return done end
   end
 end
--- Sets the expiry of a lock that is ours to the lease where it would come earlier: nil, or an error. The reader's own
--- entry is last: it counts only while the others are there. A millisecond more makes up for the clock, which is rounded.
+-- Moves the expiry of a lock that is ours to the end of the lease, if it would come earlier; returns nil, or an error.
+-- The reader's own entry is written last, because it counts only while the other keys exist. One millisecond is added
+-- because the clock is rounded.
 local function lock_lift(key, lease_ms)
   local ms = tonumber(lease_ms) + 1
   if not shared[key] then return outlive(key, ms - 1) end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --@ string_channel
--- As string_notice.lua. A key that still has readers, or is kept for some, has nothing to tell.
+-- As string_notice.lua. While a key has readers, or is reserved for some, nobody is notified.
 local function notice_released(key, owner, how)
   if how == 'silent' or shared[key] and redis.pcall('GET', key) then return 0 end
   local told = redis.pcall('PUBLISH', notice_channel(key), owner)

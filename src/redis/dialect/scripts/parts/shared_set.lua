@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Nil, or an error. The entry comes first: a server short of memory refuses a script's first write.
+-- Sets a lock; returns nil, or an error. The entry comes first: a server that is short of memory refuses only the first
+-- write of a script.
 local function lock_set(key, owner, lease_ms)
   if not shared[key] then
     local done = redis.pcall('SET', key, owner, 'PX', lease_ms)
     return done.err and done
   end
   local readers, ms, done = readers_of(key), tonumber(lease_ms) + 1, nil
-  -- Without a sentinel what is there is of readers that have none any more.
+  -- Without a sentinel the set holds only readers that have lost the lock.
   if held[key] then
     done = redis.pcall('ZREMRANGEBYSCORE', readers, '-inf', whole(now))
   else

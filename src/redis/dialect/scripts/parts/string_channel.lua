@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The channel of the key's waiters.
+-- Returns the channel of the key's waiters.
 local function notice_channel(key)
   return 'quorlock:released:' .. key
 end

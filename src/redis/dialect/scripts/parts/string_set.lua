@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Nil, or an error. NX, for what is no string may have been taken for nothing.
+-- Sets a lock; returns nil, or an error. NX, because a key of another type may have been read as missing.
 local function lock_set(key, owner, lease_ms)
   local done = redis.pcall('SET', key, owner, 'NX', 'PX', lease_ms)
   if not done then

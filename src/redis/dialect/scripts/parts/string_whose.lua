@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The state of a lock, a string. Nil: free; true: ours; a string: the holder; a table: an error.
+-- Returns the state of a lock, a string. Nil: free; true: ours; a string: the holder; a table: an error.
 local function lock_whose(key, owner)
   local holder = get(key)
   if type(holder) == 'table' then

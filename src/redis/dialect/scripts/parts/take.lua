@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Takes the locks from `first` to `last`, all or none, and returns the reply. With a `floor` each has a counter, `away`
--- keys behind it; where the floor is 'read' it is told, and not changed.
+-- Takes the locks from `first` to `last`, all or none, and returns the reply. With a `floor` each lock has a counter,
+-- `away` keys behind it; the floor 'read' returns the counter without changing it.
 local _, ours, other, wrong, theirs, longest = look_all(first, last, owner)
 if wrong then return wrong end
 if other then
-  -- 0 where the right to ask for the number is missing.
+  -- 0 if the user may not run PUBSUB.
   local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[longest]))
   other[3] = crowd.err and 0 or crowd[2]
   if last > first then
@@ -15,7 +15,7 @@ if other then
 end
 if not now_us then now_us, why = clock_us() end
 local counter = 0
--- Before the locks: where memory is short, no lock is left without its counter.
+-- The counters are written before the locks: if memory is short, no lock is left without its counter.
 if floor then
   if not now_us then return why end
   counter, why = fence_highest(first + away, last + away)

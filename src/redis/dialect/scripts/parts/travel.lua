@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The reply as it would travel, were it the whole reply of a script.
+-- Returns the reply in wire format, as if it were the reply of a whole script.
 local function travel(reply)
   if type(reply) == 'number' then return string.format(':%.0f\r\n', reply) end
   if type(reply) == 'string' then return '$' .. #reply .. '\r\n' .. reply .. '\r\n' end

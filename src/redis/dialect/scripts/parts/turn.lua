@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Readers that the holder kept out get their turn before the next writer: the key is kept for them until all are in,
--- for a second at most. Only where somebody was notified: who waits listens.
+-- Gives readers that the holder blocked their turn before the next writer: the key is reserved for them until all have
+-- come, for a second at most. This is done only if somebody was notified, because waiting clients listen.
 local intents, readers = 'quorlock:intents:' .. key, {}
 local waiting = redis.pcall('ZRANGE', intents, '0', '-1', 'WITHSCORES')
 local time = waiting[1] and redis.pcall('TIME')

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- How many clients listen for a release of the first key; -1 where the user may not ask; nothing unless it is wanted.
+-- Returns how many clients listen for a release of the first key; -1 if the user may not ask; nil unless it is wanted.
 local function count_waiters(wanted)
   if not wanted then return nil end
   local heard = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[1]))

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- The writer that waits for the key for longer than we do, and how long it is remembered; nil where there is none, or
--- it is our turn. Ours are noted in own_intents. We wait since the earliest of ours at any of the keys: else each of two
--- lists with crossed modes could come after the other. Where two began in the same millisecond their names decide.
--- Each node hears of the two at other times, so each of two lists of both modes may come first at a node, and would keep
--- the other out there for ever. Of such the names decide where their waits are as many spans of time, of an eighth of
--- the longer wait and of 256 ms at most: a boundary between spans parts them for moments only, and nobody who comes
--- later than that comes first.
+-- waits_before returns the writer that has waited for the key longer than we have, and how long it will be remembered;
+-- nil if there is none, or it is our turn. Our entries are collected in own_intents. We have waited since the earliest
+-- of them at any of the keys: otherwise each of two lists with crossed modes could come after the other. If two began
+-- in the same millisecond their names decide.
+-- Nodes hear of the two at different times, so each of two lists of both modes may be first at one node, and they would
+-- block each other for ever. For such lists the waits are counted in spans of an eighth of the longer wait, 256 ms at
+-- most, and the names decide if both counts are equal. Only for moments can a boundary between two spans separate them,
+-- and nobody who comes later overtakes them.
 local own_intents, all_intents, turns, since = {}, {}, {}, now - waited_ms
 local mixed = string.find(ARGV[#ARGV], 's', 1, true) and string.find(ARGV[#ARGV], 'x', 1, true)
 local function see_intents()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "redis/link/tls_words.h"
+#include "redis/link/tls_error.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -21,21 +21,21 @@
 #define REMEDY_NAME "write such a name into the address, or give --tls-name (tls_name)"
 #define REMEDY_CA   "give the CA that signed it by --tls-ca (tls_ca); the server must send what is between the two"
 
-static const char *tls_words_reason_of(unsigned long code)
+static const char *tls_error_reason_of(unsigned long code)
 {
     const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
 
     return reason != NULL ? reason : "an error without a name";
 }
 
-const char *tls_words_reason(void)
+const char *tls_error_reason(void)
 {
-    return tls_words_reason_of(ERR_peek_error());
+    return tls_error_reason_of(ERR_peek_error());
 }
 
 /* ---- certificates ---- */
 
-static void tls_words_add_name(char *ret, size_t size, const char *kind, const char *name, size_t length)
+static void tls_error_add_name(char *ret, size_t size, const char *kind, const char *name, size_t length)
 {
     char shown[NAME_SHOWN];
     size_t used = strlen(ret);
@@ -53,12 +53,12 @@ static void add_alternative(char *ret, size_t size, const GENERAL_NAME *name)
     if (name->type != GEN_DNS && name->type != GEN_IPADD) return;
     length = ASN1_STRING_length(text);
     if (name->type == GEN_DNS)
-        tls_words_add_name(ret, size, "", (const char *)ASN1_STRING_get0_data(text), (size_t)length);
+        tls_error_add_name(ret, size, "", (const char *)ASN1_STRING_get0_data(text), (size_t)length);
     else if (inet_ntop(length == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(text), address, sizeof(address)) != NULL)
-        tls_words_add_name(ret, size, "", address, strlen(address));
+        tls_error_add_name(ret, size, "", address, strlen(address));
 }
 
-/* The names that it is for; those of the subject only where there are no others, as OpenSSL looks at them. */
+/* List the names of the certificate; those of the subject only if there are no others, as OpenSSL does. */
 static void list_names(const X509 *certificate, char *ret, size_t size)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
@@ -69,7 +69,7 @@ static void list_names(const X509 *certificate, char *ret, size_t size)
     GENERAL_NAMES_free(names);
     if (ret[0] == '\0' &&
         X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, common, sizeof(common)) > 0)
-        tls_words_add_name(ret, size, "", common, strlen(common));
+        tls_error_add_name(ret, size, "", common, strlen(common));
     if (ret[0] == '\0') snprintf(ret, size, "no name");
 }
 
@@ -83,7 +83,7 @@ static void write_time(const ASN1_TIME *time, char *ret, size_t size)
                  when.tm_hour, when.tm_min, when.tm_sec);
 }
 
-/* What is in that certificate that should not, and what to do. */
+/* Write what is wrong in that certificate, and what to do. */
 static void describe(int code, const X509 *certificate, const char *name, char *ret, size_t size)
 {
     char detail[NAMES_SHOWN] = "";
@@ -111,7 +111,7 @@ static void describe(int code, const X509 *certificate, const char *name, char *
     }
 }
 
-void tls_words_certificate(X509_STORE_CTX *store, const char *name, char *ret, size_t size)
+void tls_error_certificate(X509_STORE_CTX *store, const char *name, char *ret, size_t size)
 {
     int code = X509_STORE_CTX_get_error(store);
     char more[DETAIL_SIZE];
@@ -123,7 +123,7 @@ void tls_words_certificate(X509_STORE_CTX *store, const char *name, char *ret, s
 
 /* ---- connections ---- */
 
-/* Alerts by which a server says that it does not like our certificate, or that we show none. */
+/* Whether a server sends this alert because it refuses our certificate, or wants one. */
 static bool wants_certificate(int alert)
 {
     switch (alert) {
@@ -140,7 +140,7 @@ static bool wants_certificate(int alert)
     }
 }
 
-enum fault tls_words_failure(bool has_certificate, char *ret, size_t size)
+enum fault tls_error_failure(bool has_certificate, char *ret, size_t size)
 {
     unsigned long code = ERR_peek_error();
     int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
@@ -156,6 +156,6 @@ enum fault tls_words_failure(bool has_certificate, char *ret, size_t size)
         fault = FAULT_AUTH;
         remedy = has_certificate ? REMEDY_OTHER_CERTIFICATE : REMEDY_CERTIFICATE;
     }
-    snprintf(ret, size, "TLS: %s%s", tls_words_reason_of(code), remedy);
+    snprintf(ret, size, "TLS: %s%s", tls_error_reason_of(code), remedy);
     return fault;
 }
