@@ -129,7 +129,7 @@ static void examine_next(struct examine *examine)
         ask_server(examine);
     } else if (examine->facts->kind[0] == '\0' && (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0) {
         /* A server that replies OK to everything is not Redis. */
-        link_drop(&examine->link, FAULT_PROTO, "not a Redis server? INFO tells no version");
+        link_drop(&examine->link, FAULT_PROTO, "not a Redis server? INFO has no version");
     } else {
         examine->facts->reachable = true;
         examine_finish(examine);
@@ -200,7 +200,7 @@ static void examine_on_reply(void *arg, const struct reply *reply)
     char why[EXAMINE_TEXT_SIZE];
 
     if (examine->at == examine->n_asked) {
-        link_drop(&examine->link, FAULT_PROTO, "not a Redis server? It speaks without being asked");
+        link_drop(&examine->link, FAULT_PROTO, "not a Redis server? It sends replies without being asked");
         return;
     }
     ask = examine->asked[examine->at++];

@@ -394,7 +394,7 @@ static void node_on_greeted(void *arg)
     if (!guard_is_on(&node->guard)) {
         open_node(node);
     } else if (shake->run_id[0] == '\0' || shake->replid[0] == '\0') {
-        link_drop(&node->link, FAULT_PROTO, "INFO tells no run_id or master_replid: the guard cannot be kept");
+        link_drop(&node->link, FAULT_PROTO, "INFO has no run_id or master_replid: the guard cannot be kept");
     }
 }
 

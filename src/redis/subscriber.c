@@ -226,7 +226,7 @@ static void subscriber_refuse(struct subscriber *subscriber, struct pending *ref
     unlist(subscriber, refused);
     if (strcmp(subscriber->refusal, why) != 0) {
         snprintf(subscriber->refusal, sizeof(subscriber->refusal), "%s", why);
-        link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s; waiters ask again now and then instead", why);
+        link_log(&subscriber->link, QUORLOCK_LOG_WARN, "%s; waiters poll instead", why);
     }
     if (link_is_on(&subscriber->link, connection) && subscriber->events.refused != NULL)
         subscriber->events.refused(subscriber->events.arg, subscriber->index, refused->channel, refused->length, why);

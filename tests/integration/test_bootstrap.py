@@ -205,7 +205,7 @@ class Reconfigure(BootstrapCase):
         where = self.link(1, lambda link: False)
         self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", SHORT, *where)[0], 69)
         process = self.start("run", "--set-name", "s", "--lease", LEASE, self.key, "--", "echo", "ran")
-        self.assertIn(b"its guard is for no client", self.await_words(process, b"too few nodes can vote"))
+        self.assertIn(b"its guard admits no client", self.await_words(process, b"too few nodes can vote"))
         self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", SHORT, "--set-name", "s")[0], 0)
         status, out, err = self.end(process)
         self.assertEqual((status, out), (0, "ran\n"), err)
@@ -318,7 +318,7 @@ class Reconfigure(BootstrapCase):
             status, _, err = self.run_once("--set-name", "s", "--max-lease", LONG)
             self.assertEqual(status, 69)
             if others == "closed":
-                self.assertIn("a 'quorlock bootstrap --reconfigure' was not finished: give that very command again", err)
+                self.assertIn("a 'quorlock bootstrap --reconfigure' was not finished: repeat that command until it exits with 0", err)
 
     def test_it_is_told_what_each_node_is_and_the_same_again_finishes_it(self):
         SERVERS[0].ask("DEL", GUARD)
@@ -339,7 +339,7 @@ class Reconfigure(BootstrapCase):
         for options in [("--nodes", str(SERVERS[2]), "--set-name", "old"), ("--set-name", "s", "--max-lease", LONG)]:
             status, _, err = self.run_once(*options)
             self.assertEqual(status, 69)
-            self.assertIn("its guard is for no client", err)
+            self.assertIn("its guard admits no client", err)
         status, out, _ = self.quorlock("bootstrap")
         self.assertEqual(status, 1)
         for _ in range(2):

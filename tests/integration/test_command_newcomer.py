@@ -18,13 +18,13 @@ class Addresses(Case):
         self.bootstrap(*short)
         status, out, err = self.connected("run", "-n", *short, "--nodes", names, self.key, "--", "echo", "ran")
         self.assertEqual((status, out), (78, ""), err)
-        said = "the addresses are written differently (such as localhost and 127.0.0.1)"
+        said = "clients write the addresses in different ways (as localhost and 127.0.0.1)"
         summary = err[err.index("quorlock: cannot lock "):]
         self.assertEqual(summary.count(said), 1, err)
-        self.assertEqual(summary.count("--set-name NAME at all clients"), 1, err)
+        self.assertEqual(summary.count("--set-name NAME in all clients"), 1, err)
         self.assertEqual(err.count(said), 2, err)  # a node's line in full, the others' shortened, and the summary
         self.assertNotRegex(err, r"\b[0-9a-f]{16}\b")
-        self.assertIn(f"quorlock:   {names.replace(',', ', ')}  no vote: set up otherwise: ", summary)
+        self.assertIn(f"quorlock:   {names.replace(',', ', ')}  no vote: set up differently: ", summary)
         self.assertEqual(len(re.findall(r"(?m)^quorlock: localhost:\d+: down: .* \.\.\.$", err)), len(SERVERS) - 1, err)
         self.assertNotIn("see above", err)
         # What it says helps.

@@ -213,7 +213,7 @@ class Seen(Bootstrapped):
             server.ask("HSET", f"quorlock:permits:{self.key}", "f", "v")
         status, _, err = self.quorlock("run", "-n", "--permits", "2", self.key, "--", "true")
         self.assertEqual(status, 78, err)
-        self.assertIn(f'the key "quorlock:permits:{self.key}" holds a hash and no string', err)
+        self.assertIn(f'the key "quorlock:permits:{self.key}" holds a hash, not a string', err)
 
     def test_break_says_that_it_took_what_is_no_slot(self):
         for server in SERVERS[:2]:

@@ -473,8 +473,8 @@ class Rights(Doctor):
         status, _, err = self.quorlock("run", "-n", "job:x", "--", "true",
                                        env={"QUORLOCK_NODES": self.refused("plain", "PEXPIRE")})
         self.assertEqual(status, 78)
-        self.assertIn('user "app" may not run PEXPIRE: what could not be renewed or released is not locked '
-                      '(ACL SETUSER app +pexpire; where rename-command hides it, end that)', err)
+        self.assertIn('user "app" may not run PEXPIRE, so locks could not be renewed or released '
+                      '(ACL SETUSER app +pexpire; or undo its rename-command)', err)
         # Who only looks needs only the rights to look.
         look = ["-@all", "~*", "+info", "+get", "+pttl", "+evalsha", "+eval", "+time"]
         addresses = ",".join(self.user(server, *look) for server in SERVERS)
@@ -587,7 +587,7 @@ class Reach(Doctor):
                 pass
         ended = "connection lost|the server closed the connection"
         for words, said in [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Redis server"), (None, ended),
-                            (b"+OK\r\n" * 26, "INFO tells no version"), (b"+OK\r\n" * 60, "not a Redis server"),
+                            (b"+OK\r\n" * 26, "INFO has no version"), (b"+OK\r\n" * 60, "not a Redis server"),
                             (b"+OK\r\n" * 2, ended),
                             (b"*1\r\n*1\r\n*1\r\n", "not a Redis server"), (b"$999999999\r\n", "not a Redis server")]:
             with listen() as listener:

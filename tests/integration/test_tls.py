@@ -367,7 +367,7 @@ class Tls(Case):
     def test_a_chain_in_any_order(self):
         between = Certificate(self.folder, self.ca, is_ca=True)
         leaf = self.show(between, "IP:127.0.0.1")
-        self.assert_refused("unable to get local issuer certificate", "the server must send what is between the two")
+        self.assert_refused("unable to get local issuer certificate", "the server must send the certificates in between")
         for others in [(between,), (between, self.ca), (self.ca, between), (TlsServer.good, between)]:
             for server in SERVERS:
                 server.show(leaf, leaf.with_others(*others))
@@ -435,7 +435,7 @@ class Tls(Case):
         self.assert_down(f"({SLOW}|wrong version number): .*write redis://", plain, plain)
         spoken = Silent(b"-ERR unknown command\r\n")
         try:
-            self.assert_refused("TLS: wrong version number: what answers there is no TLS: write redis://",
+            self.assert_refused("TLS: wrong version number: the server does not speak TLS on this port: write redis://",
                                 addresses=str(spoken), of=[spoken])
         finally:
             spoken.close()
@@ -512,7 +512,7 @@ class Tls(Case):
         for server in SERVERS:
             server.drop_clients()
             self.assert_held(process, [server])
-        bad = f'TLS certificates as before, the new are bad: --tls-key (tls_key): "{key}": key values mismatch'
+        bad = f'the new TLS certificates are bad, the old ones stay in use: --tls-key (tls_key): "{key}": key values mismatch'
         self.assertEqual(self.log().count(bad), 1, self.log())
         shutil.copy(new.key, key)
         SERVERS[0].drop_clients()

@@ -47,13 +47,13 @@ class Value:
 
 def no_lock(kind):
     return ("foreign", kind, None, f"is no lock on 3 of 3 nodes: a {kind} is there, and no (string|hash)$",
-            f"the key holds a {kind} and no (string|hash): it is no lock")
+            f"the key holds a {kind}, not a (string|hash): it is not a lock")
 
 
 PLAIN_THERE = ("foreign", "string", None, "is no lock on 3 of 3 nodes: a string is there, and no hash. If that is a lock "
-               "of the plain dialect, give --dialect plain$", "a string and no hash: .*give --dialect plain")
+               "of the plain dialect, give --dialect plain$", "a string, not a hash: .*give --dialect plain")
 HASH_THERE = ("foreign", "hash", None, "is no lock on 3 of 3 nodes: a hash is there, and no string. If that is a lock of "
-              "Redisson's, give --dialect redisson$", "a hash and no string: .*give --dialect redisson")
+              "Redisson's, give --dialect redisson$", "a hash, not a string: .*give --dialect redisson")
 
 
 def held(holder, shown, nodes=3):
@@ -83,8 +83,8 @@ VALUES = {
     "stream": Value(each(("XADD", "KEY", "*", "a", "b")), no_lock("stream"), no_lock("stream")),
     "different types": Value(
         [(("RPUSH", "KEY", "a"),), (("SADD", "KEY", "a"),), (("XADD", "KEY", "*", "a", "b"),)],
-        ("foreign", ["list", "set", "stream"], None, "is no lock on 3 of 3 nodes: a value of another type is there, and no string$", "it is no lock"),
-        ("foreign", ["list", "set", "stream"], None, "is no lock on 3 of 3 nodes: a value of another type is there, and no hash$", "it is no lock")),
+        ("foreign", ["list", "set", "stream"], None, "is no lock on 3 of 3 nodes: a value of another type is there, and no string$", "it is not a lock"),
+        ("foreign", ["list", "set", "stream"], None, "is no lock on 3 of 3 nodes: a value of another type is there, and no hash$", "it is not a lock")),
     "token": Value(words(*["someone-else-entirely"] * 3),
                    held("someone-else-entirely", ("someone-else-entirely", "someone-")), PLAIN_THERE),
     "empty string": Value(words(*[""] * 3), held("", ('""', '""')), PLAIN_THERE),
@@ -237,7 +237,7 @@ class Values(Case):
         SERVERS[2].ask("SADD", self.key, "a")
         out = self.quorlock(*inspect)[1]
         self.assertIn("is held by someone-else-entirely on 2 of 3 nodes, ", out)
-        self.assertIn("the key holds a set and no string", out)
+        self.assertIn("the key holds a set, not a string", out)
 
     def test_a_set_with_an_odd_name_is_bootstrapped(self):
         """The guard that was written is the one that is found, whatever bytes its name has."""

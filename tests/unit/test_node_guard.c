@@ -183,13 +183,12 @@ NODE_TEST(a_missing_right_keeps_the_node_down)
     static const struct {
         const char *reply, *trace, *why;
     } answers[] = {
-        {"$7\r\nPEXPIRE\r\n", "down auth\n", "user \"default\" may not run PEXPIRE: what could not be renewed"},
-        {"$8\r\nPTTL DEL\r\n", "down auth\n",
-         "(ACL SETUSER default +pttl +del; where rename-command hides it, end that)"},
+        {"$7\r\nPEXPIRE\r\n", "down auth\n", "user \"default\" may not run PEXPIRE, so locks could not be renewed"},
+        {"$8\r\nPTTL DEL\r\n", "down auth\n", "(ACL SETUSER default +pttl +del; or undo its rename-command)"},
         {"$8\r\nPEXPIREX\r\n", "down proto\n", "does not fit"},
         {"$6\r\nsesame\r\n", "down proto\n", "does not fit"},
         {"$9\r\nDEL  PTTL\r\n", "down proto\n", "does not fit"},
-        {":0\r\n", "down proto\n", "EVAL: a reply that Redis would not give"},
+        {":0\r\n", "down proto\n", "EVAL: an unexpected reply"},
         {"-NOPERM this user has no permissions to run the 'eval' command\r\n", "down auth\n", "EVAL: NOPERM"},
     };
 

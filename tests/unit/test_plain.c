@@ -178,7 +178,7 @@ DIALECT_TEST(replies_about_permits_tell_of_slots)
     assert_int_equal(reply.fault, FAULT_CONFIG);
     assert_int_equal(reply.outcome, OUTCOME_ERROR);
     assert_contains(reply.error,
-                    "the name has 3 permits, this lock gives 5 (all clients of a name give the same number");
+                    "the name has 3 permits, this lock gives 5 (all clients of a name must give the same number; ");
 }
 
 DIALECT_TEST(requests_become_commands)
@@ -371,7 +371,7 @@ static const struct dialect_judged judged[] = {
     {OP_BREAK, ":0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL},
     {OP_BREAK, "*3\r\n$3\r\nbob\r\n:77\r\n$6\r\nstring\r\n", OUTCOME_YES, FINE, .ttl_ms = 77, .holder = "bob"},
     {OP_PEEK, "-WRONGTYPE list\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
-     .error = "a list and no string: it is no lock"},
+     .error = "a list, not a string: it is not a lock"},
     {OP_PEEK, "-WRONGTYPE hash\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "give --dialect redisson"},
     {OP_PEEK, "-WRONGTYPE \r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,

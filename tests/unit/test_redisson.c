@@ -119,10 +119,10 @@ static const struct dialect_judged judged[] = {
     {OP_RAISE, "*3\r\n:1\r\n:7\r\n:5\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .fence = 7, .node_time_us = 5},
     {OP_BOOTSTRAP, "$9\r\nwritten:x\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL, .holder = "x"},
     {OP_ACQUIRE, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
-     .error = "no hash"},
+     .error = "not a hash"},
     {OP_PEEK, "-WRONGTYPE string\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "give --dialect plain"},
-    {OP_PEEK, "-WRONGTYPE zset\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "a zset and no hash"},
-    {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "no hash"},
+    {OP_PEEK, "-WRONGTYPE zset\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "a zset, not a hash"},
+    {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "not a hash"},
     {OP_ACQUIRE, "-NOPERM no\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL, .error = "acquire (script): NOPERM"},
     {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
 };

@@ -147,7 +147,7 @@ static const struct refusal refusals[] = {
     {{EXPECT("AUTH"), SEND("+OK\r\n+OK\r\n-NOAUTH Authentication required.\r\n"), END}, "PING: NOAUTH"},
     {{EXPECT("AUTH"), SEND("+OK\r\n-NOAUTH Authentication required.\r\n"), END}, "CLIENT SETNAME: NOAUTH"},
     {{EXPECT("AUTH"), SEND("+OK\r\n+OK\r\n-BUSY Redis is busy running a script.\r\n"), END}, "PING: BUSY"},
-    {{EXPECT("AUTH"), SEND("+OK\r\n+OK\r\n$4\r\nPONG\r\n"), END}, "PING: a reply that Redis would not give"},
+    {{EXPECT("AUTH"), SEND("+OK\r\n+OK\r\n$4\r\nPONG\r\n"), END}, "PING: an unexpected reply"},
     {{SEND("-ERR max number of clients reached\r\n"), CLOSE}, "maxclients"},
     {{SEND("-DENIED Redis is running in protected mode\r\n"), CLOSE}, "protected mode"},
     {{SEND("HTTP/1.1 400 Bad Request\r\n\r\n"), END}, "not a Redis server: it says \"HTTP/1.1 400"},

@@ -193,7 +193,8 @@ TLS_TEST(a_server_without_tls_is_recognised)
     f->deaf = true;
     bytes_append(&f->down, "-ERR unknown command\r\n", 22);
     tls_fixture_run(f);
-    assert_refused(f, FAULT_PROTO, "TLS: wrong version number: what answers there is no TLS: write redis://");
+    assert_refused(f, FAULT_PROTO,
+                   "TLS: wrong version number: the server does not speak TLS on this port: write redis://");
 }
 
 /* ---- whom it trusts ---- */
@@ -305,7 +306,8 @@ TLS_TEST(files_are_read_again_when_they_changed)
     file = fopen(f->ca_path, "w");
     fputs("nothing\n", file);
     fclose(file);
-    assert_refreshed(f, "3 TLS certificates as before, the new are bad: --tls-ca (tls_ca): \"/tmp/quorlock-tls-");
+    assert_refreshed(
+        f, "3 the new TLS certificates are bad, the old ones stay in use: --tls-ca (tls_ca): \"/tmp/quorlock-tls-");
     assert_refreshed(f, "");
     tls_fixture_connect(f, "redis.example");
     assert_open(f);
@@ -369,7 +371,8 @@ TLS_TEST(a_folder_without_a_good_certificate_leaves_the_former_in_use)
 
     /* Nothing was verified by it yet: what it had is in memory. */
     assert_int_equal(unlink(link), 0);
-    assert_refreshed(f, "3 TLS certificates as before, the new are bad: --tls-ca (tls_ca): \"/tmp/quorlock-tls-");
+    assert_refreshed(
+        f, "3 the new TLS certificates are bad, the old ones stay in use: --tls-ca (tls_ca): \"/tmp/quorlock-tls-");
     assert_refreshed(f, "");
     assert_connects(f);
     tls_fixture_write(&f->ca, link, false);
@@ -384,7 +387,7 @@ TLS_TEST(a_folder_without_a_good_certificate_leaves_the_former_in_use)
     assert_int_equal(unlink(other), 0);
     assert_int_equal(unlink(link), 0);
     assert_int_equal(rmdir(folder), 0);
-    assert_refreshed(f, "3 TLS certificates as before");
+    assert_refreshed(f, "3 the new TLS certificates are bad, the old ones stay in use");
     assert_connects(f);
 }
 
@@ -452,7 +455,7 @@ TLS_TEST(only_a_certificate_and_a_key_that_belong_together_are_taken)
     assert_shows(f, f->leaf.x509);
     for (size_t i = 0; i < LENGTH(keys); i++) {
         write_key(keys[i], key);
-        assert_refreshed(f, "3 TLS certificates as before, the new are bad: --tls-key (tls_key)");
+        assert_refreshed(f, "3 the new TLS certificates are bad, the old ones stay in use: --tls-key (tls_key)");
         assert_shows(f, f->leaf.x509);
         EVP_PKEY_free(keys[i]);
     }

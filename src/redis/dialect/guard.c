@@ -232,11 +232,12 @@ static void explain_addresses(struct guard *guard)
 {
     char length[24];
 
-    snprintf(guard->why, sizeof(guard->why),
-             "set up otherwise: the addresses are written differently (such as localhost and 127.0.0.1), or another "
-             "server is among them. Write them alike in all clients; or name the set, by 'quorlock bootstrap "
-             "--reconfigure --max-lease %s --set-name NAME' once and --set-name NAME at all clients",
-             guard_length(length, sizeof(length), guard->max_lease_ms));
+    snprintf(
+        guard->why, sizeof(guard->why),
+        "set up differently: clients write the addresses in different ways (as localhost and 127.0.0.1), or another "
+        "server is among them. Write them alike in all clients; or name the set, by 'quorlock bootstrap "
+        "--reconfigure --max-lease %s --set-name NAME' once, and --set-name NAME in all clients",
+        guard_length(length, sizeof(length), guard->max_lease_ms));
 }
 
 static void add_setup(struct guard *guard, const char *whose, const char *n, const char *set, const char *lease_ms)
@@ -259,7 +260,7 @@ static void explain(struct guard *guard, const char *their_n, const char *their_
         explain_addresses(guard);
         return;
     }
-    snprintf(guard->why, sizeof(guard->why), "set up otherwise: ");
+    snprintf(guard->why, sizeof(guard->why), "set up differently: ");
     add_setup(guard, "its guard", their_n, their_set, their_lease);
     add_setup(guard, "; this client", our_n, guard->set, our_lease);
     advise(guard, their_n, their_set, strtoull(their_lease, NULL, 10));
@@ -285,9 +286,10 @@ static enum guard_verdict conflict(struct guard *guard, const struct reply *repl
     if (strcmp(their_n, "0") == 0) {
         /* A fault that ends as soon as the command continues, so waiting clients keep waiting. */
         guard->fault = FAULT_GUARD;
-        snprintf(guard->why, sizeof(guard->why),
-                 "its guard is for no client, for a 'quorlock bootstrap --reconfigure' was not finished: give that "
-                 "very command again, until it ends with 0");
+        snprintf(
+            guard->why, sizeof(guard->why),
+            "its guard admits no client, because a 'quorlock bootstrap --reconfigure' was not finished: repeat that "
+            "command until it exits with 0");
         return GUARD_FAILED;
     }
     error_printable(theirs, sizeof(theirs), set->text, set->length);
@@ -302,7 +304,7 @@ static enum guard_verdict outdated(struct guard *guard)
 {
     guard->fault = FAULT_GUARD;
     (void)snprintf(guard->why, sizeof(guard->why),
-                   "its guard names another process of the server than this connection saw");
+                   "its guard names another process of the server than INFO on this connection did");
     return GUARD_FAILED;
 }
 

@@ -160,11 +160,10 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
         return handshake_fail(shake, FAULT_LOGIN,
                               "WRONGPASS: wrong password for %s, or that user is unknown or disabled", user);
     if (memmem(item->text, item->length, "without any password", 20) != NULL)
-        return handshake_fail(
-            shake, FAULT_LOGIN,
-            "AUTH: the server has no password for %s, but one is given, in the address or beside it: take it "
-            "away, or set one on the server",
-            user);
+        return handshake_fail(shake, FAULT_LOGIN,
+                              "AUTH: the server has no password for %s, but the address or an option gives one: "
+                              "remove it, or set one on the server",
+                              user);
     if (uri_reveals_password(uri, item->text, item->length) || (uri->user != NULL && uri->password == NULL))
         return handshake_fail(shake, FAULT_LOGIN, "AUTH: refused for %s", user);
     shake->fault = FAULT_LOGIN;
@@ -205,7 +204,7 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
     struct info_server found;
 
     if (!info_server(info->text, info->length, &found, version, sizeof(version)))
-        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no redis_version");
+        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO has no redis_version");
     /* Only digits and dots of the version are shown. */
     version[strspn(version, "0123456789.")] = '\0';
     snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
@@ -228,7 +227,7 @@ static enum handshake_result replication(struct handshake *shake, const struct r
     char role[16], master[128] = "?", port[8] = "?";
 
     if (!handshake_field(info, "role", role, sizeof(role)))
-        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO tells no role");
+        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO has no role");
     (void)handshake_field(info, "master_replid", shake->replid, sizeof(shake->replid));
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
     (void)handshake_field(info, "master_host", master, sizeof(master));
@@ -288,8 +287,8 @@ static enum handshake_result rights_reply(struct handshake *shake, const struct 
     error_printable(user, sizeof(user), name, strlen(name));
     for (char *p = rules; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
     return handshake_fail(shake, FAULT_AUTH,
-                          "user \"%s\" may not run %.*s: what could not be renewed or released is not locked "
-                          "(ACL SETUSER %s %s; where rename-command hides it, end that)",
+                          "user \"%s\" may not run %.*s, so locks could not be renewed or released "
+                          "(ACL SETUSER %s %s; or undo its rename-command)",
                           user, (int)refused->length, refused->text, user, rules);
 }
 
@@ -324,7 +323,7 @@ static enum handshake_result handshake_judge(struct handshake *shake, enum hands
 
     if (self->type == REPLY_ERROR) return handshake_judge_error(shake, step, name, self);
     if (self->type != (steps[step].judge != NULL ? REPLY_STRING : REPLY_STATUS))
-        return handshake_fail(shake, FAULT_PROTO, "%s: a reply that Redis would not give: not a Redis server?", name);
+        return handshake_fail(shake, FAULT_PROTO, "%s: an unexpected reply: not a Redis server?", name);
     return steps[step].judge != NULL ? steps[step].judge(shake, self) : HANDSHAKE_MORE;
 }
 

@@ -420,7 +420,7 @@ void tls_refresh(struct tls *tls)
         /* The files are read again for each connection: the reading may have failed for lack of memory or descriptors.
          */
         tls->bad_stamp = stamp;
-        snprintf(text, sizeof(text), "TLS certificates as before, the new are bad: %s", why);
+        snprintf(text, sizeof(text), "the new TLS certificates are bad, the old ones stay in use: %s", why);
         if (stamp != logged) write_log(tls, QUORLOCK_LOG_ERROR, text);
         return;
     }

@@ -18,8 +18,8 @@
 #define REMEDY_OTHER_CERTIFICATE                                                                                       \
     ": it does not accept our certificate: give one that its CA signed by --tls-cert and --tls-key (tls_cert, "        \
     "tls_key)"
-#define REMEDY_NAME "write such a name into the address, or give --tls-name (tls_name)"
-#define REMEDY_CA   "give the CA that signed it by --tls-ca (tls_ca); the server must send what is between the two"
+#define REMEDY_NAME "write one of these names into the address, or give --tls-name (tls_name)"
+#define REMEDY_CA   "give the CA that signed it by --tls-ca (tls_ca); the server must send the certificates in between"
 
 static const char *tls_error_reason_of(unsigned long code)
 {
@@ -149,7 +149,7 @@ enum fault tls_error_failure(bool has_certificate, char *ret, size_t size)
     enum fault fault = FAULT_PROTO;
 
     if (reason == SSL_R_WRONG_VERSION_NUMBER) {
-        remedy = ": what answers there is no TLS: write redis://, or give the server's tls-port";
+        remedy = ": the server does not speak TLS on this port: write redis://, or give its tls-port";
     } else if (reason == SSL_R_UNSUPPORTED_PROTOCOL || alert == SSL_AD_PROTOCOL_VERSION) {
         remedy = ": let the server speak TLS 1.2 or 1.3 (its tls-protocols)";
     } else if (wants_certificate(alert)) {

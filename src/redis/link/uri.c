@@ -156,7 +156,7 @@ static int read_port(struct uri_reader *reader, const char *begin, const char *e
     uint32_t port = 0;
 
     if (!read_number(begin, end, UINT16_MAX, &port) || port == 0)
-        return invalid(reader, "the port must be a number from 1 to 65535; behind a password stands @host");
+        return invalid(reader, "the port must be a number from 1 to 65535; a password must be followed by @host");
     reader->uri.port = (uint16_t)port;
     return QUORLOCK_OK;
 }
@@ -195,12 +195,12 @@ static int read_zone(struct uri_reader *reader, const char *percent, const char 
     if (is_local && percent == end)
         return invalid(reader, "a link-local address needs its interface behind it: [fe80::1%%eth0]");
     if (percent == end) return QUORLOCK_OK;
-    if (!is_local) return invalid(reader, "a zone (%%...) stands only behind a link-local address, fe80::...");
+    if (!is_local) return invalid(reader, "a zone (%%...) is only allowed behind a link-local address, fe80::...");
     if (end - zone > 2 && strncmp(zone, "25", 2) == 0) zone += 2;
     for (const char *at = zone; at < end; at++)
         if (!is_name_byte((unsigned char)*at) && *at != '.') zone = end;
     if (zone == end || end - zone >= IF_NAMESIZE)
-        return invalid(reader, "behind the %% must stand the name of an interface: [fe80::1%%eth0]");
+        return invalid(reader, "the %% must be followed by the name of an interface: [fe80::1%%eth0]");
     reader->uri.kind = URI_NAME;
     snprintf(address + used, size - used, "%%%.*s", (int)(end - zone), zone);
     return QUORLOCK_OK;
@@ -270,7 +270,7 @@ static int read_host_port(struct uri_reader *reader, const char *begin, const ch
         if (host_end == NULL) return invalid(reader, "the bracket of the IPv6 address is not closed");
         begin++;
         rest = host_end + 1;
-        if (rest < end && *rest != ':') return invalid(reader, "behind the bracket only :port may stand");
+        if (rest < end && *rest != ':') return invalid(reader, "only :port may follow the bracket");
     } else {
         const char *colon = memchr(begin, ':', (size_t)(end - begin));
         host_end = rest = colon != NULL ? colon : end;
@@ -292,7 +292,7 @@ static int read_redis(struct uri_reader *reader, const char *begin)
     int status = read_host_port(reader, place, end);
 
     if (status != 0) return status;
-    if (strpbrk(end, "?#") != NULL) return invalid(reader, "? and # mean nothing here; " URI_FORMS);
+    if (strpbrk(end, "?#") != NULL) return invalid(reader, "? and # are not allowed here; " URI_FORMS);
     if (*end != '\0' && end[1] != '\0') status = read_db(reader, end + 1, end + strlen(end));
     if (status != 0 || at == NULL) return status;
     if (memchr(begin, '/', (size_t)(at - begin)) != NULL)
@@ -306,10 +306,10 @@ static int read_bare(struct uri_reader *reader, const char *text)
     int status;
 
     if (strchr(text, '@') != NULL)
-        return invalid(reader,
-                       "an @ stands only in an address that begins with redis://, rediss:// or unix://; " URI_FORMS);
+        return invalid(
+            reader, "an @ is only allowed in an address that begins with redis://, rediss:// or unix://; " URI_FORMS);
     status = read_host_port(reader, text, end);
-    if (status == 0 && *end != '\0') status = invalid(reader, "not host:port, for there is more behind it; " URI_FORMS);
+    if (status == 0 && *end != '\0') status = invalid(reader, "not host:port: there is more behind it; " URI_FORMS);
     return status;
 }
 
@@ -337,7 +337,7 @@ static int read_unix(struct uri_reader *reader, const char *begin)
     query = slash + strcspn(slash, "?");
     status = read_path(reader, slash, query);
     if (status == 0 && *query != '\0' && strncmp(query, "?db=", 4) != 0)
-        status = invalid(reader, "behind the path only ?db=N may stand");
+        status = invalid(reader, "only ?db=N may follow the path");
     if (status == 0 && *query != '\0') status = read_db(reader, query + 4, query + strlen(query));
     if (status == 0 && slash > begin) status = read_credentials(reader, begin, slash - 1);
     return status;

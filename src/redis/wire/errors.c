@@ -45,10 +45,8 @@ static const struct error_row error_rows[] = {
     {"GUARD", {FAULT_GUARD, false, true}, NULL},
     {"PERMITS",
      {FAULT_CONFIG, false, false},
-     "all clients of a name give the same number; another one may be given when no permit of it is held"},
-    {"FENCE",
-     {FAULT_REFUSED, false, false},
-     "delete the key that quorlock:fence: and the lock's key name, while nobody holds the lock"},
+     "all clients of a name must give the same number; it can be changed while no permit is held"},
+    {"FENCE", {FAULT_REFUSED, false, false}, "delete the key quorlock:fence:KEY while nobody holds the lock KEY"},
     {"WRONGTYPE", {FAULT_FOREIGN, false, false}, NULL},
     {"MOVED", {FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
     {"ASK", {FAULT_CLUSTER, false, false}, ERROR_CLUSTER},
@@ -134,19 +132,19 @@ void error_foreign(char *ret, size_t size, const char *type, size_t length, enum
         const char *ours, *other, *remedy;
     } dialects[] = {
         [ERROR_NO_STRING] = {"string", "hash",
-                             "a lock of Redisson's? Then give --dialect redisson (QUORLOCK_DIALECT_REDISSON)"},
+                             "is it a lock of Redisson? Then give --dialect redisson (QUORLOCK_DIALECT_REDISSON)"},
         [ERROR_NO_HASH] = {"hash", "string",
-                           "a lock of the plain dialect? Then give --dialect plain (QUORLOCK_DIALECT_PLAIN)"},
+                           "is it a lock of the plain dialect? Then give --dialect plain (QUORLOCK_DIALECT_PLAIN)"},
     };
     char clean[32];
 
     if (type == NULL) {
-        snprintf(ret, size, "the key holds a value that is no %s: another type, or another dialect", dialects[no].ours);
+        snprintf(ret, size, "the value of the key is not a %s: another type, or another dialect", dialects[no].ours);
         return;
     }
     error_printable(clean, sizeof(clean), type, length);
-    snprintf(ret, size, "the key holds a %s and no %s: %s", clean, dialects[no].ours,
-             strcmp(clean, dialects[no].other) == 0 ? dialects[no].remedy : "it is no lock");
+    snprintf(ret, size, "the key holds a %s, not a %s: %s", clean, dialects[no].ours,
+             strcmp(clean, dialects[no].other) == 0 ? dialects[no].remedy : "it is not a lock");
 }
 
 void error_foreign_key(char *ret, size_t size, const char *type, size_t type_length, const char *key, size_t key_length)
@@ -155,5 +153,6 @@ void error_foreign_key(char *ret, size_t size, const char *type, size_t type_len
 
     error_printable(clean_type, sizeof(clean_type), type, type_length);
     error_printable(clean_key, sizeof(clean_key), key, key_length);
-    snprintf(ret, size, "the key \"%s\" holds a %s and no string: nothing of ours, delete it", clean_key, clean_type);
+    snprintf(ret, size, "the key \"%s\" holds a %s, not a string: it is not a key of quorlock; delete it", clean_key,
+             clean_type);
 }
