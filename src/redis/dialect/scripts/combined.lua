@@ -94,10 +94,10 @@ end
 if n_owned > 0 and type(redis.pcall('DEL', unpack(keys))) == 'table' then n_owned, owned = 0, {} end
 -- One command asks who listens, by name and by pattern: most keys have no waiters.
 local heard = n_channels > 0 and redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
-local tell_all = heard.err or n_channels > 0 and redis.pcall('PUBSUB', 'NUMPAT') ~= 0
-local told = tell_all or broken
-for i = 2, 2 * n_channels, 2 do told = told or heard[i] ~= 0 end
-if n_owned == n and not told then return string.rep(':1\r\n', n) end
+local send_all = heard.err or n_channels > 0 and redis.pcall('PUBSUB', 'NUMPAT') ~= 0
+local sent = send_all or broken
+for i = 2, 2 * n_channels, 2 do sent = sent or heard[i] ~= 0 end
+if n_owned == n and not sent then return string.rep(':1\r\n', n) end
 local function renew(i)
   local why = lock_lift(KEYS[i], lease_ms)
   if why then return why end
@@ -115,11 +115,11 @@ for i = 1, n do
     reply = 1
     if letter ~= 's' then
       asked = asked + 2
-      if tell_all or heard[asked] ~= 0 then reply = 1 + notice_released(KEYS[i], owner, hows[letter]) end
+      if send_all or heard[asked] ~= 0 then reply = 1 + notice_released(KEYS[i], owner, hows[letter]) end
     end
     if broken then reply = {reply, broken} end
   elseif letter == 'e' then
-    -- For most keys the MGET above has told the owner.
+    -- For most keys the MGET above has returned the owner.
     reply = not lost and holders[i] == owner and renew(i) or extend(i, owner)
   elseif letter ~= 'a' then
     reply = release(i, owner, hows[letter])

@@ -6,13 +6,13 @@ for i = first, last do
     wrong, ours[i] = wrong or why, nil
   end
 end
-local told = 0
+local sent = 0
 for i = first, last do
   if ours[i] or not (wrong or how) then
-    told = math.max(told, notice_released(KEYS[i], owner, how))
+    sent = math.max(sent, notice_released(KEYS[i], owner, how))
   end
 end
 if wrong then return wrong end
 if other then return {other[1], other[2], broken} end
-local all = count > last - first and 1 + told or 0
+local all = count > last - first and 1 + sent or 0
 return broken and {all, broken} or all

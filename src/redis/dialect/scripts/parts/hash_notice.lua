@@ -11,11 +11,11 @@
 -- that listens is notified. The list is not changed; an entry whose channel has no listener belongs to a dead waiter.
 local function notice_released(key, _, how)
   local channel = notice_channel(key)
-  local told = redis.pcall('PUBLISH', channel, how == 'silent' and '00' or '0')
+  local sent = redis.pcall('PUBLISH', channel, how == 'silent' and '00' or '0')
   local queue = redis.pcall('LRANGE', notice_tagged('redisson_lock_queue:', key), 0, 15)
   for i = 1, #queue do
     local heard = redis.pcall('PUBLISH', channel .. ':' .. queue[i], '0')
     if type(heard) ~= 'number' or heard > 0 then break end
   end
-  return type(told) == 'number' and told or 0
+  return type(sent) == 'number' and sent or 0
 end

@@ -7,8 +7,8 @@ if not why and how == 'strict' then
   why = guard_moved(ARGV[5])
 end
 if why then return why end
-local stands, slot, whose, odd
-stands, why = permits_stand(permits)
+local number, slot, whose, bad
+number, why = permits_found(permits)
 if why then return why end
 for i = 0, any and permits - 1 or 0 do
   local at = (asked + i) % permits
@@ -17,7 +17,7 @@ for i = 0, any and permits - 1 or 0 do
     if type(whose) == 'table' then
       whose = named(slot_key(at), whose)
       if how == 'repair' or not string.find(whose.err, 'WRONGTYPE', 1, true) then return whose end
-      odd = odd or whose
+      bad = bad or whose
     elseif not whose or whose == true then
       slot = at
       break
@@ -25,7 +25,7 @@ for i = 0, any and permits - 1 or 0 do
   end
 end
 if not slot then
-  local holder, ttl, first, free, good = '', -2, -1, {}, not odd
+  local holder, ttl, first, free, good = '', -2, -1, {}, not bad
   for at = 0, permits - 1 do
     whose = lock_whose(slot_key(at))
     free[at + 1] = whose and '0' or '1'
@@ -39,17 +39,17 @@ if not slot then
     end
   end
   -- A value that is not a slot stays for good: it is an error only if there is no other slot.
-  if not good then return odd end
-  if odd and ttl == -2 then holder, ttl = 'no slot: ' .. string.match(odd.err, 'WRONGTYPE (.*)'), -1 end
+  if not good then return bad end
+  if bad and ttl == -2 then holder, ttl = 'no slot: ' .. string.match(bad.err, 'WRONGTYPE (.*)'), -1 end
   -- 0 if the user may not run PUBSUB.
-  local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(name))
-  return {holder, ttl, crowd.err and 0 or crowd[2], table.concat(free), first}
+  local count = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(name))
+  return {holder, ttl, count.err and 0 or count[2], table.concat(free), first}
 end
 local counter, now_us, key = 0, nil, slot_key(slot)
 now_us, why = clock_us()
 if ARGV[6] ~= '' and not now_us then return why end
 -- The number of permits is written before the slot: no slot may be held without it.
-why = permits_keep(stands, permits, lease_ms)
+why = permits_keep(number, permits, lease_ms)
 if why then return why end
 if ARGV[6] ~= '' then
   --@ fence

@@ -20,9 +20,9 @@ if ours then
   wrong = lock_clear(key)
   ours = not wrong
 end
-local told = 0
-if ours or not wrong and how == '' then told = notice_released(name, owner, how) end
+local sent = 0
+if ours or not wrong and how == '' then sent = notice_released(name, owner, how) end
 if wrong then return wrong end
 if whose and not ours then return {whose, redis.pcall('PTTL', key), broken} end
-local all = ours and 1 + told or 0
+local all = ours and 1 + sent or 0
 return broken and {all, broken} or all

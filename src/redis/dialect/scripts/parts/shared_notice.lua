@@ -3,10 +3,10 @@
 -- As string_notice.lua. While a key has readers, or is reserved for some, nobody is notified.
 local function notice_released(key, owner, how)
   if how == 'silent' or shared[key] and redis.pcall('GET', key) then return 0 end
-  local told = redis.pcall('PUBLISH', notice_channel(key), owner)
-  if type(told) ~= 'number' then return 0 end
-  if told > 0 and not how and not shared[key] then
+  local sent = redis.pcall('PUBLISH', notice_channel(key), owner)
+  if type(sent) ~= 'number' then return 0 end
+  if sent > 0 and not how and not shared[key] then
     --@ turn
   end
-  return told
+  return sent
 end

@@ -4,10 +4,10 @@
 -- not fail if the channel is denied to the user. `how` is nil for an ordinary release.
 local function notice_released(key, owner, how)
   if how == 'silent' then return 0 end
-  local told = redis.pcall('PUBLISH', notice_channel(key), owner)
-  if type(told) ~= 'number' then return 0 end
-  if told > 0 and not how then
+  local sent = redis.pcall('PUBLISH', notice_channel(key), owner)
+  if type(sent) ~= 'number' then return 0 end
+  if sent > 0 and not how then
     --@ turn
   end
-  return told
+  return sent
 end

@@ -5,8 +5,8 @@ local _, ours, other, wrong, theirs, longest = look_all(first, last, owner)
 if wrong then return wrong end
 if other then
   -- 0 if the user may not run PUBSUB.
-  local crowd = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[longest]))
-  other[3] = crowd.err and 0 or crowd[2]
+  local count = redis.pcall('PUBSUB', 'NUMSUB', notice_channel(KEYS[longest]))
+  other[3] = count.err and 0 or count[2]
   if last > first then
     for i = first, last do theirs[i] = theirs[i] and '1' or '0' end
     other[4] = table.concat(theirs)
