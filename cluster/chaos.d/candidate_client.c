@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* candidate_client.c - a user that stands in an election, and the observers of elections */
+/* candidate_client.c - users that are candidates of an election, and the observers of elections */
+#include "candidate_client.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "user_client.h"
-
 #define MORE_SIZE     256
-#define HIDDEN_DIGITS 32 /* the end of an owner token, which no line shows */
+#define HIDDEN_DIGITS 32 /* the end of an owner token, which is never written */
 
-/* ---- standing ---- */
+/* ---- candidates ---- */
 
 static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
 {
@@ -45,7 +45,7 @@ static void on_ended(quorlock_candidate *candidate, int status, const char *text
     if (candidate != user->candidate) {
         user_breach(user, "another candidate has ended");
     } else if (user->state == USER_ASKING) {
-        /* It has lost patience, or nobody would vote for it. */
+        /* It was canceled, or got no quorum. */
         user_refused(user, status == QUORLOCK_OK ? "RESIGNED" : quorlock_status_name(status), "");
     } else {
         user_given_back(user);
@@ -82,7 +82,7 @@ static void cancel(struct user *user)
     (void)quorlock_resign(user->candidate);
 }
 
-/* It stands again by itself, which is an operation of its own; or it has enough. */
+/* After a loss the candidate continues, which is a new operation in the history; or it resigns. */
 static void stand_again(struct user *user)
 {
     if (user->chaos->stop != 0 || ONE_IN(user->chaos, 2)) {
@@ -90,7 +90,7 @@ static void stand_again(struct user *user)
         return;
     }
     user_asks(user, ",\"again\":true");
-    user_patience(user);
+    user_plan_cancel(user);
 }
 
 static uint32_t valid_ms(const struct user *user)
@@ -109,7 +109,8 @@ static void drop(struct user *user)
     user->candidate = NULL;
 }
 
-const struct user_kind candidate_kind = {.ask = ask,
+const struct user_kind candidate_kind = {.endless = true,
+                                         .ask = ask,
                                          .cancel = cancel,
                                          .release = resign,
                                          .lost = stand_again,
@@ -117,7 +118,7 @@ const struct user_kind candidate_kind = {.ask = ask,
                                          .fence = term,
                                          .drop = drop};
 
-/* ---- observing ---- */
+/* ---- observers ---- */
 
 static struct {
     quorlock_observer *observers[CHAOS_LIST_MAX];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * chaos_client.c - users of the library that keep an honest history
+ * chaos_client.c - a process with users of the library, whose steps are recorded as a history
  *
- * Each asks for a lock, works on the protected register while it holds it, gives the lock back, and begins
- * anew, until SIGTERM. It keeps to the protocol that cluster/chaos has for every client, quorlock-chaos(7).
+ * Each user asks for a lock, works on the protected register while it holds the lock, releases it and begins again,
+ * until SIGTERM. The process follows the protocol that cluster/chaos has for every client, quorlock-chaos(7).
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -12,25 +12,17 @@
 #include <string.h>
 #include <time.h>
 
-#include "user_client.h"
+#include "candidate_client.h"
+#include "lock_client.h"
 
 #ifdef QUORLOCK_MUTANTS
 #include "mutants/mutant.h"
 #endif
 
-#define CLOSE_MS 15000 /* the library was told to close: then a promise is broken */
+#define CLOSE_MS 15000 /* close is overdue: the library broke a promise */
 
 static struct chaos me;
 static uint32_t closing_ticks;
-
-uint64_t chaos_random(struct chaos *chaos)
-{
-    uint64_t z = (chaos->options.seed += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
 
 static void on_closed(void *arg)
 {
@@ -38,7 +30,7 @@ static void on_closed(void *arg)
     (void)event_base_loopbreak(me.base);
 }
 
-/* All users have ended. */
+/* Called when all users have ended. */
 static void close_client(struct chaos *chaos)
 {
     closing_ticks = 1;
@@ -134,6 +126,8 @@ static int begin_users(void)
     me.users = calloc(me.options.n_users, sizeof(*me.users));
     if (me.users == NULL) return -1;
     me.closed = close_client;
+    me.lock_kind = &lock_kind;
+    me.candidate_kind = &candidate_kind;
     for (uint32_t i = 0; i < me.options.n_users; i++)
         if (user_begin(&me.users[i], &me, i) != 0) return -1;
     return observers_begin(&me);

@@ -2,11 +2,11 @@
 /*
  * clock_shim.c - preloaded into a Redis server, steps its wall clock
  *
- * QUORLOCK_CHAOS_CLOCK names a file of eight bytes, a signed number of microseconds that is added to the wall
- * clock. Who writes to the file moves the clock of the running server at once, forth and back. Monotonic
- * clocks stay true. Without the variable, or with a file too short, nothing changes. Where
- * QUORLOCK_CHAOS_CLOCK_STANDS is set, the number is the wall clock itself, which stands still between writes. In a
- * file of sixteen bytes the second number counts how often the server read its clock and found it moved.
+ * QUORLOCK_CHAOS_CLOCK names a file of eight bytes: a signed number of microseconds that is added to the wall clock. A
+ * write to the file moves the clock of the running server at once, forward or back. Monotonic clocks are not changed.
+ * Without the variable, or if the file is too short, nothing changes. If QUORLOCK_CHAOS_CLOCK_STANDS is set, the number
+ * is the wall clock itself, which does not advance between writes. In a file of sixteen bytes the second number counts
+ * how often the server read its clock and found it moved.
  */
 #include <stdatomic.h>
 #include <stdbool.h>

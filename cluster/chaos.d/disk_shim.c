@@ -2,9 +2,9 @@
 /*
  * disk_shim.c - preloaded into a Redis server, makes its disk slow or full
  *
- * QUORLOCK_CHAOS_DISK names a file that holds a struct disk. Who writes to the file changes the disk of the running
- * server at once, and reads from it what the server has met. Only regular files are concerned. As on a real disk, the
- * write that meets the end is cut short, and the next one is refused. Without the variable nothing changes.
+ * QUORLOCK_CHAOS_DISK names a file that holds a struct disk. A write to the file changes the disk of the running server
+ * at once; its counters tell what the server has met. Only regular files are affected. As on a real disk, the write
+ * that reaches the end is cut short, and the next one is refused. Without the variable nothing changes.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,10 +17,10 @@
 #define LOOK_MS 2
 
 struct disk {
-    _Atomic int64_t stall_ms;   /* so long every fsync takes */
-    _Atomic int64_t room_bytes; /* left on the disk; below 0: no end */
-    _Atomic int64_t stalled;    /* fsyncs that took so long */
-    _Atomic int64_t refused;    /* writes cut short or refused */
+    _Atomic int64_t stall_ms;   /* how long each fsync takes */
+    _Atomic int64_t room_bytes; /* free space on the disk; below 0: unlimited */
+    _Atomic int64_t stalled;    /* fsyncs that were delayed */
+    _Atomic int64_t refused;    /* writes that were cut short or refused */
 };
 
 static struct disk *disk;
@@ -30,7 +30,7 @@ __attribute__((constructor)) static void disk_map(void)
     disk = shim_map("QUORLOCK_CHAOS_DISK", sizeof(*disk));
 }
 
-/* How much of a write still has room; it is taken from the disk. */
+/* Return how many bytes of a write still fit, and take them from the free space. */
 static size_t take_room(size_t size)
 {
     int64_t room = atomic_load(&disk->room_bytes), taken;
@@ -66,7 +66,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Ends early when the disk is well again. */
+/* The delay ends early when the disk is reset to normal. */
 static void stall(void)
 {
     const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};

@@ -25,7 +25,7 @@ uint64_t history_now_us(void)
     return last_us;
 }
 
-/* One line, in one write: a kill leaves all of it or nothing. */
+/* Each line is one write, so a kill leaves all of it or nothing. */
 static void put(const char *line, size_t length)
 {
     ssize_t written;
@@ -35,7 +35,7 @@ static void put(const char *line, size_t length)
     if (written != (ssize_t)length) exit(LOST);
 }
 
-/* The one line that is due. */
+/* Read the one line of the answer. */
 static void get(char *answer, size_t size)
 {
     size_t length = 0;
@@ -79,7 +79,7 @@ void history_begin(const char *program)
     ask(answer, "{\"event\":\"hello\",\"version\":1,\"program\":\"%s\"}\n", program);
 }
 
-/* The fields that a plain lock of the only user has no need of. */
+/* Write the fields that a plain lock of the only user does not need. */
 static const char *subject_fields(char *text, const struct history_subject *subject)
 {
     int length = 0;

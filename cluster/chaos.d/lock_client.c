@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lock_client.c - a user that takes a lock: exclusive, shared, or one of several permits */
+/* lock_client.c - users that take a lock: exclusive, shared, or one of several permits */
+#include "lock_client.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "user_client.h"
 
 #define MORE_SIZE 256
 
@@ -42,7 +42,7 @@ static void granted(struct user *user, const struct quorlock_result *result)
         (void)snprintf(more + length, sizeof(more) - (size_t)length, ",\"permits\":%" PRIu32, user->permits);
     }
     user_granted(user, result->valid_ms > 0, more);
-    /* Before the first writer readers have no token to see: the judge knows whether there was one. */
+    /* Until the first writer there is no token for readers; the judge knows whether there was one. */
     if (user->chaos->options.fencing && result->fence == 0 && !user->parts[0].shared)
         user_breach(user, "a fenced grant without a token");
 }

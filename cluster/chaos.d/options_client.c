@@ -34,7 +34,7 @@ static int read_list(char **ret_items, size_t *ret_n, const char *name)
     return n != 0 ? 0 : bad(name, "a list of 1 to 31");
 }
 
-/* MIN-MAX or one number, milliseconds. */
+/* Read MIN-MAX or one number, in milliseconds. */
 static int read_range(struct chaos_range *ret_range, const char *name)
 {
     const char *text = getenv(name);
@@ -56,7 +56,7 @@ static int read_range(struct chaos_range *ret_range, const char *name)
     return 0;
 }
 
-/* The place of a word in a list that ends with NULL; -1: it is not there. */
+/* Return the index of a word in a list that ends with NULL; -1: not found. */
 static int find_word(const char *text, const char *const *words)
 {
     for (int i = 0; text != NULL && words[i] != NULL; i++)
@@ -70,7 +70,7 @@ static int read_word(int *ret_number, const char *name, const char *const *words
     return *ret_number >= 0 ? 0 : bad(name, words[0]);
 }
 
-/* 1 to MANY; 1 where nothing is told. */
+/* Read a number from 1 to MANY; the default is 1. */
 static int read_count(uint32_t *ret_count, const char *name)
 {
     const char *text = getenv(name);
@@ -83,7 +83,7 @@ static int read_count(uint32_t *ret_count, const char *name)
     return 0;
 }
 
-/* Of each key; locks where nothing is told. */
+/* Read the mode of each key; the default is lock. */
 static int read_modes(struct chaos_options *options)
 {
     static const char *const words[] = {"lock", "permits", "shared", "election", NULL};

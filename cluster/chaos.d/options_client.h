@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options_client.h - what the supervisor tells a chaos client in its environment; quorlock-chaos(7) describes it */
+/* options_client.h - the options in the environment of a chaos client; quorlock-chaos(7) describes them */
 #pragma once
 
 #include <stdbool.h>
@@ -18,16 +18,16 @@ enum chaos_mode { MODE_LOCK, MODE_PERMITS, MODE_SHARED, MODE_ELECTION };
 struct chaos_options {
     const char *name;
     char *nodes[CHAOS_LIST_MAX], *keys[CHAOS_LIST_MAX];
-    enum chaos_mode modes[CHAOS_LIST_MAX]; /* of each key */
+    enum chaos_mode modes[CHAOS_LIST_MAX]; /* one for each key */
     size_t n_nodes, n_keys;
     uint32_t permits, n_users;
     struct chaos_range lease_ms, hold_ms, think_ms, wait_ms;
     uint32_t max_lease_ms;
     uint64_t seed;
-    const char *broken_rule; /* negative control; NULL: none */
+    const char *broken_rule; /* the rule to break in a negative control; NULL: none */
     int guard;
     bool fencing, verbose;
 };
 
-/* options_read - reads the environment; -1 after a line on stderr that names the variable and its value */
+/* options_read - read the environment; -1 after a line on stderr that names the variable and its value */
 int options_read(struct chaos_options *ret_options);

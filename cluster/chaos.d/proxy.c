@@ -32,7 +32,7 @@
 
 enum { TO_SERVER, TO_CLIENT };
 
-/* What one side sent, not yet handed to the other. No data: the sender closed. */
+/* Bytes from one side that were not passed on yet. No data: the sender closed. */
 struct piece {
     STAILQ_ENTRY(piece) entry;
     struct evbuffer *data;
@@ -51,7 +51,7 @@ struct flow {
     size_t queued_bytes;
 };
 
-/* Two connections that the proxy makes one. */
+/* Two connections that the proxy joins. */
 struct pair {
     LIST_ENTRY(pair) entry;
     struct link *link;
@@ -108,7 +108,7 @@ static void pair_free(struct pair *pair, int reset)
     free(pair);
 }
 
-/* Hands on what is due; returns 0 when that ended the pair, which is freed then. */
+/* Pass on what is due. Returns 0 if that ended the pair, which is freed then. */
 static int flow_run(struct flow *flow)
 {
     uint64_t now = now_us();
@@ -233,7 +233,7 @@ static int link_open(struct link *link, char *argument)
     return link->listener == NULL ? -1 : 0;
 }
 
-/* The numbers behind the verb of an order; how many there are, or -1 for what is no number. */
+/* Read the numbers behind the verb of an order. Returns how many there are, or -1 if one is malformed. */
 static int order_numbers(const char *order, unsigned long numbers[3])
 {
     const char *at = strchr(order, ' ');

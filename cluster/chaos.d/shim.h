@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shim.h - what the preloaded shims share: the memory by which the harness drives them while they run */
+/* shim.h - shared by the preloaded shims: the memory through which the harness controls them while they run */
 #pragma once
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file that the environment variable names; NULL without the variable, or with a file shorter than size. */
+/* Map the file that the environment variable names. NULL: no such variable, or the file is shorter than size. */
 static inline void *shim_map(const char *variable, size_t size)
 {
     const char *path = getenv(variable);

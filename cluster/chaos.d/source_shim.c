@@ -2,9 +2,9 @@
 /*
  * source_shim.c - preloaded into a chaos client, gives it an address of its own
  *
- * The supervisor cuts single clients off single nodes by a packet filter, and needs to tell clients apart. So
- * connect() binds to QUORLOCK_CHAOS_SOURCE first, an IPv4 address, also where a runtime opens IPv6 sockets for
- * IPv4. Without the variable nothing changes.
+ * The supervisor separates single clients from single nodes with a packet filter, so it must tell clients apart.
+ * connect() therefore first binds the socket to the IPv4 address QUORLOCK_CHAOS_SOURCE, also if a runtime opens IPv6
+ * sockets for IPv4. Without the variable nothing changes.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -37,7 +37,7 @@ static int bind_source(int fd, const struct sockaddr *address)
     return bind(fd, (struct sockaddr *)&mapped, sizeof(mapped));
 }
 
-/* A program may bind its sockets itself. */
+/* Some programs bind their sockets themselves. */
 static bool is_bound(int fd)
 {
     struct sockaddr_storage own = {0};
@@ -53,7 +53,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
     int one = 1;
 
     if (source_address.s_addr != INADDR_ANY && !is_bound(fd)) {
-        /* Else each of our ports would be taken for all nodes at once. */
+        /* Without this option each local port could be used for one node only. */
         (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
         if (bind_source(fd, address.__sockaddr__) != 0) return -1;
     }

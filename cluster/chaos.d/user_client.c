@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* user_client.c - the life of a user: idle, asking, holding, releasing, and what it does while it holds */
+/* user_client.c - the life of a user: idle, asking, holding, releasing; and its work while it holds */
 #include "user_client.h"
 
 #include <inttypes.h>
@@ -8,20 +8,29 @@
 #include <stdlib.h>
 
 #define LONG_HOLD_MS_MAX 5000u
-#define PATIENCE_MS      15000 /* beyond what the library was given: then a promise is broken */
+#define OVERDUE_MS       15000 /* if a callback is overdue by this much, the library broke a promise */
 #define MORE_SIZE        512
-#define PAIRS            4 /* one in so many takes a second key where it has drawn one */
+#define PAIRS            4 /* one in so many takes a second shared key, if it drew one */
 #define WRITERS          4 /* one in so many takes a shared key exclusively */
 #define OF(user)         ((user)->chaos)
-#define DEAD             2 /* exit status: a promise is broken */
+#define DEAD             2 /* exit status: the library broke a promise */
 #define US_IN_MS         UINT64_C(1000)
+
+uint64_t chaos_random(struct chaos *chaos)
+{
+    uint64_t z = (chaos->options.seed += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
 
 void user_breach(struct user *user, const char *text)
 {
     history_say(history_now_us(), "breach", &user->parts[0].subject, ",\"text\":\"%s\"", text);
 }
 
-/* The same of each key. t_us: 0, now. */
+/* Write the same line for each key. t_us: 0, now. */
 __attribute__((format(printf, 4, 5))) static void say(struct user *user, uint64_t t_us, const char *event,
                                                       const char *format, ...)
 {
@@ -49,7 +58,7 @@ static void timer_set(struct user *user, uint32_t after_ms)
     (void)event_add(user->timer, &wait);
 }
 
-/* Between two operations: the handle goes, and the next operation is due after a while. */
+/* Between two operations: drop the handle, and start the next operation after a while. */
 static void rest(struct user *user)
 {
     if (user->kind != NULL) user->kind->drop(user);
@@ -72,7 +81,7 @@ void user_given_back(struct user *user)
     rest(user);
 }
 
-/* Gives back what the history has ended already. Now and then the handle is freed without waiting. */
+/* Release keys whose operation the history has ended already. One in five frees the handle without waiting. */
 void user_give_back(struct user *user)
 {
     turn(user, USER_RELEASING);
@@ -87,7 +96,7 @@ void user_give_back(struct user *user)
 
 static void release(struct user *user)
 {
-    /* The window ends before the first node can learn of it. */
+    /* The history ends the hold before the first node can learn of the release. */
     say(user, 0, "released", ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64, user->deadline_us,
         user->kind->fence(user));
     user_give_back(user);
@@ -105,7 +114,7 @@ void user_lost(struct user *user, const struct quorlock_loss *loss)
     user->kind->lost(user);
 }
 
-/* The end of validity as it can be promised now; earlier than the truth by less than a millisecond. */
+/* Return the end of validity as far as it is certain now; it is early by less than a millisecond. */
 static uint64_t deadline_read(struct user *user, uint32_t *ret_valid_ms)
 {
     uint64_t before_us = history_now_us();
@@ -114,7 +123,8 @@ static uint64_t deadline_read(struct user *user, uint32_t *ret_valid_ms)
     return before_us + *ret_valid_ms * US_IN_MS;
 }
 
-/* Reads first, writes what follows from it later: the damage of two owners would show. Readers of a shared key read. */
+/* Read first, and write the next value later, so that two owners would damage each other's writes. Readers of a shared
+ * key only read. */
 static void work(struct user *user)
 {
     struct user_part *part = &user->parts[user->next_part++ % user->n_parts];
@@ -164,14 +174,14 @@ void user_granted(struct user *user, bool was_valid, const char *more)
         user_breach(user, "an acquire calls back twice, or unasked");
         return;
     }
-    /* Validity can end between the library's last look and ours; a grant without any validity is another
-     * thing, and shows as a deadline that is not after the grant. */
+    /* Validity may end between the library's last check and this one. A grant without any validity is an error of the
+     * library, and is recorded with a deadline that is not after the grant. */
     deadline_us = deadline_read(user, &valid_ms);
     user->deadline_us = deadline_us;
     if (valid_ms == 0 && was_valid) user->deadline_us += 1;
     say(user, deadline_us - valid_ms * US_IN_MS, "granted", ",\"deadline_us\":%" PRIu64 ",\"lease_ms\":%" PRIu32 "%s",
         user->deadline_us, user->lease_ms, more);
-    /* Now and then a job longer than its lease, which lives by renewal. */
+    /* One in ten holds longer than its lease, which needs renewal. */
     if (ONE_IN(OF(user), 10)) {
         uint32_t long_ms = user->lease_ms + user->lease_ms / 2;
 
@@ -192,10 +202,11 @@ void user_asks(struct user *user, const char *more)
     say(user, 0, "invoke", ",\"wait_ms\":%" PRIu32 ",\"lease_ms\":%" PRIu32 "%s", user->wait_ms, user->lease_ms, more);
 }
 
-/* A lock's wait ends by itself, but for a user that changes its mind. A candidate's does not. */
-void user_patience(struct user *user)
+/* The wait for a lock ends by itself; a few users cancel it earlier. A candidate waits without end, so it is always
+ * canceled. */
+void user_plan_cancel(struct user *user)
 {
-    if (user->kind == &candidate_kind) {
+    if (user->kind->endless) {
         timer_set(user, user->wait_ms + 1);
     } else if (user->wait_ms > 0 && ONE_IN(OF(user), 25)) {
         timer_set(user, (uint32_t)(chaos_random(OF(user)) % user->wait_ms));
@@ -214,7 +225,7 @@ static void add_part(struct user *user, size_t key)
     part->subject.slot = 0;
 }
 
-/* Now and then two keys that are locked shared or exclusive, each in its way, all or none. */
+/* Some take two keys, each shared or exclusive, all or none. */
 static void add_second(struct user *user, size_t first)
 {
     const struct chaos_options *options = &OF(user)->options;
@@ -224,7 +235,7 @@ static void add_second(struct user *user, size_t first)
     if (ONE_IN(OF(user), PAIRS)) add_part(user, second);
 }
 
-/* What this operation is about. */
+/* Draw the key, the kind and the times of the next operation. */
 static void choose(struct user *user)
 {
     const struct chaos_options *options = &OF(user)->options;
@@ -234,7 +245,7 @@ static void choose(struct user *user)
     user->lease_ms = RANGE(OF(user), options->lease_ms);
     user->wait_ms = ONE_IN(OF(user), 6) ? 0 : RANGE(OF(user), options->wait_ms);
     user->permits = mode == MODE_PERMITS ? options->permits : 0;
-    user->kind = mode == MODE_ELECTION ? &candidate_kind : &lock_kind;
+    user->kind = mode == MODE_ELECTION ? OF(user)->candidate_kind : OF(user)->lock_kind;
     user->n_parts = 0;
     add_part(user, key);
     add_second(user, key);
@@ -251,7 +262,7 @@ static void ask(struct user *user)
         user_refused(user, quorlock_status_name(status), "");
         return;
     }
-    user_patience(user);
+    user_plan_cancel(user);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -271,7 +282,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 void user_tick(struct user *user)
 {
-    uint32_t limit_ms = PATIENCE_MS;
+    uint32_t limit_ms = OVERDUE_MS;
 
     if (user->state == USER_CLOSED) return;
     user->ticks++;
@@ -283,7 +294,7 @@ void user_tick(struct user *user)
             user->ticks_dead++;
         else
             user->ticks_dead = 0;
-        if (user->ticks_dead * TICK_MS > PATIENCE_MS) {
+        if (user->ticks_dead * TICK_MS > OVERDUE_MS) {
             user_breach(user, "validity ended long ago without a loss callback");
             exit(DEAD);
         }
