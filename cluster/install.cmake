@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # install.cmake - installs the scripts of the harness, and its page, as one command. In the tree they are cluster/chaos,
-# cluster/up and so on; installed quorlock-chaos, quorlock-chaos up and so on, and so they name themselves then.
+# cluster/up and so on; installed, they are quorlock-chaos, quorlock-chaos up and so on, and their texts use these names.
 # Needs SOURCE and BINARY, the folders of the tree and of the build, and the installed places BINDIR, HOME, EXAMPLES and
 # MANDIR, without DESTDIR.
 
-# install_as_command FILE FOLDER TO: a file of the source, in that folder of the system.
+# install_as_command FILE FOLDER TO: installs a file of the source in that folder of the system.
 function(install_as_command file folder to)
   file(READ ${SOURCE}/${file} text)
   string(REPLACE "cluster/examples" "${EXAMPLES}" text "${text}")
   string(REPLACE "cluster/chaos" "quorlock-chaos" text "${text}")
   string(REGEX REPLACE "cluster/([$]|check|down|hurt|status|up)" "quorlock-chaos \\1" text "${text}")
-  # Where the programs are.
+  # The place of the programs.
   string(REPLACE "\"build\" / \"bin\"" "\"bin\"" text "${text}")
   string(REPLACE "default build/bin" "default ${HOME}/bin" text "${text}")
   string(REPLACE ", else build/bin/quorlock" "" text "${text}")
@@ -23,14 +23,14 @@ function(install_as_command file folder to)
   set(made ${BINARY}/installed/${to}/${name})
   file(WRITE ${made} "${text}")
   set(permissions OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
-  # Programs begin so.
+  # Files that begin with #! are programs.
   if(text MATCHES "^#!")
     list(APPEND permissions OWNER_EXECUTE GROUP_EXECUTE WORLD_EXECUTE)
   endif()
   file(INSTALL ${made} DESTINATION ${folder} PERMISSIONS ${permissions})
 endfunction()
 
-# link_to TARGET NAME: a relative link, for a packager moves both with DESTDIR.
+# link_to TARGET NAME: makes a relative link, because DESTDIR moves both.
 function(link_to target name)
   get_filename_component(folder ${name} DIRECTORY)
   file(RELATIVE_PATH way ${folder} ${target})
@@ -50,7 +50,7 @@ foreach(file ${examples})
   install_as_command(${file} ${EXAMPLES} examples)
 endforeach()
 install_as_command(src/man/quorlock-chaos.7 ${MANDIR}/man7 man)
-# Whoever looks for the command's page finds it by the same name.
+# The manual page can also be found by the command's name.
 file(WRITE ${BINARY}/installed/man/quorlock-chaos.1 ".so man7/quorlock-chaos.7\n")
 file(INSTALL ${BINARY}/installed/man/quorlock-chaos.1 DESTINATION ${MANDIR}/man1)
 link_to(${HOME}/cluster/chaos ${BINDIR}/quorlock-chaos)

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# What cluster/up, down, status and hurt share. Sourced by bash, never run.
+# Functions of cluster/up, down, status and hurt. Sourced by bash, never run.
 #
-# A cluster is one folder. It holds a marker that proves the folder is ours,
-# `cluster.conf` (size, first port, server program, max lease) and one folder a node:
+# A cluster is one folder. It has a marker that proves that the folder is ours,
+# `cluster.conf` (size, first port, server program, max lease) and a folder for each node:
 #
-#   node-1/redis.conf   what the server runs with
+#   node-1/redis.conf   the configuration of the server
 #   node-1/started      the tick of its start (the 22nd field of /proc/PID/stat)
-#   node-1/pid          its pid. Both are written by the process itself before
-#                       it becomes the server, the pid last, so there is no
-#                       moment at which a server runs that nobody could find again
-#   node-1/data/        its memory (append-only file); `wipe` removes it
+#   node-1/pid          its pid. The process itself writes both files, the pid
+#                       last, before it becomes the server; so every running
+#                       server can be found
+#   node-1/data/        its data (append-only file); `wipe` removes it
 #   node-1/redis.log
 #
 # A signal is sent only to a process that is alive, started at the recorded
-# tick and was given our redis.conf as its first argument. A recycled pid
-# fails the last two.
+# tick and has our redis.conf as its first argument. A reused pid fails the
+# last two tests.
 
 CLUSTER_ME="cluster/$(basename -- "$0")"
 CLUSTER_MARKER=.quorlock-cluster
 CLUSTER_NODES_MAX=31
 
-# Sysexits, as the command quorlock uses them.
+# From sysexits.h, as in the command quorlock.
 CLUSTER_EX_USAGE=64
 
 cluster_say() { printf '%s\n' "$*"; }
@@ -40,7 +40,7 @@ cluster_usage_error() {
     exit "$CLUSTER_EX_USAGE"
 }
 
-# cluster_need_value OPTION [VALUE]: an option that takes a value has one.
+# cluster_need_value OPTION [VALUE]: fails if the option has no value.
 cluster_need_value() {
     [ $# -ge 2 ] || cluster_usage_error "$1 needs a value"
     [ -n "$2" ] || cluster_usage_error "$1: '' is no value"
@@ -48,20 +48,20 @@ cluster_need_value() {
 
 cluster_default_dir() {
     local base=${XDG_RUNTIME_DIR:-/tmp}
-    # sudo -E and cron leave names of folders that are not there.
+    # sudo -E and cron may name a folder that does not exist.
     if [ ! -d "$base" ] || [ ! -w "$base" ]; then base=/tmp; fi
     printf '%s/quorlock-cluster-%s\n' "$base" "$(id -u)"
 }
 
-# cluster_set_dir DIR: settle $dir as an absolute path, "" is the default.
+# cluster_set_dir DIR: sets $dir to the absolute path; "" is the default.
 cluster_set_dir() {
     dir=${1:-$(cluster_default_dir)}
     case $dir in
     *$'\n'*) cluster_usage_error "--dir: a folder name with a line break is refused" ;;
     esac
     dir=$(realpath -m -- "$dir") || cluster_usage_error "--dir: cannot resolve '$1'"
-    [ "$dir" != / ] || cluster_usage_error "--dir: '/' is no place for a cluster, name an own folder"
-    # What a remedy must add to reach the same cluster.
+    [ "$dir" != / ] || cluster_usage_error "--dir: '/' cannot hold a cluster; name a folder of its own"
+    # The option that suggested commands need to reach this cluster.
     dir_hint=''
     if [ -n "$1" ]; then printf -v dir_hint ' --dir %q' "$dir"; fi
 }
@@ -70,17 +70,17 @@ cluster_is_ours() {
     [ -d "$dir" ] && [ -O "$dir" ] && [ -f "$dir/$CLUSTER_MARKER" ] && [ -O "$dir/$CLUSTER_MARKER" ]
 }
 
-# One change at a time. The folder itself is locked, so nothing is left over;
-# callers close descriptor 9 in what they start.
+# Allows one change at a time. The folder itself is locked, so no lock file is
+# left over. Callers close descriptor 9 in the processes that they start.
 cluster_lock() {
     exec 9<"$dir" || cluster_die "cannot open $dir"
     flock -w 60 9 || cluster_die "another cluster command has been at work in $dir for 60 s; try again when it is done"
-    # It may have been removed (and made anew) while we waited.
+    # The folder may have been removed, or made again, while we waited.
     [ "$(stat -Lc %d:%i /proc/self/fd/9)" = "$(stat -c %d:%i -- "$dir" 2>/dev/null)" ] ||
         cluster_die "$dir was changed by another cluster command just now; try again"
 }
 
-# Reads cluster.conf into $nodes, $port_base, $server, $max_lease. Non-zero: there is none.
+# Reads cluster.conf into $nodes, $port_base, $server, $max_lease. Non-zero: there is no valid one.
 # shellcheck disable=SC2034
 cluster_load() {
     local name value
@@ -97,8 +97,8 @@ cluster_load() {
     [[ $nodes =~ ^[1-9][0-9]?$ && $port_base =~ ^[1-9][0-9]{0,4}$ && -n $server ]]
 }
 
-# cluster_find_lost: a server of ours whose pid file was lost is known by its command line, and written down anew:
-# without that down would leave it running, and remove its folder.
+# cluster_find_lost: finds servers of ours whose pid file was lost by their command line, and writes the file again.
+# Otherwise cluster/down would leave them running and remove their folders.
 cluster_find_lost() {
     local i whole=1 entry node state start argv=()
     for ((i = 1; i <= nodes; i++)); do node_is_recorded "$i" || whole=0; done
@@ -117,7 +117,7 @@ cluster_find_lost() {
     done
 }
 
-# For down, status and hurt: $dir holds a cluster of ours, or we say what else.
+# For down, status and hurt: fails with a message unless $dir holds a cluster of ours.
 cluster_require() {
     [ -e "$dir" ] || cluster_die "no cluster in $dir; start one with cluster/up$dir_hint"
     cluster_is_ours || cluster_die "$dir was not made by cluster/up (as this user); left alone"
@@ -128,15 +128,16 @@ cluster_require() {
 node_dir() { printf '%s/node-%s\n' "$dir" "$1"; }
 node_port() { printf '%s\n' $((port_base + $1 - 1)); }
 
-# All addresses as quorlock takes them.
+# Prints all addresses as QUORLOCK_NODES takes them.
 cluster_addresses() {
     local i list=
     for ((i = 1; i <= nodes; i++)); do list+=,127.0.0.1:$(node_port "$i"); done
     printf '%s\n' "${list#,}"
 }
 
-# proc_stat PID: "STATE STARTTIME"; non-zero when there is no such process.
-# The name in the second field may hold blanks and brackets, hence the cut.
+# proc_stat PID: prints "STATE STARTTIME"; non-zero: there is no such process.
+# The name in the second field may contain blanks and brackets, so the line is
+# cut behind the last bracket.
 proc_stat() {
     local line
     { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -145,21 +146,21 @@ proc_stat() {
     printf '%s %s\n' "$1" "${20}"
 }
 
-# node_is_recorded NODE: both of its files have something in them.
+# node_is_recorded NODE: succeeds if both of its files are filled.
 node_is_recorded() { [ -s "$(node_dir "$1")/pid" ] && [ -s "$(node_dir "$1")/started" ]; }
 
-# node_recorded NODE: sets pid and start as its files have them.
+# node_recorded NODE: reads pid and start from its files.
 node_recorded() {
     { read -r pid <"$(node_dir "$1")/pid" && read -r start <"$(node_dir "$1")/started"; } 2>/dev/null
 }
 
-# node_pid NODE: the pid of our server, only if it is alive and proven ours.
+# node_pid NODE: prints the pid of the server, if it is alive and proven ours.
 node_pid() {
     local pid start state now argv=()
     node_recorded "$1" || return 1
     [[ $pid =~ ^[1-9][0-9]*$ && $start =~ ^[0-9]+$ ]] || return 1
     read -r state now <<<"$(proc_stat "$pid")" || return 1
-    # A zombie is dead, even if no process reaps it.
+    # A zombie counts as dead.
     case $state in '' | Z | X) return 1 ;; esac
     [ "$now" = "$start" ] || return 1
     { mapfile -d '' -t argv <"/proc/$pid/cmdline"; } 2>/dev/null || return 1
@@ -167,12 +168,12 @@ node_pid() {
     printf '%s\n' "$pid"
 }
 
-# node_answers NODE PID SECONDS: answers within the time, and it is this very
-# process that answers. Spoken by bash itself, so redis-cli is not needed.
+# node_answers NODE PID SECONDS: succeeds if this very process answers in time.
+# bash itself speaks to the server, so redis-cli is not needed.
 node_answers() {
     local port line=
     port=$(node_port "$1")
-    # A group, so that a refused connection prints nothing on stderr.
+    # In a group, so that a refused connection prints nothing on stderr.
     { exec 8<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null || return 1
     { printf 'INFO server\r\n' >&8; } 2>/dev/null
     while IFS= read -r -t "$3" line <&8; do
@@ -190,8 +191,8 @@ node_answers() {
     return 1
 }
 
-# node_state NODE: up, stopped, silent (alive without answering) or dead;
-# $node_state_pid is its pid. Prints nothing: it sets two variables.
+# node_state NODE: sets $node_state to up, stopped, silent (alive without
+# answering) or dead, and $node_state_pid to its pid.
 node_state() {
     local state _
     node_state=dead
@@ -207,15 +208,15 @@ node_state() {
     esac
 }
 
-# node_look_at_guard NODE: sets $node_guard to what a reader should know of the
-# node's restart guard; empty when it may vote, or does not answer.
-node_look_at_guard() {
+# node_read_guard NODE: sets $node_guard to why the node's votes are ignored;
+# empty if they are not, or it does not answer.
+node_read_guard() {
     local port line='' run_id='' guard='' now='' now_us='' fields=()
     node_guard=''
     port=$(node_port "$1")
     { exec 8<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null || return 0
     { printf 'INFO server\r\nGET quorlock:guard\r\nTIME\r\n' >&8; } 2>/dev/null
-    # One reply after the other; the last has the seconds in its third line and the microseconds in its fifth.
+    # Three replies; the last has the seconds in its third line and the microseconds in its fifth.
     IFS= read -r -t 1 line <&8 || :
     while IFS= read -r -t 1 line <&8 && [[ $line != [\$-]* ]]; do
         case $line in run_id:*) run_id=${line#run_id:} && run_id=${run_id%$'\r'} ;; esac
@@ -229,7 +230,7 @@ node_look_at_guard() {
     now=${now%$'\r'} now_us=${now_us%$'\r'} guard=${guard%$'\r'}
     [[ -n $run_id && $now =~ ^[0-9]+$ && $now_us =~ ^[0-9]+$ ]] || return 0
     now=$((now * 1000 + 10#$now_us / 1000))
-    # Format, number, set, max lease, run id, replication id, end of the quarantine in ms.
+    # Fields: format, number, set, max lease, run id, replication id, end of the quarantine in ms.
     IFS='|' read -r -a fields <<<"$guard"
     if [ ${#fields[@]} -lt 7 ]; then
         node_guard='no guard: quarantined at the first contact'
@@ -241,7 +242,7 @@ node_look_at_guard() {
     fi
 }
 
-# cluster_find_quorlock: the command, or nothing where there is none.
+# cluster_find_quorlock: prints the command, or nothing if there is none.
 cluster_find_quorlock() {
     local built
     built=$(dirname -- "${BASH_SOURCE[0]}")/../build/bin/quorlock
@@ -254,8 +255,9 @@ cluster_find_quorlock() {
     fi
 }
 
-# Who listens on PORT where 127.0.0.1 would be refused? Read from the kernel's
-# table: a connection would disturb the other server.
+# port_taken PORT: succeeds if a server that listens there would keep ours from
+# binding 127.0.0.1. Reads the kernel's table: a connection would disturb that
+# server.
 port_taken() {
     local hex
     printf -v hex '%04X' "$1"
@@ -268,12 +270,12 @@ port_taken() {
         END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# cluster_port_error NODE: what to do differs when the rest is running.
+# cluster_port_error NODE: the remedy depends on whether the others are running.
 cluster_port_error() {
     local port
     port=$(node_port "$1")
     if [ "$CLUSTER_ME" = "cluster/up" ]; then
-        cluster_warn "port $port is in use by another program, so nothing was started; choose other ports with --port-base P (P to P+$((nodes - 1)) must be free), and an own --dir if another cluster is up"
+        cluster_warn "port $port is in use by another program, so nothing was started; choose other ports with --port-base P (P to P+$((nodes - 1)) must be free), and another --dir if another cluster is up"
     else
         cluster_warn "port $port of node $1 was taken by another program meanwhile; free it, then: cluster/hurt$dir_hint $1 restart"
     fi
@@ -286,16 +288,16 @@ conf_quote() {
 
 server_version() { "$1" --version 2>/dev/null | sed -n 's/.* v=\([0-9][0-9.]*\).*/\1/p'; }
 
-# Settles $server and $server_major from REDIS_SERVER or the default.
+# Sets $server and $server_major from REDIS_SERVER or the default.
 cluster_find_server() {
     local version
     server=${REDIS_SERVER:-redis-server}
     server=$(command -v -- "$server" 2>/dev/null) ||
         cluster_die "'${REDIS_SERVER:-redis-server}' is not installed; run scripts/setup, or name a server program in REDIS_SERVER"
-    # Links are kept: the program looks at the name by which it is called.
+    # Symbolic links are kept: the program looks at the name by which it is called.
     server=$(realpath -s -- "$server")
     version=$(server_version "$server") || :
-    [ -n "$version" ] || cluster_die "'$server' does not say its version like a Redis or Valkey server; REDIS_SERVER must name one"
+    [ -n "$version" ] || cluster_die "'$server --version' does not look like Redis or Valkey; REDIS_SERVER must name such a server"
     server_major=${version%%.*}
 }
 
@@ -311,7 +313,7 @@ port $(node_port "$1")
 protected-mode yes
 daemonize no
 supervised no
-# The command line proves whose server it is: it must not be overwritten.
+# The command line proves that the server is ours, so it must not change.
 set-proc-title no
 dir $(conf_quote "$folder/data")
 logfile $(conf_quote "$folder/redis.log")
@@ -324,14 +326,14 @@ CONF
     } >"$folder/redis.conf"
 }
 
-# node_launch NODE: returns at once; node_wait_up tells how it went.
+# node_launch NODE: starts the server and returns at once; node_wait_up tells whether it runs.
 node_launch() {
     local folder
     folder=$(node_dir "$1")
     mkdir -p -- "$folder/data"
     rm -f -- "$folder/pid" "$folder/started"
     : >"$folder/redis.log"
-    # In a session of its own: Ctrl-C on the terminal is not for the servers.
+    # In a session of its own, so that Ctrl-C on the terminal does not end it.
     # shellcheck disable=SC2016
     setsid sh -c '
         folder=$1 server=$2
@@ -344,7 +346,7 @@ node_launch() {
     disown
 }
 
-# node_wait_up NODE: 0 it answers; 1 it does not, and why was said on stderr.
+# node_wait_up NODE: 0: it answers; 1: it does not, for a reason that was printed on stderr.
 node_wait_up() {
     local folder pid='' until=$((SECONDS + 15)) seen=0
     folder=$(node_dir "$1")
@@ -366,8 +368,8 @@ node_wait_up() {
     return 1
 }
 
-# Has the launched process ended before it could be seen as a server? The pid
-# file is written first, so a pid without its process means that.
+# Succeeds if the launched process ended before it became a server: the pid file
+# is written first, so a pid without its process means that.
 node_gave_up() {
     local pid start state now
     node_recorded "$1" || return 1
@@ -376,15 +378,15 @@ node_gave_up() {
     [ "$now" != "$start" ]
 }
 
-# node_signal NODE SIGNAL: 1 when there is no server of ours to signal.
+# node_signal NODE SIGNAL: 1: there is no server of ours to signal.
 node_signal() {
     local pid
     pid=$(node_pid "$1") || return 1
     kill -s "$2" "$pid" 2>/dev/null
 }
 
-# node_gone NODE: the whole process has ended. Its first thread can be a
-# zombie while others still hold the port for a moment.
+# node_gone NODE: succeeds if the whole process has ended. Its first thread may
+# be a zombie while other threads still hold the port for a moment.
 node_gone() {
     local pid start state now tasks
     node_recorded "$1" || return 0
@@ -410,7 +412,7 @@ node_wait_gone() {
     done
 }
 
-# node_wait_proc_state NODE PATTERN: until the kernel shows such a state.
+# node_wait_proc_state NODE PATTERN: waits until the kernel shows such a state.
 node_wait_proc_state() {
     local pid state _ until=$((SECONDS + 5))
     while pid=$(node_pid "$1"); do
@@ -423,12 +425,12 @@ node_wait_proc_state() {
     return 1
 }
 
-# Ends every server in $dir, the frozen ones too. All are asked first and
-# waited for after, so it takes as long as the slowest alone.
+# Ends every server in $dir, including frozen ones. All get their signal before
+# any is waited for, so this takes as long as the slowest.
 cluster_end_all() {
     local i failed=0
     for ((i = 1; i <= nodes; i++)); do
-        # Asked before it is woken, so that it does nothing else on waking.
+        # TERM comes before CONT, so that a frozen server does nothing else when it wakes.
         node_signal "$i" TERM && node_signal "$i" CONT
     done
     for ((i = 1; i <= nodes; i++)); do
@@ -442,7 +444,7 @@ cluster_end_all() {
     return "$failed"
 }
 
-# Removes what cluster/up made in $dir, and $dir if nothing else is in it.
+# Removes the files of cluster/up from $dir, and $dir itself if nothing else is in it.
 cluster_remove_files() {
     local i
     cluster_is_ours || return 1

@@ -32,14 +32,14 @@ TRIES = 2
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
 BIN = CHAOS.parents[1] / "build" / "bin"
 INDEX = "compare.json"
-# Not reconfigure: it is an order of quorlock's guard, which the others have not.
+# Without reconfigure: it changes quorlock's guard, which the other locks do not have.
 ROUNDS = {
     "kept": ("Servers keep their memory", "all,-reconfigure,-wipe,-aof-cut", (
         "Servers stop, restart, run out of memory and of disk, or cannot be reached; clients pause, die or run out of "
         "descriptors. Every server has its log on the disk before it answers (appendfsync always), so that no restart "
         "forgets anything. The Redlock specification expects all of that, but one thing: a client that is stopped "
         "between its last look at the lock and its write, against which only a fencing token helps. "
-        "quorlock's guard cannot know that nothing was forgotten: a restarted server has no vote for one max lease.")),
+        "quorlock's guard cannot know that nothing was lost: it ignores the votes of a restarted server for one max lease.")),
     "lost": ("Servers may come back without their memory", "all,-reconfigure", (
         "The same, and some restarts find the memory gone, or the end of the log cut off. The specification says that "
         "such a server must stay away until every lease has ended, and leaves that to the operator. quorlock's guard "
@@ -92,7 +92,7 @@ def parser():
 
 
 def check(made, options):
-    """What argparse cannot see; fills in what was not given."""
+    """Checks what argparse cannot check, and sets defaults."""
     names = [name for name in options.rounds.split(",") if name]
     wrong = [name for name in names if name not in ROUNDS]
     if wrong or not names:
@@ -121,7 +121,7 @@ def check(made, options):
 
 
 def choose(made, options):
-    """The clients, also those that cannot run here."""
+    """All clients, including those that cannot run here."""
     try:
         found = [contenders.OURS]
         for text in options.client:
@@ -140,7 +140,7 @@ def choose(made, options):
 # ---- the runs ----
 
 def arguments(options, contender, kind):
-    """The options of one run: those by which it can be done again."""
+    """The options that repeat one run."""
     seconds = options.seconds // len(options.rounds)
     words = ["--seed", options.seed, "--seconds", seconds, "--nodes", options.nodes, "--clients", options.clients,
              "--keys", options.keys, "--lease-ms", options.lease_ms, "--hold-ms", options.hold_ms,
@@ -153,14 +153,14 @@ def arguments(options, contender, kind):
 
 
 def replay(options, contender, kind):
-    """The command line that does this run again, from the top of the tree."""
+    """The command line that repeats this run, from the top of the tree."""
     bin_option = [] if options.bin.resolve() == BIN else ["--bin", str(options.bin.resolve())]
     words = shlex.join(["cluster/chaos", *bin_option, *arguments(options, contender, kind)])
     return words.replace(f"{CHAOS.parents[1]}/", "")
 
 
 def run_one(options, contender, kind, path):
-    """Runs one client under the plan; its history is at path then. Raises Failed."""
+    """Runs one client under the plan and writes its history to path. Raises Failed."""
     command = [str(CHAOS), "--bin", str(options.bin), *arguments(options, contender, kind), "--history", str(path)]
     told = []
     path.unlink(missing_ok=True)
@@ -179,7 +179,7 @@ def run_one(options, contender, kind, path):
 
 
 def run_some(options, contender, kind, path):
-    """Tries again where the machine was too busy for the harness; why there is no history, or an empty string."""
+    """Tries again if the machine was too busy for the harness. Returns why there is no history, or an empty string."""
     for left in reversed(range(TRIES)):
         try:
             run_one(options, contender, kind, path)
@@ -207,7 +207,7 @@ def first_line(*words):
 
 
 def machine(options):
-    """What the figures depend on besides the clients."""
+    """The conditions of the comparison, other than the clients."""
     model = ""
     if Path("/proc/cpuinfo").exists():
         model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -220,7 +220,7 @@ def machine(options):
 
 
 def run_all(options, chosen, plans, folder):
-    """Every client in every round; writes the index of the folder as it goes."""
+    """Runs every client in every round, and updates the index of the folder after each."""
     made = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     index = {"format": FORMAT, "made": made, "machine": machine(options), "seed": options.seed, "nodes": options.nodes,
              "processes": options.clients, "keys": options.keys, "seconds": options.seconds // len(options.rounds),
@@ -242,10 +242,10 @@ def run_all(options, chosen, plans, folder):
     output.write_whole("--keep", str(folder / INDEX), json.dumps(index, indent=1) + "\n")
 
 
-# ---- what they show ----
+# ---- results ----
 
 def begin_us(events):
-    """When the plan began: its faults say when they were due."""
+    """The time at which the plan began, computed from the times at which its faults were due."""
     dues = [event.t_us - event.number("at_ms") * 1000 for event in events
             if event.event == "fault" and event.fields.get("phase") == "begin" and "at_ms" in event.fields]
     return min(dues, default=events[0].t_us)
@@ -324,7 +324,7 @@ def main(words):
             return show(options, Path(options.source))
         with tempfile.TemporaryDirectory(prefix="quorlock-compare-") as temporary:
             folder = Path(options.keep or temporary)
-            # What cluster/chaos refuses ends it before any package is brought.
+            # Options that cluster/chaos refuses end this before any package is downloaded.
             plans = {kind: plan_of(options, kind) for kind in options.rounds}
             chosen = choose(made, options)
             output.say(f"compare: {', '.join(contender.title for contender in chosen)}; seed {options.seed}, "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which clients a comparison runs: ours, the peers of tests/interop, and what the user names."""
+"""The clients of a comparison: ours, the peers of tests/interop, and those that the user names."""
 import os
 import re
 import subprocess
@@ -28,7 +28,7 @@ OURS = Contender("quorlock", "quorlock", (
     "The program of this tree with its defaults: restart guard on each connection, fencing tokens, renewal at a third "
     "of the lease, the same max lease for all."))
 
-# By its name there: (its title, its folder, how it is used). The source has them, and what is installed has not.
+# {name: (title, folder, how it is used)}. Only the source tree has them; an installation does not.
 PEERS = {} if not INTEROP.is_dir() else {
     "redsync": ("redsync", "redsync", (
         "NewMutex with its own drift and timeout factors. Until, which its documentation names in place of Valid, is "
@@ -50,7 +50,7 @@ PEERS = {} if not INTEROP.is_dir() else {
 
 
 def peers(build, names):
-    """Those of the peers that tests/interop knows, each prepared where its tests have it."""
+    """The named peers of tests/interop, each prepared in the folder of its tests."""
     if not names:
         return []
     sys.path.insert(0, str(INTEROP))
@@ -80,7 +80,7 @@ def prepare(peer, package, folder):
 
 
 def named(text, taken):
-    """What --client says: [NAME=]CMD. Raises ValueError with the remedy."""
+    """The contender that --client [NAME=]CMD describes. Raises ValueError with the remedy."""
     match = NAMED.fullmatch(text)
     name, command = match.groups() if match else ("", text)
     words = usage.command(command)

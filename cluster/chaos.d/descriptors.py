@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The descriptors of a client: of its program, and of all that this started."""
+"""The file descriptors of a client: of its program, and of all processes that it started."""
 import contextlib
 import resource
 
@@ -12,12 +12,12 @@ class Descriptors:
         self.limits = {}
 
     def sockets(self):
-        """How many are open."""
+        """The number of open sockets."""
         return sum(len(set(inodes(pid))) for pid in processes(self.group))
 
     def exhaust(self):
-        """Nothing more can be opened; what is open stays open. A program that has not come as far as a socket could not
-        even be loaded, and would be taken for one that fails."""
+        """Prevents new descriptors; open ones stay open. A process without a socket is left out: it may still be loading,
+        and would fail before it runs."""
         for pid in processes(self.group):
             if not any(inodes(pid)):
                 continue

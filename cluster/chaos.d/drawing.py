@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws the picture of a run as SVG: the whole at a glance, and every step in detail."""
+"""Draws a run as SVG: an overview, and every step in detail."""
 from html import escape
 
 from lanes import WORDS, merged
@@ -12,13 +12,13 @@ SMALL_HEIGHT, SMALL_GAP = 9, 3
 DETAIL_PX_MAX = 60    # a second in detail; less in long runs
 DETAIL_WIDTH_MAX = 24000
 DETAIL_WIDTH_MIN = 1090
-DETAIL_TICKS_MAX = 5000  # also where one line of the history is of another year
+DETAIL_TICKS_MAX = 5000  # a limit for histories with one line from another year
 HOLDS_MAX = 7000      # rectangles with a title of their own
 VIOLATIONS_MAX = 300
 BIN_PX = 2
 KEY_COLOURS = 6
 
-# What all drawings look like, on paper and in the dark.
+# The colours of all drawings, in light and dark mode.
 COLOURS = """
 :root { --paper: #fbfaf7; --card: #ffffff; --ink: #1c2430; --soft: #69727f; --hair: #e6e3dc; --good: #1d7a4f;
   --bad: #c8102e; --warn: #b86e00; --k0: #2f6db3; --k1: #17907f; --k2: #8457b5; --k3: #b0741c; --k4: #b0476d; --k5: #5b7a1f;
@@ -50,7 +50,7 @@ text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: var(--labe
 .violation-bead { fill: var(--bad) } .tolerated-bead { fill: var(--warn) } .tolerated-frame { fill: none; stroke: var(--warn); stroke-width: 1.6 } .tolerated-flag { fill: var(--warn) } .tolerated-line { stroke: var(--warn); opacity: .45; fill: none }
 """
 
-# How a fault looks on its node: the colour family by what a client would notice.
+# The colour of a fault on its node: one family for each effect that a client would notice.
 FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute": "cut", "lost-replies": "cut",
           "lost-requests": "cut", "lossy": "slow", "split": "part", "divide": "part", "slow": "slow",
           "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
@@ -75,7 +75,7 @@ def words(x, y, text, names, anchor="start"):
 
 
 def tick_seconds(total, room):
-    """A round step so that about so many ticks fit."""
+    """A round step for about that many ticks."""
     for step in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600):
         if total / step <= room:
             return step
@@ -90,20 +90,20 @@ def clock(second, total):
 
 
 def fault_colour(kind):
-    """Of a fault on its node; None where the node's state shows it already, or nothing does."""
+    """The class of a fault on its node; None if the node's state shows it already, or nothing shows it."""
     family = FAMILY.get(kind)
     return None if family in ("down", "paused") else family
 
 
 def axis(total, room, y, x):
-    """The time below a drawing; x: where a second is."""
+    """The time scale below a drawing; x: the place of a second."""
     return "".join(f'<path class="tick" d="M{number(x(second))} {y}v4"/>'
                    + words(x(second), y + 16, clock(second, total), "note", "middle")
                    for second in range(0, int(total) + 1, tick_seconds(total, room)))
 
 
 def area(counts, high, base, height, x):
-    """Counts as steps; x: where step number i begins."""
+    """A histogram; x: the place where step i begins."""
     points = [f"{number(x(0))},{base}"]
     for i, count in enumerate(counts):
         top = number(base - count / max(high, 1) * height)
@@ -112,7 +112,7 @@ def area(counts, high, base, height, x):
 
 
 def patterns(prefix):
-    """Hatches for what stands still."""
+    """Hatch patterns for stopped processes."""
     return (f'<defs><pattern id="{prefix}hatch" width="5" height="5" patternUnits="userSpaceOnUse" '
             'patternTransform="rotate(45)"><rect width="5" height="5" class="hatch-back"/>'
             '<line x1="0" y1="0" x2="0" y2="5" class="hatch-line"/></pattern></defs>')
@@ -225,7 +225,7 @@ class Overview:
 
 
 class Detail:
-    """Every step: on a strip that scrolls, or fit into a width."""
+    """Every step, on a strip that scrolls, or fitted into a width."""
 
     def __init__(self, picture, verdict, width=None):
         self.picture, self.verdict = picture, verdict
@@ -235,7 +235,7 @@ class Detail:
             self.scale = width / self.total
         self.width = width or self.total * self.scale + 30
         grants = sum(len(lane.holds) for lane in picture.clients)
-        # Holds closer than a pixel are one; still closer in a crowd.
+        # Holds closer than a pixel are drawn as one; with many of them, the distance grows.
         self.gap_us = (1 if grants < HOLDS_MAX else 4 * grants / HOLDS_MAX) * 1e6 / self.scale
         self.parts = []
         self.lane_y = {}
@@ -244,7 +244,7 @@ class Detail:
         return self.picture.seconds(t_us) * self.scale
 
     def draw(self):
-        """(names, strip, pixels a second): two SVGs of one height; the first stays while the second scrolls."""
+        """(names, strip, pixels a second): two SVGs of one height; the names stay while the strip scrolls."""
         y, names = 26, []
         for lane in self.picture.nodes + [None] + self.picture.clients:
             if lane is None:
@@ -336,7 +336,7 @@ class Detail:
         self.marks(lane, y, CLIENT_HEIGHT)
 
     def place(self, lane):
-        """A slot, a shared key or an election: when somebody had it."""
+        """The lane of a slot, a shared key or an election: when it was held."""
         y = self.lane_y[lane.name]
         for span in merged(lane.holds, self.gap_us):
             title = span.title if span.count == 1 else (
@@ -368,7 +368,7 @@ class Detail:
                     self.parts.append(box(x - 2, y, width + 4, CLIENT_HEIGHT, names + "-frame", violation.text))
 
     def bead(self, violation, x, names):
-        """A mark on the client's lane, or on the time scale where it is no client's."""
+        """A mark on the client's lane, or on the time scale if it belongs to no client."""
         y = self.lane_y.get(violation.clients[-1] if violation.clients else "", 18 - CLIENT_HEIGHT / 2)
         self.parts.append(f'<circle class="bead {names}-bead" cx="{number(x)}" cy="{number(y + CLIENT_HEIGHT / 2)}" r="3.2">'
                           f'<title>{escape(violation.text)}</title></circle>')

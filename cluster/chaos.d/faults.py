@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How each kind of fault is done to the system, and undone."""
+"""Injects and ends each kind of fault."""
 import asyncio
 import contextlib
 import signal
@@ -7,11 +7,11 @@ import subprocess
 
 from descriptors import Descriptors
 from plan import DROPPED, KINDS
-from system import Trouble, launch, now_us, wait_gone, wait_until
+from system import HarnessError, launch, now_us, wait_gone, wait_until
 
-STALL_SECONDS = 4      # how long a client may take until its next write, to be stopped there
-HIT_SECONDS = 10       # how much longer a fault lasts that has hit nothing yet
-RECOVER_SECONDS = 60   # a server has so long to write again on a disk with room
+STALL_SECONDS = 4      # how long to wait for the client's next write, at which it is stopped
+HIT_SECONDS = 10       # how much longer a fault lasts if it has hit nothing yet
+RECOVER_SECONDS = 60   # how long a server may take to write again after its disk has room
 BOOTSTRAP_SECONDS = 60
 
 ROUTINES = {}
@@ -27,13 +27,13 @@ async def hold(fault):
 
 
 async def until_hit(fault, hits):
-    """As long as planned, and on until it has hit something; returns hits()."""
+    """Waits as long as planned, and longer until the fault has hit something; returns hits()."""
     await hold(fault)
     return await wait_until(hits, HIT_SECONDS)
 
 
 def total(counters):
-    """A function that tells by how much they have grown since now."""
+    """A function that returns how much the counters have grown since now."""
     before = sum(counter() for counter in counters)
     return lambda: sum(counter() for counter in counters) - before
 
@@ -124,14 +124,14 @@ async def split(system, fault):
 
 @routine
 async def divide(system, fault):
-    """Every client reaches the nodes on its own side only."""
+    """Each client reaches only the nodes on its own side."""
     rules = [towards(node) + ["-s", client.address] + DROP for node in system.nodes for client in system.clients
              if (node.number in fault.nodes) != (client.number in fault.clients)]
     return await filtered(system, fault, rules)
 
 
 def one_way(system, cut):
-    """Rules of one cut between clients and nodes, of their requests or of the replies."""
+    """The filter rules of one cut between clients and nodes, for the requests or for the replies."""
     pairs = [(system.node(n), system.client(c)) for n in cut["nodes"] for c in cut["clients"]]
     if cut["lost"] == "requests":
         return [towards(node) + ["-s", client.address] + DROP for node, client in pairs]
@@ -140,7 +140,7 @@ def one_way(system, cut):
 
 @routine
 async def partitions(system, fault):
-    """One cut after another begins; the last one ends first."""
+    """The cuts begin one after the other, and end in reverse order."""
     cuts = [one_way(system, cut) for cut in fault.detail["cuts"]]
     pause = fault.for_ms / 1000 / (2 * len(cuts) - 1)
     dropped = 0
@@ -211,7 +211,7 @@ async def no_replicas(system, fault):
 @routine
 async def readonly(system, fault):
     node = system.node(fault.nodes[0])
-    # Nobody listens there: it stays a replica that never saw its master.
+    # Nobody listens on that port: the node stays a replica that never saw its master.
     await node.ask("REPLICAOF", node.server_host, "1")
     try:
         await hold(fault)
@@ -221,7 +221,7 @@ async def readonly(system, fault):
 
 @routine
 async def clock_back(system, fault):
-    # Never stepped forward again: that would be another fault, outside the claim.
+    # The clock is not stepped forward again: that would be another fault, outside the claim.
     system.node(fault.nodes[0]).step_clock(fault.detail["step_ms"])
 
 
@@ -244,7 +244,7 @@ async def flush(system, fault):
 
 @routine
 async def clock_strobe(system, fault):
-    """Forth and back between two values; in the end it is where it was."""
+    """The clock steps forth and back between two values; at the end it is where it was."""
     node = system.node(fault.nodes[0])
     hits = total([node.steps_read])
     loop = asyncio.get_running_loop()
@@ -276,7 +276,7 @@ async def fsync_stall(system, fault):
 
 @routine
 async def disk_full(system, fault):
-    """A server that must have its writes on the disk before it answers ends; one that may wait refuses to write."""
+    """A server that must sync its writes before it answers (appendfsync always) ends; with everysec it refuses writes."""
     node = system.node(fault.nodes[0])
     hits, room = total([node.writes_refused]), fault.detail["room_bytes"]
     if fault.detail["then"] == "end":
@@ -292,14 +292,14 @@ async def disk_full(system, fault):
     end = loop.time() + RECOVER_SECONDS
     while "aof_last_write_status:ok" not in await node.ask("INFO", "persistence"):
         if loop.time() > end:
-            raise Trouble(f"server {node.number} does not write again: {node.last_words()}")
+            raise HarnessError(f"server {node.number} does not write again: {node.last_words()}")
         await asyncio.sleep(0.05)
     await node.ask("CONFIG", "SET", "appendfsync", "always")
     return {"writes refused": hits()}
 
 
 async def disk_full_until_end(node, fault, room):
-    """True: the server did end, and not by our signal."""
+    """Returns whether the server ended by itself."""
     node.set_disk(room_bytes=room)
     try:
         ended = await wait_gone(node.process, fault.for_ms / 1000 + HIT_SECONDS)
@@ -326,14 +326,14 @@ async def aof_cut(system, fault):
 
 @routine
 async def emfile(system, fault):
-    """Disconnected as well: who has its connections needs no descriptor."""
+    """The client is disconnected, too: with its old connections it would need no new descriptor."""
     descriptors = Descriptors(system.client(fault.clients[0]))
     await wait_until(descriptors.sockets, HIT_SECONDS)
     before = descriptors.sockets()
     descriptors.exhaust()
     try:
         for node in (system.node(n) for n in fault.detail["disconnected"]):
-            # One that is struck by a fault of its own may not answer.
+            # A node that has a fault of its own may not answer.
             with contextlib.suppress(OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError):
                 await node.disconnect_clients()
         missing = await until_hit(fault, lambda: max(0, before - descriptors.sockets()))
@@ -344,8 +344,8 @@ async def emfile(system, fault):
 
 @routine
 async def reconfigure(system, fault):
-    """What an operator does: the server that leaves is stopped, bootstrap is given until it ends well, and one client
-    after the other is started anew. Until then they run on with the old settings."""
+    """Does what an operator does: stops the server that leaves, repeats bootstrap until it succeeds, and restarts one
+    client after the other. Until then the clients run on with the old settings."""
     new_ms = fault.detail.get("max_lease_ms", system.max_lease_ms)
     if "replaced" in fault.detail:
         node = system.node(fault.detail["replaced"])
@@ -368,8 +368,8 @@ async def reconfigure(system, fault):
 
 
 def refused_since(channels, from_us):
-    """How often no quorum would vote for them, be it that all said so (INVAL) or that some did not answer. A candidate
-    bears that, and only its user gives up (RESIGNED)."""
+    """How often the clients got no quorum, because the nodes refused them (INVAL) or did not answer. A candidate goes on
+    after that; only its user ends it (RESIGNED)."""
     return sum(outcome in ("INVAL", "NOQUORUM", "RESIGNED") and asked_us > from_us for channel in channels
                for asked_us, outcome in channel.outcomes)
 
@@ -390,12 +390,12 @@ async def bootstrap_anew(system, max_lease_ms, killed_ms):
         if run.returncode == 0:
             return
         if loop.time() > end:
-            raise Trouble(f"bootstrap --reconfigure ends with {run.returncode}: {words}")
+            raise HarnessError(f"bootstrap --reconfigure ends with {run.returncode}: {words}")
         await asyncio.sleep(0.1)
 
 
 async def move_client(system, client):
-    """True: it ran with the old settings."""
+    """Restarts the client with the new settings. Returns whether it ran with the old ones."""
     async with client.lock:
         if client.setup == system.setup:
             return False
@@ -418,8 +418,8 @@ async def pause_client(system, fault):
 
 @routine
 async def pause_writer(system, fault):
-    """The client is stopped where it does most harm: its next write reaches the register when it goes on. A client
-    without a write in that time is stopped anywhere."""
+    """Stops the client where that does most harm: its next write reaches the register after it has been continued. If
+    it does not write in time, it is stopped anyway."""
     channel = system.client(fault.clients[0]).channel
     channel.hold_next_write()
     try:
@@ -440,10 +440,10 @@ async def kill_client(system, fault):
 
 
 async def inject(system, fault):
-    """One fault from beginning to end; faults that share a target wait for each other."""
+    """Runs one fault from beginning to end; faults that share a target wait for each other."""
     await asyncio.sleep(max(0.0, system.begun + fault.at_ms / 1000 - asyncio.get_running_loop().time()))
     kind = KINDS[fault.kind]
-    # A division is a fault of the network: nodes and clients may be stopped or killed meanwhile. So may a split's clients.
+    # During faults of the network, nodes and clients may be stopped or killed; during a split only its clients may.
     targets = [system.node(n) for n in fault.nodes if kind.on != "way"] + [system.client(c) for c in fault.clients if kind.on == "client"]
     for target in targets:
         await target.lock.acquire()
@@ -453,7 +453,7 @@ async def inject(system, fault):
         try:
             hits = await ROUTINES[fault.kind](system, fault) or {}
         except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:
-            raise Trouble(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
+            raise HarnessError(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
         system.tell("fault", phase="end", **fields, **({"hits": hits} if hits else {}))
         counted = system.hits.setdefault(fault.kind, {})
         for what, number in hits.items():

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A history of lock operations: reading it, line by line, without trusting it.
+"""Reads a history of lock operations, line by line, and checks each line.
 
 One JSON object a line. Every line has `t_us` (CLOCK_MONOTONIC, microseconds)
-and `event`. What a client says of its own operation also has `client` and
-`key`; a grant has `deadline_us`, the end of the validity that the library
-reported, and of one of several permits its `slot` and how many `permits`
-there are, of a leader its `term`. `mode` is how the key is taken, `user` which
-of several users in one client takes it. What the supervisor adds (faults, states of nodes) is not judged,
-only drawn.
+and `event`. A client's line about its own operation also has `client` and
+`key`. A grant has `deadline_us`, the end of the validity that the library
+reported; the grant of a permit also has its `slot` and the number of
+`permits`, that of a leader its `term`. `mode` tells how the key is taken, and
+`user` which of several users in one client takes it. Lines of the supervisor
+(faults, states of nodes) are drawn, but not judged.
 """
 import json
 import shutil
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 
 from verdict import MODES
 
-VERSION = 1  # of what quorlock-chaos(7) describes
-# What a client reports of its operations, and what the register reports of writes.
+VERSION = 1  # of the protocol in quorlock-chaos(7)
+# Events that a client reports of its operations, and accesses to the register.
 CLIENT_EVENTS = {
     "invoke", "granted", "renewed", "refused", "lost", "released",
     "read", "read_refused", "write", "write_refused", "breach", "killed", "observed",
 }
-# What the supervisor reports; judged only where named (healed, end, breach).
+# Events that the supervisor reports; only healed, end and breach are judged.
 SYSTEM_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
 TEXTS = ("client", "key", "status", "text", "program", "mode", "leader")
 NUMBERS = ("t_us", "deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id", "version", "user",
@@ -59,7 +59,7 @@ def _is_count(value):
 
 
 def wrong_field(name, value):
-    """What is wrong with the value of a field, or None."""
+    """Returns what is wrong with the value of a field, or None."""
     if name in NUMBERS and not _is_count(value):
         return f"{name} is {value!r}, not a whole number"
     if name in NUMBERS and value >= FAR:
@@ -68,18 +68,18 @@ def wrong_field(name, value):
         return None
     if name == "mode" and value not in MODES:
         return f"mode is {value!r}, none of {', '.join(MODES)}"
-    # JSON has escapes for halves of characters, which no file can hold.
+    # JSON can escape half of a surrogate pair, which cannot be written to a file.
     return None if isinstance(value, str) and value.isprintable() else f"{name} is {value!r}, not a printable string"
 
 
 def _problem(fields):
-    """Why this object is no event of a history, or None."""
+    """Returns why this object is not an event of a history, or None."""
     if not isinstance(fields, dict):
         return "not a JSON object"
     if not _is_count(fields.get("t_us")) or fields["t_us"] >= FAR:
         return "no t_us (microseconds, a whole number)"
     event = fields.get("event")
-    # What is no text may not even be looked up.
+    # Other types may not be hashable.
     if not isinstance(event, str) or event not in CLIENT_EVENTS and event not in SYSTEM_EVENTS:
         return f"unknown event {event!r}"
     wrong = next(filter(None, (wrong_field(name, value) for name, value in fields.items())), None)
@@ -99,7 +99,7 @@ def _problem(fields):
 
 
 def _read(number, text, problems):
-    """The event of that line; None of an empty one, and of one that is added to the problems."""
+    """The event of that line. None: the line is empty, or was added to the problems."""
     if not text.strip():
         return None
     try:
@@ -111,13 +111,13 @@ def _read(number, text, problems):
     if problem:
         problems.append((number, problem))
         return None
-    # The same few names come again and again.
+    # There are only a few different names.
     client, key = sys.intern(fields.get("client", "")), sys.intern(fields.get("key", ""))
     return Event(fields["t_us"], sys.intern(fields["event"]), client, key, number, fields)
 
 
 def parse(lines):
-    """Events of a history, ordered by time; lines of one time keep their order."""
+    """The events of a history, ordered by time; lines of the same time keep their order."""
     problems = []
     events = [event for number, text in enumerate(lines, 1) if (event := _read(number, text, problems))]
     if problems:
@@ -127,15 +127,15 @@ def parse(lines):
 
 
 def load(path):
-    """Events of the file at path. Raises Malformed, OSError, UnicodeDecodeError."""
+    """The events of the file at path. Raises Malformed, OSError, UnicodeDecodeError."""
     with open(path, encoding="utf-8") as file:
         return parse(file)
 
 
 class Stream(Sequence):
-    """The same of a file, each event read anew when it is wanted: a long history needs little memory.
+    """The events of a file, each read again when it is needed, so that a long history needs little memory.
 
-    The file is open for reading bytes, and stays so; what cannot be read twice is copied first. Raises as load does.
+    The file is open for reading bytes and stays open; one that cannot be read twice is copied first. Raises as load does.
     """
 
     def __init__(self, file):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Judges a history: was the lock what it promises to be?
+"""Judges a history: did the lock keep its promises?
 
 This reads the events and builds the operations; rules.py has the rules for all grants of a key, verdict.py the words.
 """
@@ -9,20 +9,20 @@ from verdict import KINDS, MODES, OVERLAPS, Operation, Verdict, milliseconds, pe
 
 __all__ = ["KINDS", "MODES", "OVERLAPS", "describe", "judge", "milliseconds", "percentile", "seconds", "summary"]
 
-EXAMPLES = 10  # of each kind, in the words for a person
-# Faults after which a node has no counters any more: a set that changes may have a new node.
+EXAMPLES = 10  # of each kind, in the text for people
+# Faults after which a node may have no counters: reconfigure may bring a new node.
 FORGETTING = {name for name, fault in FAULTS.items() if fault.forgets} | {"reconfigure"}
 
 
 class _Register:
-    """The protected resource as its own log shows it, one for each key."""
+    """The protected resource of one key, as its log shows it."""
 
     def __init__(self):
         self.newest = 0
         self.value = None
         self.writer = ""
         self.fence = 0
-        self.visitor = None  # the latest granted operation of those that were here
+        self.visitor = None  # of the operations that accessed it, the one that was granted last
 
 
 class _Reader:
@@ -30,12 +30,12 @@ class _Reader:
 
     def __init__(self, verdict, invoked):
         self.verdict = verdict
-        self.invoked = invoked  # the history tells where operations begin, so they must, and must end
+        self.invoked = invoked  # the history has invoke, so each operation must have a begin and an end
         self.open = {}
         self.registers = {}
-        self.seen = {}       # {(client, key): newest term that an observer was told}
-        self.led = {}        # {(key, term): the leader that an observer was told of}
-        self.forgotten = {}  # {id of a fault: [begin, end] of when a node lost its memory}
+        self.seen = {}       # {(client, key): newest term that its observer reported}
+        self.led = {}        # {(key, term): the leader that an observer reported}
+        self.forgotten = {}  # {id of a fault: [begin, end] of the time when a node lost its data}
         self.healed = None
         self.counts = verdict.counts
 
@@ -68,12 +68,11 @@ class _Reader:
         self.verdict.operations.append(operation)
 
     def name(self, event):
-        """Whose operations are one after the other: a user's of a client, or where we cannot know that, its own of one
-        key."""
+        """The owner of a sequence of operations: a user of a client; without invoke, a user of a client on one key."""
         return (event.client, event.number("user"), "" if self.invoked else event.key)
 
     def begin_unasked(self, event):
-        """A grant or a refusal of a history that has no invoke."""
+        """Begins an operation at its grant or refusal, if the history has no invoke."""
         if not self.invoked:
             self.begin(event)
 
@@ -147,7 +146,7 @@ class _Reader:
         operation = self.finish(event, True)
         if operation:
             self.count("losses")
-            # The loss comes before another client may own the lock, as far as the owner ran at all.
+            # The loss must be reported before another client can own the lock, unless the owner was stopped.
             self.count("losses in time" if event.t_us <= operation.deadline_us else "losses late")
 
     def on_killed(self, event):
@@ -157,21 +156,21 @@ class _Reader:
             operation.end_us, operation.end = event.t_us, "killed"
 
     def on_client(self, event):
-        # Another process of the name: its observers have been told nothing.
+        # A new process under this name: its observers have reported nothing yet.
         if "version" in event.fields:
             for name in [name for name in self.seen if name[0] == event.client]:
                 del self.seen[name]
 
     def on_observed(self, event):
-        """What an observer of an election was told. One leader is told again by a higher term than before where its
-        term was in doubt."""
+        """An observer of an election reported a leader. It may report the same leader again with a higher term, if the term
+        was in doubt."""
         self.count("observations")
         name, term, owner = (event.client, event.key), event.number("term"), event.fields.get("leader", "")
         newest = self.seen.get(name, 0)
         if term < newest:
-            self.bad("observer", event, f"is told of term {term} of {event.key} after {newest}")
+            self.bad("observer", event, f"reports term {term} of {event.key} after {newest}")
         elif owner and self.led.setdefault((event.key, term), owner) != owner:
-            self.bad("observer", event, f"is told that {owner} leads {event.key} by term {term}, by which "
+            self.bad("observer", event, f"reports that {owner} leads {event.key} by term {term}, by which "
                      f"{self.led[event.key, term]} led", tolerated=self.verdict.profile == "outside")
         self.seen[name] = max(term, newest)
 
@@ -185,14 +184,14 @@ class _Reader:
         self.bad("breach", event, event.fields.get("text", "saw a promise broken"))
 
     def register(self, event):
-        """A slot has one of its own: its tokens are none of another's."""
+        """The register of a key or of a slot: each slot has tokens of its own."""
         return self.registers.setdefault((event.key, event.number("slot")), _Register())
 
     def on_read(self, event):
         self.visit(event, self.register(event))
 
     def visit(self, event, register):
-        """An access that was accepted. True where a newer owner had been there: by its token, else by its grant."""
+        """Notes an access that was accepted. Returns whether a newer owner had been there, by its token or else its grant."""
         fence, operation = event.number("fence"), self.open.get(self.name(event))
         owner = operation if operation and operation.key == event.key and operation.granted_us is not None else None
         if owner and owner.mode == "shared":
@@ -232,10 +231,10 @@ class _Reader:
             self.judge_value(event, register, fence, stale)
 
     def judge_value(self, event, register, fence, stale):
-        """A stale write that also undid another is counted once, as stale."""
+        """Checks that the value follows the one before. A stale write that also undid another is counted once, as stale."""
         value = event.number("value")
         if register.value is not None and value != register.value + 1 and not stale:
-            # Without distinct tokens nothing could have refused the write: what let it in was an overlap.
+            # Without distinct tokens nothing could have refused the write; the overlap let it in.
             blameless = self.verdict.profile == "outside" and (fence == 0 or fence == register.fence)
             self.bad("lost-update", event, f"writes {value} to {event.key} where {register.writer} had written "
                      f"{register.value}", tolerated=blameless)
@@ -243,8 +242,8 @@ class _Reader:
 
 
 def judge(events, profile="inside", bound_us=10_000_000, start_us=None):
-    """Verdict over events as history.parse or history.Stream gives them. bound_us: liveness, where the healed mark names
-    none. start_us: from when its texts count the time, else from the first event."""
+    """The verdict over events of history.parse or history.Stream. bound_us: the bound for liveness, if the healed event
+    has none. start_us: the time 0 of the texts; default: the first event."""
     verdict = Verdict(profile)
     if events:
         verdict.start_us, verdict.end_us = start_us or events[0].t_us, events[-1].t_us
@@ -281,7 +280,7 @@ def _count(figures, operation):
 
 
 def summary(verdict):
-    """What --json prints: figures and verdict as plain data."""
+    """The figures and the verdict as plain data, for --json."""
     def spread(times_us):
         return {"count": len(times_us), "p50": percentile(times_us, 50), "p99": percentile(times_us, 99),
                 "max": max(times_us, default=None)}
@@ -305,7 +304,7 @@ def summary(verdict):
 
 
 def describe_mode(mode, modes):
-    """Of a history with other modes than the lock: a line for each, and one for the owners that were killed."""
+    """One line for each mode, if there are others than the lock, and one for owners that were killed."""
     figures = modes[mode]
     if set(modes) != {"lock"}:
         inside = {"permits": f", {figures.at_once} of {figures.permits} at once at most",
@@ -320,7 +319,7 @@ def describe_mode(mode, modes):
 
 
 def describe(verdict):
-    """The verdict as lines a person reads."""
+    """The verdict as lines for people."""
     counts = verdict.counts
 
     def n(name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From events to lanes: which client or node was in which state, and when."""
+"""Turns events into lanes: the states of each client and node over time."""
 from dataclasses import dataclass, field
 
 
@@ -16,7 +16,7 @@ class Span:
 @dataclass
 class Lane:
     name: str
-    states: list = field(default_factory=list)  # what the supervisor saw: up, down, paused...; running, stopped, dead
+    states: list = field(default_factory=list)  # as the supervisor saw them: up, down, paused...; running, stopped, dead
     faults: list = field(default_factory=list)
     waits: list = field(default_factory=list)
     holds: list = field(default_factory=list)
@@ -32,14 +32,14 @@ class Picture:
     clients: list
     run: dict
     survived: dict
-    programs: list      # as the clients name themselves
-    places: list = field(default_factory=list)  # of each slot, shared key and election: who had it
+    programs: list      # the clients' names for themselves
+    places: list = field(default_factory=list)  # the holders of each slot, shared key and election
     healed_us: int = 0
     hits: dict = field(default_factory=dict)  # {kind: {what: how often}}
 
     @property
     def keys_read(self):
-        """The numbers of those that were held shared."""
+        """The numbers of the keys that were held shared."""
         return sorted({span.key for lane in self.places for span in lane.holds if span.state == "readers"})
 
     def seconds(self, t_us):
@@ -61,7 +61,7 @@ def _order(names):
 
 
 def _states(events, kind, name, end_us):
-    """Spans of the states that the supervisor reported of one node or client."""
+    """The spans of the states that the supervisor reported for one node or client."""
     spans, since, state = [], None, None
     for event in events:
         if event.event != kind or event.fields.get("node" if kind == "node" else "client") != name:
@@ -75,7 +75,7 @@ def _states(events, kind, name, end_us):
 
 
 def faults_of(events):
-    """(begin, end) of each fault; end: None where it never ended."""
+    """(begin, end) of each fault; end: None if it never ended."""
     begun = {}
     for event in events:
         if event.event != "fault":
@@ -88,7 +88,7 @@ def faults_of(events):
 
 
 def targets(fault):
-    """Whom the begin of a fault names."""
+    """The nodes and clients that the begin of a fault names."""
     fields = fault.fields
     return ", ".join([f"c{n}" for n in fields.get("clients", [])] + [f"node {n}" for n in fields.get("nodes", [])])
 
@@ -103,7 +103,7 @@ def _faults(picture, events):
 
 
 def _add_hits(picture, kind, hits):
-    """What the supervisor counted; a history from elsewhere may hold anything there."""
+    """The hits that the supervisor counted; a history from elsewhere may have anything there."""
     counted = picture.hits.setdefault(kind, {})
     for what, number in hits.items() if isinstance(hits, dict) else ():
         if isinstance(number, int):
@@ -165,7 +165,7 @@ def _operations(picture, verdict):
 
 
 def _places(picture, verdict):
-    """A lane for each slot, shared key and election. Readers that hold a key together are one span."""
+    """A lane for each slot, shared key and election. Readers that hold a key at the same time are one span."""
     by_place = {}
     shared = {operation.key for operation in verdict.operations if operation.mode == "shared"}
     for operation in verdict.operations:
@@ -209,7 +209,7 @@ def paint(events, verdict):
     _faults(picture, events)
     _operations(picture, verdict)
     _places(picture, verdict)
-    # An access that was refused as stale is what the token is for: worth a mark.
+    # An access that was refused as stale gets a mark: it shows what the token is for.
     lanes = {lane.name: lane for lane in picture.clients}
     for event in events:
         if event.event in ("write_refused", "read_refused") and event.client in lanes:
@@ -221,7 +221,7 @@ def paint(events, verdict):
 
 
 def merged(spans, gap_us):
-    """Spans in order, with neighbours of one state and key drawn as one where less than gap_us lies between."""
+    """Spans in order; neighbours of one state and key are merged if less than gap_us lies between them."""
     found = []
     for span in sorted(spans, key=lambda span: span.from_us):
         last = found[-1] if found else None

@@ -6,7 +6,7 @@ MS_IN_US = 1000
 
 
 def measure(events, verdict):
-    """Plain data; the judge has said already what was sound."""
+    """The figures as plain data; the judge has decided before what was sound."""
     counts, handovers = verdict.counts, verdict.handovers_us
     overlaps = [violation for violation in verdict.violations if violation.kind in judge.OVERLAPS]
     others = {kind: number for kind, number in verdict.kinds(False).items()
@@ -36,20 +36,20 @@ def in_ms(us):
 
 
 def is_told(operation):
-    """Its lock told its owner of the loss: the owner did not have to see it by its own clock."""
+    """Whether the lock notified its owner of the loss, so that the owner did not notice it by its own clock."""
     return operation.end == "lost" and operation.status != "EXPIRED"
 
 
 def never_told(verdict):
-    """Operations whose lock ended, or was another's, while they held it, and that it told nothing. One that was killed
-    could not be told."""
+    """Operations whose lock ended, or belonged to another, while they held it, without a notice. A killed owner could not
+    be notified."""
     return [operation for operation in verdict.operations
             if operation.granted_us is not None and operation.end in ("lost", "released") and not is_told(operation)
             and (operation.end == "lost" or operation.end_us > operation.deadline_us or operation.overtaken)]
 
 
 def after_healing(events, verdict):
-    """How long no grant of some key came after everything had healed; None: to the end of the run."""
+    """How long some key was not granted after everything had healed; None: to the end of the run."""
     healed = [event for event in events if event.event == "healed"]
     if not healed or "liveness" in verdict.kinds(False):
         return None

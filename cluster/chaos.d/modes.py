@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How keys are taken: the keys of each mode, what of them stands on a node, and what must be granted again."""
+"""The modes of keys: their names, the keys that they leave on a node, and what must be granted again."""
 from dataclasses import dataclass
 
 from verdict import MODES
 
 CHOICES = (*MODES, "mixed")
-PLACES_MAX = 31  # as options_client.h has it
+PLACES_MAX = 31  # CHAOS_LIST_MAX of options_client.h
 NAMES = {"lock": "job", "permits": "pool", "shared": "data", "election": "lead"}
 
 
 @dataclass(frozen=True)
 class Place:
-    """What is contended for."""
+    """One key that clients contend for."""
     key: str
     mode: str
 
 
 def places(mode, count):
-    """So many keys of the mode; of each, where it is mixed."""
+    """That many keys of the mode; of each mode, if it is mixed."""
     chosen = MODES if mode == "mixed" else (mode,)
     return [Place(f"{NAMES[one]}-{i}", one) for one in chosen for i in range(1, count + 1)]
 
 
 def words(all_places, permits):
-    """What there is, for a line of text."""
+    """The keys in words."""
     found = []
     for mode, text in (("lock", "key{}"), ("permits", f"name{{}} of {permits} permits"), ("shared", "shared key{}"),
                        ("election", "election{}")):
@@ -34,7 +34,7 @@ def words(all_places, permits):
 
 
 def kept(place, permits):
-    """The keys on a node that end with the leases there."""
+    """The keys on a node that expire with the leases."""
     if place.mode == "permits":
         return [f"quorlock:slot:{slot}:{place.key}" for slot in range(permits)] + [f"quorlock:permits:{place.key}"]
     if place.mode == "shared":
@@ -43,7 +43,7 @@ def kept(place, permits):
 
 
 def expected(all_places, permits, askers):
-    """(key, mode, slot) of what is granted again after healing. Few who ask need not meet every slot."""
+    """(key, mode, slot) of each grant that must come after healing. Few clients need not use every slot."""
     for place in all_places:
         if place.mode == "permits" and askers > 2 * permits * len(all_places):
             yield from ((place.key, place.mode, slot) for slot in range(permits))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Standard output and files that cannot be written: an error with a status of its own."""
+"""Writes standard output and files; failures have an exit status of their own."""
 import os
 import sys
 
@@ -7,20 +7,20 @@ EX_IOERR = 74
 
 
 class Unwritten(Exception):
-    """What could not be written, and why."""
+    """Something could not be written; the text tells what and why."""
 
 
 def say(text):
     try:
         print(text, flush=True)
     except OSError as error:
-        # The rest of it is not tried again when the interpreter ends.
+        # Otherwise the interpreter would try to write the rest at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise Unwritten(f"standard output: {error.strerror}") from None
 
 
 def write_whole(option, path, text):
-    """The file appears complete or not at all."""
+    """Writes the file completely or not at all."""
     partial = f"{path}.{os.getpid()}.part"
     try:
         with open(partial, "w", encoding="utf-8") as file:

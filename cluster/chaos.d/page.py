@@ -88,7 +88,7 @@ def told(ms):
 # ---- the figures of a round ----
 
 def count_cell(value, note=""):
-    """A number that ought to be 0."""
+    """A number that should be 0."""
     small = f"<small>{escape(note)}</small>" if note else ""
     return f'<td class="n"><span class="{"hurt" if value else "safe"}">{value:,}</span>{small}</td>'
 
@@ -128,7 +128,7 @@ def score(index, kind):
 
 
 def strips(index, judged, kind):
-    """One axis of time for the plan and all clients."""
+    """One time axis for the plan and all clients."""
     drawn = [(client, *judged[client["name"], kind]) for client in index["clients"]
              if (client["name"], kind) in judged]
     if not drawn:
@@ -150,10 +150,10 @@ def round_section(index, judged, kind):
             "</section>")
 
 
-# ---- what broke ----
+# ---- violations ----
 
 def faults_around(events, violation, start_us):
-    """Rows of the faults that were under way before the violation, or had just ended."""
+    """Table rows of the faults that were active before the violation, or had just ended."""
     found = [(first, last.t_us if last else violation.t_us + BEFORE_US) for first, last in faults_of(events)]
     near = [fault for fault in found if fault[0].t_us <= violation.t_us and fault[1] > violation.t_us - BEFORE_US]
     rows = "".join(fault_row(first, to_us, start_us) for first, to_us in sorted(near, key=lambda fault: fault[0].t_us))
@@ -169,7 +169,7 @@ def fault_row(first, to_us, start_us):
 
 
 def first_broken(verdict):
-    """What a drawing explains best: the first overlap, else the first stale write, else None."""
+    """The violation to draw: the first overlap, else the first stale write, else None."""
     for kind in ("overlap", "stale-write"):
         for violation in verdict.violations:
             if violation.kind == kind:
@@ -218,7 +218,7 @@ def all_broken(index, judged):
             f'{legend(MOMENT_SIGNS)}{"".join(found)}</section>')
 
 
-# ---- the whole ----
+# ---- the page ----
 
 def how(client):
     command = f"<br><code>{escape(client['command'])}</code>" if client["command"] else ""
@@ -245,7 +245,7 @@ def title_of(judged):
 
 
 def render(index, judged):
-    """The page of what compare.load gives."""
+    """The page of the result of compare.load."""
     machine, title = index["machine"], title_of(judged)
     rounds = "".join(round_section(index, judged, kind) for kind in index["rounds"])
     meta = " · ".join(filter(None, (index["made"], machine["quorlock"], machine["server"],

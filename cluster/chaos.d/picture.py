@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The picture of a run: one small SVG for a page of either colour. It needs nothing else and runs nothing."""
+"""The picture of a run: one small SVG for light and dark pages, without scripts or other files."""
 import re
 from html import escape
 
@@ -8,7 +8,7 @@ from drawing import COLOURS, LABEL, SHAPES, Detail, number, words
 from lanes import paint
 
 WIDTH, MARGIN, TOP = 900, 14, 36
-LETTER_PX = 6.1       # of the legend, more than its letters take
+LETTER_PX = 6.1       # for each letter of the legend; a bit more than needed
 LINE_PX = 19
 
 STYLE = """
@@ -25,7 +25,7 @@ def summary(verdict, picture):
 
 
 def legend(signs, drawn, y):
-    """The signs that are in the drawing, in lines: (markup, the height that it needs)."""
+    """The legend of the signs in the drawing: (markup, its height)."""
     x, parts = MARGIN, []
     for sign, text in signs:
         if not set(re.findall(r'class="[^"]*"', sign)) & drawn:
@@ -58,5 +58,5 @@ def render(events, verdict):
 
 
 def drawn(name, events, verdict):
-    """What belongs into a file of this name: the picture alone, or the whole page."""
+    """The content for a file of this name: the picture alone, or the whole page."""
     return render(events, verdict) if name.endswith(".svg") else report.render(events, verdict)

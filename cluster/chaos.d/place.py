@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a chaos run takes place: a namespace of its own where the machine permits it, else plain processes."""
+"""The place of a chaos run: a namespace of its own if the machine permits it, else plain processes."""
 import contextlib
 import ctypes
 import fcntl
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from system import Trouble, die_with_parent
+from system import HarnessError, die_with_parent
 
 # Set for the inner process: "private" or "plain", a colon, and the folder to work in.
 INNER = "QUORLOCK_CHAOS_INNER"
@@ -29,7 +29,7 @@ def unshare_command():
 
 
 def loopback_up():
-    """What `ip link set lo up` does."""
+    """Does the same as `ip link set lo up`."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("16sh", b"lo", 0x1 | 0x40)  # IFF_UP | IFF_RUNNING
         fcntl.ioctl(any_socket.fileno(), 0x8914, request)  # SIOCSIFFLAGS
@@ -44,7 +44,7 @@ def _works(command):
 
 
 def probe():
-    """(may we have a namespace, does the packet filter work in it)"""
+    """Returns (may we make a namespace, does the packet filter work in it)."""
     if not _works([*unshare_command(), "true"]):
         return False, False
     rule = ("iptables -w 5 -A INPUT -p tcp -d 127.0.1.1 --dport 6379 --tcp-flags SYN,PSH PSH -j DROP && "
@@ -53,7 +53,7 @@ def probe():
 
 
 def mount_point(needed):
-    """A folder that the run does not need, to mount the run's memory on; None where there is no such folder."""
+    """A folder that the run does not need, as the mount point of its file system in memory; None: there is none."""
     for candidate in MOUNT_POINTS:
         inside = any(path == Path(candidate) or Path(candidate) in path.parents for path in needed)
         if os.path.isdir(candidate) and not inside:
@@ -62,7 +62,7 @@ def mount_point(needed):
 
 
 def enter():
-    """In the inner process: (private, folder), with the network and the memory file system made."""
+    """Called in the inner process: sets up the network and the file system; returns (private, folder)."""
     mode, _, folder = os.environ.pop(INNER).partition(":")
     if mode == "private":
         loopback_up()
@@ -70,12 +70,12 @@ def enter():
             run = subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "quorlock-chaos", folder],
                                  capture_output=True, text=True, timeout=PROBE_SECONDS)
             if run.returncode:
-                raise Trouble(f"no memory file system on {folder}: {run.stderr.strip()}")
+                raise HarnessError(f"no memory file system on {folder}: {run.stderr.strip()}")
     return mode == "private", folder
 
 
 def adopt_orphans():
-    """What a client started in a session of its own becomes a child of this process when its parent ends."""
+    """Makes orphans of a client's session children of this process."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
@@ -86,7 +86,7 @@ def parent_of(pid):
 
 
 def end_orphans():
-    """Ends all children that are left, and those that come to us as these end."""
+    """Ends all remaining children, and the orphans that come to us when they end."""
     with contextlib.suppress(ChildProcessError):
         while True:
             for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
@@ -96,7 +96,7 @@ def end_orphans():
 
 
 def run_inner(private, needed, limit_seconds):
-    """Runs this very command again inside; returns its exit status. Ends it when this process is to end."""
+    """Runs this same command inside and returns its exit status; ends it if this process must end."""
     temporary = None
     folder = mount_point(needed) if private else None
     if folder is None:
@@ -111,7 +111,7 @@ def run_inner(private, needed, limit_seconds):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     inner = None
-    if not private:  # there all ends with the namespace
+    if not private:  # the end of a namespace ends all its processes
         adopt_orphans()
     try:
         inner = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True,

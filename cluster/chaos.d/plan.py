@@ -1,51 +1,51 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which faults come, when and for how long: a pure function of the seed and the options."""
+"""The plan of faults (which, when, how long): a pure function of the seed and the options."""
 import json
 import random
 from dataclasses import asdict, dataclass, field
 
-SETTLE_MS = 1500  # undisturbed beginning
-END_MS = 1000     # no fault begins so shortly before the healing
-STORMS = 0.12     # part of the faults that may strike more than a minority
-QUICK = 0.5       # part of the restarts that take no time
+SETTLE_MS = 1500  # no fault before this time
+END_MS = 1000     # no fault begins in this time before the healing
+STORMS = 0.12     # the part of the faults that may hit more than a minority
+QUICK = 0.5       # the part of the restarts that take no time
 MANY_OUTSIDE = 0.6
-MANY = 0.25       # part of the faults of nodes that strike several at once
+MANY = 0.25       # the part of the faults of nodes that hit several at once
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of fault. `on`: node, client, split (clients and nodes), way (between them), set (all nodes at once).
-    `needs`: what the machine must permit. `proof`: what must be counted, or the fault has hit nothing."""
+    `needs`: what the machine must permit. `proof`: the counter that must grow, or the fault has hit nothing."""
     on: str
     text: str
     ms: tuple            # shortest and longest
     weight: int = 2      # how often, against the others
     needs: str = ""      # filter (packet filter), link (proxy), shim (preloaded clock), disk (preloaded), guard, fence
     outside: bool = False
-    forgets: bool = False  # the node loses its memory: inside the claim under the guard only
+    forgets: bool = False  # the node loses its data: inside the claim only with the guard
     restarts: bool = False  # a guarded node is quarantined afterwards
     proof: str = ""
 
 
 DROPPED = "packets dropped"
 
-# Why a kind is inside what the lock claims, where that is not plain:
+# Why the less obvious kinds are inside what the lock claims to survive:
 #
-# fsync-stall  A server that is late with its answers. Validity counts from the time of sending, so a late yes
-#     grants nothing that has ended.
-# disk-full    A server that must write its log before it answers, and cannot, ends: no yes was told that the log
-#     lacks, so it comes back with its memory. One that may write later refuses all writes but keeps its memory.
-# aof-cut      A part of the memory is gone, and what was released may be back. The guard may be in the part that is
-#     left, though later locks are not: it names the run of the server, which a restart changes, so the node has no
-#     vote until the largest lease is over. Without the guard it is outside, like an empty restart.
-# clock-strobe The claim bears steps forward within the allowance of a lease, which is 1 % and 2 ms. All steps stay
-#     between two values that lie no more than 1 % of the shortest lease apart, so no key and no quarantine ends
-#     earlier than the allowance covers, however many steps there are. Farther apart it is outside, like clock-forward.
-# emfile       The client cannot connect: to it, nodes that are down.
+# fsync-stall  The server answers late. Validity counts from the time of sending, so a late yes cannot grant a lease
+#     that has ended.
+# disk-full    A server that must write its log before it answers ends if it cannot. Every yes that it sent is in the
+#     log, so it comes back with its data. With a later sync it refuses all writes, but keeps its data.
+# aof-cut      A part of the data is lost, and released locks may be back. The guard may be in the remaining part,
+#     though later locks are not. It names the run of the server, which a restart changes, so the node's votes are
+#     ignored for the longest lease. Without the guard this is outside, like an empty restart.
+# clock-strobe The claim includes steps forward within the drift allowance of a lease, which is 1 % and 2 ms. All steps
+#     stay between two values that are at most 1 % of the shortest lease apart. So no key and no quarantine ends earlier
+#     than the allowance covers, however many steps there are. Farther apart it is outside, like clock-forward.
+# emfile       The client cannot connect; it sees nodes that are down.
 # blackout, partitions   Lost packets, about which nothing is assumed.
-# reconfigure  A guard that fits no old client stands on all nodes, and their connections are ended, before any new
-#     client gets a vote, and no node votes before the longest lease of both is over. The old clients are refused until
-#     they are replaced.
+# reconfigure  Before any new client gets a vote, all nodes have a guard that refuses every old client, and the old
+#     connections are closed. No node votes before the longest lease of both settings is over. Old clients are refused
+#     until they are replaced.
 KINDS = {
     "kill": Kind("node", "server killed, restarted with its memory", (200, 2500), 4, restarts=True),
     "wipe": Kind("node", "server killed, restarted empty", (100, 2000), 4, restarts=True, forgets=True),
@@ -125,7 +125,7 @@ MISSING = {"filter": "no packet filter here", "link": "the proxy is not built", 
 
 
 def choose_kinds(asked, profile, guard, fence, abilities):
-    """(kinds to use, {kind: why it is left out}). Raises ValueError with the remedy for a wrong wish."""
+    """(kinds to use, {kind: why it is left out}). Raises ValueError with the remedy for a wrong --faults."""
     asked = [word for word in asked.split(",") if word]
     for word in asked:
         if word.lstrip("-") not in KINDS and word != "all":
@@ -167,7 +167,7 @@ class _Planner:
         return [n for n in self.nodes if self.node_busy[n] <= at_ms and (not linked or n in self.linked)]
 
     def room(self, at_ms):
-        """How many more nodes may be struck now: a minority, and now and then more."""
+        """How many more nodes may be hit now: a minority, and sometimes more."""
         struck = sum(1 for until in self.node_busy.values() if until > at_ms)
         limit = max(1, (len(self.nodes) - 1) // 2)
         if self.outside or self.rng.random() < STORMS:
@@ -176,7 +176,7 @@ class _Planner:
 
     def client_targets(self, at_ms):
         free = [c for c in self.clients if self.client_busy[c] <= at_ms]
-        # Somebody has to go on contending.
+        # At least one client must go on contending.
         if len(self.clients) - len(free) >= max(1, len(self.clients) // 2) or not free:
             return None
         return [self.rng.choice(free)]
@@ -210,7 +210,7 @@ class _Planner:
         return {}
 
     def divide(self, fault):
-        """Half of the nodes with half of the clients; other faults may strike meanwhile."""
+        """Separates half of the nodes and half of the clients from the others; other faults may hit meanwhile."""
         if self.way_busy > fault.at_ms:
             return None
         self.way_busy = fault.at_ms + fault.for_ms + 300
@@ -219,7 +219,7 @@ class _Planner:
         return fault
 
     def blackout(self, fault):
-        """Most nodes, and no client reaches them; long enough that connections are given up with requests on their way."""
+        """No client reaches most of the nodes, for so long that connections are given up with requests in flight."""
         if self.way_busy > fault.at_ms:
             return None
         self.way_busy = fault.at_ms + fault.for_ms + 300
@@ -228,7 +228,7 @@ class _Planner:
         return fault
 
     def partitions(self, fault):
-        """Two or three cuts between clients and nodes, each with a node of the one before it."""
+        """Two or three cuts between clients and nodes; each shares a node with the one before."""
         if self.way_busy > fault.at_ms:
             return None
         self.way_busy = fault.at_ms + fault.for_ms + 300
@@ -245,7 +245,7 @@ class _Planner:
         return fault
 
     def reconfigure(self, fault):
-        """Another max lease, or one node replaced by a new one at another address; some are killed half-way first."""
+        """Changes the max lease, or replaces one node by a new one at another address; some are first killed half-way."""
         if any(until > fault.at_ms for until in self.node_busy.values()):
             return None
         fault.nodes, before_ms = list(self.nodes), self.max_lease_ms
@@ -300,8 +300,8 @@ class _Planner:
 
 
 def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded, outside=False, lease_ms=500):
-    """The plan: faults ordered by time. `linked`: numbers of the nodes behind the proxy. `outside`: no care is
-    taken to leave a majority in peace. `lease_ms`: the shortest lease that is asked for."""
+    """The plan: faults ordered by time. `linked`: numbers of the nodes behind the proxy. `outside`: faults may hit a
+    majority. `lease_ms`: the shortest lease that clients ask for."""
     rng = random.Random(f"{seed} {seconds} {n_nodes} {n_clients} {' '.join(kinds)} {linked} {max_lease_ms} {guarded} "
                         f"{outside}")
     planner = _Planner(rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside, lease_ms)
@@ -309,7 +309,7 @@ def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded
     at_ms, end_ms = SETTLE_MS, int(seconds * 1000) - END_MS
     while kinds and at_ms < end_ms:
         if not bag:
-            # Every kind has its turn before any has its next.
+            # Every kind comes once before any comes again.
             bag = [name for name in kinds for _ in range(KINDS[name].weight)]
             rng.shuffle(bag)
         for i, name in enumerate(bag[:6]):

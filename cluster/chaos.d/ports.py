@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Free ports that stay ours, also while no server listens there."""
+"""Reserves free ports, even while no server listens on them."""
 import socket
 
 
 def keep_port(host="127.0.0.1"):
-    """A socket that keeps a free port ours while it lives: no other process is given it, nothing answers there, and only
-    a server of ours, which binds with SO_REUSEADDR, may take it."""
+    """A socket that reserves a free port while it is open: no other process gets the port, nothing answers on it, and only
+    a server of ours, which binds with SO_REUSEADDR, can use it."""
     kept = socket.socket()
     kept.bind((host, 0))
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The history as it is written: each client's lines are checked, stamped and answered. quorlock-chaos(7) has the rules.
+"""Writes the history: checks, stamps and answers each client's lines. quorlock-chaos(7) has the rules.
 
 A client is any program. It writes one JSON object a line to its standard output and reads the answer from its
 standard input. So its lines are its own without a name in them, and all that it wrote before it was killed is read.
@@ -13,8 +13,8 @@ from history import VERSION, wrong_field
 from system import now_us
 
 LINE_MAX = 65536
-FAR = 2 ** 62  # no number of a line is larger
-# What a client may write, and what must be in it.
+FAR = 2 ** 62  # the largest number in a line
+# The events that a client may write, and their required fields.
 EVENTS = {"hello": ("version",), "invoke": ("key",), "granted": ("key", "deadline_us"), "renewed": ("key", "deadline_us"),
           "refused": ("key",), "lost": ("key",), "released": ("key",), "read": ("key",), "write": ("key", "value"),
           "breach": ("text",), "observed": ("key", "term")}
@@ -22,14 +22,14 @@ WITH_DEADLINE = ("granted", "renewed", "read", "write")
 
 
 class Register:
-    """The resource that a lock protects: a number, and the newest token that it has seen. Readers of a shared lock do not
-    make it newer: two of them may have different tokens, and neither came after the other."""
+    """The resource that a lock protects: a number, and the newest token that it has seen. Tokens of readers of a shared
+    lock are not remembered: two of them may differ, though neither reader came after the other."""
 
     def __init__(self):
         self.value = self.seen = 0
 
     def access(self, fields):
-        """Reads or writes; returns what goes into the history. Without a token nothing is refused."""
+        """Reads or writes; returns the event for the history. Without a token nothing is refused."""
         fence = fields.get("fence", 0)
         if 0 < fence < self.seen:
             return fields | {"event": fields["event"] + "_refused", "now": self.value, "seen": self.seen}
@@ -41,7 +41,7 @@ class Register:
 
 
 class Channel:
-    """One life of a client: what it writes, and what it reads."""
+    """The two pipes of one process of a client."""
 
     def __init__(self, name, process):
         self.name, self.process = name, process
@@ -54,7 +54,7 @@ class Channel:
         self.thread = None
 
     def hold_next_write(self):
-        """The next write is kept back until let_go, as a pause right before it would."""
+        """Holds the next write back until let_go, as if the client were stopped right before it."""
         self.holding.clear()
         self.go.clear()
         self.armed = True
@@ -71,16 +71,16 @@ class Channel:
 
 
 class Malformed(Exception):
-    """What is wrong with a line, with the remedy."""
+    """A line is malformed; the text has the remedy."""
 
 
 class Recorder:
-    """All clients' lines and the harness's own in one journal; a thread for each life of a client."""
+    """Collects the lines of all clients and of the harness in one file; each client process has a thread."""
 
     def __init__(self, path, keys, max_lease_ms):
         self.path, self.keys, self.max_lease_ms = path, keys, max_lease_ms
-        self.registers = {}  # of each key, and of each slot where it has several: their tokens are not one another's
-        self.grants, self.granted_us = 0, {}  # when each key, or slot, was last granted in that mode
+        self.registers = {}  # one for each key, or each of its slots, which have tokens of their own
+        self.grants, self.granted_us = 0, {}  # when each key, or slot, was last granted in its mode
         self.problem = None
         self.lock = threading.Lock()
         self.file = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
@@ -112,7 +112,7 @@ class Recorder:
 
     def _follow(self, channel):
         try:
-            # A line that a kill tore had no effect yet.
+            # An incomplete line of a killed client had no effect.
             while (line := channel.process.stdout.readline(LINE_MAX)).endswith(b"\n") or len(line) == LINE_MAX:
                 channel.lines += 1
                 answer = self.take(channel, line)
@@ -120,12 +120,12 @@ class Recorder:
         except Malformed as why:
             self.problem = self.problem or f"client {channel.name}, line {channel.lines}: {why}"
         except OSError:
-            pass  # it reads no more: it was killed, or ended
+            pass  # nobody reads: the client was killed, or ended
         finally:
             channel.ended = True
 
     def take(self, channel, line):
-        """One line; returns the answer. Raises Malformed."""
+        """Handles one line; returns the answer. Raises Malformed."""
         fields = read_line(line, channel.greeted, self.keys)
         if fields["event"] == "write":
             channel.wait_where_held()
@@ -133,7 +133,7 @@ class Recorder:
             return self._record(channel, fields)
 
     def _record(self, channel, fields):
-        """Stamps one line, writes it down and returns the answer."""
+        """Stamps one line, records it and returns the answer."""
         event = fields["event"]
         arrived_us = now_us()
         t_us = self._stamp(channel, fields, arrived_us)
@@ -158,7 +158,7 @@ class Recorder:
         return f"{verdict} {t_us} {fields['now']}" if event in ("read", "write") else f"{verdict} {t_us}"
 
     def _stamp(self, channel, fields, arrived_us):
-        """The time of a line: the client's own reading where it gives one, which cannot be far from the truth."""
+        """The time of a line: the client's own reading, if it gives a plausible one."""
         event, deadline_us = fields["event"], fields.get("deadline_us", 0)
         if event in WITH_DEADLINE and "deadline_us" in fields:
             if deadline_us < channel.begun_us:
@@ -168,9 +168,9 @@ class Recorder:
                                 f"({self.max_lease_ms} ms) away from {arrived_us}, now: {CLOCK}, and no lease is longer")
         t_us = fields.get("t_us")
         if event in ("read", "write", "hello"):
-            return arrived_us  # these happen here
+            return arrived_us  # these accesses happen here
         if t_us is None:
-            # Read so late, a grant had ended: the window that was told was open before, and briefly at most.
+            # The line was read after the end of the grant, so the reported window was open before that, if only briefly.
             return max(channel.last_us, deadline_us - 1) if event == "granted" and deadline_us <= arrived_us else arrived_us
         if t_us > arrived_us:
             raise Malformed(f"t_us {t_us} lies in the future, it is {arrived_us}: {CLOCK}")
@@ -184,7 +184,7 @@ CLOCK = "give microseconds of CLOCK_MONOTONIC"
 
 
 def read_line(line, greeted, keys):
-    """The fields of a client's line. Raises Malformed."""
+    """Parses a client's line. Raises Malformed."""
     if len(line) == LINE_MAX:
         raise Malformed(f"longer than {LINE_MAX} bytes")
     try:

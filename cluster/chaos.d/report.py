@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a run: one HTML file that needs nothing else."""
+"""The report of a run: one HTML file without other files."""
 from html import escape
 
 import plan
@@ -72,7 +72,7 @@ SCRIPT = """
 """
 
 
-# What is judged: how it reads where it was broken, where it overlapped, where it held, and what that means.
+# Texts for each promise: broken, tolerated outside the claim, kept, and what it means.
 THINGS = {
     "lock": ("The lock was", "Beyond its assumptions, the lock overlapped", "The lock held", "No two owners at once"),
     "permits": ("The permits were", "Beyond their assumptions, the permits overlapped", "The permits held",
@@ -90,7 +90,7 @@ def thing(verdict):
     modes = set(verdict.modes) - {"lock"}
     if not modes:
         return "lock"
-    # A writer of a shared key is a lock.
+    # A writer of a shared key has the mode lock.
     return next(iter(modes)) if modes == {"shared"} or set(verdict.modes) == modes and len(modes) == 1 else "mixed"
 
 
@@ -113,7 +113,7 @@ def headline(verdict):
 
 
 def contended(run):
-    """What the clients want."""
+    """The keys that the clients contend for."""
     keys, users, mode = run.get("keys", 0), run.get("users", 1), run.get("modes", "lock")
     text = {"permits": plural(keys, f"name of {run.get('permits')} permits", f"names of {run.get('permits')} permits each"),
             "shared": plural(keys, "key that is locked shared and exclusive", "keys that are locked shared and exclusive"),
@@ -154,7 +154,7 @@ def figures(verdict, picture):
          + f", by {counts.get('clients', 0)} clients"),
         ("", f"{survived:,}", f"faults of {plural(len(picture.survived), 'kind')} survived"),
         ("", milliseconds(percentile(handovers, 50)), f"hand-over to a waiter, median; p99 {milliseconds(percentile(handovers, 99))}"),
-        ("", f"{in_time:,} of {lost:,}", "losses noticed before validity ended" + (f"; {late:,} to owners that stood still" if late else "")),
+        ("", f"{in_time:,} of {lost:,}", "losses noticed before validity ended" + (f"; {late:,} by owners that were stopped" if late else "")),
         ("", f"{counts.get('writes', 0):,}", f"writes accepted; {plural(stale, 'stale access', 'stale accesses')} refused"),
     ]
     return '<section class="figures">' + "".join(
@@ -199,7 +199,7 @@ def signs_of(picture):
 
 
 def told(verdict, picture):
-    """What was broken, kind by kind, each a link to its moment."""
+    """The violations by kind, each with a link to its moment."""
     sections = []
     for tolerated in (False, True):
         for kind in KINDS:
@@ -249,7 +249,7 @@ def client_table(verdict, picture):
 
 
 def mode_table(verdict):
-    """A row for each way of taking a key, where there is another than the lock."""
+    """A table row for each mode, if there are others than the lock."""
     if set(verdict.modes) <= {"lock"}:
         return ""
     rows = []
@@ -270,7 +270,7 @@ def mode_table(verdict):
 
 
 def handover_chart(verdict):
-    """How long a released lock was free although a client waited: a histogram with steps that double."""
+    """A histogram with doubling steps: how long a released lock was free although a client waited."""
     handovers = verdict.handovers_us
     if not handovers:
         return ""

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules for all grants of a key: who may hold it at once, and with which tokens; and what is measured there."""
+"""The rules for all grants of a key: who may hold it at the same time, and with which tokens; and the measurements."""
 import bisect
 import heapq
 
 from verdict import seconds
 
-PATIENT_US = 1_000_000  # who waited so long for a permit, and in vain, had time to find a free one
+PATIENT_US = 1_000_000  # a client that waited this long for a permit had time to find a free one
 
 
 def judge_key(verdict, operations, forgotten):
-    """All operations on one key. forgotten: (begin, end) of each time at which a node lost its memory."""
+    """Judges all operations on one key. forgotten: (begin, end) of each time when a node lost its data."""
     grants = sorted((o for o in operations if o.granted_us is not None), key=lambda o: o.granted_us)
     readers = [o for o in grants if o.mode == "shared"]
     writers = [o for o in grants if o.mode in ("lock", "election")]
@@ -35,8 +35,8 @@ def _kind_of(one, other):
 
 
 def _judge_exclusion(verdict, grants):
-    """Counts each grant that came while an earlier one that excludes it was still valid. Readers may be many."""
-    reaching = {"reader": None, "other": None}  # whose window lasts longest
+    """Reports each grant that came while an earlier one that excludes it was valid. Readers do not exclude each other."""
+    reaching = {"reader": None, "other": None}  # the grant whose window ends last
     for operation in grants:
         side = "reader" if operation.mode == "shared" else "other"
         for other in (reaching["other"], reaching["reader"] if side == "other" else None):
@@ -59,7 +59,7 @@ def _add_overlap(verdict, first, second):
 
 
 def _at_once(grants):
-    """(a grant, all that are valid at its moment, with it)"""
+    """Yields (a grant, all grants that are valid at its moment, including it)."""
     inside = []
     for number, operation in enumerate(grants):
         while inside and inside[0][0] <= operation.granted_us:
@@ -69,7 +69,7 @@ def _at_once(grants):
 
 
 def _judge_permits(verdict, grants):
-    """Never more windows of a name than permits, of which all holders must have the same number."""
+    """Never more valid grants of a name than permits; all holders must give the same number of permits."""
     for operation, inside in _at_once(grants):
         figures, at = verdict.figures("permits"), seconds(verdict, operation.granted_us)
         figures.at_once = max(figures.at_once, len(inside))
@@ -116,7 +116,7 @@ def word(operation):
 
 
 def _judge_order(verdict, fenced, verb, done_us, begun_us):
-    """A grant after another one has the newer token. Equal tokens are duplicates, recorded already."""
+    """A later grant must have a newer token. Equal tokens are duplicates, which are reported elsewhere."""
     done = sorted(fenced, key=done_us)
     newest, next_done = None, 0
     for operation in sorted(fenced, key=begun_us):
@@ -135,8 +135,8 @@ def _judge_order(verdict, fenced, verb, done_us, begun_us):
 
 
 def _judge_reader_tokens(verdict, readers, writers, forgotten):
-    """A reader's token is not below that of a writer that had released the key when the reader began to ask. A counter
-    that a node lost in between may have been the one that a reader has to see."""
+    """A reader's token must not be below that of a writer that had released the key before the reader asked. This is not
+    judged if a node lost its data in between, perhaps the counter that the reader had to see."""
     done = sorted((o for o in writers if o.fence and o.end == "released"), key=lambda o: o.end_us)
     latest, next_done = None, 0
     for reader in sorted((o for o in readers if o.fenced), key=lambda o: o.invoke_us):
@@ -156,7 +156,7 @@ def _judge_reader_tokens(verdict, readers, writers, forgotten):
 
 
 def _measure_handovers(verdict, operations, grants):
-    """From a release that leaves room to the next grant of the key, where the next owner was already waiting."""
+    """The time from a release that frees the key to the next grant, if the next owner was waiting already."""
     times = [operation.granted_us for operation in grants]
     ends = sorted(operation.window_end_us for operation in grants)
     for operation in operations:
@@ -165,14 +165,14 @@ def _measure_handovers(verdict, operations, grants):
         end_us = operation.end_us
         held = bisect.bisect_right(times, end_us) - bisect.bisect_right(ends, end_us)
         after = bisect.bisect_left(times, end_us)
-        # With readers beside it nobody's turn has come.
+        # While other readers hold the key, the release frees it for nobody.
         if (operation.mode == "permits" or held <= 0) and after < len(times) and grants[after].invoke_us <= end_us:
             verdict.figures(operation.mode).handovers_us.append(times[after] - end_us)
             verdict.handovers_us.append(times[after] - end_us)
 
 
 def _measure_returns(verdict, grants):
-    """From the end of what a killed owner was promised to the next grant, where somebody waited at that moment."""
+    """The time from the end of a killed owner's validity to the next grant, if a client waited at that moment."""
     times = [operation.granted_us for operation in grants]
     for operation in grants:
         if operation.end != "killed" or operation.mode == "shared":
@@ -196,7 +196,7 @@ def judge_liveness(verdict, healed, by_mode, bound_us):
 
 def _judge_first_grant(verdict, from_us, name, operations, bound_us):
     judged_to_us = min(from_us + bound_us, verdict.end_us)
-    # Only an open acquire can be granted, also one that is open at the mark.
+    # Only an open acquire can be granted; one that began before the healing counts, too.
     asked = [o for o in operations if (o.end_us or verdict.end_us) > from_us and o.invoke_us < judged_to_us
              and (o.granted_us is None or o.granted_us > from_us)]
     if not asked:
@@ -215,7 +215,7 @@ def _judge_first_grant(verdict, from_us, name, operations, bound_us):
 
 
 def _judge_free_permits(verdict, from_us, key, operations, bound_us):
-    """Every slot is in use again where so many ask that some wait."""
+    """Every slot must be used again, if so many clients ask that some wait."""
     to_us = from_us + bound_us
     grants = [o for o in operations if o.granted_us is not None]
     if verdict.end_us < to_us or not grants:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One chaos run: start the system, inject faults, heal it, judge what its clients wrote down."""
+"""One chaos run: starts the system, injects faults, heals it, and judges the history."""
 import asyncio
 import json
 import os
@@ -19,12 +19,12 @@ from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
 from recorder import Recorder
 from sources import check_sources
-from system import Client, ClientTrouble, Filter, Links, Node, Ports, Trouble, now_us, wait_until
+from system import Client, ClientError, Filter, HarnessError, Links, Node, Ports, now_us, wait_until
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
-LIVE_MARGIN_MS = 5000  # beyond the time of a key that nobody holds, until when a grant must come after healing
-GREETING_SECONDS = 60  # clients have so long to begin
-MUTE_LIVES = 5         # so often in a row a client may end before its first line, while faults come
+LIVE_MARGIN_MS = 5000  # a grant must come this long after the expiry of keys that nobody holds
+GREETING_SECONDS = 60  # the time for clients to begin
+MUTE_LIVES = 5         # how often in a row a client may end before its first line, during faults
 BACK_TO_NORMAL_SECONDS = 60
 PROGRESS_SECONDS = 10
 GIVEN_BACK_MS = 20000  # after healing a key of a failed attempt is released within this time
@@ -34,7 +34,7 @@ TLS_NAME = "node.chaos"
 
 
 class System:
-    """Everything that runs, and the history of the faults in it."""
+    """All processes of the run, and its history."""
 
     def __init__(self, options, folder, private):
         self.options, self.folder, self.private = options, folder, private
@@ -50,13 +50,13 @@ class System:
         self.recorder = Recorder(folder / "history.jsonl", self.keys, options.max_lease)
         self.survived, self.hits = {}, {}
         self.clients_killed = 0
-        self.setup = 0  # how often the set of nodes was changed
+        self.setup = 0  # how often the settings of the nodes were changed
         self.nodes, self.clients, self.ports = [], [], Ports()
         self.links, self.filter = None, Filter() if private and options.filter else None
         self.begun = self.sources_due = 0.0
 
     def preloadable(self, path):
-        """The same file by a name without a blank or a colon, which LD_PRELOAD cannot hold."""
+        """A link to the file, with a name without blanks and colons, which separate names in LD_PRELOAD."""
         link = self.folder / path.name
         link.symlink_to(path)
         return link
@@ -88,13 +88,14 @@ class System:
         self.clients = [Client(self, i + 1) for i in range(self.options.clients)]
 
     def make_certificate(self):
-        """One for all servers, by a name, for their addresses change. Clients and command find it in the environment."""
+        """Makes one certificate for all servers, for a name, because their addresses change. Clients and command find it in
+        the environment."""
         words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
                  "365", "-subj", "/CN=chaos", "-addext", f"subjectAltName=DNS:{TLS_NAME}", "-keyout", self.folder / "key.pem",
                  "-out", self.folder / "cert.pem"]
         run = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         if run.returncode:
-            raise Trouble(f"openssl makes no certificate: {run.stderr.strip()}")
+            raise HarnessError(f"openssl makes no certificate: {run.stderr.strip()}")
         os.environ |= {"QUORLOCK_TLS_CA": str(self.folder / "cert.pem"), "QUORLOCK_TLS_NAME": TLS_NAME}
 
     async def start(self):
@@ -112,12 +113,12 @@ class System:
         await self.greet()
 
     async def greet(self):
-        """No fault and no end comes before every client runs: runtimes differ in how long that takes."""
+        """Waits until every client runs, before any fault: runtimes need different times to start."""
         until = asyncio.get_running_loop().time() + GREETING_SECONDS
         while silent := [client for client in self.clients if not client.channel.greeted]:
             self.check_clients()
             if asyncio.get_running_loop().time() > until:
-                raise ClientTrouble(f"client {silent[0].name} has not said hello within {GREETING_SECONDS} s: a line ends "
+                raise ClientError(f"client {silent[0].name} has not said hello within {GREETING_SECONDS} s: a line ends "
                                     f"with a newline and is flushed at once ({silent[0].last_words()})")
             await asyncio.sleep(0.02)
 
@@ -126,35 +127,35 @@ class System:
                 f"{max_lease_ms or self.max_lease_ms}ms", *more]
 
     def free_address(self):
-        """For one more server."""
+        """A free address for one more server."""
         if not self.private:
             return "127.0.0.1", self.ports.take()
         return f"127.0.{10 + self.setup // 250}.{self.setup % 250 + 1}", 6379
 
     def bootstrap(self):
-        """No lock is held on servers just made: the guard need not wait a lease for that."""
+        """Bootstraps the new servers: no lock is held on them, so no quarantine is needed."""
         run = subprocess.run(self.bootstrap_command(), capture_output=True, text=True, timeout=30)
         if run.returncode:
             say(f"chaos: no bootstrap ({run.stderr.strip().splitlines()[-1:]}); the nodes are quarantined at first")
 
     def check_alive(self):
-        """Nothing may end that was not ended by a fault."""
+        """Watches that nothing ends except by a fault."""
         for node in self.nodes:
             if node.process.poll() is not None and not node.lock.locked():
-                raise Trouble(f"server {node.number} ended by itself: {node.last_words()}")
+                raise HarnessError(f"server {node.number} ended by itself: {node.last_words()}")
         self.check_clients()
         if self.links and self.links.process.poll() is not None:
-            raise Trouble(f"the proxy ended with status {self.links.process.returncode}")
+            raise HarnessError(f"the proxy ended with status {self.links.process.returncode}")
 
     def check_clients(self):
         if self.recorder.problem:
-            raise ClientTrouble(self.recorder.problem)
+            raise ClientError(self.recorder.problem)
         for client in self.clients:
             if client.process.poll() is not None and not client.expected_to_end:
                 self.replace(client)
 
     def replace(self, client):
-        """A client that ended by itself has failed; another takes its place, unless it never got to its first line."""
+        """A client that ended by itself has failed. It is replaced, unless clients keep ending before their first line."""
         client.signal(signal.SIGKILL)
         if not client.channel.ended:
             return
@@ -162,7 +163,7 @@ class System:
         client.mute_lives = 0 if greeted else client.mute_lives + 1
         text = f"ended with status {status}: {client.last_words()}"
         if status == 64 or (not greeted and (client.lives == 1 or client.mute_lives == MUTE_LIVES)):
-            raise ClientTrouble(f"client {client.name} {text}")
+            raise ClientError(f"client {client.name} {text}")
         self.tell("breach", client=client.name, text=text)
         self.tell("killed", client=client.name)
         self.clients_killed += 1
@@ -173,13 +174,13 @@ class System:
         return not proof or self.hits.get(kind, {}).get(proof, 0) > 0
 
     async def heal(self):
-        """All faults have undone themselves; this makes sure and waits until every node may vote."""
+        """All faults end by themselves; this makes sure, and waits until every node may vote."""
         if self.filter:
             self.filter.clear()
         limit = BACK_TO_NORMAL_SECONDS + self.max_lease_ms / 1000
         if not await wait_until(lambda: all(node.state == "up" for node in self.nodes), limit):
             states = ", ".join(f"{node.number} {node.state}" for node in self.nodes)
-            raise Trouble(f"nodes do not come back to normal: {states}")
+            raise HarnessError(f"nodes do not come back to normal: {states}")
 
     async def end_clients(self):
         await self.greet()
@@ -190,15 +191,15 @@ class System:
         for client in self.clients:
             await client.ended()
         if self.recorder.problem:
-            raise ClientTrouble(self.recorder.problem)
+            raise ClientError(self.recorder.problem)
 
     def leftover_ms(self):
-        """How long a key may stand that nobody holds: a killed client leaves it for its lease, a living one releases it."""
+        """How long a key without a holder may exist: a killed client leaves it for its lease, a living one releases it."""
         longest_ms = max(self.max_lease_ms, self.options.max_lease)
         return longest_ms if self.clients_killed else min(longest_ms, GIVEN_BACK_MS)
 
     async def check_rest(self):
-        """At rest no key is left that nobody holds."""
+        """Waits until no key without a holder is left."""
         loop = asyncio.get_running_loop()
         leftover_ms = self.leftover_ms()
         until = loop.time() + (leftover_ms + 1000) / 1000 - min(n.clock_offset_ms() for n in self.nodes) / 1000
@@ -230,7 +231,7 @@ async def progress(system, faults):
 
 
 async def whole_run(system, faults):
-    """The whole run. Raises Trouble where the harness fails."""
+    """The whole run. Raises HarnessError if the harness fails."""
     loop = asyncio.get_running_loop()
     system.tell("run", **system.options.shown)
     await system.start()
@@ -239,7 +240,7 @@ async def whole_run(system, faults):
     watchers.append(asyncio.create_task(progress(system, faults)))
     work = asyncio.gather(*(inject(system, fault) for fault in faults), asyncio.sleep(system.options.seconds))
     try:
-        # Whichever fails first ends the run.
+        # The first failure ends the run.
         await asyncio.wait([work, *watchers], return_when=asyncio.FIRST_COMPLETED)
         look(work, *watchers)
         await system.heal()
@@ -258,14 +259,14 @@ async def whole_run(system, faults):
 
 
 def look(*tasks):
-    """Raises what ended one of them."""
+    """Waits for the tasks; raises the exception of the first one that fails."""
     for task in tasks:
         if task.done():
             task.result()
 
 
 def quiet_enough(system, healed_us):
-    """Some seconds have passed since healing, and every key was granted again, in each way in which it is taken."""
+    """Waits until some seconds have passed since healing and every key was granted again in each of its modes."""
     expected = modes.expected(system.places, system.options.permits, system.options.clients * system.options.users)
     return now_us() - healed_us >= QUIET_SECONDS * 1_000_000 and \
         all(system.recorder.granted_us.get(name, 0) > healed_us for name in expected)
@@ -290,7 +291,7 @@ def tell_faults(system, faults):
 
 
 def finish(system, faults):
-    """Judges, writes what was asked for, prints; returns the exit status."""
+    """Judges the history, writes the requested files, prints the verdict; returns the exit status."""
     text, events, verdict = judge_run(system, system.recorder.lines())
     if system.options.history:
         write_whole("--history", system.options.history, "\n".join(text) + "\n")
@@ -301,10 +302,10 @@ def finish(system, faults):
     say("\n".join(judge.describe(verdict)))
     missed = ", ".join(kind for kind in system.survived if not system.has_hit(kind))
     if missed and system.options.client:
-        # A program that connects anew for each request, say, has no connection to lose.
+        # For example, a program that connects for each request has no connection to lose.
         say(f"note: {missed} came but never hit anything: this run proves nothing about that")
     elif missed and verdict.sound:
-        raise Trouble(f"{missed} came but never hit anything: this run proves nothing about that")
+        raise HarnessError(f"{missed} came but never hit anything: this run proves nothing about that")
     return 0 if verdict.sound else 1
 
 
@@ -327,7 +328,7 @@ def stop_everything(system):
 
 
 def work(options, folder, private):
-    """The inner process: runs it in its folder; returns the exit status."""
+    """Runs in the inner process and its folder; returns the exit status."""
     system = System(options, Path(folder), private)
     faults = options.faults_planned
     status = 70
@@ -337,7 +338,7 @@ def work(options, folder, private):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, task.cancel)
-        # The life line to the parent: this process ends with it.
+        # A pipe to the parent: this process ends with it.
         loop.add_reader(sys.stdin.fileno(), lambda: (loop.remove_reader(sys.stdin.fileno()), task.cancel()))
         await task
 
@@ -348,15 +349,15 @@ def work(options, folder, private):
     except (asyncio.CancelledError, KeyboardInterrupt):
         print("chaos: interrupted; nothing is judged", file=sys.stderr)
         status = 130
-    except Trouble as trouble:
-        print(f"chaos: {trouble}", file=sys.stderr)
-        status = trouble.status
+    except HarnessError as error:
+        print(f"chaos: {error}", file=sys.stderr)
+        status = error.status
     except Unwritten as what:
         print(f"chaos: {what}", file=sys.stderr)
         status = EX_IOERR
     finally:
         stop_everything(system)
-        # Who started us removes the folder too, unless it was killed.
+        # The process that started us removes the folder, too, unless it was killed.
         if folder not in MOUNT_POINTS:
             shutil.rmtree(folder, ignore_errors=True)
     return status

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where clients connect from: faults that part some clients from some nodes tell them apart by their addresses."""
+"""The addresses of clients, by which faults that separate some clients from some nodes tell them apart."""
 import contextlib
 import os
 import time
 from pathlib import Path
 
-from system import ClientTrouble
+from system import ClientError
 
 EVERY_SECONDS = 2
 ESTABLISHED = "01"
 
 
 def address(text):
-    """(IPv4 address, port) as /proc/net/tcp and tcp6 write it."""
+    """Parses an IPv4 address and port of /proc/net/tcp and tcp6."""
     host, port = text.split(":")
     return ".".join(str(byte) for byte in bytes.fromhex(host[-8:])[::-1]), int(port, 16)
 
 
 def connections(fronts):
-    """{inode: local address} of the sockets that are connected to one of the fronts."""
+    """{inode: local address} of the sockets that are connected to a node."""
     found = {}
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
@@ -30,7 +30,7 @@ def connections(fronts):
 
 
 def processes(group):
-    """Of a client: its program, which leads the group, and all that this started."""
+    """The processes of a client: its program, which leads the group, and all that it started."""
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if os.getpgid(int(folder.name)) == group:
@@ -38,7 +38,7 @@ def processes(group):
 
 
 def inodes(pid):
-    """Of the sockets that a process has open."""
+    """The inodes of the open sockets of a process."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
@@ -48,7 +48,7 @@ def inodes(pid):
 
 
 def check_sources(system):
-    """Raises ClientTrouble where a client does not connect from its own address, and faults would pass it by."""
+    """Raises ClientError if a client does not connect from its own address, so that faults would not hit it."""
     if not system.filter or time.monotonic() < system.sources_due:
         return
     system.sources_due = time.monotonic() + EVERY_SECONDS
@@ -57,5 +57,5 @@ def check_sources(system):
         for inode in (inode for pid in processes(client.process.pid) for inode in inodes(pid)):
             local = found.get(inode, client.address)
             if local != client.address:
-                raise ClientTrouble(f"client {client.name} connects from {local}, not from its own address {client.address}, "
+                raise ClientError(f"client {client.name} connects from {local}, not from its own address {client.address}, "
                                     "so that faults would pass it by: bind its sockets to QUORLOCK_CHAOS_SOURCE")

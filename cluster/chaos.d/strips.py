@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws a comparison as SVG: the plan and each client's grants on one axis, and the moment at which a lock broke."""
+"""Draws a comparison as SVG: the plan and each client's grants on one axis, and the moment of a violation."""
 from html import escape
 
 from drawing import KEY_COLOURS, STATE_CLASS, area, axis, box, fault_colour, number, patterns, words
@@ -16,7 +16,7 @@ PARTED = ("split", "divide", "partitions")
 
 
 class Strips:
-    """The plan's faults above, and below each client's grants with what broke."""
+    """The plan's faults, and below them each client's grants and violations."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -27,7 +27,7 @@ class Strips:
         return LABEL + min(max(second, 0), self.seconds) * self.scale
 
     def plan(self, picture):
-        """Lanes of the servers, as they were in one of the runs; its time begins with the plan."""
+        """Lanes of the servers in one of the runs; time begins with the plan."""
         for lane in picture.nodes:
             self.parts.append(words(LABEL - 10, self.y + LANE - 3, lane.name, "name", "end"))
             self.parts.append(box(LABEL, self.y + LANE / 2 - 1, WIDTH - LABEL, 2, "up"))
@@ -70,7 +70,7 @@ class Strips:
 
 
 def bins(verdict, seconds):
-    """Grants in each part of the time, of half a second or more."""
+    """The number of grants in each interval of at least half a second."""
     counts = [0] * min(BINS_MAX, 2 * seconds)
     for operation in verdict.operations:
         at = ((operation.granted_us or 0) - verdict.start_us) / 1e6 / seconds
@@ -80,7 +80,7 @@ def bins(verdict, seconds):
 
 
 class Moment:
-    """What happened around a violation: every server, and each client that had to do with the key."""
+    """The time around a violation: every server, and each client that used the key."""
 
     def __init__(self, picture, violation):
         self.picture, self.violation = picture, violation
@@ -106,7 +106,7 @@ class Moment:
         self.parts.append(words(LABEL - 10, self.y + MOMENT_LANE / 2 + 4, text, "name", "end"))
 
     def edge(self, span):
-        """Parted from some: a line along the lane, which hides nothing."""
+        """A client that is cut off from some nodes: a line along the lane, which hides nothing."""
         x = self.x(span.from_us)
         self.parts.append(box(x, self.y + MOMENT_LANE - 3, self.x(span.to_us) - x, 3, "part", span.title))
 

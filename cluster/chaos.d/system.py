@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The system under test: real servers, links and clients, and the handles for faults."""
+"""The system under test: real servers, links and clients, and the functions that faults use."""
 import asyncio
 import contextlib
 import ctypes
@@ -14,26 +14,26 @@ import time
 from history import VERSION
 from ports import keep_port
 
-START_SECONDS = 60  # long, for the machine may be busy
+START_SECONDS = 60  # long, because the machine may be busy
 ADMIN_SECONDS = 10.0
-END_SECONDS = 20  # clients have so long to end
-LAST_BYTES = 2000  # of what a process said at last, at most
+END_SECONDS = 20  # the time for clients to end
+LAST_BYTES = 2000  # how much of the end of a log is shown
 
 
 def last_lines(path):
-    """Up to three, of a log that may be longer than the memory is."""
+    """Up to three last lines of a log, which may be very long."""
     with open(path, "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
         return file.read().decode(errors="replace").splitlines()[-3:]
 
 
-class Trouble(Exception):
-    """The harness itself cannot go on; nothing is said about the lock."""
+class HarnessError(Exception):
+    """The harness itself failed; this says nothing about the lock."""
     status = 70
 
 
-class ClientTrouble(Trouble):
-    """A client does not keep to the protocol, or does not run; nothing is said about its lock."""
+class ClientError(HarnessError):
+    """A client violates the protocol, or does not run; this says nothing about its lock."""
     status = 65
 
 
@@ -42,7 +42,7 @@ def now_us():
 
 
 def die_with_parent():
-    """Runs in the child before exec: no process outlives the supervisor, however that ends."""
+    """Runs in the child before exec: it dies with the supervisor, however that ends."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
@@ -51,7 +51,7 @@ def launch(arguments, **more):
 
 
 async def wait_until(reached, seconds):
-    """Waits for that, no longer than so many seconds; returns what it was in the end."""
+    """Waits until the function returns something true, no longer than so many seconds; returns its last value."""
     end = time.monotonic() + seconds
     while not reached() and time.monotonic() < end:
         await asyncio.sleep(0.01)
@@ -59,12 +59,12 @@ async def wait_until(reached, seconds):
 
 
 async def wait_gone(process, seconds):
-    """True when the process has ended within so many seconds."""
+    """Returns whether the process ended within so many seconds."""
     return await wait_until(lambda: process.poll() is not None, seconds)
 
 
 class Ports:
-    """Free ports for servers and proxy, kept until the end."""
+    """Free ports for servers and proxy, reserved until the end."""
 
     def __init__(self):
         self.kept = []
@@ -89,7 +89,7 @@ async def _read_reply(reader):
 
 
 class Node:
-    """One Redis server. Clients reach it at `front`; we ask it through its unix socket, which no fault touches."""
+    """One Redis server. Clients reach it at `front`; the harness uses its unix socket, which faults do not affect."""
 
     def __init__(self, system, number, server_address, front):
         self.system, self.number = system, number
@@ -102,10 +102,10 @@ class Node:
         self.folder.mkdir()
         self.clock, self.disk = self.shared("clock", 16), self.shared("disk", 32)
         self.set_disk()
-        self.aof_kept = {}  # how much of a log is never cut off
+        self.aof_kept = {}  # how much of each log is never cut off
 
     def shared(self, name, size):
-        """Memory that a preloaded shim of the server has, too."""
+        """Memory that is shared with a preloaded shim of the server."""
         with open(self.folder / name, "w+b") as file:
             file.truncate(size)
             return mmap.mmap(file.fileno(), size)
@@ -148,7 +148,7 @@ class Node:
                 break
             except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError):
                 if self.process.poll() is not None or time.monotonic() > until:
-                    raise Trouble(f"server {self.number} does not start: {self.last_words()}") from None
+                    raise HarnessError(f"server {self.number} does not start: {self.last_words()}") from None
                 await asyncio.sleep(0.01)
         self.turn("up")
 
@@ -162,7 +162,7 @@ class Node:
     async def kill(self):
         self.process.kill()
         if not await wait_gone(self.process, 5):
-            raise Trouble(f"server {self.number} survives SIGKILL")
+            raise HarnessError(f"server {self.number} survives SIGKILL")
         self.turn("down")
 
     def signal(self, number):
@@ -179,7 +179,7 @@ class Node:
         return struct.unpack_from("q", self.clock, 8)[0]
 
     def set_disk(self, stall_ms=0, room_bytes=-1):
-        """How long each fsync takes, and how much can still be written; as disk_shim.c has it."""
+        """Sets how long each fsync takes, and how much can still be written; see disk_shim.c."""
         struct.pack_into("qq", self.disk, 0, stall_ms, room_bytes)
 
     def fsyncs_stalled(self):
@@ -189,17 +189,17 @@ class Node:
         return struct.unpack_from("q", self.disk, 24)[0]
 
     def log_file(self):
-        """The file that the server appends to: the newest of several, or the only one before Redis 7."""
+        """The append-only file: the newest of several, or the only one before Redis 7."""
         several = list((self.folder / "data").glob("*/*.incr.aof"))
         only = self.folder / "data" / "appendonly.aof"
         return max(several, key=lambda path: int(path.name.split(".")[-3]), default=only)
 
     def keep_log(self):
-        """What the log holds by now will never be cut off."""
+        """Marks the present content of the log as never to be cut off."""
         self.aof_kept = {self.log_file(): self.log_file().stat().st_size}
 
     def cut_log(self, permille):
-        """Cuts off so much of the stopped server's log, at least one byte where there is one; returns how many."""
+        """Cuts off that part of the stopped server's log, at least one byte if there is one; returns how many bytes."""
         path = self.log_file()
         size = path.stat().st_size
         loose = max(0, size - self.aof_kept.get(path, 0))
@@ -208,7 +208,7 @@ class Node:
         return bytes_cut
 
     async def ask(self, *words, timeout=ADMIN_SECONDS):
-        """One command, by a connection of its own. Raises RuntimeError for an error reply, OSError, TimeoutError."""
+        """Sends one command on a new connection. Raises RuntimeError for an error reply, OSError, TimeoutError."""
         async with asyncio.timeout(timeout):
             reader, writer = await asyncio.open_unix_connection(str(self.folder / "socket"))
             try:
@@ -219,15 +219,15 @@ class Node:
                 writer.close()
 
     async def disconnect_clients(self):
-        """Closes the connections of all clients, by the server's address; ours come through the socket."""
+        """Closes the connections of all clients, which use the server's address; ours use the socket."""
         await self.ask("CLIENT", "KILL", "LADDR", f"{self.server_host}:{self.server_port}", timeout=1.0)
 
     def move(self, host, port):
-        """Another address, for a new server that takes the place of this one."""
+        """Gives the node another address, for a new server in place of this one."""
         self.server_host, self.server_port = self.front_host, self.front_port = host, port
 
     async def watch(self):
-        """Follows the quarantine that the node's guard key shows, for the report."""
+        """Records the quarantine in the node's guard key, for the report."""
         while True:
             await asyncio.sleep(0.1)
             if self.state not in ("up", "quarantined"):
@@ -237,7 +237,7 @@ class Node:
                 seconds, us = await self.ask("TIME", timeout=0.5)
             except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError, ValueError):
                 continue
-            parts = (guard or "").split("|")  # as parts/guard_text.lua has them
+            parts = (guard or "").split("|")  # see parts/guard_text.lua
             until_ms = max([int(parts[i]) for i in (6, 12) if i < len(parts) and parts[i].isdigit()], default=0)
             now_ms = int(seconds) * 1000 + int(us) // 1000
             if self.state in ("up", "quarantined"):
@@ -253,29 +253,29 @@ class Links:
         self.process = launch([system.program("chaos_proxy"), *arguments], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
         if self.process.stdout.readline() != "ready\n":
-            raise Trouble(f"the proxy does not start: {self.process.stderr.read().strip()}")
+            raise HarnessError(f"the proxy does not start: {self.process.stderr.read().strip()}")
 
     def order(self, node, verb, *values):
         words = " ".join(map(str, (verb, self.numbers[node.number], *values)))
         self.process.stdin.write(words + "\n")
         if self.process.stdout.readline() != "ok\n":
-            raise Trouble(f"the proxy does not obey '{words}'")
+            raise HarnessError(f"the proxy does not obey '{words}'")
 
 
 class Client:
-    """One client process after another under one name: a program that keeps to quorlock-chaos(7)."""
+    """One client process after another under one name: a program that follows quorlock-chaos(7)."""
 
     def __init__(self, system, number):
         self.system, self.number, self.name = system, number, f"c{number}"
         self.command = system.commands[(number - 1) % len(system.commands)]
         self.address = f"127.0.3.{number}" if system.private else ""
         self.process, self.channel, self.lives, self.mute_lives = None, None, 0, 0
-        self.setup = 0  # which set of nodes and max lease it was told
+        self.setup = 0  # with which settings of the nodes it was started
         self.expected_to_end = False
         self.lock = asyncio.Lock()
 
     def environment(self):
-        """What the program is told."""
+        """The environment of the program."""
         system = self.system
         told = {"VERSION": VERSION, "CLIENT": self.name, "NODES": system.addresses(),
                 "KEYS": ",".join(system.keys), "MODES": ",".join(place.mode for place in system.places),
@@ -305,12 +305,12 @@ class Client:
         return "".join(letter if letter.isprintable() else " " for letter in words)
 
     def signal(self, number):
-        """Sends a signal to the program with all that it started."""
+        """Sends a signal to the program and all processes that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
     async def end(self):
-        """SIGTERM, and what there is to say where it does not end well."""
+        """Ends the program with SIGTERM; raises HarnessError if it does not end well."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
         await self.ended()
@@ -329,13 +329,13 @@ class Client:
     async def kill(self):
         self.signal(signal.SIGKILL)
         if not await wait_gone(self.process, 5):
-            raise Trouble(f"client {self.name} survives SIGKILL")
+            raise HarnessError(f"client {self.name} survives SIGKILL")
         await self.record_death()
 
     async def record_death(self):
-        """After the last line that it wrote."""
+        """Called after its last line was read."""
         if not await wait_until(lambda: self.channel.ended, 5):
-            raise Trouble(f"client {self.name} is gone, but a process that it started keeps its standard output open")
+            raise HarnessError(f"client {self.name} is gone, but a process that it started keeps its standard output open")
         self.system.tell("killed", client=self.name)
         self.system.clients_killed += 1
         self.system.tell("client", client=self.name, state="dead")
@@ -359,7 +359,7 @@ class Filter:
     def run(*words):
         run = subprocess.run(["iptables", "-w", "5", *map(str, words)], capture_output=True, text=True, timeout=20)
         if run.returncode:
-            raise Trouble(f"iptables {' '.join(map(str, words))}: {run.stderr.strip()}")
+            raise HarnessError(f"iptables {' '.join(map(str, words))}: {run.stderr.strip()}")
         return run.stdout
 
     def add(self, rules):
@@ -373,7 +373,7 @@ class Filter:
             self.rules.remove(rule)
 
     def dropped(self, rules):
-        """How many packets these rules took so far; they stand in the order in which they were added."""
+        """How many packets these rules dropped so far. The rules are listed in the order in which they were added."""
         packets = 0
         for chain in ("INPUT", "OUTPUT"):
             lines = self.run("-L", chain, "-v", "-x", "-n").splitlines()[2:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the programs of the harness take their options, and what they say of wrong ones."""
+"""Parses the options of the harness's programs, and reports wrong ones."""
 import argparse
 import os
 import shlex
@@ -16,7 +16,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def number(low, high):
-    """A type for argparse."""
+    """A number type for argparse."""
     def read(text):
         try:
             value = int(text)
@@ -29,7 +29,7 @@ def number(low, high):
 
 
 def command(text):
-    """The words of a client's command line, with the program's whole path. Raises ValueError with the remedy."""
+    """Splits a client's command line, and completes the program's path. Raises ValueError with the remedy."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -42,7 +42,7 @@ def command(text):
 
 
 def output(option, path, is_folder=False):
-    """Where that option may write, as a whole path. Raises ValueError where it cannot."""
+    """The absolute path of an option's output. Raises ValueError if it cannot be written."""
     path = os.path.abspath(path)
     folder = path if is_folder else os.path.dirname(path)
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the judge speaks of: operations with their windows, violations, the verdict and its figures.
+"""The terms of the judge: operations with their windows, violations, the verdict and its figures.
 
-The window of a grant is what its owner was told: from the moment the grant
-was reported to the first of release, loss and the last validity reported. A
-client that was killed keeps its window to the end of its validity, for that
-was promised to it.
+The window of a grant is the time for which its owner could trust it: from the
+report of the grant to its release, its loss or the end of the validity that was
+last reported, whichever is first. The window of a killed client lasts to the
+end of its validity, because that was promised.
 """
 from dataclasses import dataclass, field
 
@@ -15,10 +15,10 @@ KINDS = {
     "permits": "more holders at once than there are permits",
     "slot": "a slot that is none of the name's",
     "leaders": "two leaders at once",
-    "token-duplicate": "one fencing token given twice",
+    "token-duplicate": "one fencing token granted twice",
     "token-order": "a later grant with an older fencing token",
     "reader-token": "a reader with an older token than a writer that was there before",
-    "observer": "an observer that was told an older term, or two leaders by one term",
+    "observer": "an observer that reported an older term, or two leaders of one term",
     "stale-write": "a write accepted though a newer owner had been there",
     "lost-update": "a write that undid or repeated another",
     "terminal": "an operation without exactly one end",
@@ -27,13 +27,13 @@ KINDS = {
     "liveness": "no grant after everything had healed",
     "breach": "the client saw the library break its word",
 }
-# Holders that exclude each other, at once.
+# Two holders at once that exclude each other.
 OVERLAPS = {"overlap", "shared-overlap", "slot-overlap", "permits", "leaders"}
-# What a lock can let through without a second owner.
+# Wrong writes, which a lock can admit without a second owner.
 WRITES = {"stale-write", "lost-update"}
-# Outside the assumptions these may happen: they are counted, and only then.
+# With --profile outside these are counted instead of failing the run.
 TOLERATED_OUTSIDE = OVERLAPS | {"token-duplicate", "token-order", "reader-token"}
-# How a key may be taken. A lock is exclusive; it is also what writes where others hold the key shared.
+# The modes of keys. A lock is exclusive; a writer of a shared key has this mode, too.
 MODES = ("lock", "permits", "shared", "election")
 
 
@@ -47,19 +47,19 @@ class Operation:
     mode: str = "lock"
     granted_us: int = None
     deadline_us: int = None
-    fence: int = 0  # of an election: the term
-    fenced: bool = False  # it said so, be it 0: a reader before any writer has no token to see
+    fence: int = 0  # the term, in an election
+    fenced: bool = False  # the grant has a token, which may be 0: before any writer a reader has none to see
     slot: int = 0
     permits: int = 0
     end_us: int = None
     end: str = None  # refused, lost, released, killed
     status: str = ""
     writes: int = 0
-    overtaken: bool = False  # another owner was granted the key in its window
+    overtaken: bool = False  # another owner was granted the key during its window
 
     @property
     def window_end_us(self):
-        """Until when the lock is valid for its owner."""
+        """The end of the lock's validity for its owner."""
         if self.end in ("lost", "released"):
             return min(self.end_us, self.deadline_us)
         return self.deadline_us
@@ -70,7 +70,7 @@ class Operation:
 
     @property
     def what(self):
-        """The thing that one holder has for itself, in words."""
+        """What one holder has for itself, in words."""
         return f"{self.key} slot {self.slot}" if self.mode == "permits" else self.key
 
 
@@ -87,12 +87,12 @@ class Violation:
 
 @dataclass
 class Figures:
-    """Of all operations of one mode."""
+    """The figures of all operations of one mode."""
     grants: int = 0
     refusals: int = 0
     losses: int = 0
     permits: int = 0
-    at_once: int = 0  # so many held one key at most
+    at_once: int = 0  # how many held one key at the same time, at most
     handovers_us: list = field(default_factory=list)
     returns_us: list = field(default_factory=list)  # from the end of a killed owner's validity to the next grant
 
@@ -126,11 +126,11 @@ class Verdict:
 
     @property
     def tokens(self):
-        """Whether any grant had a fencing token: without one nothing could have refused a stale write."""
+        """Whether any grant had a fencing token. Without tokens, nothing could have refused a stale write."""
         return bool(self.counts.get("fenced grants"))
 
     def failed(self):
-        """(what broke the lock, the writes that it let through): texts with their numbers. One write is in one of them."""
+        """(violations of the lock, wrong writes): texts with their numbers. Each write is counted in one of the two."""
         kinds = self.kinds(False)
         overlaps = sum(count for kind, count in kinds.items() if kind in OVERLAPS)
         broke = [plural(overlaps, "overlap")] if overlaps else []
@@ -151,7 +151,7 @@ def plural(count, one, many=None):
 
 
 def percentile(values, percent):
-    """The value that percent of all do not exceed; None of an empty list."""
+    """The value that `percent` of all do not exceed; None for an empty list."""
     if not values:
         return None
     values = sorted(values)

@@ -9,23 +9,23 @@ import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+ * A client for cluster/chaos. quorlock-chaos(7) describes its lines. Its lock is a plain SET NX PX on a majority.
  *
  * <p>cluster/chaos --client 'java -XX:-UsePerfData Example.java'
  */
 public final class Example {
     private static final BufferedReader ANSWERS = new BufferedReader(new InputStreamReader(System.in));
     private static final String RELEASE = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1])";
-    private static final String[] NODES = told("NODES").split(",");
-    private static final String[] KEYS = told("KEYS").split(",");
+    private static final String[] NODES = setting("NODES").split(",");
+    private static final String[] KEYS = setting("KEYS").split(",");
     private static volatile boolean stop;
 
-    private static String told(String name) {
+    private static String setting(String name) {
         return System.getenv("QUORLOCK_CHAOS_" + name);
     }
 
     private static long pickMs(String name) {
-        String[] range = told(name + "_MS").split("-");
+        String[] range = setting(name + "_MS").split("-");
         return ThreadLocalRandom.current().nextLong(Long.parseLong(range[0]), Long.parseLong(range[1]) + 1);
     }
 
@@ -33,7 +33,7 @@ public final class Example {
         return System.nanoTime() / 1000; // CLOCK_MONOTONIC
     }
 
-    /** One line of the history; once it is written down, the last word of the answer: the value of the register. */
+    /** Writes one line of the history; returns the last word of the answer, the value of the register. */
     private static long say(String event, String fields) throws IOException {
         System.out.println("{\"event\":\"" + event + "\"," + fields + "}");
         String answer = ANSWERS.readLine();
@@ -41,7 +41,7 @@ public final class Example {
         return Long.parseLong(answer.substring(answer.lastIndexOf(' ') + 1));
     }
 
-    /** How many nodes say yes. */
+    /** The number of nodes that say yes. */
     private static int everywhere(String command) {
         int votes = 0;
         for (String node : NODES) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client for cluster/chaos, on the blocking calls of this library. What it says is in quorlock-chaos(7).
+ * A client for cluster/chaos, on the blocking calls of this library. quorlock-chaos(7) describes its lines.
  *
  * cc example.c $(pkg-config --cflags --libs quorlock) -o example; cluster/chaos --client ./example
  */
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#define TOLD(name) told("QUORLOCK_CHAOS_" name)
-#define LIST_MAX   31
+#define SETTING(name) setting("QUORLOCK_CHAOS_" name)
+#define LIST_MAX      31
 
 static volatile sig_atomic_t stop;
 
@@ -24,7 +24,7 @@ static void on_term(int number)
     stop = number;
 }
 
-static char *told(const char *name)
+static char *setting(const char *name)
 {
     char *value = getenv(name);
 
@@ -63,7 +63,7 @@ static void rest_ms(uint32_t ms)
     (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
 }
 
-/* One line of the history; once it is written down, the value of the register, or -1 where that refuses. */
+/* Write one line of the history; return the value of the register, or -1 if it refuses the access. */
 __attribute__((format(printf, 3, 4))) static int64_t say(const char *event, const char *key, const char *more, ...)
 {
     char answer[128];
@@ -79,7 +79,7 @@ __attribute__((format(printf, 3, 4))) static int64_t say(const char *event, cons
 
 static void work(quorlock_blocking_lock *lock, const char *key, uint64_t fence)
 {
-    uint64_t begun_us = now_us(), until_us = begun_us + pick_ms(TOLD("HOLD_MS")) * UINT64_C(1000);
+    uint64_t begun_us = now_us(), until_us = begun_us + pick_ms(SETTING("HOLD_MS")) * UINT64_C(1000);
     uint64_t deadline_us = begun_us + quorlock_blocking_valid_ms(lock) * UINT64_C(1000); /* renewal makes it later */
     int64_t value;
 
@@ -94,12 +94,12 @@ static void work(quorlock_blocking_lock *lock, const char *key, uint64_t fence)
 
 static void operate(quorlock_blocking *client, const char *key)
 {
-    struct quorlock_options options = {.size = sizeof(options), .fencing = *TOLD("FENCE") == '1'};
+    struct quorlock_options options = {.size = sizeof(options), .fencing = *SETTING("FENCE") == '1'};
     struct quorlock_blocking_result result = {.size = sizeof(result)};
     quorlock_blocking_lock *lock = NULL;
 
-    options.lease_ms = pick_ms(TOLD("LEASE_MS"));
-    options.wait_ms = pick_ms(TOLD("WAIT_MS"));
+    options.lease_ms = pick_ms(SETTING("LEASE_MS"));
+    options.wait_ms = pick_ms(SETTING("WAIT_MS"));
     if (quorlock_blocking_new(&lock, client, &key, 1, &options, NULL, 0) != 0) exit(1);
     say("invoke", key, "%s", "");
     if (quorlock_blocking_acquire(lock, &result) == 0)
@@ -113,15 +113,15 @@ static void operate(quorlock_blocking *client, const char *key)
 int main(void)
 {
     const char *nodes[LIST_MAX], *keys[LIST_MAX];
-    size_t n_nodes = list(nodes, TOLD("NODES")), n_keys = list(keys, TOLD("KEYS"));
+    size_t n_nodes = list(nodes, SETTING("NODES")), n_keys = list(keys, SETTING("KEYS"));
     struct quorlock_client_options options = {.size = sizeof(options), .nodes = nodes, .n_nodes = n_nodes};
     quorlock_blocking *client = NULL;
 
-    options.max_lease_ms = (uint32_t)strtoul(TOLD("MAX_LEASE_MS"), NULL, 10);
+    options.max_lease_ms = (uint32_t)strtoul(SETTING("MAX_LEASE_MS"), NULL, 10);
     if (n_keys == 0 || quorlock_blocking_open(&client, &options) != 0) return 64;
     (void)signal(SIGTERM, on_term);
-    srand((unsigned)strtoul(TOLD("SEED"), NULL, 10));
+    srand((unsigned)strtoul(SETTING("SEED"), NULL, 10));
     say("hello", "", ",\"version\":1,\"program\":\"example.c\"");
-    for (; stop == 0; rest_ms(pick_ms(TOLD("THINK_MS")))) operate(client, keys[(size_t)rand() % n_keys]);
+    for (; stop == 0; rest_ms(pick_ms(SETTING("THINK_MS")))) operate(client, keys[(size_t)rand() % n_keys]);
     return quorlock_blocking_close(client);
 }

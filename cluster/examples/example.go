@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+// A client for cluster/chaos. quorlock-chaos(7) describes its lines. Its lock is a plain SET NX PX on a majority.
 //
 //	go build example.go; cluster/chaos --client ./example
 package main
@@ -20,23 +20,23 @@ import (
 const release = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1])"
 
 var (
-	nodes   = strings.Split(told("NODES"), ",")
-	keys    = strings.Split(told("KEYS"), ",")
+	nodes   = strings.Split(setting("NODES"), ",")
+	keys    = strings.Split(setting("KEYS"), ",")
 	answers = bufio.NewScanner(os.Stdin)
 	stop    = make(chan os.Signal, 1)
 	// Go does not call the C library, so it binds its sockets to the client's address itself.
-	dialer = net.Dialer{Timeout: 100 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: net.ParseIP(told("SOURCE"))}}
+	dialer = net.Dialer{Timeout: 100 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: net.ParseIP(setting("SOURCE"))}}
 )
 
-func told(name string) string { return os.Getenv("QUORLOCK_CHAOS_" + name) }
+func setting(name string) string { return os.Getenv("QUORLOCK_CHAOS_" + name) }
 
 func pick(name string) time.Duration {
 	var low, high int
-	fmt.Sscanf(told(name+"_MS"), "%d-%d", &low, &high)
+	fmt.Sscanf(setting(name+"_MS"), "%d-%d", &low, &high)
 	return time.Duration(low+rand.Intn(high-low+1)) * time.Millisecond
 }
 
-// One line of the history; once it is written down, its time and the value of the register.
+// Writes one line of the history; returns its time and the value of the register.
 func say(format string, arguments ...any) (us, value int64) {
 	fmt.Printf(format+"\n", arguments...)
 	if !answers.Scan() {
@@ -47,7 +47,7 @@ func say(format string, arguments ...any) (us, value int64) {
 	return us, value
 }
 
-// How many nodes say yes.
+// The number of nodes that say yes.
 func everywhere(format string, arguments ...any) (votes int) {
 	for _, address := range nodes {
 		node, err := dialer.Dial("tcp", address)
@@ -94,7 +94,7 @@ func main() {
 	// Go hides CLOCK_MONOTONIC: what the first answer said it was, and the time since then.
 	clock := func(at time.Time) int64 { return helloUs + at.Sub(then).Microseconds() }
 	for turn := 0; len(stop) == 0; turn++ {
-		owner := fmt.Sprintf("%s-%s-%d", told("CLIENT"), told("SEED"), turn)
+		owner := fmt.Sprintf("%s-%s-%d", setting("CLIENT"), setting("SEED"), turn)
 		operate(keys[rand.Intn(len(keys))], owner, pick("LEASE"), pick("HOLD"), clock)
 		time.Sleep(pick("THINK"))
 	}

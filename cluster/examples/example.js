@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: BSD-3-Clause
 "use strict";
-// A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+// A client for cluster/chaos. quorlock-chaos(7) describes its lines. Its lock is a plain SET NX PX on a majority.
 // cluster/chaos --client 'node example.js'
 const { randomBytes } = require("crypto");
 const net = require("net");
@@ -20,7 +20,7 @@ function pickMs(name) {
   return low + Math.floor(Math.random() * (high - low + 1));
 }
 
-// One line of the history; once it is written down, the last word of the answer: the value of the register.
+// Writes one line of the history; returns the last word of the answer, the value of the register.
 async function say(event, fields) {
   process.stdout.write(`${JSON.stringify({ event, ...fields })}\n`);
   const answer = await answers.next();
@@ -36,7 +36,7 @@ function ask([host, port], command) {
   });
 }
 
-// How many nodes say yes.
+// The number of nodes that say yes.
 const everywhere = (command) => Promise.all(nodes.map((node) => ask(node, command)))
   .then((answered) => answered.filter((yes) => yes).length);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client for cluster/chaos. What it says is in quorlock-chaos(7); its lock is a plain SET NX PX on a majority.
+"""A client for cluster/chaos. quorlock-chaos(7) describes its lines. Its lock is a plain SET NX PX on a majority.
 
 cluster/chaos --client 'python3 example.py'
 """
@@ -13,8 +13,8 @@ import socket
 import sys
 import time
 
-TOLD = {name[15:]: value for name, value in os.environ.items() if name.startswith("QUORLOCK_CHAOS_")}
-NODES = [node.rsplit(":", 1) for node in TOLD["NODES"].split(",")]
+SETTINGS = {name[15:]: value for name, value in os.environ.items() if name.startswith("QUORLOCK_CHAOS_")}
+NODES = [node.rsplit(":", 1) for node in SETTINGS["NODES"].split(",")]
 RELEASE = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1])"
 STOP = []
 
@@ -24,18 +24,18 @@ def now_us():
 
 
 def pick_ms(name):
-    return random.randint(*map(int, TOLD[name + "_MS"].split("-")))
+    return random.randint(*map(int, SETTINGS[name + "_MS"].split("-")))
 
 
 def say(event, **fields):
-    """One line of the history; once it is written down, the last word of the answer: the value of the register."""
+    """Writes one line of the history; returns the last word of the answer, the value of the register."""
     print(json.dumps({"event": event, **fields}), flush=True)
     answer = sys.stdin.readline() or sys.exit("the harness is gone")
     return int(answer.split()[-1])
 
 
 def everywhere(command):
-    """How many nodes say yes."""
+    """The number of nodes that say yes."""
     replies = []
     for host, port in NODES:
         try:
@@ -64,8 +64,8 @@ def operate(key, owner, lease_ms, hold_ms):
 
 
 signal.signal(signal.SIGTERM, lambda *_: STOP.append(1))
-random.seed(int(TOLD["SEED"]))
+random.seed(int(SETTINGS["SEED"]))
 say("hello", version=1, program="example.py")
 while not STOP:
-    operate(random.choice(TOLD["KEYS"].split(",")), secrets.token_hex(8), pick_ms("LEASE"), pick_ms("HOLD"))
+    operate(random.choice(SETTINGS["KEYS"].split(",")), secrets.token_hex(8), pick_ms("LEASE"), pick_ms("HOLD"))
     time.sleep(pick_ms("THINK") / 1000)

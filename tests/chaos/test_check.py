@@ -437,8 +437,8 @@ class Modes(unittest.TestCase):
         self.assert_violated("observer", flat(led, told(20, 8, "b:2"), told(70, 7, "a:1")), text="term 7 of job after 8")
         self.assert_violated("observer", flat(led, told(20, 8, "b:2"), told(70, 7)), text="term 7 of job after 8")
         self.assert_violated("observer", flat(led, told(20, 7, "a:1"), told(55, 7), told(70, 7, "b:2")),
-                             text="is told that b:2 leads job by term 7, by which a:1 led")
-        self.assert_violated("observer", flat(led, told(20, 7, "a:1"), told(70, 7, "b:2", client="p")), text="p is told")
+                             text="reports that b:2 leads job by term 7, by which a:1 led")
+        self.assert_violated("observer", flat(led, told(20, 7, "a:1"), told(70, 7, "b:2", client="p")), text="p reports")
         begins = line(40, "client", "o", state="running", version=1)
         self.assert_sound(flat(led, told(20, 8, "b:2"), begins, told(70, 7, "a:1")))
         stopped = line(40, "client", "o", state="running")

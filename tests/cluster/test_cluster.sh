@@ -117,7 +117,7 @@ expect 'an option without its value' 64 'needs a value' "$up" --nodes
 expect 'an empty folder name' 64 "--dir: ''" "$up" --dir=
 expect 'an unknown option' 64 "unknown argument '--bogus'" "$up" --bogus
 expect 'no server installed: names the remedy' 1 'scripts/setup' env REDIS_SERVER=no-such-server "$up" --dir "$dir"
-expect 'a program that is no server' 1 'does not say its version' env REDIS_SERVER=true "$up" --dir "$dir"
+expect 'a program that is no server' 1 'does not look like Redis or Valkey' env REDIS_SERVER=true "$up" --dir "$dir"
 expect 'down with nothing running is harmless' 0 'nothing to do' "$down" --dir "$dir"
 expect 'status without a cluster' 3 'no cluster in' "$status" --dir "$dir"
 expect 'hurt without a cluster' 1 'no cluster in' "$hurt" --dir "$dir" 1 kill
@@ -161,10 +161,10 @@ expect 'status shows it dead' any 'node 1 .* dead' "$status" --dir "$dir"
 check_not 'status fails then' "$status" --dir "$dir"
 expect 'killing the dead says what to do' 1 'hurt.* 1 restart' "$hurt" --dir "$dir" 1 kill
 expect 'up with one dead says what to do' 1 'node 1 is dead .cluster/hurt.* 1 restart' "$up" --dir "$dir"
-expect 'restart after a crash' 0 'restarted with its memory' "$hurt" --dir "$dir" 1 restart
-check 'the memory survived SIGKILL' has 1 k 1
+expect 'restart after a crash' 0 'restarted with its data' "$hurt" --dir "$dir" 1 restart
+check 'the data survived SIGKILL' has 1 k 1
 expect 'restart of a running node' 0 'restarted' "$hurt" --dir "$dir" 2 restart
-check 'the memory survived the restart' has 2 k 2
+check 'the data survived the restart' has 2 k 2
 expect 'wipe' 0 'restarted empty' "$hurt" --dir "$dir" 3 wipe
 check 'the wiped node is empty' has 3 k ''
 expect 'stop' 0 'stopped' "$hurt" --dir "$dir" 2 stop
@@ -172,13 +172,13 @@ expect 'stop twice' 0 'stopped already' "$hurt" --dir "$dir" 2 stop
 check_not 'a stopped node does not answer' timeout 0.3 "$cli" -p $((base + 1)) PING
 expect 'status shows it stopped' any 'node 2 .* stopped' "$status" --dir "$dir"
 expect 'up with one stopped says what to do' 1 'node 2 is stopped .cluster/hurt.* 2 cont' "$up" --dir "$dir"
-expect 'cont' 0 'goes on' "$hurt" --dir "$dir" 2 cont
-check 'a continued node answers with its memory' has 2 k 2
+expect 'cont' 0 'continues' "$hurt" --dir "$dir" 2 cont
+check 'a continued node answers with its data' has 2 k 2
 expect 'cont of what runs' 0 'was not stopped' "$hurt" --dir "$dir" 2 cont
 "$hurt" --dir "$dir" 2 stop >/dev/null
 expect 'a stopped node cannot be told' 1 'it is stopped' "$hurt" --dir "$dir" 2 cut
 expect 'restart of a stopped node' 0 'restarted' "$hurt" --dir "$dir" 2 restart
-check 'it has its memory' has 2 k 2
+check 'it has its data' has 2 k 2
 
 # Slow, and cut off
 connection_is_closed() {
@@ -268,7 +268,7 @@ for i in 1 2 3 4 5; do "$hurt" --dir "$dir" "$i" kill >/dev/null; done
 expect 'up after all died starts anew' 0 'starting anew, empty' env QUORLOCK=no-such-command "$up" --dir "$dir" --nodes 1 --port-base "$base"
 check 'and empty' has 1 old ''
 check 'without the command it is not bootstrapped' has 1 quorlock:guard ''
-expect 'which up says' 0 'not bootstrapped, for there is no quorlock' env QUORLOCK=no-such-command "$up" --dir "$work/other4" --nodes 1 --port-base $((base + 1)) --max-lease 20s
+expect 'which up says' 0 'not bootstrapped, because there is no quorlock' env QUORLOCK=no-such-command "$up" --dir "$work/other4" --nodes 1 --port-base $((base + 1)) --max-lease 20s
 remedy=$(sed -n 's|^  .*/build/bin/quorlock \(bootstrap .*\)$|\1|p' "$work/out")
 # shellcheck disable=SC2086
 check 'and how that is made up for' "$QUORLOCK" $remedy
