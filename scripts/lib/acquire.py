@@ -7,13 +7,13 @@ import sys
 from math import ceil
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # the tree stays as it is
+sys.dont_write_bytecode = True  # leave the tree unchanged
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cluster/chaos.d"))
 
 from drawing import COLOURS, SHAPES, box, number, patterns, words  # noqa: E402
 from picture import STYLE  # noqa: E402
 
-# What is drawn. Of each node: when it executed the request, and when the client read its yes; None: it is frozen.
+# For each node: when it executed the request, and when the client read its yes; None: the node is frozen.
 LEASE_MS = 1000
 NODES = {"node 1": (20, 40), "node 2": (40, 80), "node 3": None}
 DRIFT_PPM, DRIFT_FIXED_MS = 10000, 2
@@ -35,7 +35,7 @@ class Acquire:
     def __init__(self, lease_ms=LEASE_MS, nodes=None):
         self.lease_ms, self.nodes = lease_ms, nodes or NODES
         self.quorum = len(self.nodes) // 2 + 1
-        # The answer that makes the quorum.
+        # The answer that completes the quorum.
         self.granted_ms = sorted(times[1] for times in self.nodes.values() if times)[self.quorum - 1]
         self.drift_ms = ceil(lease_ms * DRIFT_PPM / 1e6) + DRIFT_FIXED_MS
         self.ends_ms = lease_ms - self.drift_ms
@@ -93,7 +93,7 @@ def explanation(acquire):
     return (f"valid = lease {acquire.lease_ms} ms - elapsed {acquire.granted_ms} ms - drift {acquire.drift_ms} ms. The drift allows for "
             f"clocks of different speed: {DRIFT_PPM // 10000} % of the lease and {DRIFT_FIXED_MS} ms.",
             f"The client renews the lock at every third of the lease, here after {acquire.lease_ms // 3} ms, and has the full time again.",
-            f"If no renewal succeeds, the owner is told of the loss at {acquire.lost_ms} ms (orange), before another client can get "
+            f"If no renewal succeeds, the owner is notified of the loss at {acquire.lost_ms} ms (orange), before another client can get "
             "the lock.")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which folder of the sources may use which other one, and the house rules that need more than a line to see.
+"""Checks which folder of the sources uses which other one, and other rules that need more than one line to check.
 
 Reads the files as text, without a build, and prints what is wrong as FILE:LINE:
 what, and what to do. Exit status: 0 clean, 1 findings.
@@ -11,8 +11,8 @@ import re
 import sys
 from collections import namedtuple
 
-# FOLDER: the folders, or single files, that its files may include and call, besides itself. A file may have a row of its own, which
-# then holds instead of its folder's.
+# FOLDER: the folders, or single files, that its files may include and call besides their own folder. A file may have an
+# entry of its own, which replaces its folder's.
 LAYERS = {
     "include/quorlock": "",
     "include/quorlock/adapters": "include/quorlock",
@@ -37,14 +37,14 @@ LAYERS = {
     "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
     "src/cli": "include/quorlock src/bench",
 }
-# These use the library as any program does: what quorlock.h declares is the header's for them, not its file's.
+# These use the library as any program does: a function of quorlock.h belongs to the header for them, not to its file.
 PROGRAMS = "src/api/blocking.c src/api/blocking_loop.c src/api/blocking_election.c src/bench src/cli".split()
-# FOLDER: all that it may include of the system.
+# FOLDER: the system headers that it may include.
 SYSTEM = {
     "src/core": "assert.h inttypes.h limits.h stdbool.h stddef.h stdint.h string.h",
     "include/quorlock": "inttypes.h limits.h stdarg.h stdbool.h stddef.h stdint.h",
 }
-# HEADERS: only these folders and files may include them. What comes from outside, and memory, comes through src/base.
+# HEADERS: the only folders and files that may include them. Access to the system, and memory, go through src/base.
 BASE = ("include/quorlock/adapters src/base src/api/blocking.c src/api/blocking_loop.c src/api/blocking_loop.h "
         "src/api/blocking_election.c src/bench src/cli")
 ONLY = {
@@ -53,18 +53,18 @@ ONLY = {
     "event2/ event.h evutil.h": BASE,
     "fcntl.h netdb.h poll.h pthread.h signal.h sys/random.h sys/time.h sys/timerfd.h time.h unistd.h": BASE,
 }
-# Functions of the system, by the same rule: there are headers that have types for all, and these too.
+# System functions under the same rule, which are in headers that all files need for their types.
 CALLS = set("""abort accept bind calloc clock_gettime close connect exit free getaddrinfo getpeername getrandom getsockname
     getsockopt gettimeofday listen malloc nanosleep open poll printf puts rand random read realloc recv recvfrom recvmsg
     select send sendmsg sendto setsockopt shutdown sleep socket strdup strndup time usleep write""".split())
-# Folders with one assertion at least for every two functions.
+# Folders with at least one assertion for every two functions.
 ASSERTED = "src/lock".split()
-# Headers that the build makes, and the folder that owns them.
+# Generated headers, and the folders that own them.
 GENERATED = {"scripts.h": "src/redis/dialect"}
 
-# A file as text: without comments and strings, `body` also without what only declares. `defined` are the functions
+# The text of a file without comments and strings; `body` also without declarations. `defined` are the functions
 # and objects that other files can use, `statics` its own, `declared` what a header declares: name -> line.
-# `functions` are all that the file defines: name -> text between the braces.
+# `functions` are all functions of the file: name -> text between the braces.
 Source = namedtuple("Source", "path code raw body defined statics declared functions")
 # One use of another file: `text` says how, target is the file, or the folder of a header that the build makes.
 Use = namedtuple("Use", "path line target text")
@@ -87,7 +87,7 @@ WORD = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 
 
 def blank(hit):
-    """As long as it was, and nothing to read; of a string the quotes stay."""
+    """Replaces all but line breaks by blanks; a string keeps its quotes."""
     text = hit[0]
     front = '""' if text[0] == '"' else ""
     return front + re.sub(r"[^\n]", " ", text[len(front):])
@@ -102,7 +102,7 @@ def line_of(text, at):
 
 
 def is_function(head):
-    """A function ends at its brace, a struct or a list of values at the semicolon behind it."""
+    """Returns the end of a definition: a function ends at its brace, a struct or initializer at the semicolon behind it."""
     return "(" in head and not ASSIGN.search(head)
 
 
@@ -127,7 +127,7 @@ def top_level(plain):
 
 
 def read(path):
-    """The file as a Source. What is declared in a head, and what a struct has, mentions nobody."""
+    """Reads the file as a Source. Declarations and members of structs do not count as mentions."""
     with open(path, encoding="utf-8", errors="replace") as file:
         raw = file.read()
     code = NOISE.sub(blank, raw)
@@ -143,7 +143,7 @@ def read(path):
             if opens and not gets:
                 functions[name[1]] = plain[head_end:end]
         if not gets and not (opens and name):
-            # Macros between declarations stay.
+            # Macros between declarations are kept.
             gone = re.sub(DIRECTIVE.pattern + "|[^\\n]", keep_macro, body[start:end], 0, re.M)
             body = body[:start] + gone + body[end:]
     return Source(path, code, raw, body, defined, statics, declared, functions)
@@ -177,7 +177,7 @@ def uses_by_include(sources):
 
 
 def uses_by_call(sources):
-    """A mention of what another file defines, with or without its header: a call, or an address that is taken."""
+    """Yields each mention of a definition of another file, with or without its header: a call, or an address."""
     owner = {name: source.path for source in sources for name in source.defined}
     public = {name: s.path for s in sources if folder_of(s.path) == "include/quorlock" for name in s.declared}
     uses = []
@@ -202,7 +202,7 @@ def row_of(path):
 # ---- the rules
 
 def rule_layers(sources, uses):
-    """No file includes or calls what its row of the table does not name."""
+    """A file may include and call only what its entry in the table names."""
     for source in sources:
         if row_of(source.path) not in LAYERS:
             finding(source.path, 1, f"{folder_of(source.path)} has no row in the table of scripts/lib/layers.py")
@@ -216,7 +216,7 @@ def rule_layers(sources, uses):
 
 
 def rule_headers(sources):
-    """Headers of the system and of other libraries stay where they belong."""
+    """Headers of the system and of other libraries may be included only where the table allows them."""
     for path, line, name, target in includes(sources):
         if target:
             continue
@@ -231,7 +231,7 @@ def rule_headers(sources):
 
 
 def rule_names(sources):
-    """No two files define one name, static or not: a name in a profile, a backtrace or a search says where it is."""
+    """No two files define the same name, static or not, so that a name in a profile or backtrace identifies its file."""
     first = {}
     for source in sources:
         for name, line in {**source.defined, **source.statics}.items():
@@ -240,7 +240,7 @@ def rule_names(sources):
 
 
 def rule_calls(sources):
-    """Only src/base, and the programs, ask the system for time, random bytes, sockets or memory."""
+    """Only src/base and the programs may ask the system for time, random bytes, sockets or memory."""
     for source in sources:
         if {source.path, folder_of(source.path)} & set(BASE.split()):
             continue
@@ -251,7 +251,7 @@ def rule_calls(sources):
 
 
 def circles(arrows):
-    """The groups of nodes that all reach each other, of more than one node (Tarjan)."""
+    """The strongly connected components of more than one node (Tarjan)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(node):
@@ -276,7 +276,7 @@ def circles(arrows):
 
 
 def rule_circles(uses, node_of, what):
-    """No group of files, or of folders, in which each reaches each other: one finding for each group."""
+    """No circles of files or folders; one finding for each group."""
     arrows = {}
     for use in uses:
         a, b = node_of(use.path), node_of(use.target)
@@ -304,7 +304,7 @@ def rule_assertions(sources):
 
 
 def rule_sizeof(sources):
-    """sizeof(x), everywhere."""
+    """sizeof must have parentheses."""
     for source in sources:
         for hit in re.finditer(r"\bsizeof\s*(?=[^\s(])", source.code):
             finding(source.path, line_of(source.code, hit.start()), "sizeof without parentheses; write sizeof(x)")

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154
 #
-# `scripts/test packages`: the Debian packages made, examined, installed, used, upgraded and purged in clean roots of
-# Debian 12 and 13, and their units under a systemd there. Sourced by scripts/test, after roots.sh.
+# `scripts/test packages`: makes the Debian packages, and examines, installs, uses, upgrades and purges them in clean
+# roots of Debian 12 and 13; also tests their units under systemd there. Sourced by scripts/test, after roots.sh.
 
 PACKAGES_RELEASES='bookworm trixie'
 PACKAGES_TOOLS='build-essential blhc lintian'
 
-# What counts is a line that begins with ok.
+# Each passed test prints a line that begins with ok.
 packages_ok() { printf 'ok: %s\n' "$*"; }
 
-# packages_make_root BASE DIR: what makes packages, for the next time too. What Build-Depends does not name is not there.
+# packages_make_root BASE DIR: makes the root that builds packages, and keeps it. It has only what Build-Depends names.
 packages_make_root() {
     local base=$1 dir=$2 needs
     needs=$(sed -n 's/^Build-Depends: //p' "$root/scripts/debian/control")
@@ -23,7 +23,7 @@ packages_make_root() {
     printf '%s\n' "$PACKAGES_TOOLS, $needs" >"$dir/.quorlock-packages"
 }
 
-# The parts that run as root, of one release.
+# The part that runs as root, for one release.
 packages_prepare() {
     local release=$1 base=$ROOTS_CACHE/$1-base
     root_make "$release" "$base"
@@ -39,8 +39,8 @@ packages_work() {
         set -e
         /mnt/tree/scripts/package --out /mnt/out >/mnt/build.log 2>&1 || { cat /mnt/build.log; exit 1; }
         blhc --all /mnt/build.log
-        # The standards of Debian 13 are newer than what the lintian of Debian 12 knows; and what looks like a word is
-        # machine code.
+        # The lintian of Debian 12 does not know the standards version of Debian 13, and finds spelling errors in machine
+        # code.
         said=$(lintian --allow-root --pedantic --display-info --suppress-tags newer-standards-version,spelling-error-in-binary \
             /mnt/out/*.changes) || :
         [ -z "$said" ] || { printf "lintian: mend it, or explain it in scripts/debian/*lintian-overrides:\\n%s\\n" "$said"; exit 1; }

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154,SC2034
 #
-# Debian systems of other versions, in folders that are kept for the next time. Sourced by scripts/test.
+# Debian systems of other versions, in folders that are kept for later runs. Sourced by scripts/test.
 #
-# What runs in one has a mount and a process namespace of its own: however it ends, no mount, no server and no process
-# can stay behind.
+# Commands in such a root run in a mount and a process namespace of their own: however they end, no mount, no server and
+# no process is left over.
 
 ROOTS_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/quorlock
-# So long a stage may prepare its roots, and work in them, in seconds.
+# How long a stage may prepare its roots, and work in them, in seconds.
 ROOTS_PREPARE_S=600
 ROOTS_WORK_S=1500
-# In megabytes, of two releases with what makes packages, and the suite on one of them.
+# Disk space in megabytes, for two releases with the build tools, and the test suite in one of them.
 ROOTS_SPACE_MB=5000
-# The exit status of what cannot be done on this machine or network, and is no fault of the tree. The last line that
-# begins with "cannot: " says why.
+# The exit status if this machine or network prevents the work, which is no fault of the tree. The last line that
+# begins with "cannot: " has the reason.
 ROOTS_CANNOT=75
 
-# roots_check: sets $impossible to why this machine cannot have such systems, or ''; $roots_sudo and $ROOTS_MIRRORS.
+# roots_check: sets $impossible to the reason why this machine cannot have such systems, or ''; and $roots_sudo and
+# $ROOTS_MIRRORS.
 roots_check() {
     local said
     impossible='' roots_sudo=()
@@ -46,7 +47,7 @@ roots_check() {
     fi
 }
 
-# roots_mirrors: $DEBIAN_MIRROR; else what the sources of this machine name, and then the one for all.
+# roots_mirrors: prints $DEBIAN_MIRROR; without it the mirrors of this machine's apt sources, and deb.debian.org.
 roots_mirrors() {
     if [ -n "${DEBIAN_MIRROR:-}" ]; then
         echo "$DEBIAN_MIRROR"
@@ -58,7 +59,7 @@ roots_mirrors() {
     fi | awk '!seen[$0]++'
 }
 
-# roots_proxy: that of apt, which debootstrap does not know, unless the environment names one.
+# roots_proxy: sets the proxy of apt for debootstrap, unless the environment names one.
 roots_proxy() {
     local proxy='' detect=''
     [ -z "${http_proxy:-}" ] || return 0
@@ -67,8 +68,8 @@ roots_proxy() {
     case $proxy in '' | DIRECT) ;; *) export http_proxy=$proxy ;; esac
 }
 
-# as_root SECONDS FUNCTION ARGUMENTS...: of the files in scripts/lib, in a mount and a process namespace that end with
-# it. 137 when it took longer.
+# as_root SECONDS FUNCTION ARGUMENTS...: runs a function of scripts/lib in a mount and a process namespace that end with
+# it. Status 137: it took longer.
 as_root() {
     local limit=$1
     shift
@@ -86,7 +87,7 @@ as_root() {
     ' bash "$root" "$ROOTS_MIRRORS" "$ROOTS_CACHE" "$@"
 }
 
-# roots_ended NAME STATUS SECONDS LOG: of a part of a stage that did not end well.
+# roots_ended NAME STATUS SECONDS LOG: reports the failure of a part of a stage.
 roots_ended() {
     local reason
     case $2 in
@@ -97,8 +98,7 @@ roots_ended() {
     if [ -n "${reason:-}" ] && ! grep -q '^FAIL ' -- "$4"; then roots_cannot "$1" "$reason" "$3"; else stage_bad "$1" "$3" "$4"; fi
 }
 
-# roots_cannot NAME REASON SECONDS: a failure, but where --if-possible was given: there it is said so that nobody can
-# overlook it.
+# roots_cannot NAME REASON SECONDS: reports a failure; with --if-possible only a conspicuous message.
 roots_cannot() {
     if [ "$if_possible" = 0 ]; then
         echo "scripts/test: $1: $2" >&2
@@ -110,13 +110,13 @@ roots_cannot() {
         "SKIPPED: $1 was NOT tested here: $2" '************************************************************************' '' >&2
 }
 
-# root_cannot REASON: ends what runs as root.
+# root_cannot REASON: ends the part that runs as root.
 root_cannot() {
     echo "cannot: $*"
     exit "$ROOTS_CANNOT"
 }
 
-# root_probe: does once what making and using a root does again and again.
+# root_probe: tries once each operation that making and using a root needs.
 root_probe() {
     local dir free said
     dir=$(mktemp -d "$ROOTS_CACHE/probe.XXXXXX") || root_cannot "$ROOTS_CACHE cannot be written to"
@@ -140,12 +140,12 @@ root_probe() {
     [ "$free" -ge "$ROOTS_SPACE_MB" ] || root_cannot "$ROOTS_CACHE has ${free// /} MB free; $ROOTS_SPACE_MB are needed"
 }
 
-# root_mirror RELEASE: the first of $ROOTS_MIRRORS that has it, and is Debian's.
+# root_mirror RELEASE: prints the first of $ROOTS_MIRRORS that has the release, and is a mirror of Debian.
 root_mirror() {
     local mirror try
     for try in 1 2 3; do
         for mirror in $ROOTS_MIRRORS; do
-            # It reads all, for else wget would fail.
+            # All input is read, because wget would fail otherwise.
             if wget -q -T 20 -t 1 -O - "$mirror/dists/$1/Release" | grep '^Origin: Debian$' >/dev/null; then
                 echo "$mirror"
                 return 0
@@ -156,7 +156,7 @@ root_mirror() {
     return 1
 }
 
-# root_make RELEASE DIR: what every system of that version has and nothing else, whole or not at all.
+# root_make RELEASE DIR: makes a minimal system of that version, completely or not at all.
 root_make() {
     local dir=$2 mirror
     mirror=$(root_mirror "$1") || mirror=''
@@ -164,12 +164,13 @@ root_make() {
         [ -n "$mirror" ] || root_cannot "no mirror of Debian $1 can be reached; tried $(paste -sd' ' <<<"$ROOTS_MIRRORS")"
         root_bootstrap "$1" "$dir" "$mirror"
     fi
-    # It may be another one today. Without any, what there is must do.
+    # The mirror may be another one now. Without any, the root is used as it is.
     [ -n "$mirror" ] || return 0
     printf 'deb %s %s main\n' "$mirror" "$1" >"$dir/etc/apt/sources.list"
 }
 
-# root_bootstrap RELEASE DIR MIRROR: debootstrap knows nothing of our tree: where it fails the machine or the network does.
+# root_bootstrap RELEASE DIR MIRROR: runs debootstrap. It does not depend on our tree, so a failure is the machine's or
+# the network's.
 root_bootstrap() {
     local dir=$2 try
     for try in 1 2 3; do
@@ -189,7 +190,7 @@ root_bootstrap() {
     touch "$dir/.quorlock-base"
 }
 
-# root_install DIR PACKAGE...: unless it was done.
+# root_install DIR PACKAGE...: installs the packages, once.
 root_install() {
     local dir=$1
     shift
@@ -198,7 +199,7 @@ root_install() {
     printf '%s\n' "$*" >"$dir/.quorlock-packages"
 }
 
-# root_apt DIR VERB PACKAGE...: what apt-get says only where it fails, and then its end.
+# root_apt DIR VERB PACKAGE...: runs apt-get; prints the end of its output if it fails.
 root_apt() {
     local dir=$1 log=$1.apt.log try
     shift
@@ -215,12 +216,12 @@ root_apt() {
     if root_network_failed "$log"; then root_cannot "packages cannot be fetched: $(grep -m 1 '^E: ' -- "$log")"; else return 1; fi
 }
 
-# root_network_failed LOG: whether that is what apt-get says. A package that does not exist is another matter.
+# root_network_failed LOG: succeeds if apt-get reports a failure of the network. A missing package is not one.
 root_network_failed() {
     grep -qE '^E: (Failed to fetch|Unable to fetch|Some index files failed to download)' -- "$1"
 }
 
-# root_in DIR COMMAND...: inside, with /proc and /dev. What it writes there stays.
+# root_in DIR COMMAND...: runs a command inside, with /proc and /dev. Its changes stay.
 root_in() {
     local dir=$1
     shift
@@ -236,8 +237,8 @@ root_in() {
     ' sh "$dir" "$@" </dev/null
 }
 
-# root_try DIR FOLDER COMMAND...: inside a copy that is gone afterwards, in which /mnt is that folder of ours. Packages
-# that are fetched are kept beside DIR.
+# root_try DIR FOLDER COMMAND...: runs a command inside a temporary copy, with FOLDER at /mnt. Packages that it
+# downloads are kept beside DIR.
 root_try() {
     local dir=$1 folder=$2 status=0
     shift 2
@@ -252,8 +253,8 @@ root_try() {
     return "$status"
 }
 
-# root_copy DIR: this tree, without what was built here. What was built there stays, and file times are kept, so only
-# what changed is built again.
+# root_copy DIR: copies this tree without its build folders. Build folders in DIR stay, and file times are kept, so
+# only changed files are built again.
 root_copy() {
     mkdir -p -- "$1"
     find "$1" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf -- {} +

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs clang-tidy, and the questions of conditions.query, over a compile_commands.json, two files at a time.
 
-A file that was clean is not looked at again until anything it is made of has
-changed: itself and all that it includes (comments too, they can carry NOLINT),
-its compile command, the checks, or clang-tidy.
+A clean file is not checked again until something has changed: the file or a
+file that it includes (also in comments, which may have NOLINT), its compile
+command, the checks, or clang-tidy.
 
-The analyzer follows the paths through a function up to a bound, by default a
-quarter of its own: three quarters of its time go into what lies beyond, where
-it looks at the same lines once more. It leaves out the tests, which run under
-the sanitizers; the other checks look at them too. QUORLOCK_LINT_DEEP=1 takes
-its own bound, and takes it to the tests.
+The analyzer follows the paths through a function up to a limit, by default a
+quarter of its own: three quarters of its time would go into longer paths, which
+see the same lines again. It skips the tests, which run under the sanitizers; the
+other checks include them. QUORLOCK_LINT_DEEP=1 uses the analyzer's own limit,
+and includes the tests.
 
 usage: tidy.py SOURCE_DIR BUILD_DIR [FILE...]
 """
@@ -44,7 +44,7 @@ def commands_of(build, root):
 
 
 def preprocessed(directory, words):
-    """What the compiler sees, comments kept; None when it does not compile."""
+    """The preprocessed source with its comments; None: it does not compile."""
     kept, skip = [], False
     for word in words:
         if skip or word in ("-c", "-MD", "-MMD"):
@@ -63,13 +63,13 @@ def tidy(build, path, *more):
 
 
 def clang_query():
-    """A distribution may put only clang-tidy itself on the path."""
+    """The program beside clang-tidy: a distribution may put only clang-tidy itself on the path."""
     beside = os.path.dirname(os.path.realpath(shutil.which("clang-tidy")))
     return shutil.which("clang-query", path=beside) or shutil.which("clang-query")
 
 
 def conditions(build, path):
-    """What conditions.query finds, one line each."""
+    """The findings of conditions.query, one line each."""
     done = subprocess.run([clang_query(), "-p", build, "--extra-arg=-w", "-f", QUERY, path], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True)
     if done.returncode != 0 or done.stderr:
@@ -92,7 +92,7 @@ def check(path, commands, build, salt, cache, *more):
         return True, ""
     done, note = tidy(build, path, *more), ""
     if "PLEASE submit a bug report" in done.stderr:
-        # Its path-sensitive part crashes on some sound code; the rest can still look.
+        # Its path-sensitive part crashes on some sound code; the other checks still run.
         note = f"tidy: clang-analyzer crashes on {os.path.relpath(path)}, looked at without it"
         done = tidy(build, path, NO_ANALYZER)
     odd = conditions(build, path)

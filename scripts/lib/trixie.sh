@@ -8,7 +8,7 @@ TRIXIE_PACKAGES='gcc libc6-dev cmake ninja-build pkgconf libhiredis-dev libevent
     redis-server valkey-server procps python3-minimal python3 python3-prometheus-client systemtap-sdt-dev
     libuv1-dev libsystemd-dev libglib2.0-dev'
 
-# The parts that run as root.
+# The part that runs as root.
 trixie_prepare() {
     root_make trixie "$ROOTS_CACHE/trixie"
     # shellcheck disable=SC2086
@@ -32,7 +32,7 @@ stage_trixie() {
     echo "trixie: in $ROOTS_CACHE/trixie; the log is $log"
     as_root "$ROOTS_PREPARE_S" trixie_prepare >"$log" 2>&1 7>&- || status=$?
     if [ "$status" = 0 ]; then as_root "$ROOTS_WORK_S" trixie_work >>"$log" 2>&1 7>&- || status=$?; fi
-    # Both runs inside end in the line that counts.
+    # Both runs inside print the line that counts tests.
     lines=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" || :)
     read -r passed failed skipped <<<"$(awk '{ p += $1; f += $3; s += $5 } END { print p + 0, f + 0, s + 0 }' <<<"$lines")"
     if [ "$status" = 0 ] && [ "$(grep -c . <<<"$lines")" = 2 ]; then
@@ -41,7 +41,7 @@ stage_trixie() {
         result label trixie "$passed" "$failed" "$skipped" $((SECONDS - start))
     else
         roots_ended trixie "$status" $((SECONDS - start)) "$log"
-        # The failure itself was counted as one.
+        # The failure itself was counted as a test.
         [ -z "$lines" ] || result label trixie/tests "$passed" "$((failed > 0 ? failed - 1 : 0))" "$skipped" $((SECONDS - start))
     fi
 }

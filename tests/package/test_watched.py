@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_watched.py SOURCE BUILD - which tests scripts/test runs again: those that failed while the machine stood still,
-and no others. Here only the watch stands still: a test stops its process for a while."""
+"""test_watched.py SOURCE BUILD - which tests scripts/test runs again: those that failed while the machine stalled,
+and no others. Here only the watch is stalled: a test stops its process for a while."""
 import os
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # the tree stays as it is
 
 LIMIT_S = 120
-CALM_RUNS_MAX = 20  # until the machine does not stand still by itself
+CALM_RUNS_MAX = 20  # until the machine does not stall by itself
 # What the test does in each of its runs, by letters: s the watch is stopped, f it fails.
 PROGRAM = """
 echo run >>"$0.runs"
@@ -62,17 +62,17 @@ def main():
 
         tests = Tests(top / "always", watched, one=["sf"] * 9)
         status, said = tests.run()
-        check(status != 0 and tests.runs("one") == 3 and "stands" in said, said)
+        check(status != 0 and tests.runs("one") == 3 and "counts" in said, said)
 
-        # The real machine may stand still, too, and says so.
+        # The real machine may stall, too; then that is reported.
         for i in range(CALM_RUNS_MAX):
             tests = Tests(top / f"calm{i}", watched, one=["f", "-"], two=["sf", "-"])
             status, said = tests.run()
             if tests.runs("one") == 1:
                 break
-        check(status != 0 and "one: Failed" in said and "the failure stands" in said, said)
+        check(status != 0 and "one: Failed" in said and "the failure counts" in said, said)
         check(tests.runs("two") == 2, said)
-    print("tests are run again where the machine stood still, and only there")
+    print("tests are run again if the machine stalled, and only then")
 
 
 if __name__ == "__main__":
