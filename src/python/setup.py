@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pyproject.toml cannot say: the library inside the wheel, and where builds leave their files.
+"""Put the library into the wheel, and keep files of the build out of the tree. pyproject.toml cannot do that.
 
-The wheel holds libquorlock, linked here from the archive that CMake builds, and beside it what it needs and not every
-system has. OpenSSL stays the system's, which mends it and knows its certificates. QUORLOCK_BUNDLE=0: no library in it,
-for systems where libquorlock is installed.
+The wheel contains libquorlock, linked here from the archive that CMake builds, and the libraries that libquorlock needs and
+that not every system has. OpenSSL is the system's, with the system's updates and certificates. With QUORLOCK_BUNDLE=0 the
+wheel contains no library, for systems where libquorlock is installed.
 """
 import atexit
 import os
@@ -24,21 +24,21 @@ except ImportError:
     try:
         from wheel.bdist_wheel import bdist_wheel
     except ImportError:
-        bdist_wheel = None  # then no wheel is built, but a source archive may be
+        bdist_wheel = None  # then only a source archive can be built
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = "library"  # in a source archive: the library's sources
 LAYERS = ("base", "core", "redis", "runtime", "lock", "admin", "election", "api", "packaging")
 SETTINGS = ("COMMAND", "HARNESS", "TESTS", "INSTALL")
 PACKAGES = ("hiredis", "libevent_core", "openssl")
-# The C library, and OpenSSL.
+# Libraries of the system: the C library and OpenSSL.
 FOUND_THERE = re.compile(r"linux-(vdso|gate)|lib(c|m|dl|rt|pthread|gcc_s|ssl|crypto)\.(so|musl)|.*/ld")
 BUNDLE = os.environ.get("QUORLOCK_BUNDLE") != "0"
 
-# project.license is a table before setuptools 77, and from then on that is deprecated.
+# Before setuptools 77 project.license is a table, which later versions deprecate.
 NEW = int(setuptools.__version__.split(".", maxsplit=1)[0]) >= 77
 license_words = {"license_expression" if NEW else "license": "BSD-3-Clause"}
-# The tree stays as it is.
+# Builds leave their files here, not in the tree.
 folder = tempfile.mkdtemp(prefix="quorlock-build-")
 atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
@@ -47,7 +47,7 @@ def run(*words):
     try:
         return subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError) as problem:
-        sys.exit(f"quorlock: {problem}. To build libquorlock takes cmake, ninja or make, a C compiler, pkg-config, and "
+        sys.exit(f"quorlock: {problem}. The build of libquorlock needs cmake, ninja or make, a C compiler, pkg-config, and "
                  "the headers of hiredis, libevent and OpenSSL. With QUORLOCK_BUNDLE=0 the package uses the "
                  "libquorlock that is installed.")
 
@@ -56,8 +56,8 @@ def sources():
     for place in (os.path.join(HERE, LIBRARY), os.path.dirname(os.path.dirname(HERE))):
         if os.path.isfile(os.path.join(place, "include", "quorlock", "quorlock.h")):
             return place
-    sys.exit(f"quorlock: {HERE} is without libquorlock's sources: build in their tree or from the source archive, or "
-             "set QUORLOCK_BUNDLE=0 to use the libquorlock that is installed")
+    sys.exit(f"quorlock: {HERE} has no sources of libquorlock: build in their tree or from the source archive, or "
+             "set QUORLOCK_BUNDLE=0 to use the installed libquorlock")
 
 
 def build_archive():
@@ -68,7 +68,7 @@ def build_archive():
 
 
 def put_library(where):
-    """The library, and what it needs: where it stands, that is found first."""
+    """Put the library there, and beside it the libraries that it needs; it looks for them in its own folder first."""
     with open(os.path.join(HERE, "quorlock", "_version.py"), encoding="utf-8") as file:
         version = re.search(r'"(\d+\.\d+)\.', file.read())[1]
     name = f"libquorlock.so.{version}"
@@ -107,7 +107,7 @@ class SourcesOfLibrary(sdist):
 commands = {"build_py": BuildWithLibrary, "sdist": SourcesOfLibrary}
 if bdist_wheel is not None and BUNDLE:
     class PlatformWheel(bdist_wheel):
-        """Of one kind of machine, and for every Python."""
+        """A wheel for one kind of machine, and for every version of Python."""
 
         def finalize_options(self):
             super().finalize_options()

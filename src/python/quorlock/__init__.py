@@ -10,10 +10,10 @@
     async with quorlock.lock("key"):
         ...
 
-Without configure() the nodes are those of QUORLOCK_NODES, with the user and password of QUORLOCK_USER and
-QUORLOCK_PASSWORD, or of the file that QUORLOCK_PASSWORD_FILE names, and for rediss:// or valkeys:// QUORLOCK_TLS_CA,
-_CERT, _KEY and _NAME. quorlock.Client is for more than one set of nodes. The thread that renews the locks is the
-library's own: neither the interpreter nor an event loop that is busy keeps it from that.
+Without configure() the nodes are those of the variable QUORLOCK_NODES. User and password come from QUORLOCK_USER and
+QUORLOCK_PASSWORD, or from the file that QUORLOCK_PASSWORD_FILE names. For rediss:// and valkeys:// QUORLOCK_TLS_CA,
+QUORLOCK_TLS_CERT, QUORLOCK_TLS_KEY and QUORLOCK_TLS_NAME are read too. For more than one set of nodes use quorlock.Client.
+The library renews locks in a thread of its own, so a busy interpreter or event loop does not delay renewals.
 """
 import os
 import threading
@@ -41,7 +41,7 @@ _default: Optional[Client] = None
 
 
 def _forget_threads() -> None:
-    """In a child of fork(): a thread that is not here may have had it."""
+    """Make a new guard in a child of fork(): a thread that does not run here may have held the old one."""
     global _guard  # pylint: disable=global-statement
     _guard = threading.Lock()
 
@@ -50,8 +50,9 @@ os.register_at_fork(after_in_child=_forget_threads)
 
 
 def configure(nodes: Union[str, Iterable[str]], **options: "Unpack[ClientOptions]") -> Client:
-    """Makes the client of quorlock.lock(), with the arguments of Client. One that was there before is closed.
-    In a child of fork() it begins anew."""
+    """Make the client of quorlock.lock(), with the arguments of Client, and close the one before it.
+
+    In a child of fork() the client begins anew."""
     global _default  # pylint: disable=global-statement
     client = Client(nodes, **options)
     with _guard:
@@ -77,5 +78,5 @@ def _default_client() -> Client:
 
 
 def lock(*keys: Union[str, bytes], **options: "Unpack[LockOptions]") -> Lock:
-    """A lock on these keys, on the nodes of configure() or QUORLOCK_NODES. The options are those of Lock."""
+    """Make a lock on these keys, on the nodes of configure() or QUORLOCK_NODES. The options are those of Lock."""
     return _default_client().lock(*keys, **options)

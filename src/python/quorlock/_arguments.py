@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From what callers give to what the library takes."""
+"""Convert the arguments of callers to those of the library."""
 import ctypes
 import operator
 from typing import Dict, List, Sequence, Union
@@ -13,10 +13,10 @@ SHARED_ALL = 2**64 - 1
 
 
 def encode(text: Text, what: str, secret: bool = False) -> bytes:
-    """secret: there may be a password in it, which no message shows."""
+    """Return the text as bytes. `secret`: it may have a password, so no message shows it."""
     found = text.encode() if isinstance(text, str) else bytes(text)
     if b"\0" in found:
-        raise Invalid(f"{what} has a NUL in it" if secret else f"{what} {text!r} has a NUL in it", INVAL)
+        raise Invalid(f"{what} has a NUL byte" if secret else f"{what} {text!r} has a NUL byte", INVAL)
     return found
 
 
@@ -33,19 +33,19 @@ def number(value: int, what: str, most: int = NUMBER_MAX) -> int:
 
 
 def set_numbers(struct: ctypes.Structure, numbers: Dict[str, int]) -> None:
-    """What is not given stays 0, which is the default of all of them."""
+    """Set the fields. 0 stands for the default of each."""
     for name, value in numbers.items():
         setattr(struct, name, number(value, name))
 
 
 def shared_bits(shared: Union[bool, Text, Sequence[Text]], names: List[bytes]) -> int:
-    """A bit for each of the keys that is locked shared, by its place."""
+    """Return a bit for each key that is locked shared, by its place."""
     if isinstance(shared, bool):
         return SHARED_ALL if shared else 0
     bits = 0
     for key in [shared] if isinstance(shared, (str, bytes)) else shared:
         name = encode(key, "the key")
         if name not in names[:64]:
-            raise Invalid(f"shared has {key!r}, which is none of the keys", INVAL)
+            raise Invalid(f"shared has {key!r}, which is not one of the keys", INVAL)
         bits |= 1 << names.index(name)
     return bits

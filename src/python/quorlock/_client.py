@@ -3,24 +3,24 @@
 import atexit
 import contextlib
 import ctypes
-import itertools
 import os
 import re
-import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Callable, Iterable, Optional, TypedDict, Union
 
 from . import _library
 from ._arguments import SEED_MAX, Text, choose, encode, number, set_numbers
+from ._connection import Connection
 from ._credentials import Login, asks, of_file, read_file
 from ._election import Candidate, CandidateOptions, tell_elections
-from ._errors import BUSY, CLOSED, INVAL, OK, STATE, Closed, Invalid, error
+from ._errors import BUSY, INVAL, OK, STATE, Invalid, error
 from ._library import library
-from ._lock import Lock, LockOptions, Waiting, tell
+from ._lock import Lock, LockOptions, tell
 from ._observer import Leader, Observer, tell_leaders
 from ._report import Report, ask
-from ._started import Home, tell_ends
+from ._started import Home
+from ._waiting import Waiting
 from ._words import as_python
 
 if TYPE_CHECKING:
@@ -30,14 +30,13 @@ POLICIES = {"majority": 0, "all": 1}
 DIALECTS = {"plain": 0, "redisson": 1}
 GUARDS = {"off": 1, "connection": 2, "strict": 3}
 SET_REFUSED = {INVAL: "each address of a node has a user or a password of its own",
-               STATE: "the client asks password_file or credentials for user and password"}
-# How long close() waits before it cancels again what began meanwhile.
-CANCEL_AGAIN_S = 0.01
-CLOSE_LIMIT_S = 60
+               STATE: "the client was made with password_file or credentials, which give user and password"}
+CLOSE_LIMIT_S = 60  # then close() gives up, if calls in other threads do not end
 METRICS_SIZE = 4096
 
+
 class ClientOptions(TypedDict, total=False):
-    """For type checkers: what __init__ of Client takes by name."""
+    """The keyword arguments of Client, for type checkers."""
     policy: str
     dialect: str
     guard: str
@@ -64,25 +63,25 @@ class ClientOptions(TypedDict, total=False):
     log: Optional[Callable[[int, str], None]]
 
 
-class Client:
+class Client(Connection):
     """A set of nodes, with a thread of its own that keeps locks on them.
 
-    `nodes` are addresses, host:port, redis://[user[:password]@]host[:port][/db], rediss:// for TLS, valkey:// and
-    valkeys:// likewise, or unix:///path, as a list or as one text with blanks or commas between them. The other
-    arguments are those of struct quorlock_client_options in quorlock.h; what is not given has the default. All methods
-    may be called from any thread, but what waits, close() too, raises Error in the thread of the client itself, which
-    calls `log` and `on_lost`.
+    `nodes` are addresses, as a list or as one text with blanks or commas between them: host:port,
+    redis://[user[:password]@]host[:port][/db], rediss:// for TLS, valkey:// and valkeys:// with the same two meanings, or
+    unix:///path. The other arguments are those of struct quorlock_client_options: see quorlock_client_new(3). All methods
+    may be called from any thread. In the client's own thread, which calls `log` and `on_lost`, methods that wait raise
+    Error; close() is one of them.
 
-    `credentials` is called with a node's address before each login to one whose address has neither user nor password,
-    in the thread of the client; it returns (user, password), each of which may be None. Where it raises, those of before
-    stay in use, which the log says. `password_file` is read before each login, as by the command. Of password,
-    password_file and credentials one is given; without the latter two set_credentials() changes user and password.
+    Give at most one of password, password_file and credentials. Without the last two, set_credentials() changes user and
+    password. `password_file` is read before each login. `credentials` is called before each login to a node whose address
+    has neither user nor password, in the client's thread, with the address of the node. It returns (user, password), each
+    of which may be None. If it raises, the former ones stay in use, and the log has the reason.
 
-    `log` is called with a level (0 debug to 3 error) and a line, in the thread of the client: while it runs no lock is
-    renewed, so it should be short.
+    `log` is called with a level (0 debug to 3 error) and a line, in the client's thread. No lock is renewed while it runs,
+    so it should be short.
 
-    In a child of fork() the client, and each lock of it, begins anew when it is used: with connections of the child's
-    own, and without what the parent holds.
+    In a child of fork() the client and its locks begin anew when they are used: with the child's own connections, and
+    without the locks that the parent holds.
     """
 
     def __init__(self, nodes: Union[str, Iterable[str]], *, policy: str = "majority", dialect: str = "plain",
@@ -94,18 +93,14 @@ class Client:
                  tls_ca: Optional[str] = None, tls_cert: Optional[str] = None, tls_key: Optional[str] = None,
                  tls_name: Optional[str] = None, buggify: int = 0, connect_timeout_ms: int = 0,
                  log: Optional[Callable[[int, str], None]] = None):
-        self._handle: Optional[int] = None
         secret: Optional[Text] = password
         if sum(way is not None for way in (password, password_file, credentials)) > 1:
             raise Invalid("give one of password, password_file and credentials", INVAL)
         if password_file is not None:
             secret, again = read_file(password_file)
             credentials = of_file(password_file, user) if again else None
-        self._inherited = False  # it was open when this process was forked, and has not been used here
-        self._life = 0  # counts the forks up to this process
         self._log, self._credentials = log, credentials
-        self._numbers = itertools.count(1)  # of locks, by which the library tells of them
-        self._begin()
+        super().__init__()
         words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
         addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
         self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
@@ -129,19 +124,11 @@ class Client:
         CLIENTS.add(self)
 
     def _begin(self) -> None:
-        self._changed = threading.Condition()
-        # Calls in the library: the thread, and what ends its wait.
-        self._calls: List[Tuple[int, Optional[Callable[[], object]]]] = []
-        self._locks: "Dict[int, weakref.ref[Lock]]" = {}
-        self._home = Home()
-        # The library may call these until the client is closed, whatever has become of a lock.
+        super()._begin()
         self._on_line = _library.LogCallback(tell_line(self._home, self._log))
         self._on_lost = _library.LostCallback(tell(self._home, self._locks))
-        self._observers: "Dict[int, weakref.ref[Observer]]" = {}
         self._on_leader = _library.LeaderCallback(tell_leaders(self._home, self._observers))
-        self._candidates: "Dict[int, weakref.ref[Candidate]]" = {}
         self._on_election = tell_elections(self._home, self._candidates)
-        self._on_end = _library.EndCallback(tell_ends(self._home))
         if self._credentials is not None:
             self._on_login = _library.CredentialsCallback(asks(self._home, self._credentials))
 
@@ -156,17 +143,8 @@ class Client:
             raise error(status, self._error.value.decode(errors="replace"))
         self._handle, self._inherited = handle.value, False
 
-    def _leave_to_parent(self) -> None:
-        """In a child of fork(): of the parent's threads none is here, and what they had locked stays locked."""
-        handle, self._handle = self._handle, None
-        self._inherited = self._inherited or handle is not None
-        self._life += 1
-        self._begin()
-        if handle is not None:
-            library.quorlock_blocking_close(handle)  # frees memory, and no more
-
     def __repr__(self) -> str:
-        # No addresses: there may be passwords in them.
+        # Addresses are left out, because they may have passwords.
         return f"<quorlock.Client of {self._options.n_nodes} nodes{': closed' if self.closed else ''}>"
 
     def __enter__(self) -> "Client":
@@ -176,7 +154,7 @@ class Client:
         self.close()
 
     def __del__(self) -> None:
-        # AttributeError: __init__ failed. RuntimeError: no thread begins any more, the interpreter ends.
+        # AttributeError: __init__ failed. RuntimeError: the interpreter ends, and starts no thread any more.
         with contextlib.suppress(AttributeError, RuntimeError):
             if self._home.is_here():
                 Waiting(self.close).start()
@@ -184,38 +162,39 @@ class Client:
                 self.close()
 
     def set_credentials(self, user: Optional[str] = None, password: Optional[str] = None) -> None:
-        """What later logins use at nodes whose address has neither user nor password. Connections that are open stay."""
+        """Set user and password for later logins at nodes whose address has neither. Open connections stay open."""
         given = {name: None if text is None else encode(text, name, secret=True)
                  for name, text in (("user", user), ("password", password))}
         with self._call() as handle:
             status = library.quorlock_blocking_set_credentials(handle, given["user"], given["password"])
         if status != OK:
             raise error(status, SET_REFUSED.get(status, _library.status_text(status)))
-        self._options.user, self._options.password = given["user"], given["password"]  # of a child of fork(), too
+        self._options.user, self._options.password = given["user"], given["password"]  # for a child of fork()
 
     def lock(self, *keys: Text, **options: "Unpack[LockOptions]") -> Lock:
-        """A lock on these keys. The options are those of Lock."""
+        """Make a lock on these keys. The options are those of Lock."""
         return Lock(self, keys, **options)
 
     def candidate(self, name: Text, **options: "Unpack[CandidateOptions]") -> Candidate:
-        """A candidate of the election of that name. The options are those of Candidate."""
+        """Make a candidate of the election `name`. The options are those of Candidate."""
         return Candidate(self, name, **options)
 
     def observe(self, name: Text, on_change: Optional[Callable[[Leader], None]] = None, *, poll_ms: int = 0) -> Observer:
-        """Who leads the election of that name, now and whenever that changes."""
+        """Observe who leads the election `name`, now and at every change."""
         return Observer(self, name, on_change, poll_ms=poll_ms)
 
     def inspect(self, key: Text) -> Report:
-        """Who holds the key, node by node; changes nothing."""
+        """Ask every node who holds the key. Nothing is written."""
         return ask(self, "quorlock_blocking_inspect", key)
 
     def break_lock(self, key: Text) -> Report:
-        """Deletes the key on all nodes, whoever holds it, who learns of it by the next renewal. In the report `broken`
-        says where one was deleted."""
+        """Delete the key on all nodes, whoever holds it; the holder notices at its next renewal.
+
+        In the report, `broken` marks the nodes where a key was deleted."""
         return ask(self, "quorlock_blocking_break", key)
 
     def metrics(self) -> str:
-        """What the client has counted, in the text format of OpenMetrics; quorlock(7) lists it. May be called anywhere."""
+        """Return the counters as text in the format OpenMetrics; quorlock(7) lists them. It may be called anywhere."""
         size = METRICS_SIZE
         while True:
             text, length = ctypes.create_string_buffer(size), ctypes.c_size_t()
@@ -225,12 +204,12 @@ class Client:
                 raise error(status, "")
             if length.value < size:
                 return text.value.decode()
-            size = length.value + METRICS_SIZE  # it may grow meanwhile
+            size = length.value + METRICS_SIZE  # the text may grow before the next call
 
     def close(self) -> None:
-        """Releases all locks. Calls that wait in other threads end with Closed. A second close does nothing."""
+        """Release all locks. Waiting calls in other threads end with Closed. A second close does nothing."""
         if self._handle is not None and self._home.is_here():
-            raise error(STATE, "close() in the thread of the client, which it would wait for: call it in another one")
+            raise error(STATE, "close() would wait for the client's thread, which calls it: call it in another thread")
         with self._changed:
             handle, self._handle = self._handle, None
             self._inherited = False
@@ -244,45 +223,8 @@ class Client:
         status = library.quorlock_blocking_close(handle) if not waiting else BUSY
         if status != OK:
             self._handle = handle
-            raise error(status, "calls of other threads do not end")
+            raise error(status, "calls in other threads do not end")
 
-    def _still_calling(self) -> List[Optional[Callable[[], object]]]:
-        """What is left of other threads' calls after a moment. Ctrl-C may have left one of this thread there."""
-        me = threading.get_ident()
-        with self._changed:
-            if any(thread != me for thread, _ in self._calls):
-                self._changed.wait(CANCEL_AGAIN_S)
-            return [cancel for thread, cancel in self._calls if thread != me]
-
-    @property
-    def closed(self) -> bool:
-        return self._handle is None and not self._inherited
-
-    @contextlib.contextmanager
-    def _call(self, cancel: Optional[Callable[[], object]] = None) -> Iterator[int]:
-        """The client stays open until this ends. close() calls cancel() in its own thread, and more than once."""
-        if self._home.is_here():
-            # No close ends before this callback does. Waiting could be for a thread that waits for this one: what the
-            # garbage collector or a signal runs calls the library wherever that thread is.
-            here = self._handle
-            if here is None:
-                raise Closed("the client is closed", CLOSED)
-            yield here
-            return
-        with self._changed:
-            if self._inherited:
-                self._open()
-            if self._handle is None:
-                raise Closed("the client is closed", CLOSED)
-            handle = self._handle
-            call = (threading.get_ident(), cancel)
-            self._calls.append(call)
-        try:
-            yield handle
-        finally:
-            with self._changed:
-                self._calls.remove(call)
-                self._changed.notify_all()
 
 
 def tell_line(home: Home, log: Optional[Callable[[int, str], None]]) -> Callable[..., None]:
@@ -308,4 +250,3 @@ os.register_at_fork(after_in_child=leave_all_to_parent)
 def close_all() -> None:
     for client in list(CLIENTS):
         client.close()
-

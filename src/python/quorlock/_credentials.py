@@ -8,13 +8,13 @@ from . import _library
 from ._arguments import Text, encode
 from ._errors import INVAL, Invalid
 
-# What a caller's function returns: user and password, or None for none.
+# The result of a caller's function: user and password, or None for none.
 Login = Tuple[Optional[Text], Optional[Text]]
-PASSWORD_MAX = 1000  # of a file, as the command reads it
+PASSWORD_MAX = 1000  # of a file; the command has the same limit
 
 
 def read_file(path: str) -> Tuple[bytes, bool]:
-    """The password in its first line; and whether it is a file that can be read again, and no pipe."""
+    """Return the password in its first line, and whether it can be read again: it is a regular file, not a pipe."""
     try:
         again = stat.S_ISREG(os.stat(path).st_mode)
         with open(path, "rb") as file:
@@ -28,17 +28,17 @@ def read_file(path: str) -> Tuple[bytes, bool]:
 
 
 def of_file(path: str, user: Optional[str]) -> Callable[[str], Login]:
-    """Reads the file before each login, or raises what is wrong with it."""
+    """Return a function that reads the file, or raises what is wrong with it."""
     def ask(_node: str) -> Login:
-        # A pipe in its place would block the thread of the client.
+        # If a pipe has replaced the file, to read it would block the client's thread.
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise Invalid(f"password file {path!r}: it is no regular file any more", INVAL)
+            raise Invalid(f"password file {path!r}: it is not a regular file any more", INVAL)
         return user, read_file(path)[0]
     return ask
 
 
 def asks(home: Any, given: Callable[[str], Login]) -> Callable[..., int]:
-    """As the library calls it. What the function raises is the reason why there are none now."""
+    """Return the library's callback for a caller's function. If that raises, its text is the reason in the log."""
     def on_login(_arg: object, node: bytes, ret: Any) -> int:
         home.enter()
         try:

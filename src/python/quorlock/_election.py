@@ -3,24 +3,22 @@
 import contextlib
 import ctypes
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, TypedDict
+from typing import Any, Callable, Dict, Optional, Tuple, TypedDict
 
 from . import _library
 from ._arguments import Text, encode, set_numbers
+from ._connection import Connection
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, STATE, Closed, Error, Lost, error
 from ._library import library
-from ._lock import CANCEL_AGAIN_S, Waiting, interruptible
 from ._started import Home
+from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
 from ._words import as_python
 
-if TYPE_CHECKING:
-    from ._client import Client
-
-INHERITED = "the candidate is the parent's: this process was forked from it, and makes one of its own"
+INHERITED = "the candidate belongs to the parent of this process: make another one here"
 
 
 class CandidateOptions(TypedDict, total=False):
-    """For type checkers: what __init__ of Candidate takes by name."""
+    """The keyword arguments of Candidate, for type checkers."""
     advertise: Optional[str]
     lease_ms: int
     renew_ms: int
@@ -30,30 +28,33 @@ class CandidateOptions(TypedDict, total=False):
 
 
 class Candidate:
-    """A candidate of the election of that name: made by Client.candidate().
+    """A candidate of an election. Client.candidate() makes it.
 
         with client.candidate("scheduler", advertise="10.0.0.9:80") as leader:
             ...                             # it leads, and leader.term is the fencing token
-            leader.check()                  # raises Lost where it leads no more
+            leader.check()                  # raises Lost if it does not lead any more
             write(part, leader.term)
 
-    The block begins when it leads. Leaving the block resigns, and raises Lost where it was deposed meanwhile and nothing
-    else was raised.
+    The block begins when the candidate leads. The end of the block resigns. It raises Lost if the candidate was deposed
+    meanwhile and nothing else was raised.
 
-    The options are those of struct quorlock_candidate_options in election.h; observers read `advertise`. `on_deposed` is
-    called with the candidate and a text when it is deposed, in the thread of the client, lost_margin_ms before another
-    one can lead: while it runs no lease is renewed, so it should be short. What waits for the nodes, such as resign(),
-    raises Error there. A candidate that was deposed stands again by itself until it resigns: the next stand() waits for
-    its next term, and until then it does not lead here, whatever becomes of it. A child of fork() makes one of its own.
+    The options are those of struct quorlock_candidate_options: see quorlock_candidate_new(3). Observers read `advertise`.
+
+    `on_deposed` is called with the candidate and a text when it is deposed, lost_margin_ms before another one can lead, in
+    the client's thread. No lease is renewed while it runs, so it should be short. Methods that wait for the nodes, such as
+    resign(), raise Error in it.
+
+    After a deposition the candidacy goes on until resign(). The next stand() waits for the next term. Until it returns the
+    candidate does not count as the leader here. A child of fork() must make a candidate of its own.
     """
 
-    def __init__(self, client: "Client", name: Text, *, advertise: Optional[str] = None, lease_ms: int = 0,
+    def __init__(self, client: Connection, name: Text, *, advertise: Optional[str] = None, lease_ms: int = 0,
                  renew_ms: int = 0, lost_margin_ms: int = 0, fence_ttl_ms: int = 0,
                  on_deposed: "Optional[Callable[[Candidate, str], None]]" = None):
         self._handle: Optional[int] = None
         self._client, self._name, self._on_deposed = client, name, on_deposed
-        self._term = 0  # that of the last stand() which returned
-        # By the thread of the client. Terms rise: one that is not above _over is over, and so is each before it.
+        self._term = 0  # of the last stand() that returned
+        # The client's thread sets these. Terms rise, so each term up to _over is over.
         self._elected = self._over = self._lost = 0
         self._why: Optional[str] = None  # of the last deposition
         self._end: Tuple[int, str] = (OK, "")
@@ -71,12 +72,12 @@ class Candidate:
                                                              _library.TEXT_SIZE)
             if status != OK:
                 raise error(status, text.value.decode(errors="replace"))
-            # It does not stand yet: no callback comes before this.
+            # The candidacy has not begun, so no callback comes before this.
             client._candidates[self._number] = weakref.ref(self)
             self._handle = handle.value
 
     def __del__(self) -> None:
-        """Also where the client is closed, or is the parent's."""
+        """Free the handle, also if the client is closed or is the parent's."""
         handle, self._handle = getattr(self, "_handle", None), None
         if handle is not None:
             self._client._candidates.pop(self._number, None)
@@ -86,14 +87,14 @@ class Candidate:
 
     @property
     def term(self) -> int:
-        """The fencing token of the last stand(), to be given along with all that the leader writes; 0 after resign()."""
+        """The fencing token of the last stand(), to pass along with each write; 0 after resign()."""
         return self._term
 
     @property
     def valid_ms(self) -> int:
-        """For how long it still leads at least, by that term; 0: it does not, do not act."""
+        """How long the candidate still leads at least, in that term; 0: it does not lead, do not act."""
         left_ms = int(library.quorlock_blocking_candidate_valid_ms(self._handle))
-        # Asked afterwards: validity of a later term comes after this one is over.
+        # Compare after the call: validity of a later term begins only when this term is over.
         return left_ms if self._term > self._over else 0
 
     @property
@@ -102,7 +103,7 @@ class Candidate:
 
     @property
     def deposed(self) -> bool:
-        """Whether it was deposed since the last stand()."""
+        """Whether the candidate was deposed since the last stand()."""
         return self._deposed(self._term) is not None
 
     def __repr__(self) -> str:
@@ -110,27 +111,30 @@ class Candidate:
         return f"<quorlock.Candidate {self._name!r}: {state}>"
 
     def check(self) -> None:
-        """Raises Lost where it does not lead by the term of the last stand()."""
+        """Raise Lost if the candidate does not lead in the term of the last stand()."""
         if self.valid_ms == 0:
             raise Lost(self._deposed(self._term) or "the candidate does not lead", LOST)
 
     # ---- what is done ----
 
     def stand(self) -> int:
-        """Waits until it leads, and returns the term; that of a leader at once. Raises Canceled where another thread
-        resigns, or Unauthorized, Foreign ... where it cannot stand. Ctrl-C ends the wait, and resigns."""
+        """Wait until the candidate leads, and return the term. A leader returns at once.
+
+        Raises Canceled if another thread resigns, and Unauthorized, Foreign ... if it cannot lead. Ctrl-C ends the wait, and
+        resigns."""
         if self._is_inherited():
             raise Closed(INHERITED, CLOSED)
         return int(interruptible(self._stand, self._give_up))
 
     def resign(self) -> bool:
-        """Stands no more, in any thread; a stand() that waits raises Canceled. False: a quorum has not answered, and
-        others may have to wait for the end of the lease. Raises Lost where it had been deposed before."""
+        """End the candidacy, in any thread; a waiting stand() raises Canceled. Raises Lost after a deposition.
+
+        False: no quorum has answered, so others may have to wait for the end of the lease."""
         term = self._term
         status = self._resign()
         why = self._deposed(term)
         if status == STATE and self._client._home.is_here():
-            raise error(STATE, "resign() in the thread of the client, which it would wait for: call it in another one")
+            raise error(STATE, "resign() would wait for the client's thread, which calls it: call it in another thread")
         if self._term == term:
             self._term = 0
         if why is not None:
@@ -180,7 +184,7 @@ class Candidate:
             return int(library.quorlock_blocking_resign(self._handle))
 
     def _give_up(self, wait: Waiting) -> None:
-        """Of a stand that nobody waits for any more nothing stays."""
+        """Resign for a stand() that nobody waits for any more."""
         if not wait.abandon():
             return
         while not wait.done.wait(CANCEL_AGAIN_S):
@@ -191,7 +195,7 @@ class Candidate:
                 self.resign()
 
     def _tell_elected(self, term: int) -> None:
-        """This and the others in the thread of the client."""
+        """Note the term. This and the next two run in the client's thread."""
         self._elected = term
 
     def _tell_deposed(self, text: str) -> None:
@@ -204,7 +208,7 @@ class Candidate:
 
 
 def tell_elections(home: Home, candidates: "Dict[int, weakref.ref[Candidate]]") -> Tuple[Any, Any, Any]:
-    """What the library may call until the client is closed, whatever has become of a candidate."""
+    """Return the library's three callbacks. It may call them until the client is closed, also for a freed candidate."""
     def on_elected(_handle: object, term: int, number: int) -> None:
         candidate = home.find(candidates, number)
         if candidate is not None:

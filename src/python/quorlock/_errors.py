@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong, as exceptions: one for each status that a program may want to tell apart."""
+"""Exceptions, one for each status that a program may want to distinguish."""
 from typing import Dict, Type
 
 from ._library import status_name
@@ -7,7 +7,7 @@ from ._words import as_python
 
 
 class Error(Exception):
-    """Any status but OK. `status` is its number in quorlock.h and `name` its name, such as "NOQUORUM"."""
+    """Any status except OK. `status` is its number in quorlock.h, and `name` its name, such as "NOQUORUM"."""
 
     def __init__(self, text: str, status: int):
         super().__init__(text)
@@ -19,11 +19,11 @@ class Error(Exception):
 
 
 class Invalid(Error, ValueError):
-    """An argument that cannot be right."""
+    """An argument is not valid."""
 
 
 class Held(Error):
-    """Somebody else holds the lock, and there was no time to wait."""
+    """Somebody else holds the lock."""
 
 
 class NoQuorum(Error):
@@ -31,7 +31,7 @@ class NoQuorum(Error):
 
 
 class Unauthorized(Error):
-    """The nodes refuse our user, password or certificate, or do not give this user the rights."""
+    """The nodes refuse the user, the password or the certificate, or the user lacks a right."""
 
 
 class Foreign(Error):
@@ -43,19 +43,19 @@ class Protocol(Error):
 
 
 class TimedOut(Error, TimeoutError):
-    """wait_ms came before a verdict."""
+    """The wait ended without a result."""
 
 
 class Lost(Error):
-    """The lock was lost while it was held: what it protects may be somebody else's already."""
+    """The lock was lost while it was held. Somebody else may hold it now."""
 
 
 class Canceled(Error):
-    """cancel() ended it."""
+    """cancel() ended the call."""
 
 
 class Closed(Error):
-    """The client is closed, or the hold is that of the process that this one was forked from."""
+    """The client is closed, or the parent of this process holds the lock."""
 
 
 OK, INVAL, BUSY, STATE, NOQUORUM, LOST, CANCELED, CLOSED = 0, -1, -3, -4, -6, -8, -9, -10

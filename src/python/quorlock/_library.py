@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libquorlock by ctypes: the structs and functions of quorlock.h and blocking.h that this package uses.
 
-QUORLOCK_LIBRARY names another file than the one in this package or, where it has none, the system's linker finds.
+The library is the file in this package, or else the one that the dynamic linker finds. The variable QUORLOCK_LIBRARY
+names another file.
 """
 import ctypes
 import os
@@ -120,7 +121,7 @@ class Report(ctypes.Structure):
 
 ReportCallback = CFUNCTYPE(None, c_int, POINTER(Report), c_void_p)
 
-# What each function returns and is given.
+# The type of the result of each function, and those of its arguments.
 FUNCTIONS = {
     "quorlock_version": (c_char_p,),
     "quorlock_status_name": (c_char_p, c_int),
@@ -166,8 +167,8 @@ def load() -> Any:
                           f"file") from None
     version = found.quorlock_version().decode()
     if not version.startswith(INTERFACE + "."):
-        raise ImportError(f"{name} is quorlock {version}, and this package is for {INTERFACE}: install the one that "
-                          f"goes with the other")
+        raise ImportError(f"{name} is quorlock {version}, and this package needs {INTERFACE}: install versions that "
+                          f"match")
     return found
 
 

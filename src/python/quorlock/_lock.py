@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A lock, for `with` and for `async with`."""
-import _thread
 import asyncio
 import contextlib
 import ctypes
-import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _library
 from ._arguments import Text, encode, number, set_numbers, shared_bits
+from ._connection import Connection
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
 from ._library import library
 from ._started import Acquire, Home, Signal, notify, start
+from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
 from ._words import as_python
 
-if TYPE_CHECKING:
-    from ._client import Client
-
-# How long a wait that is given up goes on before it is canceled again: it may just have begun.
-CANCEL_AGAIN_S = 0.01
-INHERITED = "what the lock held is the parent's: this process was forked from it"
+INHERITED = "the parent of this process holds the lock: acquire it here first"
 
 
 class LockOptions(TypedDict, total=False):
-    """For type checkers: what __init__ of Lock takes by name."""
+    """The keyword arguments of Lock, for type checkers."""
     wait_ms: int
     lease_ms: int
     renew_ms: int
@@ -41,26 +36,28 @@ class LockOptions(TypedDict, total=False):
 
 
 class Lock:
-    """A lock on keys of a client: made by Client.lock(), or by quorlock.lock().
+    """A lock on one or more keys. Client.lock() or quorlock.lock() makes it.
 
         with client.lock("key") as lock:
             ...
-            lock.check()          # raises Lost where the lock is not held any more
+            lock.check()          # raises Lost if the lock is not held any more
             ...                   # one step that must not be done twice
 
-    Leaving the block gives the lock back, and raises Lost where it was lost meanwhile and nothing else was raised.
-    `async with` does the same; there a loss also cancels what the block waits for, and comes out of it as Lost.
-    Where the work does not wait, or has threads, ask check() before each step that must not be done twice.
+    The end of the block releases the lock. It raises Lost if the lock was lost meanwhile and nothing else was raised.
+    `async with` does the same. There a loss also cancels the await in the block, and the block raises Lost. Work that does
+    not await, or that runs in threads, calls check() before each step that must not be done twice.
 
-    wait_ms: how long to wait for the lock, 0: try once; default: for ever. permits=K: the key is a name with K permits,
-    and the lock is one of them, `slot`. shared=True: the keys are locked shared; shared=["key", ...]: those of them.
-    The other options are those of struct quorlock_options in quorlock.h. `on_lost` is called with the lock and a text
-    when the lock is lost, in the thread of the client: while it runs no lock is renewed, so it should be short. What
-    waits for the nodes, such as release(), raises Error there. A lock can be used again and again; each of its holders
-    in threads or tasks that exclude each other needs one of its own.
+    wait_ms: how long to wait for the lock; 0: try once; default: no limit. permits=K: the key has K permits, and the lock
+    takes one of them, `slot`. shared=True locks all keys shared, shared=["key", ...] these keys. The other options are
+    those of struct quorlock_options: see quorlock_new(3).
+
+    `on_lost` is called with the lock and a text when the lock is lost, in the client's thread. No lock is renewed while it
+    runs, so it should be short. Methods that wait for the nodes, such as release(), raise Error in it.
+
+    A lock can be acquired again after its release. Threads or tasks that exclude each other need a lock each.
     """
 
-    def __init__(self, client: "Client", keys: Sequence[Text], *, wait_ms: int = _library.WAIT_FOREVER,
+    def __init__(self, client: Connection, keys: Sequence[Text], *, wait_ms: int = _library.WAIT_FOREVER,
                  lease_ms: int = 0, renew_ms: int = 0, min_valid_ms: int = 0, lost_margin_ms: int = 0,
                  max_hold_ms: int = 0, fencing: bool = False, fence_ttl_ms: int = 0,
                  owner: Optional[Text] = None, label: Optional[str] = None, permits: int = 0,
@@ -101,7 +98,7 @@ class Lock:
             library.quorlock_blocking_on_lost(handle, client._on_lost, self._number)
 
     def _is_inherited(self) -> bool:
-        """It was made before this process was forked, and what it holds is the parent's."""
+        """Whether the handle was made before fork(), so that its hold is the parent's."""
         return self._life != self._client._life
 
     def _make_in_child(self) -> None:
@@ -117,7 +114,7 @@ class Lock:
             self._free()
 
     def _free(self) -> None:
-        """Also where the client is closed, or is the parent's."""
+        """Free the handle, also if the client is closed or is the parent's."""
         handle, self._handle = self._handle, None
         self._client._locks.pop(self._number, None)
         library.quorlock_blocking_free(handle)
@@ -126,22 +123,22 @@ class Lock:
 
     @property
     def valid_ms(self) -> int:
-        """Validity left; 0: not held, do not act."""
+        """How long the lock is still valid; 0: it is not held, do not act."""
         return int(library.quorlock_blocking_valid_ms(self._handle))
 
     @property
     def fence(self) -> int:
-        """The fencing token of the last grant, with permits that of its slot; 0 without fencing."""
+        """The fencing token of the last grant (with permits: of its slot); 0 without fencing."""
         return self._fence
 
     @property
     def slot(self) -> int:
-        """With permits: which of them the last grant is, 0 to permits - 1; else 0."""
+        """The permit of the last grant, 0 to permits - 1; 0 without permits."""
         return self._slot
 
     @property
     def token(self) -> str:
-        """The owner token of the last grant, as it stands on the nodes."""
+        """The owner token of the last grant, as on the nodes."""
         return self._token
 
     @property
@@ -154,19 +151,20 @@ class Lock:
         return f"<quorlock.Lock {', '.join(map(repr, self._keys))}: {state}>"
 
     def check(self) -> None:
-        """Raises Lost where the lock is not held."""
+        """Raise Lost if the lock is not held."""
         if self._lost is not None or self.valid_ms == 0:
             raise Lost(self._lost or "the lock is not held", LOST)
 
     # ---- what is done ----
 
     def acquire(self) -> None:
-        """Waits for the lock. Raises Held, TimedOut, NoQuorum ... where there is none. Ctrl-C ends the wait."""
+        """Wait for the lock. Raises Held, TimedOut, NoQuorum ... if it fails. Ctrl-C ends the wait."""
         interruptible(self._acquire, self._give_up)
 
     def release(self) -> bool:
-        """Gives the lock back. False: a quorum has not answered; the nodes are released later, at the latest when the
-        lease ends. Raises Lost where the lock had expired or was lost before."""
+        """Release the lock. Raises Lost if the lock had expired or was lost before.
+
+        False: no quorum has answered. The other nodes are released later, or the key ends there with the lease."""
         return self._released(self._do(library.quorlock_blocking_release, ok=(OK, NOQUORUM)))
 
     def _released(self, result: Any) -> bool:
@@ -176,12 +174,12 @@ class Lock:
         return bool(result.status == OK)
 
     def extend(self, lease_ms: int = 0) -> None:
-        """Renews now, with a lease at least as long as the present one; later renewals use it too."""
+        """Renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it too."""
         wanted_ms = number(lease_ms, "lease_ms")
         self._do(lambda handle, result: int(library.quorlock_blocking_extend(handle, wanted_ms, result)))
 
     def cancel(self) -> None:
-        """Ends an acquire or extend that another thread waits for: it raises Canceled there."""
+        """End an acquire or extend that another thread waits for: it raises Canceled there."""
         with self._client._call():
             if not self._is_inherited():
                 library.quorlock_blocking_cancel(self._handle)
@@ -200,7 +198,7 @@ class Lock:
     # ---- the same for asyncio ----
 
     async def acquire_async(self) -> None:
-        """acquire() for asyncio. When the task is canceled, so is the wait."""
+        """Do as acquire(), for asyncio. If the task is canceled, so is the wait."""
         self._make_in_child()
         lost = self._lost
         acquire = Acquire(asyncio.get_running_loop(), self._cancel_quietly, self._release_quietly)
@@ -212,7 +210,7 @@ class Lock:
                 self._lost = self._lost or lost
             acquire.end(result)
 
-        self._lost = None  # as in _acquire
+        self._lost = None  # see _acquire
         try:
             self._start(library.quorlock_blocking_start_acquire, ended)
             await acquire.ended.wait()
@@ -224,13 +222,13 @@ class Lock:
             await acquire.gone.wait()
             raise
         except BaseException:
-            # Ctrl-C; or its loop ended before it did, and nobody can await in it any more.
+            # Ctrl-C, or the loop has ended: nothing can be awaited any more.
             acquire.give_up()
             raise
         self._check(acquire.result, (OK,))
 
     async def release_async(self) -> bool:
-        """release() for asyncio. It goes on where the task is canceled."""
+        """Do as release(), for asyncio. It goes on if the task is canceled."""
         released = Signal(asyncio.get_running_loop())
         results: List[Any] = []
 
@@ -249,7 +247,7 @@ class Lock:
         self._canceled = False
         self._inside = Inside(asyncio.get_running_loop(), task, cancels_of(task))
         if self._lost is not None:
-            # The block must not begin: it might not wait for anything, and so never hear of it.
+            # The block must not begin: if it awaits nothing, it would never notice the loss.
             self._inside = None
             await self.release_async()
         return self
@@ -258,10 +256,10 @@ class Lock:
         inside, self._inside = self._inside, None
         alone = False
         if self._canceled and inside is not None:
-            # Python 3.11 and later tell our cancellation from another one that came as well.
+            # Python 3.11 and later count cancellations, so ours can be distinguished from another one.
             getattr(inside.task, "uncancel", int)()
             alone = kind is asyncio.CancelledError and cancels_of(inside.task) <= inside.cancels
-        if kind is GeneratorExit:  # as in acquire_async
+        if kind is GeneratorExit:  # the loop has ended, as in acquire_async
             self._release_quietly(lambda: None)
             return
         try:
@@ -273,7 +271,7 @@ class Lock:
     # ---- inside ----
 
     def _start(self, call: Callable[..., int], ended: Callable[[Any], object]) -> None:
-        """Starts it, and waits for nothing: ended(result) is called in the thread of the client, once."""
+        """Start an operation without waiting; ended(result) is called once, in the client's thread."""
         if self._is_inherited():
             raise Closed(INHERITED, CLOSED)
         client = self._client
@@ -283,13 +281,13 @@ class Lock:
             raise error(status, _library.status_text(status))
 
     def _cancel_quietly(self) -> None:
-        """Where it was freed, or the client is closed, or the parent's, there is nothing to cancel."""
+        """Cancel if there is anything to cancel: the lock is not freed, and the client neither closed nor the parent's."""
         with contextlib.suppress(Error):
             if self._handle is not None and not self._is_inherited():
                 self.cancel()
 
     def _release_quietly(self, told: Callable[[], object]) -> None:
-        """Calls told() when it is given back. To free it gives it back, too."""
+        """Release, and call told() at the end. A lock that was freed is released already."""
         try:
             if self._handle is not None:
                 self._start(library.quorlock_blocking_start_release, lambda _: told())
@@ -314,7 +312,8 @@ class Lock:
         return result
 
     def _acquire(self) -> None:
-        # Cleared first: the new grant may be lost before this thread hears of it. Without a new grant the loss stays.
+        # Clear the old loss first: the new grant may be lost before this thread knows of the grant. If there is no new
+        # grant, the old loss stays.
         self._make_in_child()
         lost, self._lost = self._lost, None
         try:
@@ -327,8 +326,8 @@ class Lock:
     def _grant(self, result: Any) -> None:
         self._fence, self._token, self._slot = int(result.fence), result.token.decode(), int(result.slot)
 
-    def _give_up(self, wait: "Waiting") -> None:
-        """Of an acquire that nobody waits for any more nothing stays."""
+    def _give_up(self, wait: Waiting) -> None:
+        """Cancel an acquire that nobody waits for any more, and release its grant."""
         if not wait.abandon():
             return
         while not wait.done.wait(CANCEL_AGAIN_S):
@@ -343,7 +342,7 @@ class Lock:
                 pass
 
     def _tell(self, text: str) -> None:
-        """In the thread of the client."""
+        """Note a loss. Runs in the client's thread."""
         self._lost = text
         inside = self._inside
         if inside is not None:
@@ -352,14 +351,14 @@ class Lock:
             self._on_lost(self, text)
 
     def _cancel_task(self) -> None:
-        """In the task's loop; where its lock is lost, and once."""
+        """Cancel the task of the block once, if its lock is lost. Runs in the task's loop."""
         if self._inside is not None and self._lost is not None and not self._canceled:
             self._canceled = True
             self._inside.task.cancel()
 
 
 class Inside(NamedTuple):
-    """The task that is in the block, and how often it had been canceled before."""
+    """The task in the block, and how often it had been canceled before."""
     loop: asyncio.AbstractEventLoop
     task: "asyncio.Task[Any]"
     cancels: int
@@ -375,68 +374,3 @@ def tell(home: Home, locks: "Dict[int, weakref.ref[Lock]]") -> Callable[..., Non
         if lock is not None:
             lock._tell(as_python(loss.contents.text.decode(errors="replace")))
     return on_lost
-
-
-class Waiting:
-    """A call in a thread of its own."""
-
-    def __init__(self, call: Callable[[], Any]):
-        self.done = threading.Event()
-        self.problem: Optional[BaseException] = None
-        self._value: Any = None
-        self._call = call
-        self._guard = threading.Lock()
-        self._began = self._abandoned = False
-
-    def start(self) -> None:
-        threading.Thread(target=self._run, name="quorlock", daemon=True).start()
-
-    def start_at_once(self) -> None:
-        """By one call that no signal interrupts. Once: called again it does nothing."""
-        try:
-            _thread.start_new_thread(self._run, ())
-        except RuntimeError:
-            self._run()
-
-    def abandon(self) -> bool:
-        """Whether it has begun, and this is the first time; where it has not, it does not begin any more."""
-        with self._guard:
-            before, self._abandoned = self._abandoned, True
-            return self._began and not before
-
-    def result(self) -> Any:
-        if self.problem is not None:
-            raise self.problem
-        return self._value
-
-    def _run(self) -> None:
-        with self._guard:
-            if self._abandoned or self._began:
-                return
-            self._began = True
-        try:
-            self._value = self._call()
-        except BaseException as problem:  # pylint: disable=broad-exception-caught
-            self.problem = problem
-        self.done.set()
-
-
-def interruptible(call: Callable[[], Any], give_up: "Callable[[Waiting], None]") -> Any:
-    """Calls it; where a signal ends the wait for that, give_up(wait) sees to it that nothing of it stays."""
-    if threading.current_thread() is not threading.main_thread():
-        return call()
-    # Signals are handled in this thread only, and not while it is in the library.
-    wait = Waiting(call)
-    gives_up = Waiting(lambda: give_up(wait))
-    try:
-        wait.start()
-        wait.done.wait()
-    except BaseException:
-        # Another signal may come at any step: what has begun goes on without this thread.
-        try:
-            gives_up.start_at_once()
-        finally:
-            gives_up.start_at_once()
-            gives_up.done.wait()
-        raise
-    return wait.result()

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who leads an election."""
+"""Observers of an election."""
 import ctypes
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from . import _library
 from ._arguments import Text, encode, number
+from ._connection import Connection
 from ._errors import OK, error
 from ._library import library
 from ._started import Home
-
-if TYPE_CHECKING:
-    from ._client import Client
 
 STATES = ("unknown", "none", "known")
 
 
 class Leader(NamedTuple):
-    """Who led when the nodes were asked, as struct quorlock_leader in election.h. state: "known"; "none", nobody leads;
-    "unknown", too few nodes answer. text: what the leader advertises."""
+    """Who led when the nodes were asked, as struct quorlock_leader: see quorlock_observe(3).
+
+    state: "known", "none" (nobody leads) or "unknown" (too few nodes answer). text: what the leader advertises."""
     state: str
     term: int
     text: Optional[str]
@@ -27,14 +26,14 @@ class Leader(NamedTuple):
 
 
 class Observer:
-    """Looks who leads an election: made by Client.observe().
+    """Observes who leads an election. Client.observe() makes it.
 
-    `on_change` is called with each Leader, in the thread of the client: while it runs no lock is renewed, so it should
-    be short. `leader` is the latest one. close() ends it, and so does the end of a `with` block; after that on_change
-    does not run any more, unless close() was called in it. A child of fork() makes one of its own.
+    `on_change` is called with each new Leader, in the client's thread. No lock is renewed while it runs, so it should be
+    short. `leader` is the latest one. close() or the end of a `with` block ends the observer; then on_change does not run
+    any more, unless close() was called inside it. A child of fork() must make an observer of its own.
     """
 
-    def __init__(self, client: "Client", name: Text, on_change: Optional[Callable[[Leader], None]] = None, *,
+    def __init__(self, client: Connection, name: Text, on_change: Optional[Callable[[Leader], None]] = None, *,
                  poll_ms: int = 0):
         self._handles: List[ctypes.c_void_p] = []
         self._client, self._on_change = client, on_change
@@ -63,7 +62,7 @@ class Observer:
         self.close()
 
     def close(self) -> None:
-        """May be called anywhere, and more than once."""
+        """End the observer. It may be called anywhere, and more than once."""
         try:
             handle = self._handles.pop()
         except (AttributeError, IndexError):
@@ -72,7 +71,7 @@ class Observer:
         library.quorlock_blocking_observer_free(handle)
 
     def _tell(self, leader: Leader) -> None:
-        """In the thread of the client."""
+        """Runs in the client's thread."""
         self.leader = leader
         if self._on_change is not None:
             self._on_change(leader)

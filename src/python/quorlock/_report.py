@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who holds a key, node by node."""
 import ctypes
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _library
 from ._arguments import Text, encode
+from ._connection import Connection
 from ._errors import NOQUORUM, OK, error
 from ._library import library
-
-if TYPE_CHECKING:
-    from ._client import Client
 
 KINDS = {1: "slot", 2: "reader", 3: "waits"}
 
 
 class Holder(NamedTuple):
-    """One of several that a node knows of, as struct quorlock_holder. kind: "slot", "reader" or "waits"."""
+    """A holder or a waiting client, as struct quorlock_holder. kind: "slot", "reader" or "waits"."""
     kind: str
     holder: Optional[str]
     ttl_ms: int
@@ -25,7 +23,7 @@ class Holder(NamedTuple):
 
 
 class NodeReport(NamedTuple):
-    """What one node said, as struct quorlock_node_report. state: "free", "held", "foreign", "down" or "error"."""
+    """The answer of a node, as struct quorlock_node_report. state: "free", "held", "foreign", "down" or "error"."""
     node: str
     state: str
     holder: Optional[str]
@@ -40,7 +38,7 @@ class NodeReport(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What all nodes said, as struct quorlock_report. Where answered is below quorum, held says nothing."""
+    """The answers of all nodes, as struct quorlock_report. If `answered` is below `quorum`, `held` means nothing."""
     key: str
     quorum: int
     answered: int
@@ -70,8 +68,8 @@ def read(report: Any) -> Report:
                   report.valid_ms, nodes)
 
 
-def ask(client: "Client", function: str, key: Text) -> Report:
-    """The report of that function of the library, which is there only while its callback runs."""
+def ask(client: Connection, function: str, key: Text) -> Report:
+    """Call that function of the library, and return a copy of its report, which is valid only during its callback."""
     found: Dict[str, Report] = {}
     problems: List[BaseException] = []
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Acquires and releases that no thread waits for: their ends come in the thread of the client, and are handed on.
+"""Acquires and releases without a waiting thread: the client's thread gets their results, and hands them to the event loop.
 
-That thread never waits for another one here: what two threads decide together is decided by steps of the interpreter
-that are atomic.
+That thread must not wait for another one. So threads agree by steps of the interpreter that are atomic.
 """
 import asyncio
 import itertools
@@ -16,7 +15,7 @@ Known = TypeVar("Known")
 
 
 class Home:
-    """The thread of a client, known from its first callback on."""
+    """The client's thread. It is known from its first callback on."""
 
     def __init__(self) -> None:
         self._thread: Optional[int] = None
@@ -28,21 +27,21 @@ class Home:
         return self._thread == threading.get_ident()
 
     def find(self, known: "Dict[int, weakref.ref[Known]]", number: int) -> "Optional[Known]":
-        """Whom a callback is for, in the thread of the client; by a number that comes once, for a freed handle may be
-        another one's by now. None: nobody has it any more."""
+        """Return the object that a callback is for, or None if it is gone. Numbers are used once; the address of a handle
+        may be used again. Runs in the client's thread."""
         self.enter()
         reference = known.get(number)
         return reference() if reference is not None else None
 
 
-# What has not ended, by its number. It keeps tasks that nobody else knows. A child of fork() never touches its parent's.
+# Operations in flight, by number. This keeps tasks alive to which nobody else has a reference. A child of fork() does not
+# touch the entries of its parent.
 STARTED: Dict[int, Callable[[Any], object]] = {}
 NUMBERS = itertools.count(1)
 
 
 def start(call: Callable[[int], int], ended: Callable[[Any], object]) -> int:
-    """Calls with a number, and returns the status; where that is 0, ended(result) is called in the thread of the client,
-    once."""
+    """Call with a new number, and return the status. If it is 0, ended(result) is called once, in the client's thread."""
     number = next(NUMBERS)
     STARTED[number] = ended
     status = call(number)
@@ -59,7 +58,7 @@ def tell_ends(home: Home) -> Callable[..., None]:
 
 
 def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> bool:
-    """False: the loop is closed, and nobody waits there."""
+    """Have the loop call it. False: the loop is closed, so nobody waits there."""
     try:
         loop.call_soon_threadsafe(call)
         return True
@@ -68,7 +67,7 @@ def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> bool:
 
 
 class Signal:
-    """What a task waits for, and any thread sets."""
+    """An event that a task waits for, and that any thread may set."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self._loop = loop
@@ -78,7 +77,7 @@ class Signal:
         await self._future
 
     def set(self) -> bool:
-        """As notify()."""
+        """Wake the task. False: the loop is closed."""
         return notify(self._loop, self._set)
 
     def _set(self) -> None:
@@ -87,9 +86,9 @@ class Signal:
 
 
 class Acquire:
-    """One acquire for a task. Where nobody takes its grant, that is given back.
+    """The acquire of a task. If the task does not take the grant, it is released.
 
-    cancel() and release(told) do that to the lock; release calls told() when it is given back, or cannot be.
+    cancel() cancels the acquire. release(told) releases the lock, and calls told() at the end, also if it fails.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object],
@@ -98,16 +97,16 @@ class Acquire:
         self.result: Any = None
         self._cancel, self._release = cancel, release
         self._given_up = False
-        self._turn: List[None] = [None]  # for the one who gives it back
+        self._turn: List[None] = [None]  # taken by the thread that releases the grant
 
     def end(self, result: Any) -> None:
-        """In the thread of the client."""
+        """Take the result. Runs in the client's thread."""
         self.result = result
         if self._given_up or not self.ended.set():
             self._give_back()
 
     def give_up(self) -> None:
-        """In any thread, and without a wait for the end; `gone` is set when nothing is held or asked for any more."""
+        """Give up, in any thread, without waiting. `gone` is set when nothing is held or asked for any more."""
         self._given_up = True
         if self.result is None:
             self._cancel()
@@ -115,7 +114,7 @@ class Acquire:
             self._give_back()
 
     def _give_back(self) -> None:
-        # end() and give_up() may both come here: each sets what is its own before it looks at the other's.
+        # end() and give_up() may both come here. Each of them sets its own flag before it reads the other's.
         try:
             self._turn.pop()
         except IndexError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library's texts name the options of C and of the command: as Python's options here. Commands in them stay."""
+"""Texts of the library name options of the command. Here they become options of Python; whole commands stay."""
 import re
 from typing import Match
 
