@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bootstrap.c - writes the guards of all nodes, when they are new or when what they are set up for changes
+ * bootstrap.c - write the guards of all nodes, when the nodes are new or their settings change
  *
- * At most one of the old and the new set of clients can have a quorum at any time, even if a bootstrap is
- * killed half-way:
+ * With reconfigure, at most one of the old and the new set of clients can have a quorum at any time, even if a
+ * bootstrap is killed half-way:
  *
- * 1. It writes nothing unless every node was seen, was read, and permits every later step.
- * 2. On each node one transaction writes a guard and disconnects the old clients. From then on the node refuses them,
- *    and none of their acquires, which do not check the guard, can be under way.
- * 3. A guard that exists, or that the next client may write, is first replaced on all nodes by one that admits no
- *    client. Only then are the new guards written. So the new clients have no vote while the old ones have one, and a
- *    half-done bootstrap leaves no quorum to either. (Nodes that leave the set are not known here and must be stopped
- *    before.)
- * 4. A quarantine lasts, from that moment, for the longest lease that any old or new guard allows. A second try, also
- *    after half of a first one, never shortens it.
- * 5. If that is longer than the new max_lease, success is reported only after the quarantine. Until then new clients
- *    would quarantine an emptied node for the new max_lease only, while an old, longer lease runs, and the guards
- *    with the longer one may vanish from all nodes at once. Nothing on the nodes can prevent that. It is safe if
- *    clients get the shorter max_lease after that and not before; clients with the old one stay refused meanwhile.
+ * 1. Nothing is written before every node was reached and read, and permits every later step.
+ * 2. On each node one transaction writes a guard and disconnects the old clients. From then on the node refuses them.
+ * None of their acquires can be in flight, although acquires do not check the guard.
+ * 3. Two rounds: the first writes, on all nodes, a guard that admits no client, and the second writes the new guards.
+ * So no new client can vote while an old one can, and after half of a bootstrap neither set has a quorum. Nodes that
+ * leave the set are not known here; the operator must stop them before.
+ * 4. The quarantine lasts from that moment for the longest lease of any old or new guard. A second attempt never
+ * shortens it.
+ * 5. If that is longer than the new max_lease, success is reported only after the quarantine. The reason: a new client
+ *    quarantines an emptied node for the new max_lease only, but an old, longer lease may still run. The nodes cannot
+ * prevent that. It is safe if clients get the shorter max_lease after the quarantine; clients with the old one stay
+ * refused.
  *
- * Without reconfigure it declares that no lock is held on any node. That is no news of one node alone: where another
- * node has let clients vote, one without a guard was emptied, and what it forgot may be held. So guards are written
- * where no node has let anybody vote, each being without a guard or within the quarantine of its first contact, and all
- * since about the same time: nodes that were emptied one after the other may have had a holder till the last. The
- * quarantine for a client with a longer max_lease than the guard's is over as soon as nobody holds such a lease,
- * whatever locks the nodes have granted themselves since, so it is ended on each node that has one.
+ * Without reconfigure, the operator declares that no lock is held on any node. One node cannot show that: if other
+ * nodes have let clients vote, a node without a guard has lost its data, and locks that it forgot may be held. So
+ * guards are written only if no node has let anybody vote: each is without a guard, or in the quarantine of its first
+ * contact. The first contacts must be about the same time, because nodes that lost their data one after the other may
+ * have had a holder until the last one.
+ *
+ * A quarantine for a client with a longer max_lease than the guard's is over when nobody holds such a lease, whatever
+ * other locks are held. So it is ended on each node that has one.
  */
 #include "admin/inspect.h"
 
@@ -35,24 +36,24 @@
 
 #define MS 1000u
 
-/* Each stage ends at all nodes before the next begins. */
+/* A stage ends at all nodes before the next one begins. */
 enum stage { LOOKS, CLOSES, WRITES, WAITS, CHECKS };
 
 struct bootstrap_node {
-    char *guard;                       /* as found, then as written; NULL: none */
-    uint32_t max_lease_ms, longest_ms; /* of the guard as found; longest_ms: of leases that may run */
-    bool guarded, unreadable;          /* as found */
-    bool same_set, wanted;             /* likewise: of this set; quarantined for a client with a longer max lease */
-    uint64_t first_ms;                 /* what is left of the quarantine of a first contact */
-    bool closed, written;              /* its guard admits no client; is as it was asked for */
+    char *guard;                       /* first as found, then as written; NULL: none */
+    uint32_t max_lease_ms, longest_ms; /* of the found guard; longest_ms: of leases that may still run */
+    bool guarded, unreadable;          /* there was a guard; it could not be read */
+    bool same_set, wanted;             /* it was of this set; it was quarantined for a client with a longer max lease */
+    uint64_t first_ms;                 /* rest of the quarantine of a first contact */
+    bool closed, written;              /* now its guard admits no client; now it is the new one */
 };
 
 struct bootstrap {
     bool reconfigure, if_needed;
-    bool ends; /* only quarantines for clients with a longer max lease */
-    bool done; /* nothing is to be written */
+    bool ends; /* it only ends quarantines for clients with a longer max lease */
+    bool done; /* nothing needs to be written */
     enum stage stage;
-    uint32_t lease_ms, longest_ms; /* what is written */
+    uint32_t lease_ms, longest_ms; /* of the new guards */
     struct bootstrap_node nodes[QUORLOCK_NODES_MAX];
 };
 
@@ -92,7 +93,8 @@ static bool admin_bootstrap_answered(const struct inspect_node *node, enum outco
     return node->answer == ANSWER_IN && node->reply.outcome == outcome;
 }
 
-/* The time by the node's clock, where a quarantine lasts; else a time after all of them. */
+/* node_now_ms - return the time by the node's clock, as its quarantine shows it; without one the end of the latest one.
+ */
 static uint64_t node_now_ms(const struct guard_text *guard, int64_t quarantine_ms)
 {
     uint64_t end_ms = guard_text_end_ms(guard);
@@ -101,7 +103,7 @@ static uint64_t node_now_ms(const struct guard_text *guard, int64_t quarantine_m
     return end_ms > (uint64_t)quarantine_ms ? end_ms - (uint64_t)quarantine_ms : 0;
 }
 
-/* A value of another type in the guard's place is a guard that cannot be read. */
+/* admin_bootstrap_look - read a found guard. A value of another type counts as a guard that cannot be read. */
 static void admin_bootstrap_look(const struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
     const struct runtime *runtime = admin_bootstrap_runtime_of(inspect);
@@ -121,7 +123,7 @@ static void admin_bootstrap_look(const struct inspect *inspect, uint32_t index, 
     node->wanted = guard.wanted_till_ms > now_ms;
 }
 
-/* Not as of a lock's key, which may be of another dialect. */
+/* explain_foreign - replace the node's error, which speaks of a lock of another dialect: this key is the guard. */
 static void explain_foreign(struct inspect *inspect, uint32_t index)
 {
     static const char why[] = GUARD_FOREIGN;
@@ -139,7 +141,7 @@ static void admin_bootstrap_on_reply(struct inspect *inspect, uint32_t index, co
     enum op op = inspect->nodes[index].op;
 
     if (op == OP_BOOTSTRAP) {
-        /* Of a script alone, whose last command writes, any error says that nothing was written. */
+        /* Without reconfigure it was a script whose last command writes: after an error nothing was written. */
         if (!bootstrap->reconfigure && reply->fault == FAULT_OTHER) inspect->nodes[index].reply.outcome = OUTCOME_ERROR;
         if (reply->outcome == OUTCOME_YES) {
             node->closed = bootstrap->stage == CLOSES;
@@ -157,7 +159,8 @@ static void admin_bootstrap_on_reply(struct inspect *inspect, uint32_t index, co
 
 /* ---- stages ---- */
 
-/* The max_lease to write: as given, else the present one. False: the nodes have several. */
+/* choose_lease - choose the max_lease to write: the given one, or else the present one. False: the nodes have several.
+ */
 static bool choose_lease(const struct inspect *inspect)
 {
     const struct runtime *runtime = admin_bootstrap_runtime_of(inspect);
@@ -187,14 +190,14 @@ static bool fits(const struct bootstrap *bootstrap, const struct bootstrap_node 
     return node->same_set && node->max_lease_ms == bootstrap->lease_ms;
 }
 
-/* A node that it leaves as it is. */
+/* is_spared - return whether nothing is written to the node. */
 static bool is_spared(const struct bootstrap *bootstrap, const struct bootstrap_node *node)
 {
     return bootstrap->ends && !node->wanted;
 }
 
-/* Whether a quorum was seen whose guards are as they would be written, no other guard, and no node is known to need
- * one: a node without gets it from the first client that comes, with the quarantine that it needs. */
+/* is_done - return whether a quorum has guards as they would be written, and no node has another one. A node without a
+ * guard gets it from the next client, with the quarantine that it needs. */
 static bool is_done(const struct inspect *inspect)
 {
     const struct bootstrap *bootstrap = inspect->more;
@@ -209,7 +212,7 @@ static bool is_done(const struct inspect *inspect)
     return n_fit >= runtime_quorum(admin_bootstrap_runtime_of(inspect));
 }
 
-/* As judge_looks, where no reconfiguration is asked for. */
+/* judge_first - do as judge_looks, without reconfigure. */
 static int judge_first(const struct inspect *inspect)
 {
     struct bootstrap *bootstrap = inspect->more;
@@ -234,14 +237,14 @@ static int judge_first(const struct inspect *inspect)
     }
     first = guard_sets_judge(&sets, max_lease_ms) == GUARD_SET_FIRST;
     bootstrap->ends = !first && fit && wanted;
-    /* A node that is down keeps its quarantine; the quorum need not wait for that. */
+    /* To end quarantines, not all nodes are needed: a node that is down keeps its quarantine. */
     if ((seen && first) || bootstrap->ends) return 0;
     if (!first && bootstrap->if_needed && !wanted && is_done(inspect)) bootstrap->done = true;
     if (bootstrap->done) return 0;
     return seen ? QUORLOCK_STATE : QUORLOCK_NOQUORUM;
 }
 
-/* 0: the guards may be written, or are done; or the status of a bootstrap that changed nothing. */
+/* judge_looks - return 0 if guards may be written, or nothing needs to be written; else the status of the bootstrap. */
 static int judge_looks(const struct inspect *inspect)
 {
     const struct bootstrap *bootstrap = inspect->more;
@@ -271,7 +274,7 @@ static void admin_bootstrap_write_all(struct inspect *inspect, enum stage stage)
     inspect_set_deadline(inspect);
 }
 
-/* STATE: another client was faster on all nodes. */
+/* admin_bootstrap_judge_written - return the status of a round. STATE: another client was faster on all nodes. */
 static int admin_bootstrap_judge_written(const struct inspect *inspect)
 {
     int status = 0;
@@ -290,7 +293,7 @@ static int admin_bootstrap_judge_written(const struct inspect *inspect)
     return status == QUORLOCK_STATE && half ? QUORLOCK_NOQUORUM : status;
 }
 
-/* Our clock may run faster than theirs: what is left of a quarantine afterwards is waited for as well. */
+/* wait_out - wait for the end of the quarantines, plus the drift allowance. admin_bootstrap_check checks the result. */
 static void wait_out(struct inspect *inspect, uint64_t left_ms)
 {
     struct runtime *runtime = admin_bootstrap_runtime_of(inspect);
@@ -301,12 +304,13 @@ static void wait_out(struct inspect *inspect, uint64_t left_ms)
     wait_us += wait_us * runtime->options.drift_ppm / 1000000u;
     bootstrap->stage = WAITS;
     runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + wait_us);
-    runtime_log(runtime, QUORLOCK_LOG_WARN,
-                "all nodes are set up anew; waiting %s more, for leases of up to %s may still run: give clients the "
-                "max lease of %s when this has ended, and not before",
-                guard_length(left, sizeof(left), (wait_us / MS + 999) / 1000 * 1000),
-                guard_length(longest, sizeof(longest), bootstrap->longest_ms),
-                guard_length(lease, sizeof(lease), bootstrap->lease_ms));
+    runtime_log(
+        runtime, QUORLOCK_LOG_WARN,
+        "all nodes have their new guards; waiting %s more, because leases of up to %s may still run: give clients "
+        "the max lease of %s when this has ended, and not before",
+        guard_length(left, sizeof(left), (wait_us / MS + 999) / 1000 * 1000),
+        guard_length(longest, sizeof(longest), bootstrap->longest_ms),
+        guard_length(lease, sizeof(lease), bootstrap->lease_ms));
 }
 
 static bool admin_bootstrap_waits(const struct inspect *inspect)
@@ -320,14 +324,14 @@ static void wait_over(struct inspect *inspect)
     inspect_ask_all(inspect);
 }
 
-/* The guard has not changed since it was written. */
+/* is_as_written - return whether the guard has not changed since it was written. */
 static bool is_as_written(const struct inspect_node *node, const char *guard)
 {
     return admin_bootstrap_answered(node, OUTCOME_YES) && guard != NULL && node->holder != NULL &&
            strcmp(guard, node->holder) == 0;
 }
 
-/* Of the node's own leases: one for a client with a longer max lease stays with the new guard. */
+/* quarantine_left_ms - return the rest of the quarantine, without one for a client with a longer max lease. */
 static int64_t quarantine_left_ms(const struct inspect_node *node)
 {
     struct guard_text guard;
@@ -354,7 +358,7 @@ static int admin_bootstrap_check(struct inspect *inspect)
         bootstrap->nodes[i].written = is_as_written(node, bootstrap->nodes[i].guard);
         if (!bootstrap->nodes[i].written) status = QUORLOCK_NOQUORUM;
     }
-    /* More than that means that a clock was set back, which the next client sees, too. */
+    /* More than that means that a clock was set back. The next client notices that too. */
     if (left_ms > bootstrap->longest_ms) left_ms = bootstrap->longest_ms;
     if (status == 0 && left_ms > 0) wait_out(inspect, (uint64_t)left_ms);
     return status;
@@ -455,13 +459,14 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
     if (status == 0) status = options_bootstrap(&checked, options, &runtime->error);
     if (status != 0) return status;
     if (runtime->options.guard != QUORLOCK_GUARD_OFF) {
-        return runtime_fail(runtime, QUORLOCK_INVAL,
-                            "bootstrap needs a client with QUORLOCK_GUARD_OFF: another writes guards by itself");
+        return runtime_fail(
+            runtime, QUORLOCK_INVAL,
+            "bootstrap needs a client with QUORLOCK_GUARD_OFF: other clients write guards by themselves");
     }
     bootstrap = alloc_zero(&runtime->alloc, sizeof(*bootstrap));
     if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     bootstrap->reconfigure = checked.reconfigure != 0;
     bootstrap->if_needed = checked.if_needed != 0;
-    /* The guard is not of this client's key space. */
+    /* The guard's key has no prefix. */
     return inspect_start(all, &kind, bootstrap, OP_PEEK, "", GUARD_KEY, cb, arg);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * diagnose.h - what the facts about the nodes mean for the locks on them
+ * diagnose.h - findings from the facts about the nodes
  *
- * A pure function: no I/O, no clock, no memory of its own.
+ * diagnose() is a pure function: it does no I/O, reads no clock and allocates no memory.
  */
 #pragma once
 
@@ -19,17 +19,17 @@
 
 struct diagnose_node {
     const char *name;
-    const char *user; /* as whom we ask; NULL: the default user */
+    const char *user; /* our user; NULL: the default user */
     const struct examine_facts *facts;
 };
 
-/* The nodes, and what their clients expect of them. */
+/* The nodes, and the settings of their clients. */
 struct diagnose_set {
     const struct diagnose_node *nodes;
     uint32_t n_nodes, quorum;
-    const char *set;       /* what the guards should say */
-    bool named;            /* that is a name, not a hash of the addresses */
-    uint32_t max_lease_ms; /* likewise; 0: whatever they say, if they agree */
+    const char *set;       /* the set that the guards should name */
+    bool named;            /* set is a name, not a hash of the addresses */
+    uint32_t max_lease_ms; /* that the guards should have; 0: any that they agree on */
     bool allow_eviction;
 };
 
@@ -39,17 +39,20 @@ struct diagnose_words {
     char text[DIAGNOSE_TEXT_SIZE], remedy[DIAGNOSE_REMEDY_SIZE];
 };
 
-/* Both arrays belong to the caller and have that many places; findings, in their order, point into words. */
+/* Both arrays belong to the caller, and have `room` places. findings, sorted, point into words. */
 struct diagnosis {
     const struct quorlock_finding **findings;
     struct diagnose_words *words;
     size_t n_findings, room;
 };
 
-/* diagnose_list_rights - "SET, PEXPIRE"; with rule "+set +pexpire", as ACL SETUSER takes it. */
+/* diagnose_list_rights - write a list of rights, as "SET, PEXPIRE"; with rule for ACL SETUSER, as "+set +pexpire". */
 void diagnose_list_rights(char *ret, size_t size, uint32_t rights, bool rule);
-/* diagnose - all findings, the worst first, else in the order of the nodes. diagnose_room: places that suffice.
- * diagnose_severity: of the worst. */
+/*
+ * diagnose_room     - return how many findings there can be
+ * diagnose          - find all, the worst first, otherwise in the order of the nodes
+ * diagnose_severity - return the severity of the worst finding
+ */
 size_t diagnose_room(uint32_t n_nodes);
 void diagnose(const struct diagnose_set *, struct diagnosis *ret);
 int diagnose_severity(const struct diagnosis *);

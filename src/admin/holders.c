@@ -13,7 +13,7 @@ void holders_clear(struct holders *holders, const struct alloc *alloc)
     *holders = (struct holders){0};
 }
 
-/* False: out of memory. */
+/* holders_add - add one; false: out of memory. */
 static bool holders_add(struct holders *holders, const struct alloc *alloc, const struct other *other)
 {
     struct quorlock_holder *ret = &holders->all[holders->n];

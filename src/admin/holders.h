@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* holders.h - of one node's answer: the slots, readers and waiting clients of a name, as reports have them */
+/* holders.h - the slots, readers and waiting clients of a name in one node's answer */
 #pragma once
 
 #include <stdbool.h>
@@ -12,12 +12,11 @@
 struct holders {
     uint32_t permits;
     struct quorlock_holder *all;
-    const struct quorlock_holder **places; /* of each of them */
+    const struct quorlock_holder **places; /* pointers to them */
     char **names;
     size_t n;
 };
 
-/* holders_read - takes them from a reply in place of the former ones. Where memory is short there are none, and it is
- * false. */
+/* holders_read - replace the holders by those of a reply. False: out of memory, and there are none. */
 bool holders_read(struct holders *, const struct alloc *, const struct node_reply *);
 void holders_clear(struct holders *, const struct alloc *);

@@ -117,13 +117,13 @@ static void clear_texts(const struct alloc *alloc, struct inspect_node *node)
     holders_clear(&node->holders, alloc);
 }
 
-/* A text was said, and there is no memory for it. */
+/* is_missed - return whether the node sent a text for which there was no memory. */
 static bool is_missed(const char *said, const char *kept)
 {
     return said != NULL && kept == NULL;
 }
 
-/* What this node tells of its guard, which is no news of it alone. */
+/* note_guard - remember the state of this node's guard. Only all guards together show whether the nodes are new. */
 static void note_guard(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
     bool answered = reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_MISSING;
@@ -136,12 +136,13 @@ static void note_guard(struct inspect *inspect, uint32_t index, const struct nod
     all->guards[index].until_us = lasts ? runtime_now_us(all->runtime) + (uint64_t)reply->quarantine_ms * 1000 : 0;
 }
 
+/* set_of - judge the guards of all nodes together. */
 static enum guard_set set_of(const struct inspect *inspect)
 {
     const struct admin *all = inspect->report.all;
     struct guard_sets sets = {0};
 
-    /* Without a guard and the max lease it is not known how much later the quarantine of that node would end. */
+    /* A node without a guard counts as unknown: its quarantine has not begun, so nobody knows when it would end. */
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
         bool none = all->guards[i].set == GUARD_SET_FIRST && all->guards[i].until_us == 0;
 
@@ -150,6 +151,7 @@ static enum guard_set set_of(const struct inspect *inspect)
     return guard_sets_judge(&sets, all->runtime->options.max_lease_ms);
 }
 
+/* keep - store a reply. */
 static void keep(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
 {
     const struct alloc *alloc = &admin_inspect_runtime_of(inspect)->alloc;
@@ -157,7 +159,7 @@ static void keep(struct inspect *inspect, uint32_t index, const struct node_repl
     bool whole;
 
     node->answer = ANSWER_IN;
-    /* What it said first names what is denied. */
+    /* The first reply names the right that is missing, and is kept. */
     if (node->read_only && reply->outcome >= OUTCOME_ERROR && reply->fault != FAULT_FOREIGN) return;
     node->reply = *reply;
     node->reply.error = node->reply.holder = node->reply.type = node->reply.others = NULL;
@@ -168,12 +170,12 @@ static void keep(struct inspect *inspect, uint32_t index, const struct node_repl
     note_guard(inspect, index, reply);
     whole = reply->others == NULL || holders_read(&node->holders, alloc, reply);
     whole = whole && !is_missed(reply->holder, node->holder) && !is_missed(reply->type, node->type);
-    /* Else a key whose holder is not known would be taken for free. */
+    /* Without this the key would look free, because its holder is not known. */
     if (!whole && node->op == OP_PEEK) no_answer(inspect, index, FAULT_LIMIT, "out of memory");
     if (inspect->kind != NULL) inspect->kind->reply(inspect, index, reply);
 }
 
-/* Nothing was executed, and the next one may be. */
+/* passes - return whether to ask again: the request was not executed, and the next one may be. */
 static bool passes(const struct inspect_node *node, const struct node_reply *reply)
 {
     return reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_TEMPORARY && node->op != OP_BOOTSTRAP;
@@ -273,7 +275,7 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
         ret->state = "free";
     } else if (node->reply.outcome == OUTCOME_YES) {
         ret->count = node->reply.count;
-        /* A value of another type, or slots alone, which break has deleted. */
+        /* Without a holder, break has deleted a value of another type, or only slots. */
         ret->state = node->holder != NULL ? "held" : node->type != NULL ? "foreign" : "free";
         ret->type = node->type;
         ret->broken = inspect->op == OP_BREAK;
@@ -288,7 +290,7 @@ static bool is_held_by(const struct quorlock_node_report *node, const char *hold
     return node->holder != NULL && quorlock_same_owner(node->holder, holder) != 0;
 }
 
-/* The Qth largest remaining lease of that holder, by the nodes' own clocks. */
+/* quorum_ttl_ms - return the Qth longest remaining lease of that holder, by the nodes' own clocks. */
 static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *holder)
 {
     uint32_t best_ms = 0;
@@ -334,7 +336,7 @@ static void admin_inspect_find_holder(struct quorlock_report *report)
     }
 }
 
-/* A report of the answers so far, and what it points to. */
+/* A report of the answers so far, and the memory behind its pointers. */
 struct whole_report {
     struct quorlock_report report;
     struct quorlock_node_report each[QUORLOCK_NODES_MAX];
@@ -344,7 +346,8 @@ struct whole_report {
 
 _Static_assert((int)QUORLOCK_QUARANTINE_CLIENT == (int)QUARANTINE_CLIENT, "causes of quarantines");
 
-/* Why the node has no vote: first all answers are in, for what one node tells depends on the others. */
+/* explain_quarantine - describe a quarantine. It needs the answers of all nodes: what one guard means depends on the
+ * others. */
 static void explain_quarantine(const struct inspect *inspect, uint32_t at, struct whole_report *whole)
 {
     const struct node_reply *reply = &inspect->nodes[inspect->first + at].reply;
@@ -508,7 +511,8 @@ int inspect_one(struct admin *all, size_t node, const char *key, quorlock_report
 
     if (status != 0) return status;
     if (node >= runtime->n_nodes)
-        return runtime_fail(runtime, QUORLOCK_INVAL, "node %zu: there are %u, counted from 0", node, runtime->n_nodes);
+        return runtime_fail(runtime, QUORLOCK_INVAL, "node %zu: there are %u nodes, counted from 0", node,
+                            runtime->n_nodes);
     inspect = admin_inspect_build(all, NULL, NULL, runtime->key_prefix, key);
     if (inspect == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) inspect->nodes[i].answer = ANSWER_NONE;

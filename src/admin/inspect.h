@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inspect.h - asks every node about a key: inspect and break, and the base of bootstrap */
+/* inspect.h - ask every node about a key: inspect and break, and the base of bootstrap */
 #pragma once
 
 #include "admin/holders.h"
@@ -7,30 +7,30 @@
 
 struct inspect;
 
+/* Waited for: the node is connecting. Asked: its answer is. None: there will be no answer. */
 enum answer { ANSWER_WAITED_FOR, ANSWER_ASKED, ANSWER_IN, ANSWER_NONE };
 
-/* The hooks of what builds on an inspection; inspect and break have none. */
+/* Hooks for bootstrap, which builds on an inspection; inspect and break have none. */
 struct inspect_kind {
-    void (*fill)(const struct inspect *, struct node_request *); /* completes a request */
+    void (*fill)(const struct inspect *, struct node_request *); /* complete a request */
     void (*reply)(struct inspect *, uint32_t node, const struct node_reply *);
-    /* All nodes answered, or cannot. True: they were asked something else. False: it waits, or ends with the
-     * status. */
+    /* No answer is missing. True: nodes were asked again. False: the inspection waits, or ends with *ret_status. */
     bool (*step)(struct inspect *, int *ret_status);
-    bool (*waits)(const struct inspect *); /* asks nothing until its deadline, which calls wait_over */
+    bool (*waits)(const struct inspect *); /* it asks nothing until its deadline, which calls wait_over */
     void (*wait_over)(struct inspect *);
     void (*report)(const struct inspect *, uint32_t node, struct quorlock_node_report *ret);
-    void (*clear)(struct inspect *); /* frees its own data of the nodes */
+    void (*clear)(struct inspect *); /* free its own data of the nodes */
 };
 
 struct inspect_node {
     enum answer answer;
-    enum op op;              /* that it was asked last */
-    struct node_reply reply; /* the last, without its texts */
+    enum op op;              /* the last request */
+    struct node_reply reply; /* the last reply, without its texts */
     char *error, *holder, *type;
     struct holders holders;
-    bool again;     /* it was asked again, after a fault that passes */
-    bool read_only; /* for it denied the command that may write: asked again by the one that only reads */
-    bool tried;     /* OP_BOOTSTRAP was sent: its guard may be another now */
+    bool again;     /* it was asked again, after a temporary fault */
+    bool read_only; /* it denied the command that may write, and was asked again by one that only reads */
+    bool tried;     /* OP_BOOTSTRAP was sent, so its guard may have changed */
 };
 
 struct inspect {
@@ -38,34 +38,38 @@ struct inspect {
     struct waker waker;
     struct requester requester;
     const struct inspect_kind *kind;
-    void *more; /* the kind's own */
-    /* Whether these answers suffice; NULL: all nodes are waited for. When its patience is over, those of a quorum do.
-     */
+    void *more; /* data of the kind */
+    /* Whether the answers so far are enough; NULL: wait for all nodes. When patience_us is over, a quorum is enough. */
     bool (*enough)(const struct quorlock_report *);
     uint64_t patience_us; /* 0: it is over */
-    enum op op;           /* what each node is asked first */
-    uint32_t first, end;  /* the nodes that are asked */
+    enum op op;           /* the first request to each node */
+    uint32_t first, end;  /* the nodes to ask */
     char *key;
     size_t key_length;
-    const char *name; /* of the key, without prefix */
+    const char *name; /* the key without the prefix */
     quorlock_report_cb call;
     void *arg;
     int status;
     struct inspect_node nodes[];
 };
 
-/* inspect_start - asks every node about the key with that prefix. Frees `more` at its end, or when it fails. 0
- * or a status, with its text. */
+/* inspect_start - ask every node about the key with that prefix: 0, or a status and its text. It frees `more` at its
+ * end, or when it fails. */
 int inspect_start(struct admin *, const struct inspect_kind *, void *more, enum op, const char *prefix, const char *key,
                   quorlock_report_cb cb, void *arg);
-/* inspect_ask - sends one request to a node. inspect_ask_all: the first request to every node, as soon as it is
- * connected. inspect_set_deadline: for all that is asked now. */
+/*
+ * inspect_ask          - send one request to a node
+ * inspect_ask_all      - send the first request to every node, as soon as it is connected
+ * inspect_set_deadline - set the deadline of all requests in flight
+ */
 void inspect_ask(struct inspect *, uint32_t node, enum op);
 void inspect_ask_all(struct inspect *);
 void inspect_set_deadline(struct inspect *);
-/* inspect_key - behind quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK. inspect_one: behind
- * quorlock_inspect_node. inspect_until: quorlock_inspect that ends as soon as the answers suffice, or a quorum has
- * answered and so much time has passed. */
+/*
+ * inspect_key   - implement quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK
+ * inspect_one   - implement quorlock_inspect_node
+ * inspect_until - inspect until the answers are enough, or a quorum has answered and patience_us is over
+ */
 int inspect_key(struct admin *, enum op, const char *key, quorlock_report_cb cb, void *arg);
 int inspect_until(struct admin *, const char *key, bool (*enough)(const struct quorlock_report *), uint64_t patience_us,
                   quorlock_report_cb cb, void *arg);

@@ -40,13 +40,13 @@ static bool admin_report_next_in_turn(struct turn *turn)
     return true;
 }
 
-/* Frees the reports whose callback has run. */
+/* admin_report_end_turn - free the reports whose callbacks have run. */
 static void admin_report_end_turn(struct turn *turn)
 {
     struct admin *all = CONTAINER_OF(turn, struct admin, turn);
     struct report **at = &all->reports;
 
-    /* A callback may have begun new ones, in front; and one in which this runs again may hold a place. */
+    /* If a callback runs the loop, this turn is inside another one, which still uses the list. */
     if (all->runtime->running > 1) return;
     while (*at != NULL) {
         struct report *report = *at;
@@ -112,7 +112,7 @@ int report_check(struct admin *all, bool has_callback)
 {
     if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_CLOSED);
     if (has_callback) return 0;
-    return runtime_fail(all->runtime, QUORLOCK_INVAL, "the callback is NULL: a report needs a reader");
+    return runtime_fail(all->runtime, QUORLOCK_INVAL, "the callback is NULL: it is required");
 }
 
 void report_begin(struct admin *all, struct report *report)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * blocking.c - a loop thread behind a queue
+ * blocking.c - the blocking API: a loop's thread behind a queue of jobs
  *
- * A call puts a job, which lives on its own stack, into the queue, wakes the loop through an eventfd and waits
- * until the loop's thread has marked it done. What is started without a wait is a job of malloc, which ends with its
- * callback. Client and locks are touched by that thread only, so libevent
- * needs no locking of its own (evthread_use_pthreads would be process-wide). The mutex guards the queue, the
- * done marks and the count of callers.
+ * A call makes a job on its stack, puts it into the queue, wakes the loop through an eventfd, and waits until the
+ * loop's thread has marked the job done. A function that only starts an operation allocates its job, which ends with
+ * its callback. Only that thread uses the client and its locks, so libevent needs no locking (evthread_use_pthreads
+ * would affect the whole process). The mutex guards the queue, the done marks and the count of callers.
  */
 #include <quorlock/blocking.h>
 
@@ -42,7 +41,9 @@ struct quorlock_blocking_lock {
 
 /* ---- jobs, in the loop's thread ---- */
 
-/* The handle of an acquire; NULL where that was freed, as those of other operations may have been. */
+/* acquirer - return the handle of an acquire, or NULL if it was freed. The handles of other operations may be freed,
+ * too.
+ */
 static quorlock_blocking_lock *acquirer(const struct job *job)
 {
     return job->start == quorlock_acquire ? job->lock : NULL;
@@ -72,6 +73,7 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
     blocking_done(job);
 }
 
+/* run_operation - start a release, or an extend. */
 static void run_operation(struct job *job)
 {
     quorlock *lock = job->lock->lock;
@@ -86,7 +88,7 @@ static void run_acquire(struct job *job)
     int status = blocking_refuse_new(job);
 
     if (status == 0 && job->lock->stopped)
-        status = blocking_refuse(job, QUORLOCK_CANCELED, "the lock was stopped: it is not acquired any more");
+        status = blocking_refuse(job, QUORLOCK_CANCELED, "the lock was stopped: it cannot be acquired any more");
     if (status != 0) {
         blocking_done(job);
         return;
@@ -217,14 +219,14 @@ static void blocking_run_free(struct job *job)
 
     (void)blocking_withdraw(job->blocking, handle, true);
     list_remove(&job->blocking->locks, &handle->link);
-    /* Its end comes as CANCELED, when the handle is gone. */
+    /* Its result is CANCELED, and comes when the handle does not exist any more. */
     if (handle->acquiring != NULL) handle->acquiring->lock = NULL;
     quorlock_free(handle->lock);
     blocking_done(job);
 }
 
-/* From here on no handle is touched but by those who have them. Without the wake event nothing is left on the base: the
- * loop ends by itself. */
+/* blocking_on_closed - end all jobs that are left. After it the loop's thread touches no handle. Without the wake event
+ * the base has no event, so the loop ends by itself. */
 static void blocking_on_closed(void *arg)
 {
     struct job *close_job = arg, *job;
@@ -234,7 +236,6 @@ static void blocking_on_closed(void *arg)
     pthread_mutex_lock(&blocking->mutex);
     blocking->closed = true;
     pthread_mutex_unlock(&blocking->mutex);
-    /* Jobs that came too late for the client. */
     blocking_take_jobs(blocking);
     while ((job = blocking_next_job(blocking)) != NULL) {
         (void)blocking_refuse(job, QUORLOCK_CLOSED, quorlock_status_text(QUORLOCK_CLOSED));
@@ -247,7 +248,7 @@ static void run_close(struct job *job)
 {
     int status = quorlock_client_close(job->blocking->client, blocking_on_closed, job);
 
-    /* Another thread closes it. */
+    /* Another thread is closing it. */
     if (status != 0) blocking_fail(job, status);
 }
 
@@ -261,6 +262,7 @@ static void *loop(void *arg)
     return NULL;
 }
 
+/* open_shown - make the memory that any thread reads. */
 static int open_shown(quorlock_blocking *blocking)
 {
     struct system system = system_libevent(blocking->base, NULL);
@@ -306,7 +308,7 @@ static void close_base(quorlock_blocking *blocking)
     if (blocking->base != NULL) event_base_free(blocking->base);
 }
 
-/* No thread runs the base yet: the client has nothing to wait for, and closes as the loop turns here. */
+/* undo_client - close the client. No thread runs its loop yet, so this one does. */
 static void undo_client(quorlock_blocking *blocking)
 {
     event_del(blocking->wake);
@@ -316,7 +318,7 @@ static void undo_client(quorlock_blocking *blocking)
 
 static int fail_open(const struct quorlock_client_options *options)
 {
-    caller_report(options, "no memory, descriptor or thread for the loop");
+    caller_report(options, "cannot start the loop: out of memory, descriptors or threads");
     return QUORLOCK_NOMEM;
 }
 
@@ -375,7 +377,7 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
     }
     if (blocking_call(&job) != 0) return job.result.status;
     pthread_join(blocking->thread, NULL);
-    /* Calls that ended with CLOSED are on their way out of the mutex. */
+    /* Callers whose calls ended with CLOSED may not have left the mutex yet. */
     pthread_mutex_lock(&blocking->mutex);
     while (blocking->n_callers > 0) pthread_cond_wait(&blocking->no_callers, &blocking->mutex);
     pthread_mutex_unlock(&blocking->mutex);
@@ -386,7 +388,7 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
 
 /* ---- calls ---- */
 
-/* The caller may know a shorter or a longer struct than we do. */
+/* blocking_give - copy the result to the caller's struct, which may be shorter or longer than ours. */
 static void blocking_give(struct quorlock_blocking_result *ret, const struct quorlock_blocking_result *result)
 {
     size_t size = ret->size;
@@ -395,10 +397,10 @@ static void blocking_give(struct quorlock_blocking_result *ret, const struct quo
     ret->size = size;
 }
 
-/* A result that the caller made, and can be written; it may be NULL. */
+/* check_result - check the size of the caller's result, which may be NULL. */
 static int check_result(const struct quorlock_blocking_result *given)
 {
-    /* As the struct was first given out: this stays, whatever is added behind. */
+    /* The size of the struct in the first release. It never changes, even when members are added. */
     size_t least = offsetof(struct quorlock_blocking_result, token) + QUORLOCK_BLOCKING_TOKEN_SIZE;
     struct caller_error error;
 
@@ -406,12 +408,13 @@ static int check_result(const struct quorlock_blocking_result *given)
     return caller_check(least, sizeof(*given), given, given->size, "quorlock_blocking_result", &error);
 }
 
-/* NULL of none. */
+/* blocking_client_of - return the client of the lock, or NULL without a lock. */
 static quorlock_blocking *blocking_client_of(const quorlock_blocking_lock *lock)
 {
     return lock != NULL ? lock->blocking : NULL;
 }
 
+/* call - run the job, and copy its result to the caller. */
 static int call(struct job *job, struct quorlock_blocking_result *result)
 {
     job->blocking = blocking_client_of(job->lock);

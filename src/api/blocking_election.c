@@ -2,8 +2,8 @@
 /*
  * blocking_election.c - candidates and observers behind the loop's thread
  *
- * The loop's callbacks write what became of a candidate under the mutex, and wake the calls that wait for it. A handle
- * that is freed while calls wait goes with the last of them.
+ * Callbacks of the loop's thread write the state of a candidate under the mutex, and wake waiting calls. If a handle is
+ * freed while calls wait, the last of these calls frees its memory.
  */
 #include "api/blocking_election.h"
 
@@ -21,15 +21,15 @@ struct quorlock_blocking_candidate {
     struct link link;    /* in blocking->candidates */
     /* The loop's thread only. */
     quorlock_candidate *candidate;
-    struct quorlock_candidate_options told; /* the caller's callbacks */
-    /* By the mutex. */
+    struct quorlock_candidate_options told; /* the callbacks of the caller */
+    /* Under the mutex. */
     pthread_cond_t changed;
-    uint64_t term; /* 0: it does not lead */
-    bool standing, freed;
-    bool shut_out;    /* its standing ended when the client had been shut down */
-    unsigned n_ends;  /* of its standing: it may stand anew before a call that waits for an end wakes */
-    int status;       /* of the latest end */
-    unsigned n_using; /* calls that wait, and a callback of the caller's that runs before they are woken */
+    uint64_t term;        /* 0: it does not lead */
+    bool standing, freed; /* standing: it has a candidacy */
+    bool shut_out;        /* the latest candidacy ended after a shutdown */
+    unsigned n_ends;      /* how many candidacies ended: another may begin before a waiting call wakes */
+    int status;           /* of the candidacy that ended last */
+    unsigned n_using;     /* waiting calls, and a running callback of the caller */
 };
 
 struct quorlock_blocking_observer {
@@ -38,7 +38,7 @@ struct quorlock_blocking_observer {
     quorlock_observer *observer;
 };
 
-/* A job for one of both. */
+/* A job for a candidate or an observer. */
 struct election_job {
     struct job job;
     quorlock_blocking_candidate *candidate;
@@ -59,7 +59,7 @@ static void write_error(const struct job *job, char *error, size_t size)
     if (error != NULL && size > 0) snprintf(error, size, "%s", job->result.text);
 }
 
-/* 0, or the status after writing the error. */
+/* run_job - run the job; if it fails, write the error and return the status. */
 static int run_job(struct job *job, char *error, size_t size)
 {
     int status = blocking_call(job);
@@ -68,7 +68,7 @@ static int run_job(struct job *job, char *error, size_t size)
     return status;
 }
 
-/* ---- what becomes of a candidate, in the loop's thread ---- */
+/* ---- events of a candidate, in the loop's thread ---- */
 
 static void blocking_election_destroy(quorlock_blocking_candidate *handle)
 {
@@ -76,19 +76,19 @@ static void blocking_election_destroy(quorlock_blocking_candidate *handle)
     free(handle);
 }
 
-/* Under the mutex. */
+/* use - keep the memory of the handle. The caller holds the mutex. */
 static void use(quorlock_blocking_candidate *handle)
 {
     handle->n_using++;
 }
 
-/* Under the mutex. It may be gone afterwards. */
+/* use_no_more - undo use(); it may free the handle. The caller holds the mutex. */
 static void use_no_more(quorlock_blocking_candidate *handle)
 {
     if (--handle->n_using == 0 && handle->freed) blocking_election_destroy(handle);
 }
 
-/* It stands, and does not lead. */
+/* set_standing - note that the candidate has a candidacy, and does not lead. */
 static void set_standing(quorlock_blocking_candidate *handle)
 {
     pthread_mutex_lock(&handle->blocking->mutex);
@@ -97,7 +97,7 @@ static void set_standing(quorlock_blocking_candidate *handle)
     pthread_mutex_unlock(&handle->blocking->mutex);
 }
 
-/* Under the mutex. */
+/* set_end - note that the candidacy has ended, and wake waiting calls. The caller holds the mutex. */
 static void set_end(quorlock_blocking_candidate *handle, int status)
 {
     handle->term = 0;
@@ -108,7 +108,8 @@ static void set_end(quorlock_blocking_candidate *handle, int status)
     pthread_cond_broadcast(&handle->changed);
 }
 
-/* A call that returns then finds that the caller's callback has returned before. That may free the handle. */
+/* begin_callback - keep the handle while a callback of the caller runs, which may free it. Waiting calls are woken
+ * after the callback, so it has returned before they do. */
 static void begin_callback(quorlock_blocking_candidate *handle)
 {
     pthread_mutex_lock(&handle->blocking->mutex);
@@ -187,7 +188,7 @@ static void blocking_election_run_new(struct job *job)
     blocking_done(job);
 }
 
-/* The call goes on with await(): from here on another thread may free the handle. */
+/* will_wait - keep the handle until await(), because another thread may free it before. */
 static void will_wait(struct job *job)
 {
     quorlock_blocking_candidate *handle = of(job)->candidate;
@@ -209,7 +210,7 @@ static void run_stand(struct job *job)
         return;
     }
     status = quorlock_stand(handle->candidate);
-    /* It stands already: then this call waits for the same. */
+    /* If it has a candidacy already, this call waits for the same one. */
     if (status != 0 && !(status == QUORLOCK_STATE && handle->standing)) {
         blocking_fail(job, status);
         return;
@@ -233,7 +234,7 @@ static void run_resign(struct job *job)
     blocking_done(job);
 }
 
-/* Calls that wait find its end, and the last of them takes it along. */
+/* let_go - end the candidacy for waiting calls, and free the handle with the last of them. */
 static void let_go(quorlock_blocking_candidate *handle)
 {
     pthread_mutex_t *mutex = &handle->blocking->mutex;
@@ -291,13 +292,13 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
     return 0;
 }
 
-/* NULL of none. */
+/* blocking_election_client_of - return the client of the candidate, or NULL without a candidate. */
 static quorlock_blocking *blocking_election_client_of(const quorlock_blocking_candidate *candidate)
 {
     return candidate != NULL ? candidate->blocking : NULL;
 }
 
-/* Behind will_wait(): until it leads, where that is waited for, or what it stood for then has ended. */
+/* await - wait until the candidacy of will_wait() has ended or, with until_elected, the candidate leads. */
 static int await(const struct election_job *job, bool until_elected, uint64_t *ret_term)
 {
     quorlock_blocking_candidate *handle = job->candidate;
@@ -349,7 +350,7 @@ void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
 
     if (candidate == NULL) return;
     if (!blocking_here(blocking)) {
-        /* What waits for it does not exist here. */
+        /* In a child of fork() no call waits for it. */
         free(candidate);
     } else if (blocking_do_anywhere(&job.job) != 0) {
         let_go(candidate);

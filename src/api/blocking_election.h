@@ -3,5 +3,5 @@
 
 #include <quorlock/blocking.h>
 
-/* blocking_election_shutdown - who stands and does not lead stands no more, in the loop's thread. */
+/* blocking_election_shutdown - end the candidacies of all candidates that do not lead. The loop's thread only. */
 void blocking_election_shutdown(quorlock_blocking *);

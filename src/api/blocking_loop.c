@@ -8,7 +8,7 @@
 
 #define MS 1000u
 
-/* ---- its life ---- */
+/* ---- life ---- */
 
 bool blocking_here(const quorlock_blocking *blocking)
 {
@@ -24,7 +24,9 @@ void blocking_join(quorlock_blocking *blocking)
 void blocking_leave(quorlock_blocking *blocking)
 {
     if (atomic_fetch_sub(&blocking->n_users, 1) > 1) return;
-    /* In a child of fork() threads that do not exist there may still have them, and destroying would wait for these. */
+    /* In a child of fork() a thread that does not run there may hold the mutex; to destroy it would wait for that
+     * thread.
+     */
     if (blocking_here(blocking)) {
         pthread_cond_destroy(&blocking->no_callers);
         pthread_mutex_destroy(&blocking->mutex);
@@ -45,7 +47,7 @@ uint32_t blocking_valid_ms(quorlock_blocking *blocking, const struct expiry *exp
 
 /* ---- jobs ---- */
 
-/* Of a closed one the thread is gone, and another may have got its name. */
+/* is_loop - return whether this is the loop's thread. After the close another thread may have its id. */
 static bool is_loop(quorlock_blocking *blocking)
 {
     bool closed;
@@ -61,13 +63,13 @@ static void blocking_loop_wake(const quorlock_blocking *blocking)
     const uint64_t one = 1;
     ssize_t n;
 
-    /* A counter that is full wakes the loop as well. */
+    /* EAGAIN means that the counter is full; then the loop wakes anyway. */
     do {
         n = write(blocking->wake_fd, &one, sizeof(one));
     } while (n < 0 && errno == EINTR);
 }
 
-/* Its cb may free the lock, and start anew. */
+/* blocking_loop_tell - call cb, which may free the lock or start another operation. */
 static void blocking_loop_tell(struct job *job)
 {
     job->result.size = sizeof(job->result);
@@ -75,7 +77,6 @@ static void blocking_loop_tell(struct job *job)
     free(job);
 }
 
-/* The caller may be gone as soon as the mutex is released. */
 void blocking_done(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
@@ -87,10 +88,11 @@ void blocking_done(struct job *job)
     pthread_mutex_lock(&blocking->mutex);
     job->done = true;
     pthread_cond_signal(&job->done_cond);
+    /* From here on the job may be gone: it is on the stack of the thread that waits. */
     pthread_mutex_unlock(&blocking->mutex);
 }
 
-/* Under the mutex. */
+/* enqueue - add the job to the queue. The caller holds the mutex. */
 static void enqueue(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
@@ -104,6 +106,7 @@ static void enqueue(struct job *job)
     blocking_loop_wake(blocking);
 }
 
+/* hand_over - have the loop's thread run the job, and wait for its end. */
 static int hand_over(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
@@ -137,20 +140,20 @@ int blocking_refuse_new(struct job *job)
                                : 0;
 }
 
-/* Before the mutex: in a child a thread that does not exist there may have it. */
+/* blocking_loop_refuse - check the client without the mutex: in a child of fork() its owner may not run. */
 static int blocking_loop_refuse(struct job *job)
 {
     if (job->blocking == NULL) return blocking_refuse(job, QUORLOCK_INVAL, "NULL was given for a client or a handle");
     if (blocking_here(job->blocking)) return 0;
     return blocking_refuse(job, QUORLOCK_CLOSED,
-                           "this process was forked from the one that opened the client: it needs a client of its own");
+                           "the parent of this process opened the client: this process must open one of its own");
 }
 
 int blocking_call(struct job *job)
 {
     if (blocking_loop_refuse(job) != 0) return job->result.status;
     if (!is_loop(job->blocking)) return hand_over(job);
-    return blocking_refuse(job, QUORLOCK_STATE, "called from the loop's own thread: it would wait for itself");
+    return blocking_refuse(job, QUORLOCK_STATE, "called in the loop's thread, which would wait for itself");
 }
 
 int blocking_do_anywhere(struct job *job)
@@ -206,7 +209,7 @@ bool blocking_withdraw(quorlock_blocking *blocking, const quorlock_blocking_lock
 {
     bool any = false;
 
-    /* The queue goes on where it was: behind what was taken. */
+    /* All jobs are in `taken` then, in their order. */
     blocking_take_jobs(blocking);
     for (struct job *job = blocking->taken; job != NULL; job = job->next) {
         if (job->cb == NULL || job->lock != lock || !(all || job->start != quorlock_release)) continue;
@@ -222,7 +225,7 @@ void blocking_on_wake(int fd, short what, void *arg)
     struct job *job;
 
     (void)what;
-    /* Emptied before the queue is: a job that comes in between wakes us again. */
+    /* Read the counter before taking the jobs: a job that comes in between wakes the loop again. */
     (void)(read(fd, &count, sizeof(count)) == 0);
     blocking_take_jobs(blocking);
     while ((job = blocking_next_job(blocking)) != NULL) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* blocking_loop.h - the loop's thread of the blocking facade, and the queue of jobs for it */
+/* blocking_loop.h - the blocking API: its loop's thread, and the queue of jobs for that thread */
 #pragma once
 
 #include <quorlock/blocking.h>
@@ -14,17 +14,18 @@
 #include "base/list.h"
 #include "base/system.h"
 
+/* A call for the loop's thread. Members that a job does not need are zero. */
 struct job {
     struct job *next;
     void (*run)(struct job *);
-    int (*start)(quorlock *, quorlock_cb, void *); /* what run_operation starts; NULL: an extend */
+    int (*start)(quorlock *, quorlock_cb, void *); /* for run_operation; NULL: an extend */
     quorlock_blocking *blocking;
     quorlock_blocking_lock *lock;
-    quorlock_blocking_cb cb; /* its end; NULL: a thread waits for it */
+    quorlock_blocking_cb cb; /* runs at the end; NULL: a thread waits for the end */
     void *cb_arg;
     pthread_cond_t done_cond;
     bool done;
-    bool withdrawn; /* its lock was freed, or it was canceled, before the loop came to it */
+    bool withdrawn; /* canceled, or its lock freed, before the loop ran it */
     struct quorlock_blocking_result result;
 
     /* Arguments of the call. */
@@ -47,22 +48,20 @@ struct job {
     void *member; /* a candidate or an observer */
 };
 
-/* What any thread reads without the mutex. A child of fork() finds it zeroed, where the system has such memory. */
+/* Read by any thread without the mutex. In a child of fork() it is zeroed, if the system has such memory. */
 struct blocking_shown {
-    atomic_int here; /* 1 */
+    atomic_int here; /* 1 in the process that opened the client */
     struct expiry_clock clock;
 };
 
-/*
- * It lives until it is closed and each handle of it is freed, so that a call on a handle always finds out that the
- * client is closed. What belongs to the loop ends with the close.
- */
+/* It lives until it is closed and all its handles are freed: a call on a handle must find out that the client is
+ * closed. The loop and its client end with the close. */
 struct quorlock_blocking {
-    atomic_size_t n_users; /* who has it open, and each handle */
+    atomic_size_t n_users; /* 1 until it is closed, and 1 for each handle */
     struct blocking_shown *shown;
-    bool wiped; /* a child finds shown zeroed; else it is told by pid */
+    bool wiped; /* *shown is zeroed in a child; else compare pid */
     pid_t pid;
-    struct system system; /* for its clocks, by any thread */
+    struct system system; /* its clocks, for any thread */
 
     struct event_base *base;
     struct event *wake;
@@ -71,45 +70,61 @@ struct quorlock_blocking {
     /* The loop's thread only. */
     quorlock_client *client;
     struct list locks, candidates, observers;
-    struct job *taken; /* out of the queue, and not run yet */
-    bool shut;         /* nothing new begins */
+    struct job *taken; /* jobs that were taken from the queue and not run yet */
+    bool shut;         /* by a shutdown: nothing new begins */
 
     pthread_mutex_t mutex;
     pthread_cond_t no_callers;
     struct job *first, *last;
     size_t n_callers;
-    bool closed; /* the loop takes no more jobs */
+    bool closed; /* the loop takes no jobs any more */
 };
 
-/* blocking_call - hands the job to the loop and waits for its end; its status. The loop's own thread is refused, for it
- * would wait for itself. blocking_do_anywhere: there the job is done at once. Both: INVAL without a client, and CLOSED
- * once it is closed, or in a child of fork(); the job was not run then. */
+/*
+ * blocking_call        - hand the job to the loop, wait for its end, and return its status; STATE in the loop's thread
+ * blocking_do_anywhere - do the same; in the loop's thread run the job at once
+ *
+ * Errors, without running the job: INVAL (no client), CLOSED (it is closed, or this is a child of fork()).
+ */
 int blocking_call(struct job *);
 int blocking_do_anywhere(struct job *);
-/* blocking_start - puts a copy of the job, which has a cb, into the queue, and waits for nothing. Errors: as
- * blocking_call, and NOMEM; the cb is not called then. */
+/* blocking_start - put a copy of the job, which has a cb, into the queue, and return. Errors, without calling cb:
+ * INVAL, CLOSED, NOMEM. */
 int blocking_start(const struct job *);
-/* blocking_withdraw - in the loop's thread: what was started on the lock and has not been run will not be, nor touch
- * the lock: all of it, or acquires and extends alone. Returns whether there was any. */
+/* blocking_withdraw - withdraw started jobs of the lock that have not been run: all, or only acquires and extends. They
+ * will not touch the lock. Return true if there was any. The loop's thread only. */
 bool blocking_withdraw(quorlock_blocking *, const quorlock_blocking_lock *, bool all);
-/* blocking_done - the job's end; it may be gone then. blocking_fail: with the client's text. */
+/*
+ * blocking_done - end the job; it may not exist any more then
+ * blocking_fail - end the job with that status and the text of the client's error
+ */
 void blocking_done(struct job *);
 void blocking_fail(struct job *, int status);
-/* blocking_refuse - gives the job that status and text; returns the status. blocking_refuse_new: CLOSED where the
- * client is shut, so that nothing new begins; else 0. */
+/*
+ * blocking_refuse     - give the job that status and text; return the status
+ * blocking_refuse_new - do the same with CLOSED after a shutdown, when nothing new may begin; else return 0
+ */
 int blocking_refuse(struct job *, int status, const char *text);
 int blocking_refuse_new(struct job *);
-/* blocking_here - this process opened it, and not one that it was forked from. blocking_join, blocking_leave: one user
- * more, or less, for which it may be gone. */
+/*
+ * blocking_here  - return whether this process opened the client, not a parent of it
+ * blocking_join  - count one more user
+ * blocking_leave - count one user less; the last one frees it
+ */
 bool blocking_here(const quorlock_blocking *);
 void blocking_join(quorlock_blocking *);
 void blocking_leave(quorlock_blocking *);
-/* blocking_valid_ms - what is left of that validity, in any thread. */
+/* blocking_valid_ms - return the validity that is left. Any thread. */
 uint32_t blocking_valid_ms(quorlock_blocking *, const struct expiry *);
-/* blocking_no_place - the caller gave no place for the lock, or what it wants: INVAL, and the text. */
+/* blocking_no_place - write the error that `ret` is NULL, and return INVAL; `what` names the object. */
 int blocking_no_place(const char *what, char *error, size_t error_size);
-/* blocking_on_wake - runs the jobs, in the loop. blocking_next_job: the next of those that were taken out of the queue,
- * or NULL. blocking_take_jobs: adds to these what is in it. */
+/*
+ * blocking_on_wake   - run all jobs; the callback of the wake event
+ * blocking_take_jobs - move all jobs from the queue to `taken`
+ * blocking_next_job  - remove and return the first job of `taken`, or NULL
+ *
+ * The loop's thread only.
+ */
 void blocking_on_wake(int fd, short what, void *blocking);
 struct job *blocking_next_job(quorlock_blocking *);
 void blocking_take_jobs(quorlock_blocking *);

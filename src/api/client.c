@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* client.c - makes a client of its layers, wires them, and closes it */
+/* client.c - make a client from its layers, connect them, and close it */
 #include "api/client.h"
 
 #include <stdio.h>
@@ -34,13 +34,13 @@ static int copy_text(struct runtime *runtime, char **ret, const char *text)
 
 /* ---- the end ---- */
 
-/* Frees everything, also of a client that was built in part. */
+/* dismantle - free everything, also of a client that was built only in part. */
 static void dismantle(struct quorlock_client *client)
 {
     struct runtime *runtime = &client->runtime;
     const struct alloc alloc = runtime->alloc;
 
-    /* The nodes first: what is in flight is not reported any more. */
+    /* Nodes first, so that requests in flight report nothing to layers that are gone. */
     nodes_stop(runtime);
     elections_stop(&client->elections);
     locks_stop(&client->locks);
@@ -65,7 +65,7 @@ static void client_on_ended(void *arg)
 
 /* ---- the beginning ---- */
 
-/* A colon stands between the label and the token, by which messages tell them apart. */
+/* copy_label - copy the label, and end it with a colon, by which messages separate it from the token. */
 static int copy_label(struct runtime *runtime, const char *label)
 {
     char text[OPTIONS_LABEL_SIZE] = "";
@@ -75,7 +75,7 @@ static int copy_label(struct runtime *runtime, const char *label)
     return copy_text(runtime, &runtime->owner_label, text);
 }
 
-/* What the runtime keeps of the caller's options. */
+/* copy_options - copy the options that are used after the call, and clear the others. */
 static int copy_options(struct runtime *runtime, struct caller_error *error)
 {
     struct quorlock_client_options *options = &runtime->options;
@@ -88,7 +88,7 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     options->key_prefix = runtime->key_prefix;
     options->owner_label = runtime->owner_label;
     nodes_name_set(runtime);
-    /* NULL says that the caller gave no name. */
+    /* NULL stays NULL, and means that the caller gave no name. */
     if (options->set_name != NULL) options->set_name = runtime->set;
     options->nodes = NULL;
     options->user = options->password = NULL;
@@ -107,10 +107,10 @@ static int client_build(struct quorlock_client *client, struct caller_error *err
     status = copy_options(runtime, error);
     if (status != 0) return status;
     if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON && owner_uuid(runtime->uuid, &runtime->system) != 0) {
-        return caller_fail(error, QUORLOCK_STATE, "getrandom failed: no owner without it");
+        return caller_fail(error, QUORLOCK_STATE, "getrandom failed: without random bytes there is no owner token");
     }
     if (runtime_start(runtime) != 0) {
-        return caller_fail(error, QUORLOCK_NOMEM, "no timer: out of memory or of file descriptors");
+        return caller_fail(error, QUORLOCK_NOMEM, "cannot make a timer: out of memory or of file descriptors");
     }
     if (nodes_start(runtime) != 0 || locks_start(&client->locks, runtime) != 0) return QUORLOCK_NOMEM;
     admin_start(&client->admin, runtime);
@@ -118,7 +118,7 @@ static int client_build(struct quorlock_client *client, struct caller_error *err
     return 0;
 }
 
-/* buggify: where the options have no seed. */
+/* client_make - make a client; `buggify` is the seed if the options have none. */
 static int client_make(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
                        struct expiry_clock *clock, uint64_t buggify, struct caller_error *error)
 {
@@ -164,6 +164,7 @@ int client_new_on(quorlock_client **ret, const struct system *system, const stru
 
 /* ---- the public API ---- */
 
+/* new_in_environment - make a client; QUORLOCK_BUGGIFY in the environment may give a seed. */
 static int new_in_environment(quorlock_client **ret, const struct system *system,
                               const struct quorlock_client_options *given, struct expiry_clock *clock)
 {
@@ -182,7 +183,7 @@ int client_new_shown(quorlock_client **ret, struct event_base *base, const struc
 
     if (ret == NULL || base == NULL) {
         caller_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
-                                         : "base is NULL: the event_base to live on is needed");
+                                         : "base is NULL: an event_base is required");
         return QUORLOCK_INVAL;
     }
     return new_in_environment(ret, &system, given, clock);
@@ -193,12 +194,13 @@ int quorlock_client_new(quorlock_client **ret, struct event_base *base, const st
     return client_new_shown(ret, base, given, NULL);
 }
 
-/* A size that is not that of the struct would mean functions that are not there, or that we do not know. */
+/* check_loop - copy the loop, and check that all functions are there, and that its size has none that we do not know.
+ */
 static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *given, struct caller_error *error)
 {
     int status;
 
-    if (given == NULL) return caller_fail(error, QUORLOCK_INVAL, "loop is NULL: the loop to live on is needed");
+    if (given == NULL) return caller_fail(error, QUORLOCK_INVAL, "loop is NULL: an event loop is required");
     status = caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_loop", error);
     if (status != 0) return status;
     if (ret->watch_new != NULL && ret->watch_set != NULL && ret->watch_free != NULL && ret->timer_new != NULL &&
@@ -206,7 +208,8 @@ static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *giv
         ret->task_run != NULL && ret->task_stop != NULL && ret->task_free != NULL) {
         return 0;
     }
-    return caller_fail(error, QUORLOCK_INVAL, "a function of loop is NULL: all of struct quorlock_loop are needed");
+    return caller_fail(error, QUORLOCK_INVAL,
+                       "a function of loop is NULL: all functions of struct quorlock_loop are required");
 }
 
 int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *given,

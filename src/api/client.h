@@ -7,14 +7,18 @@
 #include "base/expiry.h"
 #include "base/system.h"
 
-/* client_new_on - quorlock_client_new on any system, with the memory hooks of the options as its alloc: so a
- * test runs a client in a world of its own. clock, where it is not NULL, lives as long as the client, and is for the
- * threads that read the validity of its locks. client_new_shown: quorlock_client_new with such a clock. */
+/*
+ * client_new_on    - do as quorlock_client_new, on any system: tests run a client in a simulated world
+ * client_new_shown - do as quorlock_client_new, with a clock
+ *
+ * The clock is for threads that read the validity of the client's locks. It must live as long as the client, and may be
+ * NULL in client_new_on.
+ */
 int client_new_on(quorlock_client **ret, const struct system *, const struct quorlock_client_options *,
                   struct expiry_clock *clock);
 int client_new_shown(quorlock_client **ret, struct event_base *, const struct quorlock_client_options *,
                      struct expiry_clock *clock);
-/* client_show_lock, client_show_candidate - from now on the validity can be read there, until that is freed or its
- * client closed. Only for clients with a clock for that. */
+/* client_show_lock, client_show_candidate - write the validity to *shown from now on, until the object is freed or its
+ * client is closed. Only for clients with a clock. */
 void client_show_lock(quorlock *, struct expiry *);
 void client_show_candidate(quorlock_candidate *, struct expiry *);

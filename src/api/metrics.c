@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * metrics.c - statistics as text: OpenMetrics, or the format that Prometheus had before
+ * metrics.c - statistics as text, in the format OpenMetrics or in the older format of Prometheus
  *
- * The two differ in little: there a counter's family has the _total of its samples in its name, and neither units nor
- * the end are told. Numbers are written from integers, for a decimal point depends on the caller's locale.
+ * In the older format the name of a counter's family ends with _total, as those of its samples do, and there are
+ * neither units nor an end mark. Numbers are written from integers, because printf would use the decimal point of the
+ * locale.
  */
 #include "api/metrics.h"
 
@@ -23,7 +24,7 @@
 
 #define REFUSE(error, ...) caller_fail(error, QUORLOCK_INVAL, __VA_ARGS__)
 
-/* Those of our own samples would come twice; two underscores begin what readers keep for themselves, as __name__. */
+/* is_label_name - refuse the labels of our own samples, which would appear twice, and names of readers, as __name__. */
 static bool is_label_name(const char *name)
 {
     static const char *const own[] = {"le", "result", "reason", "node", "class"};
@@ -42,13 +43,14 @@ static int api_metrics_check_label(const char *name, const char *value, struct c
         return REFUSE(error, "label_%s is NULL: a label has a name and a value", name == NULL ? "name" : "value");
     }
     if (!is_label_name(name)) {
-        return REFUSE(error,
-                      "label_name is \"%.80s\": 1 to %d letters, digits and _, no digit and no __ first, and not le, "
-                      "result, reason, node or class",
-                      name, LABEL_NAME_MAX);
+        return REFUSE(
+            error,
+            "label_name is \"%.80s\": give 1 to %d letters, digits and _, neither a digit nor __ first, and not le, "
+            "result, reason, node or class",
+            name, LABEL_NAME_MAX);
     }
     if (strlen(value) > LABEL_VALUE_MAX) {
-        return REFUSE(error, "label_value has %zu bytes: at most %d", strlen(value), LABEL_VALUE_MAX);
+        return REFUSE(error, "label_value has %zu bytes: give at most %d", strlen(value), LABEL_VALUE_MAX);
     }
     return 0;
 }
@@ -80,9 +82,9 @@ struct output {
     const struct quorlock_metrics_options *options;
 };
 
-/* One family of samples that all have one name. */
+/* A family of samples with one name. */
 struct family {
-    const char *name, *type, *unit, *help; /* unit: NULL where there is none */
+    const char *name, *type, *unit, *help; /* unit: NULL for none */
 };
 
 static void api_metrics_put(struct output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -99,7 +101,7 @@ static void api_metrics_put(struct output *output, const char *format, ...)
     if (n > 0) output->length += (size_t)n;
 }
 
-/* What is no UTF-8 becomes \xNN: one such byte would make the whole text unreadable. */
+/* put_escaped - write bytes that are not UTF-8 as \xNN: one such byte would make the whole text unreadable. */
 static void put_escaped(struct output *output, const char *text)
 {
     while (*text != '\0') {
@@ -125,7 +127,7 @@ static void put_label(struct output *output, const struct label *label, bool fir
     api_metrics_put(output, "\"");
 }
 
-/* labels: ends with one without a name. */
+/* put_name - write the name of a sample with its labels, which end with a label without a name. */
 static void put_name(struct output *output, const struct family *family, const char *suffix, const struct label *labels)
 {
     const struct label own = {output->options->label_name, output->options->label_value};
@@ -163,7 +165,7 @@ static void put_seconds(struct output *output, uint64_t us)
     api_metrics_put(output, "%" PRIu64 ".%06" PRIu64 "\n", us / SECOND_US, us % SECOND_US);
 }
 
-/* "0.0003", "10.0", "+Inf" */
+/* bound_text - write the bound of a bucket in seconds: "0.0003", "10.0", "+Inf". */
 static const char *bound_text(uint64_t us, char *ret, size_t size)
 {
     char *end;
@@ -174,7 +176,7 @@ static const char *bound_text(uint64_t us, char *ret, size_t size)
     return ret;
 }
 
-/* label: one, or one without a name. */
+/* put_histogram - write a histogram; the name of `label` is NULL for none. */
 static void put_histogram(struct output *output, const struct family *family, struct label label,
                           const struct quorlock_histogram *histogram)
 {
@@ -199,7 +201,7 @@ static void put_histogram(struct output *output, const struct family *family, st
 
 static const struct label no_label[] = {{NULL, NULL}};
 
-/* A status as a label: OK is ok. */
+/* result_text - write the name of a status in small letters. */
 static const char *result_text(int status, char *ret, size_t size)
 {
     size_t i = 0;
@@ -218,7 +220,7 @@ static void put_acquires(struct output *output, const struct quorlock_statistics
     char result[32];
 
     api_metrics_begin(output, &family);
-    /* One with nothing in it is left out, for there are many. */
+    /* Empty histograms are left out, except the first: there are many statuses. */
     for (size_t i = 0; i < statistics->n_acquires; i++) {
         if (i > 0 && statistics->acquires[i]->count == 0) continue;
         put_histogram(output, &family, (struct label){"result", result_text(-(int)i, result, sizeof(result))},
@@ -229,7 +231,7 @@ static void put_acquires(struct output *output, const struct quorlock_statistics
 static void put_holds(struct output *output, const struct quorlock_statistics *statistics)
 {
     static const struct family family = {"quorlock_hold_duration_seconds", "histogram", "seconds",
-                                         "Time from a grant until the lock was given back or lost."};
+                                         "Time from a grant until the lock was released or lost."};
 
     api_metrics_begin(output, &family);
     put_histogram(output, &family, no_label[0], statistics->holds);
@@ -254,7 +256,7 @@ static void put_losses(struct output *output, const struct quorlock_statistics *
 static void put_renewals(struct output *output, const struct quorlock_statistics *statistics)
 {
     static const struct family family = {"quorlock_renewals", "counter", NULL,
-                                         "Renewals of held locks, by whether a quorum of nodes said yes."};
+                                         "Renewals of held locks, by whether a quorum of nodes renewed."};
 
     api_metrics_begin(output, &family);
     put_number(output, &family, (struct label[]){{"result", "ok"}, {NULL, NULL}}, statistics->renewals);
@@ -272,8 +274,7 @@ static void put_plain(struct output *output, const struct quorlock_statistics *s
         {{"quorlock_held", "gauge", NULL, "Locks that are held."}, statistics->held},
         {{"quorlock_degraded", "gauge", NULL, "Locks that are held, but not by all nodes."}, statistics->degraded},
         {{"quorlock_waiting", "gauge", NULL, "Acquires that have not ended yet."}, statistics->waiting},
-        {{"quorlock_requests_in_flight", "gauge", NULL, "Requests whose answers are waited for."},
-         statistics->in_flight},
+        {{"quorlock_requests_in_flight", "gauge", NULL, "Requests without an answer so far."}, statistics->in_flight},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -315,10 +316,10 @@ static void put_node_numbers(struct output *output, const struct quorlock_statis
         struct family family;
         uint64_t (*number)(const struct quorlock_node_statistics *);
     } rows[] = {
-        {{"quorlock_node_up", "gauge", NULL, "Whether the node takes requests; in quarantine it has no vote yet."},
+        {{"quorlock_node_up", "gauge", NULL, "Whether the node takes requests; in quarantine its votes are ignored."},
          is_up},
         {{"quorlock_node_requests", "counter", NULL, "Requests that were sent to the node."}, requests},
-        {{"quorlock_node_reconnects", "counter", NULL, "Connections to the node, but for the first."}, reconnects},
+        {{"quorlock_node_reconnects", "counter", NULL, "Connections to the node, except the first."}, reconnects},
         {{"quorlock_node_received_bytes", "counter", "bytes", "Bytes that came from the node."}, bytes_in},
         {{"quorlock_node_sent_bytes", "counter", "bytes", "Bytes that were sent to the node."}, bytes_out},
     };
@@ -334,8 +335,9 @@ static void put_node_numbers(struct output *output, const struct quorlock_statis
 
 static void put_quarantines(struct output *output, const struct quorlock_statistics *statistics)
 {
-    static const struct family family = {"quorlock_node_quarantine_seconds", "gauge", "seconds",
-                                         "How long the node has no vote yet; 0 outside of quarantine."};
+    static const struct family family = {
+        "quorlock_node_quarantine_seconds", "gauge", "seconds",
+        "How long the votes of the node will still be ignored; 0 outside of quarantine."};
 
     api_metrics_begin(output, &family);
     for (size_t i = 0; i < statistics->n_nodes; i++) {
@@ -364,7 +366,7 @@ static void put_errors(struct output *output, const struct quorlock_statistics *
 #undef CLASS_TEXT
     };
     static const struct family family = {"quorlock_node_errors", "counter", NULL,
-                                         "Requests, connections and tries to connect that failed, by the reason."};
+                                         "Requests, connections and attempts to connect that failed, by the reason."};
 
     api_metrics_begin(output, &family);
     for (size_t i = 0; i < statistics->n_nodes; i++) {

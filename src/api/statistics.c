@@ -37,7 +37,7 @@ int statistics_give(struct statistics *statistics, struct locks *locks, struct q
 {
     struct runtime *runtime = locks->runtime;
     struct quorlock_statistics read;
-    /* As the struct was first given out: this stays, whatever is added behind. */
+    /* The size of the struct in the first release. It never changes, even when members are added. */
     size_t least = offsetof(struct quorlock_statistics, n_nodes) + sizeof(ret->n_nodes);
     size_t size;
     int status;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* statistics.h - what a client has counted, for its caller */
+/* statistics.h - the counters of a client, for its caller */
 #pragma once
 
 #include "lock/lock.h"
 
-/* What the pointers of a struct quorlock_statistics point to. */
+/* The memory behind the pointers of a struct quorlock_statistics. */
 struct statistics {
     const struct quorlock_histogram *acquires[COUNTS_STATUSES];
     const struct quorlock_node_statistics *at[QUORLOCK_NODES_MAX];
     struct quorlock_node_statistics nodes[QUORLOCK_NODES_MAX];
 };
 
-/* statistics_read - all of it as it is now. */
+/* statistics_read - return the present counters. */
 struct quorlock_statistics statistics_read(struct statistics *, struct locks *);
-/* statistics_give - behind quorlock_client_statistics. */
+/* statistics_give - implement quorlock_client_statistics. */
 int statistics_give(struct statistics *, struct locks *, struct quorlock_statistics *ret);

@@ -10,15 +10,15 @@
 #define KEY_SIZE 128
 #define WHY_SIZE 1024
 
-/* An acquire that is not granted by then has failed. So many at a time may take long. */
+/* How long an acquire may wait: many at a time take long. */
 #define WARM_WAIT_MS 5000
 #define WAIT_MS      60000
 
 struct slot {
     struct load *load;
     quorlock *lock;
-    uint64_t since_ns; /* the call of acquire, then of release */
-    uint32_t rounds;   /* cycles left; 0: until the time is over */
+    uint64_t since_ns; /* time of the call of acquire, then of release */
+    uint32_t rounds;   /* cycles left; 0: cycle until the time is over */
     bool acquiring;
     bool starved; /* the last acquire of this run failed */
 };
@@ -29,10 +29,10 @@ struct load {
     uint64_t until_ns;
     uint32_t busy; /* slots in a cycle */
     uint32_t n_slots;
-    int failed;  /* why a call was refused: a status of the library */
+    int failed;  /* the status of a call that failed */
     int refused; /* the result of the last acquire or release that failed */
     bool stopped;
-    char why[WHY_SIZE];  /* the same in words */
+    char why[WHY_SIZE];  /* the text of that result */
     struct slot slots[]; /* the first is for load_warm */
 };
 
@@ -87,7 +87,7 @@ static void load_on_acquired(quorlock *lock, const struct quorlock_result *resul
     load_next(slot);
 }
 
-/* begin - a new cycle, whose acquire is called at since_ns; true where it was. */
+/* load_begin - begin a cycle; false: the load ends. */
 static bool load_begin(struct slot *slot)
 {
     struct load *load = slot->load;
@@ -104,7 +104,7 @@ static void load_next(struct slot *slot)
     if (done || !load_begin(slot)) load_end_turn(slot->load);
 }
 
-/* add_slot - the next one, with the key of that number. */
+/* add_slot - make the next lock, with the key of that number. */
 static int add_slot(struct load *load, quorlock_client *client, const struct load_options *options, uint32_t number)
 {
     struct quorlock_options lock = options->lock;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load.h - locks of one client that are taken and given back again and again, so many at a time, each with a key
- * of its own */
+/* load.h - locks of one client that are acquired and released in a loop, many at a time, each with its own key */
 #pragma once
 
 #include <quorlock/quorlock.h>
@@ -15,26 +14,26 @@ struct event_base;
 struct load;
 
 struct load_options {
-    const char *prefix; /* of the keys; the number of the lock follows */
+    const char *prefix; /* of the keys; the number of the lock is appended */
     uint32_t in_flight;
-    struct quorlock_options lock; /* wait_ms is ours */
+    struct quorlock_options lock; /* load.c sets wait_ms */
 };
 
-/* load_new - the locks of a client that lives on that base; 0, or a library status with the text in the client. */
+/* load_new - make the locks, for a client on that base: 0, or a status of the library, with the text in the client. */
 int load_new(struct load **ret, struct event_base *base, quorlock_client *client, const struct load_options *options);
-/* load_free - after the client was closed, with `locks_gone`, the handles are gone already. NULL is fine. */
+/* load_free - free it; NULL is permitted. locks_gone: the client is closed, so its handles do not exist any more. */
 void load_free(struct load *load, bool locks_gone);
-/* load_warm - takes and gives back one lock. 0, or a library status; then load_why has the text, or where that is
- * empty the client. After load_stop: CANCELED. */
+/* load_warm - acquire and release one lock: 0, or a status of the library, with the text in load_why or, if that is
+ * empty, in the client. After load_stop: CANCELED. */
 int load_warm(struct load *load);
-/* load_run - keeps all locks busy for that time, then ends the cycles that are under way. Returns 0, or a library
- * status: a start was refused, the text is in the client. */
+/* load_run - acquire and release all locks for that time, then end the cycles in flight: 0, or the status of a call
+ * that failed, with the text in the client. */
 int load_run(struct load *load, uint64_t span_ns, struct slice *slice);
-/* load_starves - whether in the last load_run the last try of each lock, of a minute, failed. */
+/* load_starves - return whether in the last load_run the last acquire of every lock failed, after waiting a minute. */
 bool load_starves(const struct load *load);
-/* load_rounds - the same, but every lock is taken and given back so many times, whatever the time. */
+/* load_rounds - acquire and release every lock that many times; otherwise as load_run. */
 int load_rounds(struct load *load, uint32_t rounds, struct slice *slice);
-/* load_why - the last acquire or release that failed in words, or "". */
+/* load_why - return the text of the last acquire or release that failed, or "". */
 const char *load_why(const struct load *load);
-/* load_stop - ends load_run early, from the loop, now and in future: acquires under way are canceled. */
+/* load_stop - end this load_run and every later one early, and cancel acquires in flight. Call it from the loop. */
 void load_stop(struct load *load);

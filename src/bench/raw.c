@@ -20,37 +20,37 @@
 
 #define KEY_SIZE      128
 #define LEASE_SIZE    16
-#define TOKEN_SIZE    41 /* as long as one of quorlock's */
+#define TOKEN_SIZE    41 /* the size of quorlock's tokens */
 #define ERROR_SIZE    512
 #define TICK_US       50000
-#define QUIET_MAX     20 /* ticks without an answer, then a node is left out */
+#define QUIET_MAX     20 /* ticks without an answer, after which a node is left out */
 #define HEX_DIGITS    16
 #define BATCH         256 /* keys in one DEL */
 #define CLEANINGS_MAX 20
-#define INFO_BYTES    64 /* of the two requests that ask for the statistics */
+#define INFO_BYTES    64 /* of the two requests for the statistics */
 
 static const char raw_script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end "
                                  "return 0";
-/* Its hash. */
+/* The SHA-1 of raw_script. */
 static const char sha[] = "6fbe84d1140fd2047394924af9d845b83c070bec";
 
 struct node {
     struct raw *raw;
     struct uri uri;
-    redisAsyncContext *context; /* NULL: not connected, or */
-    struct secure *secure;      /* over TLS */
+    redisAsyncContext *context; /* of a plain connection, or NULL */
+    struct secure *secure;      /* of a TLS connection, or NULL */
     bool ready;                 /* it has the script */
-    bool intrudes;              /* it sent what it was not asked for */
+    bool intrudes;              /* it sent an answer without a request */
     uint64_t answers, answers_seen;
-    unsigned quiet;           /* ticks since the last answer, while one is owed */
+    unsigned quiet;           /* ticks since the last answer, while an answer is missing */
     char error[ERROR_SIZE];   /* why it is not ready */
-    struct usage before, now; /* by its INFO */
+    struct usage before, now; /* from its INFO */
     bool cleaned;
 };
 
 struct slot {
     struct raw *raw;
-    size_t waits; /* for answers */
+    size_t waits; /* missing answers */
     uint64_t since_ns;
     bool releasing, failed;
     size_t n_key;
@@ -63,15 +63,15 @@ struct raw {
     struct event *tick;
     struct alloc alloc;
     struct system system;
-    struct tls *tls; /* NULL: no node has it, or none of them can be reached by it, for: */
+    struct tls *tls; /* NULL: no node needs TLS, or it failed: see tls_error */
     char tls_error[TLS_TEXT_SIZE];
     struct node *nodes;
     size_t n_nodes;
     struct slot *slots;
     uint32_t n_slots;
-    /* What the loop runs for: slots in a cycle, nodes that are to be ready, answers that belong to neither. */
+    /* The loop runs until one of these is 0: slots in a cycle, nodes that are getting ready, other missing answers. */
     size_t busy, greetings, calls;
-    uint64_t deleted; /* keys, by the last cleaning of all nodes */
+    uint64_t deleted; /* keys that the last cleaning deleted */
     uint64_t until_ns;
     uint64_t tokens;
     struct slice *slice;
@@ -144,7 +144,9 @@ __attribute__((format(printf, 3, 4))) static bool raw_ask_node(struct node *node
     return asked;
 }
 
-/* check - whether the node did as it was told. Its words may repeat a password, so they are not shown. */
+/* raw_check - return whether the node executed the request. The text of an error may repeat a password, so it is not
+ * shown.
+ */
 static bool raw_check(struct node *node, const redisReply *reply)
 {
     if (reply != NULL && reply->type != REDIS_REPLY_ERROR) return true;
@@ -158,13 +160,13 @@ static void raw_on_greeted(redisAsyncContext *context, void *reply, void *arg)
     (void)raw_check(context->data, reply);
 }
 
-/* count_down - one less of what the loop runs for. */
+/* count_down - decrement a number that the loop runs for, and end the loop at 0. */
 static void count_down(struct raw *raw, size_t *left)
 {
     if (--*left == 0) event_base_loopbreak(raw->base);
 }
 
-/* run_until_none - the loop, until there is none left; it may also end because there is none of something else. */
+/* run_until_none - run the loop until *left is 0. The loop may also end because another number is 0. */
 static void run_until_none(struct raw *raw, const size_t *left)
 {
     while (*left > 0)
@@ -192,11 +194,12 @@ static void raw_greet(struct node *node)
         (void)raw_ask_node(node, raw_on_greeted, "AUTH %s", uri->password);
     }
     if (uri->db != 0) (void)raw_ask_node(node, raw_on_greeted, "SELECT %u", uri->db);
-    /* Nobody has this token: it only brings the script. */
+    /* No key has this token: the request only loads the script. */
     node->raw->greetings += raw_ask_node(node, on_loaded, "EVAL %s 1 %s none", raw_script, node->raw->slots[0].key);
 }
 
-/* is_unasked - an answer without a request, for which hiredis would end the process. Errors it knows how to take. */
+/* is_unasked - return whether this is an answer without a request, for which hiredis would end the process. It can
+ * handle errors without a request. */
 static bool is_unasked(const redisReadTask *task)
 {
     struct node *node = task->privdata;
@@ -208,7 +211,7 @@ static bool is_unasked(const redisReadTask *task)
     return true;
 }
 
-/* What hiredis had there. */
+/* The functions of hiredis. */
 static redisReplyObjectFunctions made;
 
 static void *make_string(const redisReadTask *task, char *text, size_t length)
@@ -235,8 +238,8 @@ static void *make_array(const redisReadTask *task, int n)
     return is_unasked(task) ? NULL : made.createArray(task, n);
 }
 
-/* watch_answers - hiredis makes an answer before it looks for the request; one that cannot be made ends the connection.
- */
+/* watch_answers - refuse answers without a request. hiredis makes an answer before it looks for the request; if that
+ * fails, it ends the connection. */
 static void watch_answers(struct node *node)
 {
     redisReader *reader = node->context->c.reader;
@@ -292,7 +295,7 @@ static void dial(struct node *node)
         dial_plain(node);
 }
 
-/* hang_up - nothing comes of what was asked: its callbacks run now, without a reply. */
+/* raw_hang_up - end the connection. The callbacks of requests in flight run now, without a reply. */
 static void raw_hang_up(struct node *node)
 {
     redisAsyncContext *context = node->context;
@@ -305,7 +308,7 @@ static void raw_hang_up(struct node *node)
     if (secure != NULL) secure_close(secure);
 }
 
-/* on_tick - a loop that waits for a silent node ends all the same. */
+/* raw_on_tick - leave out nodes that do not answer, so that the loop ends. */
 static void raw_on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct raw *raw = arg;
@@ -329,7 +332,7 @@ static void dial_all(struct raw *raw)
         if (!is_connected(&raw->nodes[i])) dial(&raw->nodes[i]);
 }
 
-/* ---- the life of it ---- */
+/* ---- life ---- */
 
 static bool raw_add_node(struct raw *raw, const struct raw_options *options, const char *address)
 {
@@ -382,7 +385,7 @@ static bool add_loop(struct raw *raw)
     return raw->tick != NULL && event_add(raw->tick, &tick) == 0;
 }
 
-/* open_tls - where a node wants it. That it fails is an error of each such node. */
+/* open_tls - set up TLS if a node needs it. If that fails, each such node gets the error. */
 static void open_tls(struct raw *raw, const struct raw_options *options)
 {
     struct tls_config config = {
@@ -457,7 +460,7 @@ const char *raw_node(const struct raw *raw, size_t i, const char **ret_error)
 
 static void raw_ask(struct slot *slot);
 
-/* renew_token - every cycle has another one. */
+/* renew_token - write a token of its own for each cycle. */
 static void renew_token(struct slot *slot)
 {
     uint64_t number = ++slot->raw->tokens;
@@ -465,7 +468,7 @@ static void renew_token(struct slot *slot)
     for (size_t i = 0; i < HEX_DIGITS; i++, number >>= 4) slot->token[i] = "0123456789abcdef"[number & 15];
 }
 
-/* step - all answers are there: the release follows the acquire, and a new cycle the release. */
+/* raw_step - all answers are there: begin the release, or the next cycle. */
 static void raw_step(struct slot *slot)
 {
     struct raw *raw = slot->raw;
@@ -497,7 +500,7 @@ static void on_answer(redisAsyncContext *context, void *answer, void *arg)
     if (--slot->waits == 0) raw_step(slot);
 }
 
-/* send_all - one request to all nodes that are ready, formatted once. */
+/* raw_send_all - send one request to all ready nodes; format it once. */
 static void raw_send_all(struct slot *slot, int n_words, const char **words, const size_t *lengths)
 {
     struct raw *raw = slot->raw;
@@ -562,7 +565,7 @@ void raw_stop(struct raw *raw)
 
 /* ---- the nodes' statistics ---- */
 
-/* field - the number behind "NAME:" in an INFO; 0 where there is none. */
+/* raw_field - return the number behind "NAME:" in an INFO; 0: there is none. */
 static double raw_field(const char *info, const char *name)
 {
     const char *at = strstr(info, name);
@@ -581,7 +584,7 @@ static void on_info(redisAsyncContext *context, void *answer, void *arg)
         node->now.commands += (uint64_t)raw_field(reply->str, "total_commands_processed:");
         node->now.bytes += (uint64_t)raw_field(reply->str, "total_net_input_bytes:");
         node->now.bytes += (uint64_t)raw_field(reply->str, "total_net_output_bytes:");
-        /* What the question itself adds until the next one. */
+        /* The request for statistics itself adds these. */
         node->before.commands++;
         node->before.bytes += reply->len + INFO_BYTES / 2;
     }
@@ -589,7 +592,7 @@ static void on_info(redisAsyncContext *context, void *answer, void *arg)
     count_down(node->raw, &node->raw->calls);
 }
 
-/* add_usage - what the node did between two questions; nothing where its counters began anew. */
+/* add_usage - add the node's work between two requests for statistics. If its counters began anew, add nothing. */
 static void add_usage(struct usage *usage, const struct node *node)
 {
     const struct usage *since = &node->before;
@@ -632,14 +635,14 @@ static void on_deleted(redisAsyncContext *context, void *answer, void *arg)
     count_down(node->raw, &node->raw->calls);
 }
 
-/* delete_some - the keys of so many slots. */
+/* delete_some - delete the keys of n slots. */
 static void delete_some(struct raw *raw, const char *prefix, uint32_t first, uint32_t n)
 {
     char keys[BATCH][KEY_SIZE];
     const char *words[BATCH + 1] = {"DEL"};
     size_t lengths[BATCH + 1] = {3};
     char *request = NULL;
-    long long length; /* hiredis 1.x returns it so */
+    long long length; /* the type of hiredis 1.x */
 
     for (uint32_t i = 0; i < n; i++) {
         lengths[i + 1] = (size_t)snprintf(keys[i], KEY_SIZE, "%s%u", prefix, first + i);
@@ -672,8 +675,8 @@ size_t raw_clean(struct raw *raw, const char *const *prefixes, size_t n_prefixes
     dial_all(raw);
     run_until_none(raw, &raw->greetings);
     for (size_t i = 0; i < raw->n_nodes; i++) raw->nodes[i].cleaned = raw->nodes[i].ready;
-    /* A slow server may have requests of another connection still to read, which set a key again: it reads some of each
-     * connection in turn, so that it is through with them when it finds nothing any more. */
+    /* A slow server may not have read all requests of another connection, which may set a key again. It reads from its
+     * connections in turn, so repeat until no key is found: then it has read all of them. */
     raw->deleted = 1;
     for (int i = 0; i < CLEANINGS_MAX && raw->deleted > 0; i++) delete_all(raw, prefixes, n_prefixes);
     for (size_t i = 0; i < raw->n_nodes; i++) cleaned += raw->nodes[i].cleaned;

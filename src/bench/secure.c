@@ -13,7 +13,7 @@
 
 static const char secure_no_memory[] = "out of memory";
 
-/* In the order of their answers; one block of memory each, as hiredis has it. */
+/* A request in flight. */
 struct question {
     struct question *next;
     redisCallbackFn *answer;
@@ -21,13 +21,13 @@ struct question {
 };
 
 struct secure {
-    redisAsyncContext context; /* nothing but the owner */
+    redisAsyncContext context; /* only `data` is used: the owner */
     void (*lost)(void *owner, const char *why);
     struct conn conn;
     struct dial dial;
     redisReader *reader;
     struct question *first, **end;
-    struct bytes early; /* what was asked before it was connected; the next address must get it too */
+    struct bytes early; /* requests before it was connected; each address that is tried gets them */
     bool connected;
 };
 
@@ -61,7 +61,7 @@ static void secure_lose(struct secure *secure, const char *why)
 
 /* ---- connecting ---- */
 
-/* NULL: it goes on. */
+/* failure - return why connecting failed; NULL: it goes on. */
 static const char *failure(const struct secure *secure, enum dial_result result)
 {
     return result == DIAL_FAILED ? secure->dial.why : NULL;
@@ -113,7 +113,7 @@ static void secure_on_connected(struct secure *secure)
 
 /* ---- reading ---- */
 
-/* False: what came is no answer. */
+/* take_answers - hand out all answers that are there; false: the bytes are no answer. */
 static bool take_answers(struct secure *secure)
 {
     void *reply = NULL;

@@ -51,7 +51,8 @@ void slice_add(struct slice *slice, const struct slice *more)
     add_latencies(&slice->release, &more->release);
 }
 
-/* Below LATENCIES_FINE a bucket is a nanosecond, then each power of two has LATENCIES_FINE of them. */
+/* slice_bucket_of - return the bucket of a time. Below LATENCIES_FINE each bucket is a nanosecond; above, each power of
+ * two has LATENCIES_FINE buckets. */
 static size_t slice_bucket_of(uint64_t ns)
 {
     unsigned shift = ns < LATENCIES_FINE ? 0 : 57u - (unsigned)__builtin_clzll(ns);
@@ -60,7 +61,7 @@ static size_t slice_bucket_of(uint64_t ns)
     return bucket < LATENCIES_BUCKETS ? bucket : LATENCIES_BUCKETS - 1;
 }
 
-/* middle_ns - of a bucket. */
+/* middle_ns - return the middle of a bucket. */
 static double middle_ns(size_t bucket)
 {
     size_t shift = bucket < 2 * LATENCIES_FINE ? 0 : bucket / LATENCIES_FINE - 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slice.h - what is measured while one kind of load runs for a short time */
+/* slice.h - measurements of a short time of one kind of load */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each power of two of nanoseconds has so many buckets: a latency is known to one part in 64. */
+/* Number of buckets for each power of two of nanoseconds: the error of a latency is at most one part in 64. */
 #define LATENCIES_FINE    ((size_t)64)
 #define LATENCIES_BUCKETS (LATENCIES_FINE * 40)
 
@@ -14,10 +14,10 @@ struct latencies {
     uint32_t buckets[LATENCIES_BUCKETS];
 };
 
-/* What the nodes' own statistics say, all nodes together. */
+/* Sums of the nodes' own statistics. */
 struct usage {
     double cpu_us;
-    uint64_t commands; /* also those inside of scripts */
+    uint64_t commands; /* including those inside scripts */
     uint64_t bytes;    /* received and sent */
 };
 
@@ -30,11 +30,15 @@ struct slice {
 };
 
 uint64_t slice_now_ns(void);
-/* slice_begin - forgets what it has and reads the clocks; slice_end - reads them again. */
+/*
+ * slice_begin - clear the slice, and read the clocks
+ * slice_end   - read the clocks again
+ */
 void slice_begin(struct slice *slice);
 void slice_end(struct slice *slice);
-/* slice_add - the times, counts and latencies of another slice. begun_ns and ended_ns keep their difference only. */
+/* slice_add - add the times, counts and latencies of another slice. Of begun_ns and ended_ns only the difference has a
+ * meaning then. */
 void slice_add(struct slice *slice, const struct slice *more);
 void latencies_add(struct latencies *latencies, uint64_t ns);
-/* latencies_us - what that share of them does not exceed, 0.5 for the median; 0 where there are none. */
+/* latencies_us - return the quantile of that share in microseconds, 0.5 for the median; 0: there are no latencies. */
 double latencies_us(const struct latencies *latencies, double share);
