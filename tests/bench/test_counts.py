@@ -56,7 +56,7 @@ HELD = 50_000
 # The key is held for HOLD_MS each time: who draws a late turn does not ask any more.
 HOLD_MS, RELEASES = 20, 40
 WAITERS = {"key": {3: 16, 10: 26, 30: 38, 100: 75}, "list": {3: 9, 10: 10, 30: 12, 100: 18}}
-MEMORY = {"blocks_per_idle": 1.01, "bytes_per_idle": 310, "blocks_per_lock": 1.1, "bytes_per_lock": 394}
+MEMORY = {"blocks_per_idle": 2.01, "bytes_per_idle": 430, "blocks_per_lock": 2.1, "bytes_per_lock": 514}
 INSTRUCTIONS_MAX = 32000  # a lock, 16 at a time
 
 
