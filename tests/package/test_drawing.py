@@ -50,7 +50,7 @@ def main():
     shown = times(source)
     said = " ".join(found.text for found in ElementTree.fromstring(text).iter(TEXT))
     for part in (f"elapsed {shown.granted_ms} ms", f"valid for {shown.valid_ms} ms", f"drift {shown.drift_ms} ms",
-                 f"told of the loss at {shown.lost_ms} ms"):
+                 f"notified of the loss at {shown.lost_ms} ms"):
         check(part in said, f"'{part}' is not in the drawing")
     check(re.search("<script|href|<image|@import|url\\((?!#)", text) is None, "the drawing needs, or runs, something else")
     print(f"the drawing of an acquire is up to date: valid for {shown.valid_ms} ms")
