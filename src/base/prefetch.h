@@ -2,7 +2,7 @@
 /*
  * prefetch.h - load memory into the cache before it is needed
  *
- * A lock that was idle for seconds is in no cache. Where many are renewed together, each would cost a cache miss.
+ * A lock that was idle for seconds is in no cache. When many are renewed together, each would cost a cache miss.
  */
 #pragma once
 

@@ -29,7 +29,7 @@ struct guard {
     uint32_t n_nodes, max_lease_ms;
     const char *set;
     bool set_named; /* `set` is a name that the caller gave; else it is a hash of the addresses */
-    /* Of this connection. */
+    /* For this connection. */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     char seen[GUARD_TEXT_SIZE]; /* the text of the guard; "" before it was read */
     enum quarantine_cause cause;
