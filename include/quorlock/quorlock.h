@@ -296,7 +296,8 @@ struct quorlock_report {
     size_t n_nodes;
 };
 
-/* status: 0 if a quorum of nodes answered; else NOQUORUM, CLOSED ... The report is there in any case. */
+/* status: 0 if a quorum of nodes answered; else NOQUORUM, AUTH (too many refuse us), CLOSED ... The report is there in
+ * any case. */
 typedef void (*quorlock_report_cb)(int status, const struct quorlock_report *, void *arg);
 
 /*
@@ -406,8 +407,8 @@ struct quorlock_bootstrap_options {
 
 /* quorlock_bootstrap - declare that no lock is held on any node, so that clients need not wait for one max lease at
  * their first contact with the nodes. The client must have been made with QUORLOCK_GUARD_OFF and the max_lease_ms to
- * set up. Status: 0, STATE, INVAL, NOQUORUM, CLOSED. Errors: INVAL, NOMEM, CLOSED. If status is not 0 the work may be
- * half done: see quorlock_bootstrap(3), also for the rules of a reconfiguration. */
+ * set up. Status: 0, STATE, INVAL, NOQUORUM, AUTH, CLOSED. Errors: INVAL, NOMEM, CLOSED. If status is not 0 the work
+ * may be half done: see quorlock_bootstrap(3), also for the rules of a reconfiguration. */
 QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
                                     quorlock_report_cb cb, void *arg);
 

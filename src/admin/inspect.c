@@ -390,16 +390,32 @@ static bool admin_inspect_is_enough(const struct inspect *inspect)
     return inspect->enough(report) || (inspect->patience_us == 0 && report->answered >= report->quorum);
 }
 
+/* Too few nodes answered. AUTH: those that do not refuse us would be too few as well. */
+static int admin_inspect_lack(const struct inspect *inspect, size_t n_asked, uint32_t needed)
+{
+    size_t refused = 0;
+
+    for (uint32_t i = inspect->first; i < inspect->end; i++) {
+        const struct inspect_node *node = &inspect->nodes[i];
+        bool refuses = node->reply.fault == FAULT_AUTH || node->reply.fault == FAULT_LOGIN;
+
+        refused += refuses && (node->answer == ANSWER_NONE || node->reply.outcome == OUTCOME_ERROR);
+    }
+    return refused + needed > n_asked ? QUORLOCK_AUTH : QUORLOCK_NOQUORUM;
+}
+
 static void admin_inspect_notify(struct report *base)
 {
     struct inspect *inspect = CONTAINER_OF(base, struct inspect, report);
     const struct runtime *runtime = admin_inspect_runtime_of(inspect);
     struct whole_report whole;
     const struct quorlock_report *report = fill_report(inspect, &whole);
-    bool all = report->n_nodes == runtime->n_nodes;
+    uint32_t needed = report->n_nodes == runtime->n_nodes ? report->quorum : 1;
     int status = inspect->status;
 
-    if (status == 0 && report->answered < (all ? report->quorum : 1)) status = QUORLOCK_NOQUORUM;
+    if ((status == 0 && report->answered < needed) || status == QUORLOCK_NOQUORUM) {
+        status = admin_inspect_lack(inspect, report->n_nodes, needed);
+    }
     runtime_batch(inspect->report.all->runtime, false);
     inspect->call(status, report, inspect->arg);
 }

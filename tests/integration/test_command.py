@@ -222,12 +222,16 @@ class Usage(Bootstrapped):
 
     def test_a_user_without_password_may_be_the_password(self):
         listed = ",".join(f"redis://geheim@{server}" for server in SERVERS)
-        for verb, expected in [(("run", "-n", "-v", "-v", self.key, "--", "true"), 78), (("inspect", self.key), 69),
-                               (("doctor",), 2)]:
+        for verb, expected in [(("run", "-n", "-v", "-v", self.key, "--", "true"), 78), (("inspect", self.key), 78),
+                               (("break", self.key), 78), (("bootstrap",), 78), (("doctor",), 2)]:
             status, out, err = self.quorlock(*verb, env={"QUORLOCK_NODES": listed})
             self.assertEqual(status, expected, out + err)
             self.assertIn("WRONGPASS", out + err)
             self.assertNotIn("geheim", out + err)
+        # Nothing but the status. One node that refuses us leaves a quorum.
+        self.assertEqual(self.quorlock("inspect", "--quiet", self.key, env={"QUORLOCK_NODES": listed})[0], 78)
+        one = listed.split(",")[0] + "," + ",".join(str(server) for server in SERVERS[1:])
+        self.assertEqual(self.quorlock("inspect", self.key, env={"QUORLOCK_NODES": one})[0], 0)
 
 
 class Descriptors(Bootstrapped):

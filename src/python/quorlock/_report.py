@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from . import _library
 from ._arguments import Text, encode
 from ._connection import Connection
-from ._errors import NOQUORUM, OK, error
+from ._errors import AUTH, NOQUORUM, OK, error
 from ._library import library
 
 KINDS = {1: "slot", 2: "reader", 3: "waits"}
@@ -85,6 +85,6 @@ def ask(client: Connection, function: str, key: Text) -> Report:
         status = getattr(library, function)(handle, name, _library.ReportCallback(on_report), None)
     if problems:
         raise problems[0]
-    if status not in (OK, NOQUORUM) or "report" not in found:
+    if status not in (OK, NOQUORUM, AUTH) or "report" not in found:
         raise error(status, library.quorlock_status_text(status).decode())
     return found["report"]
