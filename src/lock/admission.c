@@ -10,16 +10,16 @@
 #define ROOM_FIRST   2048u
 #define SLOW_PART    8u /* an answer is slow that waited for more than this part of the node timeout */
 #define WAY_PART     8u
-/* Room may appear without an event: a node becomes late, memory is free again. */
+/* Room may appear without an event: when a node becomes late, or memory is free again. */
 #define LOOK_AGAIN_US 20000u
 
-/* Only makes the turn run, which serves what waits. */
+/* Only lets the turn run, which serves what waits. */
 static void admission_on_look(struct waker *waker)
 {
     (void)waker;
 }
 
-/* At the begin and the end of what changes how much is taken at once. */
+/* At the begin and the end of what changes the window or a pace. */
 static void admission_check(const struct admission *admission)
 {
     (void)admission; /* without assertions */
@@ -161,8 +161,8 @@ void admission_add_unsent(struct admission *admission, struct unsent_release *re
     look_again(admission);
 }
 
-/* What the way alone takes: the least that an answer took, and what they take while few requests are on their way, so
- * that a way that became longer is learned. */
+/* Learn the time that the way alone takes: the least that any answer took. While few requests are in flight, it follows
+ * their time, so that a way which became longer is learned. */
 static void learn_way(struct pace *pace, uint32_t latency_us, size_t in_flight)
 {
     if (latency_us < pace->way_us || pace->way_us == 0) {
@@ -172,7 +172,7 @@ static void learn_way(struct pace *pace, uint32_t latency_us, size_t in_flight)
     }
 }
 
-/* Requests that were on their way together are slow together: that is one reason for less room, and not one each. */
+/* Halve the room once for all requests that were in flight together, because they are slow together. */
 static void narrow(struct pace *pace, uint64_t now_us, uint32_t latency_us)
 {
     assert(pace->room >= ROOM_MIN);
@@ -228,8 +228,8 @@ static void serve_attempts(struct admission *admission)
     }
 }
 
-/* Each is tried once: a release that finds no room or no memory after all goes to the end, and no answer to it will
- * come that a close should wait for. */
+/* Try each release once. A release that finds no room or memory after all goes to the end of the queue; then no answer
+ * will come that a close should wait for. */
 static void serve_releases(struct admission *admission, uint32_t node)
 {
     struct runtime *runtime = admission->runtime;
@@ -255,7 +255,7 @@ void admission_serve(struct admission *admission)
     serve_attempts(admission);
     if (admission_is_wanted(admission)) look_again(admission);
     admission_check(admission);
-    /* What waits is looked at again, whatever else happens. */
+    /* While anything waits, the waker is set. */
     assert(!admission_is_wanted(admission) || runtime_wakes_at(&admission->look) != UINT64_MAX);
 }
 

@@ -5,7 +5,7 @@
 
 #define MS 1000u
 
-/* One in so many. */
+/* One in so many is made to fail. */
 #define REFUSALS      8u /* acquires and extends */
 #define LATE_GRANTS   4u
 #define LATE_RELEASES 4u
@@ -15,7 +15,7 @@
     runtime_log((claim)->all->runtime, QUORLOCK_LOG_WARN, "buggify: \"%s\": " format, keylist_name((claim)->keylist),  \
                 __VA_ARGS__)
 
-/* splitmix64: as good from a small seed as from any. */
+/* splitmix64: a small seed is as good as any. */
 static uint64_t buggify_draw(struct claims *all)
 {
     uint64_t z = all->fault_state += 0x9e3779b97f4a7c15u;
@@ -31,7 +31,7 @@ static bool happens(struct claims *all, uint32_t one_in)
     return buggify_draw(all) % one_in == 0;
 }
 
-/* At least one, also where there is less time. */
+/* Return at least 1, also where there is less time. */
 static uint32_t some_ms(struct claims *all, uint64_t most_us)
 {
     return 1 + (uint32_t)(buggify_draw(all) % (most_us < MS ? 1 : most_us / MS));
@@ -64,7 +64,7 @@ static void buggify_refuse(struct claim *claim)
     (void)claim_step(claim, &event);
 }
 
-/* An acquire that waits for ever never ends so. */
+/* An acquire without a wait bound is not refused. */
 static void inject_fault(struct claim *claim)
 {
     enum core_phase phase = core_phase_now(claim->core);
@@ -77,7 +77,7 @@ static void inject_fault(struct claim *claim)
     }
 }
 
-/* Before the next renewal, or at any time of the lease where there is none. */
+/* Plan a loss before the next renewal, or, without renewal, at any time of the lease. */
 static void plan_loss(struct claim *claim, uint64_t now_us)
 {
     const struct core_config *config = &claim->terms->config;
@@ -89,7 +89,7 @@ static void plan_loss(struct claim *claim, uint64_t now_us)
 
 /* ---- callbacks that come late ---- */
 
-/* A wait bound is kept. */
+/* Within the wait bound. */
 static uint64_t held_back_until_us(const struct claim *claim)
 {
     uint64_t late_us = (uint64_t)claim->late_ms * MS;

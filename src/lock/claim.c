@@ -6,7 +6,7 @@
 
 #include "base/trace.h"
 
-/* As many as there are attempts in flight at most. */
+/* As many as there are attempts in flight at most (admission.c). */
 #define SPARES_MAX 1024u
 /* Of the claims that became compact so many blocks are kept for those that are expanded. */
 #define RESUME_RESERVE 64u
@@ -22,7 +22,7 @@ void claim_wake(struct claim *claim)
         claim->fault_us = 0;
         claim->all->faults->inject(claim);
     }
-    /* What is held begins no attempt. */
+    /* A held lock begins no attempt, and needs no random bytes. */
     (void)(held ? claim_step(claim, &event) : claim_step_randomly(claim, &event));
     claim_reap(claim);
 }
@@ -69,7 +69,7 @@ static void send_unsent(struct unsent_release *unsent, uint32_t node)
 
 /* ---- all claims ---- */
 
-/* Of its core, in a claim's block. */
+/* Where the core lies in a claim's block. */
 static size_t core_offset(const struct runtime *runtime)
 {
     return sizeof(struct claim) + runtime->n_nodes * sizeof(struct node_result);
@@ -99,7 +99,7 @@ void claims_stop(struct claims *all)
 
 /* ---- life ---- */
 
-/* Zeroed but for its waker. */
+/* Take a block, zeroed but for its waker; NULL: out of memory. */
 static struct claim *take_block(struct claims *all, bool reserve)
 {
     struct runtime *runtime = all->runtime;
@@ -208,7 +208,7 @@ void claim_destroy(struct claim *claim)
     list_remove(claim->loss_due ? &all->lost : &all->ready, &claim->in_due);
     if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
     named_owner_leave(&all->owners, alloc, claim->named);
-    /* The core reads its config once more. */
+    /* Before the terms: the core reads its config once more. */
     (void)spare_keep(&all->works, core_end_work(claim->core, true));
     terms_leave(&all->terms, alloc, claim->terms);
     keylist_leave(claim->keylist);
@@ -225,7 +225,7 @@ void claim_reap(struct claim *claim)
         claim->all->events->quiet(claim);
         return;
     }
-    /* Where handles wait in the queue, a handle whose turn is over keeps no claim. */
+    /* A handle keeps its claim for the next acquire, unless others wait in the queue. */
     if (claim->handle != NULL && bare_list_first(&claim->keylist->waiting) == NULL) return;
     if (claim->pending_holds.count > 0) return;
     if (core_quiet(claim->core)) claim_destroy(claim);
@@ -239,7 +239,7 @@ static void claim_give_back(struct claim *claim)
     uint32_t n_nodes = claim->all->runtime->n_nodes;
 
     assert(claim->acquirer == NULL && core_may_release(claim->core) == 0);
-    /* The answers to this release, from now on. */
+    /* From now on the results are about this release. */
     claim->released_attempt = core_attempt(claim->core);
     for (uint32_t i = 0; i < n_nodes; i++) {
         claim->results[i].released = QUORLOCK_VOTE_NONE;
@@ -269,7 +269,7 @@ int claim_release(struct claim *claim, struct quorlock *releaser, const struct l
     claim->releaser = releaser;
     claim->released = *callback;
     if (status == 0) return 0;
-    /* A renewal for a handle that holds it no more ends first, with its callback; claim_let_go follows. */
+    /* The renewal of a handle that holds the keys no more ends first, with its callback; then claim_let_go releases. */
     claim->put_off = true;
     (void)claim_step(claim, &nobody_wants);
     return 0;
@@ -278,7 +278,7 @@ int claim_release(struct claim *claim, struct quorlock *releaser, const struct l
 void claim_let_go(struct claim *claim)
 {
     if (claim->holds > 0 || claim->pending_holds.count > 0) return;
-    /* Refused while another callback is due; it is tried again after that. */
+    /* It may not while another callback is due; the claim is let go again after that. */
     if (core_may_release(claim->core) == 0) claim_give_back(claim);
     claim_check(claim);
 }

@@ -26,7 +26,7 @@ static void check_core(const struct claim *claim)
     assert(claim->degraded == (claim->counted && !core_is_whole(core)));
     assert(claim->listens == core_listens(core));
     assert(claim->loss_due == core_loss_pending(core));
-    /* No answer is filed under an attempt that was never made. */
+    /* No answer belongs to an attempt that was never made. */
     assert(claim->results_attempt <= core_attempt(core) && claim->released_attempt <= core_attempt(core));
 }
 
@@ -36,7 +36,7 @@ static void check_handles(const struct claim *claim)
     assert(claim->named != NULL || (claim->holds <= 1 && claim->sharers.count == 0));
     assert(claim->named == NULL || (claim->holds > 0) == (claim->sharers.count > 0));
     assert(claim->named != NULL || claim->pending_holds.count == 0);
-    /* Who acquires holds nothing yet. */
+    /* A claim that acquires is not held yet. */
     assert(claim->acquirer == NULL || claim->holds == 0);
     assert(!claim->put_off || claim->releaser != NULL);
 }
@@ -72,7 +72,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
     return true;
 }
 
-/* Whether an attempt may begin with this event. */
+/* This event may begin an attempt, and the core has no work block for it. */
 static bool wants_work(const struct claim *claim, const struct core_event *event)
 {
     bool acquires = event->type == CORE_EV_ACQUIRE && (!event->no_attempt || event->acquire.behind);
@@ -100,7 +100,7 @@ static int step_core(struct claim *claim, struct core_event *event, struct core_
 
 /* ---- steps ---- */
 
-/* While the core waits its key list listens. */
+/* The key list listens while the core waits. */
 void claim_listen(struct claim *claim, bool wanted)
 {
     assert(!claim->listens || claim->keylist->listeners > 0);
@@ -182,7 +182,7 @@ static uint64_t claim_next_wake_us(const struct claim *claim, uint64_t deadline_
     return held_back_us != 0 && held_back_us < at_us ? held_back_us : at_us;
 }
 
-/* Everything that follows from the core's new state. */
+/* Do everything that follows from the core's new state. */
 static void claim_settle(struct claim *claim, const struct core_update *update, uint64_t now_us)
 {
     struct claims *all = claim->all;
@@ -210,7 +210,7 @@ static void claim_settle(struct claim *claim, const struct core_update *update, 
     claim_listen(claim, core_listens(claim->core));
 }
 
-/* A new attempt clears the results of the nodes that it asks; the others keep their last. */
+/* A new attempt clears the results of the nodes that it asks; the others keep their latest result. */
 static void begin_results(struct claim *claim, const struct core_update *update)
 {
     if (claim->results_attempt == core_attempt(claim->core)) return;
@@ -233,7 +233,7 @@ static int claim_step_core(struct claim *claim, struct core_event *event, struct
     claim_check(claim);
     if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
     status = step_core(claim, event, &update);
-    /* Before anything leaves that may end it. */
+    /* Other threads read the new validity before any command leaves that may end it. */
     if (claim->holds > 0 && claim->all->runtime->clock.shown != NULL) claim->all->events->held(claim);
     begin_results(claim, &update);
     texts.owner_length = texts.waiter_length = 0;
@@ -276,8 +276,8 @@ static bool claim_draw(const struct claim *claim, unsigned char random[CORE_RAND
     return random_draw(&runtime->random, &runtime->system, random, CORE_RANDOM_SIZE) == 0;
 }
 
-/* The least fencing token of the next attempt; 0 without fencing. The wall clock is used for nothing else, and
- * matters only where all counters were lost. */
+/* Return the least fencing token of the next attempt; 0 without fencing. The wall clock is used for nothing else, and
+ * matters only when all counters were lost. */
 static uint64_t fence_floor(const struct claim *claim)
 {
     struct system *system = &claim->all->runtime->system;
@@ -391,13 +391,13 @@ static void observe_reply(struct claim *claim, const struct core_tag *tag, const
         reply = &denied;
     }
     /* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. A lock that
-     * tries once asked all a moment ago. */
+     * tries once asked all nodes a moment ago. */
     if (result_take(result, &claim->all->runtime->alloc, tag->attempt, reply) && claim->terms->config.wait_us != 0) {
         results_forget_others(claim->results, claim->all->runtime->n_nodes, &claim->all->runtime->alloc, tag->node);
     }
 }
 
-/* What refused may be a key of an attempt that was given up: then it is released at once. */
+/* A key of an attempt that was given up may have refused: release that key at once. */
 static bool pay_late(struct claim *claim, const struct core_reply *reply)
 {
     bool refused = reply->outcome == OUTCOME_OTHER || (reply->tag.op == OP_PEEK && reply->outcome == OUTCOME_YES);
@@ -446,7 +446,7 @@ void claim_take_reply(struct claim *claim, const struct core_tag *tag, uint32_t 
 
 /* ---- acquires ---- */
 
-/* Node states that changed while the core was idle. */
+/* Step by the node states that changed while the core was idle. */
 static void catch_up(struct claim *claim)
 {
     const struct runtime *runtime = claim->all->runtime;

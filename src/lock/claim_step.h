@@ -28,8 +28,8 @@ struct claim_events {
     void (*lost)(struct claim *);               /* the callbacks for loss are due */
     void (*keys_released)(struct claim *);      /* it holds the keys no more; its releases are queued */
     uint64_t (*due)(struct claim *);            /* its deadline passed; returns the time to continue with */
-    void (*quiet)(struct claim *);              /* it is held, and perhaps has nothing under way; it may go */
-    void (*destroyed)(struct claim *);          /* its memory goes */
+    void (*quiet)(struct claim *);     /* it is held, and perhaps has nothing under way: the callee may destroy it */
+    void (*destroyed)(struct claim *); /* its memory is freed */
 };
 
 /* What a claim holds. */
@@ -41,7 +41,7 @@ struct claim_hold {
 
 /* Faults that are made up; see buggify.h. */
 struct claim_faults {
-    /* After each step: until when what is due is not reported. 0: it is at once. */
+    /* After each step: return until when a report is held back; 0: it is not. */
     uint64_t (*hold_back)(struct claim *, const struct core_update *, uint64_t now_us);
     void (*inject)(struct claim *); /* fault_us has come */
 };
@@ -53,7 +53,7 @@ struct claims {
     struct lates lates;
     const struct claim_events *events;
     struct list all;
-    struct list active;      /* want every change of a node */
+    struct list active;      /* claims whose cores want every change of a node */
     struct list lost, ready; /* callbacks are due: for a loss; for something else */
     struct hashtable owners;
     struct hashtable terms;
@@ -79,31 +79,31 @@ struct claim {
     struct applicant applicant;
     struct waker waker;
     struct link in_all, in_active, in_owner;
-    struct link in_due;        /* in lost, where loss_due, or in ready */
-    struct list sharers;       /* struct reentrant of the handles that hold it, where named; else its handle does */
-    uint32_t holds;            /* the sum of their shares */
-    struct list pending_holds; /* handles of the same owner that hold it, too, when it has been renewed */
+    struct link in_due;  /* in lost, where loss_due, or in ready */
+    struct list sharers; /* struct reentrant of each handle that holds it, where named; else its handle holds it */
+    uint32_t holds;      /* the sum of their shares */
+    struct list pending_holds; /* handles of the same owner that will hold it when it has been renewed */
     struct named_owner *named; /* the caller's name of the owner; NULL: no reentry */
     bool counted;              /* in keylist->held */
     bool degraded;             /* in counts.degraded */
     bool listens;              /* in keylist->listeners */
     bool put_off;              /* its release waits for the callback of a renewal */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
-    uint32_t late_ms;          /* its next report is made so late */
+    uint32_t late_ms;          /* by so much its next report is late */
     uint64_t fault_us;         /* when a made-up fault happens; 0: never */
     struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
     struct lock_callback released;                   /* the releaser's */
 
     uint32_t pins;             /* callbacks of it on the stack */
-    uint32_t in_flight;        /* requests that name it */
+    uint32_t in_flight;        /* requests whose answers come to it */
     uint32_t node_changes;     /* the runtime's count, as far as its core knows */
-    uint64_t results_attempt;  /* that the results are of, */
-    uint64_t released_attempt; /* and their parts about the latest release */
+    uint64_t results_attempt;  /* the attempt that the results are of, */
+    uint64_t released_attempt; /* and of their parts about the latest release */
     uint64_t logged_us;        /* when a wait or a failing renewal was last logged, and why */
     uint64_t logged_reason;
     struct terms *terms;
     struct core_token token; /* of the latest grant */
-    bool granted;            /* the latest acquire that has ended */
+    bool granted;            /* the latest acquire that ended was a grant */
     bool loss_due;
 
     struct core_lock *core;

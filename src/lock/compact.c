@@ -16,13 +16,13 @@ static uint64_t lost_at(const struct quorlock *lock)
     return core_compact_lost_at(handle_record(lock), config_of(lock));
 }
 
-/* To renew, or to notice its loss. */
+/* When the lock must be renewed, or its loss noticed. */
 static uint64_t due_at(const struct quorlock *lock)
 {
     return core_compact_deadline(handle_record(lock), config_of(lock));
 }
 
-/* Wakes it then, or where it needs a repair before. */
+/* Wake the lock then, or earlier where it needs a repair. */
 static void wake_at(struct quorlock *lock, uint64_t at_us)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
@@ -52,7 +52,7 @@ static bool write_record(const struct claim *claim, struct core_compact *record)
     return true;
 }
 
-/* Nothing is under way but what its core knows. */
+/* Nothing is under way but what the core knows. */
 static bool compact_is_quiet(const struct claim *claim)
 {
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
@@ -91,7 +91,7 @@ void compact_claim(struct claim *claim)
 
 /* ---- and back ---- */
 
-/* Takes it out of all lists but that of all handles. */
+/* Take the lock out of the lists of what waits and of what was lost. */
 static void compact_leave(struct quorlock *lock, enum handle_state state)
 {
     assert(handle_is_compact(lock));
@@ -138,7 +138,7 @@ void compact_drop(struct quorlock *lock)
 void compact_release(struct quorlock *lock, const struct lock_callback *callback)
 {
     struct locks *all = locks_of(lock);
-    /* A lost one is over, wherever a key of it may be left. */
+    /* A lost hold is over, wherever a key of it may be left. */
     int16_t status = core_compact_holds(handle_record(lock)) ? QUORLOCK_NOQUORUM : QUORLOCK_OK;
 
     compact_drop(lock);
@@ -172,7 +172,7 @@ static void compact_lose(struct quorlock *lock)
 
 /* ---- what comes meanwhile ---- */
 
-/* A repair waits until the renewal is due, which then waits in its place. */
+/* A repair waits until the renewal is due; then the renewal waits in its place. */
 static void compact_wait_for_room(struct quorlock *lock, enum core_wants wants)
 {
     assert(wants == CORE_WANTS_ROUND || wants == CORE_WANTS_REPAIR);
@@ -206,7 +206,7 @@ bool compact_begin_admitted(struct quorlock *lock)
     claim->pins++;
     claim_wake(claim);
     claim->pins--;
-    /* Others may still wait: it does not queue again behind them. */
+    /* Other locks may wait: this one does not queue again behind them. */
     if (core_wants(claim->core) != CORE_WANTS_NOTHING) (void)claim_begin_admitted(&claim->applicant);
     claim_reap(claim);
     return true;

@@ -10,7 +10,7 @@
 
 /* ---- its block ---- */
 
-/* Zeroed, with room for a record behind it; NULL: out of memory. */
+/* Make a zeroed handle with room for a record behind it; NULL: out of memory. */
 static struct quorlock *make_block(const struct alloc *alloc, const struct core_config *config, bool named)
 {
     struct quorlock *lock = alloc_zero(alloc, sizeof(*lock) + core_compact_size(config));
@@ -82,7 +82,7 @@ static enum core_phase held_phase(const struct quorlock *lock)
 }
 #endif
 
-/* Who is freed has nothing, and waits for callbacks. */
+/* A freed handle holds nothing, and exists only for the callbacks that are due. */
 static void check_freed(const struct quorlock *lock)
 {
     (void)lock;
@@ -165,7 +165,7 @@ bool handle_asks(const struct quorlock *lock)
     return lock->claim != NULL && lock->claim->acquirer == lock;
 }
 
-/* A claim that is still busy with an earlier hold ends it alone, so that the handle need not wait. */
+/* Leave a claim that is still busy with an earlier hold: the claim ends that alone, and the handle need not wait. */
 static void part_from_busy(struct quorlock *lock)
 {
     struct claim *claim = lock->claim;
@@ -192,7 +192,7 @@ static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised
     return status;
 }
 
-/* Any number of handles may wait, and a claim is many times as large. */
+/* Wait without a claim: any number of handles may wait, and a claim is many times as large. */
 static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
 {
     uint64_t wait_us = lock->terms->config.wait_us;
@@ -200,7 +200,7 @@ static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
     assert(lock->operation == OPERATION_ACQUIRE && lock->claim == NULL);
     lock->seen = seen & 3u;
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_ATTEMPT, false);
-    /* One that tries once makes its first attempt whenever its turn comes. */
+    /* A lock that tries once makes its attempt whenever its turn comes. */
     if (wait_us == 0) return;
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, validity_add(lock->pending.ended.begun_us, wait_us));
 }
@@ -236,7 +236,7 @@ bool handle_begin_admitted(struct quorlock *lock)
     handle_check(lock);
     if (handle_begin_to_ask(lock, false, true, lock->seen) != 0) return false;
     handle_stop_waiting(lock);
-    /* Others may still wait: it does not queue again behind them. */
+    /* Other handles may wait: this one does not queue again behind them. */
     return core_wants(lock->claim->core) != CORE_WANTS_ATTEMPT || claim_begin_admitted(&lock->claim->applicant);
 }
 
@@ -246,7 +246,7 @@ void handle_show_in(struct quorlock *lock, struct expiry *shown)
     handle_show(lock);
 }
 
-/* As handle_valid_ms() finds it, whatever the time. */
+/* The same as handle_valid_ms() would return, at any time. */
 void handle_show(struct quorlock *lock)
 {
     const struct core_config *config = &lock->terms->config;
@@ -301,7 +301,7 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
 {
     struct given_back *given_back = FIRST_OF(&lock->reentrant->spare, struct given_back, link);
 
-    /* Each hold has its spare: begin_acquire saw to it. */
+    /* Each hold has its spare: prepare_release made it. */
     assert(given_back != NULL && lock->holds > 0);
     list_remove(&lock->reentrant->spare, &given_back->link);
     given_back->callback = *callback;
@@ -354,7 +354,7 @@ void handle_reap(struct quorlock *lock)
     bool owed = lock->operation != OPERATION_NONE || lock->releases > 0;
 
     handle_check(lock);
-    /* While the client closes, handles stay good until its end. */
+    /* While the client closes, handles stay valid until its end. */
     if (lock->freed && !owed && lock->pins == 0 && !locks_of(lock)->runtime->closing) handle_destroy(lock);
 }
 
@@ -367,7 +367,7 @@ void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
     lock->lost_arg = arg;
 }
 
-/* Never by the time of a batch. */
+/* By the clock itself, not by the time of the batch. */
 uint32_t quorlock_valid_ms(const quorlock *lock)
 {
     handle_check(lock);

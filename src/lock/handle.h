@@ -17,12 +17,12 @@ struct locks {
     struct list lost;      /* compact handles whose locks were lost, for want of memory to renew them */
     struct turn turn;
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
-    size_t releases;                       /* of all handles, whose callbacks have not run */
+    size_t releases;                       /* of all handles: whose callbacks have not run */
     struct node_observer observer;
     char token[REQUEST_OWNER_SIZE]; /* what quorlock_token returned last */
 };
 
-/* A hold that was given back while its owner has others. */
+/* A hold that was released while its owner has others. */
 struct given_back {
     struct link link;
     struct lock_callback callback;

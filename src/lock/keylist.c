@@ -32,7 +32,7 @@ static void keylist_destroy(struct keylist *keylist)
 
     keylist_check(keylist);
     assert(keylist->listeners == 0 && bare_list_first(&keylist->waiting) == NULL);
-    /* A client that ends forgets what it could not release in time. */
+    /* A client that ends forgets the locks that it could not release in time. */
     assert(keylist->held == 0 || keylist->all->runtime->closing);
     assert(keylist->asked == NULL);
     if (keylist->contention != NULL) {
@@ -48,7 +48,7 @@ static bool is_printable(const char *key)
     return *key == '\0';
 }
 
-/* The keys for people. A key may hold anything, a log line must stay one line. */
+/* Write the keys for people. A key may be any bytes, but a log line must stay one line. */
 static void write_name(char *at, const char *const *keys, size_t n_keys)
 {
     for (size_t i = 0; i < n_keys; i++) {
@@ -60,7 +60,7 @@ static void write_name(char *at, const char *const *keys, size_t n_keys)
     *at = '\0';
 }
 
-/* One block with all its texts. A single key that is printable is its own name. */
+/* Make one block with all texts. A single printable key is its own name. */
 static struct keylist *keylist_build(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     const char *prefix = all->runtime->key_prefix;
@@ -72,7 +72,7 @@ static struct keylist *keylist_build(struct keylists *all, const char *const *ke
     char *at;
 
     for (size_t i = 0; i < n_keys; i++) {
-        /* In the name a key has two more: the comma and the space. */
+        /* In the name each key is followed by a comma and a space. */
         size += prefix_length + strlen(keys[i]) + 1 + (is_name ? 0 : strlen(keys[i]) + 2);
     }
     keylist = alloc_zero(&all->runtime->alloc, size);
@@ -186,8 +186,8 @@ void keylist_count_hold(struct keylist *keylist, const struct core_config *confi
 
 /* ---- arbiters ---- */
 
-/* The order differs from key to key, so that not all waiters ask the same node. By the first key alone: longer
- * lists that begin with it should meet there. */
+/* The first arbiter differs from key to key, so that not all waiters ask the same node. Only the first key counts, so
+ * that longer lists which begin with that key meet there. */
 uint32_t keylist_first_arbiter(const struct keylist *keylist)
 {
     uint64_t hash = owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
@@ -197,9 +197,9 @@ uint32_t keylist_first_arbiter(const struct keylist *keylist)
 }
 
 /*
- * As many arbiters as it takes to have one alive whenever a quorum is: each publishes the release of a hold, whether it
- * had the key or not. No more: with many waiters for a key, notices cost the most, and each further node wakes all of
- * them once more.
+ * Subscribe on N - Q + 1 nodes, so that one of them is up whenever a quorum is. Each node publishes the release of a
+ * hold, whether it had the key or not. More nodes would cost more: with many waiters for a key, notices are the most
+ * expensive part, and each further node wakes all waiters once more.
  */
 static uint32_t listen_nodes(const struct keylist *keylist)
 {
@@ -220,7 +220,7 @@ void keylist_listen(struct keylist *keylist, bool wanted)
 
     assert(wanted ? keylist->listeners < LISTENERS_MAX : keylist->listeners > 0);
     keylist->listeners = (keylist->listeners + (wanted ? 1u : UINT32_MAX)) & LISTENERS_MAX;
-    /* Without memory waiters poll. */
+    /* Out of memory, waiters poll. */
     if (contention == NULL) return;
     if (wanted) {
         subscriptions_open(subscriptions, &contention->listener, keylist->keys, keylist->n_keys, listen_nodes(keylist));
@@ -246,7 +246,7 @@ bool keylist_others_listen(const struct keylist *keylist)
     return contention != NULL && runtime_now_us(keylist->all->runtime) < contention->others_until_us;
 }
 
-/* Both are sorted. The slots of permits are other keys on the nodes than the one that an ordinary lock has. */
+/* Both lists are sorted. The slots of permits are other keys on the nodes than the key of an ordinary lock. */
 const char *keylist_common_key(const struct keylist *a, const struct keylist *b)
 {
     size_t k = 0;

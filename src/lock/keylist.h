@@ -17,31 +17,31 @@ struct keylists {
     const struct listener_events *events; /* of the listener of each key list */
 };
 
-/* What a key list needs only after a claim released its keys, or waited for them. */
+/* What a key list needs only after a claim has released its keys, or waited for them. */
 struct contention {
     struct keylist *keylist;
     struct listener listener;
-    uint32_t handed;          /* how often the keys were handed on inside this process, in a row */
+    uint32_t handed;          /* times in a row that the keys were handed on inside this process */
     uint64_t gave_back_us;    /* when a claim of this process gave them back */
     uint64_t gave_back_id;    /* of the owner that gave them back */
     uint64_t foreign_id;      /* of the owner in another process whose release was reported last */
-    uint64_t others_until_us; /* other processes are taken to wait for them until then */
+    uint64_t others_until_us; /* until then other processes are assumed to wait for them */
 };
 
-/* All of one client that wants the same keys in the same way. Locks with permits have a list of their own for each
- * number of permits, apart from that of ordinary locks of the key. */
+/* The keys that locks of one client share. Locks with permits have a list of their own for each number of permits,
+ * apart from that of ordinary locks of the key. */
 struct keylist {
     struct keylists *all;
     struct hashtable_entry entry;
     uint32_t users;          /* handles and claims */
     uint32_t held : 31;      /* claims that hold the keys: with permits, or where they are shared, several at once */
-    uint32_t reads : 1;      /* these claims hold all of them shared */
+    uint32_t reads : 1;      /* those claims hold all of the keys shared */
     uint32_t listeners : 24; /* claims that want notices */
     uint32_t permits : 8;    /* 0: ordinary locks */
     uint32_t n_keys : 8;
     uint32_t name_at : 24;    /* where its name begins in this block */
     struct bare_list waiting; /* handles in the order of coming; the first asks the nodes */
-    struct claim *asked;      /* that asked the nodes last: its votes are why the others wait */
+    struct claim *asked;      /* the claim that asked the nodes last: its votes are why the others wait */
     struct contention *contention;
     /* With prefix, as the nodes know them; with permits struct core_slots, and the bytes of keys and name follow. */
     struct node_key keys[];

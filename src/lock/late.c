@@ -6,9 +6,9 @@
 #include "core/backoff.h"
 #include "lock/request.h"
 
-/* Of some 130 bytes each. */
+/* Each takes some 130 bytes. */
 #define LATES_MAX 4096u
-/* Tries are due at multiples of this, so that many leave as one batch. */
+/* Tries are due at multiples of this, so that many requests leave as one batch. */
 #define GRID_US 250000u
 
 struct late {
@@ -29,7 +29,7 @@ static void lates_check(const struct lates *all)
 {
     (void)all; /* without assertions */
     assert(all->all.count == all->by_keys.count && all->all.count <= LATES_MAX);
-    /* Each has its time. */
+    /* While there are any, the waker is set. */
     assert(all->all.count == 0 || runtime_wakes_at(&all->look) != UINT64_MAX || all->runtime->closing);
 }
 
@@ -60,7 +60,7 @@ static void plan(struct late *late, uint64_t pause_us)
     assert(late->again_us >= at_us && late->again_us % GRID_US == 0);
 }
 
-/* False: not now. */
+/* Send the release. False: not now. */
 static bool pay(struct late *late)
 {
     struct runtime *runtime = late->all->runtime;
@@ -88,7 +88,7 @@ static void late_on_reply(struct requester *requester, const struct core_tag *ta
     assert(late->in_flight && tag->node == late->debt.node);
     late->in_flight = false;
     plan(late, backoff_late_us(late->tries++));
-    /* It came, and is gone. */
+    /* The key was set late, and is deleted now; or it can be set no more. */
     if (reply->outcome == OUTCOME_YES || late->again_us > late->debt.until_us) late_forget(late);
 }
 
@@ -97,7 +97,7 @@ static void late_on_look(struct waker *waker)
     struct lates *all = CONTAINER_OF(waker, struct lates, look);
     uint64_t now_us = runtime_now_us(all->runtime);
 
-    /* All were paid once, and nobody waits for more. */
+    /* Each was sent once, and nobody waits for more. */
     if (all->runtime->closing) return;
     LIST_WALK (struct late, late, &all->all, in_all) {
         if (late->in_flight) continue;

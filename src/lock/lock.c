@@ -37,7 +37,7 @@ _Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of los
 
 /* ---- the end of an operation, or of all ---- */
 
-/* Ends the acquire or extend in flight, wherever it is. */
+/* End the acquire or extend in flight, wherever it is. */
 static void end_operation(struct quorlock *lock, int status)
 {
     struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = status}};
@@ -52,12 +52,12 @@ static void end_operation(struct quorlock *lock, int status)
     } else if (lock->operation == OPERATION_ACQUIRE && handle_asks(lock)) {
         if (queue_hand_off(lock, status)) return;
         (void)claim_step(lock->claim, &event);
-        /* The next one asks after this one's callback. */
+        /* The next handle asks after the callback of this one. */
         bare_list_remove(&lock->keylist->waiting, &lock->pending.turn);
     } else if (lock->operation == OPERATION_ACQUIRE) {
         handle_stop_waiting(lock);
         reentry_leave(lock);
-        /* It may have been the first, which waited for room at the nodes. */
+        /* This handle may have been the first in the queue, which waited for room at the nodes. */
         queue_leave(lock);
         handle_complete_acquire(lock, status, NULL);
     } else if (lock->operation == OPERATION_EXTEND) {
@@ -104,8 +104,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(one->text, two->text);
 }
 
-/* Sorted, so that two lists in different order cannot each hold what the other waits for. A bit of `shared` follows its
- * key: returns them in the new order. */
+/* Sort the keys, so that two lists in different order cannot each hold what the other waits for. Return the bits of
+ * `shared` in the new order. */
 static uint64_t sort_keys(const char **ret, const char *const *keys, size_t n_keys, uint64_t shared)
 {
     struct wanted_key wanted[QUORLOCK_KEYS_MAX];
@@ -185,7 +185,7 @@ static int fail_held(struct quorlock *lock)
     return handle_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not reported yet");
 }
 
-/* A new acquire gives up a lost hold that was not released. */
+/* A new acquire gives up a lost hold that was not released yet. */
 static int give_up_lost(struct quorlock *lock)
 {
     struct claim *claim;
@@ -207,7 +207,7 @@ static int give_up_lost(struct quorlock *lock)
     return 0;
 }
 
-/* Reserves what a release needs, so that it cannot fail for want of memory. */
+/* Reserve what a release needs, so that no release fails out of memory. */
 static int prepare_release(struct quorlock *lock)
 {
     struct given_back *given_back;
@@ -299,7 +299,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     status = claim_step(claim, &event);
     if (status != 0) return refuse_extend(lock, claim, status, lease_ms);
     claim->extender = lock;
-    /* The block of the acquire is there. */
+    /* It cannot fail: nothing is due to a handle that holds. */
     (void)handle_begin(lock, OPERATION_EXTEND, &(struct lock_callback){cb, arg, event.now_us});
     buggify_extend(claim);
     handle_check(lock);
@@ -317,7 +317,7 @@ static int lock_begin_release(struct quorlock *lock, const struct lock_callback 
         return 0;
     }
     if (claim->holds > 1 || claim->pending_holds.count > 0) {
-        /* Nothing happens on the nodes. */
+        /* The owner has other holds, so no node is asked. */
         handle_complete_release(lock, callback);
         return 0;
     }
@@ -353,7 +353,7 @@ int quorlock_cancel(quorlock *lock)
 {
     if (lock == NULL) return QUORLOCK_INVAL;
     handle_check(lock);
-    /* Closing and freeing have ended everything with a status of their own. */
+    /* Closing and freeing ended everything with their own status. */
     if (locks_of(lock)->runtime->closing || lock->freed) {
         return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
     }
@@ -408,7 +408,7 @@ static void lock_on_node_changed(struct node_observer *observer, uint32_t node)
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_on_node_state(claim, node);
 }
 
-/* Those that have a claim have seen the change. */
+/* A lock with a claim saw the change by its core. */
 static void on_node_revived(struct node_observer *observer, uint32_t node)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
@@ -467,7 +467,7 @@ static bool lock_waits(struct turn *turn, bool closing)
 {
     const struct locks *all = CONTAINER_OF(turn, struct locks, turn);
 
-    /* A release that a node refused for the moment has nothing in flight, and still ends with a callback. */
+    /* A release that a node refused for the moment has no request in flight, but its callback is still to come. */
     return notify_waits(all) || (closing && (all->releases > 0 || admission_owes(&all->claims.admission)));
 }
 

@@ -13,7 +13,7 @@
 #define MS          1000u
 #define WAIT_LOG_US 10000000u /* longest pause between two log lines that tell of a wait, or of failing renewals */
 
-/* A text that is written piece by piece and cut where it is full. */
+/* A text that is written piece by piece, and cut where the room ends. */
 struct text {
     char *at;
     size_t left;
@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static void message_add(struct text *text,
     text->left -= (size_t)written;
 }
 
-/* What most results say is put together without a format, for it is made for every operation. */
+/* Most results are put together without a format, because a text is made for every operation. */
 static inline void message_put(struct text *text, const char *piece, size_t length)
 {
     if (length >= text->left) length = text->left > 0 ? text->left - 1 : 0;
@@ -45,7 +45,7 @@ static inline void message_put(struct text *text, const char *piece, size_t leng
 
 #define PUT(text, literal) message_put((text), (literal), sizeof(literal) - 1)
 
-/* Of nodes: two digits at most. */
+/* Write a number of nodes: two digits at most. */
 static void put_count(struct text *text, size_t count)
 {
     const char digits[] = {(char)('0' + (int)(count / 10 % 10)), (char)('0' + (int)(count % 10))};
@@ -211,7 +211,7 @@ static void add_failures(struct text *text, const struct quorlock_result *result
     }
 }
 
-/* The foreign owner that is on most nodes. */
+/* Return the foreign owner that holds most nodes. */
 static const char *main_holder(const struct quorlock_result *result, size_t *on, int64_t *ttl_ms)
 {
     const char *holder = NULL;
@@ -239,7 +239,7 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on,
     return holder;
 }
 
-/* The keys' holders, by the last answer of each node: a waiter asks only one of them now and then. */
+/* How many nodes the holders have, by the latest answer of each node: a waiter asks only one node now and then. */
 struct taken {
     size_t nodes;        /* so many have a holder */
     size_t same, others; /* of these: the main holder, or another */
@@ -295,7 +295,7 @@ static void message_add_holder(struct text *text, const struct claim *claim, con
     if (ttl_ms >= 0) message_add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
 }
 
-/* No node has answered this attempt yet: whom did one name in an earlier attempt? */
+/* No node has answered this attempt yet: return a holder that one named in an earlier attempt. */
 static const char *former_holder(const struct quorlock_result *result)
 {
     for (size_t i = 0; i < result->n_votes; i++) {
@@ -409,8 +409,8 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash_text(hash, text != NULL ? text : "");
 }
 
-/* What is in the way, or which nodes do not vote and why. An answer that comes late is no new reason. An odd number: it
- * is a holder. */
+/* Hash what is in the way, or which nodes do not vote and why. An answer that comes late is no new reason. The lowest
+ * bit: the reason is a holder. */
 static uint64_t message_reason_of(const struct quorlock_result *result, bool held)
 {
     uint64_t hash = HASH_START;
@@ -420,14 +420,14 @@ static uint64_t message_reason_of(const struct quorlock_result *result, bool hel
     if (held) return mix(hash, main_holder(result, &on, &ttl_ms)) | 1u;
     for (size_t i = 0; i < result->n_votes; i++) {
         hash = mix(hash, result->votes[i]->holder);
-        /* The text of a quarantine counts down, which is no new reason. */
+        /* The text of a quarantine counts down: that is no new reason. */
         if (result->votes[i]->outcome == QUORLOCK_VOTE_QUARANTINED) hash = mix(hash, "quarantined");
         hash = mix(hash, result->votes[i]->outcome == QUORLOCK_VOTE_FAILED ? result->votes[i]->error : "");
     }
     return hash & ~1ull;
 }
 
-/* Where one holder follows the other, the lines about them get as rare as the wait gets long. */
+/* While one holder follows the other, lines about them become rarer the longer the wait lasts. */
 static bool message_is_news(const struct claim *claim, uint64_t reason, uint64_t now_us)
 {
     uint64_t quiet_us = now_us - claim->logged_us;
@@ -449,7 +449,7 @@ static void log_waiting(struct claim *claim)
     bool held;
 
     message_votes(claim, false, &votes, &result);
-    /* The arbiter's refusal decides: the others are not asked then. */
+    /* The arbiter's refusal decides; the other nodes are not asked then. */
     held = core_wait_verdict(claim->core) == CORE_HELD_BY_OTHER ||
            result.granted + result.refused >= runtime_quorum(claim->all->runtime);
     reason = message_reason_of(&result, held);
@@ -460,7 +460,7 @@ static void log_waiting(struct claim *claim)
     runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", keylist_name(claim->keylist), text);
 }
 
-/* A lock that nears its end tries often: that it fails as before is no news. */
+/* A lock near its end is renewed often: a failure for the same reason is no news. */
 static bool is_new_failure(struct claim *claim, uint32_t log, const struct quorlock_result *result)
 {
     uint64_t now_us = runtime_now_us(claim->all->runtime);
@@ -472,8 +472,8 @@ static bool is_new_failure(struct claim *claim, uint32_t log, const struct quorl
     return true;
 }
 
-/* A node that did not renew the lock in this round may count by its yes of an earlier one: no answer and an error say
- * nothing about the key. */
+/* A node that did not renew the lock in this round may still count by its yes of an earlier round, because no answer,
+ * or an error, says nothing about the key. */
 static void log_degraded(struct claim *claim, const struct quorlock_result *result, const char *why)
 {
     char silent[sizeof(", 31 did not renew it")] = "";
@@ -484,7 +484,7 @@ static void log_degraded(struct claim *claim, const struct quorlock_result *resu
                 keylist_name(claim->keylist), core_counted(claim->core), result->n_votes, silent, why);
 }
 
-/* Of nodes that refuse, and are well else, no other line tells. */
+/* No other line of the log reports nodes that refuse renewals and work well otherwise. */
 static void log_renewal(struct claim *claim, uint32_t log, const struct quorlock_result *result)
 {
     struct runtime *runtime = claim->all->runtime;
@@ -536,7 +536,7 @@ const char *message_loss(enum core_loss loss)
         [CORE_LOSS_GONE] = "the key is gone from so many nodes that a quorum is out of reach",
         [CORE_LOSS_MAX_HOLD] = "max_hold_ms is over",
         [CORE_LOSS_NOT_RENEWED] = "the lease ends and renewal is off",
-        [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine stood still",
+        [CORE_LOSS_CLOCK] = "the clocks of a quorum advanced faster than ours: this machine was suspended",
     };
 
     assert((size_t)loss < sizeof(texts) / sizeof(texts[0]));

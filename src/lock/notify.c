@@ -51,7 +51,7 @@ static void run_callback(struct quorlock *lock, struct lock_callback *callback, 
     handle_reap(lock);
 }
 
-/* 0 for an ordinary lock. */
+/* The slot of a permit that is held; 0 for an ordinary lock. */
 static uint32_t held_slot(const struct claim *claim)
 {
     return core_notified_held(claim->core) ? core_slot(claim->core) : 0;
@@ -72,7 +72,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
                                      .fence = core_fence(claim->core),
                                      .slot = held_slot(claim)};
 
-    /* Nobody reads it. */
+    /* Nobody reads the result. */
     if (callback->call == NULL) {
         run_callback(lock, callback, &result);
         return;
@@ -91,7 +91,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 
 /* ---- completions without a core ---- */
 
-/* One more hold, or the end of a wait in the queue: the claim that asked the nodes has the votes. */
+/* Report one more hold, or the end of a wait in the queue: the votes are those of the claim that asked the nodes. */
 static void report_completed_acquire(struct quorlock *lock)
 {
     const struct alloc *alloc = &locks_of(lock)->runtime->alloc;
@@ -143,7 +143,7 @@ static void report_given_back(struct quorlock *lock)
     run_callback(lock, &callback, &result);
 }
 
-/* A release for which there was no memory. */
+/* Report a release for which there was no memory. */
 static void report_dropped(struct quorlock *lock)
 {
     struct lock_callback callback = lock->pending.ended;
@@ -197,7 +197,7 @@ static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_l
     handle_reap(lock);
 }
 
-/* All handles that hold it, each once. A callback may free any of them. */
+/* Report to all handles that held it, each once. A callback may free any of them. */
 static void report_lost(struct claim *claim, const struct core_completion *completion)
 {
     struct message_votes votes;
@@ -216,7 +216,7 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
     message_drop_texts(&votes, &claim->all->runtime->alloc);
 }
 
-/* Its votes are in no memory. */
+/* A compact lock has no votes. */
 static void report_compact_lost(struct quorlock *lock)
 {
     struct message_votes votes;
@@ -248,7 +248,7 @@ static void report_acquired(struct claim *claim, const struct core_completion *c
     if (granted) {
         handle_share(handle, claim);
         reentry_admit(claim);
-        /* A grant of another key may have a lower one, and one without fencing has none. */
+        /* A grant of another key may have a lower token, and a grant without fencing has none. */
         if (core_fence(claim->core) > claim->all->last_fence) claim->all->last_fence = core_fence(claim->core);
     }
     queue_leave(handle);
@@ -270,7 +270,7 @@ static void notify_report_released(struct claim *claim, const struct core_comple
     struct quorlock *handle = claim->releaser;
 
     assert(handle == NULL || handle->releases > 0);
-    /* This ends the release of an earlier hold, whose callback has run. */
+    /* This ends the release of an earlier hold, whose callback has run already. */
     if (claim->put_off) return;
     claim->releaser = NULL;
     if (handle == NULL) return;

@@ -16,7 +16,7 @@ static struct quorlock *first_of(const struct keylist *keylist)
     return CONTAINER_OF(bare_list_first(&keylist->waiting), struct quorlock, pending.turn);
 }
 
-/* True: other processes get their turn first. */
+/* True: other processes go first. */
 static bool holds_back(struct keylist *keylist)
 {
     keylist_check(keylist);
@@ -68,7 +68,7 @@ int queue_acquire(struct quorlock *lock)
     return status;
 }
 
-/* While it waited, its owner may have taken one of the keys in another list. */
+/* While the handle waited, its owner may have taken one of the keys in another list. */
 static int ask_in_turn(struct quorlock *lock, const char **ret_why)
 {
     const struct claim *asked = lock->keylist->asked;
@@ -79,7 +79,7 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
         *ret_why = "its owner holds one of the keys in another list";
         return status;
     }
-    /* The seen obstacles pass on to the next one. */
+    /* What stood in the way of the claim before stands in the way of this one, too. */
     return queue_begin(lock, true,
                        asked != NULL && core_phase_now(asked->core) == CORE_IDLE ? core_seen(asked->core) : 0);
 }
@@ -111,7 +111,7 @@ void queue_leave(struct quorlock *lock)
     keylist_check(lock->keylist);
 }
 
-/* The nodes would be asked the same for both; only the wait bounds may differ. */
+/* The nodes would be asked the same for both handles; only the wait bounds may differ. */
 static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 {
     const struct core_config *one = &a->terms->config;
@@ -178,7 +178,7 @@ void queue_keys_released(struct claim *claim)
     assert(!claim->counted && core_phase_now(claim->core) != CORE_HELD);
     if (contention != NULL) {
         contention->gave_back_us = runtime_now_us(keylist->all->runtime);
-        /* Where nobody listens no notice of this comes. */
+        /* Without a listener no notice of this release comes. */
         owner = contention->listener.subscriptions != NULL ? claim_owner(claim, text) : NULL;
         contention->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
     }
@@ -207,7 +207,7 @@ void queue_wait_expired(struct quorlock *lock)
     }
     handle_stop_waiting(lock);
     reentry_leave(lock);
-    /* It may have been the first, which waited for room at the nodes. */
+    /* This handle may have been the first in the queue, which waited for room at the nodes. */
     queue_leave(lock);
     handle_complete_acquire(lock, status, why);
 }
@@ -234,7 +234,7 @@ static void queue_on_unsubscribed(struct listener *listener, uint32_t node)
     struct quorlock *lock = asking(listener);
 
     assert(node < CORE_NODES_MAX);
-    /* Its next confirmation is news. */
+    /* The next confirmation is news for the core. */
     if (lock != NULL) lock->claim->known_subscribed &= ~(1u << node);
 }
 
@@ -251,7 +251,8 @@ static bool is_holder(const struct quorlock *lock, uint64_t holder_id)
     return owner_id(text, length) == holder_id;
 }
 
-/* A lock of this process holds the keys, and somebody else deleted one at a node. False: the owner is another. */
+/* A lock of this process holds the keys, and another client deleted one at a node: let the lock look after its keys.
+ * False: no lock of this process has that owner. */
 static bool look_after_holder(struct keylist *keylist, uint64_t holder_id)
 {
     struct locks *all = CONTAINER_OF(keylist->all, struct locks, keylists);

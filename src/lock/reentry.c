@@ -5,7 +5,7 @@
 
 #include "core/validity.h"
 
-/* Renewed first where less than this part of the lease is left. */
+/* The claim is renewed first when less than this part of the lease is left. */
 #define REENTRY_PART_LEFT 3u
 
 static int fail_overlap(struct quorlock *lock, const struct claim *claim, const char *key)
@@ -38,7 +38,7 @@ int reentry_find(struct quorlock *lock, struct claim **ret_claim)
 
 /* ---- entering ---- */
 
-/* Whether the hold suits this handle, but for the time that is left. */
+/* Check whether the hold suits this handle, apart from the time that is left. */
 static int check_terms(const struct quorlock *lock, const struct claim *claim, const char **ret_why)
 {
     if (core_phase_now(claim->core) == CORE_LOST || core_loss_pending(claim->core)) {
@@ -64,7 +64,7 @@ static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64
            lock->terms->config.lease_us <= core_lease_us(claim->core);
 }
 
-/* For all pending holds. A renewal that is under way may serve; else reentry_renewed begins another. */
+/* Renew for all pending holds. A renewal that is under way may do; else reentry_renewed begins another. */
 static int renew(struct claim *claim)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = core_lease_us(claim->core)}};
@@ -89,7 +89,7 @@ static void leave_pending(struct quorlock *lock)
     lock->pending.pending_on = NULL;
 }
 
-/* An acquire inside of a hold that must be renewed first. */
+/* Why an acquire failed inside a hold that had to be renewed first. */
 static const char *why_not_renewed(int status)
 {
     switch (status) {
@@ -155,14 +155,14 @@ void reentry_renewed(struct claim *claim, int status)
         if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
             end_pending(lock, claim, QUORLOCK_OK);
         } else if (status == QUORLOCK_OK && as_asked) {
-            /* Renewed just now, and yet less is left than it wants. */
+            /* The claim was renewed just now, and less is left than this handle wants. */
             end_pending(lock, claim, QUORLOCK_TIMEDOUT);
         } else if (status != QUORLOCK_OK && status != QUORLOCK_CANCELED) {
             end_pending(lock, claim, status);
         }
     }
     if (claim->pending_holds.count == 0) return;
-    /* The renewal was another handle's: for a shorter lease, or canceled. */
+    /* The renewal was of another handle: for a shorter lease, or canceled. */
     status = renew(claim);
     while (status != 0 && claim->pending_holds.count > 0) {
         end_pending(FIRST_OF(&claim->pending_holds, struct quorlock, pending.turn), claim, status);
@@ -200,7 +200,7 @@ static void admit(struct quorlock *lock, struct claim *claim)
 void reentry_admit(struct claim *claim)
 {
     if (claim->named == NULL) return;
-    /* It takes none but the one that it admits from the queue. */
+    /* admit() takes no handle from the queue but the one that it admits. */
     for (struct link *next, *link = bare_list_first(&claim->keylist->waiting); link != NULL; link = next) {
         next = list_next(link);
         admit(CONTAINER_OF(link, struct quorlock, pending.turn), claim);

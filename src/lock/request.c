@@ -28,7 +28,7 @@ static void name_owner(struct node_request *request, const struct runtime *runti
     assert(texts->owner_length > 0 && texts->owner_length < REQUEST_OWNER_SIZE);
 }
 
-/* An intent is the waiter's own; a reader's attempt names it beside the owner. */
+/* An intent is of the waiter itself; an attempt of a reader names the waiter beside the owner. */
 static void name_waiter(struct node_request *request, const struct runtime *runtime, const struct terms *terms,
                         const struct core_token *waiter, struct request_texts *texts)
 {
@@ -71,7 +71,7 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
 
 /* ---- a key that was denied ---- */
 
-/* Adds a key that is made from the lock's by its front. What does not fit is left out. */
+/* Add front and key to the text. What does not fit is left out. */
 static void request_add_key(char *text, const char *front, const struct node_key *key)
 {
     size_t used = strlen(text), room = REQUEST_DENIED_SIZE - used;
