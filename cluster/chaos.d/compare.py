@@ -96,7 +96,7 @@ def check(made, options):
     names = [name for name in options.rounds.split(",") if name]
     wrong = [name for name in names if name not in ROUNDS]
     if wrong or not names:
-        made.error(f"--rounds: '{','.join(wrong)}' is no round; there are {', '.join(ROUNDS)}")
+        made.error(f"--rounds: '{','.join(wrong)}' is not a round; choose from {', '.join(ROUNDS)}")
     options.rounds = {name: ROUNDS[name] for name in names}
     if options.faults:
         options.rounds = {"chosen": (CHOSEN, options.faults, f"--faults {options.faults}")}
@@ -132,7 +132,7 @@ def choose(made, options):
     only = [name for name in (options.only or ",".join(known)).split(",") if name]
     for name in only:
         if name not in known:
-            made.error(f"--only: '{name}' is no client; there are {', '.join(known)}")
+            made.error(f"--only: '{name}' is not a client; choose from {', '.join(known)}")
     found[1:1] = contenders.peers(options.bin.resolve().parent, [name for name in contenders.PEERS if name in only])
     return [contender for contender in found if contender.name in only]
 
@@ -270,7 +270,7 @@ def load(folder):
     return index, judged
 
 
-COLUMNS = (("overlaps", "overlaps"), ("stale writes", "stale_writes"), ("never told", "never_told"),
+COLUMNS = (("overlaps", "overlaps"), ("stale writes", "stale_writes"), ("not notified", "never_told"),
            ("grants", "grants"), ("p50", "p50"), ("p99", "p99"), ("healed after", "after_healing_ms"))
 
 

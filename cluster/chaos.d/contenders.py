@@ -31,19 +31,19 @@ OURS = Contender("quorlock", "quorlock", (
 # {name: (title, folder, how it is used)}. Only the source tree has them; an installation does not.
 PEERS = {} if not INTEROP.is_dir() else {
     "redsync": ("redsync", "redsync", (
-        "NewMutex with its own drift and timeout factors. Until, which its documentation names in place of Valid, is "
-        "looked at before each access; Extend at half of the lease, without WithSetNXOnExtend, for a lock that is "
-        "gone may be another's. The pools have time limits, without which one frozen server would stop everything.")),
+        "NewMutex with its own drift and timeout factors. Until, which its documentation recommends instead of Valid, is "
+        "checked before each access; Extend at half of the lease, without WithSetNXOnExtend, because a lock that is "
+        "gone may belong to another. The pools have timeouts, without which one frozen server would stop everything.")),
     "node-redlock": ("node-redlock", "node-redlock", (
-        "acquire and extend with its own drift factor; the lock's expiration is looked at before each access, and it "
+        "acquire and extend with its own drift factor; the lock's expiration is checked before each access, and it "
         "is extended at half of the lease. Not using(), whose signal is aborted only after the validity has ended. "
         "One try for each acquire, with its own pauses between them: it counts the validity of all tries from the "
         "first one.")),
     "redisson-redlock": ("Redisson RedLock", "redisson", (
         "One Redisson instance for each server; tryLock with a lease time, after which the lock is released by "
-        "itself, so that its owner may look at the clock before each access. It tells no validity: the lease counts "
-        "from the return of tryLock, less 1 % and 2 ms. Without a lease time its watchdog renews, but tells nobody "
-        "when it cannot. So it has no jobs that are longer than the lease, which one in ten of the others' is.")),
+        "itself, so that its owner may look at the clock before each access. It reports no validity: the lease counts "
+        "from the return of tryLock, less 1 % and 2 ms. Without a lease time its watchdog renews, but notifies nobody "
+        "when it cannot. So it gets no jobs that are longer than the lease, as one in ten of the others' is.")),
     "redisson-multilock": ("Redisson MultiLock", "redisson", (
         "As RedLock, but every server must say yes.")),
 }
@@ -76,7 +76,7 @@ def prepare(peer, package, folder):
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it could not be prepared: {error}"
     told = (done.stdout + done.stderr).strip().splitlines()
-    return "" if done.returncode == 0 else f"it could not be prepared: {told[-1] if told else 'no word why'}"
+    return "" if done.returncode == 0 else f"it could not be prepared: {told[-1] if told else 'without a message'}"
 
 
 def named(text, taken):

@@ -94,7 +94,7 @@ def _problem(fields):
     if event == "granted" and "deadline_us" not in fields:
         return "granted without deadline_us, the end of its validity"
     if event == "observed" and "term" not in fields:
-        return "observed without term, the newest that the observer was told"
+        return "observed without term, the newest one that the observer reported"
     return None
 
 

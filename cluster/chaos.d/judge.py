@@ -313,7 +313,7 @@ def describe_mode(mode, modes):
                + (f"; hand-over {milliseconds(percentile(figures.handovers_us, 50))} median, "
                   f"{milliseconds(percentile(figures.handovers_us, 99))} p99" if figures.handovers_us else ""))
     if figures.returns_us:
-        yield (f"          {len(figures.returns_us)} killed owners had one after them "
+        yield (f"          {len(figures.returns_us)} killed owners had a successor "
                f"{milliseconds(percentile(figures.returns_us, 50))} (median; longest {milliseconds(max(figures.returns_us))}) "
                "after their validity ended")
 
@@ -348,7 +348,7 @@ def describe(verdict):
     if "first grant after healing us" in counts:
         lines.append(f"  healed    first grant after {milliseconds(counts['first grant after healing us'])}")
     lines += [f"  note      {note}" for note in verdict.notes]
-    for tolerated, title in ((True, "outside the assumptions"), (False, "VIOLATION")):
+    for tolerated, title in ((True, "outside the claim"), (False, "VIOLATION")):
         for kind, count in sorted(verdict.kinds(tolerated).items()):
             lines.append(f"{title}: {count} x {kind}: {KINDS[kind]}")
             shown = [v for v in verdict.violations if v.kind == kind and v.tolerated == tolerated]
@@ -360,6 +360,6 @@ def describe(verdict):
         broke, writes = verdict.failed()
         lines.append(f"verdict: VIOLATED, {plural(failed, 'time')}: {', '.join(broke + writes)}")
     else:
-        told = sum(verdict.kinds(True).values())
-        lines.append("verdict: sound" + (f", with {told} events that are outside what is claimed" if told else ""))
+        tolerated = sum(verdict.kinds(True).values())
+        lines.append("verdict: sound" + (f", with {tolerated} events outside the claim" if tolerated else ""))
     return lines

@@ -160,8 +160,8 @@ def _operations(picture, verdict):
         if operation.end == "lost":
             late = operation.end_us > operation.deadline_us
             when = "on waking, after its validity" if late else "before its validity ended"
-            lane.marks.append((operation.end_us, "lost", f"{operation.client} was told at "
-                               f"{picture.seconds(operation.end_us):.3f} s that it lost {operation.key}, {when}"))
+            lane.marks.append((operation.end_us, "lost", f"{operation.client} was notified at "
+                               f"{picture.seconds(operation.end_us):.3f} s of the loss of {operation.key}, {when}"))
 
 
 def _places(picture, verdict):

@@ -49,22 +49,22 @@ dt, dd { padding: 9px 0; border-top: 1px solid var(--hair); margin: 0 }
 """
 
 MEANINGS = (
-    ("Overlaps", "How often an owner was granted a lock while another was still told that it has it, in true time: all "
-     "processes run on one machine and by one clock. A window begins when the owner knew, and ends when it gave the "
-     "lock back, was told of the loss, or its validity was over. So a lock that warns its owner in time has no "
-     "overlap, whatever happens to its nodes."),
+    ("Overlaps", "How often an owner was granted a lock while another still had reason to trust its own, in true time: all "
+     "processes run on one machine with one clock. The window of an owner begins when the grant is reported, and ends "
+     "when the owner releases the lock, is notified of its loss, or its validity ends. So a lock that warns its owner "
+     "in time has no overlap, whatever happens to its nodes."),
     ("Stale writes", "Writes that reached the protected register, and were accepted, after an owner with a newer grant "
      "had been there. A fencing token prevents them: the register refuses a token older than the newest that it has "
      "seen. Without tokens it must accept every write."),
-    ("Never told", "Owners whose lock ended, or went to another, while they held it, and that their lock did not tell: "
-     "they saw it by their own clock, or not at all."),
-    ("Grants", "How often any process was granted any lock. A lock that waits until it is sure has fewer."),
-    ("Hand-over", "From a release to the next grant of the key, where another process was waiting already: the median, "
-     "and what 99 of 100 do not exceed."),
-    ("After healing", "When all faults are over, how long until each key was granted again."),
+    ("Never notified", "Owners whose lock ended, or went to another, while they held it, without a notice from the lock: "
+     "they noticed it by their own clock, or not at all."),
+    ("Grants", "How often any process was granted any lock. A lock that waits until it is safe has fewer."),
+    ("Hand-over", "The time from a release to the next grant of the key, if another process was waiting: the median, and "
+     "the time that 99 of 100 do not exceed."),
+    ("After healing", "The time from the end of all faults until each key was granted again."),
 )
 COUNT_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-NODE_SIGNS = (("down", "server down"), ("quarantine", "without a vote, for quorlock"), ("cut", "cut, replies lost"),
+NODE_SIGNS = (("down", "server down"), ("quarantine", "votes ignored by quorlock"), ("cut", "cut, replies lost"),
               ("slow", "slow, lossy"), ("part", "cut off from some"), ("refuse", "refuses writes"),
               ("clock", "clock moves"))
 ROUND_SIGNS = [(box(0, 0, 26, 12, names), text) for names, text in NODE_SIGNS] + [
@@ -76,7 +76,7 @@ MOMENT_SIGNS = [
     (box(0.5, 1, 25, 10, "promise k0"), "promised to a killed process"),
     (f'{patterns("l")}<rect width="26" height="12" fill="url(#lhatch)"/>', "stopped"),
     (box(0.5, 0.5, 25, 11, "mdead"), "killed"), (box(0, 4, 26, 3, "part"), "cut off from some"),
-    (box(0, 0, 26, 12, "violation"), "what broke")]
+    (box(0, 0, 26, 12, "violation"), "violation")]
 
 
 def told(ms):
@@ -122,7 +122,7 @@ def score(index, kind):
     rows = "".join(score_row(client, run, most) for client, run in runs)
     return ('<div class="card score"><table><tr><th class="group"></th><th class="group n" colspan="3">safety</th>'
             '<th class="group edge" colspan="4">what it gives</th></tr><tr><th></th><th class="n">overlaps</th>'
-            '<th class="n">stale writes accepted</th><th class="n">never told</th><th class="edge">grants</th>'
+            '<th class="n">stale writes accepted</th><th class="n">never notified</th><th class="edge">grants</th>'
             '<th class="n">hand-over, median</th><th class="n">hand-over, p99</th><th class="n">after healing</th></tr>'
             f'{rows}</table></div>')
 
@@ -183,7 +183,7 @@ def others_broken(others, title):
     listed = "".join(f"<li>{escape(KINDS[violation.kind])}: {escape(LINE.sub('', violation.text))}</li>"
                      for violation in others[:LISTED_MAX])
     more = f"<li class=soft>and {len(others) - LISTED_MAX:,} more</li>" if len(others) > LISTED_MAX else ""
-    return f"<details><summary>{title} broken: {len(others):,}</summary><ul>{listed}{more}</ul></details>"
+    return f"<details><summary>{title}: {len(others):,}</summary><ul>{listed}{more}</ul></details>"
 
 
 def broken(client, run, about, judgement, name):
@@ -197,7 +197,7 @@ def broken(client, run, about, judgement, name):
         what = "two owners" if first.kind == "overlap" else "stale write"
         parts += [f"<p>{escape(LINE.sub('', first.text))}.</p>", Moment(paint(events, verdict), first).draw(name, what),
                   faults_around(events, first, verdict.start_us)]
-    parts += [others_broken(others, "What else was" if first else "What was"),
+    parts += [others_broken(others, "Other violations" if first else "Violations"),
               "<p class=soft>The same plan again, with a drawing of the whole run:</p>",
               f"<pre>{escape(run['replay'])} --report run.html</pre></div>"]
     return "".join(parts)
@@ -212,9 +212,9 @@ def all_broken(index, judged):
                 found.append(broken(client, client["runs"][kind], about, judgement, f"m{len(found)}"))
     if not found:
         return ""
-    return ('<section><h2>What broke them</h2><p class="soft">Of each lock that broke, the first moment at which two '
-            'owners had it, or else the first stale write that was accepted, with the faults around it. Which '
-            'processes meet at which millisecond is up to the machine; the faults come again by the seed.</p>'
+    return ('<section><h2>How they broke</h2><p class="soft">For each lock that broke: the first moment at which two '
+            'owners had it, or else the first stale write that was accepted, with the faults around it. The same '
+            'seed repeats the faults; which process a fault meets depends on the machine.</p>'
             f'{legend(MOMENT_SIGNS)}{"".join(found)}</section>')
 
 
@@ -229,8 +229,8 @@ def how(client):
 
 def configured(index):
     items = "".join(f"<dt>{escape(client['title'])}</dt><dd>{how(client)}</dd>" for client in index["clients"])
-    return ('<section><h2>How each is configured</h2><p class="soft">As its own documentation has it at its safest, '
-            f'with its own package from its own registry.</p><dl>{items}</dl></section>')
+    return ('<section><h2>How each is configured</h2><p class="soft">With the safest settings of its own documentation, '
+            f'and its own package from its own registry.</p><dl>{items}</dl></section>')
 
 
 def meanings():
@@ -255,13 +255,13 @@ def render(index, judged):
 <h1>{escape(title)}</h1>
 <p class="lead">Each lock is used by {index["processes"]} processes that contend for {plural(index["keys"], "key")} on
 {plural(index["nodes"], "Redis server")}, for {index["seconds"]} s a round, while servers, network and processes fail.
-Every lock meets the very same faults at the same moments: they follow from seed {index["seed"]}. What each process
-believed, and when, is judged afterwards by one program that does not know whose history it reads.</p>
+Every lock meets the same faults at the same moments; they follow from seed {index["seed"]}. Afterwards one program judges
+all histories, without knowing which lock wrote them.</p>
 <p class="meta">{escape(meta)}</p>
 {rounds}
 {all_broken(index, judged)}
 {configured(index)}
 {meanings()}
 <footer>Drawn by cluster/chaos compare from the histories that the clients wrote; cluster/check judges the same files,
-and any program that keeps to quorlock-chaos(7) can take part.</footer>
+and any program that follows quorlock-chaos(7) can take part.</footer>
 </main>""", MORE_STYLE)

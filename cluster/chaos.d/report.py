@@ -105,7 +105,7 @@ def headline(verdict):
         return "bad", "✕", title, f"{', '.join(broke + writes)}."
     if tolerated:
         return "mild", "!", THINGS[thing(verdict)][1], \
-            (f"{plural(sum(tolerated.values()), 'event')} outside what is claimed, as these faults allow. "
+            (f"{plural(sum(tolerated.values()), 'event')} outside the claim, as these faults allow. "
              f"{'' if WRITES & set(tolerated) else 'No stale write was accepted. '}Every operation ended once, and the work went on after healing.")
     _, _, title, rule = THINGS[thing(verdict)]
     return "good", "✓", title, \
@@ -127,7 +127,7 @@ def circumstances(run, verdict, picture):
         return f"A history of {verdict.counts['clients']} clients, {picture.seconds(picture.end_us):.0f} s, profile {verdict.profile}."
     fence = "fencing tokens" if verdict.tokens else "no fencing tokens"
     if run.get("fence") and not verdict.tokens:
-        fence = "no fencing token was given though they were asked for"
+        fence = "no grant had a fencing token, although tokens were requested"
     text = (f"{plural(run.get('nodes', 0), 'Redis server')}, {plural(run.get('clients', 0), 'client')}, "
             f"{contended(run)}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
             f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}{', TLS' if run.get('tls') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
@@ -210,7 +210,7 @@ def told(verdict, picture):
                             for v in found[:LISTED_MAX])
             more = len(found) - LISTED_MAX
             items += f'<li class="soft">and {more:,} more; <code>cluster/check</code> lists them</li>' if more > 0 else ""
-            outside = ", outside what is claimed" if tolerated else ""
+            outside = ", outside the claim" if tolerated else ""
             sections.append(f'<details class="{"mild" if tolerated else "bad"}"{"" if sections else " open"}><summary><b>'
                             f'{len(found):,} × {escape(KINDS[kind])}</b>{outside}</summary><ol>{items}</ol></details>')
     title = "Outside what is claimed" if verdict.sound else "What was broken"

@@ -95,7 +95,7 @@ class System:
                  "-out", self.folder / "cert.pem"]
         run = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         if run.returncode:
-            raise HarnessError(f"openssl makes no certificate: {run.stderr.strip()}")
+            raise HarnessError(f"openssl cannot make a certificate: {run.stderr.strip()}")
         os.environ |= {"QUORLOCK_TLS_CA": str(self.folder / "cert.pem"), "QUORLOCK_TLS_NAME": TLS_NAME}
 
     async def start(self):
@@ -118,7 +118,7 @@ class System:
         while silent := [client for client in self.clients if not client.channel.greeted]:
             self.check_clients()
             if asyncio.get_running_loop().time() > until:
-                raise ClientError(f"client {silent[0].name} has not said hello within {GREETING_SECONDS} s: a line ends "
+                raise ClientError(f"client {silent[0].name} did not send hello within {GREETING_SECONDS} s: a line ends "
                                     f"with a newline and is flushed at once ({silent[0].last_words()})")
             await asyncio.sleep(0.02)
 
@@ -303,9 +303,9 @@ def finish(system, faults):
     missed = ", ".join(kind for kind in system.survived if not system.has_hit(kind))
     if missed and system.options.client:
         # For example, a program that connects for each request has no connection to lose.
-        say(f"note: {missed} came but never hit anything: this run proves nothing about that")
+        say(f"note: {missed} came but never hit anything, so this run proves nothing about it")
     elif missed and verdict.sound:
-        raise HarnessError(f"{missed} came but never hit anything: this run proves nothing about that")
+        raise HarnessError(f"{missed} came but never hit anything, so this run proves nothing about it")
     return 0 if verdict.sound else 1
 
 

@@ -134,7 +134,7 @@ test_empty_restarts_without_the_guard_are_caught() {
         [ "$(value "$work/out" violations overlap)" -lt 2 ] || break
     done
     expect_status 1 "$check" --json "$work/unguarded"
-    grep -q 'outside the assumptions: .* overlap' "$work/outside" || not_ok "the outside profile shows no overlap"
+    grep -q 'outside the claim: .* overlap' "$work/outside" || not_ok "the outside profile shows no overlap"
     [ "$(value "$work/out" violations overlap)" -ge 2 ] || not_ok "only $(value "$work/out" violations overlap) overlaps without the guard"
 }
 

@@ -147,7 +147,7 @@ class Compared(unittest.TestCase):
         shown = " ".join(page.texts)
         figures, replay = self.figures_of("no-lock"), self.clients["no-lock"]["runs"]["chosen"]["replay"]
         for what in (f"{figures['grants']:,}", f"{figures['overlaps']:,}", replay, "no lock 1", self.index["made"],
-                     "What broke them", "two owners at"):
+                     "How they broke", "two owners at"):
             self.assertIn(what, shown)
         self.assertEqual(text.count('class="card broke"'), 1)
 
@@ -183,8 +183,8 @@ class Alone(unittest.TestCase):
         self.assertEqual(done.stderr, "compare: no client could be compared\n")
 
     def test_wrong_usage_is_told(self):
-        for words, told in ((["--only", "nobody"], "'nobody' is no client"),
-                            (["--rounds", "third"], "'third' is no round"),
+        for words, told in ((["--only", "nobody"], "'nobody' is not a client"),
+                            (["--rounds", "third"], "'third' is not a round"),
                             (["--seconds", "5"], "too short for 2 rounds"),
                             (["--from", "/nonexistent"], "no compare.json"),
                             (["--report", "/nonexistent/page.html"], "no folder that can be written to"),
