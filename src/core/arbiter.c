@@ -18,6 +18,8 @@
  */
 #include "arbiter.h"
 
+#include <assert.h>
+
 #include "validity.h"
 
 /* So often a holder is believed to be there still, where no node contradicts. */
@@ -49,6 +51,7 @@ uint32_t arbiter_choose(const struct core_lock *lock)
         if (arbiter_fits(&lock->nodes[index])) return index;
         if (spare == lock->config->n_nodes && may_serve(&lock->nodes[index])) spare = index;
     }
+    assert(spare == lock->config->n_nodes || lock->nodes[spare].state == NODE_READY);
     return spare;
 }
 
@@ -99,6 +102,7 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
 
 void arbiter_learn(struct core_lock *lock)
 {
+    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
     lock->work->belief.confirmed_id = 0;
     lock->work->belief.polls = 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -121,6 +125,9 @@ bool arbiter_doubt(struct core_lock *lock)
     bool released = holder_id != 0 && holder_id == lock->work->belief.released_id;
     bool is_new = holder_id != node->asked->holder.before_id && holder_id != lock->work->belief.confirmed_id;
 
+    assert(lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER);
+    assert(lock->work->attempt.doubt == DOUBT_NONE);
+    assert(node->vote == CORE_VOTE_OTHER);
     if (is_new && !released) {
         lock->work->belief.polls = BELIEF_NEWS;
     } else if (lock->work->belief.polls > 0 && !released) {
@@ -145,6 +152,7 @@ uint64_t arbiter_doubt_until(const struct core_lock *lock)
 
 void arbiter_on_vote(struct core_node *node)
 {
+    assert(node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER || node->vote == CORE_VOTE_FAILED);
     node->doubt.unfit = node->vote == CORE_VOTE_FAILED;
     if (node->vote == CORE_VOTE_YES) node->asked->odd_id = 0;
     if (core_named_by(node) != 0 && core_named_by(node) != node->asked->odd_id) node->asked->odd_id = 0;
@@ -176,5 +184,6 @@ bool arbiter_meets_holder(const struct core_lock *lock, uint64_t now_us)
         for (uint32_t k = 0; k < lock->config->n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config->quorum) return true;
     }
+    assert(odd <= lock->config->n_nodes);
     return odd > lock->config->n_nodes - lock->config->quorum;
 }

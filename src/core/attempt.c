@@ -66,6 +66,8 @@ void attempt_release(struct core_lock *lock, struct step *step)
 
 static void attempt_fail(struct core_lock *lock, struct step *step, int status)
 {
+    assert(core_is_acquiring(lock));
+    assert(status != CORE_OK);
     intent_withdraw(lock, step);
     lock->phase = CORE_IDLE;
     lock->queued = WAIT_STAY;
@@ -80,6 +82,7 @@ void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 
 static void attempt_ask_rest(struct core_lock *lock, struct step *step)
 {
+    assert(lock->phase == CORE_ASKING);
     lock->work->attempt.stage = ATTEMPT_ASKS_ALL;
     lock->work->belief.released_id = 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -106,6 +109,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     uint32_t arbiter = all ? lock->config->n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
+    assert(lock->phase == CORE_IDLE || lock->phase == CORE_WAITING || lock->phase == CORE_LOST);
     memcpy(lock->id.token.bytes, step->random, CORE_TOKEN_SIZE);
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     lock->phase = CORE_ASKING;
@@ -124,6 +128,8 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     intent_begin(lock);
     vote_clear(lock);
     if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes);
+    /* A second attempt of one number would count the votes of the first. */
+    assert(lock->id.number >= lock->acquire.attempts);
     if (arbiter < lock->config->n_nodes) {
         attempt->stage = ATTEMPT_ASKS_ARBITER;
         attempt->arbiter = arbiter;
@@ -136,6 +142,8 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 
 static void doom(struct core_lock *lock, struct step *step)
 {
+    assert(lock->phase == CORE_ASKING);
+    assert(lock->work->attempt.stage == ATTEMPT_ASKS_ALL);
     lock->work->attempt.stage = ATTEMPT_DOOMED;
     attempt_release(lock, step);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -270,6 +278,9 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     uint32_t spare = lock->config->n_nodes - lock->config->quorum;
     bool held = tally->yes + tally->other >= lock->config->quorum;
 
+    /* It was released, and is no grant any more, whatever its votes say. */
+    assert(lock->phase == CORE_ASKING);
+    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
     /* Permanent errors fail immediately. */
     for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
         if (failed_for_good(lock, step, tally, permanent[i].fault) > spare) {
@@ -281,6 +292,7 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     if (step->slots != NULL && held)
         slots_judge(lock, step, tally->yes, validity_add(step->now_us, wait_split_us(lock)));
     wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
+    assert(lock->phase == CORE_WAITING || core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
     arbiter_learn(lock);
 }
 
@@ -331,6 +343,10 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
     struct core_node *node = &lock->nodes[lock->work->attempt.arbiter];
 
+    assert(lock->work->attempt.arbiter < lock->config->n_nodes);
+    /* A doubt of its answer asks the others at once. */
+    assert(lock->work->attempt.doubt == DOUBT_NONE);
+    assert(node->vote != CORE_VOTE_NONE);
     if (node->vote == CORE_VOTE_OTHER) {
         node->key.until_us = 0;
         if (!arbiter_doubt(lock)) {
@@ -386,6 +402,9 @@ static void attempt_judge(struct core_lock *lock, struct step *step)
 void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
 {
     if (verdict == WAIT_STAY) return;
+    /* An attempt begins when the one before it has ended, and was released. */
+    assert(!core_is_acquiring(lock) || lock->phase == CORE_WAITING);
+    assert(lock->phase != CORE_HELD);
     if (!step->no_attempt && step->random != NULL && lock->queued == WAIT_STAY && work_begin(lock, step)) {
         attempt_begin(lock, step, verdict == WAIT_TRY_ALL);
         attempt_judge(lock, step);
@@ -410,6 +429,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
 {
     uint64_t begun_us = acquire->begun_us != 0 ? acquire->begun_us : step->now_us;
 
+    assert(begun_us <= step->now_us);
     lock->acquire = (struct acquire){
         .begun_us = begun_us, .until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
     lock->lease_us = lock->config->lease_us;
@@ -477,6 +497,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     struct core_node *node = &lock->nodes[index];
     bool asking = lock->phase == CORE_ASKING;
 
+    assert(index < lock->config->n_nodes);
     if (node->state == NODE_READY && node->vote == CORE_VOTE_NONE) {
         if (still_asks(lock, step)) {
             vote_ask(lock, step, index);
@@ -511,6 +532,7 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
 {
     struct core_node *node = &lock->nodes[index];
 
+    assert(index < lock->config->n_nodes);
     if (lock->phase != CORE_ASKING || node->vote != CORE_VOTE_YES || node->key.sent_us >= before_us) return;
     core_vote_failed(node, FAULT_CLASS_TEMPORARY);
     node->asked->follow_up = FOLLOW_UP_NONE;
@@ -519,14 +541,17 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
 
 void attempt_too_late(struct core_lock *lock, struct step *step)
 {
+    assert(lock->phase == CORE_GRANTED);
     attempt_release(lock, step);
     wait_or_fail(lock, step, CORE_TIMEDOUT, true);
+    assert(lock->phase != CORE_GRANTED);
 }
 
 static uint64_t timeouts_end_us(const struct core_lock *lock)
 {
     uint64_t ends_us = CORE_NEVER;
 
+    assert(lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER);
     if (lock->work->attempt.stage != ATTEMPT_DOOMED) {
         struct vote_tally tally = vote_count(lock);
 
@@ -544,6 +569,7 @@ uint64_t attempt_deadline(const struct core_lock *lock)
 {
     uint64_t deadline_us;
 
+    assert(lock->phase == CORE_ASKING || lock->phase == CORE_WAITING);
     if (lock->work == NULL) return goes_on_until_us(lock);
     deadline_us = lock->work->wait.retry_at_us;
     if (lock->phase == CORE_ASKING) {

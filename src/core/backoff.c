@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "backoff.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define SRTT_MIN_US     200u /* also where none was measured yet */
@@ -33,16 +34,23 @@ static uint64_t backoff_next(struct backoff_jitter *jitter)
 
 uint64_t backoff_uniform(struct backoff_jitter *jitter, uint64_t bound)
 {
-    return bound == UINT64_MAX ? backoff_next(jitter) : backoff_next(jitter) % (bound + 1);
+    uint64_t drawn = backoff_next(jitter);
+
+    if (bound != UINT64_MAX) drawn %= bound + 1;
+    assert(drawn <= bound);
+    return drawn;
 }
 
 uint64_t backoff_split_us(struct backoff_jitter *jitter, uint64_t srtt_us, uint32_t tries)
 {
     uint32_t shift = tries < SPLIT_SHIFT_MAX ? tries : SPLIT_SHIFT_MAX;
+    uint64_t pause_us;
 
     if (srtt_us < SRTT_MIN_US) srtt_us = SRTT_MIN_US;
     if (srtt_us > SRTT_MAX_US) srtt_us = SRTT_MAX_US;
-    return backoff_uniform(jitter, (2 * srtt_us) << shift);
+    pause_us = backoff_uniform(jitter, (2 * srtt_us) << shift);
+    assert(pause_us <= (2ull * SRTT_MAX_US) << SPLIT_SHIFT_MAX);
+    return pause_us;
 }
 
 /* Doubled with each time, jittered by half. */
@@ -52,7 +60,9 @@ static uint64_t growing(struct backoff_jitter *jitter, uint64_t least_us, uint64
 
     while (times-- > 0 && pause_us < most_us) pause_us *= 2;
     if (pause_us > most_us) pause_us = most_us;
-    return pause_us / 2 + backoff_uniform(jitter, pause_us / 2);
+    pause_us = pause_us / 2 + backoff_uniform(jitter, pause_us / 2);
+    assert(pause_us <= most_us);
+    return pause_us;
 }
 
 uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
@@ -92,5 +102,7 @@ uint64_t backoff_renew_us(struct backoff_jitter *jitter, uint64_t node_timeout_u
     if (failures <= 1) return 0;
     for (uint32_t i = 2; i < failures && pause_us < node_timeout_us; i++) pause_us *= 2;
     if (pause_us > node_timeout_us) pause_us = node_timeout_us;
-    return pause_us / 2 + backoff_uniform(jitter, pause_us / 2 + 1);
+    pause_us = pause_us / 2 + backoff_uniform(jitter, pause_us / 2 + 1);
+    assert(pause_us <= node_timeout_us + 1);
+    return pause_us;
 }

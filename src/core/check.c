@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
+#include "debt.h"
+
 static void check_acquire(const struct core_lock *lock)
 {
     (void)lock; /* without assertions */
+    assert(lock->acquire.attempts <= lock->id.number);
+    assert(lock->acquire.attempts > 0 || (lock->phase != CORE_ASKING && lock->phase != CORE_GRANTED));
+    assert((lock->acquire.seen & ~(uint32_t)(CORE_SEEN_HELD | CORE_SEEN_NOQUORUM)) == 0);
+    assert(lock->config->fencing || lock->id.fence == 0);
+    assert(lock->config->permits == 0 || lock->id.slot < lock->config->permits);
     assert(lock->config->quorum >= 1 && lock->config->quorum <= lock->config->n_nodes);
     /* Its turn to begin may come before there is memory for it. */
     assert(!core_is_acquiring(lock) || lock->work != NULL || lock->queued != WAIT_STAY);
@@ -21,6 +28,10 @@ static void check_hold(const struct core_lock *lock)
 
     (void)hold;
     assert(lock->lease_us > 0);
+    assert(lock->lease_us >= lock->config->lease_us);
+    assert(lock->phase != CORE_HELD || hold->loss == CORE_LOSS_NONE);
+    assert(lock->phase != CORE_LOST || hold->loss != CORE_LOSS_NONE);
+    assert(hold->repair_at_us == CORE_NEVER || lock->config->quorum < lock->config->n_nodes);
     assert(lock->phase != CORE_HELD || hold->granted_us < hold->validity_us);
     assert(hold->extend_lease_us == 0 || lock->phase == CORE_HELD);
     assert(hold->extend_lease_us == 0 || hold->extend_lease_us >= lock->lease_us);
@@ -28,6 +39,7 @@ static void check_hold(const struct core_lock *lock)
     /* A loss is reported once, and while it is one. */
     assert(!core_is_pending(lock, CORE_NOTIFY_LOST) || lock->phase == CORE_LOST);
     assert(lock->release.attempt == 0 || !core_is_pending(lock, CORE_NOTIFY_RELEASED));
+    assert(lock->release.absent <= lock->config->n_nodes);
 }
 
 static void check_node(const struct core_lock *lock, const struct core_node *node)
@@ -35,6 +47,11 @@ static void check_node(const struct core_lock *lock, const struct core_node *nod
     (void)lock;
     (void)node;
     assert(core_can_talk(node) == (node->generation != 0));
+    assert(node->vote != CORE_VOTE_FAILED || node->fault != FAULT_CLASS_NONE);
+    /* A vote is not counted while its node raises its counter, unless it said yes. */
+    assert(lock->phase != CORE_ASKING || node->asked->follow_up != FOLLOW_UP_RAISE || node->vote == CORE_VOTE_YES);
+    /* No debt is forgotten. */
+    assert((lock->owing & 1u << (node - lock->nodes)) != 0 || debt_count(node) == 0);
     assert(node->asked == (lock->work != NULL ? &lock->work->asked[node - lock->nodes] : NULL));
     /* The key and the release of it are in the same place. */
     assert(!node->owes || node->debt.state != DEBT_NONE);
@@ -43,9 +60,20 @@ static void check_node(const struct core_lock *lock, const struct core_node *nod
     assert(node->owes || node->key.repair_round <= lock->hold.round);
 }
 
+/* What the owner is told, and when. */
+static void check_completions(const struct core_lock *lock)
+{
+    (void)lock;
+    assert(!core_is_pending(lock, CORE_NOTIFY_NOTHING) && lock->pending.kinds < 1u << (CORE_NOTIFY_RELEASED + 1));
+    assert(!core_is_pending(lock, CORE_NOTIFY_ACQUIRED) || lock->pending.status[CORE_NOTIFY_ACQUIRED] != CORE_OK);
+    assert(!core_is_pending(lock, CORE_NOTIFY_LOST) || lock->pending.status[CORE_NOTIFY_LOST] == CORE_LOST_LOCK);
+    assert((lock->owing >> lock->config->n_nodes) == 0);
+}
+
 void core_check(const struct core_lock *lock)
 {
     check_acquire(lock);
     check_hold(lock);
+    check_completions(lock);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) check_node(lock, node);
 }

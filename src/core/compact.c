@@ -25,7 +25,10 @@ static size_t fence_offset(const struct core_config *config)
 
 size_t core_compact_size(const struct core_config *config)
 {
-    return fence_offset(config) + (config->fencing ? sizeof(uint64_t) : 0);
+    size_t size = fence_offset(config) + (config->fencing ? sizeof(uint64_t) : 0);
+
+    assert(size <= CORE_COMPACT_SIZE_MAX);
+    return size;
 }
 
 static uint64_t lease_us(const struct core_compact *record)
@@ -52,6 +55,7 @@ static uint64_t valid_until(const struct core_compact *record, const struct core
         const struct core_compact_node *node = &record->nodes[i];
         bool counts = !node->gone && node->age_us != CORE_COMPACT_NO_YES;
 
+        assert(!counts || node->age_us <= record->base_us);
         ends_us[i] = counts ? validity_add(record->base_us - node->age_us, span_us) : 0;
     }
     return validity_of_quorum(ends_us, config->n_nodes, config->quorum);
@@ -121,6 +125,9 @@ bool core_compact(const struct core_lock *lock, uint64_t now_us, struct core_com
     uint64_t lease_ms = lock->lease_us / MS;
 
     if (!core_compact_is_quiet(lock) || lease_ms > UINT32_MAX || lease_ms * MS != lock->lease_us) return false;
+    /* What has few bits in the record fits into them. */
+    assert(lock->first_arbiter < CORE_NODES_MAX && lock->id.slot < CORE_SLOTS_MAX);
+    assert(lock->acquire.attempts > 0);
     *ret = (struct core_compact){.granted_us = hold->granted_us,
                                  .base_us = now_us,
                                  .token = lock->id.token,
@@ -134,6 +141,8 @@ bool core_compact(const struct core_lock *lock, uint64_t now_us, struct core_com
                                  .whole = hold->whole};
     if (lock->phase == CORE_LOST) ret->loss = hold->loss & 7u;
     if (ret->renews) ret->base_us = core_larger(hold->renew_at_us, now_us);
+    assert(core_compact_holds(ret) == (lock->phase == CORE_HELD));
+    assert(ret->base_us >= now_us);
     if (lock->config->fencing) memcpy((char *)ret + fence_offset(lock->config), &lock->id.fence, sizeof(uint64_t));
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (!write_node(lock, &lock->nodes[i], now_us, ret, &ret->nodes[i])) return false;
@@ -167,6 +176,7 @@ static bool node_wants_repair(const struct core_compact *record, const struct co
     const struct core_compact_node *at = &record->nodes[node->index];
     bool voted = at->there || at->age_us != CORE_COMPACT_NO_YES;
 
+    assert(node->index < CORE_NODES_MAX);
     if (node->state == NODE_QUARANTINED && !record->renewed && !voted) return true;
     if (node_takes_requests(node->state) && at->vote == CORE_VOTE_REPAIRED) return true;
     return is_new_since(node, since_us);
@@ -190,6 +200,7 @@ uint64_t core_compact_repair_at(const struct core_compact *record, const struct 
 {
     struct backoff_jitter jitter;
 
+    assert(config->n_nodes <= CORE_NODES_MAX);
     if (!wants_repair(record, config, nodes)) return CORE_NEVER;
     memcpy(&jitter.state, record->token.bytes, sizeof(jitter.state));
     jitter.state ^= now_us;
@@ -224,6 +235,7 @@ void core_expand(struct core_lock *lock, const struct core_config *config, const
     uint64_t debt_until_us = validity_debt_until(now_us, lease_us(record));
     uint64_t seed, since_us = core_compact_asked_us(record, config);
 
+    assert(record->rounds > 0);
     core_init(lock, config, record->first_arbiter);
     lock->phase = core_compact_holds(record) ? CORE_HELD : CORE_LOST;
     lock->id = (struct attempt_id){.number = record->rounds,
@@ -243,6 +255,7 @@ void core_expand(struct core_lock *lock, const struct core_config *config, const
                                .whole = record->whole};
     lock->hold.loss = (enum core_loss)record->loss;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
+        assert(nodes[i].index == i);
         read_node(&lock->nodes[i], record, &record->nodes[i], &nodes[i], debt_until_us, span_us);
         lock->hold.repaired |= record->nodes[i].vote == CORE_VOTE_REPAIRED;
     }
@@ -250,6 +263,8 @@ void core_expand(struct core_lock *lock, const struct core_config *config, const
         if (is_new_since(&nodes[i], since_us)) lock->hold.repaired = false;
     }
     if (wants_repair(record, config, nodes)) lock->hold.repair_at_us = now_us;
+    /* Its validity is that of a quorum, and not more. */
+    assert(lock->hold.validity_us == 0 || core_count_yeses(lock) >= config->quorum);
 }
 
 /* ---- the record ---- */
@@ -289,6 +304,7 @@ enum core_loss core_compact_lose(struct core_compact *record, const struct core_
     enum core_loss loss = hold_loss_reason(config, record->granted_us, now_us);
 
     assert(core_compact_holds(record));
+    assert(loss != CORE_LOSS_NONE);
     record->loss = loss & 7u;
     return loss;
 }
@@ -297,6 +313,7 @@ bool core_compact_drop_yes(struct core_compact *record, uint32_t node, uint64_t 
 {
     struct core_compact_node *at = &record->nodes[node];
 
+    assert(node < CORE_NODES_MAX);
     if (at->age_us == CORE_COMPACT_NO_YES || record->base_us - at->age_us >= before_us) return false;
     at->age_us = CORE_COMPACT_NO_YES;
     return true;

@@ -30,6 +30,8 @@ void core_init(struct core_lock *lock, const struct core_config *config, uint32_
     assert(config->n_nodes >= 1 && config->n_nodes <= CORE_NODES_MAX);
     assert(config->quorum >= 1 && config->quorum <= config->n_nodes);
     assert(config->lease_us > 0 && config->lease_us < CORE_TIME_MAX_US);
+    assert(config->permits <= CORE_SLOTS_MAX);
+    assert(first_arbiter < config->n_nodes);
     memset(lock, 0, core_size(config->n_nodes));
     lock->config = config;
     lock->first_arbiter = (uint8_t)first_arbiter;
@@ -73,6 +75,8 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
     attempt_release(lock, step);
     attempt_begin_acquire(lock, step, acquire);
+    /* It is in flight, or has failed already. */
+    assert(core_is_acquiring(lock) != core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
     return 0;
 }
 
@@ -81,6 +85,8 @@ static int hand_off(struct core_lock *lock, uint64_t begun_us, const struct core
 {
     assert(config->wait_us != 0);
     if (!core_is_acquiring(lock)) return CORE_STATE;
+    assert(config->n_nodes == lock->config->n_nodes && config->quorum == lock->config->quorum);
+    assert(config->lease_us == lock->config->lease_us);
     lock->config = config;
     lock->acquire.until_us = validity_add(begun_us, config->wait_us);
     return 0;
@@ -96,6 +102,7 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
     if (lease_us < lock->lease_us) return CORE_INVAL;
     lock->hold.extend_lease_us = lease_us;
     hold_begin_round(lock, step);
+    assert((lock->hold.extend_lease_us != 0) != core_is_pending(lock, CORE_NOTIFY_EXTENDED));
     return 0;
 }
 
@@ -119,11 +126,14 @@ static int start_release(struct core_lock *lock, struct step *step)
     core_forget(lock, CORE_NOTIFY_LOST);
     attempt_release(lock, step);
     debt_judge_release(lock, step->now_us);
+    assert((lock->release.attempt != 0) != core_is_pending(lock, CORE_NOTIFY_RELEASED));
+    assert(!core_is_pending(lock, CORE_NOTIFY_LOST));
     return 0;
 }
 
 static int cancel(struct core_lock *lock, struct step *step, int status)
 {
+    assert(status != CORE_OK);
     if (core_is_acquiring(lock)) {
         attempt_give_up(lock, step, status);
     } else if (lock->hold.extend_lease_us != 0) {
@@ -151,6 +161,7 @@ static bool core_take(struct core_lock *lock, enum core_notify kind, struct core
     *ret = (struct core_completion){.kind = kind, .status = lock->pending.status[kind]};
     if (kind == CORE_NOTIFY_LOST) ret->loss = lock->hold.loss;
     if (kind == CORE_NOTIFY_RELEASED) ret->expired = lock->release.expired;
+    assert(kind != CORE_NOTIFY_LOST || (lock->phase == CORE_LOST && ret->loss != CORE_LOSS_NONE));
     return true;
 }
 
@@ -168,6 +179,10 @@ static void dispatch(struct core_lock *lock, struct step *step)
         core_notify(lock, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
     if (!core_take(lock, CORE_NOTIFY_ACQUIRED, completion)) (void)core_take(lock, CORE_NOTIFY_EXTENDED, completion);
+    /* The callback of a grant runs while the grant is valid. */
+    assert(lock->phase != CORE_GRANTED);
+    assert(completion->kind != CORE_NOTIFY_ACQUIRED || completion->status != CORE_OK ||
+           core_valid_us(lock, step->now_us) >= core_larger(lock->config->min_valid_us, 1));
 }
 
 static void core_on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
@@ -179,6 +194,7 @@ static void core_on_node_state(struct core_lock *lock, struct step *step, const 
     node->state = change->state;
     node->generation = core_can_talk(node) ? change->generation : 0;
     assert(!core_can_talk(node) || node->generation != 0);
+    assert(!core_can_talk(node) || node->generation >= generation);
     if (node->generation != generation) debt_on_connection_ended(lock, change->index, step->now_us);
     node->down_fault = change->fault;
     if (change->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
@@ -212,6 +228,8 @@ static void update_rtt(struct core_node *node, uint64_t took_us)
     if (srtt_us != 0 && took_us > 8 * srtt_us + SRTT_STEP_US) took_us = 8 * srtt_us + SRTT_STEP_US;
     if (took_us > SRTT_MAX_US) took_us = SRTT_MAX_US;
     node->srtt_us = (uint32_t)(srtt_us == 0 ? took_us : (7 * srtt_us + took_us) / 8);
+    /* Between the two. */
+    assert(srtt_us == 0 || node->srtt_us <= core_larger(srtt_us, took_us));
 }
 
 static void core_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
@@ -219,6 +237,7 @@ static void core_on_reply(struct core_lock *lock, struct step *step, const struc
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     assert(reply->tag.node < lock->config->n_nodes);
+    assert(reply->tag.sent_us <= step->now_us);
     if (reply->outcome == OUTCOME_UNKNOWN || reply->overdue) node->doubt.overdue = true;
     if (reply->outcome < OUTCOME_UNKNOWN) {
         node->doubt.overdue = false;
@@ -305,6 +324,10 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     update->log = lock->log;
     update->dispatch = lock->pending.kinds != 0 || lock->phase == CORE_GRANTED;
     core_check(lock);
+    /* What is refused changes nothing; completions and late debts have one kind of event each. */
+    assert(status == 0 || update->n_commands == 0);
+    assert(update->completion.kind == CORE_NOTIFY_NOTHING || event->type == CORE_EV_DISPATCH);
+    assert(update->late.until_us == 0 || event->type == CORE_EV_REPLY);
     return status;
 }
 
@@ -315,6 +338,8 @@ uint64_t core_deadline(const struct core_lock *lock)
     if (lock->phase == CORE_ASKING || lock->phase == CORE_WAITING) {
         deadline_us = core_smaller(deadline_us, attempt_deadline(lock));
     }
+    /* A loss is noticed in time, whatever else is under way. */
+    assert(lock->phase != CORE_HELD || deadline_us <= hold_lost_at(lock));
     return core_smaller(deadline_us, debt_release_deadline(lock));
 }
 
@@ -378,6 +403,7 @@ bool core_notified_held(const struct core_lock *lock)
 uint64_t core_valid_us(const struct core_lock *lock, uint64_t now_us)
 {
     if (lock->phase != CORE_HELD || now_us >= hold_lost_at(lock)) return 0;
+    assert(lock->hold.validity_us > now_us);
     return validity_sub(lock->hold.validity_us, now_us);
 }
 
@@ -444,6 +470,7 @@ enum core_vote core_vote(const struct core_lock *lock, uint32_t node)
     const struct core_node *at = &lock->nodes[node];
     bool before = at->vote == CORE_VOTE_NONE && !is_granted(lock) && lock->phase != CORE_LOST;
 
+    assert(node < lock->config->n_nodes);
     return before ? at->last_vote : at->vote;
 }
 
@@ -482,5 +509,6 @@ bool core_quiet(const struct core_lock *lock)
 
 uint32_t core_debts(const struct core_lock *lock, uint32_t node)
 {
+    assert(node < lock->config->n_nodes);
     return debt_count(&lock->nodes[node]);
 }

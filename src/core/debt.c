@@ -69,6 +69,7 @@ uint32_t debt_count(const struct core_node *node)
     uint32_t owed = 0;
 
     LOOK_AT_EACH_DEBT (debt, node) owed += debt->state != DEBT_NONE;
+    assert(owed <= CORE_DEBTS_MAX);
     return owed;
 }
 
@@ -102,6 +103,8 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0);
     const struct attempt_id *id = id_of(lock, &lock->nodes[node], debt);
 
+    assert(debt->state != DEBT_NONE);
+    assert(id->number > 0 && id->number <= lock->id.number);
     debt->sent_generation = lock->nodes[node].generation;
     if (debt->state == DEBT_UNSENT && id->number == lock->release.attempt) {
         lock->release.until_us = validity_add(step->now_us, lock->config->node_timeout_us);
@@ -139,6 +142,8 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
 
     /* A node is asked only where there is room for its debt (debt_has_room). */
     assert(debt != NULL);
+    assert(node->key.until_us != 0);
+    assert(until_us > step->now_us);
     if (node->asked != NULL) {
         struct attempt_id *id = &node->asked->debt_ids[debt - node->asked->debts];
 
@@ -174,6 +179,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
 
 void debt_end_vote(struct core_lock *lock, struct step *step, uint32_t index)
 {
+    assert(lock->phase == CORE_ASKING);
     if (lock->nodes[index].key.until_us != 0) owe(lock, step, index, false, true);
 }
 
@@ -185,8 +191,9 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
         struct core_node *node = &lock->nodes[index];
         bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
 
-        if (node->owes || node->key.until_us == 0) continue;
-        owe(lock, step, index, silent, wakes != DEBT_WAKES_ALL);
+        if (!node->owes && node->key.until_us != 0) owe(lock, step, index, silent, wakes != DEBT_WAKES_ALL);
+        /* No key of it stays without a release. */
+        assert(node->owes || node->key.until_us == 0);
     }
 }
 
@@ -196,6 +203,7 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
 
     if (!core_can_talk(node) || !may_owe(lock, index)) return;
     EACH_DEBT (debt, node) {
+        assert(debt->sent_generation <= node->generation || debt->state == DEBT_NONE);
         if (debt_ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
         /* It is unknown whether a release on an ended connection was executed. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
@@ -225,6 +233,7 @@ static void drop_echo(struct core_node *node, struct debt *debt)
 
 static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
 {
+    assert(debt->state == DEBT_OWED || debt->state == DEBT_REFUSED);
     debt->sent_generation = 0;
     debt->again_at_us = validity_add(step->now_us, backoff_debt_us(&lock->jitter, debt->tries++));
 }
@@ -234,6 +243,8 @@ static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32
 {
     uint64_t for_us = lock->lease_us <= STANDS_US ? lock->lease_us : LATE_US;
 
+    /* A node has one debt of an attempt, and an update has room for one. */
+    assert(step->update->late.until_us == 0);
     step->update->late = (struct core_late){.until_us = step->now_us + for_us,
                                             .fence = lock->config->reads ? 0 : id->fence,
                                             .token = id->token,
@@ -294,6 +305,7 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
     EACH_DEBT (debt, node) {
         if (debt->state == DEBT_NONE || id_of(lock, node, debt)->number != reply->tag.attempt) continue;
         if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
+        assert(may_owe(lock, reply->tag.node));
         debt_answered(lock, step, reply, debt);
     }
     forget_paid(lock, reply->tag.node);
@@ -323,6 +335,7 @@ void debt_on_connection_ended(struct core_lock *lock, uint32_t index, uint64_t n
 {
     struct core_node *node = &lock->nodes[index];
 
+    assert(index < lock->config->n_nodes);
     if (node->open) {
         node->open = false;
         node->late = true;
@@ -431,11 +444,14 @@ static struct release_tally count_release(const struct core_lock *lock)
             tally.queued += debt->state == DEBT_UNSENT && !node->doubt.overdue;
         }
     }
+    assert(tally.clear + tally.coming <= lock->config->n_nodes);
+    assert(tally.queued <= tally.coming);
     return tally;
 }
 
 static void end_release(struct core_lock *lock, bool clear)
 {
+    assert(lock->release.attempt != 0 && lock->release.attempt <= lock->id.number);
     /* A hold that had expired or was lost is over, wherever a key of it may be left. */
     core_notify(lock, CORE_NOTIFY_RELEASED, clear || lock->release.expired ? CORE_OK : CORE_NOQUORUM);
     lock->release.attempt = 0;
@@ -458,6 +474,8 @@ static bool answers_are_late(struct core_lock *lock, uint64_t now_us)
 {
     uint64_t look_at_us = validity_sub(lock->release.until_us, last_wait_us(lock));
 
+    assert(lock->release.attempt != 0);
+    assert(lock->release.looked_us <= now_us);
     if (now_us < look_at_us) return false;
     if (lock->release.looked_us == 0) lock->release.looked_us = now_us;
     return now_us >= lock->release.until_us && now_us >= lock->release.looked_us + last_wait_us(lock);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "election.h"
 
+#include <assert.h>
+
 #define SOON_LEASES  4u
 #define LEASE_END_US 1000u /* leases are in whole milliseconds */
 
@@ -23,12 +25,15 @@ static enum election_sight judge_owner(const struct election_vote *votes, uint32
     uint64_t highest = 0;
     uint64_t agreed = 0;
 
+    assert(owner->answered && owner->owner_id != 0);
     for (uint32_t i = 0; i < n; i++) {
         if (!votes[i].answered || votes[i].owner_id != owner->owner_id) continue;
         if (votes[i].counter < lowest) lowest = votes[i].counter;
         if (votes[i].counter > highest) highest = votes[i].counter;
         if (count_like(votes, n, &votes[i], true) >= quorum) agreed = votes[i].counter;
     }
+    assert(lowest <= highest);
+    assert(agreed == 0 || (agreed >= lowest && agreed <= highest));
     if (highest == 0) return ELECTION_NONE;
     *ret = (struct election_leader){
         .owner_id = owner->owner_id, .term = agreed != 0 ? agreed : lowest, .certain = agreed == highest};
@@ -41,6 +46,8 @@ enum election_sight election_judge(const struct election_vote *votes, uint32_t n
     uint32_t unknown = 0;
     uint32_t most = 0;
 
+    /* So no two owners have a quorum. */
+    assert(quorum <= n && 2 * quorum > n);
     for (uint32_t i = 0; i < n; i++) unknown += !votes[i].answered;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t owned;
@@ -71,6 +78,8 @@ static bool doubt(struct election_view *view)
 
 static bool election_take(struct election_view *view, const struct election_leader *leader)
 {
+    /* Terms rise. */
+    assert(leader->owner_id != 0 && leader->term > view->leader.term);
     view->leader = *leader;
     view->higher = 0;
     view->sight = ELECTION_UNKNOWN;
@@ -95,6 +104,7 @@ bool election_observe(struct election_view *view, enum election_sight sight, con
 {
     bool is_newer;
 
+    assert(view->doubts < ELECTION_DOUBTS && view->higher < ELECTION_DOUBTS);
     if (view->rounds < UINT32_MAX) view->rounds++;
     if (sight == ELECTION_NONE) return change(view, sight);
     if (sight == ELECTION_UNKNOWN) return doubt(view) && change(view, sight);
@@ -113,6 +123,7 @@ uint64_t election_poll_us(struct backoff_jitter *jitter, const struct election_v
     uint64_t pause_us = settled ? poll_us / 2 + backoff_uniform(jitter, poll_us / 2)
                                 : backoff_observe_us(jitter, poll_us, view->rounds);
 
+    assert(pause_us <= poll_us);
     return settled && left_us < pause_us ? left_us + LEASE_END_US : pause_us;
 }
 

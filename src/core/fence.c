@@ -17,6 +17,8 @@
  */
 #include "fence.h"
 
+#include <assert.h>
+
 static uint64_t largest_shown(const struct core_lock *lock)
 {
     uint64_t largest = 0;
@@ -33,6 +35,8 @@ static void ask_to_raise(struct core_lock *lock, struct step *step, uint32_t ind
     struct core_command *command = core_send(lock, step, index, OP_RAISE, lock->lease_us);
 
     command->fence = largest_shown(lock);
+    /* A counter only rises. */
+    assert(lock->nodes[index].asked->fence < command->fence);
     lock->nodes[index].asked->follow_up = FOLLOW_UP_RAISE;
 }
 
@@ -52,6 +56,8 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     uint32_t agreed = 0;
     uint32_t behind = 0;
 
+    assert(lock->config->fencing);
+    assert(lock->phase == CORE_ASKING && lock->work->attempt.stage == ATTEMPT_ASKS_ALL);
     /* A reader takes no number of its own. Any quorum of earlier grants shares a node with this one. */
     if (lock->config->reads) {
         lock->id.fence = token;
@@ -66,6 +72,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
             behind++;
         }
     }
+    assert(agreed + behind + pending <= lock->config->n_nodes);
     if (agreed >= lock->config->quorum) {
         lock->id.fence = token;
         return FENCE_AGREED;

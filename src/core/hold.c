@@ -73,6 +73,7 @@ static uint64_t on_grid(struct core_lock *lock, uint64_t due_us)
     uint32_t grid_us = lock->config->renew_grid_us;
 
     if (grid_us == 0 || due_us == CORE_NEVER) return due_us;
+    assert(due_us > lock->config->renew_us / RENEW_SPREAD);
     due_us -= backoff_uniform(&lock->jitter, lock->config->renew_us / RENEW_SPREAD);
     return due_us - due_us % grid_us;
 }
@@ -87,6 +88,9 @@ static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 
 void hold_grant(struct core_lock *lock, uint64_t now_us)
 {
+    assert(lock->phase == CORE_ASKING);
+    assert(lock->work->attempt.stage == ATTEMPT_ASKS_ALL);
+    assert(lock->work->attempt.begun_us <= now_us);
     lock->phase = CORE_GRANTED;
     lock->hold = (struct hold){.granted_us = now_us,
                                .validity_us = present_validity_us(lock, now_us),
@@ -106,6 +110,7 @@ static void repair_soon(struct core_lock *lock, uint64_t now_us)
 {
     uint64_t pause_us;
 
+    assert(lock->phase == CORE_HELD);
     /* Where all nodes must have the key, none is repaired. Where renewal has ended, so has repair. */
     if (lock->config->quorum == lock->config->n_nodes || lock->config->renew_us == CORE_NEVER) return;
     if (lock->hold.repair_waits || lock->hold.repair_at_us != CORE_NEVER) return;
@@ -126,6 +131,8 @@ static uint64_t hold_asked_us(const struct core_lock *lock)
 
 void hold_begin(struct core_lock *lock, uint64_t now_us)
 {
+    assert(lock->phase == CORE_GRANTED);
+    assert(now_us < hold_lost_at(lock));
     lock->phase = CORE_HELD;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->state == NODE_QUARANTINED && node->key.valid_until_us == 0) repair_soon(lock, now_us);
@@ -144,6 +151,7 @@ static void end_extend(struct core_lock *lock, int status)
 static void hold_mark_lost(struct core_lock *lock, enum core_loss loss)
 {
     assert(lock->phase == CORE_HELD);
+    assert(loss != CORE_LOSS_NONE);
     lock->phase = CORE_LOST;
     lock->hold.round_waits = lock->hold.repair_waits = false;
     lock->hold.loss = loss;
@@ -153,6 +161,7 @@ static void hold_mark_lost(struct core_lock *lock, enum core_loss loss)
     if (lock->pending.status[CORE_NOTIFY_EXTENDED] == CORE_OK) {
         lock->pending.status[CORE_NOTIFY_EXTENDED] = CORE_LOST_LOCK;
     }
+    assert(lock->hold.extend_lease_us == 0);
 }
 
 enum core_loss hold_loss_reason(const struct core_config *config, uint64_t granted_us, uint64_t now_us)
@@ -165,6 +174,7 @@ void hold_check_lost(struct core_lock *lock, uint64_t now_us)
 {
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
     hold_mark_lost(lock, hold_loss_reason(lock->config, lock->hold.granted_us, now_us));
+    assert(lock->phase == CORE_LOST);
 }
 
 void hold_lose(struct core_lock *lock, uint64_t now_us)
@@ -173,12 +183,16 @@ void hold_lose(struct core_lock *lock, uint64_t now_us)
     lock->hold.validity_us =
         core_smaller(lock->hold.validity_us, validity_add(now_us, hold_margin_us(lock->config, lock->lease_us)));
     hold_check_lost(lock, now_us);
+    assert(lock->phase == CORE_LOST);
 }
 
 static void send_repair(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
+    /* Once a round, and of a hold that was just renewed: else another client may rightly collect votes there. */
+    assert(node->key.repair_round < lock->hold.round);
+    assert(lock->phase == CORE_HELD && lock->hold.round_state != ROUND_OPEN);
     node->key.repair_round = lock->hold.round;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     /* From now on it is unknown whether the key is there. */
@@ -201,6 +215,9 @@ static void repair_missing(struct core_lock *lock, struct step *step)
 
 static void round_renewed(struct core_lock *lock)
 {
+    assert(lock->hold.round_state == ROUND_OPEN);
+    /* A lease is never shortened: a yes on its way may count on the longer one. */
+    assert(lock->hold.extend_lease_us == 0 || lock->hold.extend_lease_us >= lock->lease_us);
     lock->hold.round_state = ROUND_DECIDED;
     lock->hold.renew_failures = 0;
     if (lock->hold.extend_lease_us != 0) lock->lease_us = lock->hold.extend_lease_us;
@@ -228,6 +245,7 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
     bool again = lock->hold.extend_lease_us != 0 && lock->hold.renew_failures == 0 && lasts && may_pass(lock);
     uint64_t pause_us = backoff_renew_us(&lock->jitter, lock->config->node_timeout_us, ++lock->hold.renew_failures);
 
+    assert(lock->hold.round_state == ROUND_OPEN);
     lock->hold.renew_at_us = CORE_NEVER;
     if (lasts && (again || lock->config->renew_us != CORE_NEVER)) {
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
@@ -239,6 +257,7 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
 
 static void round_settled(struct core_lock *lock, bool whole)
 {
+    assert(lock->hold.round_state != ROUND_SETTLED);
     lock->hold.round_state = ROUND_SETTLED;
     if (whole != lock->hold.whole) lock->log |= whole ? CORE_LOG_WHOLE : CORE_LOG_DEGRADED;
     lock->hold.whole = whole;
@@ -253,6 +272,7 @@ static void hold_judge(struct core_lock *lock, struct step *step)
     uint32_t gone = 0;
     uint64_t validity_us = present_validity_us(lock, step->now_us);
 
+    assert(lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
     for (uint32_t i = 0; i < n; i++) {
         yes += lock->hold.round > 0 && lock->nodes[i].key.yes_round == lock->hold.round;
         pending += lock->nodes[i].vote == CORE_VOTE_PENDING;
@@ -271,6 +291,7 @@ static void hold_judge(struct core_lock *lock, struct step *step)
     if (lock->hold.round_state == ROUND_OPEN && pending == 0) round_failed(lock, step->now_us);
     if (lock->hold.round_state != ROUND_SETTLED && pending == 0) round_settled(lock, yes == n);
     hold_check_lost(lock, step->now_us);
+    assert(lock->phase == CORE_LOST || step->now_us < hold_lost_at(lock));
 }
 
 static void send_extend(struct core_lock *lock, struct step *step, uint32_t index, uint64_t lease_us)
@@ -287,6 +308,7 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
 {
     uint64_t lease_us = lock->hold.extend_lease_us != 0 ? lock->hold.extend_lease_us : lock->lease_us;
 
+    assert(lock->phase == CORE_HELD);
     lock->hold.renew_at_us = lock->hold.repair_at_us = CORE_NEVER;
     lock->hold.repair_waits = lock->hold.looks = false;
     lock->hold.round_waits = step->no_round;
@@ -312,6 +334,7 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
 /* Until there is room for it, or the renewal is due. */
 static void begin_repair(struct core_lock *lock, struct step *step)
 {
+    assert(lock->config->quorum < lock->config->n_nodes);
     lock->hold.repair_at_us = CORE_NEVER;
     /* Else a round is under way, waits, or will never be. */
     if (lock->hold.renew_at_us == CORE_NEVER) return;
@@ -341,6 +364,7 @@ void hold_look(struct core_lock *lock, uint64_t now_us)
     if (lock->phase != CORE_HELD) return;
     repair_soon(lock, now_us);
     lock->hold.looks = lock->hold.repair_at_us != CORE_NEVER;
+    assert(!lock->hold.looks || lock->config->renew_us != CORE_NEVER);
 }
 
 void hold_on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
@@ -416,6 +440,8 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     if (lock->phase != CORE_HELD) return;
+    /* No node answers a round that has not begun. */
+    assert(reply->tag.round > 0 && reply->tag.round <= lock->hold.round);
     if (reply->tag.op == OP_REPAIR) {
         on_repaired(lock, step->now_us, reply);
     } else if (reply->outcome == OUTCOME_YES) {
@@ -433,6 +459,8 @@ void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uin
 {
     struct core_key *key = &lock->nodes[index].key;
 
+    assert(index < lock->config->n_nodes);
+    assert(before_us <= step->now_us);
     if (lock->nodes[index].owes) return;
     key->stepped_us = step->now_us;
     if (key->sent_us < before_us) key->valid_until_us = 0;

@@ -18,11 +18,14 @@
  */
 #include "intent.h"
 
+#include <assert.h>
+
 #define LIFE_US  2000000u /* polls come once a second at least */
 #define AGAIN_US 500000u
 
 void intent_begin(struct core_lock *lock)
 {
+    assert(lock->phase == CORE_ASKING);
     if (lock->acquire.attempts > 1) return;
     lock->work->wait.waiter = lock->id.token;
     lock->work->wait.intent_us = 0;
@@ -62,6 +65,7 @@ void intent_leave(struct core_lock *lock, struct step *step)
 {
     uint64_t *left_us = &lock->work->wait.intent_us;
 
+    assert(lock->phase == CORE_WAITING);
     if (lock->config->wait_us == 0) return;
     if (!core_quorum_is_ready(lock)) return;
     if (!other_mode_refused(lock)) return;
@@ -73,6 +77,8 @@ void intent_leave(struct core_lock *lock, struct step *step)
 void intent_withdraw(struct core_lock *lock, struct step *step)
 {
     if (lock->work == NULL || lock->work->wait.intent_us == 0) return;
+    assert(core_is_acquiring(lock));
+    assert(lock->config->wait_us != 0);
     lock->work->wait.intent_us = 0;
     intent_send_all(lock, step, 0);
 }

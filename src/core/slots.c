@@ -21,23 +21,28 @@
  */
 #include "slots.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "arbiter.h"
 
 size_t core_slots_size(uint32_t n)
 {
+    assert(n > 0 && n <= CORE_SLOTS_MAX);
     return sizeof(struct core_slots) + n * sizeof(struct core_slot);
 }
 
 void core_slots_init(struct core_slots *slots, uint32_t n)
 {
+    assert(n > 0 && n <= CORE_SLOTS_MAX);
+    assert(slots->ours == 0 && slots->passed == 0);
     slots->n = n;
     slots->last = CORE_SLOT_NONE;
 }
 
 static uint64_t bit(uint32_t slot)
 {
+    assert(slot < CORE_SLOTS_MAX);
     return UINT64_C(1) << slot;
 }
 
@@ -48,6 +53,7 @@ static uint64_t all_of(const struct core_slots *slots)
 
 void core_slots_hold(struct core_slots *slots, uint32_t slot, bool holds)
 {
+    assert(slot < slots->n);
     /* The nodes will say the same about it. */
     for (uint32_t i = 0; i < CORE_NODES_MAX; i++) {
         slots->nodes[i].free = holds ? slots->nodes[i].free & ~bit(slot) : slots->nodes[i].free | bit(slot);
@@ -125,6 +131,7 @@ uint64_t slots_shut(struct core_slots *slots, const struct core_lock *lock, uint
         if ((slots->passed & bit(i)) == 0) continue;
         if (slots->each[i].until_us <= now_us || is_free_again(slots, lock, i)) slots->passed &= ~bit(i);
     }
+    assert(((slots->passed | slots->ours) & ~all_of(slots)) == 0);
     return slots->passed | slots->ours;
 }
 
@@ -148,6 +155,7 @@ static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, 
         if (ttl_us == -1) ttl_us = (int64_t)lock->lease_us;
         if (ttl_us > 0) until_us = core_larger(until_us, validity_add(now_us, (uint64_t)ttl_us));
     }
+    assert(until_us >= now_us);
     return until_us;
 }
 
@@ -166,6 +174,8 @@ void slots_judge(struct core_lock *lock, struct step *step, uint32_t yes, uint64
     struct core_slot *at = &slots->each[slot];
     uint64_t until_us;
 
+    assert(slot < slots->n);
+    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
     if (needs_late_arbiter(lock, yes)) return;
     if (!gave && is_taken(slots, lock, slot, step->now_us)) return;
     until_us = holders_until_us(lock, step->now_us, &at->holder_id);
@@ -220,9 +230,11 @@ static uint8_t slots_draw(struct core_lock *lock, uint64_t from)
     uint64_t places = 0;
     uint8_t slot = 0;
 
+    assert(from != 0);
     for (uint64_t rest = from; rest != 0; rest &= rest - 1) places++;
     for (places = backoff_uniform(&lock->jitter, places - 1); places > 0; places--) from &= from - 1;
     while ((from & bit(slot)) == 0) slot++;
+    assert(slot < CORE_SLOTS_MAX);
     return slot;
 }
 
@@ -233,6 +245,8 @@ uint8_t slots_choose(struct core_lock *lock, struct step *step, bool all)
     uint64_t free = known_free(slots, lock, step->now_us);
     uint8_t last = slots->last;
 
+    /* What is free is not passed over. */
+    assert((free & shut) == 0);
     if (all) {
         slots->last = CORE_SLOT_NONE;
         if (last < slots->n && (shut & bit(last)) == 0 && !is_taken(slots, lock, last, step->now_us)) return last;
@@ -256,5 +270,6 @@ uint64_t slots_free_us(const struct core_slots *slots, const struct core_lock *l
     for (uint32_t i = 0; i < slots->n; i++) {
         if ((slots->passed & bit(i)) != 0) first_us = core_smaller(first_us, slots->each[i].until_us);
     }
+    assert(slots->n == lock->config->permits);
     return first_us;
 }

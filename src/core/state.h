@@ -279,7 +279,11 @@ struct core_lock {
 /* core_arbiter - the node that is asked first where so many before it do not serve. */
 static inline uint32_t core_arbiter(const struct core_lock *lock, uint32_t place)
 {
-    return lock->config->arbiters[(lock->first_arbiter + place) % lock->config->n_nodes];
+    uint32_t index = lock->config->arbiters[(lock->first_arbiter + place) % lock->config->n_nodes];
+
+    assert(place < lock->config->n_nodes);
+    assert(index < lock->config->n_nodes);
+    return index;
 }
 
 /* core_quorum_is_ready - so many nodes are READY that an attempt may be granted. */
@@ -316,6 +320,9 @@ static inline bool core_is_pending(const struct core_lock *lock, enum core_notif
 /* core_notify - the owner will be notified of this. */
 static inline void core_notify(struct core_lock *lock, enum core_notify kind, int status)
 {
+    /* Each is reported once: the next one of its kind does not begin before. */
+    assert(kind > CORE_NOTIFY_NOTHING && kind <= CORE_NOTIFY_RELEASED);
+    assert(!core_is_pending(lock, kind));
     lock->pending.kinds = (uint8_t)(lock->pending.kinds | 1u << kind);
     lock->pending.status[kind] = (int8_t)status;
 }
@@ -342,6 +349,8 @@ static inline bool core_is_permanent(const struct step *step, enum fault_class f
 /* core_vote_failed - there is no vote of this node; for now, where no fault is known. */
 static inline void core_vote_failed(struct core_node *node, enum fault_class fault)
 {
+    /* Faults are counted by their class: see struct vote_tally. */
+    assert(fault <= FAULT_CLASS_CONFIG);
     node->vote = CORE_VOTE_FAILED;
     node->fault = fault;
     if (fault == FAULT_CLASS_NONE) node->fault = FAULT_CLASS_TEMPORARY;
@@ -366,6 +375,10 @@ static inline struct core_command *core_send(struct core_lock *lock, struct step
     struct core_command *command = &step->update->commands[step->update->n_commands++];
 
     assert(step->update->n_commands <= CORE_COMMANDS_MAX);
+    assert(node < lock->config->n_nodes);
+    assert(core_can_talk(&lock->nodes[node]));
+    /* Keys are set and kept for a lease, never without end. */
+    assert(lease_us > 0 || op == OP_RELEASE || op == OP_PEEK || op == OP_INTEND);
     *command = (struct core_command){.tag = {.attempt = lock->id.number,
                                              .sent_us = step->now_us,
                                              .lease_us = lease_us,

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "validity.h"
 
+#include <assert.h>
+
 #define PPM                1000000u
 #define LOST_MARGIN_MIN_US 10000u
 
 uint64_t validity_add(uint64_t a, uint64_t b)
 {
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+    uint64_t sum = a > UINT64_MAX - b ? UINT64_MAX : a + b;
+
+    assert(sum >= a && sum >= b);
+    return sum;
 }
 
 uint64_t validity_sub(uint64_t a, uint64_t b)
 {
-    return a > b ? a - b : 0;
+    uint64_t left = a > b ? a - b : 0;
+
+    assert(left <= a);
+    return left;
 }
 
 /* ceil(value x ppm / 1000000) without an intermediate overflow, for a large value is split at PPM. */
@@ -35,8 +43,12 @@ uint64_t validity_allowance_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t d
 uint64_t validity_of_vote(uint64_t sent_us, uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
 {
     uint64_t allowance = validity_allowance_us(lease_us, drift_ppm, drift_fixed_us);
+    uint64_t until_us = validity_add(sent_us, validity_sub(lease_us, allowance));
 
-    return validity_add(sent_us, validity_sub(lease_us, allowance));
+    /* Within the lease, and never after the key may be gone: see validity_debt_until. */
+    assert(until_us >= sent_us);
+    assert(until_us <= validity_add(sent_us, lease_us));
+    return until_us;
 }
 
 uint64_t validity_of_quorum(uint64_t *ends, uint32_t n, uint32_t quorum)
@@ -53,6 +65,7 @@ uint64_t validity_of_quorum(uint64_t *ends, uint32_t n, uint32_t quorum)
         end = ends[largest];
         ends[largest] = ends[i];
         ends[i] = end;
+        assert(i == 0 || ends[i - 1] >= end);
     }
     return ends[quorum - 1];
 }
@@ -62,10 +75,16 @@ uint64_t validity_lost_margin_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t
     uint64_t allowance = validity_allowance_us(lease_us, drift_ppm, drift_fixed_us);
     uint64_t margin = validity_add(allowance, allowance);
 
-    return margin > LOST_MARGIN_MIN_US ? margin : LOST_MARGIN_MIN_US;
+    if (margin < LOST_MARGIN_MIN_US) margin = LOST_MARGIN_MIN_US;
+    assert(margin >= allowance);
+    return margin;
 }
 
 uint64_t validity_debt_until(uint64_t sent_us, uint64_t lease_us)
 {
-    return validity_add(sent_us, validity_add(lease_us, validity_share(lease_us, PPM / 100)));
+    uint64_t until_us = validity_add(sent_us, validity_add(lease_us, validity_share(lease_us, PPM / 100)));
+
+    /* No yes counts any more by then: see validity_of_vote. */
+    assert(until_us >= validity_add(sent_us, lease_us));
+    return until_us;
 }

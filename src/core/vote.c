@@ -29,6 +29,7 @@ struct vote_tally vote_count(const struct core_lock *lock)
         tally.peeked += node->vote == CORE_VOTE_OTHER && !peeking;
         if (node->vote == CORE_VOTE_FAILED) tally.failed[node->fault]++;
     }
+    assert(tally.yes + tally.other + tally.pending <= lock->config->n_nodes);
     return tally;
 }
 
@@ -37,6 +38,10 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     struct core_node *node = &lock->nodes[index];
     struct core_command *command;
 
+    /* An attempt that was released asks for no more votes. */
+    assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
+    assert(lock->work->attempt.stage != ATTEMPT_DOOMED);
+    assert(!node->owes);
     node->vote = CORE_VOTE_PENDING;
     node->open = true;
     node->asked->at_us = step->now_us;
@@ -63,6 +68,9 @@ void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
+    /* Once, and only where a yes is a vote. */
+    assert(node->vote == CORE_VOTE_NONE);
+    assert(node->state == NODE_READY);
     if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
         core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
@@ -75,6 +83,7 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
+    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
     /* It may have named the holder already. */
     if (!core_can_talk(node) || node->asked->holder.id != 0) return;
     node->asked->follow_up = FOLLOW_UP_PEEK;
@@ -83,6 +92,7 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
 
 void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
 {
+    assert(lock->nodes[index].vote == CORE_VOTE_NONE);
     lock->nodes[index].vote = CORE_VOTE_PENDING;
     forget_holder(&lock->nodes[index]);
     vote_peek(lock, step, index);
@@ -107,6 +117,7 @@ void vote_clear(struct core_lock *lock)
 
 void vote_connection_ended(struct core_node *node)
 {
+    assert(!core_can_talk(node));
     if (node->vote == CORE_VOTE_PENDING) {
         core_vote_failed(node, node->down_fault);
         node->asked->cut = true;
@@ -131,6 +142,7 @@ static void vote_on_yes(struct core_lock *lock, const struct step *step, const s
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
+    assert(node->vote == CORE_VOTE_PENDING);
     if (step->slots != NULL && !is_of_slot(lock, reply)) {
         core_vote_failed(node, FAULT_CLASS_PROTO);
         return;
@@ -139,6 +151,8 @@ static void vote_on_yes(struct core_lock *lock, const struct step *step, const s
     node->asked->fence = reply->fence;
     node->key.sent_us = reply->tag.sent_us;
     node->key.valid_until_us = core_vote_until(lock, &reply->tag);
+    /* Unless it was released meanwhile, the key outlives the vote, and so does the debt for it. */
+    assert(node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
 }
 
 /* What refused may be a key of an attempt of ours that was given up. Its release goes ahead of the same request on the
@@ -223,6 +237,7 @@ static void on_peek(struct core_lock *lock, const struct core_reply *reply)
     } else if (node->vote == CORE_VOTE_PENDING) {
         core_vote_failed(node, reply->fault);
     }
+    assert(node->vote != CORE_VOTE_PENDING);
 }
 
 static void on_raised(struct core_lock *lock, const struct core_reply *reply)

@@ -90,6 +90,7 @@ static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *ste
     uint64_t free_at_us = held ? slots_free_us(step->slots, lock) : CORE_NEVER;
     uint64_t free_us = validity_add(validity_sub(free_at_us, step->now_us), AFTER_EXPIRY_US);
 
+    assert(step->slots != NULL);
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
 }
 
@@ -121,6 +122,7 @@ static void sooner(struct core_lock *lock, uint64_t at_us)
 {
     /* Without, it waits for room only. */
     if (lock->work == NULL) return;
+    assert(lock->phase == CORE_WAITING);
     lock->work->wait.poll_at_us = core_smaller(lock->work->wait.poll_at_us, at_us);
     lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, at_us);
 }
@@ -144,12 +146,14 @@ static uint64_t turn_us(struct core_lock *lock)
         end_us += span_us;
         span_us *= SPAN_GROWTH;
     }
+    assert(begin_us <= end_us);
     return begin_us + backoff_uniform(&lock->jitter, end_us - begin_us);
 }
 
 /* Each release is drawn for anew: an older turn would come in the middle of the next hold. */
 static void wait_take_turn(struct core_lock *lock, uint64_t at_us)
 {
+    assert(lock->phase == CORE_WAITING);
     lock->work->wait.retry_at_us = core_smaller(at_us, lock->work->wait.poll_at_us);
 }
 
@@ -208,6 +212,8 @@ void wait_begin(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t now_us = step->now_us;
 
+    assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED);
+    assert(lock->queued == WAIT_STAY);
     watch_holder(lock, now_us);
     lock->phase = CORE_WAITING;
     lock->work->wait.searches = false;
@@ -221,10 +227,15 @@ void wait_begin(struct core_lock *lock, const struct step *step, bool held)
         lock->work->wait.woken_id = lock->work->wait.released_id;
     }
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].notices.heard = false;
+    /* It is woken by itself, also where no notice comes. */
+    assert(lock->work->wait.poll_at_us < CORE_NEVER);
+    assert(lock->work->wait.retry_at_us >= now_us && lock->work->wait.retry_at_us <= lock->work->wait.poll_at_us);
 }
 
 void wait_behind(struct core_lock *lock, uint64_t now_us)
 {
+    assert(!core_is_acquiring(lock));
+    assert(lock->acquire.attempts == 0);
     lock->acquire.seen |= CORE_SEEN_HELD;
     lock->phase = CORE_WAITING;
     lock->work->wait.poll_at_us = lock->work->wait.retry_at_us =
@@ -236,6 +247,7 @@ void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_
     const struct core_node *node = &lock->nodes[index];
     bool answers = node->state == NODE_READY || core_is_permanent(step, node->down_fault);
 
+    assert(lock->phase == CORE_WAITING);
     if (!answers || (lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0) return;
     sooner(lock, validity_add(step->now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
@@ -262,6 +274,7 @@ static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *st
 {
     uint64_t pause_us = turn_us(lock);
 
+    assert(lock->phase == CORE_WAITING);
     if (pause_us > 0) {
         lock->work->wait.notice = NOTICE_TURN_DRAWN;
         lock->work->wait.woken_id = lock->work->wait.released_id;
@@ -289,6 +302,7 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint
     bool known;
 
     assert(index < lock->config->n_nodes);
+    assert(key < 64);
     /* Without work its attempt waits for room already. */
     if (!core_is_acquiring(lock) || lock->work == NULL) return WAIT_STAY;
     if (node->notices.own > 0) {

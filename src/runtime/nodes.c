@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/nodes.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,9 @@ static void nodes_on_node_state(void *arg, uint32_t index, enum node_state state
     struct runtime *runtime = arg;
     bool revived = node_takes_requests(state) && meet(runtime, index);
 
+    assert(index < runtime->n_nodes);
+    /* Connections are counted up. */
+    assert(generation == 0 || generation >= runtime->nodes[index].connections);
     (void)fault;
     TRACE3(node_state, runtime->nodes[index].uri.name, (int)state, why);
     runtime->node_changes++;
@@ -112,6 +116,8 @@ static void on_clock_step(struct runtime *runtime, uint32_t index, uint64_t befo
 
 static void count_reply(struct runtime_node *node, const struct node_reply *reply)
 {
+    assert(reply->fault < FAULTS);
+    assert(reply->outcome <= OUTCOME_UNSENT);
     if (reply->outcome < OUTCOME_UNKNOWN) histogram_add(&node->round_trips, reply->latency_us);
     if (reply->fault != FAULT_NONE) node->counts.errors[reply->fault]++;
 }
@@ -125,6 +131,9 @@ static void nodes_on_reply(void *arg, uint32_t index, uint32_t generation, const
     bool stepped;
 
     memcpy(&request, tag, sizeof(request));
+    /* One reply for each request that was sent, from the node that it was sent to. */
+    assert(runtime->in_flight > 0);
+    assert(request.tag.node == index);
     runtime->in_flight--;
     count_reply(&runtime->nodes[index], reply);
     stepped = observe_clock(runtime, index, &request.tag, reply);
@@ -139,6 +148,7 @@ static void nodes_on_room(void *arg, uint32_t index)
 {
     struct runtime *runtime = arg;
 
+    assert(index < runtime->n_nodes);
     LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         if (observer->has_room != NULL) observer->has_room(observer, index);
     }
@@ -172,6 +182,7 @@ static struct runtime_node *node_of(struct runtime *runtime, const struct uri *u
     struct runtime_node *node = runtime->nodes;
 
     while (&node->uri != uri) node++;
+    assert(node < runtime->nodes + runtime->n_nodes);
     return node;
 }
 
@@ -180,6 +191,7 @@ static bool keep_login(struct runtime *runtime, const struct uri *uri, const cha
 {
     uint64_t hash = hash_text(HASH_START, reason) | 1u;
 
+    assert(!uri->has_login);
     if (uri->user == NULL && uri->password == NULL) {
         snprintf(why, size, "no credentials yet: %s", reason);
         return false;
@@ -195,6 +207,8 @@ static bool take_login(struct runtime *runtime, const struct uri *uri, const str
 {
     struct uri *mine = &node_of(runtime, uri)->uri;
 
+    /* What an address says is not replaced. */
+    assert(!mine->has_login);
     runtime->no_news = 0;
     if (uri_logs_in_with(mine, given->user, given->password)) return true;
     if (uri_log_in(mine, &runtime->alloc, given->user, given->password) != 0) return false;
@@ -248,6 +262,8 @@ int nodes_log_in(struct runtime *runtime, const char *user, const char *password
 
 void nodes_observe(struct runtime *runtime, struct node_observer *observer)
 {
+    assert(observer->changed != NULL);
+    assert(!list_has(&observer->link));
     list_add(&runtime->observers, &observer->link);
 }
 
@@ -257,6 +273,8 @@ int nodes_send(struct runtime *runtime, struct node_request *node_request, struc
     struct request request = {.from = from, .tag = *tag};
     int result;
 
+    assert(tag->node < runtime->n_nodes);
+    assert(from != NULL && from->reply != NULL);
     memcpy(&node_request->tag, &request, sizeof(request));
     result = node_send(runtime->nodes[tag->node].node, node_request);
     if (result != NODE_SENT) return result;
@@ -299,6 +317,7 @@ int nodes_open_tls(struct runtime *runtime, struct caller_error *error)
     char why[TLS_TEXT_SIZE];
     int status;
 
+    assert(runtime->tls == NULL);
     for (uint32_t i = 0; i < runtime->n_nodes && uri == NULL; i++)
         if (runtime->nodes[i].uri.tls) uri = &runtime->nodes[i].uri;
     if (uri == NULL && (config.ca != NULL || config.cert != NULL || config.name != NULL)) {
@@ -332,6 +351,7 @@ void nodes_name_set(struct runtime *runtime)
     struct named_address sorted[QUORLOCK_NODES_MAX] = {0};
     uint64_t hash = HASH_START;
 
+    assert(runtime->n_nodes > 0 && runtime->n_nodes <= QUORLOCK_NODES_MAX);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         const struct uri *uri = &runtime->nodes[i].uri;
 
@@ -344,6 +364,7 @@ void nodes_name_set(struct runtime *runtime)
     }
     qsort(sorted, runtime->n_nodes, sizeof(sorted[0]), by_address);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        assert(sorted[i].index < runtime->n_nodes);
         runtime->order[i] = sorted[i].index;
         hash = hash_bytes(hash, sorted[i].text, strlen(sorted[i].text));
         hash = hash_bytes(hash, "\n", 1);
@@ -353,6 +374,7 @@ void nodes_name_set(struct runtime *runtime)
 
 struct link_config nodes_link(struct runtime *runtime, uint32_t node)
 {
+    assert(node < runtime->n_nodes);
     return (struct link_config){.uri = &runtime->nodes[node].uri,
                                 .tls = runtime->tls,
                                 .timeout_ms = runtime_timeout_ms(runtime),
@@ -386,6 +408,7 @@ int nodes_start(struct runtime *runtime)
                                      .max_lease_ms = options->max_lease_ms,
                                      .allow_eviction = options->allow_eviction != 0};
 
+        assert(runtime->nodes[i].node == NULL);
         config.link.client_name = "quorlock";
         runtime->nodes[i].node = node_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].node == NULL) return -1;
@@ -421,6 +444,7 @@ struct quorlock_node_statistics nodes_statistics(struct runtime *runtime, uint32
     const struct node *node = at->node;
     enum node_state state = node_state_now(node);
 
+    assert(index < runtime->n_nodes);
     return (struct quorlock_node_statistics){.node = node_name(node),
                                              .state = (int)state,
                                              .why = state == NODE_READY ? NULL : node_why(node),

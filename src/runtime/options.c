@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/options.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static int check_ranges(const struct quorlock_client_options *options, struct ca
 static void options_fill(uint32_t *value, uint32_t otherwise)
 {
     if (*value == 0) *value = otherwise;
+    assert(*value != 0);
 }
 
 static int check_kinds(const struct quorlock_client_options *options, struct caller_error *error)
@@ -170,8 +172,12 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     if (status == 0) status = check_tls(&options, error);
     if (status == 0) status = check_allocator(options.allocator, error);
     if (status == 0) status = check_ranges(&options, error);
-    if (status == 0) *ret = options;
-    return status;
+    if (status != 0) return status;
+    assert(options.guard != QUORLOCK_GUARD_DEFAULT);
+    assert(options.reconnect_min_ms > 0 && options.reconnect_min_ms <= options.reconnect_max_ms);
+    assert(options.drift_ppm > 0 && options.drift_fixed_ms > 0);
+    *ret = options;
+    return 0;
 }
 
 int options_buggify(uint64_t *ret, const char *text, struct caller_error *error)
@@ -192,7 +198,11 @@ int options_buggify(uint64_t *ret, const char *text, struct caller_error *error)
 
 uint32_t options_quorum(int policy, uint32_t n_nodes)
 {
-    return policy == QUORLOCK_ALL ? n_nodes : n_nodes / 2 + 1;
+    uint32_t quorum = policy == QUORLOCK_ALL ? n_nodes : n_nodes / 2 + 1;
+
+    /* Any two quorums share a node. */
+    assert(quorum <= n_nodes && 2 * quorum > n_nodes);
+    return quorum;
 }
 
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
@@ -221,6 +231,7 @@ static bool is_reserved(const char *prefix, const char *key)
 {
     const char *reserved = RESERVED;
 
+    assert(key != NULL);
     for (; prefix != NULL && *prefix != '\0' && *reserved != '\0'; prefix++, reserved++) {
         if (*prefix != *reserved) return false;
     }
@@ -307,7 +318,9 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
     if (timeout_us < NODE_TIMEOUT_LOW_US) timeout_us = NODE_TIMEOUT_LOW_US;
     if (timeout_us > NODE_TIMEOUT_HIGH_US) timeout_us = NODE_TIMEOUT_HIGH_US;
     if (2 * timeout_us > spare_us) timeout_us = spare_us / 2;
-    return timeout_us < MS ? MS : timeout_us;
+    if (timeout_us < MS) timeout_us = MS;
+    assert(timeout_us <= NODE_TIMEOUT_HIGH_US);
+    return timeout_us;
 }
 
 /* A renewal may time out once and be tried again, and must still end before the loss is reported:
@@ -376,6 +389,7 @@ static int check_min_valid(const struct core_config *config, const struct quorlo
 /* A bit for each key. */
 static uint64_t mask_of(size_t n_keys)
 {
+    assert(n_keys > 0 && n_keys <= QUORLOCK_KEYS_MAX);
     return n_keys >= 64 ? UINT64_MAX : (UINT64_C(1) << n_keys) - 1;
 }
 
@@ -405,6 +419,7 @@ static int options_check_mode(const struct quorlock_options *options, const stru
 
 static uint32_t renew_grid_us(uint64_t renew_us)
 {
+    assert(renew_us > 0);
     if (renew_us == CORE_NEVER) return 0;
     return renew_us / RENEW_GRID_PART < RENEW_GRID_US_MAX ? (uint32_t)(renew_us / RENEW_GRID_PART) : RENEW_GRID_US_MAX;
 }
@@ -448,6 +463,12 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);
     if (status != 0) return status;
+    /* What the core counts on. */
+    assert(config.node_timeout_us > 0 && config.node_timeout_us < CORE_TIME_MAX_US);
+    assert(config.renew_us == CORE_NEVER || config.renew_us < config.lease_us);
+    assert(config.min_valid_us < config.lease_us && config.lost_margin_us < config.lease_us);
+    assert(!config.reads || config.shared != 0);
+    assert(config.permits == 0 || (n_keys == 1 && config.shared == 0));
     *ret = config;
     *ret_options = options;
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/owner.h"
 
+#include <assert.h>
 #include <quorlock/quorlock.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *system)
         ret[at++] = HEX_DIGITS[bytes[i] >> 4];
         ret[at++] = HEX_DIGITS[bytes[i] & 15];
     }
+    assert(at == OWNER_UUID_LENGTH);
     ret[at] = '\0';
     return 0;
 }
@@ -47,6 +49,7 @@ size_t owner_redisson(char *ret, const char *uuid, const struct core_token *toke
     number &= INT64_MAX;
     if (number == 0) number = 1;
     length = snprintf(ret, OWNER_REDISSON_SIZE, "%s:%llu", uuid, (unsigned long long)number);
+    assert(length > OWNER_UUID_LENGTH && length < OWNER_REDISSON_SIZE);
     return length > 0 ? (size_t)length : 0;
 }
 
@@ -71,6 +74,7 @@ size_t owner_plain(char *ret, const char *label, size_t label_length, const stru
         memcpy(at + 4, pairs + 2 * (size_t)from[2], 2);
         memcpy(at + 6, pairs + 2 * (size_t)from[3], 2);
     }
+    assert(at == ret + label_length + 2 * (size_t)CORE_TOKEN_SIZE);
     *at = '\0';
     return (size_t)(at - ret);
 }
@@ -136,6 +140,7 @@ char *owner_copy(const struct alloc *alloc, const char *bytes, size_t length)
             used += ESCAPE_LENGTH;
         }
     }
+    assert(used <= ESCAPE_LENGTH * length);
     copy[used] = '\0';
     return copy;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/runtime.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,8 +29,11 @@ uint64_t runtime_clock(void *runtime)
 void runtime_batch(void *arg, bool begins)
 {
     struct runtime *runtime = arg;
+    uint64_t now_us = begins ? runtime_read_us(runtime) : 0;
 
-    runtime->batch_us = begins ? runtime_read_us(runtime) : 0;
+    /* No batch is earlier than the one before it. */
+    assert(!begins || now_us >= runtime->batch_us);
+    runtime->batch_us = now_us;
 }
 
 uint32_t runtime_timeout_ms(const struct runtime *runtime)
@@ -39,6 +43,7 @@ uint32_t runtime_timeout_ms(const struct runtime *runtime)
 
 uint32_t runtime_quorum(const struct runtime *runtime)
 {
+    assert(runtime->n_nodes > 0 && runtime->n_nodes <= CORE_NODES_MAX);
     return options_quorum(runtime->options.policy, runtime->n_nodes);
 }
 
@@ -58,7 +63,11 @@ struct log_line {
 /* A flood of one level leaves room for those above it: work does not crowd out what tells of trouble. */
 static size_t log_room(int level)
 {
-    return LOG_LINES_MAX - (size_t)(QUORLOCK_LOG_ERROR - level) * LOG_LINES_KEPT;
+    size_t room = LOG_LINES_MAX - (size_t)(QUORLOCK_LOG_ERROR - level) * LOG_LINES_KEPT;
+
+    assert(level <= QUORLOCK_LOG_ERROR);
+    assert(room > 0 && room <= LOG_LINES_MAX);
+    return room;
 }
 
 void runtime_log(struct runtime *runtime, int level, const char *format, ...)
@@ -88,6 +97,7 @@ static struct log_line *take_line(struct runtime *runtime)
 {
     struct log_line *line = FIRST_OF(&runtime->log_lines, struct log_line, link);
 
+    assert((line == NULL) == (runtime->log_lines.count == 0));
     if (line != NULL) list_remove(&runtime->log_lines, &line->link);
     return line;
 }
@@ -101,6 +111,8 @@ static bool pass_on_line(struct runtime *runtime)
     if (runtime->log_budget == 0 || runtime->log_lines.count == 0) return false;
     runtime->log_budget--;
     line = take_line(runtime);
+    /* The hook is the user's code: it runs from the loop, and reads the clock anew. */
+    assert(runtime->running > 0);
     runtime_batch(runtime, false);
     runtime->options.log(runtime->options.log_arg, line->level, line->text);
     alloc_free(&runtime->alloc, line);
@@ -129,6 +141,8 @@ static void arm(struct runtime *runtime)
     uint64_t now_us;
     uint64_t left_us = 0;
 
+    /* At the end of a run of the turns it is armed in any case. */
+    assert(runtime->running == 0);
     /* What must happen before the end has deadlines of its own: until then the time to close, which may have passed
      * while the process stood still, ends nothing, and would fire again and again. */
     if (runtime->closing && runtime->close_until_us < at_us && !is_wanted(runtime, true)) {
@@ -137,6 +151,7 @@ static void arm(struct runtime *runtime)
     if (is_wanted(runtime, false)) at_us = 0;
     /* It fires sooner, and is armed again then. */
     if (at_us >= runtime->armed_us) return;
+    assert(runtime->alarm != NULL);
     runtime->armed_us = at_us;
     if (at_us > 0) {
         now_us = runtime_read_us(runtime);
@@ -149,7 +164,9 @@ void runtime_start_waker(struct runtime *runtime, struct waker *waker, void (*wa
 {
     uint16_t kind = 0;
 
+    assert(wake != NULL);
     while (runtime->wakes[kind] != wake && runtime->wakes[kind] != NULL) kind++;
+    assert(kind < RUNTIME_WAKES_MAX);
     runtime->wakes[kind] = wake;
     waker->entry = (struct wheel_entry){.at_us = UINT64_MAX, .kind = kind};
 }
@@ -157,6 +174,7 @@ void runtime_start_waker(struct runtime *runtime, struct waker *waker, void (*wa
 void runtime_stop_waker(struct waker *waker)
 {
     wheel_remove(&waker->entry);
+    assert(waker->entry.from == NULL);
     waker->entry.at_us = UINT64_MAX;
 }
 
@@ -164,6 +182,7 @@ void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_u
 {
     uint64_t before_us = wheel_next_us(&runtime->deadlines);
 
+    assert(waker->entry.kind < RUNTIME_WAKES_MAX && runtime->wakes[waker->entry.kind] != NULL);
     wheel_set(&runtime->deadlines, &waker->entry, at_us);
     /* A timer that fires too early is armed again: only a nearer deadline needs it now. */
     if (at_us < before_us && runtime->running == 0) arm(runtime);
@@ -175,6 +194,7 @@ static void wake_due(struct runtime *runtime)
     struct wheel_entry *entry;
     bool woke = false;
 
+    assert(runtime->running > 0);
     runtime_batch(runtime, true);
     while ((entry = wheel_take(&runtime->deadlines, runtime->batch_us)) != NULL) {
         runtime->wakes[entry->kind](CONTAINER_OF(entry, struct waker, entry));
@@ -187,6 +207,8 @@ static void wake_due(struct runtime *runtime)
 
 void runtime_add_turn(struct runtime *runtime, struct turn *turn)
 {
+    assert(turn->begin != NULL && turn->next != NULL && turn->end != NULL && turn->waits != NULL);
+    assert(!list_has(&turn->link));
     list_add(&runtime->turns, &turn->link);
 }
 
@@ -227,9 +249,11 @@ static void runtime_run(void *arg)
     } while (run_next(runtime));
     LIST_EACH (struct turn, turn, &runtime->turns, link) turn->end(turn);
     runtime_batch(runtime, false);
+    assert(runtime->running > 0);
     runtime->running--;
     if (runtime->running > 0) return;
     if (may_end(runtime)) {
+        assert(runtime->log_lines.count == 0);
         runtime->ended(runtime->ended_arg);
         return;
     }
@@ -249,6 +273,8 @@ int runtime_start(struct runtime *runtime)
 {
     struct system *system = &runtime->system;
 
+    assert(runtime->alarm == NULL && runtime->at_top == NULL);
+    assert(runtime->turns.count == 0 && runtime->running == 0);
     wheel_start(&runtime->deadlines, runtime_read_us(runtime));
     runtime->armed_us = UINT64_MAX;
     runtime->alarm = system->ops->alarm_new(system, runtime_on_alarm, runtime);
@@ -260,6 +286,7 @@ void runtime_stop(struct runtime *runtime)
 {
     struct log_line *line;
 
+    assert(runtime->running == 0);
     while ((line = take_line(runtime)) != NULL) alloc_free(&runtime->alloc, line);
     random_clear(&runtime->random, &runtime->system);
     if (runtime->alarm != NULL) runtime->system.ops->alarm_free(runtime->alarm);
@@ -273,6 +300,9 @@ void runtime_extend_close(struct runtime *runtime)
 
 void runtime_close(struct runtime *runtime, void (*ended)(void *arg), void *arg)
 {
+    /* Once, and somebody wants to hear of its end. */
+    assert(!runtime->closing);
+    assert(ended != NULL);
     runtime->closing = true;
     runtime->ended = ended;
     runtime->ended_arg = arg;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/subscriptions.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -49,6 +50,8 @@ static bool subscriptions_ask_node(struct subscriptions *all, struct channel *ch
 {
     uint32_t node = 1u << index;
 
+    assert(index < all->runtime->n_nodes);
+    assert((channel->confirmed & ~channel->nodes) == 0 && (channel->asked & ~channel->nodes) == 0);
     if ((channel->nodes & ~channel->asked & node) == 0) return true;
     if (subscriber_listen(all->runtime->nodes[index].subscriber, channel->name, channel->length) != SUBSCRIBER_ASKED)
         return false;
@@ -67,6 +70,7 @@ static void ask_for_all(void *arg, uint32_t index)
 
 static void listen_on(struct subscriptions *all, struct channel *channel, uint32_t nodes)
 {
+    assert((nodes >> all->runtime->n_nodes) == 0);
     nodes &= ~channel->nodes;
     channel->nodes |= nodes;
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
@@ -84,6 +88,7 @@ static struct channel *channel_of(struct subscriptions *all, const struct node_k
     uint64_t hash = hash_bytes(HASH_START, name, length);
     struct channel *channel = find_hashed(all, hash, name, length);
 
+    assert(length > 0 && length <= sizeof(name));
     if (channel != NULL) return channel;
     if (hashtable_reserve(&all->channels, alloc) != 0) return NULL;
     channel = alloc_zero(alloc, sizeof(*channel) + length);
@@ -97,6 +102,7 @@ static struct channel *channel_of(struct subscriptions *all, const struct node_k
 
 static void drop_channel(struct subscriptions *all, struct channel *channel)
 {
+    assert(channel->subscriptions.count == 0);
     hashtable_remove(&all->channels, &channel->entry);
     for (uint32_t i = 0; i < all->runtime->n_nodes; i++) {
         struct subscriber *subscriber = all->runtime->nodes[i].subscriber;
@@ -124,6 +130,7 @@ static void on_linger_over(struct waker *waker)
 void subscriptions_open(struct subscriptions *all, struct listener *listener, const struct node_key *keys,
                         size_t n_keys, uint32_t nodes)
 {
+    assert(n_keys > 0 && listener->events != NULL);
     list_remove(&all->quiet, &listener->quiet);
     if (listener->subscriptions != NULL) return;
     listener->subscriptions = alloc_zero(&all->runtime->alloc, n_keys * sizeof(struct subscription));
@@ -146,6 +153,8 @@ void subscriptions_open(struct subscriptions *all, struct listener *listener, co
 void subscriptions_linger(struct subscriptions *all, struct listener *listener)
 {
     if (listener->subscriptions == NULL) return;
+    /* The first that stops is the first of them. */
+    assert(!list_has(&listener->quiet));
     listener->quiet_until_us = runtime_now_us(all->runtime) + LINGER_US;
     list_add(&all->quiet, &listener->quiet);
     if (all->quiet.count == 1) runtime_wake_at(all->runtime, &all->linger, listener->quiet_until_us);
@@ -164,6 +173,7 @@ void subscriptions_close(struct subscriptions *all, struct listener *listener)
     }
     alloc_free(&all->runtime->alloc, listener->subscriptions);
     listener->subscriptions = NULL;
+    assert(!list_has(&listener->quiet));
 }
 
 uint32_t subscriptions_confirmed(const struct listener *listener)
@@ -182,6 +192,7 @@ static void subscriptions_on_closed(void *arg, uint32_t index, const char *why)
     struct subscriptions *all = arg;
 
     (void)why;
+    assert(index < all->runtime->n_nodes);
     HASHTABLE_EACH (struct channel, channel, &all->channels, entry) {
         if ((channel->nodes & 1u << index) == 0) continue;
         channel->asked &= ~(1u << index);
@@ -197,6 +208,7 @@ static void on_listening(void *arg, uint32_t index, const char *name, size_t len
     struct channel *channel = subscriptions_find(arg, name, length);
 
     if (channel == NULL) return;
+    assert(index < QUORLOCK_NODES_MAX);
     channel->confirmed |= 1u << index;
     LIST_WALK (struct subscription, each, &channel->subscriptions, link) {
         each->listener->events->confirmed(each->listener);
@@ -231,6 +243,7 @@ int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
                                        .room = ask_for_all,
                                        .arg = all};
 
+    assert(all->runtime == NULL);
     all->runtime = runtime;
     runtime_start_waker(runtime, &all->linger, on_linger_over);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
@@ -247,6 +260,7 @@ void subscriptions_stop(struct subscriptions *all)
     struct runtime *runtime = all->runtime;
 
     if (runtime == NULL) return;
+    assert(all->channels.count == 0 && all->quiet.count == 0);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) subscriber_free(runtime->nodes[i].subscriber);
     hashtable_free(&all->channels, &runtime->alloc);
 }
