@@ -32,12 +32,12 @@
 
 bool arbiter_fits(const struct core_node *node)
 {
-    return !node->doubt.overdue && !node->doubt.unfit && node->asked->odd_id == 0;
+    return !node->doubt.overdue && !node->doubt.unfit && node->asked.odd_id == 0;
 }
 
 static bool may_serve(const struct core_node *node)
 {
-    return !node->doubt.overdue && node->asked->odd_id == 0;
+    return !node->doubt.overdue && node->asked.odd_id == 0;
 }
 
 uint32_t arbiter_choose(const struct core_lock *lock)
@@ -67,7 +67,7 @@ static bool speaks_against(const struct core_node *node, uint64_t holder_id)
     switch (node->vote) {
     case CORE_VOTE_YES: return true;
     case CORE_VOTE_FAILED: return node->fault == FAULT_CLASS_FOREIGN;
-    case CORE_VOTE_OTHER: return node->asked->holder.id != 0 && node->asked->holder.id != holder_id;
+    case CORE_VOTE_OTHER: return node->asked.holder.id != 0 && node->asked.holder.id != holder_id;
     default: return false;
     }
 }
@@ -97,55 +97,55 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
         named += core_named_by(node) == holder_id;
     }
     if (holder_id != 0 && named >= lock->config->quorum) return true;
-    return lock->work->attempt.doubt != DOUBT_NONE && count_without(lock, holder_id) == 0;
+    return lock->attempt.doubt != DOUBT_NONE && count_without(lock, holder_id) == 0;
 }
 
 void arbiter_learn(struct core_lock *lock)
 {
-    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
-    lock->work->belief.confirmed_id = 0;
-    lock->work->belief.polls = 0;
+    assert(lock->attempt.stage == ATTEMPT_DOOMED);
+    lock->belief.confirmed_id = 0;
+    lock->belief.polls = 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         struct core_node *node = &lock->nodes[core_arbiter(lock, i)];
 
         if (node->vote != CORE_VOTE_OTHER) continue;
-        if (disproved(lock, node->asked->holder.id)) {
-            node->asked->odd_id = node->asked->holder.id == node->asked->holder.before_id ? node->asked->holder.id : 0;
-        } else if (lock->work->belief.polls == 0 && confirmed(lock, node->asked->holder.id)) {
-            lock->work->belief.confirmed_id = node->asked->holder.id;
-            lock->work->belief.polls = BELIEF_POLLS;
+        if (disproved(lock, node->asked.holder.id)) {
+            node->asked.odd_id = node->asked.holder.id == node->asked.holder.before_id ? node->asked.holder.id : 0;
+        } else if (lock->belief.polls == 0 && confirmed(lock, node->asked.holder.id)) {
+            lock->belief.confirmed_id = node->asked.holder.id;
+            lock->belief.polls = BELIEF_POLLS;
         }
     }
 }
 
 bool arbiter_doubt(struct core_lock *lock)
 {
-    const struct core_node *node = &lock->nodes[lock->work->attempt.arbiter];
-    uint64_t holder_id = node->asked->holder.id;
-    bool released = holder_id != 0 && holder_id == lock->work->belief.released_id;
-    bool is_new = holder_id != node->asked->holder.before_id && holder_id != lock->work->belief.confirmed_id;
+    const struct core_node *node = &lock->nodes[lock->attempt.arbiter];
+    uint64_t holder_id = node->asked.holder.id;
+    bool released = holder_id != 0 && holder_id == lock->belief.released_id;
+    bool is_new = holder_id != node->asked.holder.before_id && holder_id != lock->belief.confirmed_id;
 
-    assert(lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER);
-    assert(lock->work->attempt.doubt == DOUBT_NONE);
+    assert(lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
+    assert(lock->attempt.doubt == DOUBT_NONE);
     assert(node->vote == CORE_VOTE_OTHER);
     if (is_new && !released) {
-        lock->work->belief.polls = BELIEF_NEWS;
-    } else if (lock->work->belief.polls > 0 && !released) {
-        lock->work->belief.polls--;
+        lock->belief.polls = BELIEF_NEWS;
+    } else if (lock->belief.polls > 0 && !released) {
+        lock->belief.polls--;
     } else {
-        lock->work->attempt.doubt = DOUBT_OPEN;
+        lock->attempt.doubt = DOUBT_OPEN;
     }
-    return lock->work->attempt.doubt == DOUBT_OPEN;
+    return lock->attempt.doubt == DOUBT_OPEN;
 }
 
 uint64_t arbiter_doubt_until(const struct core_lock *lock)
 {
     uint64_t until_us = 0;
 
-    if (lock->work->attempt.doubt != DOUBT_OPEN) return 0;
+    if (lock->attempt.doubt != DOUBT_OPEN) return 0;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote != CORE_VOTE_PENDING) continue;
-        until_us = core_larger(until_us, arbiter_timeout(node, node->asked->at_us));
+        until_us = core_larger(until_us, arbiter_timeout(node, node->asked.at_us));
     }
     return until_us;
 }
@@ -154,15 +154,15 @@ void arbiter_on_vote(struct core_node *node)
 {
     assert(node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER || node->vote == CORE_VOTE_FAILED);
     node->doubt.unfit = node->vote == CORE_VOTE_FAILED;
-    if (node->vote == CORE_VOTE_YES) node->asked->odd_id = 0;
-    if (core_named_by(node) != 0 && core_named_by(node) != node->asked->odd_id) node->asked->odd_id = 0;
+    if (node->vote == CORE_VOTE_YES) node->asked.odd_id = 0;
+    if (core_named_by(node) != 0 && core_named_by(node) != node->asked.odd_id) node->asked.odd_id = 0;
 }
 
 /* An attempt that fails leaves its key there until its owner knows, and has released it. With more contenders one
  * that takes it for a holder calms the others. */
 static bool may_contend(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
 {
-    const struct wait *wait = &lock->work->wait;
+    const struct wait *wait = &lock->wait;
 
     return lock->waiters <= FEW_CONTENDERS && core_named_by(node) == wait->polled.id &&
            validity_sub(now_us, wait->polled.since_us) < CONTENDER_SRTTS * (uint64_t)node->srtt_us;
@@ -178,9 +178,9 @@ bool arbiter_meets_holder(const struct core_lock *lock, uint64_t now_us)
         uint64_t holder_id = core_named_by(node);
         uint32_t same = 0;
 
-        odd += node->asked->odd_id != 0 && node->vote == CORE_VOTE_OTHER;
-        if (holder_id == 0 || node->asked->odd_id != 0) continue;
-        if (holder_id == node->asked->holder.before_id && !may_contend(lock, node, now_us)) return true;
+        odd += node->asked.odd_id != 0 && node->vote == CORE_VOTE_OTHER;
+        if (holder_id == 0 || node->asked.odd_id != 0) continue;
+        if (holder_id == node->asked.holder.before_id && !may_contend(lock, node, now_us)) return true;
         for (uint32_t k = 0; k < lock->config->n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config->quorum) return true;
     }

@@ -26,7 +26,6 @@
 #include "intent.h"
 #include "slots.h"
 #include "vote.h"
-#include "work.h"
 
 /* A try to connect begins a moment after the attempt that waits for it, and ends with a reason of its own. */
 #define CONNECT_GRACE_US 100000u
@@ -38,7 +37,7 @@ static uint64_t connect_until_us(const struct core_lock *lock)
     bool enough = tally.yes + tally.other >= config->quorum;
     uint64_t patience_us = enough ? config->node_timeout_us : validity_add(config->connect_us, CONNECT_GRACE_US);
 
-    return validity_add(lock->work->attempt.begun_us, patience_us);
+    return validity_add(lock->attempt.begun_us, patience_us);
 }
 
 /*
@@ -53,8 +52,7 @@ static uint32_t node_that_wakes(const struct core_lock *lock, uint64_t now_us)
 
     if (lock->phase != CORE_ASKING) return DEBT_WAKES_ALL;
     tally = vote_count(lock);
-    outage =
-        lock->work->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config->quorum;
+    outage = lock->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config->quorum;
     if (outage || arbiter_meets_holder(lock, now_us)) return lock->config->n_nodes;
     return arbiter_choose(lock);
 }
@@ -83,8 +81,8 @@ void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 static void attempt_ask_rest(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_ASKING);
-    lock->work->attempt.stage = ATTEMPT_ASKS_ALL;
-    lock->work->belief.released_id = 0;
+    lock->attempt.stage = ATTEMPT_ASKS_ALL;
+    lock->belief.released_id = 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         uint32_t index = core_arbiter(lock, i);
         struct core_node *node = &lock->nodes[index];
@@ -105,7 +103,7 @@ static bool counts(const struct core_lock *lock)
 
 static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 {
-    struct attempt *attempt = &lock->work->attempt;
+    struct attempt *attempt = &lock->attempt;
     uint32_t arbiter = all ? lock->config->n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
@@ -121,9 +119,9 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
     attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
     lock->queued = WAIT_STAY;
-    lock->work->wait.notice = NOTICE_NONE;
-    lock->work->wait.heard = 0;
-    lock->work->wait.woken_id = lock->work->wait.released_id;
+    lock->wait.notice = NOTICE_NONE;
+    lock->wait.heard = 0;
+    lock->wait.woken_id = lock->wait.released_id;
     lock->hold.round = 0;
     intent_begin(lock);
     vote_clear(lock);
@@ -143,8 +141,8 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 static void doom(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_ASKING);
-    assert(lock->work->attempt.stage == ATTEMPT_ASKS_ALL);
-    lock->work->attempt.stage = ATTEMPT_DOOMED;
+    assert(lock->attempt.stage == ATTEMPT_ASKS_ALL);
+    lock->attempt.stage = ATTEMPT_DOOMED;
     attempt_release(lock, step);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (lock->nodes[i].vote == CORE_VOTE_OTHER) vote_peek(lock, step, i);
@@ -193,7 +191,7 @@ static uint64_t goes_on_until_us(const struct core_lock *lock)
 
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
-    if (status != CORE_HELD_BY_OTHER || lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
+    if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
     return !arbiter_meets_holder(lock, now_us) && now_us < settle_until_us(lock);
 }
 
@@ -205,14 +203,14 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
  */
 static bool was_cut_off(const struct core_lock *lock, const struct step *step, int status)
 {
-    uint64_t until_us = validity_add(lock->work->attempt.begun_us, lock->config->node_timeout_us);
+    uint64_t until_us = validity_add(lock->attempt.begun_us, lock->config->node_timeout_us);
     uint32_t cut = 0;
     uint32_t voted = 0;
 
     if (status != CORE_NOQUORUM || lock->acquire.attempts > 1 || step->now_us >= until_us) return false;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         voted += node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER;
-        cut += node->vote == CORE_VOTE_FAILED && node->asked->cut &&
+        cut += node->vote == CORE_VOTE_FAILED && node->asked.cut &&
                (node->state == NODE_READY || node->state == NODE_CONNECTING);
     }
     return cut > 0 && cut + voted >= lock->config->quorum;
@@ -226,19 +224,19 @@ static bool searches_on(const struct core_lock *lock, const struct step *step, i
 
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
-    bool first = lock->acquire.attempts == 1 || lock->work->wait.searches;
+    bool first = lock->acquire.attempts == 1 || lock->wait.searches;
 
     lock->log |= CORE_LOG_ATTEMPT_FAILED;
     if (searches_on(lock, step, status)) {
         lock->phase = CORE_WAITING;
-        lock->work->wait.searches = first;
-        lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = step->now_us;
+        lock->wait.searches = first;
+        lock->wait.poll_at_us = lock->wait.retry_at_us = step->now_us;
         return;
     }
     if (lock->config->wait_us == 0 && was_cut_off(lock, step, status)) {
         lock->phase = CORE_WAITING;
         lock->queued = WAIT_TRY_ALL;
-        lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = CORE_NEVER;
+        lock->wait.poll_at_us = lock->wait.retry_at_us = CORE_NEVER;
         return;
     }
     if (lock->config->wait_us == 0 && !may_settle(lock, step->now_us, status)) {
@@ -248,7 +246,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
     wait_begin(lock, step, held);
     intent_leave(lock, step);
     if (lock->config->wait_us == 0) {
-        lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, settle_until_us(lock));
+        lock->wait.retry_at_us = core_smaller(lock->wait.retry_at_us, settle_until_us(lock));
     }
 }
 
@@ -280,7 +278,7 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
 
     /* It was released, and is no grant any more, whatever its votes say. */
     assert(lock->phase == CORE_ASKING);
-    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
+    assert(lock->attempt.stage == ATTEMPT_DOOMED);
     /* Permanent errors fail immediately. */
     for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
         if (failed_for_good(lock, step, tally, permanent[i].fault) > spare) {
@@ -299,8 +297,8 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
 /* Until when a vote that is to come is waited for, where another client is in the way. */
 static uint64_t late_at(const struct core_lock *lock, const struct core_node *node)
 {
-    if (vote_may_still_connect(node)) return arbiter_timeout(node, lock->work->attempt.begun_us);
-    return node->doubt.overdue ? 0 : arbiter_timeout(node, node->asked->at_us);
+    if (vote_may_still_connect(node)) return arbiter_timeout(node, lock->attempt.begun_us);
+    return node->doubt.overdue ? 0 : arbiter_timeout(node, node->asked.at_us);
 }
 
 /* From when on a quorum is out of reach without votes that are late; never where no client is in the way. */
@@ -341,11 +339,11 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
  */
 static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
-    struct core_node *node = &lock->nodes[lock->work->attempt.arbiter];
+    struct core_node *node = &lock->nodes[lock->attempt.arbiter];
 
-    assert(lock->work->attempt.arbiter < lock->config->n_nodes);
+    assert(lock->attempt.arbiter < lock->config->n_nodes);
     /* A doubt of its answer asks the others at once. */
-    assert(lock->work->attempt.doubt == DOUBT_NONE);
+    assert(lock->attempt.doubt == DOUBT_NONE);
     assert(node->vote != CORE_VOTE_NONE);
     if (node->vote == CORE_VOTE_OTHER) {
         node->key.until_us = 0;
@@ -358,13 +356,13 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         }
     }
     if (node->vote == CORE_VOTE_PENDING) {
-        if (step->now_us < lock->work->attempt.rest_at_us) return false;
+        if (step->now_us < lock->attempt.rest_at_us) return false;
         node->doubt.overdue = true;
-        lock->work->attempt.arbiter_late = true;
+        lock->attempt.arbiter_late = true;
     }
     if (step->slots != NULL && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
         /* The others are asked for one slot, and it may have taken another. */
-        debt_end_vote(lock, step, lock->work->attempt.arbiter);
+        debt_end_vote(lock, step, lock->attempt.arbiter);
         core_vote_failed(node, node->vote == CORE_VOTE_FAILED ? node->fault : FAULT_CLASS_TEMPORARY);
     }
     attempt_ask_rest(lock, step);
@@ -373,7 +371,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
 
 static void attempt_judge(struct core_lock *lock, struct step *step)
 {
-    struct attempt *attempt = &lock->work->attempt;
+    struct attempt *attempt = &lock->attempt;
     uint32_t quorum = lock->config->quorum;
     struct vote_tally tally;
     bool voted;
@@ -405,14 +403,14 @@ void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict ve
     /* An attempt begins when the one before it has ended, and was released. */
     assert(!core_is_acquiring(lock) || lock->phase == CORE_WAITING);
     assert(lock->phase != CORE_HELD);
-    if (!step->no_attempt && step->random != NULL && lock->queued == WAIT_STAY && work_begin(lock, step)) {
+    if (!step->no_attempt && step->random != NULL && lock->queued == WAIT_STAY) {
         attempt_begin(lock, step, verdict == WAIT_TRY_ALL);
         attempt_judge(lock, step);
     } else {
         /* Its turn comes in the order in which the attempts of all locks were wanted. */
         if (lock->queued != WAIT_TRY_ALL) lock->queued = verdict;
         lock->phase = CORE_WAITING;
-        if (lock->work != NULL) lock->work->wait.retry_at_us = CORE_NEVER;
+        lock->wait.retry_at_us = CORE_NEVER;
     }
 }
 
@@ -420,7 +418,7 @@ void attempt_on_room(struct core_lock *lock, struct step *step)
 {
     enum wait_verdict queued = lock->queued;
 
-    if (step->random == NULL || (lock->queued != WAIT_STAY && !work_begin(lock, step))) return;
+    if (step->random == NULL) return;
     lock->queued = WAIT_STAY;
     attempt_try(lock, step, queued);
 }
@@ -434,20 +432,15 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
         .begun_us = begun_us, .until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
     lock->lease_us = lock->config->lease_us;
     lock->queued = WAIT_STAY;
-    if (lock->work != NULL) {
-        lock->work->wait.polls = lock->work->wait.splits = 0;
-        lock->work->wait.searches = false;
-        lock->work->wait.released_id = 0;
-        lock->work->wait.told = false;
-        lock->work->wait.polled = lock->work->wait.before = (struct named){.since_us = step->now_us};
-    }
+    lock->wait = (struct wait){.poll_at_us = CORE_NEVER, .retry_at_us = CORE_NEVER};
+    lock->belief = (struct belief){0};
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->asked != NULL) node->asked->holder.id = 0;
+        node->asked = (struct core_asked){.holder = {.ttl_us = -2}};
         node->vote = node->last_vote = CORE_VOTE_NONE;
         memset(&node->notices, 0, sizeof(node->notices));
     }
-    if (acquire->behind && lock->config->wait_us != 0 && work_begin(lock, step)) {
+    if (acquire->behind && lock->config->wait_us != 0) {
         wait_behind(lock, step->now_us);
     } else {
         attempt_try(lock, step, WAIT_TRY_ALL);
@@ -473,13 +466,12 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         attempt_give_up(lock, step, status);
         return;
     }
-    if (lock->work == NULL) return;
-    if (lock->phase == CORE_WAITING && step->now_us >= lock->work->wait.retry_at_us) {
+    if (lock->phase == CORE_WAITING && step->now_us >= lock->wait.retry_at_us) {
         bool all = step->slots != NULL && slots_suit_all(step->slots, lock, step->now_us);
 
         attempt_try(lock, step, all ? WAIT_TRY_ALL : WAIT_TRY_ARBITER);
     }
-    if (lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER) give_up_connecting(lock, step->now_us);
+    if (lock->attempt.stage != ATTEMPT_ASKS_ARBITER) give_up_connecting(lock, step->now_us);
     attempt_judge(lock, step);
 }
 
@@ -487,9 +479,9 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
  * that is held can do without the vote: many of them at once would fill the node's queue. */
 static bool still_asks(const struct core_lock *lock, const struct step *step)
 {
-    if (lock->phase == CORE_ASKING) return lock->work->attempt.stage == ATTEMPT_ASKS_ALL;
+    if (lock->phase == CORE_ASKING) return lock->attempt.stage == ATTEMPT_ASKS_ALL;
     if (lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) return false;
-    return lock->hold.round == 0 && lock->work != NULL && !step->no_attempt;
+    return lock->hold.round == 0 && !step->no_attempt;
 }
 
 void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
@@ -501,14 +493,14 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     if (node->state == NODE_READY && node->vote == CORE_VOTE_NONE) {
         if (still_asks(lock, step)) {
             vote_ask(lock, step, index);
-        } else if (asking && lock->work->attempt.stage == ATTEMPT_DOOMED) {
+        } else if (asking && lock->attempt.stage == ATTEMPT_DOOMED) {
             vote_ask_holder(lock, step, index);
         }
     }
     if (asking) {
         /* A node that the arbiter's answer keeps from being asked has not failed to vote: it may come back. */
         if (node->state != NODE_READY && node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
-            lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER) {
+            lock->attempt.stage != ATTEMPT_ASKS_ARBITER) {
             core_vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) vote_connection_ended(node);
@@ -535,7 +527,7 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
     assert(index < lock->config->n_nodes);
     if (lock->phase != CORE_ASKING || node->vote != CORE_VOTE_YES || node->key.sent_us >= before_us) return;
     core_vote_failed(node, FAULT_CLASS_TEMPORARY);
-    node->asked->follow_up = FOLLOW_UP_NONE;
+    node->asked.follow_up = FOLLOW_UP_NONE;
     attempt_judge(lock, step);
 }
 
@@ -551,8 +543,8 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
 {
     uint64_t ends_us = CORE_NEVER;
 
-    assert(lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER);
-    if (lock->work->attempt.stage != ATTEMPT_DOOMED) {
+    assert(lock->attempt.stage != ATTEMPT_ASKS_ARBITER);
+    if (lock->attempt.stage != ATTEMPT_DOOMED) {
         struct vote_tally tally = vote_count(lock);
 
         ends_us = hopeless_at(lock, &tally);
@@ -567,14 +559,11 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
 
 uint64_t attempt_deadline(const struct core_lock *lock)
 {
-    uint64_t deadline_us;
+    uint64_t deadline_us = lock->wait.retry_at_us;
 
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_WAITING);
-    if (lock->work == NULL) return goes_on_until_us(lock);
-    deadline_us = lock->work->wait.retry_at_us;
     if (lock->phase == CORE_ASKING) {
-        deadline_us =
-            lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->work->attempt.rest_at_us : timeouts_end_us(lock);
+        deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.rest_at_us : timeouts_end_us(lock);
     }
     return core_smaller(deadline_us, goes_on_until_us(lock));
 }

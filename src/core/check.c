@@ -12,8 +12,6 @@ static void check_acquire(const struct core_lock *lock)
     assert(lock->config->fencing || lock->id.fence == 0);
     assert(lock->config->permits == 0 || lock->id.slot < lock->config->permits);
     assert(lock->config->quorum >= 1 && lock->config->quorum <= lock->config->n_nodes);
-    /* Its turn to begin may come before there is memory for it. */
-    assert(!core_is_acquiring(lock) || lock->work != NULL || lock->queued != WAIT_STAY);
     assert(lock->queued == WAIT_STAY || lock->phase == CORE_WAITING);
     /* One acquire at a time, and its end is reported before the next. */
     assert(!core_is_acquiring(lock) || !core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
@@ -49,15 +47,12 @@ static void check_node(const struct core_lock *lock, const struct core_node *nod
     assert(core_can_talk(node) == (node->generation != 0));
     assert(node->vote != CORE_VOTE_FAILED || node->fault != FAULT_CLASS_NONE);
     /* A vote is not counted while its node raises its counter, unless it said yes. */
-    assert(lock->phase != CORE_ASKING || node->asked->follow_up != FOLLOW_UP_RAISE || node->vote == CORE_VOTE_YES);
+    assert(lock->phase != CORE_ASKING || node->asked.follow_up != FOLLOW_UP_RAISE || node->vote == CORE_VOTE_YES);
     /* No debt is forgotten. */
     assert((lock->owing & 1u << (node - lock->nodes)) != 0 || debt_count(node) == 0);
-    assert(node->asked == (lock->work != NULL ? &lock->work->asked[node - lock->nodes] : NULL));
-    /* The key and the release of it are in the same place. */
-    assert(!node->owes || node->debt.state != DEBT_NONE);
-    assert(node->owes || node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
-    assert(node->owes || node->key.yes_round <= lock->hold.round);
-    assert(node->owes || node->key.repair_round <= lock->hold.round);
+    assert(node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
+    assert(node->key.until_us == 0 || node->key.yes_round <= lock->hold.round);
+    assert(node->key.until_us == 0 || node->key.repair_round <= lock->hold.round);
 }
 
 /* What the owner is told, and when. */

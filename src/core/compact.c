@@ -93,13 +93,23 @@ static bool write_node(const struct core_lock *lock, const struct core_node *nod
     return write_yes(lock, key, now_us, record, ret);
 }
 
+/* Votes of the acquire count until the first renewal. */
+static bool awaits_votes(const struct core_lock *lock)
+{
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (node->vote == CORE_VOTE_PENDING || node->vote == CORE_VOTE_NONE) return true;
+    }
+    return false;
+}
+
 static bool core_compact_is_quiet(const struct core_lock *lock)
 {
     const struct hold *hold = &lock->hold;
 
     if (lock->phase != CORE_HELD && lock->phase != CORE_LOST) return false;
-    if (lock->work != NULL || lock->owing != 0 || lock->release.attempt != 0 || lock->pending.kinds != 0) return false;
+    if (lock->owing != 0 || lock->release.attempt != 0 || lock->pending.kinds != 0) return false;
     if (lock->phase == CORE_LOST) return true;
+    if (hold->round == 0 && awaits_votes(lock)) return false;
     /* After a failure each node that comes back brings the next round forward. */
     return hold->extend_lease_us == 0 && !hold->round_waits && !hold->repair_waits && !hold->looks &&
            hold->round_state == ROUND_SETTLED && hold->renew_failures == 0;

@@ -10,7 +10,6 @@
 #include "debt.h"
 #include "hold.h"
 #include "intent.h"
-#include "work.h"
 
 #define SRTT_MAX_US  1000000u
 #define SRTT_STEP_US 1000u
@@ -18,11 +17,6 @@
 size_t core_size(uint32_t n_nodes)
 {
     return sizeof(struct core_lock) + n_nodes * sizeof(struct core_node);
-}
-
-size_t core_work_size(uint32_t n_nodes)
-{
-    return sizeof(struct core_work) + n_nodes * sizeof(struct core_asked);
 }
 
 void core_init(struct core_lock *lock, const struct core_config *config, uint32_t first_arbiter)
@@ -41,16 +35,6 @@ void core_init(struct core_lock *lock, const struct core_config *config, uint32_
         lock->nodes[i].state = NODE_DOWN;
         lock->nodes[i].down_fault = FAULT_CLASS_TEMPORARY;
     }
-}
-
-bool core_has_work(const struct core_lock *lock)
-{
-    return lock->work != NULL;
-}
-
-void *core_end_work(struct core_lock *lock, bool always)
-{
-    return lock->work == NULL || (!always && work_is_needed(lock)) ? NULL : work_end(lock);
 }
 
 /* An acquire or an extend is in flight, or its completion is pending. */
@@ -307,7 +291,6 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
                         .no_round = event->no_round,
                         .logged_in = event->logged_in,
                         .no_repair = event->no_repair,
-                        .work = event->work,
                         .slots = event->slots,
                         .update = update};
     int status;
@@ -366,7 +349,7 @@ bool core_listens(const struct core_lock *lock)
     if (lock->queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }
-    if (lock->config->wait_us == 0 || (lock->work != NULL && lock->work->wait.searches)) return false;
+    if (lock->config->wait_us == 0 || lock->wait.searches) return false;
     return core_is_acquiring(lock) && (lock->phase == CORE_WAITING || lock->acquire.attempts > 1);
 }
 
@@ -491,7 +474,7 @@ uint32_t core_rounds(const struct core_lock *lock)
 
 const struct core_token *core_waiter(const struct core_lock *lock)
 {
-    return lock->work != NULL && lock->config->wait_us != 0 ? &lock->work->wait.waiter : NULL;
+    return lock->config->wait_us != 0 ? &lock->wait.waiter : NULL;
 }
 
 const struct core_token *core_token_now(const struct core_lock *lock)

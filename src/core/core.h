@@ -32,8 +32,6 @@ struct core_lock;
 
 /* core_size - bytes that a lock on n_nodes needs; memory is the caller's, aligned as by malloc. */
 size_t core_size(uint32_t n_nodes);
-/* core_work_size - bytes that it needs beside, while it asks for votes; see core_event. */
-size_t core_work_size(uint32_t n_nodes);
 /* core_init - a lock in IDLE; all nodes DOWN until events say otherwise. The config lives as long as the lock, or until
  * another takes its place (CORE_EV_HAND_OFF). first_arbiter: which of config->arbiters is the first of this lock. */
 void core_init(struct core_lock *, const struct core_config *, uint32_t first_arbiter);
@@ -44,13 +42,6 @@ void core_init(struct core_lock *, const struct core_config *, uint32_t first_ar
  * RELEASE, CANCEL and HAND_OFF a core_status (BUSY, STATE, INVAL); then nothing was begun.
  */
 int core_step(struct core_lock *, const struct core_event *, struct core_update *);
-
-/*
- * core_has_work - it uses a block of core_work_size. core_end_work: gives that block back where the lock does without
- * now, or always, when the lock is used no more; else NULL
- */
-bool core_has_work(const struct core_lock *);
-void *core_end_work(struct core_lock *, bool always);
 
 /* core_deadline - when CORE_EV_TIMER is wanted, CORE_NEVER when not. Changes with every step. */
 uint64_t core_deadline(const struct core_lock *);

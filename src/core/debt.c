@@ -28,34 +28,11 @@ static bool debt_ended(const struct debt *debt, uint64_t now_us)
     return debt->state == DEBT_NONE || debt->until_us <= now_us;
 }
 
-/* Debts are in the lock's core_work; without, the node has room for the debt of the latest attempt. */
-static uint32_t places_of(const struct core_node *node)
-{
-    return node->asked != NULL ? CORE_DEBTS_MAX : node->owes;
-}
-
-static const struct debt *debt_look(const struct core_node *node)
-{
-    return node->asked != NULL ? node->asked->debts : &node->debt;
-}
-
-static struct debt *debts_of(struct core_node *node)
-{
-    return node->asked != NULL ? node->asked->debts : &node->debt;
-}
-
-static const struct attempt_id *id_of(const struct core_lock *lock, const struct core_node *node,
-                                      const struct debt *debt)
-{
-    return node->asked != NULL ? &node->asked->debt_ids[debt - node->asked->debts] : &lock->id;
-}
-
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none */
 #define EACH_DEBT(debt, node)                                                                                          \
-    for (struct debt *debt = debts_of(node), *debt##_end = (debt) + places_of(node); (debt) < debt##_end; (debt)++)
+    for (struct debt *debt = (node)->debts, *debt##_end = (debt) + CORE_DEBTS_MAX; (debt) < debt##_end; (debt)++)
 #define LOOK_AT_EACH_DEBT(debt, node)                                                                                  \
-    for (const struct debt *debt = debt_look(node), *debt##_end = (debt) + places_of(node); (debt) < debt##_end;       \
-         (debt)++)
+    for (const struct debt *debt = (node)->debts, *debt##_end = (debt) + CORE_DEBTS_MAX; (debt) < debt##_end; (debt)++)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Most of the time no node owes anything: its debts need not be looked at then. */
@@ -75,18 +52,11 @@ uint32_t debt_count(const struct core_node *node)
 
 static void forget_paid(struct core_lock *lock, uint32_t index)
 {
-    struct core_node *node = &lock->nodes[index];
-
-    if (debt_count(node) > 0) return;
-    lock->owing &= ~(1u << index);
-    if (node->owes) node->key = (struct core_key){0};
-    node->owes = false;
+    if (debt_count(&lock->nodes[index]) == 0) lock->owing &= ~(1u << index);
 }
 
-/* Without core_work the key's place is free for the debt as soon as there is one. */
 static struct debt *free_debt(struct core_node *node, uint64_t now_us)
 {
-    if (node->asked == NULL) return node->owes ? NULL : &node->debt;
     EACH_DEBT (debt, node) {
         if (debt_ended(debt, now_us)) return debt;
     }
@@ -101,7 +71,7 @@ bool debt_has_room(struct core_node *node, uint64_t now_us)
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
     struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0);
-    const struct attempt_id *id = id_of(lock, &lock->nodes[node], debt);
+    const struct attempt_id *id = &debt->id;
 
     assert(debt->state != DEBT_NONE);
     assert(id->number > 0 && id->number <= lock->id.number);
@@ -144,22 +114,8 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
     assert(debt != NULL);
     assert(node->key.until_us != 0);
     assert(until_us > step->now_us);
-    if (node->asked != NULL) {
-        struct attempt_id *id = &node->asked->debt_ids[debt - node->asked->debts];
-
-        *id = lock->id;
-        /* An attempt that was never granted has no token to leave behind. */
-        if (lock->phase == CORE_ASKING) id->fence = 0;
-        /* A node that was to choose the slot, and did not say which. */
-        if (step->slots != NULL && lock->phase == CORE_ASKING && node->vote != CORE_VOTE_YES &&
-            lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) {
-            id->slot = CORE_SLOT_NONE;
-        }
-        node->key.until_us = 0;
-    } else {
-        node->owes = true;
-    }
-    *debt = (struct debt){.state = DEBT_OWED,
+    *debt = (struct debt){.id = lock->id,
+                          .state = DEBT_OWED,
                           .until_us = until_us,
                           .silent = silent,
                           .if_deleted = if_deleted,
@@ -167,6 +123,14 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
                           .late = is_late(lock, node, step->now_us),
                           .twice = repaired,
                           .again_at_us = CORE_NEVER};
+    /* An attempt that was never granted has no token to leave behind. */
+    if (lock->phase == CORE_ASKING) debt->id.fence = 0;
+    /* A node that was to choose the slot, and did not say which. */
+    if (step->slots != NULL && lock->phase == CORE_ASKING && node->vote != CORE_VOTE_YES &&
+        lock->attempt.stage == ATTEMPT_ASKS_ARBITER) {
+        debt->id.slot = CORE_SLOT_NONE;
+    }
+    node->key.until_us = 0;
     node->open = node->late = false;
     lock->owing |= 1u << index;
     if (!core_can_talk(node)) return;
@@ -191,9 +155,9 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
         struct core_node *node = &lock->nodes[index];
         bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
 
-        if (!node->owes && node->key.until_us != 0) owe(lock, step, index, silent, wakes != DEBT_WAKES_ALL);
+        if (node->key.until_us != 0) owe(lock, step, index, silent, wakes != DEBT_WAKES_ALL);
         /* No key of it stays without a release. */
-        assert(node->owes || node->key.until_us == 0);
+        assert(node->key.until_us == 0);
     }
 }
 
@@ -239,44 +203,41 @@ static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
 }
 
 /* The key may still come. Where it is set for a short time, it does little harm whenever it comes. */
-static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32_t node, const struct attempt_id *id)
+static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32_t node, const struct debt *debt)
 {
     uint64_t for_us = lock->lease_us <= STANDS_US ? lock->lease_us : LATE_US;
 
     /* A node has one debt of an attempt, and an update has room for one. */
     assert(step->update->late.until_us == 0);
     step->update->late = (struct core_late){.until_us = step->now_us + for_us,
-                                            .fence = lock->config->reads ? 0 : id->fence,
-                                            .token = id->token,
+                                            .fence = lock->config->reads ? 0 : debt->id.fence,
+                                            .token = debt->id.token,
                                             .node = (uint8_t)node,
-                                            .slot = id->slot};
+                                            .slot = debt->id.slot};
 }
 
-static void deleted(const struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
-                    const struct attempt_id *id)
+static void deleted(const struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
     debt->state = DEBT_NONE;
-    if (debt->late && debt->twice) debt_pass_on(lock, step, node, id);
+    if (debt->late && debt->twice) debt_pass_on(lock, step, node, debt);
 }
 
 /* Our key was not there. Unless an earlier try deleted it, the hold had ended before. */
-static void absent(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt,
-                   const struct attempt_id *id)
+static void absent(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
     debt->state = DEBT_NONE;
-    if (id->number == lock->release.attempt && !debt->unclear) lock->release.absent++;
-    if (debt->late) debt_pass_on(lock, step, node, id);
+    if (debt->id.number == lock->release.attempt && !debt->unclear) lock->release.absent++;
+    if (debt->late) debt_pass_on(lock, step, node, debt);
 }
 
 static void debt_answered(struct core_lock *lock, struct step *step, const struct core_reply *reply, struct debt *debt)
 {
     uint32_t node = reply->tag.node;
-    const struct attempt_id *id = id_of(lock, &lock->nodes[node], debt);
 
     switch (reply->outcome) {
-    case OUTCOME_YES: deleted(lock, step, node, debt, id); break;
+    case OUTCOME_YES: deleted(lock, step, node, debt); break;
     case OUTCOME_OTHER:
-    case OUTCOME_MISSING: absent(lock, step, node, debt, id); break;
+    case OUTCOME_MISSING: absent(lock, step, node, debt); break;
     case OUTCOME_UNKNOWN:
         debt->unclear = true;
         failed(lock, step, debt);
@@ -287,7 +248,7 @@ static void debt_answered(struct core_lock *lock, struct step *step, const struc
         break;
     case OUTCOME_ERROR:
         if (reply->fault == FAULT_CLASS_FOREIGN) {
-            absent(lock, step, node, debt, id); /* a value of another type is there, not our key */
+            absent(lock, step, node, debt); /* a value of another type is there, not our key */
             break;
         }
         failed(lock, step, debt);
@@ -303,7 +264,7 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     EACH_DEBT (debt, node) {
-        if (debt->state == DEBT_NONE || id_of(lock, node, debt)->number != reply->tag.attempt) continue;
+        if (debt->state == DEBT_NONE || debt->id.number != reply->tag.attempt) continue;
         if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
         assert(may_owe(lock, reply->tag.node));
         debt_answered(lock, step, reply, debt);
@@ -318,7 +279,7 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
     bool unsent = reply->outcome == OUTCOME_UNSENT && reply->tag.op == OP_ACQUIRE;
 
     if ((reply->outcome >= OUTCOME_UNKNOWN && !unsent) || reply->generation != node->generation) return;
-    if (reply->tag.attempt == lock->id.number && !node->owes) {
+    if (reply->tag.attempt == lock->id.number) {
         bool repaired = node->key.repair_round != 0;
 
         /* An extend that left before a repair says nothing of it. */
@@ -327,7 +288,7 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
     }
     if (!may_owe(lock, reply->tag.node) || reply->tag.op == OP_EXTEND) return;
     EACH_DEBT (debt, node) {
-        if (debt->state != DEBT_NONE && id_of(lock, node, debt)->number == reply->tag.attempt) debt->open = false;
+        if (debt->state != DEBT_NONE && debt->id.number == reply->tag.attempt) debt->open = false;
     }
 }
 
@@ -414,10 +375,10 @@ bool debt_waits(const struct core_node *node)
 }
 
 /* The debt of that attempt that the node still owes; NULL where it owes none. */
-static const struct debt *owes(const struct core_lock *lock, const struct core_node *node, uint64_t attempt)
+static const struct debt *owed_for(const struct core_node *node, uint64_t attempt)
 {
     LOOK_AT_EACH_DEBT (debt, node) {
-        if (debt->state != DEBT_NONE && id_of(lock, node, debt)->number == attempt) return debt;
+        if (debt->state != DEBT_NONE && debt->id.number == attempt) return debt;
     }
     return NULL;
 }
@@ -434,7 +395,7 @@ static struct release_tally count_release(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
-        const struct debt *debt = may_owe(lock, i) ? owes(lock, node, lock->release.attempt) : NULL;
+        const struct debt *debt = may_owe(lock, i) ? owed_for(node, lock->release.attempt) : NULL;
 
         if (debt == NULL) {
             tally.clear++;

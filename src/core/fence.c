@@ -24,7 +24,7 @@ static uint64_t largest_shown(const struct core_lock *lock)
     uint64_t largest = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->vote == CORE_VOTE_YES && node->asked->fence > largest) largest = node->asked->fence;
+        if (node->vote == CORE_VOTE_YES && node->asked.fence > largest) largest = node->asked.fence;
     }
     return largest;
 }
@@ -36,15 +36,15 @@ static void ask_to_raise(struct core_lock *lock, struct step *step, uint32_t ind
 
     command->fence = largest_shown(lock);
     /* A counter only rises. */
-    assert(lock->nodes[index].asked->fence < command->fence);
-    lock->nodes[index].asked->follow_up = FOLLOW_UP_RAISE;
+    assert(lock->nodes[index].asked.fence < command->fence);
+    lock->nodes[index].asked.follow_up = FOLLOW_UP_RAISE;
 }
 
 /* A node that shows less and is out of reach cannot be raised: its yes does not count any more. */
 static void drop_unreachable(struct core_lock *lock, uint64_t token)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->vote != CORE_VOTE_YES || node->asked->fence == token || core_can_talk(node)) continue;
+        if (node->vote != CORE_VOTE_YES || node->asked.fence == token || core_can_talk(node)) continue;
         core_vote_failed(node, node->down_fault);
         node->key.valid_until_us = 0;
     }
@@ -57,7 +57,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     uint32_t behind = 0;
 
     assert(lock->config->fencing);
-    assert(lock->phase == CORE_ASKING && lock->work->attempt.stage == ATTEMPT_ASKS_ALL);
+    assert(lock->phase == CORE_ASKING && lock->attempt.stage == ATTEMPT_ASKS_ALL);
     /* A reader takes no number of its own. Any quorum of earlier grants shares a node with this one. */
     if (lock->config->reads) {
         lock->id.fence = token;
@@ -66,7 +66,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     drop_unreachable(lock, token);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote != CORE_VOTE_YES) continue;
-        if (node->asked->fence == token) {
+        if (node->asked.fence == token) {
             agreed++;
         } else {
             behind++;
@@ -81,7 +81,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
 
-        if (node->vote == CORE_VOTE_YES && node->asked->fence != token && node->asked->follow_up != FOLLOW_UP_RAISE) {
+        if (node->vote == CORE_VOTE_YES && node->asked.fence != token && node->asked.follow_up != FOLLOW_UP_RAISE) {
             ask_to_raise(lock, step, i);
         }
     }

@@ -89,14 +89,14 @@ static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 void hold_grant(struct core_lock *lock, uint64_t now_us)
 {
     assert(lock->phase == CORE_ASKING);
-    assert(lock->work->attempt.stage == ATTEMPT_ASKS_ALL);
-    assert(lock->work->attempt.begun_us <= now_us);
+    assert(lock->attempt.stage == ATTEMPT_ASKS_ALL);
+    assert(lock->attempt.begun_us <= now_us);
     lock->phase = CORE_GRANTED;
     lock->hold = (struct hold){.granted_us = now_us,
                                .validity_us = present_validity_us(lock, now_us),
                                .repair_at_us = CORE_NEVER,
                                .whole = true};
-    lock->hold.renew_at_us = renewal_after(lock, lock->work->attempt.begun_us);
+    lock->hold.renew_at_us = renewal_after(lock, lock->attempt.begun_us);
 }
 
 /* ---- soon ---- */
@@ -461,7 +461,6 @@ void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uin
 
     assert(index < lock->config->n_nodes);
     assert(before_us <= step->now_us);
-    if (lock->nodes[index].owes) return;
     key->stepped_us = step->now_us;
     if (key->sent_us < before_us) key->valid_until_us = 0;
     if (lock->phase == CORE_GRANTED) {

@@ -27,8 +27,8 @@ void intent_begin(struct core_lock *lock)
 {
     assert(lock->phase == CORE_ASKING);
     if (lock->acquire.attempts > 1) return;
-    lock->work->wait.waiter = lock->id.token;
-    lock->work->wait.intent_us = 0;
+    lock->wait.waiter = lock->id.token;
+    lock->wait.intent_us = 0;
 }
 
 uint64_t intent_waited_us(const struct core_lock *lock, uint64_t now_us)
@@ -40,7 +40,7 @@ static void send(struct core_lock *lock, struct step *step, uint32_t node, uint6
 {
     struct core_command *command = core_send(lock, step, node, OP_INTEND, life_us);
 
-    command->token = lock->work->wait.waiter;
+    command->token = lock->wait.waiter;
     command->fence = 0;
     command->waited_us = intent_waited_us(lock, step->now_us);
 }
@@ -56,14 +56,14 @@ static void intent_send_all(struct core_lock *lock, struct step *step, uint64_t 
 static bool other_mode_refused(const struct core_lock *lock)
 {
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->vote == CORE_VOTE_OTHER && (lock->config->reads || node->asked->holder.readers)) return true;
+        if (node->vote == CORE_VOTE_OTHER && (lock->config->reads || node->asked.holder.readers)) return true;
     }
     return false;
 }
 
 void intent_leave(struct core_lock *lock, struct step *step)
 {
-    uint64_t *left_us = &lock->work->wait.intent_us;
+    uint64_t *left_us = &lock->wait.intent_us;
 
     assert(lock->phase == CORE_WAITING);
     if (lock->config->wait_us == 0) return;
@@ -76,9 +76,9 @@ void intent_leave(struct core_lock *lock, struct step *step)
 
 void intent_withdraw(struct core_lock *lock, struct step *step)
 {
-    if (lock->work == NULL || lock->work->wait.intent_us == 0) return;
+    if (lock->wait.intent_us == 0) return;
     assert(core_is_acquiring(lock));
     assert(lock->config->wait_us != 0);
-    lock->work->wait.intent_us = 0;
+    lock->wait.intent_us = 0;
     intent_send_all(lock, step, 0);
 }

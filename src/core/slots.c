@@ -149,9 +149,9 @@ static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, 
 
     *ret_holder_id = 0;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        int64_t ttl_us = node->vote == CORE_VOTE_OTHER ? node->asked->holder.ttl_us : 0;
+        int64_t ttl_us = node->vote == CORE_VOTE_OTHER ? node->asked.holder.ttl_us : 0;
 
-        if (node->vote == CORE_VOTE_OTHER && *ret_holder_id == 0) *ret_holder_id = node->asked->holder.id;
+        if (node->vote == CORE_VOTE_OTHER && *ret_holder_id == 0) *ret_holder_id = node->asked.holder.id;
         if (ttl_us == -1) ttl_us = (int64_t)lock->lease_us;
         if (ttl_us > 0) until_us = core_larger(until_us, validity_add(now_us, (uint64_t)ttl_us));
     }
@@ -162,7 +162,7 @@ static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, 
 /* It was asked first and had not answered, and with its vote a quorum may have the slot. */
 static bool needs_late_arbiter(const struct core_lock *lock, uint32_t yes)
 {
-    return lock->work->attempt.arbiter_late && yes + 1 >= lock->config->quorum;
+    return lock->attempt.arbiter_late && yes + 1 >= lock->config->quorum;
 }
 
 void slots_judge(struct core_lock *lock, struct step *step, uint32_t yes, uint64_t split_until_us)
@@ -175,12 +175,12 @@ void slots_judge(struct core_lock *lock, struct step *step, uint32_t yes, uint64
     uint64_t until_us;
 
     assert(slot < slots->n);
-    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
+    assert(lock->attempt.stage == ATTEMPT_DOOMED);
     if (needs_late_arbiter(lock, yes)) return;
     if (!gave && is_taken(slots, lock, slot, step->now_us)) return;
     until_us = holders_until_us(lock, step->now_us, &at->holder_id);
     if (arbiter_meets_holder(lock, step->now_us)) {
-        lock->work->wait.splits = 0;
+        lock->wait.splits = 0;
     } else {
         until_us = core_smaller(until_us, split_until_us);
     }
@@ -220,7 +220,7 @@ bool slots_suit_all(struct core_slots *slots, const struct core_lock *lock, uint
     uint64_t free = known_free(slots, lock, now_us);
     bool several = (free & (free - 1)) != 0;
 
-    if (several && lock->work->wait.searches) return true;
+    if (several && lock->wait.searches) return true;
     return free != 0 && at_arbiter(slots, lock, free, now_us) == 0;
 }
 

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * state.h - what a core_lock is made of
- *
- * struct core_lock with a core_node for each node is there as long as the lock: what a lock is that rests, held or
- * idle, and what it takes to renew, lose and release it. So none of these needs memory. Struct core_work is there only
- * from an attempt's begin until it is over: granted, with all votes in, or failed, and until the releases are answered
- * that were made meanwhile.
- */
+/* state.h - what a core_lock is made of */
 #pragma once
 
 #include <assert.h>
@@ -22,7 +15,6 @@ struct step {
     uint64_t wall_us;
     bool no_attempt, no_round, no_repair; /* as in struct core_event */
     bool logged_in;                       /* likewise */
-    void *work;                           /* likewise */
     struct core_slots *slots;             /* likewise */
     struct core_update *update;
 };
@@ -44,6 +36,7 @@ struct attempt_id {
 
 /* A release that a node has not answered yet. */
 struct debt {
+    struct attempt_id id;     /* whose key it is */
     uint64_t until_us;        /* the key has certainly expired by then */
     uint64_t again_at_us;     /* the next try on the same connection; CORE_NEVER: none */
     uint32_t sent_generation; /* the connection it was sent on; 0: it is not under way */
@@ -73,9 +66,30 @@ struct core_key {
     uint32_t repair_round;   /* the last renewal round after which it was given the key again */
 };
 
+/* What is known of a node while its vote is asked for, and what it owes. */
+struct core_asked {
+    uint64_t at_us; /* when its vote was asked for the last time */
+    uint64_t fence; /* its counter, as last shown while the key was ours */
+
+    /* The holder that it named when it refused. */
+    struct {
+        uint64_t id;        /* 0: unknown */
+        uint64_t before_id; /* when it was asked the time before */
+        int64_t ttl_us;
+        bool readers; /* those that hold the keys shared */
+    } holder;
+
+    uint64_t refusing; /* the keys in the way when it refused, a bit each; 0: it does not say which */
+
+    uint64_t odd_id; /* its key is no quorum's, and has this holder; 0: it has no odd key */
+    enum follow_up follow_up;
+    bool asked_twice; /* in this attempt, for a key of ours that was given up stood in the way */
+    bool cut;         /* its vote did not come, but the next one may: the connection ended, or the time for it, or the
+                         node refused for a reason that passes */
+};
+
 struct core_node {
-    struct core_asked *asked; /* in the lock's core_work; NULL without one */
-    uint32_t generation;      /* 0: it takes no requests */
+    uint32_t generation; /* 0: it takes no requests */
     uint32_t srtt_us;
     enum node_state state : 8;
     enum fault_class down_fault : 8;
@@ -101,36 +115,9 @@ struct core_node {
      * be executed, up to the lock's late_until_us. */
     bool open, late;
     bool gone; /* its latest definite answer: our key is not there */
-    bool owes; /* the release of the latest attempt; else the key is what counts */
-    union {
-        struct core_key key;
-        struct debt debt;
-    };
-};
-
-/* What is known of a node while its vote is asked for. */
-struct core_asked {
-    uint64_t at_us; /* when its vote was asked for the last time */
-    uint64_t fence; /* its counter, as last shown while the key was ours */
-
-    /* The holder that it named when it refused. */
-    struct {
-        uint64_t id;        /* 0: unknown */
-        uint64_t before_id; /* when it was asked the time before */
-        int64_t ttl_us;
-        bool readers; /* those that hold the keys shared */
-    } holder;
-
-    uint64_t refusing; /* the keys in the way when it refused, a bit each; 0: it does not say which */
-
-    uint64_t odd_id; /* its key is no quorum's, and has this holder; 0: it has no odd key */
-    enum follow_up follow_up;
-    bool asked_twice; /* in this attempt, for a key of ours that was given up stood in the way */
-    bool cut;         /* its vote did not come, but the next one may: the connection ended, or the time for it, or the
-                         node refused for a reason that passes */
-
+    struct core_key key;
+    struct core_asked asked;
     struct debt debts[CORE_DEBTS_MAX];
-    struct attempt_id debt_ids[CORE_DEBTS_MAX]; /* whose */
 };
 
 /* The acquire in flight: in the phases from ASKING to GRANTED. */
@@ -239,20 +226,15 @@ struct release {
     bool expired;
 };
 
-struct core_work {
-    struct attempt attempt;
-    struct wait wait;
-    struct belief belief;
-    struct core_asked asked[];
-};
-
 struct core_lock {
     const struct core_config *config;
-    struct core_work *work; /* NULL: it needs none */
-    struct attempt_id id;   /* of the latest attempt; the fencing token is that of the latest grant */
+    struct attempt_id id; /* of the latest attempt; the fencing token is that of the latest grant */
     struct backoff_jitter jitter;
     uint64_t lease_us; /* of the latest acquire or extend */
     struct acquire acquire;
+    struct attempt attempt;
+    struct wait wait;
+    struct belief belief;
     struct hold hold;
     struct release release;
     uint64_t late_until_us; /* see struct core_node */
@@ -301,8 +283,7 @@ static inline uint32_t core_count_yeses(const struct core_lock *lock)
     uint32_t n = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        n += !node->owes && !node->gone && node->key.valid_until_us != 0 &&
-             node->key.valid_until_us >= lock->hold.validity_us;
+        n += !node->gone && node->key.valid_until_us != 0 && node->key.valid_until_us >= lock->hold.validity_us;
     }
     return n;
 }
@@ -310,6 +291,12 @@ static inline uint32_t core_count_yeses(const struct core_lock *lock)
 static inline bool core_is_acquiring(const struct core_lock *lock)
 {
     return lock->phase == CORE_ASKING || lock->phase == CORE_WAITING || lock->phase == CORE_GRANTED;
+}
+
+/* core_awaits_first_attempt - it waits for room at the nodes, and no sign of a release can bring that forward. */
+static inline bool core_awaits_first_attempt(const struct core_lock *lock)
+{
+    return lock->queued != WAIT_STAY && lock->acquire.attempts == 0;
 }
 
 static inline bool core_is_pending(const struct core_lock *lock, enum core_notify kind)
@@ -365,7 +352,7 @@ static inline uint64_t core_vote_until(const struct core_lock *lock, const struc
 /* core_named_by - the holder that this node named when it refused its vote; 0: none. */
 static inline uint64_t core_named_by(const struct core_node *node)
 {
-    return node->vote == CORE_VOTE_OTHER ? node->asked->holder.id : 0;
+    return node->vote == CORE_VOTE_OTHER ? node->asked.holder.id : 0;
 }
 
 /* core_send - adds a command for a node to the update, and returns it. */

@@ -122,9 +122,6 @@ struct core_event {
      * begun, but wanted (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
     bool no_attempt, no_round, no_repair;
     bool logged_in; /* a node has accepted a login of this client: nodes that refuse one may do so only for a while */
-    /* A block of core_work_size, or NULL: without it no attempt can begin, unless the lock has one (core_has_work). The
-     * lock keeps it where it needs it. */
-    void *work;
     struct core_slots *slots; /* with permits: of its name, in every event; else NULL */
     union {
         struct core_reply reply;

@@ -20,7 +20,7 @@ struct vote_tally vote_count(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
-        bool peeking = node->asked->follow_up == FOLLOW_UP_PEEK;
+        bool peeking = node->asked.follow_up == FOLLOW_UP_PEEK;
 
         tally.yes += node->vote == CORE_VOTE_YES;
         tally.other += node->vote == CORE_VOTE_OTHER;
@@ -40,28 +40,27 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
 
     /* An attempt that was released asks for no more votes. */
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
-    assert(lock->work->attempt.stage != ATTEMPT_DOOMED);
-    assert(!node->owes);
+    assert(lock->attempt.stage != ATTEMPT_DOOMED);
     node->vote = CORE_VOTE_PENDING;
     node->open = true;
-    node->asked->at_us = step->now_us;
+    node->asked.at_us = step->now_us;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us);
-    command->fence = lock->work->attempt.floor;
+    command->fence = lock->attempt.floor;
     if (lock->config->shared != 0) command->waited_us = intent_waited_us(lock, step->now_us);
     /* A first try of all nodes is mostly granted, others are mostly refused. */
-    command->explain = lock->acquire.attempts > 1 || lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER;
+    command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
     if (step->slots == NULL) return;
-    command->any = lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER;
+    command->any = lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
     command->passed = slots_shut(step->slots, lock, step->now_us);
 }
 
 static void forget_holder(struct core_node *node)
 {
-    node->asked->holder.before_id = node->asked->holder.id;
-    node->asked->holder.id = 0;
-    node->asked->holder.ttl_us = -2;
-    node->asked->holder.readers = false;
+    node->asked.holder.before_id = node->asked.holder.id;
+    node->asked.holder.id = 0;
+    node->asked.holder.ttl_us = -2;
+    node->asked.holder.readers = false;
 }
 
 void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
@@ -83,10 +82,10 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    assert(lock->work->attempt.stage == ATTEMPT_DOOMED);
+    assert(lock->attempt.stage == ATTEMPT_DOOMED);
     /* It may have named the holder already. */
-    if (!core_can_talk(node) || node->asked->holder.id != 0) return;
-    node->asked->follow_up = FOLLOW_UP_PEEK;
+    if (!core_can_talk(node) || node->asked.holder.id != 0) return;
+    node->asked.follow_up = FOLLOW_UP_PEEK;
     core_send(lock, step, index, OP_PEEK, 0);
 }
 
@@ -101,15 +100,15 @@ void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
 void vote_clear(struct core_lock *lock)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        assert(!node->owes && node->key.until_us == 0);
+        assert(node->key.until_us == 0);
         if (node->vote != CORE_VOTE_NONE) node->last_vote = node->vote;
         node->vote = CORE_VOTE_NONE;
         node->fault = FAULT_CLASS_NONE;
-        node->asked->follow_up = FOLLOW_UP_NONE;
-        node->asked->asked_twice = false;
-        node->asked->fence = 0;
+        node->asked.follow_up = FOLLOW_UP_NONE;
+        node->asked.asked_twice = false;
+        node->asked.fence = 0;
         node->open = node->late = false;
-        node->asked->cut = false;
+        node->asked.cut = false;
         memset(&node->key, 0, sizeof(node->key));
         node->gone = false;
     }
@@ -120,21 +119,21 @@ void vote_connection_ended(struct core_node *node)
     assert(!core_can_talk(node));
     if (node->vote == CORE_VOTE_PENDING) {
         core_vote_failed(node, node->down_fault);
-        node->asked->cut = true;
+        node->asked.cut = true;
     }
-    if (node->asked->follow_up == FOLLOW_UP_RAISE) {
+    if (node->asked.follow_up == FOLLOW_UP_RAISE) {
         /* Not acknowledged: no vote, so it counts for no validity either. */
         core_vote_failed(node, node->down_fault);
         node->key.valid_until_us = 0;
     }
-    node->asked->follow_up = FOLLOW_UP_NONE;
+    node->asked.follow_up = FOLLOW_UP_NONE;
 }
 
 /* The arbiter names the slot, and all others are asked for that very one. A server may say anything. */
 static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)
 {
     if (reply->slot >= lock->config->permits) return false;
-    if (lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) lock->id.slot = reply->slot;
+    if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) lock->id.slot = reply->slot;
     return reply->slot == lock->id.slot;
 }
 
@@ -148,7 +147,7 @@ static void vote_on_yes(struct core_lock *lock, const struct step *step, const s
         return;
     }
     node->vote = CORE_VOTE_YES;
-    node->asked->fence = reply->fence;
+    node->asked.fence = reply->fence;
     node->key.sent_us = reply->tag.sent_us;
     node->key.valid_until_us = core_vote_until(lock, &reply->tag);
     /* Unless it was released meanwhile, the key outlives the vote, and so does the debt for it. */
@@ -162,9 +161,9 @@ static bool ask_again(struct core_lock *lock, struct step *step, const struct co
     struct core_node *node = &lock->nodes[reply->tag.node];
     bool paid = debt_hurry(lock, step, reply->tag.node) || reply->given_up;
 
-    if (!paid || lock->phase != CORE_ASKING || node->asked->asked_twice) return false;
-    if (lock->work->attempt.stage == ATTEMPT_DOOMED) return false;
-    node->asked->asked_twice = true;
+    if (!paid || lock->phase != CORE_ASKING || node->asked.asked_twice) return false;
+    if (lock->attempt.stage == ATTEMPT_DOOMED) return false;
+    node->asked.asked_twice = true;
     send_acquire(lock, step, reply->tag.node);
     return true;
 }
@@ -175,18 +174,18 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     bool doomed;
 
     if (node->vote != CORE_VOTE_PENDING) return;
-    doomed = lock->work->attempt.stage == ATTEMPT_DOOMED;
+    doomed = lock->attempt.stage == ATTEMPT_DOOMED;
     switch (reply->outcome) {
     case OUTCOME_YES: vote_on_yes(lock, step, reply); break;
     case OUTCOME_OTHER:
         if (ask_again(lock, step, reply)) return;
         node->vote = CORE_VOTE_OTHER;
         node->gone = true;
-        node->asked->holder.id = reply->holder_id;
-        node->asked->holder.ttl_us = reply->ttl_us;
-        node->asked->holder.readers = reply->readers;
+        node->asked.holder.id = reply->holder_id;
+        node->asked.holder.ttl_us = reply->ttl_us;
+        node->asked.holder.readers = reply->readers;
         if (reply->listeners > 0) lock->waiters = reply->listeners;
-        node->asked->refusing = reply->refusing;
+        node->asked.refusing = reply->refusing;
         if (step->slots != NULL) slots_on_refusal(step->slots, reply, step->now_us);
         if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
         break;
@@ -196,7 +195,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         return;
     default:
         core_vote_failed(node, reply->fault);
-        node->asked->cut = reply->outcome == OUTCOME_UNKNOWN || reply->fault == FAULT_CLASS_TEMPORARY;
+        node->asked.cut = reply->outcome == OUTCOME_UNKNOWN || reply->fault == FAULT_CLASS_TEMPORARY;
         break;
     }
     arbiter_on_vote(node);
@@ -218,18 +217,18 @@ static void on_peek(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    if (node->asked->follow_up != FOLLOW_UP_PEEK) return;
-    node->asked->follow_up = FOLLOW_UP_NONE;
+    if (node->asked.follow_up != FOLLOW_UP_PEEK) return;
+    node->asked.follow_up = FOLLOW_UP_NONE;
     /* It would have granted, or let us in beside other readers; or will, when the release was executed. */
     if ((node->vote == CORE_VOTE_PENDING &&
          (reply->outcome == OUTCOME_MISSING || (reply->readers && lock->config->reads))) ||
         reply->given_up) {
         node->vote = CORE_VOTE_YES;
     } else if (reply->outcome == OUTCOME_YES || reply->outcome == OUTCOME_OTHER) {
-        node->asked->holder.id = reply->holder_id;
-        node->asked->holder.ttl_us = reply->ttl_us;
-        node->asked->holder.readers = reply->readers;
-        node->asked->refusing = 0;
+        node->asked.holder.id = reply->holder_id;
+        node->asked.holder.ttl_us = reply->ttl_us;
+        node->asked.holder.readers = reply->readers;
+        node->asked.refusing = 0;
         node->vote = CORE_VOTE_OTHER;
     } else if (reply->outcome == OUTCOME_ERROR && reply->fault == FAULT_CLASS_FOREIGN) {
         core_vote_failed(node, FAULT_CLASS_FOREIGN);
@@ -244,11 +243,11 @@ static void on_raised(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    if (node->asked->follow_up != FOLLOW_UP_RAISE) return;
+    if (node->asked.follow_up != FOLLOW_UP_RAISE) return;
     assert(node->vote == CORE_VOTE_YES);
-    node->asked->follow_up = FOLLOW_UP_NONE;
+    node->asked.follow_up = FOLLOW_UP_NONE;
     if (reply->outcome == OUTCOME_YES) {
-        node->asked->fence = reply->fence;
+        node->asked.fence = reply->fence;
     } else {
         /* The key is not ours any more, or that is unknown: no acknowledgement, no vote. */
         node->key.valid_until_us = 0;

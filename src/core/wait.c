@@ -51,8 +51,8 @@
 static uint64_t free_in_us(const struct core_node *node)
 {
     if (node->vote == CORE_VOTE_YES) return 0;
-    if (node->vote != CORE_VOTE_OTHER || node->asked->holder.ttl_us == TTL_ENDLESS) return CORE_NEVER;
-    return node->asked->holder.ttl_us < 0 ? 0 : (uint64_t)node->asked->holder.ttl_us;
+    if (node->vote != CORE_VOTE_OTHER || node->asked.holder.ttl_us == TTL_ENDLESS) return CORE_NEVER;
+    return node->asked.holder.ttl_us < 0 ? 0 : (uint64_t)node->asked.holder.ttl_us;
 }
 
 /* The Qth smallest remaining lease: then a quorum is free by itself. Where only the arbiter was asked, its. */
@@ -61,8 +61,8 @@ static uint64_t quorum_free_in_us(const struct core_lock *lock)
     uint64_t left[CORE_NODES_MAX];
     uint32_t n = lock->config->n_nodes;
 
-    if (lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER) {
-        return validity_add(free_in_us(&lock->nodes[lock->work->attempt.arbiter]), AFTER_EXPIRY_US);
+    if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) {
+        return validity_add(free_in_us(&lock->nodes[lock->attempt.arbiter]), AFTER_EXPIRY_US);
     }
     for (uint32_t i = 0; i < n; i++) left[i] = free_in_us(&lock->nodes[i]);
     /* The Qth smallest of n is the (n - Q + 1)th largest. */
@@ -80,13 +80,13 @@ static uint64_t quorum_srtt_us(const struct core_lock *lock)
 
 uint64_t wait_split_us(struct core_lock *lock)
 {
-    return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->work->wait.splits++);
+    return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->wait.splits++);
 }
 
 /* With permits the slot on which votes were split is passed over so long (slots.c). */
 static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *step, bool held)
 {
-    uint64_t poll_us = backoff_poll_us(&lock->jitter, lock->work->wait.polls++);
+    uint64_t poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++);
     uint64_t free_at_us = held ? slots_free_us(step->slots, lock) : CORE_NEVER;
     uint64_t free_us = validity_add(validity_sub(free_at_us, step->now_us), AFTER_EXPIRY_US);
 
@@ -108,11 +108,11 @@ static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool h
 
     if (is_outage(lock)) return backoff_outage_us(&lock->jitter);
     if (step->slots != NULL) return pause_for_slot_us(lock, step, held);
-    if (held && lock->work->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock, step->now_us)) {
+    if (held && lock->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock, step->now_us)) {
         return wait_split_us(lock);
     }
-    lock->work->wait.splits = 0;
-    poll_us = backoff_poll_us(&lock->jitter, lock->work->wait.polls++);
+    lock->wait.splits = 0;
+    poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++);
     free_us = held ? quorum_free_in_us(lock) : CORE_NEVER;
     /* All waiters see the same expiry: jitter, so that not all ask at once. */
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
@@ -120,11 +120,10 @@ static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool h
 
 static void sooner(struct core_lock *lock, uint64_t at_us)
 {
-    /* Without, it waits for room only. */
-    if (lock->work == NULL) return;
+    if (core_awaits_first_attempt(lock)) return;
     assert(lock->phase == CORE_WAITING);
-    lock->work->wait.poll_at_us = core_smaller(lock->work->wait.poll_at_us, at_us);
-    lock->work->wait.retry_at_us = core_smaller(lock->work->wait.retry_at_us, at_us);
+    lock->wait.poll_at_us = core_smaller(lock->wait.poll_at_us, at_us);
+    lock->wait.retry_at_us = core_smaller(lock->wait.retry_at_us, at_us);
 }
 
 static bool is_drawn(struct core_lock *lock, uint32_t waiters)
@@ -154,21 +153,21 @@ static uint64_t turn_us(struct core_lock *lock)
 static void wait_take_turn(struct core_lock *lock, uint64_t at_us)
 {
     assert(lock->phase == CORE_WAITING);
-    lock->work->wait.retry_at_us = core_smaller(at_us, lock->work->wait.poll_at_us);
+    lock->wait.retry_at_us = core_smaller(at_us, lock->wait.poll_at_us);
 }
 
 /* Another holder than before: where no notice came other clients hand over without one, so poll again soon. An id is of
  * one hold: what came between two looks at it was a contender, at a node that lacks the holder's key. */
 static void watch_holder(struct core_lock *lock, uint64_t now_us)
 {
-    struct wait *wait = &lock->work->wait;
+    struct wait *wait = &lock->wait;
     struct named before = wait->before;
     uint64_t holder_id = 0;
 
     for (uint32_t i = 0; i < lock->config->n_nodes && holder_id == 0; i++) {
         const struct core_node *node = &lock->nodes[core_arbiter(lock, i)];
 
-        if (node->asked->odd_id == 0) holder_id = core_named_by(node);
+        if (node->asked.odd_id == 0) holder_id = core_named_by(node);
     }
     if (holder_id == wait->polled.id) return;
     /* Those who hand over to each other here tell it. */
@@ -180,7 +179,7 @@ static void watch_holder(struct core_lock *lock, uint64_t now_us)
 /* All that was in the way there was released since, as far as is known. */
 static bool may_grant(const struct core_lock *lock, const struct core_node *node)
 {
-    return node->vote != CORE_VOTE_OTHER || (node->asked->refusing & ~lock->work->wait.heard) == 0;
+    return node->vote != CORE_VOTE_OTHER || (node->asked.refusing & ~lock->wait.heard) == 0;
 }
 
 /* An attempt is not refused for what refused the latest one. */
@@ -188,16 +187,15 @@ static bool wait_may_be_free(const struct core_lock *lock)
 {
     uint32_t may = 0;
 
-    if (lock->work->attempt.stage == ATTEMPT_ASKS_ARBITER)
-        return may_grant(lock, &lock->nodes[lock->work->attempt.arbiter]);
+    if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return may_grant(lock, &lock->nodes[lock->attempt.arbiter]);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) may += may_grant(lock, node);
     return may >= lock->config->quorum;
 }
 
 static void wait_hear(struct core_lock *lock, uint64_t keys)
 {
-    lock->work->wait.heard |= keys;
-    lock->work->wait.told = true;
+    lock->wait.heard |= keys;
+    lock->wait.told = true;
 }
 
 /* Any key may have been released. */
@@ -205,7 +203,7 @@ static void hear_all(struct core_lock *lock)
 {
     if (lock->phase != CORE_ASKING) return;
     wait_hear(lock, UINT64_MAX);
-    lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
+    lock->wait.notice = NOTICE_DURING_ATTEMPT;
 }
 
 void wait_begin(struct core_lock *lock, const struct step *step, bool held)
@@ -216,20 +214,20 @@ void wait_begin(struct core_lock *lock, const struct step *step, bool held)
     assert(lock->queued == WAIT_STAY);
     watch_holder(lock, now_us);
     lock->phase = CORE_WAITING;
-    lock->work->wait.searches = false;
-    lock->work->wait.poll_at_us = lock->work->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
-    lock->work->wait.told = false;
-    if (lock->work->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) {
+    lock->wait.searches = false;
+    lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
+    lock->wait.told = false;
+    if (lock->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) {
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
         wait_take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
-        lock->work->wait.notice = NOTICE_TURN_DRAWN;
-        lock->work->wait.woken_id = lock->work->wait.released_id;
+        lock->wait.notice = NOTICE_TURN_DRAWN;
+        lock->wait.woken_id = lock->wait.released_id;
     }
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].notices.heard = false;
     /* It is woken by itself, also where no notice comes. */
-    assert(lock->work->wait.poll_at_us < CORE_NEVER);
-    assert(lock->work->wait.retry_at_us >= now_us && lock->work->wait.retry_at_us <= lock->work->wait.poll_at_us);
+    assert(lock->wait.poll_at_us < CORE_NEVER);
+    assert(lock->wait.retry_at_us >= now_us && lock->wait.retry_at_us <= lock->wait.poll_at_us);
 }
 
 void wait_behind(struct core_lock *lock, uint64_t now_us)
@@ -238,8 +236,8 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
     assert(lock->acquire.attempts == 0);
     lock->acquire.seen |= CORE_SEEN_HELD;
     lock->phase = CORE_WAITING;
-    lock->work->wait.poll_at_us = lock->work->wait.retry_at_us =
-        validity_add(now_us, backoff_poll_us(&lock->jitter, lock->work->wait.polls++));
+    lock->wait.poll_at_us = lock->wait.retry_at_us =
+        validity_add(now_us, backoff_poll_us(&lock->jitter, lock->wait.polls++));
 }
 
 void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_t index)
@@ -259,7 +257,7 @@ void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_
  */
 static bool are_few(const struct core_lock *lock, uint64_t now_us)
 {
-    bool quiet = validity_sub(now_us, lock->work->wait.polled.since_us) >= QUIET_SRTTS * quorum_srtt_us(lock);
+    bool quiet = validity_sub(now_us, lock->wait.polled.since_us) >= QUIET_SRTTS * quorum_srtt_us(lock);
     uint32_t most = quiet && lock->config->n_nodes <= FEW_NODES ? FEW_WAITERS : 2;
 
     if (lock->waiters == 0 || lock->waiters > most || 2 * lock->config->quorum != lock->config->n_nodes + 1)
@@ -276,12 +274,12 @@ static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *st
 
     assert(lock->phase == CORE_WAITING);
     if (pause_us > 0) {
-        lock->work->wait.notice = NOTICE_TURN_DRAWN;
-        lock->work->wait.woken_id = lock->work->wait.released_id;
+        lock->wait.notice = NOTICE_TURN_DRAWN;
+        lock->wait.woken_id = lock->wait.released_id;
         wait_take_turn(lock, validity_add(step->now_us, pause_us));
         return WAIT_STAY;
     }
-    lock->work->wait.polls = 0;
+    lock->wait.polls = 0;
     /* Which slot was released only the arbiter can say. */
     return step->slots == NULL && are_few(lock, step->now_us) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
@@ -303,25 +301,24 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint
 
     assert(index < lock->config->n_nodes);
     assert(key < 64);
-    /* Without work its attempt waits for room already. */
-    if (!core_is_acquiring(lock) || lock->work == NULL) return WAIT_STAY;
+    if (!core_is_acquiring(lock) || core_awaits_first_attempt(lock)) return WAIT_STAY;
     if (node->notices.own > 0) {
         node->notices.own--;
         return WAIT_STAY;
     }
     if (step->slots != NULL) slots_on_notice(step->slots, holder_id);
-    drawn = lock->work->wait.notice == NOTICE_TURN_DRAWN;
-    known = holder_id != 0 && holder_id == lock->work->wait.woken_id;
+    drawn = lock->wait.notice == NOTICE_TURN_DRAWN;
+    known = holder_id != 0 && holder_id == lock->wait.woken_id;
     /* Of another holder it says nothing about the key that is there. */
-    if (holder_id == node->asked->odd_id) node->asked->odd_id = 0;
+    if (holder_id == node->asked.odd_id) node->asked.odd_id = 0;
     wait_hear(lock, UINT64_C(1) << key);
     if (lock->phase == CORE_WAITING && !wait_may_be_free(lock)) return WAIT_STAY;
     arbiter = index == arbiter_choose(lock);
-    lock->work->belief.released_id = arbiter ? 0 : holder_id;
+    lock->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of the release that woke us already, or for which our turn is drawn. */
     if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
-    lock->work->wait.released_id = holder_id;
-    if (lock->phase == CORE_ASKING) lock->work->wait.notice = NOTICE_DURING_ATTEMPT;
+    lock->wait.released_id = holder_id;
+    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
@@ -343,7 +340,7 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     if (before_acquire || lock->acquire.attempts == 0) return;
     hear_all(lock);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) listening += lock->nodes[i].notices.listening;
-    if (lock->phase != CORE_WAITING || lock->work == NULL) return;
+    if (lock->phase != CORE_WAITING) return;
     /* The next holder releases on at least one of these nodes. */
     if (index == arbiter_choose(lock) || listening == lock->config->n_nodes - lock->config->quorum + 1) {
         sooner(lock, validity_add(now_us, node->srtt_us));

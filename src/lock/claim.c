@@ -79,7 +79,6 @@ void claims_start(struct claims *all, struct runtime *runtime)
 {
     all->runtime = runtime;
     all->admission.send = send_unsent;
-    all->works = (struct spare){.alloc = &runtime->alloc, .size = core_work_size(runtime->n_nodes), .most = SPARES_MAX};
     all->blocks = (struct spare){
         .alloc = &runtime->alloc, .size = core_offset(runtime) + core_size(runtime->n_nodes), .most = SPARES_MAX};
     admission_start(&all->admission, runtime);
@@ -93,13 +92,12 @@ void claims_stop(struct claims *all)
     lates_stop(&all->lates);
     hashtable_free(&all->owners, &all->runtime->alloc);
     hashtable_free(&all->terms, &all->runtime->alloc);
-    spare_clear(&all->works);
     spare_clear(&all->blocks);
 }
 
 /* ---- life ---- */
 
-/* Take a block, zeroed but for its waker; NULL: out of memory. */
+/* Take a block, zeroed but for its waker and its core; NULL: out of memory. */
 static struct claim *take_block(struct claims *all, bool reserve)
 {
     struct runtime *runtime = all->runtime;
@@ -107,7 +105,7 @@ static struct claim *take_block(struct claims *all, bool reserve)
 
     if (all->blocks.count > (reserve ? 0 : RESUME_RESERVE)) {
         claim = spare_take(&all->blocks);
-        memset(claim, 0, all->blocks.size);
+        memset(claim, 0, core_offset(runtime));
     } else {
         claim = alloc_zero(&runtime->alloc, all->blocks.size);
     }
@@ -208,8 +206,6 @@ void claim_destroy(struct claim *claim)
     list_remove(claim->loss_due ? &all->lost : &all->ready, &claim->in_due);
     if (claim->named != NULL) list_remove(&claim->named->claims, &claim->in_owner);
     named_owner_leave(&all->owners, alloc, claim->named);
-    /* Before the terms: the core reads its config once more. */
-    (void)spare_keep(&all->works, core_end_work(claim->core, true));
     terms_leave(&all->terms, alloc, claim->terms);
     keylist_leave(claim->keylist);
     give_back_block(all, claim);

@@ -72,29 +72,17 @@ static bool send_command(struct claim *claim, const struct core_command *command
     return true;
 }
 
-/* This event may begin an attempt, and the core has no work block for it. */
-static bool wants_work(const struct claim *claim, const struct core_event *event)
-{
-    bool acquires = event->type == CORE_EV_ACQUIRE && (!event->no_attempt || event->acquire.behind);
-
-    return !core_has_work(claim->core) && (acquires || event->type == CORE_EV_BEGIN);
-}
-
 static int step_core(struct claim *claim, struct core_event *event, struct core_update *update)
 {
-    struct claims *all = claim->all;
     int status;
 
-    event->logged_in = all->runtime->logged_in;
-    admission_limit(&all->admission, event);
-    if (wants_work(claim, event)) event->work = spare_take(&all->works);
+    event->logged_in = claim->all->runtime->logged_in;
+    admission_limit(&claim->all->admission, event);
     /* The key list of a lock that was compact is in no cache: do not read it for nothing. */
     if (claim->terms->config.permits != 0) event->slots = keylist_slots(claim->keylist);
     status = core_step(claim->core, event, update);
     assert(update->n_commands <= CORE_COMMANDS_MAX);
     assert(status == 0 || update->n_commands == 0);
-    if (!core_has_work(claim->core)) (void)spare_keep(&all->works, event->work);
-    (void)spare_keep(&all->works, core_end_work(claim->core, false));
     return status;
 }
 
@@ -318,7 +306,6 @@ bool claim_begin_admitted(struct applicant *applicant)
         (void)claim_step(claim, &event);
         return true;
     }
-    if (!core_has_work(claim->core) && !spare_reserve(&claim->all->works)) return false;
     (void)claim_step_randomly(claim, &event);
     return event.random != NULL;
 }
@@ -466,7 +453,6 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     assert(claim->acquirer == NULL && claim->holds == 0);
     if (!claim_draw(claim, random)) event.random = NULL;
     if (event.random == NULL && !promised) return QUORLOCK_STATE;
-    if (!core_has_work(claim->core) && !spare_reserve(&claim->all->works) && !promised) return QUORLOCK_NOMEM;
     catch_up(claim);
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         result_clear(&claim->results[i], &claim->all->runtime->alloc);

@@ -61,7 +61,6 @@ struct claims {
     struct counts counts;
     const struct claim_faults *faults; /* NULL: none */
     uint64_t fault_state;
-    struct spare works;  /* of core_work_size, for cores that ask for votes */
     struct spare blocks; /* for claims */
 };
 

@@ -5,18 +5,11 @@ struct spare_block {
     struct spare_block *next;
 };
 
-bool spare_reserve(struct spare *spare)
-{
-    if (spare->first == NULL) (void)spare_keep(spare, alloc_zero(spare->alloc, spare->size));
-    return spare->first != NULL;
-}
-
 void *spare_take(struct spare *spare)
 {
-    struct spare_block *block;
+    struct spare_block *block = spare->first;
 
-    if (!spare_reserve(spare)) return NULL;
-    block = spare->first;
+    if (block == NULL) return NULL;
     spare->first = block->next;
     spare->count--;
     return block;

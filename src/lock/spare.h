@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spare.h - blocks of one size that are kept for the next use: a client's claims, and the work of their cores */
+/* spare.h - blocks of one size that are kept for the next use: a client's claims */
 #pragma once
 
 #include <stdbool.h>
@@ -16,9 +16,8 @@ struct spare {
     size_t count;
 };
 
-/* spare_reserve - one is there at least; false: out of memory. spare_take: one, or NULL. spare_keep: takes one back;
- * false: it was freed, for enough are there. NULL is fine. spare_clear: frees those that are kept. */
-bool spare_reserve(struct spare *);
+/* spare_take - one of those that are kept, or NULL. spare_keep: takes one back; false: it was freed, for enough are
+ * there. NULL is fine. spare_clear: frees those that are kept. */
 void *spare_take(struct spare *);
 bool spare_keep(struct spare *, void *block);
 void spare_clear(struct spare *);

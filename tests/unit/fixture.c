@@ -26,7 +26,6 @@ struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
 static int step(struct fixture *f, struct core_event *event)
 {
     unsigned char random[CORE_RANDOM_SIZE];
-    void *work = NULL;
     int status;
 
     switch (event->type) {
@@ -48,10 +47,7 @@ static int step(struct fixture *f, struct core_event *event)
     event->no_repair = f->no_repair;
     event->now_us = f->now_us;
     event->slots = f->slots;
-    if (!core_has_work(f->lock)) work = event->work = f->no_work ? NULL : malloc(core_work_size(f->config.n_nodes));
     status = core_step(f->lock, event, &f->update);
-    if (!core_has_work(f->lock)) free(work);
-    free(core_end_work(f->lock, false));
     f->log |= f->update.log;
     for (uint32_t i = 0; i < f->update.n_commands; i++) {
         const struct core_command *command = &f->update.commands[i];
@@ -65,7 +61,6 @@ static int step(struct fixture *f, struct core_event *event)
 
 static void close_lock(struct fixture *f)
 {
-    if (f->lock != NULL) free(core_end_work(f->lock, true));
     free(f->lock);
     free(f->slots);
 }

@@ -230,3 +230,30 @@ CORE_TEST(a_record_can_be_lost)
     assert_false(core_compact_holds(record));
     free(record);
 }
+
+/* Until the last vote is there, or a renewal asks that node anyway. */
+CORE_TEST(late_votes_keep_a_lock_expanded)
+{
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_false(becomes_compact(f));
+    fixture_answers(f, OP_ACQUIRE, "..y");
+    assert_true(becomes_compact(f));
+    assert_int_equal(core_counted(f->lock), 3);
+}
+
+/* A node that was still connecting may yet be asked. */
+CORE_TEST(a_node_that_was_not_asked_keeps_a_lock_expanded)
+{
+    fixture_open(f, 3, 2);
+    fixture_node_states(f, "..c");
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_false(becomes_compact(f));
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "yy.");
+    assert_true(becomes_compact(f));
+}

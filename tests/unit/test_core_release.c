@@ -430,3 +430,51 @@ CORE_TEST(answers_to_the_release_before_do_not_count)
     fixture_answers(f, OP_RELEASE, "yy.");
     expect_released(f, CORE_OK, false);
 }
+
+CORE_TEST(a_lost_lock_with_a_repair_is_released_everywhere)
+{
+    fixture_open_held(f, 3, 2);
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "yym");
+    fixture_answers(f, OP_REPAIR, "..y");
+    fixture_step(f, 1, f->now_us);
+    fixture_drop(f);
+    fixture_pass(f, 3000 * MS);
+    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
+    assert_int_equal(fixture_release(f), CORE_OK);
+    fixture_expect_pending(f, OP_RELEASE, "111");
+    fixture_answers(f, OP_RELEASE, "uny");
+    fixture_step(f, 0, f->now_us);
+    fixture_room(f, 1);
+    fixture_node_states(f, "dr.");
+    fixture_node_states(f, "r..");
+    fixture_expect_pending(f, OP_RELEASE, "110");
+    assert_int_equal(fixture_latest(f, 0, OP_RELEASE)->command.tag.attempt, 1);
+    fixture_answers(f, OP_RELEASE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
+    assert_true(core_quiet(f->lock));
+}
+
+CORE_TEST(the_next_hold_keeps_what_is_owed_for_the_one_before)
+{
+    struct core_token first;
+
+    fixture_open_held(f, 3, 2);
+    first = *core_token_now(f->lock);
+    assert_int_equal(fixture_release(f), CORE_OK);
+    fixture_answers(f, OP_RELEASE, "yy.");
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
+    assert_int_equal(core_debts(f->lock, 2), 1);
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "yyy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    assert_int_equal(core_debts(f->lock, 2), 1);
+    /* It is sent again, for the attempt that it is of. */
+    fixture_node_states(f, "..d");
+    fixture_node_states(f, "..r");
+    assert_int_equal(fixture_latest(f, 2, OP_RELEASE)->command.tag.attempt, 1);
+    assert_memory_equal(&fixture_latest(f, 2, OP_RELEASE)->command.token, &first, sizeof(first));
+    fixture_replay(f, fixture_latest(f, 2, OP_RELEASE), OUTCOME_MISSING);
+    assert_int_equal(core_debts(f->lock, 2), 0);
+    assert_int_equal(core_counted(f->lock), 3);
+}

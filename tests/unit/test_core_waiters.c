@@ -138,7 +138,6 @@ CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
 
         fixture_open_waiting(f, 3, 2, CORE_NEVER);
         if (seed % 10 == 0) refusal.listeners = UINT32_MAX;
-        free(core_end_work(f->lock, true));
         core_init(f->lock, &f->config, 0);
         f->srtt_us = 0;
         fixture_node_states(f, "rrr");
