@@ -58,7 +58,7 @@ CALLS = set("""abort accept bind calloc clock_gettime close connect exit free ge
     getsockopt gettimeofday listen malloc nanosleep open poll printf puts rand random read realloc recv recvfrom recvmsg
     select send sendmsg sendto setsockopt shutdown sleep socket strdup strndup time usleep write""".split())
 # Folders with at least one assertion for every two functions.
-ASSERTED = "src/lock".split()
+ASSERTED = "src/core src/lock src/runtime".split()
 # Generated headers, and the folders that own them.
 GENERATED = {"scripts.h": "src/redis/dialect"}
 
