@@ -3,8 +3,8 @@
  * resolve.h - look up host names with the system's resolver, without blocking the loop; system_os() uses it
  *
  * getaddrinfo() follows /etc/nsswitch.conf and /etc/resolv.conf, as all programs of the system do. It blocks, so each
- * name that is looked up gets a thread, which ends with the answer. getaddrinfo() cannot be interrupted: the thread of
- * a canceled lookup runs on, and the next lookup of that name, by any client of the process, waits for its answer
+ * name that is looked up gets a thread, which ends with the answer. getaddrinfo() cannot be interrupted, so the thread
+ * of a canceled lookup runs on. The next lookup of that name, by any client of the process, waits for its answer
  * instead of starting another thread.
  */
 #pragma once

@@ -13,8 +13,8 @@ struct guard_sets {
     uint64_t least_ms, most_ms;
 };
 
-/* guard_sets_add - add one node. left_ms: the rest of the quarantine of its first contact, if its guard is of one
- * (FIRST); for a node without a guard the length of a whole quarantine and 1 ms. */
+/* guard_sets_add - add one node. left_ms: if its guard is of a first contact (FIRST), the rest of that quarantine; if
+ * it has no guard, a whole quarantine and 1 ms. */
 void guard_sets_add(struct guard_sets *, enum guard_set, uint64_t left_ms);
 /* guard_sets_judge - return the verdict over all nodes. max_lease_ms: that of the guards. */
 enum guard_set guard_sets_judge(const struct guard_sets *, uint32_t max_lease_ms);

@@ -21,9 +21,9 @@ struct guard_text {
     uint64_t till_ms, made_ms, wanted_till_ms;
 };
 
-/* What is known of the guards of all nodes. A node without a guard is new only if no other node has let clients take
- * locks; otherwise it lost its data. The same is assumed if the nodes had their first contacts one long after the
- * other: a lock may have been held on those that were not empty yet. */
+/* The state of the guards of all nodes. A node without a guard is new only if no other node has let clients take locks;
+ * otherwise it lost its data. The same is assumed if the nodes had their first contacts one long after the other: a
+ * lock may have been held on those that were not empty yet. */
 enum guard_set {
     GUARD_SET_UNKNOWN,
     GUARD_SET_FIRST, /* no node has a guard, except from one first contact that still lasts */

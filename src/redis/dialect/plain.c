@@ -499,8 +499,8 @@ static uint64_t read_bits(const struct reply_item *digits)
     return bits;
 }
 
-/* Read what follows {holder, ttl, listeners}. Of a permit: which slots are free, and the shortest ttl. Of several keys:
- * which ones refuse. */
+/* Read what follows {holder, ttl, listeners}. For a permit: which slots are free, and the shortest ttl. For several
+ * keys: which ones refuse. */
 static void judge_places(const struct reply *reply, struct node_reply *ret)
 {
     uint64_t bits = read_bits(&reply->elements[3]);

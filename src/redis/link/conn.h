@@ -5,8 +5,8 @@
  * The owner is notified that something is ready, and then calls. No function here runs a callback from inside a call,
  * so an owner may close or free itself meanwhile.
  *
- * All that is appended to the out buffer in one turn of the loop leaves at its end in one write: conn_wake() activates
- * the flush task, which the loop runs behind everything that is active already.
+ * All that is appended to the out buffer in one turn of the loop leaves in one write at the end of the turn. For this,
+ * conn_wake() activates a flush task, which the loop runs after everything that is active already.
  *
  * A layer, such as TLS, may lie between the buffers and the socket. It makes its handshake before anything else is read
  * or written. It may have to write in order to read, or read in order to write.
@@ -39,9 +39,10 @@ enum conn_ready {
 };
 
 /*
- * A layer belongs to one connection, which frees it. greet, read and write continue their work and return how many
- * bytes they moved (greet: 1 when it is done); 0: not now, *waits tells whether for WATCH_READ or WATCH_WRITE; -1: the
- * connection ended or failed, see conn_read. They use conn_send and conn_receive for the socket.
+ * A layer belongs to one connection, which frees it.
+ * greet, read, write - continue the work, and return how many bytes were moved (greet: 1 when it is done). 0: not now;
+ * *waits tells whether for WATCH_READ or WATCH_WRITE. -1: the connection ended or failed; see conn_read. They use
+ * conn_send and conn_receive for the socket.
  */
 struct conn_layer {
     ssize_t (*greet)(struct conn_layer *, unsigned *waits);

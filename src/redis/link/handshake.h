@@ -50,8 +50,8 @@ struct handshake {
 
 enum handshake_result { HANDSHAKE_MORE, HANDSHAKE_DONE, HANDSHAKE_FAILED };
 
-/* What to do with a server that may evict keys. UNASKED: check neither that nor the rights. This is for clients without
- * a guard, which may only want to inspect. */
+/* How to treat a server that may evict keys. UNASKED: check neither that nor the rights. This is for clients without a
+ * guard, which may only want to inspect. */
 enum handshake_eviction { HANDSHAKE_EVICTION_UNASKED, HANDSHAKE_EVICTION_WARNS, HANDSHAKE_EVICTION_FAILS };
 /* handshake_begin - append all commands of a node; a failure stays in the buffer. client_name may be NULL. */
 void handshake_begin(struct handshake *, struct bytes *, const struct uri *, const char *client_name,

@@ -2,7 +2,7 @@
 /*
  * bytes.h - a bounded, growing buffer of bytes to send, and Redis commands written into it
  *
- * A failure sticks until bytes_cut(), so a command can be written without a check after each part: note the length,
+ * A failure sticks until bytes_cut(), so a command can be written without a check after each part. Note the length,
  * write, look at the fault once, and cut back to that length if there was one. Memory is wiped before it is freed,
  * because it may have held a password.
  */

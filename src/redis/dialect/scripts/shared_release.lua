@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As release.lua, for keys some of which are shared. The modes are the last argument; '' before them means neither
--- silent nor deleted. Of a shared key only our own entry is deleted; the last reader's release notifies the waiters.
+-- silent nor deleted. A shared key loses only our own entry; the last reader's release notifies the waiters.
 --@ get
 --@ guarded
 --@ shared_keys

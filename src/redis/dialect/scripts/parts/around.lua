@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Returns three things: the highest counter or 0; the cause of the guard's quarantine as in guard_text.lua, or
--- 'client:' and the max_lease of that client, or '' without a guard; the rest of the quarantine in ms or -1. These keys
--- are not among the request's KEYS, so that a user who may not read them can still peek.
+-- Returns three things. The highest counter, or 0. The cause of the guard's quarantine as in guard_text.lua, or
+-- 'client:' and the max_lease of that client, or '' without a guard. The rest of the quarantine in ms, or -1. These
+-- keys are not among the request's KEYS, so that a user who may not read them can still peek.
 local function look_around()
   local highest = 0
   for i = 1, #KEYS do

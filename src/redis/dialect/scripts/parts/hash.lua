@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Returns the owner in a hash, and its count; nil if there is no key; nil, nil and an error. A lock has one field. Of
--- several fields the first by name is returned, because their order differs from node to node. The hash of a Redisson
--- read-write lock has the field mode and any number of owners: its owner is the mode, or 'leftover' if no owner is
--- left, or 'unread' if the user may not read the mode.
+-- Returns the owner in a hash, and its count; nil if there is no key; nil, nil and an error. A lock has one field. If
+-- there are several, the first by name is returned, because their order differs from node to node. The hash of a
+-- Redisson read-write lock has the field mode and any number of owners. Its owner is the mode; 'leftover' if no owner
+-- is left; 'unread' if the user may not read the mode.
 local function hash_owner(key)
   local cursor, owner, count, mode = '0', nil, nil, false
   repeat
