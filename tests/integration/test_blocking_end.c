@@ -163,7 +163,7 @@ static void live_as_child(const struct handles *handles)
     uint64_t reconnects = 0;
 
     alarm(CHILD_S);
-    wrong = call_all(handles, "forked");
+    wrong = call_all(handles, "the parent of this process");
     if (wrong == NULL && quorlock_blocking_shutdown(blocking) != QUORLOCK_CLOSED) wrong = "shutdown";
     if (wrong == NULL && quorlock_blocking_statistics(blocking, count_reconnects, &reconnects) != QUORLOCK_CLOSED)
         wrong = "statistics";

@@ -389,7 +389,7 @@ REDISSON_TEST(string_is_foreign)
 
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET " KEY " somebody PX 60000");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
-    assert_contains(seen.text, "no hash");
+    assert_contains(seen.text, "not a hash");
     fixture_inspect(fixture.client, KEY, &report);
     for (uint32_t i = 0; i < 3; i++) {
         assert_string_equal(report.nodes[i].state, "foreign");
