@@ -67,7 +67,7 @@ class Redisson(Case):
 
     def test_the_other_dialect_is_foreign(self):
         self.peer(3)
-        for dialect, reason in [("plain", "no string"), ("redisson", "no hash")]:
+        for dialect, reason in [("plain", "not a string"), ("redisson", "not a hash")]:
             if dialect == "redisson":
                 for server in SERVERS:
                     server.ask("SET", self.key, "value")

@@ -300,7 +300,7 @@ class Besides(Stage):
         owners = self.theirs.take(self.key)
         status, out, err = self.command("run", "-n", "--dialect", "plain", "--lease", "10s", self.key, "--", "echo")
         self.assertEqual((status, out), (78, ""), err)
-        self.assertIn("no string", err)
+        self.assertIn("not a string", err)
         report = json.loads(self.command("inspect", "--dialect", "plain", "--json", self.key)[1])
         self.assertEqual([node["state"] for node in report["nodes"]], ["foreign"] * len(SERVERS))
         for server, owner in zip(SERVERS, owners):
