@@ -162,20 +162,20 @@ def replay(options, contender, kind):
 def run_one(options, contender, kind, path):
     """Runs one client under the plan and writes its history to path. Raises Failed."""
     command = [str(CHAOS), "--bin", str(options.bin), *arguments(options, contender, kind), "--history", str(path)]
-    told = []
+    lines = []
     path.unlink(missing_ok=True)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, preexec_fn=die_with_parent) as process:
         try:
             for line in process.stdout:
-                told.append(line.rstrip())
+                lines.append(line.rstrip())
                 if PROGRESS.match(line):
                     output.say(f"  {line.rstrip()}")
         except BaseException:
             process.terminate()
             raise
     if process.returncode not in (0, 1) and not path.exists():
-        raise Failed(next((line for line in reversed(told) if line), "it says nothing"))
+        raise Failed(next((line for line in reversed(lines) if line), "it says nothing"))
 
 
 def run_some(options, contender, kind, path):

@@ -75,8 +75,8 @@ def prepare(peer, package, folder):
                               text=True, timeout=PREPARE_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it could not be prepared: {error}"
-    told = (done.stdout + done.stderr).strip().splitlines()
-    return "" if done.returncode == 0 else f"it could not be prepared: {told[-1] if told else 'without a message'}"
+    output_lines = (done.stdout + done.stderr).strip().splitlines()
+    return "" if done.returncode == 0 else f"it could not be prepared: {output_lines[-1] if output_lines else 'without a message'}"
 
 
 def named(text, taken):

@@ -363,7 +363,7 @@ async def reconfigure(system, fault):
     moved = [await move_client(system, client) for client in system.clients]
     for channel in old:
         if guarded and any(outcome == "granted" and asked_us > done_us for asked_us, outcome in channel.outcomes):
-            system.tell("breach", client=channel.name, text="was granted a lock by nodes that were set up for others")
+            system.record("breach", client=channel.name, text="was granted a lock by nodes that were set up for others")
     return {"asks of old clients refused": refused_since(old, done_us), "clients moved": sum(moved)}
 
 
@@ -449,12 +449,12 @@ async def inject(system, fault):
         await target.lock.acquire()
     try:
         fields = {"id": fault.id, "kind": fault.kind, "nodes": fault.nodes, "clients": fault.clients}
-        system.tell("fault", phase="begin", at_ms=fault.at_ms, **fields, **fault.detail)
+        system.record("fault", phase="begin", at_ms=fault.at_ms, **fields, **fault.detail)
         try:
             hits = await ROUTINES[fault.kind](system, fault) or {}
         except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:
             raise HarnessError(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
-        system.tell("fault", phase="end", **fields, **({"hits": hits} if hits else {}))
+        system.record("fault", phase="end", **fields, **({"hits": hits} if hits else {}))
         counted = system.hits.setdefault(fault.kind, {})
         for what, number in hits.items():
             counted[what] = counted.get(what, 0) + number

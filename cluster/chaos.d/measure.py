@@ -24,8 +24,8 @@ def measure(events, verdict):
         "stale_writes": counts.get("stale writes accepted", 0),
         "stale_refused": counts.get("writes refused", 0) + counts.get("reads refused", 0),
         "lost_updates": verdict.kinds(False).get("lost-update", 0),
-        "told_lost": sum(is_told(operation) for operation in verdict.operations),
-        "never_told": len(never_told(verdict)),
+        "told_lost": sum(is_notified(operation) for operation in verdict.operations),
+        "never_told": len(not_notified(verdict)),
         "after_healing_ms": after_healing(events, verdict),
         "broken_otherwise": others,
     }
@@ -35,16 +35,16 @@ def in_ms(us):
     return None if us is None else round(us / MS_IN_US, 1)
 
 
-def is_told(operation):
+def is_notified(operation):
     """Whether the lock notified its owner of the loss, so that the owner did not notice it by its own clock."""
     return operation.end == "lost" and operation.status != "EXPIRED"
 
 
-def never_told(verdict):
+def not_notified(verdict):
     """Operations whose lock ended, or belonged to another, while they held it, without a notice. A killed owner could not
     be notified."""
     return [operation for operation in verdict.operations
-            if operation.granted_us is not None and operation.end in ("lost", "released") and not is_told(operation)
+            if operation.granted_us is not None and operation.end in ("lost", "released") and not is_notified(operation)
             and (operation.end == "lost" or operation.end_us > operation.deadline_us or operation.overtaken)]
 
 

@@ -79,7 +79,7 @@ MOMENT_SIGNS = [
     (box(0, 0, 26, 12, "violation"), "violation")]
 
 
-def told(ms):
+def duration(ms):
     if ms is None:
         return "-"
     return f"{ms / 1000:,.2f} s" if ms >= 1000 else f"{ms:,.0f} ms" if ms >= 100 else f"{ms:.1f} ms"
@@ -107,12 +107,12 @@ def score_row(client, run, most):
     healing, handover, grants = figures["after_healing_ms"], figures["handover_ms"], figures["grants"]
     refused, notices = figures["stale_refused"], figures["told_lost"]
     cells = [
-        count_cell(figures["overlaps"], told(figures["overlap_ms"]) if figures["overlaps"] else ""),
+        count_cell(figures["overlaps"], duration(figures["overlap_ms"]) if figures["overlaps"] else ""),
         count_cell(figures["stale_writes"], f"refused: {refused:,}" if refused else ""),
-        count_cell(figures["never_told"], f"told: {notices:,}" if notices else ""),
+        count_cell(figures["never_told"], f"notified: {notices:,}" if notices else ""),
         f'<td class="edge">{grants:,}<i class="rate" style="width:{100 * grants / most:.0f}%"></i></td>',
-        f'<td class="n">{told(handover["p50"])}</td><td class="n">{told(handover["p99"])}</td>',
-        f'<td class="n">{told(healing) if healing is not None else "<span class=hurt>never</span>"}</td>']
+        f'<td class="n">{duration(handover["p50"])}</td><td class="n">{duration(handover["p99"])}</td>',
+        f'<td class="n">{duration(healing) if healing is not None else "<span class=hurt>never</span>"}</td>']
     return f"<tr>{who(client)}{''.join(cells)}</tr>"
 
 

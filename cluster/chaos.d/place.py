@@ -103,10 +103,10 @@ def run_inner(private, needed, limit_seconds):
         folder = temporary = tempfile.mkdtemp(prefix="quorlock-chaos-")
     environment = dict(os.environ) | {INNER: f"{'private' if private else 'plain'}:{folder}"}
     command = [*(unshare_command() if private else []), sys.executable, *sys.argv]
-    told = []
+    signals = []
 
     def end(number, _frame):
-        told.append(number)
+        signals.append(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
@@ -116,7 +116,7 @@ def run_inner(private, needed, limit_seconds):
     try:
         inner = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True,
                                  preexec_fn=die_with_parent if private else None)
-        return _attend(inner, told, limit_seconds)
+        return _attend(inner, signals, limit_seconds)
     finally:
         if inner and inner.poll() is None:
             inner.kill()
@@ -127,15 +127,15 @@ def run_inner(private, needed, limit_seconds):
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _attend(inner, told, limit_seconds):
+def _attend(inner, signals, limit_seconds):
     limit = time.monotonic() + limit_seconds
-    while inner.poll() is None and not told and time.monotonic() < limit:
+    while inner.poll() is None and not signals and time.monotonic() < limit:
         try:
             inner.wait(timeout=0.2)
         except subprocess.TimeoutExpired:
             continue
     if inner.poll() is None:
-        if not told:
+        if not signals:
             print(f"chaos: not done after {limit_seconds:.0f} s; giving up", file=sys.stderr)
         inner.stdin.close()
         try:
@@ -143,5 +143,5 @@ def _attend(inner, told, limit_seconds):
         except subprocess.TimeoutExpired:
             inner.kill()
             inner.wait()
-        return 128 + told[0] if told else 70
+        return 128 + signals[0] if signals else 70
     return inner.returncode if inner.returncode >= 0 else 70

@@ -168,11 +168,11 @@ class _Planner:
 
     def room(self, at_ms):
         """How many more nodes may be hit now: a minority, and sometimes more."""
-        struck = sum(1 for until in self.node_busy.values() if until > at_ms)
+        busy = sum(1 for until in self.node_busy.values() if until > at_ms)
         limit = max(1, (len(self.nodes) - 1) // 2)
         if self.outside or self.rng.random() < STORMS:
             limit = len(self.nodes)
-        return limit - struck
+        return limit - busy
 
     def client_targets(self, at_ms):
         free = [c for c in self.clients if self.client_busy[c] <= at_ms]

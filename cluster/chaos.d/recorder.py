@@ -91,7 +91,7 @@ class Recorder:
         channel.thread.start()
         return channel
 
-    def tell(self, event, **fields):
+    def record(self, event, **fields):
         """A line of the harness itself; returns its time."""
         with self.lock:
             t_us = now_us()

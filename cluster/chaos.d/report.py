@@ -198,7 +198,7 @@ def signs_of(picture):
     ]
 
 
-def told(verdict, picture):
+def violations_of(verdict, picture):
     """The violations by kind, each with a link to its moment."""
     sections = []
     for tolerated in (False, True):
@@ -306,7 +306,7 @@ def render(events, verdict):
 <p class="soft">{escape(circumstances(picture.run, verdict, picture))}</p>{notes}</div></header>
 {figures(verdict, picture)}
 {mode_table(verdict)}
-{told(verdict, picture)}
+{violations_of(verdict, picture)}
 <h2>The whole run</h2><p class="soft">The fuller a lane, the more of that moment its client held a lock. Click to see a moment below.</p>
 <div class="card">{Overview(picture, verdict).draw()}</div>
 <h2 id="detail">Every step</h2><p class="soft">Scroll sideways; hover for what happened.{below}</p>

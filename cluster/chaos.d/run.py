@@ -64,8 +64,8 @@ class System:
     def program(self, name):
         return self.bin / name
 
-    def tell(self, event, **fields):
-        return self.recorder.tell(event, **fields)
+    def record(self, event, **fields):
+        return self.recorder.record(event, **fields)
 
     def node(self, number):
         return self.nodes[number - 1]
@@ -164,8 +164,8 @@ class System:
         text = f"ended with status {status}: {client.last_words()}"
         if status == 64 or (not greeted and (client.lives == 1 or client.mute_lives == MUTE_LIVES)):
             raise ClientError(f"client {client.name} {text}")
-        self.tell("breach", client=client.name, text=text)
-        self.tell("killed", client=client.name)
+        self.record("breach", client=client.name, text=text)
+        self.record("killed", client=client.name)
         self.clients_killed += 1
         client.start()
 
@@ -210,7 +210,7 @@ class System:
                 if left and loop.time() > until:
                     for key in left:
                         ttl = await node.ask("PTTL", key)
-                        self.tell("breach", client=f"node-{node.number}", key=key,
+                        self.record("breach", client=f"node-{node.number}", key=key,
                                   text=f"{key} is still there {leftover_ms} ms after all clients ended ({ttl} ms left)")
                     break
                 await asyncio.sleep(0.05)
@@ -233,7 +233,7 @@ async def progress(system, faults):
 async def whole_run(system, faults):
     """The whole run. Raises HarnessError if the harness fails."""
     loop = asyncio.get_running_loop()
-    system.tell("run", **system.options.shown)
+    system.record("run", **system.options.shown)
     await system.start()
     watchers = [asyncio.create_task(node.watch()) for node in system.nodes]
     system.begun = loop.time()
@@ -245,7 +245,7 @@ async def whole_run(system, faults):
         look(work, *watchers)
         await system.heal()
         bound_us = (system.leftover_ms() + LIVE_MARGIN_MS) * 1000
-        healed_us = system.tell("healed", bound_us=bound_us)
+        healed_us = system.record("healed", bound_us=bound_us)
         while not quiet_enough(system, healed_us) and now_us() < healed_us + bound_us + 500_000:
             await asyncio.sleep(0.2)
             look(*watchers)
@@ -255,7 +255,7 @@ async def whole_run(system, faults):
         await asyncio.gather(work, *watchers, return_exceptions=True)
     await system.end_clients()
     await system.check_rest()
-    system.tell("end")
+    system.record("end")
 
 
 def look(*tasks):

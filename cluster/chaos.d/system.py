@@ -117,7 +117,7 @@ class Node:
     def turn(self, state):
         if state != self.state:
             self.state = state
-            self.system.tell("node", node=self.number, state=state)
+            self.system.record("node", node=self.number, state=state)
 
     def configure(self):
         (self.folder / "data").mkdir(exist_ok=True)
@@ -277,13 +277,13 @@ class Client:
     def environment(self):
         """The environment of the program."""
         system = self.system
-        told = {"VERSION": VERSION, "CLIENT": self.name, "NODES": system.addresses(),
+        settings = {"VERSION": VERSION, "CLIENT": self.name, "NODES": system.addresses(),
                 "KEYS": ",".join(system.keys), "MODES": ",".join(place.mode for place in system.places),
                 "PERMITS": system.options.permits, "USERS": system.options.users, "LEASE_MS": system.lease, "HOLD_MS": system.hold, "THINK_MS": "1-60",
                 "WAIT_MS": "0-3000", "MAX_LEASE_MS": system.max_lease_ms, "GUARD": system.guard,
                 "FENCE": int(system.fence), "SOURCE": self.address, "VERBOSE": int(system.verbose),
                 "SEED": (system.seed * 1000003 + self.number * 1009 + self.lives) % 2 ** 53}
-        environment = dict(os.environ) | {f"QUORLOCK_CHAOS_{name}": str(value) for name, value in told.items()}
+        environment = dict(os.environ) | {f"QUORLOCK_CHAOS_{name}": str(value) for name, value in settings.items()}
         if self.address:
             environment["LD_PRELOAD"] = f"{system.source_shim} {environment.get('LD_PRELOAD', '')}".strip()
         return environment
@@ -294,7 +294,7 @@ class Client:
             self.process = launch(self.command, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=words)
         self.channel = self.system.recorder.listen(self.name, self.process)
-        self.system.tell("client", client=self.name, state="running")
+        self.system.record("client", client=self.name, state="running")
 
     @property
     def words_file(self):
@@ -320,11 +320,11 @@ class Client:
             status = self.process.returncode
             self.signal(signal.SIGKILL)
             if status != 0:
-                self.system.tell("breach", client=self.name, text=f"ends with status {status}: {self.last_words()}")
+                self.system.record("breach", client=self.name, text=f"ends with status {status}: {self.last_words()}")
         else:
             await self.kill()
-            self.system.tell("breach", client=self.name, text=f"does not end within {END_SECONDS} s of SIGTERM")
-        self.system.tell("client", client=self.name, state="ended")
+            self.system.record("breach", client=self.name, text=f"does not end within {END_SECONDS} s of SIGTERM")
+        self.system.record("client", client=self.name, state="ended")
 
     async def kill(self):
         self.signal(signal.SIGKILL)
@@ -336,17 +336,17 @@ class Client:
         """Called after its last line was read."""
         if not await wait_until(lambda: self.channel.ended, 5):
             raise HarnessError(f"client {self.name} is gone, but a process that it started keeps its standard output open")
-        self.system.tell("killed", client=self.name)
+        self.system.record("killed", client=self.name)
         self.system.clients_killed += 1
-        self.system.tell("client", client=self.name, state="dead")
+        self.system.record("client", client=self.name, state="dead")
 
     def stop(self):
         self.signal(signal.SIGSTOP)
-        self.system.tell("client", client=self.name, state="stopped")
+        self.system.record("client", client=self.name, state="stopped")
 
     def go_on(self):
         self.signal(signal.SIGCONT)
-        self.system.tell("client", client=self.name, state="running")
+        self.system.record("client", client=self.name, state="running")
 
 
 class Filter:

@@ -7,16 +7,16 @@ const { randomBytes } = require("crypto");
 const net = require("net");
 const answers = require("readline").createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-const told = (name) => process.env[`QUORLOCK_CHAOS_${name}`];
-const nodes = told("NODES").split(",").map((node) => node.split(":"));
-const keys = told("KEYS").split(",");
+const setting = (name) => process.env[`QUORLOCK_CHAOS_${name}`];
+const nodes = setting("NODES").split(",").map((node) => node.split(":"));
+const keys = setting("KEYS").split(",");
 const RELEASE = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1])";
 const nowUs = () => Number(process.hrtime.bigint() / 1000n);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 let stop = false;
 
 function pickMs(name) {
-  const [low, high] = told(`${name}_MS`).split("-").map(Number);
+  const [low, high] = setting(`${name}_MS`).split("-").map(Number);
   return low + Math.floor(Math.random() * (high - low + 1));
 }
 
