@@ -33,8 +33,7 @@ struct subscriber {
     uint32_t index;
     struct subscriber_events events;
     struct redis_link link;
-    struct list
-        pending; /* oldest first: an error reply names no channel, so only the order tells which command it answers */
+    struct list pending;      /* oldest first: an error reply names no channel, so the order tells its command */
     struct hashtable listens; /* those of kind PENDING_LISTEN, by channel */
     size_t n_pending_bytes;   /* the size of all pending commands */
     bool lacked_room;  /* there was no room for a subscription, which may be tried again when nothing is pending */

@@ -32,7 +32,7 @@ struct node_request {
     bool read_only;  /* PEEK: send EVAL_RO (from Redis 7.0 on), for a user who may only read the keys */
     bool explain;    /* ACQUIRE: use a script even if SET would do, so that a refusal names the holder and its remaining
                         lease. PEEK: also count the waiting clients */
-    bool silent;     /* RELEASE: publish a notice that our own waiters ignore */
+    bool silent;     /* RELEASE: do not wake waiters of this library */
     bool if_deleted; /* RELEASE: publish no notice for a key that was not deleted */
     bool any; /* with permits. ACQUIRE: take the first free slot, counted from `slot` on and wrapping around; the reply
                  tells which. RELEASE: delete whichever slot is the owner's */
@@ -67,9 +67,9 @@ struct node_request {
 struct node_reply {
     enum outcome outcome;
     enum fault fault;
-    const char *error; /* a text without a password; NULL: none */
-    const char *holder;
-    size_t holder_length; /* any bytes; NULL: unknown */
+    const char *error;  /* a text without a password; NULL: none */
+    const char *holder; /* any bytes; NULL: unknown */
+    size_t holder_length;
     const char *type; /* FAULT_FOREIGN, and BREAK of a value that is not a lock of this dialect: the value's type, as
                          the server names it; NULL: unknown */
     size_t type_length;

@@ -19,7 +19,7 @@ struct link_counts {
 
 struct link_config {
     const struct uri *uri;   /* must live as long as the link, like client_name */
-    struct tls *tls;         /* for an uri with TLS; must live as long, too */
+    struct tls *tls;         /* for a URI with TLS; must live as long, too */
     const char *client_name; /* for CLIENT SETNAME, or NULL */
     uint32_t timeout_ms;     /* for an answer, once the link is OPEN */
     uint32_t connect_ms;     /* for one try, from the lookup of the name to OPEN */

@@ -20,7 +20,7 @@
 struct dial {
     struct conn *conn;
     const struct uri *uri;
-    struct tls *tls;          /* for an uri with TLS */
+    struct tls *tls;          /* for a URI with TLS */
     uint32_t user_timeout_ms; /* see conn_open */
     void (*resolved)(void *arg);
     void *arg;
