@@ -116,7 +116,7 @@ static struct claim *take_block(struct claims *all, bool reserve)
 static void give_back_block(struct claims *all, struct claim *claim)
 {
     runtime_stop_waker(&claim->waker);
-    (void)spare_keep(&all->blocks, claim);
+    spare_keep(&all->blocks, claim);
     assert(all->blocks.count <= SPARES_MAX);
 }
 

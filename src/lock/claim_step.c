@@ -72,20 +72,6 @@ static bool send_command(struct claim *claim, const struct core_command *command
     return true;
 }
 
-static int step_core(struct claim *claim, struct core_event *event, struct core_update *update)
-{
-    int status;
-
-    event->logged_in = claim->all->runtime->logged_in;
-    admission_limit(&claim->all->admission, event);
-    /* The key list of a lock that was compact is in no cache: do not read it for nothing. */
-    if (claim->terms->config.permits != 0) event->slots = keylist_slots(claim->keylist);
-    status = core_step(claim->core, event, update);
-    assert(update->n_commands <= CORE_COMMANDS_MAX);
-    assert(status == 0 || update->n_commands == 0);
-    return status;
-}
-
 /* ---- steps ---- */
 
 /* The key list listens while the core waits. */
@@ -220,7 +206,12 @@ static int claim_step_core(struct claim *claim, struct core_event *event, struct
 
     claim_check(claim);
     if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
-    status = step_core(claim, event, &update);
+    event->logged_in = claim->all->runtime->logged_in;
+    /* The key list of a lock that was compact is in no cache: do not read it for nothing. */
+    if (claim->terms->config.permits != 0) event->slots = keylist_slots(claim->keylist);
+    admission_limit(&claim->all->admission, event);
+    status = core_step(claim->core, event, &update);
+    assert(update.n_commands <= CORE_COMMANDS_MAX && (status == 0 || update.n_commands == 0));
     /* Other threads read the new validity before any command leaves that may end it. */
     if (claim->holds > 0 && claim->all->runtime->clock.shown != NULL) claim->all->events->held(claim);
     begin_results(claim, &update);

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/spare.h"
 #include "core/compact.h"
 #include "core/core.h"
 #include "lock/admission.h"
@@ -15,7 +16,6 @@
 #include "lock/keylist.h"
 #include "lock/late.h"
 #include "lock/request.h"
-#include "lock/spare.h"
 #include "lock/terms.h"
 
 struct claim;
@@ -61,7 +61,7 @@ struct claims {
     struct counts counts;
     const struct claim_faults *faults; /* NULL: none */
     uint64_t fault_state;
-    struct spare blocks; /* for claims */
+    struct spare blocks; /* of claims that are gone, for the next ones */
 };
 
 struct lock_callback {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lock/spare.h"
+#include "base/spare.h"
+
+#include <assert.h>
 
 struct spare_block {
     struct spare_block *next;
@@ -9,28 +11,29 @@ void *spare_take(struct spare *spare)
 {
     struct spare_block *block = spare->first;
 
+    assert((block == NULL) == (spare->count == 0));
     if (block == NULL) return NULL;
     spare->first = block->next;
     spare->count--;
     return block;
 }
 
-bool spare_keep(struct spare *spare, void *block)
+void spare_keep(struct spare *spare, void *block)
 {
     struct spare_block *kept = block;
 
-    if (kept == NULL) return false;
+    assert(spare->size >= sizeof(*kept) && spare->count <= spare->most);
     if (spare->count == spare->most) {
         alloc_free(spare->alloc, kept);
-        return false;
+        return;
     }
     kept->next = spare->first;
     spare->first = kept;
     spare->count++;
-    return true;
 }
 
 void spare_clear(struct spare *spare)
 {
     while (spare->count > 0) alloc_free(spare->alloc, spare_take(spare));
+    assert(spare->first == NULL);
 }

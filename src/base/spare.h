@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spare.h - blocks of one size that are kept for the next use: a client's claims */
+/* spare.h - memory blocks of one size that are kept for the next use */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/alloc.h"
@@ -16,8 +15,9 @@ struct spare {
     size_t count;
 };
 
-/* spare_take - one of those that are kept, or NULL. spare_keep: takes one back; false: it was freed, for enough are
- * there. NULL is fine. spare_clear: frees those that are kept. */
+/* spare_take - return one of the blocks that are kept, or NULL.
+ * spare_keep - keep that block, or free it where enough are kept.
+ * spare_clear - free the blocks that are kept. */
 void *spare_take(struct spare *);
-bool spare_keep(struct spare *, void *block);
+void spare_keep(struct spare *, void *block);
 void spare_clear(struct spare *);
