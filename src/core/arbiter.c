@@ -2,19 +2,19 @@
 /*
  * arbiter.c - which node is asked first, and how far its answer is trusted
  *
- * After its first attempt an acquire asks one node first, the arbiter: the first READY node that is fit, in the
- * order that all clients share. So of many contenders one gets its yes.
+ * The arbiter is the node that an attempt after the first asks first: the first READY node that is fit, in the order
+ * that all clients share. One of many contenders gets its yes.
  *
- * While the arbiter names a new holder its answer is enough. But its key may be one that no quorum has: of a
- * holder that is gone elsewhere, of an operator, without expiry, of another use of the name. A client that
- * believed it would wait for ever, while newcomers, which ask all nodes, got the lock.
+ * A refusal that names a new holder is believed. But no quorum may have that holder's key: it may be left from a
+ * lock that was released elsewhere, or set by an operator, without expiry, or by another user of the name. A client
+ * that believed such a refusal would wait for ever, while newcomers, which ask all nodes, get the lock.
  *
  * 1. An arbiter that names the same holder again is believed only after all nodes were asked about that holder, and
- *    then for some polls. Otherwise the others are asked in the same attempt.
- * 2. Nor is it believed where another node reported that this very holder released the lock.
- * 3. Where so many nodes lack that holder's key that no quorum can have it, and the node names the holder again, the
- *    node's key is odd: the node is not the arbiter any more, until it votes or names another holder.
- * 4. A node that answers with an error is not the arbiter either, until it votes, unless no other node is fit.
+ *    then for some polls. Otherwise the other nodes are asked in the same attempt.
+ * 2. An arbiter is not believed after another node reported that this holder released the lock.
+ * 3. A minority key is one whose holder no quorum can have, because too many nodes lack that key. A node that names
+ *    such a holder twice is not the arbiter any more, until it votes or names another holder.
+ * 4. A node that answers with an error is not the arbiter until it votes, unless no other node is fit.
  */
 #include "arbiter.h"
 
@@ -22,22 +22,21 @@
 
 #include "validity.h"
 
-/* So often a holder is believed to be there still, where no node contradicts. */
+/* Refusals that are believed: of a holder that all nodes confirmed, and of a new holder. */
 #define BELIEF_POLLS 4u
-/* So often one that was not named before. */
-#define BELIEF_NEWS 1u
-/* A contender's key may be named again within so many round trips. */
+#define BELIEF_NEWS  1u
+/* Within so many round trips, a holder that is named again may be a contender. */
 #define CONTENDER_SRTTS 4u
 #define FEW_CONTENDERS  3u
 
 bool arbiter_fits(const struct core_node *node)
 {
-    return !node->doubt.overdue && !node->doubt.unfit && node->asked.odd_id == 0;
+    return !node->doubt.overdue && !node->doubt.unfit && node->asked.minority_id == 0;
 }
 
 static bool may_serve(const struct core_node *node)
 {
-    return !node->doubt.overdue && node->asked.odd_id == 0;
+    return !node->doubt.overdue && node->asked.minority_id == 0;
 }
 
 uint32_t arbiter_choose(const struct core_lock *lock)
@@ -60,8 +59,8 @@ uint64_t arbiter_timeout(const struct core_node *node, uint64_t asked_us)
     return validity_add(asked_us, 2 * (uint64_t)node->srtt_us + ARBITER_GRACE_US);
 }
 
-/* The node has another holder's key, or none: this holder's key is not there. Nor is it under a value of
- * another type. */
+/* The node answered, and does not have this holder's key: it granted, or has another holder's key or a foreign value.
+ */
 static bool speaks_against(const struct core_node *node, uint64_t holder_id)
 {
     switch (node->vote) {
@@ -82,13 +81,13 @@ static uint32_t count_without(const struct core_lock *lock, uint64_t holder_id)
     return without;
 }
 
-/* No quorum can have this holder's key. */
+/* Too many nodes lack this holder's key for a quorum to have it. */
 static bool disproved(const struct core_lock *lock, uint64_t holder_id)
 {
     return count_without(lock, holder_id) > lock->config->n_nodes - lock->config->quorum;
 }
 
-/* It may hold the lock: a quorum named it, or all nodes had time to answer and none contradicts. */
+/* The holder may hold the lock: a quorum named it, or all nodes had time to answer and none lacks its key. */
 static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
 {
     uint32_t named = 0;
@@ -102,7 +101,7 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
 
 void arbiter_learn(struct core_lock *lock)
 {
-    assert(lock->attempt.stage == ATTEMPT_DOOMED);
+    assert(lock->attempt.stage == ATTEMPT_FAILED);
     lock->belief.confirmed_id = 0;
     lock->belief.polls = 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -110,7 +109,7 @@ void arbiter_learn(struct core_lock *lock)
 
         if (node->vote != CORE_VOTE_OTHER) continue;
         if (disproved(lock, node->asked.holder.id)) {
-            node->asked.odd_id = node->asked.holder.id == node->asked.holder.before_id ? node->asked.holder.id : 0;
+            node->asked.minority_id = node->asked.holder.id == node->asked.holder.before_id ? node->asked.holder.id : 0;
         } else if (lock->belief.polls == 0 && confirmed(lock, node->asked.holder.id)) {
             lock->belief.confirmed_id = node->asked.holder.id;
             lock->belief.polls = BELIEF_POLLS;
@@ -154,12 +153,12 @@ void arbiter_on_vote(struct core_node *node)
 {
     assert(node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER || node->vote == CORE_VOTE_FAILED);
     node->doubt.unfit = node->vote == CORE_VOTE_FAILED;
-    if (node->vote == CORE_VOTE_YES) node->asked.odd_id = 0;
-    if (core_named_by(node) != 0 && core_named_by(node) != node->asked.odd_id) node->asked.odd_id = 0;
+    if (node->vote == CORE_VOTE_YES) node->asked.minority_id = 0;
+    if (core_named_by(node) != 0 && core_named_by(node) != node->asked.minority_id) node->asked.minority_id = 0;
 }
 
-/* An attempt that fails leaves its key there until its owner knows, and has released it. With more contenders one
- * that takes it for a holder calms the others. */
+/* The holder may be a contender whose attempt failed, and whose release is still on its way. Among many contenders it
+ * is better taken for a holder, so that they do not all try again. */
 static bool may_contend(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
 {
     const struct wait *wait = &lock->wait;
@@ -168,22 +167,22 @@ static bool may_contend(const struct core_lock *lock, const struct core_node *no
            validity_sub(now_us, wait->polled.since_us) < CONTENDER_SRTTS * (uint64_t)node->srtt_us;
 }
 
-/* One foreign owner on a quorum, or on one node that was asked twice and not at once after the first time, is a
- * holder; else votes were split. Odd keys belong to no holder, but enough of them block a quorum like one. */
+/* An owner is a holder if a quorum names it, or one node names it twice with some time in between. Otherwise votes were
+ * split. Minority keys are not a holder's, but enough of them block a quorum. */
 bool arbiter_meets_holder(const struct core_lock *lock, uint64_t now_us)
 {
-    uint32_t odd = 0;
+    uint32_t minority = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         uint64_t holder_id = core_named_by(node);
         uint32_t same = 0;
 
-        odd += node->asked.odd_id != 0 && node->vote == CORE_VOTE_OTHER;
-        if (holder_id == 0 || node->asked.odd_id != 0) continue;
+        minority += node->asked.minority_id != 0 && node->vote == CORE_VOTE_OTHER;
+        if (holder_id == 0 || node->asked.minority_id != 0) continue;
         if (holder_id == node->asked.holder.before_id && !may_contend(lock, node, now_us)) return true;
         for (uint32_t k = 0; k < lock->config->n_nodes; k++) same += core_named_by(&lock->nodes[k]) == holder_id;
         if (same >= lock->config->quorum) return true;
     }
-    assert(odd <= lock->config->n_nodes);
-    return odd > lock->config->n_nodes - lock->config->quorum;
+    assert(minority <= lock->config->n_nodes);
+    return minority > lock->config->n_nodes - lock->config->quorum;
 }

@@ -4,24 +4,23 @@
 
 #include "state.h"
 
-/* What a busy machine may add to some round trips. */
+/* Added to timeouts in round trips, for a busy machine. */
 #define ARBITER_GRACE_US 1000u
 
-/* arbiter_choose - the node to ask first; n_nodes where there is none. */
+/* arbiter_choose - return the node to ask first, or n_nodes if no node serves. */
 uint32_t arbiter_choose(const struct core_lock *);
-/* arbiter_fits - the node may be the arbiter, if it is READY. */
+/* arbiter_fits - tell whether the node may be the arbiter while it is READY. */
 bool arbiter_fits(const struct core_node *);
-/* arbiter_timeout - until when the answer to a question sent at asked_us is waited for, where another client is
- * in the way. */
+/* arbiter_timeout - return until when the answer to a request from asked_us is waited for while another client is in
+ * the way. */
 uint64_t arbiter_timeout(const struct core_node *, uint64_t asked_us);
-/* arbiter_doubt - the arbiter refused: true where the other nodes shall be asked, too. */
+/* arbiter_doubt - after the arbiter's refusal, tell whether the other nodes are to be asked, too (rules 1 and 2). */
 bool arbiter_doubt(struct core_lock *);
-/* arbiter_doubt_until - until when the answers that check the arbiter's answer are waited for; 0: none are. */
+/* arbiter_doubt_until - return until when the other nodes' answers are waited for after such a doubt, or 0. */
 uint64_t arbiter_doubt_until(const struct core_lock *);
-/* arbiter_on_vote - the node has answered a question for its vote. */
+/* arbiter_on_vote - take the node's answer to a request for its vote. */
 void arbiter_on_vote(struct core_node *);
-/* arbiter_learn - all nodes were asked and no quorum granted: records which holder is confirmed, and which
- * nodes have an odd key. */
+/* arbiter_learn - after all nodes were asked and no quorum granted, record the confirmed holder and minority keys. */
 void arbiter_learn(struct core_lock *);
-/* arbiter_meets_holder - the refusals name a holder of the lock, not only a contender. */
+/* arbiter_meets_holder - tell whether the refusals name a holder of the lock, not only a contender. */
 bool arbiter_meets_holder(const struct core_lock *, uint64_t now_us);

@@ -2,17 +2,22 @@
 /*
  * attempt.c - one try on all nodes, and its verdict
  *
- * 1. A fresh token; every READY node is asked at once. A node that is still connecting is asked when it becomes
- *    READY. While fewer than a quorum have voted it has the time to connect, from the attempt's begin; once they have,
- *    one node timeout, so that a node that is down delays nobody. After the acquire's first attempt the arbiter is
- * asked alone: its refusal ends the attempt; with its yes, or without an answer, the others are asked.
- * 2. The Qth yes grants (hold.c). When Q yeses are out of reach the attempt is doomed: it is released everywhere at
- *    once, so that other clients need not wait while this one finds the reason. It is also doomed when Q nodes have
- *    voted, another client is in the way, and only nodes that answer too late could still change the result: one
- *    frozen node would else stop all clients for a node timeout.
- * 3. A doomed attempt asks the nodes that refused for the holder. It ends when the verdict is certain: Q nodes voted
- *    (the lock is held, or votes were split), or no further node can vote (no quorum).
- * 4. Then the acquire fails, or waits (wait.c) and tries again with a new token.
+ * Q is the quorum. The rules of an attempt:
+ *
+ * 1. Asking. Every attempt has a fresh token. The first attempt of an acquire asks every READY node at once. A later
+ *    attempt asks the arbiter alone, unless wait.c or slots.c decides otherwise. The arbiter's refusal ends the
+ *    attempt; with its yes, or without an answer in time, the other nodes are asked.
+ * 2. Nodes that are connecting. Such a node is asked when it becomes READY. The attempt waits for it until
+ *    connect_us after its own begin; once Q nodes have voted, only until one node timeout after its begin. So a node
+ *    that is down delays nobody.
+ * 3. Grant. The Qth yes grants (hold.c).
+ * 4. Failure. The attempt has failed when Q yeses are out of reach. It has also failed when Q nodes have voted,
+ *    another client is in the way, and only late answers could still change the result: otherwise one frozen node
+ *    would stop all clients for a node timeout. A failed attempt is released everywhere at once, so that other
+ *    clients need not wait while this one finds the reason.
+ * 5. Reason. A failed attempt asks the nodes that refused for the holder. It ends when Q nodes have voted (the lock
+ *    is held, or votes were split), or when no other node can vote (no quorum).
+ * 6. Then the acquire fails, or waits (wait.c) and tries again.
  */
 #include "attempt.h"
 
@@ -27,7 +32,7 @@
 #include "slots.h"
 #include "vote.h"
 
-/* A try to connect begins a moment after the attempt that waits for it, and ends with a reason of its own. */
+/* A connection may begin a moment after the attempt that waits for it; its own timeout gives the better reason. */
 #define CONNECT_GRACE_US 100000u
 
 static uint64_t connect_until_us(const struct core_lock *lock)
@@ -41,9 +46,10 @@ static uint64_t connect_until_us(const struct core_lock *lock)
 }
 
 /*
- * A failed attempt publishes its release only on the arbiter: the others asked that node first, and it refused
- * them because of us. But where the lock is held without the arbiter, or too few nodes can vote, each client
- * gets the arbiter's yes in turn, and fails: our release would only make the next one try.
+ * The node that publishes the release of a failed attempt: the arbiter, for the other clients asked that node first,
+ * and it refused them because of our key. No node publishes where the lock is held without the arbiter, or too few
+ * nodes can vote: then each client gets the arbiter's yes in turn and fails, and a notice would only make the next
+ * client try.
  */
 static uint32_t node_that_wakes(const struct core_lock *lock, uint64_t now_us)
 {
@@ -52,7 +58,7 @@ static uint32_t node_that_wakes(const struct core_lock *lock, uint64_t now_us)
 
     if (lock->phase != CORE_ASKING) return DEBT_WAKES_ALL;
     tally = vote_count(lock);
-    outage = lock->attempt.stage == ATTEMPT_DOOMED && tally.yes + tally.other + tally.pending < lock->config->quorum;
+    outage = lock->attempt.stage == ATTEMPT_FAILED && tally.yes + tally.other + tally.pending < lock->config->quorum;
     if (outage || arbiter_meets_holder(lock, now_us)) return lock->config->n_nodes;
     return arbiter_choose(lock);
 }
@@ -78,7 +84,7 @@ void attempt_give_up(struct core_lock *lock, struct step *step, int status)
     attempt_fail(lock, step, status);
 }
 
-static void attempt_ask_rest(struct core_lock *lock, struct step *step)
+static void attempt_ask_others(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_ASKING);
     lock->attempt.stage = ATTEMPT_ASKS_ALL;
@@ -116,7 +122,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     attempt->begun_us = step->now_us;
     attempt->doubt = DOUBT_NONE;
     attempt->arbiter_late = false;
-    /* Kleppmann's objection to counters is that they get lost: the wall clock is the floor under them. */
+    /* Nodes may lose their counters: then tokens go on from the wall clock. */
     attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
     lock->queued = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
@@ -131,18 +137,18 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     if (arbiter < lock->config->n_nodes) {
         attempt->stage = ATTEMPT_ASKS_ARBITER;
         attempt->arbiter = arbiter;
-        attempt->rest_at_us = arbiter_timeout(&lock->nodes[arbiter], step->now_us);
+        attempt->others_at_us = arbiter_timeout(&lock->nodes[arbiter], step->now_us);
         vote_ask(lock, step, arbiter);
     } else {
-        attempt_ask_rest(lock, step);
+        attempt_ask_others(lock, step);
     }
 }
 
-static void doom(struct core_lock *lock, struct step *step)
+static void fail_attempt(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_ASKING);
     assert(lock->attempt.stage == ATTEMPT_ASKS_ALL);
-    lock->attempt.stage = ATTEMPT_DOOMED;
+    lock->attempt.stage = ATTEMPT_FAILED;
     attempt_release(lock, step);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (lock->nodes[i].vote == CORE_VOTE_OTHER) vote_peek(lock, step, i);
@@ -153,11 +159,11 @@ int attempt_wait_status(const struct core_lock *lock)
 {
     uint32_t seen = lock->acquire.seen;
 
-    /* Later attempts have left their reason by now, or were granted too late: then it is neither. */
+    /* Each later attempt has recorded its reason, or was granted too late. */
     if (lock->phase == CORE_ASKING && lock->acquire.attempts == 1 && seen == 0) {
         struct vote_tally tally = vote_count(lock);
 
-        /* It is also neither where Q nodes granted, and only their token is not agreed yet. */
+        /* Neither, where Q nodes granted and only their token is not agreed yet. */
         if (tally.yes + tally.other < lock->config->quorum) {
             seen = CORE_SEEN_NOQUORUM;
         } else if (tally.other > 0) {
@@ -169,9 +175,9 @@ int attempt_wait_status(const struct core_lock *lock)
 }
 
 /*
- * Clients that try at the same moment split the votes: none has the lock, and one should get it. So an acquire
- * that tries once goes on for half a node timeout; if all of them gave up at once, none would have it. The one
- * that has the arbiter will get it: an acquire that the arbiter refuses ends.
+ * Clients that try at the same moment split the votes, so that no client gets the lock. If all clients that try once
+ * gave up then, the lock would stay free. So an acquire that tries once goes on for half a node timeout, until the
+ * arbiter refuses it: the client with the arbiter's yes gets the lock.
  */
 static uint64_t settle_until_us(const struct core_lock *lock)
 {
@@ -179,8 +185,8 @@ static uint64_t settle_until_us(const struct core_lock *lock)
 }
 
 /*
- * Until when an acquire goes on. One that tries once makes its first attempt whenever its turn comes; a later
- * attempt, which settles split votes, is not waited for in the queue much longer than it would have taken.
+ * Until when an acquire goes on. An acquire that tries once waits for its first attempt without a bound. It waits for
+ * room for a later attempt, which settles split votes, for about as long as that attempt would take.
  */
 static uint64_t goes_on_until_us(const struct core_lock *lock)
 {
@@ -196,10 +202,9 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
 }
 
 /*
- * Its connections ended under an attempt that tries once, before the time to answer was over: they were old, and
- * something between here and the nodes had forgotten them. The nodes are connected to anew, so there is one more
- * attempt. So there is after a refusal for a reason that passes: a node that has forgotten its scripts, for instance,
- * has them again by then.
+ * An acquire that tries once makes a second attempt when connections ended before the node timeout. They were old, and
+ * a firewall or proxy had dropped them; the nodes are being connected again. It also makes a second attempt after an
+ * error that passes: a node that has lost its scripts, for instance, has them again by then.
  */
 static bool was_cut_off(const struct core_lock *lock, const struct step *step, int status)
 {
@@ -216,7 +221,7 @@ static bool was_cut_off(const struct core_lock *lock, const struct step *step, i
     return cut > 0 && cut + voted >= lock->config->quorum;
 }
 
-/* Another permit may be free: it is asked for at once. Each attempt closes a slot, until none may be. */
+/* Another slot may be free: try it at once. Each attempt rules out a slot, so the search ends. */
 static bool searches_on(const struct core_lock *lock, const struct step *step, int status)
 {
     return step->slots != NULL && status == CORE_HELD_BY_OTHER && slots_know_free(step->slots, lock, step->now_us);
@@ -251,9 +256,10 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
 }
 
 /*
- * The nodes that will not vote for this reason, however long the acquire waits
+ * Count the nodes that will not vote because of this fault, however long the acquire waits.
  *
- * A refused login is one of missing rights to an acquire that tries once, and to a client that no node has ever let in.
+ * A refused login counts as missing rights (FAULT_CLASS_AUTH) for an acquire that tries once, and for a client that has
+ * never logged in at any node.
  */
 static uint32_t failed_for_good(const struct core_lock *lock, const struct step *step, const struct vote_tally *tally,
                                 enum fault_class fault)
@@ -276,9 +282,9 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     uint32_t spare = lock->config->n_nodes - lock->config->quorum;
     bool held = tally->yes + tally->other >= lock->config->quorum;
 
-    /* It was released, and is no grant any more, whatever its votes say. */
+    /* The attempt was released, so it is no grant, whatever its votes are. */
     assert(lock->phase == CORE_ASKING);
-    assert(lock->attempt.stage == ATTEMPT_DOOMED);
+    assert(lock->attempt.stage == ATTEMPT_FAILED);
     /* Permanent errors fail immediately. */
     for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
         if (failed_for_good(lock, step, tally, permanent[i].fault) > spare) {
@@ -294,21 +300,21 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     arbiter_learn(lock);
 }
 
-/* Until when a vote that is to come is waited for, where another client is in the way. */
+/* Until when an outstanding vote is waited for while another client is in the way. */
 static uint64_t late_at(const struct core_lock *lock, const struct core_node *node)
 {
     if (vote_may_still_connect(node)) return arbiter_timeout(node, lock->attempt.begun_us);
     return node->doubt.overdue ? 0 : arbiter_timeout(node, node->asked.at_us);
 }
 
-/* From when on a quorum is out of reach without votes that are late; never where no client is in the way. */
+/* When a quorum gets out of reach without late votes (rule 4). CORE_NEVER: no other client is in the way. */
 static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tally *tally)
 {
     uint32_t quorum = lock->config->quorum;
     uint64_t late_us[CORE_NODES_MAX];
     uint32_t pending = 0;
 
-    /* An acquire that tries once cannot try again when the late vote was a yes. */
+    /* An acquire that tries once has no later attempt, so it waits for late votes. */
     if (lock->config->wait_us == 0) return CORE_NEVER;
     if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -326,46 +332,45 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
         hold_grant(lock, step->now_us);
         intent_withdraw(lock, step);
         break;
-    case FENCE_HOPELESS: doom(lock, step); break;
+    case FENCE_HOPELESS: fail_attempt(lock, step); break;
     case FENCE_WAIT: break;
     }
 }
 
 /*
- * True: the other nodes are asked now, too
+ * Act on the arbiter's answer, or on its delay. Return true if the other nodes have now been asked, too.
  *
- * After the arbiter's refusal none of our keys is anywhere: it was asked alone, and answered on this very
- * connection that another client's key is there.
+ * After the arbiter's refusal no node has our key: only the arbiter was asked, and it answered on the same connection
+ * that it has another client's key.
  */
 static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
     struct core_node *node = &lock->nodes[lock->attempt.arbiter];
 
     assert(lock->attempt.arbiter < lock->config->n_nodes);
-    /* A doubt of its answer asks the others at once. */
+    /* A doubted refusal asks the other nodes at once, so the arbiter is judged once an attempt. */
     assert(lock->attempt.doubt == DOUBT_NONE);
     assert(node->vote != CORE_VOTE_NONE);
     if (node->vote == CORE_VOTE_OTHER) {
         node->key.until_us = 0;
         if (!arbiter_doubt(lock)) {
-            /* Its refusal is the answer of this attempt; the states of the nodes tell contention from outage.
-             */
+            /* The other nodes were not asked: their states tell contention from outage. */
             lock->acquire.seen |= core_quorum_is_ready(lock) ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
             wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
             return false;
         }
     }
     if (node->vote == CORE_VOTE_PENDING) {
-        if (step->now_us < lock->attempt.rest_at_us) return false;
+        if (step->now_us < lock->attempt.others_at_us) return false;
         node->doubt.overdue = true;
         lock->attempt.arbiter_late = true;
     }
     if (step->slots != NULL && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
-        /* The others are asked for one slot, and it may have taken another. */
+        /* The arbiter chose the slot and may have set its key; the other nodes are asked for the present slot. */
         debt_end_vote(lock, step, lock->attempt.arbiter);
         core_vote_failed(node, node->vote == CORE_VOTE_FAILED ? node->fault : FAULT_CLASS_TEMPORARY);
     }
-    attempt_ask_rest(lock, step);
+    attempt_ask_others(lock, step);
     return true;
 }
 
@@ -384,7 +389,7 @@ static void attempt_judge(struct core_lock *lock, struct step *step)
         if (tally.yes >= quorum) {
             agree(lock, step, tally.pending);
         } else if (tally.yes + tally.pending < quorum || step->now_us >= hopeless_at(lock, &tally)) {
-            doom(lock, step);
+            fail_attempt(lock, step);
         }
         if (attempt->stage == ATTEMPT_ASKS_ALL) return;
         tally = vote_count(lock);
@@ -400,14 +405,14 @@ static void attempt_judge(struct core_lock *lock, struct step *step)
 void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
 {
     if (verdict == WAIT_STAY) return;
-    /* An attempt begins when the one before it has ended, and was released. */
+    /* The attempt before has ended and was released. */
     assert(!core_is_acquiring(lock) || lock->phase == CORE_WAITING);
     assert(lock->phase != CORE_HELD);
     if (!step->no_attempt && step->random != NULL && lock->queued == WAIT_STAY) {
         attempt_begin(lock, step, verdict == WAIT_TRY_ALL);
         attempt_judge(lock, step);
     } else {
-        /* Its turn comes in the order in which the attempts of all locks were wanted. */
+        /* The caller admits the attempts of all locks in the order of their requests. */
         if (lock->queued != WAIT_TRY_ALL) lock->queued = verdict;
         lock->phase = CORE_WAITING;
         lock->wait.retry_at_us = CORE_NEVER;
@@ -475,8 +480,8 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
     attempt_judge(lock, step);
 }
 
-/* A node that was still connecting at the verdict adds its vote, until the first renewal asks it anyway. A lock
- * that is held can do without the vote: many of them at once would fill the node's queue. */
+/* A node that was still connecting at the grant adds its vote, until the first renewal asks it anyway. Where the nodes
+ * have no room a held lock does without that vote: many such locks at once would fill the node's queue. */
 static bool still_asks(const struct core_lock *lock, const struct step *step)
 {
     if (lock->phase == CORE_ASKING) return lock->attempt.stage == ATTEMPT_ASKS_ALL;
@@ -493,12 +498,12 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     if (node->state == NODE_READY && node->vote == CORE_VOTE_NONE) {
         if (still_asks(lock, step)) {
             vote_ask(lock, step, index);
-        } else if (asking && lock->attempt.stage == ATTEMPT_DOOMED) {
+        } else if (asking && lock->attempt.stage == ATTEMPT_FAILED) {
             vote_ask_holder(lock, step, index);
         }
     }
     if (asking) {
-        /* A node that the arbiter's answer keeps from being asked has not failed to vote: it may come back. */
+        /* While the arbiter alone is asked another node may come back before its vote is needed. */
         if (node->state != NODE_READY && node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
             lock->attempt.stage != ATTEMPT_ASKS_ARBITER) {
             core_vote_failed(node, node->down_fault);
@@ -544,7 +549,7 @@ static uint64_t timeouts_end_us(const struct core_lock *lock)
     uint64_t ends_us = CORE_NEVER;
 
     assert(lock->attempt.stage != ATTEMPT_ASKS_ARBITER);
-    if (lock->attempt.stage != ATTEMPT_DOOMED) {
+    if (lock->attempt.stage != ATTEMPT_FAILED) {
         struct vote_tally tally = vote_count(lock);
 
         ends_us = hopeless_at(lock, &tally);
@@ -563,7 +568,7 @@ uint64_t attempt_deadline(const struct core_lock *lock)
 
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_WAITING);
     if (lock->phase == CORE_ASKING) {
-        deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.rest_at_us : timeouts_end_us(lock);
+        deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.others_at_us : timeouts_end_us(lock);
     }
     return core_smaller(deadline_us, goes_on_until_us(lock));
 }

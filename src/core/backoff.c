@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define SRTT_MIN_US     200u /* also where none was measured yet */
+#define SRTT_MIN_US     200u /* also before the first measurement */
 #define SRTT_MAX_US     1000000u
 #define SPLIT_SHIFT_MAX 5u
 #define POLL_MIN_US     100000u
@@ -53,7 +53,7 @@ uint64_t backoff_split_us(struct backoff_jitter *jitter, uint64_t srtt_us, uint3
     return pause_us;
 }
 
-/* Doubled with each time, jittered by half. */
+/* least_us, doubled with each time up to most_us, jittered. */
 static uint64_t growing(struct backoff_jitter *jitter, uint64_t least_us, uint64_t most_us, uint32_t times)
 {
     uint64_t pause_us = least_us;

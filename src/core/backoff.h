@@ -4,40 +4,43 @@
 
 #include <stdint.h>
 
-/* For jitter only, never for tokens; seeded from an event's random bytes. */
+/* A random sequence for jitter, never for tokens. */
 struct backoff_jitter {
     uint64_t state;
 };
 
+/* backoff_seed - seed the sequence from an event's random bytes. */
 void backoff_seed(struct backoff_jitter *, const unsigned char bytes[8]);
-/* backoff_uniform - evenly in 0 .. bound inclusive. */
+/* backoff_uniform - draw evenly from 0 to bound, inclusive. */
 uint64_t backoff_uniform(struct backoff_jitter *, uint64_t bound);
 
-/* backoff_split_us - the pause after votes were split among contenders: uniform in 0 .. 2 x srtt x 2^n, at most
- * 64 x srtt, so that contenders collide less and less. */
+/* Each of the following returns a pause. "Jittered" means drawn evenly from half of the pause to the whole. */
+
+/* backoff_split_us - after split votes: drawn evenly from 0 to 2 x srtt x 2^tries, at most 64 x srtt, so that
+ * contenders collide less and less. */
 uint64_t backoff_split_us(struct backoff_jitter *, uint64_t srtt_us, uint32_t tries);
 
-/* backoff_poll_us - the pause while the lock is held: grows from 100 ms to 1 s, jittered by half of it. Other
- * clients than quorlock publish nothing when they release. */
+/* backoff_poll_us - before the next poll of a held lock: 100 ms, doubled with each poll up to 1 s, jittered. Clients
+ * other than quorlock publish nothing when they release. */
 uint64_t backoff_poll_us(struct backoff_jitter *, uint32_t polls);
 
-/* backoff_outage_us - the same while too few nodes can vote: 10 s, jittered by half of it. A node that comes back ends
- * it. */
+/* backoff_outage_us - before the next poll while less than a quorum can vote: 10 s, jittered. A node that comes back
+ * ends the pause. */
 uint64_t backoff_outage_us(struct backoff_jitter *);
 
-/* backoff_renew_us - the pause before a failed renewal round is tried again: none at first, then growing from
- * a quarter of the node timeout to the whole of it, jittered. */
+/* backoff_renew_us - before a failed renewal round is repeated: none at first, then a quarter of the node timeout,
+ * doubled up to the whole of it, jittered. */
 uint64_t backoff_renew_us(struct backoff_jitter *, uint64_t node_timeout_us, uint32_t failures);
 
-/* backoff_debt_us - the pause before a release that a node refused, or did not answer, is sent again: grows
- * from 10 ms to 1 s, jittered by half of it. */
+/* backoff_debt_us - before a release is sent again after an error or no answer: 10 ms, doubled up to 1 s, jittered. */
 uint64_t backoff_debt_us(struct backoff_jitter *, uint32_t tries);
 
-/* backoff_late_us - the pause before a release that found nothing is sent again, because its acquire may still be
- * executed: 1, 2, 4, 8 s, and then 16. Without jitter, so that those of one node leave together. */
+/* backoff_late_us - before a late debt's release is repeated (debt.c, 4): 1, 2, 4, 8, and then 16 s. Not jittered, so
+ * that the releases of one node go out together. */
 uint64_t backoff_late_us(uint32_t tries);
 
-/* backoff_stand_us - the pause before a deposed leader stands again: grows from 100 ms to most_us, jittered by half of
- * it. backoff_observe_us: before an observer asks again, from 10 ms on. */
+/* backoff_stand_us - before a deposed leader stands for election again: 100 ms, doubled up to most_us, jittered. */
 uint64_t backoff_stand_us(struct backoff_jitter *, uint64_t most_us, uint32_t times);
+
+/* backoff_observe_us - before an observer asks again: 10 ms, doubled up to most_us, jittered. */
 uint64_t backoff_observe_us(struct backoff_jitter *, uint64_t most_us, uint32_t times);

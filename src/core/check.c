@@ -13,9 +13,9 @@ static void check_acquire(const struct core_lock *lock)
     assert(lock->config->permits == 0 || lock->id.slot < lock->config->permits);
     assert(lock->config->quorum >= 1 && lock->config->quorum <= lock->config->n_nodes);
     assert(lock->queued == WAIT_STAY || lock->phase == CORE_WAITING);
-    /* One acquire at a time, and its end is reported before the next. */
+    /* The owner learns the end of an acquire before the next acquire begins. */
     assert(!core_is_acquiring(lock) || !core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
-    /* A clock that stepped may have taken them back: the owner is told of no grant then. */
+    /* The step of a node's clock may undo a grant; then the owner does not get it. */
     assert(lock->phase != CORE_GRANTED || core_count_yeses(lock) >= lock->config->quorum ||
            lock->hold.validity_us == 0);
 }
@@ -34,7 +34,7 @@ static void check_hold(const struct core_lock *lock)
     assert(hold->extend_lease_us == 0 || lock->phase == CORE_HELD);
     assert(hold->extend_lease_us == 0 || hold->extend_lease_us >= lock->lease_us);
     assert(lock->phase == CORE_HELD || (!hold->round_waits && !hold->repair_waits));
-    /* A loss is reported once, and while it is one. */
+    /* The completion of a loss goes away with the loss. */
     assert(!core_is_pending(lock, CORE_NOTIFY_LOST) || lock->phase == CORE_LOST);
     assert(lock->release.attempt == 0 || !core_is_pending(lock, CORE_NOTIFY_RELEASED));
     assert(lock->release.absent <= lock->config->n_nodes);
@@ -46,16 +46,15 @@ static void check_node(const struct core_lock *lock, const struct core_node *nod
     (void)node;
     assert(core_can_talk(node) == (node->generation != 0));
     assert(node->vote != CORE_VOTE_FAILED || node->fault != FAULT_CLASS_NONE);
-    /* A vote is not counted while its node raises its counter, unless it said yes. */
+    /* Only nodes that said yes raise their counters. */
     assert(lock->phase != CORE_ASKING || node->asked.follow_up != FOLLOW_UP_RAISE || node->vote == CORE_VOTE_YES);
-    /* No debt is forgotten. */
+    /* The debts of all other nodes are never looked at. */
     assert((lock->owing & 1u << (node - lock->nodes)) != 0 || debt_count(node) == 0);
     assert(node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
     assert(node->key.until_us == 0 || node->key.yes_round <= lock->hold.round);
     assert(node->key.until_us == 0 || node->key.repair_round <= lock->hold.round);
 }
 
-/* What the owner is told, and when. */
 static void check_completions(const struct core_lock *lock)
 {
     (void)lock;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check.h - what holds of a lock between two events, whatever happened before */
+/* check.h - the invariants of a lock between two events */
 #pragma once
 
 #include "state.h"
 
-/* core_check - asserts it, where assertions are built in. */
+/* core_check - assert the invariants. Does nothing where assertions are not built in. */
 void core_check(const struct core_lock *);

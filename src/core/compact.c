@@ -41,7 +41,7 @@ bool core_compact_holds(const struct core_compact *record)
     return record->loss == CORE_LOSS_NONE;
 }
 
-/* How long a vote counts from when it was asked for. */
+/* How long a vote counts after its send time. */
 static uint64_t vote_us(const struct core_config *config, uint64_t lease)
 {
     return validity_of_vote(0, lease, config->drift_ppm, config->drift_fixed_us);
@@ -63,7 +63,7 @@ static uint64_t valid_until(const struct core_compact *record, const struct core
 
 /* ---- from the lock to the record ---- */
 
-/* The yes that counts; false: the record has no room for it. One that has expired counts like none. */
+/* Write the node's yes; an expired yes is none. Return false if the record has no room for its age. */
 static bool write_yes(const struct core_lock *lock, const struct core_key *key, uint64_t now_us,
                       const struct core_compact *record, struct core_compact_node *ret)
 {
@@ -88,12 +88,12 @@ static bool write_node(const struct core_lock *lock, const struct core_node *nod
                                       .unfit = node->doubt.unfit};
     if (debt_may_come_late(lock, node, now_us)) return false;
     if (node->vote == CORE_VOTE_PENDING || (stepped && lock->phase == CORE_HELD)) return false;
-    /* A release that follows counts on the key until then. */
+    /* After core_expand a release expects the key to expire by then. */
     if (key->until_us > validity_debt_until(now_us, lock->lease_us)) return false;
     return write_yes(lock, key, now_us, record, ret);
 }
 
-/* Votes of the acquire count until the first renewal. */
+/* Late votes of the acquire count until the first renewal. */
 static bool awaits_votes(const struct core_lock *lock)
 {
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -110,12 +110,12 @@ static bool core_compact_is_quiet(const struct core_lock *lock)
     if (lock->owing != 0 || lock->release.attempt != 0 || lock->pending.kinds != 0) return false;
     if (lock->phase == CORE_LOST) return true;
     if (hold->round == 0 && awaits_votes(lock)) return false;
-    /* After a failure each node that comes back brings the next round forward. */
+    /* After a failed round, each node that comes back brings the next round forward. */
     return hold->extend_lease_us == 0 && !hold->round_waits && !hold->repair_waits && !hold->looks &&
            hold->round_state == ROUND_SETTLED && hold->renew_failures == 0;
 }
 
-/* What is read from the record is what the lock knows: each yes, and the end that follows from them. */
+/* The ends of validity that core_expand computes are those of the lock. */
 static bool counts_as_written(const struct core_lock *lock, const struct core_compact *record)
 {
     uint64_t span_us = vote_us(lock->config, lock->lease_us);
@@ -135,7 +135,7 @@ bool core_compact(const struct core_lock *lock, uint64_t now_us, struct core_com
     uint64_t lease_ms = lock->lease_us / MS;
 
     if (!core_compact_is_quiet(lock) || lease_ms > UINT32_MAX || lease_ms * MS != lock->lease_us) return false;
-    /* What has few bits in the record fits into them. */
+    /* The record has few bits for these. */
     assert(lock->first_arbiter < CORE_NODES_MAX && lock->id.slot < CORE_SLOTS_MAX);
     assert(lock->acquire.attempts > 0);
     *ret = (struct core_compact){.granted_us = hold->granted_us,
@@ -162,7 +162,7 @@ bool core_compact(const struct core_lock *lock, uint64_t now_us, struct core_com
 
 /* ---- does it need a repair? ---- */
 
-/* When the nodes were asked last. */
+/* The latest send time of a yes that counts. */
 static uint64_t core_compact_asked_us(const struct core_compact *record, const struct core_config *config)
 {
     uint64_t latest_us = 0;
@@ -175,7 +175,7 @@ static uint64_t core_compact_asked_us(const struct core_compact *record, const s
     return latest_us;
 }
 
-/* The server process, or the guard, is another one than then. */
+/* Another server process, or another guard, than at since_us. */
 static bool is_new_since(const struct core_node_change *node, uint64_t since_us)
 {
     return node_takes_requests(node->state) && since_us < node->life_us;
@@ -192,7 +192,7 @@ static bool node_wants_repair(const struct core_compact *record, const struct co
     return is_new_since(node, since_us);
 }
 
-/* As hold.c has it. */
+/* Rule 4 of hold.c. */
 static bool wants_repair(const struct core_compact *record, const struct core_config *config,
                          const struct core_node_change *nodes)
 {
@@ -273,7 +273,7 @@ void core_expand(struct core_lock *lock, const struct core_config *config, const
         if (is_new_since(&nodes[i], since_us)) lock->hold.repaired = false;
     }
     if (wants_repair(record, config, nodes)) lock->hold.repair_at_us = now_us;
-    /* Its validity is that of a quorum, and not more. */
+    /* A quorum counts for the validity. */
     assert(lock->hold.validity_us == 0 || core_count_yeses(lock) >= config->quorum);
 }
 

@@ -13,16 +13,15 @@
 
 struct core_lock;
 
-/* What is kept of a node. */
+/* A node's part of the record; members are named as in struct core_node. */
 struct core_compact_node {
-    uint32_t
-        age_us; /* when its yes was asked for that counts: so long before base_us; CORE_COMPACT_NO_YES: none counts */
+    uint32_t age_us;    /* the time from core_key's sent_us to base_us; CORE_COMPACT_NO_YES: no yes counts */
     uint32_t vote : 3;  /* enum core_vote */
     uint32_t fault : 3; /* enum fault_class */
-    bool there : 1;     /* the key may be there */
+    bool there : 1;     /* the node may have the key */
     bool gone : 1;
-    bool overdue : 1, unfit : 1; /* doubts */
-    uint32_t latency_us : 22;    /* the caller's, who measures it */
+    bool overdue : 1, unfit : 1;
+    uint32_t latency_us : 22; /* belongs to the caller, who measures it */
 };
 
 #define CORE_COMPACT_NO_YES      UINT32_MAX
@@ -30,44 +29,47 @@ struct core_compact_node {
 
 struct core_compact {
     uint64_t granted_us;
-    uint64_t base_us; /* when it is renewed; where it is not, when the record was written */
+    uint64_t base_us; /* when the next renewal is due; without renewal, when the record was written */
     struct core_token token;
     uint32_t lease_ms;
-    uint32_t rounds;       /* attempts of its acquire */
-    uint32_t waiters : 15; /* as in struct core_lock, where it is not more than fits */
+    uint32_t rounds;       /* attempts of the acquire */
+    uint32_t waiters : 15; /* as in struct core_lock, or the largest value that fits */
     uint32_t first_arbiter : 5;
     uint32_t slot : 6; /* with permits */
-    uint32_t loss : 3; /* enum core_loss; CORE_LOSS_NONE: it is held */
-    bool renews : 1;   /* at base_us */
-    bool renewed : 1;  /* once at least */
+    uint32_t loss : 3; /* enum core_loss; CORE_LOSS_NONE: the lock is held */
+    bool renews : 1;   /* a renewal is due at base_us */
+    bool renewed : 1;  /* at least once */
     bool whole : 1;
-    struct core_compact_node nodes[]; /* and behind them, with fencing, the token of the grant */
+    struct core_compact_node nodes[]; /* followed by the fencing token of the grant, with fencing */
 };
 
-/* core_compact_size - of the record; with any config CORE_COMPACT_SIZE_MAX at most. */
+/* core_compact_size - return the size of the record: at most CORE_COMPACT_SIZE_MAX with any config. */
 #define CORE_COMPACT_SIZE_MAX                                                                                          \
     (sizeof(struct core_compact) + CORE_NODES_MAX * sizeof(struct core_compact_node) + sizeof(uint64_t))
 size_t core_compact_size(const struct core_config *);
-/* core_compact - write the record; false: the lock cannot be compact now. The lock stays as it is. */
+/* core_compact - write the record. Return false if the lock cannot be compact now. The lock does not change. */
 bool core_compact(const struct core_lock *, uint64_t now_us, struct core_compact *ret);
-/* core_expand - make the lock from its record, as core_init does for a new one. nodes: the present states of all. */
+/* core_expand - make the lock from its record, in place of core_init. nodes: the present states of all nodes. */
 void core_expand(struct core_lock *, const struct core_config *, const struct core_compact *,
                  const struct core_node_change *nodes, uint64_t now_us);
 
-/* core_compact_deadline - when the lock must be made from it to renew, or to notice its loss; CORE_NEVER: never.
- * core_compact_lost_at: when it is lost unless it is renewed. core_compact_valid_until: end of its validity. */
+/* core_compact_deadline - return when the lock must be expanded to renew it or to notice its loss, or CORE_NEVER. */
 uint64_t core_compact_deadline(const struct core_compact *, const struct core_config *);
-/* core_compact_repair_at - when it must be made from it for a repair before that; drawn anew each time. CORE_NEVER: it
- * need not. nodes: the present states of all. */
+/* core_compact_repair_at - return when the lock must be expanded for a repair, or CORE_NEVER. Each call draws the time
+ * anew. nodes: the present states of all nodes. */
 uint64_t core_compact_repair_at(const struct core_compact *, const struct core_config *,
                                 const struct core_node_change *nodes, uint64_t now_us);
+/* core_compact_lost_at - return when the lock is lost unless it is renewed. */
 uint64_t core_compact_lost_at(const struct core_compact *, const struct core_config *);
+/* core_compact_valid_until - return the end of the lock's validity. */
 uint64_t core_compact_valid_until(const struct core_compact *, const struct core_config *);
-/* core_compact_valid_us, core_compact_fence: as of the lock. core_compact_holds: it is not lost. */
+/* core_compact_valid_us - as core_valid_us. */
 uint64_t core_compact_valid_us(const struct core_compact *, const struct core_config *, uint64_t now_us);
+/* core_compact_fence - as core_fence. */
 uint64_t core_compact_fence(const struct core_compact *, const struct core_config *);
+/* core_compact_holds - tell whether the lock is held, and not lost. */
 bool core_compact_holds(const struct core_compact *);
-/* core_compact_lose - its time is over; returns the reason. core_compact_drop_yes: the node's yes does not count where
- * it was asked for before that; true: it did count. */
+/* core_compact_lose - turn a held lock into a lost one, and return the reason. */
 enum core_loss core_compact_lose(struct core_compact *, const struct core_config *, uint64_t now_us);
+/* core_compact_drop_yes - drop the node's yes if it was asked for before before_us. Return true if there was one. */
 bool core_compact_drop_yes(struct core_compact *, uint32_t node, uint64_t before_us);

@@ -47,7 +47,7 @@ static bool is_busy(const struct core_lock *lock)
 static int refuse_acquire(const struct core_lock *lock)
 {
     if (is_busy(lock)) return CORE_BUSY;
-    /* The owner is notified of a loss first. */
+    /* The owner learns of a loss before it acquires again. */
     return lock->phase == CORE_HELD || core_is_pending(lock, CORE_NOTIFY_LOST) ? CORE_STATE : 0;
 }
 
@@ -59,12 +59,12 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
     attempt_release(lock, step);
     attempt_begin_acquire(lock, step, acquire);
-    /* It is in flight, or has failed already. */
+    /* The acquire is in flight, or has failed already. */
     assert(core_is_acquiring(lock) != core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
     return 0;
 }
 
-/* Only the wait bound is the new owner's own: votes and notices count as before. */
+/* Only wait_us changes with the owner. Votes and notices go on counting. */
 static int hand_off(struct core_lock *lock, uint64_t begun_us, const struct core_config *config)
 {
     assert(config->wait_us != 0);
@@ -82,7 +82,7 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
     if (lock->phase != CORE_HELD) return CORE_STATE;
     if (step->now_us >= validity_add(lock->hold.granted_us, lock->config->max_hold_us)) return CORE_STATE;
     if (lease_us == 0) lease_us = lock->lease_us;
-    /* Never shorten: a renewal on its way counts on the lease it asked for. */
+    /* Never shorten a lease: the yes to a renewal on its way counts for the longer one. */
     if (lease_us < lock->lease_us) return CORE_INVAL;
     lock->hold.extend_lease_us = lease_us;
     hold_begin_round(lock, step);
@@ -130,8 +130,8 @@ static int cancel(struct core_lock *lock, struct step *step, int status)
 }
 
 /*
- * The second validity check. The Qth yes may have waited long for its turn, in the kernel or behind a slow
- * callback; a grant completes only if it still holds now, with at least min_valid_us left.
+ * The second validity check. The Qth yes may have waited long to be read, in the kernel or behind a slow callback. A
+ * grant completes only if at least min_valid_us are left now.
  */
 static bool still_good(const struct core_lock *lock, uint64_t now_us)
 {
@@ -155,7 +155,7 @@ static void dispatch(struct core_lock *lock, struct step *step)
 
     if (core_take(lock, CORE_NOTIFY_LOST, completion)) return;
     if (lock->phase == CORE_GRANTED && !still_good(lock, step->now_us)) attempt_too_late(lock, step);
-    /* The release of an earlier hold completes before the grant, so that the grant can be released in turn. */
+    /* The release of an earlier hold completes before the grant, so that the owner can release the grant. */
     if (lock->phase == CORE_GRANTED) debt_end_release(lock);
     if (core_take(lock, CORE_NOTIFY_RELEASED, completion)) return;
     if (lock->phase == CORE_GRANTED) {
@@ -201,9 +201,9 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
 }
 
 /*
- * The timeout for the arbiter and the pauses after split votes are counted in round trips. Many clients at once
- * make the round trips longer; with the RTT of a quiet time they would collide for ever. One answer at most
- * doubles the RTT: a process that stood still for a second would else wait for seconds.
+ * The timeout for the arbiter and the pauses after split votes are counted in round trips. Many clients at once make
+ * round trips longer; with the RTT of a quiet time these clients would collide for ever. One answer at most doubles
+ * the RTT, so that a process that was suspended for a second does not wait for seconds afterwards.
  */
 static void update_rtt(struct core_node *node, uint64_t took_us)
 {
@@ -212,7 +212,7 @@ static void update_rtt(struct core_node *node, uint64_t took_us)
     if (srtt_us != 0 && took_us > 8 * srtt_us + SRTT_STEP_US) took_us = 8 * srtt_us + SRTT_STEP_US;
     if (took_us > SRTT_MAX_US) took_us = SRTT_MAX_US;
     node->srtt_us = (uint32_t)(srtt_us == 0 ? took_us : (7 * srtt_us + took_us) / 8);
-    /* Between the two. */
+    /* An average lies between its two parts. */
     assert(srtt_us == 0 || node->srtt_us <= core_larger(srtt_us, took_us));
 }
 
@@ -301,13 +301,13 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     lock->log = 0;
     core_check(lock);
     assert((event->slots != NULL) == (lock->config->permits != 0));
-    /* A loss comes before anything else. */
+    /* A loss comes first: whatever arrives later cannot make the lock held again. */
     hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->log = lock->log;
     update->dispatch = lock->pending.kinds != 0 || lock->phase == CORE_GRANTED;
     core_check(lock);
-    /* What is refused changes nothing; completions and late debts have one kind of event each. */
+    /* A refused call sends nothing. Completions and late debts come with one type of event each. */
     assert(status == 0 || update->n_commands == 0);
     assert(update->completion.kind == CORE_NOTIFY_NOTHING || event->type == CORE_EV_DISPATCH);
     assert(update->late.until_us == 0 || event->type == CORE_EV_REPLY);
@@ -321,7 +321,7 @@ uint64_t core_deadline(const struct core_lock *lock)
     if (lock->phase == CORE_ASKING || lock->phase == CORE_WAITING) {
         deadline_us = core_smaller(deadline_us, attempt_deadline(lock));
     }
-    /* A loss is noticed in time, whatever else is under way. */
+    /* A loss is noticed in time. */
     assert(lock->phase != CORE_HELD || deadline_us <= hold_lost_at(lock));
     return core_smaller(deadline_us, debt_release_deadline(lock));
 }
@@ -345,7 +345,7 @@ enum core_wants core_wants(const struct core_lock *lock)
 
 bool core_listens(const struct core_lock *lock)
 {
-    /* The first attempt waits for room: there is no holder yet whose release could be waited for. */
+    /* The first attempt waits for room, and no holder is known whose release could be awaited. */
     if (lock->queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * debt.c - an attempt that ended is released on every node, whatever the node answered
+ * debt.c - the release of an attempt that ended, at every node that may have its key
  *
- * A release that a node has not answered yet is a debt of that node. It goes out on the connection of the acquire, so
- * it is executed after it. Where there is no connection, or it ended before the answer, the release is sent again on
- * the next one, until the key has certainly expired. Where the node refuses it, for whatever reason, it is tried again
- * with pauses that grow; where it did not fit into the queue, when there is room. An acquire that meets a debt in such
- * a pause has it paid at once, and asks again. A key that remains costs liveness for one lease at most, never
- * exclusion: the token of an ended attempt counts for no lock.
+ * A debt is a release that a node has not answered yet. The rules:
  *
- * Late requests (protocol.md, 14). Where the acquire had no answer when its connection ended, the node may still
- * execute it: from the network, or from a proxy. So a release on a new connection that finds nothing does not end such
- * a debt: the core hands it over (struct core_late), and it is paid again for a while, without the lock.
+ * 1. Order. The release is sent on the connection of the acquire, so the node executes it after the acquire.
+ * 2. Repetition. If there is no connection, or the connection ends before the answer, the release is sent again on
+ *    the next connection, until the key has certainly expired. If the node answers with an error, the release is
+ *    sent again after pauses that grow. If the release did not fit into the queue, it is sent when there is room.
+ * 3. An acquire that meets a debt in such a pause sends the release at once, and asks the node again.
+ * 4. Late requests (protocol.md, 14). If the acquire had no answer when its connection ended, the node may still
+ *    execute it, for the network or a proxy may deliver it later. So a release on a new connection that finds no key
+ *    does not end the debt. The core hands the debt over (struct core_late), and the caller repeats the release for
+ *    a while.
+ *
+ * A key that stays costs liveness for one lease at most, never exclusion: the token of an ended attempt counts for
+ * no lock.
  */
 #include "debt.h"
 
 #include <assert.h>
 
 #define OWN_NOTICES_MAX 200u
-/* So long a request may be under way on a connection that has ended (protocol.md, 14). */
+/* How long a request may be under way after its connection ended (protocol.md, 14). */
 #define LATE_US 60000000u
-/* A key that nobody holds may stand so long. */
-#define STANDS_US 20000000u
+/* A late key with a lease up to this does little harm, so its release is repeated for one lease only. */
+#define SHORT_LEASE_US 20000000u
 
 static bool debt_ended(const struct debt *debt, uint64_t now_us)
 {
@@ -35,7 +39,7 @@ static bool debt_ended(const struct debt *debt, uint64_t now_us)
     for (const struct debt *debt = (node)->debts, *debt##_end = (debt) + CORE_DEBTS_MAX; (debt) < debt##_end; (debt)++)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* Most of the time no node owes anything: its debts need not be looked at then. */
+/* Most of the time no node owes anything, and nobody looks through the debts. */
 static bool may_owe(const struct core_lock *lock, uint32_t index)
 {
     return (lock->owing & 1u << index) != 0;
@@ -88,11 +92,11 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     command->tag.attempt = id->number;
     command->tag.slot = id->slot;
     command->token = id->token;
-    /* No deadline: however late the node answers, we want to know that the key is gone. */
+    /* No timeout: the answer counts however late it comes. */
     command->timeout_us = 0;
 }
 
-/* Where this machine stood still behind a send time, the node executed the request long after it: up to now. */
+/* If this process was suspended after it read the clock, the request was sent later than its tag shows: up to now. */
 static uint64_t may_be_there_until(const struct core_node *node, uint64_t now_us, uint64_t lease_us)
 {
     return core_larger(node->key.until_us, validity_debt_until(now_us, lease_us));
@@ -110,7 +114,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
     bool repaired = node->key.repair_round != 0;
     uint64_t until_us = may_be_there_until(node, step->now_us, lock->lease_us);
 
-    /* A node is asked only where there is room for its debt (debt_has_room). */
+    /* A node is asked only with room for its debt (debt_has_room). */
     assert(debt != NULL);
     assert(node->key.until_us != 0);
     assert(until_us > step->now_us);
@@ -123,9 +127,9 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
                           .late = is_late(lock, node, step->now_us),
                           .twice = repaired,
                           .again_at_us = CORE_NEVER};
-    /* An attempt that was never granted has no token to leave behind. */
+    /* An attempt that was not granted has no fencing token. */
     if (lock->phase == CORE_ASKING) debt->id.fence = 0;
-    /* A node that was to choose the slot, and did not say which. */
+    /* The node was to choose the slot, and its choice is unknown. */
     if (step->slots != NULL && lock->phase == CORE_ASKING && node->vote != CORE_VOTE_YES &&
         lock->attempt.stage == ATTEMPT_ASKS_ARBITER) {
         debt->id.slot = CORE_SLOT_NONE;
@@ -134,7 +138,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
     node->open = node->late = false;
     lock->owing |= 1u << index;
     if (!core_can_talk(node)) return;
-    /* The notice of this release comes to us, too, and shall not wake. */
+    /* This client receives the notice of the release, too. That notice must not begin an attempt. */
     debt->echoed = lock->phase == CORE_ASKING && !silent && node->vote == CORE_VOTE_YES && node->notices.listening &&
                    node->notices.own < OWN_NOTICES_MAX;
     if (debt->echoed) node->notices.own++;
@@ -147,7 +151,7 @@ void debt_end_vote(struct core_lock *lock, struct step *step, uint32_t index)
     if (lock->nodes[index].key.until_us != 0) owe(lock, step, index, false, true);
 }
 
-/* The arbiter first: the waiters ask it as soon as its notice reaches them. */
+/* The arbiter comes first: waiters ask it as soon as its notice reaches them. */
 void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
 {
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -156,7 +160,7 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
         bool silent = wakes != DEBT_WAKES_ALL && wakes != index;
 
         if (node->key.until_us != 0) owe(lock, step, index, silent, wakes != DEBT_WAKES_ALL);
-        /* No key of it stays without a release. */
+        /* No key stays without a debt. */
         assert(node->key.until_us == 0);
     }
 }
@@ -169,9 +173,9 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
     EACH_DEBT (debt, node) {
         assert(debt->sent_generation <= node->generation || debt->state == DEBT_NONE);
         if (debt_ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
-        /* It is unknown whether a release on an ended connection was executed. */
+        /* The node may have executed the release that was sent on the connection before. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
-        debt->if_deleted = true; /* the other nodes have published it */
+        debt->if_deleted = true; /* other nodes have published the release */
         send_release(lock, step, index, debt);
     }
 }
@@ -188,7 +192,7 @@ void debt_on_room(struct core_lock *lock, struct step *step, uint32_t index)
     debt_judge_release(lock, step->now_us);
 }
 
-/* No notice of it will come: the next one is of another release. */
+/* The release published nothing, so its notice is not expected any more. */
 static void drop_echo(struct core_node *node, struct debt *debt)
 {
     if (debt->echoed && node->notices.own > 0) node->notices.own--;
@@ -202,12 +206,12 @@ static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
     debt->again_at_us = validity_add(step->now_us, backoff_debt_us(&lock->jitter, debt->tries++));
 }
 
-/* The key may still come. Where it is set for a short time, it does little harm whenever it comes. */
+/* Hand over a debt whose key may still be set by a late request (rule 4). */
 static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32_t node, const struct debt *debt)
 {
-    uint64_t for_us = lock->lease_us <= STANDS_US ? lock->lease_us : LATE_US;
+    uint64_t for_us = lock->lease_us <= SHORT_LEASE_US ? lock->lease_us : LATE_US;
 
-    /* A node has one debt of an attempt, and an update has room for one. */
+    /* A node has one debt of an attempt, so an update needs room for one. */
     assert(step->update->late.until_us == 0);
     step->update->late = (struct core_late){.until_us = step->now_us + for_us,
                                             .fence = lock->config->reads ? 0 : debt->id.fence,
@@ -222,7 +226,7 @@ static void deleted(const struct core_lock *lock, struct step *step, uint32_t no
     if (debt->late && debt->twice) debt_pass_on(lock, step, node, debt);
 }
 
-/* Our key was not there. Unless an earlier try deleted it, the hold had ended before. */
+/* The node did not have our key. Unless an earlier try may have deleted the key, the hold had ended before. */
 static void absent(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
     debt->state = DEBT_NONE;
@@ -248,11 +252,11 @@ static void debt_answered(struct core_lock *lock, struct step *step, const struc
         break;
     case OUTCOME_ERROR:
         if (reply->fault == FAULT_CLASS_FOREIGN) {
-            absent(lock, step, node, debt); /* a value of another type is there, not our key */
+            absent(lock, step, node, debt); /* a foreign value is there, not our key */
             break;
         }
         failed(lock, step, debt);
-        /* Rights may come back as well, but nobody waits for that. */
+        /* Rights may come back, but no result waits for that. */
         if (reply->fault != FAULT_CLASS_TEMPORARY) debt->state = DEBT_REFUSED;
         break;
     }
@@ -282,7 +286,7 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
     if (reply->tag.attempt == lock->id.number) {
         bool repaired = node->key.repair_round != 0;
 
-        /* An extend that left before a repair says nothing of it. */
+        /* The answer to an extend from before a repair proves nothing about the repair. */
         if (reply->tag.op != OP_EXTEND || reply->tag.round > node->key.repair_round) node->open = false;
         if (reply->tag.op == OP_EXTEND && reply->outcome == OUTCOME_YES && !repaired) node->late = false;
     }
@@ -333,7 +337,7 @@ static bool debt_is_due(const struct core_node *node, const struct debt *debt, u
     return debt->state != DEBT_NONE && core_can_talk(node) && debt->again_at_us <= now_us;
 }
 
-/* One step has room for n_nodes, beside an attempt that ends and one that begins; the rest stays due. */
+/* A step has room for n_nodes releases beside an attempt that ends and one that begins. The others stay due. */
 void debt_on_timer(struct core_lock *lock, struct step *step)
 {
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -374,7 +378,7 @@ bool debt_waits(const struct core_node *node)
     return false;
 }
 
-/* The debt of that attempt that the node still owes; NULL where it owes none. */
+/* The node's debt of that attempt, or NULL. */
 static const struct debt *owed_for(const struct core_node *node, uint64_t attempt)
 {
     LOOK_AT_EACH_DEBT (debt, node) {
@@ -384,9 +388,9 @@ static const struct debt *owed_for(const struct core_node *node, uint64_t attemp
 }
 
 struct release_tally {
-    uint32_t clear;  /* nodes on which nothing of it is left */
-    uint32_t coming; /* nodes whose answer can still come on their present connection */
-    uint32_t queued; /* of these, nodes to which it could not be sent yet, and that answer other requests */
+    uint32_t clear;  /* nodes without our key */
+    uint32_t coming; /* nodes that can still answer on their present connection */
+    uint32_t queued; /* of these, nodes that answer other requests, but had no room for the release yet */
 };
 
 static struct release_tally count_release(const struct core_lock *lock)
@@ -413,7 +417,7 @@ static struct release_tally count_release(const struct core_lock *lock)
 static void end_release(struct core_lock *lock, bool clear)
 {
     assert(lock->release.attempt != 0 && lock->release.attempt <= lock->id.number);
-    /* A hold that had expired or was lost is over, wherever a key of it may be left. */
+    /* A hold that had expired or was lost is over, even if a node still has its key. */
     core_notify(lock, CORE_NOTIFY_RELEASED, clear || lock->release.expired ? CORE_OK : CORE_NOQUORUM);
     lock->release.attempt = 0;
 }
@@ -423,14 +427,14 @@ void debt_end_release(struct core_lock *lock)
     if (lock->release.attempt != 0) end_release(lock, count_release(lock).clear >= lock->config->quorum);
 }
 
-/* So long before the end, and so long after that was noticed, an answer may still be read. */
+/* Answers are read for this long after the end of a release was first found near. */
 static uint64_t last_wait_us(const struct core_lock *lock)
 {
     return lock->config->node_timeout_us / 4;
 }
 
-/* Where the process stood still over the time to answer, the answers are there unread, or the releases have not
- * even left: so the time ends only a while after it was first looked at. */
+/* If the process was suspended during the time to answer, the answers may be there unread, or the releases may not even
+ * have been sent. So the time ends only a while after its end was first found near. */
 static bool answers_are_late(struct core_lock *lock, uint64_t now_us)
 {
     uint64_t look_at_us = validity_sub(lock->release.until_us, last_wait_us(lock));
@@ -442,9 +446,8 @@ static bool answers_are_late(struct core_lock *lock, uint64_t now_us)
     return now_us >= lock->release.until_us && now_us >= lock->release.looked_us + last_wait_us(lock);
 }
 
-/* When so many nodes answered that our key was not there that no quorum had it, the hold had ended before.
- * Fewer may have restarted, or never had it. Where answers that are still to come decide this, they are waited
- * for, for one node timeout. */
+/* The hold had expired before if so many nodes lacked our key that no quorum had it. Fewer nodes may have restarted, or
+ * never had the key. Answers that decide this are waited for, for one node timeout. */
 void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 {
     uint32_t quorum = lock->config->quorum;
@@ -465,8 +468,7 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
     }
 }
 
-/* The time to answer does not run while a release waits for room; but where a quorum answered, the others are not
- * waited for any longer. */
+/* The time to answer does not run while a release waits for room, unless a quorum has answered. */
 static bool waits_for_room(const struct core_lock *lock)
 {
     uint32_t waiting = 0;

@@ -6,37 +6,40 @@
 
 #define DEBT_WAKES_ALL UINT32_MAX
 
-/* debt_end_attempt - releases the present attempt on every node that may hold its key. wakes: the node whose
- * release is published where it deletes the key, or n_nodes: none; DEBT_WAKES_ALL: every node's, also where the key is
- * not there, for waiters do not listen on all nodes. */
+/* debt_end_attempt - release the present attempt at every node that may have its key. wakes: the node that publishes
+ * the release, if it deletes the key; n_nodes: none. DEBT_WAKES_ALL: every node publishes, even without the key, for
+ * waiters do not listen at all nodes. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
-/* debt_end_vote - this node's part of the attempt is released, for it is unknown which slot it took, if any. */
+/* debt_end_vote - release the attempt at this node only, for the slot that the node chose is unknown. */
 void debt_end_vote(struct core_lock *, struct step *, uint32_t node);
-/* debt_has_room - the node may be asked: there is room for the debt that may follow. */
+/* debt_has_room - tell whether the node has room for one more debt, and so may be asked. */
 bool debt_has_room(struct core_node *, uint64_t now_us);
-/* debt_waits - a release could not be queued for the node: nothing new is asked of it before. */
+/* debt_waits - tell whether a release waits for room in the node's queue. No new request may overtake it. */
 bool debt_waits(const struct core_node *);
-/* debt_count - of this node. */
+/* debt_count - count the node's debts. */
 uint32_t debt_count(const struct core_node *);
-/* debt_pay - the node's state changed: what it owes is sent on a connection that has not seen it. */
+/* debt_pay - send the node's debts that its present connection has not carried yet. */
 void debt_pay(struct core_lock *, struct step *, uint32_t node);
-/* debt_on_room - sends what could not be queued before. */
+/* debt_on_room - send the node's debts that could not be queued before. */
 void debt_on_room(struct core_lock *, struct step *, uint32_t node);
+/* debt_on_reply - take the reply to a release. */
 void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-/* debt_hurry - sends at once what this node refused and what waits for its next try. False: there is nothing. */
+/* debt_hurry - send the node's debts that wait for their next try. Return false if there are none. */
 bool debt_hurry(struct core_lock *, struct step *, uint32_t node);
-/* debt_on_set_answered - a reply to a request that may set the key, or that was sent behind one.
- * debt_on_connection_ended: what it left without an answer may be executed later. debt_may_come_late: a request of the
- * present attempt may be executed yet. */
+/* debt_on_set_answered - take the reply to a request that may set the key, or that was sent after one. */
 void debt_on_set_answered(struct core_lock *, const struct core_reply *);
+/* debt_on_connection_ended - remember that requests without an answer may be executed later (rule 4). */
 void debt_on_connection_ended(struct core_lock *, uint32_t node, uint64_t now_us);
+/* debt_may_come_late - tell whether the node may still execute a request of the present attempt. */
 bool debt_may_come_late(const struct core_lock *, const struct core_node *, uint64_t now_us);
+/* debt_on_timer - drop debts whose keys have expired, and send those that are due. */
 void debt_on_timer(struct core_lock *, struct step *);
+/* debt_deadline - return when debt_on_timer is due, or CORE_NEVER. */
 uint64_t debt_deadline(const struct core_lock *);
 
-/* debt_judge_release - ends the release in flight when its result is certain. */
+/* debt_judge_release - end the release in flight once its result is certain. */
 void debt_judge_release(struct core_lock *, uint64_t now_us);
-/* debt_end_release - ends it with what is known now. */
+/* debt_end_release - end the release in flight with the answers so far. */
 void debt_end_release(struct core_lock *);
-/* debt_release_deadline - when the release in flight ends without a quorum of answers. */
+/* debt_release_deadline - return when the release in flight ends without a quorum of answers, or CORE_NEVER. */
 uint64_t debt_release_deadline(const struct core_lock *);

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #define SOON_LEASES  4u
-#define LEASE_END_US 1000u /* leases are in whole milliseconds */
+#define LEASE_END_US 1000u /* nodes count leases in whole milliseconds */
 
 static uint32_t count_like(const struct election_vote *votes, uint32_t n, const struct election_vote *like, bool term)
 {
@@ -17,8 +17,8 @@ static uint32_t count_like(const struct election_vote *votes, uint32_t n, const 
     return count;
 }
 
-/* The owner of that vote is on a quorum. */
-static enum election_sight judge_owner(const struct election_vote *votes, uint32_t n, uint32_t quorum,
+/* Judge a round in which the owner of this vote is on a quorum. */
+static enum election_state judge_owner(const struct election_vote *votes, uint32_t n, uint32_t quorum,
                                        const struct election_vote *owner, struct election_leader *ret)
 {
     uint64_t lowest = UINT64_MAX;
@@ -40,13 +40,13 @@ static enum election_sight judge_owner(const struct election_vote *votes, uint32
     return ELECTION_LEADER;
 }
 
-enum election_sight election_judge(const struct election_vote *votes, uint32_t n, uint32_t quorum,
+enum election_state election_judge(const struct election_vote *votes, uint32_t n, uint32_t quorum,
                                    struct election_leader *ret)
 {
     uint32_t unknown = 0;
     uint32_t most = 0;
 
-    /* So no two owners have a quorum. */
+    /* No two owners can have a quorum. */
     assert(quorum <= n && 2 * quorum > n);
     for (uint32_t i = 0; i < n; i++) unknown += !votes[i].answered;
     for (uint32_t i = 0; i < n; i++) {
@@ -60,12 +60,12 @@ enum election_sight election_judge(const struct election_vote *votes, uint32_t n
     return most + unknown < quorum ? ELECTION_NONE : ELECTION_UNKNOWN;
 }
 
-static bool change(struct election_view *view, enum election_sight sight)
+static bool change(struct election_view *view, enum election_state state)
 {
-    bool changed = !view->told || sight != view->sight;
+    bool changed = !view->reported || state != view->state;
 
-    view->told = true;
-    view->sight = sight;
+    view->reported = true;
+    view->state = state;
     view->doubts = 0;
     if (changed) view->rounds = 0;
     return changed;
@@ -78,18 +78,22 @@ static bool doubt(struct election_view *view)
 
 static bool election_take(struct election_view *view, const struct election_leader *leader)
 {
-    /* Terms rise. */
+    /* Reported terms rise. */
     assert(leader->owner_id != 0 && leader->term > view->leader.term);
     view->leader = *leader;
     view->higher = 0;
-    view->sight = ELECTION_UNKNOWN;
+    view->state = ELECTION_UNKNOWN;
     return change(view, ELECTION_LEADER);
 }
 
-/* The leader that was told of last still leads, or again. What was told may be too low: its token was raised after
- * that, by a candidate that may have stood still in between, or was told in doubt. It rises as soon as a round is
- * certain of more, for a quorum shows one higher counter of this owner only where it was raised; or when rounds in
- * doubt go on to show a higher one, until it was certain once: a single node's counter may be above the term. */
+/*
+ * Take a round in which the reported leader leads. The reported term may be too low: it was uncertain, or the candidate
+ * was suspended while its token was being raised.
+ *
+ * A certain, higher term is reported at once, for a quorum shows one higher counter of this owner only after a raise.
+ * An uncertain, higher term is reported after ELECTION_DOUBTS rounds, unless the reported term was ever certain: a
+ * single node's counter may be above the term.
+ */
 static bool see_again(struct election_view *view, const struct election_leader *leader)
 {
     bool is_higher = leader->term > view->leader.term;
@@ -100,17 +104,17 @@ static bool see_again(struct election_view *view, const struct election_leader *
     return view->higher == ELECTION_DOUBTS ? election_take(view, leader) : change(view, ELECTION_LEADER);
 }
 
-bool election_observe(struct election_view *view, enum election_sight sight, const struct election_leader *leader)
+bool election_observe(struct election_view *view, enum election_state state, const struct election_leader *leader)
 {
     bool is_newer;
 
     assert(view->doubts < ELECTION_DOUBTS && view->higher < ELECTION_DOUBTS);
     if (view->rounds < UINT32_MAX) view->rounds++;
-    if (sight == ELECTION_NONE) return change(view, sight);
-    if (sight == ELECTION_UNKNOWN) return doubt(view) && change(view, sight);
+    if (state == ELECTION_NONE) return change(view, state);
+    if (state == ELECTION_UNKNOWN) return doubt(view) && change(view, state);
     if (view->leader.term != 0 && leader->owner_id == view->leader.owner_id) return see_again(view, leader);
     is_newer = leader->term > view->leader.term;
-    /* Another owner with an old counter took the key without a term, or the counters were lost. */
+    /* Another owner without a newer term took the key without fencing, or the counters were lost. */
     if (leader->certain) return is_newer ? election_take(view, leader) : change(view, ELECTION_NONE);
     if (!doubt(view)) return false;
     return is_newer ? election_take(view, leader) : change(view, ELECTION_UNKNOWN);
@@ -119,7 +123,7 @@ bool election_observe(struct election_view *view, enum election_sight sight, con
 uint64_t election_poll_us(struct backoff_jitter *jitter, const struct election_view *view, uint64_t poll_us,
                           uint64_t left_us)
 {
-    bool settled = view->sight == ELECTION_LEADER && view->doubts == 0;
+    bool settled = view->state == ELECTION_LEADER && view->doubts == 0;
     uint64_t pause_us = settled ? poll_us / 2 + backoff_uniform(jitter, poll_us / 2)
                                 : backoff_observe_us(jitter, poll_us, view->rounds);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * election.h - who leads, as far as answers of nodes show it; and when a deposed leader stands again
+ * election.h - who leads, by the answers of the nodes; and when a deposed leader stands for election again
  *
- * A leader is the owner of a lock, and its term is the fencing token. When a grant is told, a quorum of nodes has that
- * very token in its counter. A node whose vote came late may have another, and so may one that forgot the key: before
- * it got the key back others may have raised its counter. So where a quorum shows one owner and one counter, and no
- * node of that owner a higher one, the term is certain. Else it is what a quorum shows, or the lowest counter: every
- * node that has kept the key has the token once the owner has renewed, so a later leader has a higher one in any case.
+ * A leader is the owner of a lock, and its term is the lock's fencing token. When the owner gets its grant, a quorum of
+ * nodes has the token in its counter. Two kinds of nodes may have another counter: a node whose vote came late, and a
+ * node that lost the key, because others may have raised the counter before the key was repaired.
+ *
+ * 1. The term is certain if a quorum shows one owner and one counter, and no node of that owner shows a higher counter.
+ * 2. Otherwise the term is the counter that a quorum shows, or else the lowest counter of that owner. After the owner's
+ *    first renewal every node that kept the key has the token, so a later leader has a higher term in any case.
  */
 #pragma once
 
@@ -15,21 +17,20 @@
 
 #include "backoff.h"
 
-/* So many rounds in a row that left it in doubt: then it is unknown who leads, or what is not certain is taken. And for
- * so many rounds, from the first certain one on, the term of a leader may turn out to be higher: until then its token
- * was perhaps not agreed. */
+/* After so many uncertain rounds in a row the leader is unknown, or an uncertain leader is reported. After so many
+ * uncertain rounds with a higher term than the reported one, the higher term is reported. */
 #define ELECTION_DOUBTS 3u
 
-enum election_sight {
-    ELECTION_UNKNOWN, /* too few nodes answer, or what they show is between two leaders */
-    ELECTION_NONE,    /* nobody leads, or it holds the key without a term of its own */
+enum election_state {
+    ELECTION_UNKNOWN, /* less than a quorum of nodes answers, or the nodes are between two leaders */
+    ELECTION_NONE,    /* nobody leads, or the owner of the key has no term of its own */
     ELECTION_LEADER,
 };
 
-/* What one node shows of the key. */
+/* One node's answer about the key. */
 struct election_vote {
     bool answered;
-    uint64_t owner_id; /* 0: the key is free there */
+    uint64_t owner_id; /* 0: the key is free */
     uint64_t counter;
 };
 
@@ -38,25 +39,27 @@ struct election_leader {
     bool certain;
 };
 
-/* What an observer was told. */
+/* The state that was last reported to an observer, and what was seen since. */
 struct election_view {
-    enum election_sight sight;
-    bool told;                     /* it was told anything */
-    struct election_leader leader; /* the newest that was ever told; certain: once it was */
-    uint32_t higher;               /* rounds in a row that showed it, and in doubt a higher term than was told */
-    uint32_t doubts;               /* rounds since it was shown that left it in doubt who leads */
-    uint32_t rounds;               /* in a row that changed nothing */
+    enum election_state state;
+    bool reported;                 /* a state was reported */
+    struct election_leader leader; /* the newest leader ever reported; certain: the term was certain in any round */
+    uint32_t higher;               /* rounds in a row with this leader and an uncertain, higher term */
+    uint32_t doubts;               /* uncertain rounds since the state was last confirmed */
+    uint32_t rounds;               /* rounds in a row without a change */
 };
 
-/* election_judge - what the votes show; with ELECTION_LEADER *ret is set. More answers change nothing but UNKNOWN. */
-enum election_sight election_judge(const struct election_vote *, uint32_t n, uint32_t quorum,
+/* election_judge - judge the answers of one round. ELECTION_LEADER sets *ret. Further answers can change only
+ * ELECTION_UNKNOWN. */
+enum election_state election_judge(const struct election_vote *, uint32_t n, uint32_t quorum,
                                    struct election_leader *ret);
-/* election_observe - takes what a round has shown, `leader` where it showed one; true: the view changed, and is to be
- * told. Terms in it never fall, and no two owners have one term: an owner with an older one is no leader. */
-bool election_observe(struct election_view *, enum election_sight, const struct election_leader *);
-/* election_poll_us - the pause before an observer asks again: short after a change and in doubt, else poll_us at most,
- * and not longer than the leader's lease. left_us: what is left of that. */
+/* election_observe - take the result of a round; `leader` with ELECTION_LEADER. Return true if the view changed, so
+ * that it must be reported. Reported terms never fall, and no two owners get one term: an owner with an older term is
+ * no leader. */
+bool election_observe(struct election_view *, enum election_state, const struct election_leader *);
+/* election_poll_us - return the pause before an observer asks again: short after a change and in doubt; otherwise at
+ * most poll_us, and not beyond the end of the leader's lease. left_us: the rest of that lease. */
 uint64_t election_poll_us(struct backoff_jitter *, const struct election_view *, uint64_t poll_us, uint64_t left_us);
-/* election_stand_us - the pause of a leader that was deposed after leading so long. *soon: how often in a row it was
- * deposed soon, within four leases. */
+/* election_stand_us - return the pause before a deposed leader stands again. led_us: how long it led. *soon: how often
+ * in a row it was deposed within four leases. */
 uint64_t election_stand_us(struct backoff_jitter *, uint32_t *soon, uint64_t led_us, uint64_t lease_us);

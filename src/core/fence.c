@@ -2,18 +2,23 @@
 /*
  * fence.c - one fencing token over the quorum: increment with a floor
  *
- * 1. A node that grants increments its counter, to the floor at least, and shows it with its yes.
- * 2. The token T is the largest counter shown. If Q granted nodes show T, it is agreed: one round trip.
- * 3. Else the granted nodes that showed less are asked to raise. A node stores T and acknowledges only where the key
- *    still is ours and its counter is not above T; else it shows its higher counter, the new T.
- * 4. The token is agreed when Q nodes show this very T.
+ * Q is the quorum. The rules:
  *
- * Tokens are unique: two grants with one token would share a node whose counter was T under both, but the later
- * grant incremented it there when it took the key. Tokens rise for the same reason: a later quorum shares a
- * node with this one, and its counter was T at least when T was agreed. No clock is involved.
+ * 1. A node that grants increments its counter, to the floor at least, and shows the counter with its yes.
+ * 2. The token T is the largest counter shown. If Q nodes that granted show T, the token is agreed after one round
+ *    trip.
+ * 3. Otherwise the nodes that granted and showed less are asked to raise their counters. A node stores T and
+ *    acknowledges if it still has our key and its counter is not above T. Otherwise it shows its higher counter,
+ *    which is the new T.
+ * 4. The token is agreed when Q nodes show the same T.
  *
- * A lock that is shared in all its keys is told T, which no node increments for it: so not less than the token of any
- * writer before it. It may be more, where a writer's attempt failed, and readers may be told different ones.
+ * Tokens are unique. Two grants with one token would share a node whose counter was T under both, but that node
+ * incremented its counter when it granted the later key. Tokens rise: a later quorum shares a node with this one,
+ * and that node's counter was at least T when T was agreed. No clock is involved.
+ *
+ * A lock that is shared in all its keys gets T, too, but no node increments its counter for it. T is not less than
+ * the token of any writer before. It may be more, if a writer's attempt failed, and readers may get different
+ * tokens.
  */
 #include "fence.h"
 
@@ -29,18 +34,18 @@ static uint64_t largest_shown(const struct core_lock *lock)
     return largest;
 }
 
-/* Asks one node to raise its counter to the largest that a granted node showed. */
+/* Ask one node to raise its counter to the largest counter shown (rule 3). */
 static void ask_to_raise(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_command *command = core_send(lock, step, index, OP_RAISE, lock->lease_us);
 
     command->fence = largest_shown(lock);
-    /* A counter only rises. */
+    /* Counters only rise. */
     assert(lock->nodes[index].asked.fence < command->fence);
     lock->nodes[index].asked.follow_up = FOLLOW_UP_RAISE;
 }
 
-/* A node that shows less and is out of reach cannot be raised: its yes does not count any more. */
+/* Drop the yes of a node that shows less and is out of reach, for its counter cannot be raised. */
 static void drop_unreachable(struct core_lock *lock, uint64_t token)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -58,7 +63,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
 
     assert(lock->config->fencing);
     assert(lock->phase == CORE_ASKING && lock->attempt.stage == ATTEMPT_ASKS_ALL);
-    /* A reader takes no number of its own. Any quorum of earlier grants shares a node with this one. */
+    /* Readers need no unique token. Any quorum of earlier grants shares a node with this one. */
     if (lock->config->reads) {
         lock->id.fence = token;
         return FENCE_AGREED;

@@ -5,10 +5,11 @@
 #include "state.h"
 
 enum fence_verdict {
-    FENCE_AGREED,   /* the token is in the lock's fence */
-    FENCE_WAIT,     /* for acknowledgements or votes */
+    FENCE_AGREED,   /* lock->id.fence is the token */
+    FENCE_WAIT,     /* acknowledgements or votes are still to come */
     FENCE_HOPELESS, /* no quorum can show one token any more */
 };
 
-/* fence_judge - Q nodes granted, and so many votes are pending; sends the raises that are needed. */
+/* fence_judge - agree on a token after Q nodes granted; ask nodes to raise their counters where needed. pending: votes
+ * that are still to come. */
 enum fence_verdict fence_judge(struct core_lock *, struct step *, uint32_t pending);

@@ -2,18 +2,20 @@
 /*
  * hold.c - renewal, repair, and loss
  *
- * A round asks every node that takes requests to extend our key where it still is ours.
+ * Q is the quorum. A round asks every node that takes requests to extend our key if the node still has it.
  *
- * - A yes moves that node's end of validity; the lock's validity is the Qth largest of them. A node that answers that
- *   our key is not there counts for nothing from the settled round on.
- * - A round with Q yeses is a renewal, and repairs: nodes where the key is missing get it again, and count from the
- *   next round's yes on. Without Q yeses nothing is repaired, for another client may rightly be collecting votes
- *   there.
- * - Repairs do not wait for the renewal. A round begins soon after a node came back with another life, or another
- * guard, than when it was asked last; after a grant beside a node in quarantine; and, to confirm, after a repair. The
- * last only once in a row: a node that loses the key all the time is repaired at renewals.
- * - A round without Q yeses is tried again, at once and then with pauses, until lost_at.
- * - When so many nodes answer that our key is not there that Q is out of reach, the lock is lost at once.
+ * 1. Validity. A yes moves that node's end of validity; the lock's validity is the Qth largest of these ends. A node
+ *    without our key counts for nothing once the round is settled.
+ * 2. Renewal. A round with Q yeses is a renewal. A round without Q yeses is repeated, at once and then with pauses,
+ *    until lost_at.
+ * 3. Repair. After Q yeses, nodes that lack the key get it again; they count from their yes in the next round on.
+ *    Without Q yeses no node is repaired, for another client may rightly be collecting votes there.
+ * 4. A round for a repair begins soon, before the next renewal is due:
+ *    - after a node came back as another server process, or with another guard;
+ *    - after a grant beside a node in quarantine;
+ *    - after a repair, to confirm it. Only once in a row: a node that loses the key again and again is repaired at
+ *      renewals.
+ * 5. Loss. The lock is lost at lost_at, and at once when so many nodes lack our key that Q is out of reach.
  */
 #include "hold.h"
 
@@ -21,9 +23,9 @@
 
 #include "debt.h"
 
-#define RENEW_SPREAD       16u      /* a renewal may be earlier by this part of the time between two */
-#define REPAIR_SPAN_MAX_US 1000000u /* repairs of many locks are due within that, or this part of the lease */
-#define REPAIR_SPAN_PART   10u
+#define RENEW_SPREAD       16u      /* renewals are due up to 1/16 of renew_us early */
+#define REPAIR_SPAN_MAX_US 1000000u /* the repairs of many locks are spread over this time */
+#define REPAIR_SPAN_PART   10u      /* or over this part of the lease, if that is shorter */
 
 uint64_t hold_margin_us(const struct core_config *config, uint64_t lease_us)
 {
@@ -36,9 +38,9 @@ uint64_t hold_lost_at(const struct core_lock *lock)
     return validity_sub(lock->hold.validity_us, hold_margin_us(lock->config, lock->lease_us));
 }
 
-/* The clocks of a quorum stepped in this hold, within one lease: more likely our own clock stood still, and no
- * validity that we know can be trusted. */
-static bool stood_still(const struct core_lock *lock, uint64_t now_us)
+/* The clocks of a quorum stepped in this hold, within one lease. More likely our own clock was stopped, so no validity
+ * can be trusted. */
+static bool own_clock_stopped(const struct core_lock *lock, uint64_t now_us)
 {
     uint32_t stepped = 0;
 
@@ -54,7 +56,7 @@ static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_u
 {
     uint64_t ends_us[CORE_NODES_MAX];
 
-    if (stood_still(lock, now_us)) return 0;
+    if (own_clock_stopped(lock, now_us)) return 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         ends_us[i] = lock->nodes[i].gone ? 0 : lock->nodes[i].key.valid_until_us;
     }
@@ -66,8 +68,8 @@ static uint64_t held_until_us(const struct core_lock *lock)
     return validity_add(lock->hold.granted_us, lock->config->max_hold_us);
 }
 
-/* Locks that were taken together are not renewed together for ever, but those that are due at nearly the same time are.
- */
+/* Round down to the grid, so that renewals due at nearly the same time go out together. The jitter spreads the renewals
+ * of locks that were acquired together. */
 static uint64_t on_grid(struct core_lock *lock, uint64_t due_us)
 {
     uint32_t grid_us = lock->config->renew_grid_us;
@@ -78,7 +80,7 @@ static uint64_t on_grid(struct core_lock *lock, uint64_t due_us)
     return due_us - due_us % grid_us;
 }
 
-/* When the next renewal is due after a round begun then; never where renewal is off or has ended. */
+/* When the next renewal is due after a round that began at begun_us. CORE_NEVER: renewal is off or has ended. */
 static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 {
     uint64_t due_us = validity_add(begun_us, lock->config->renew_us);
@@ -111,7 +113,7 @@ static void repair_soon(struct core_lock *lock, uint64_t now_us)
     uint64_t pause_us;
 
     assert(lock->phase == CORE_HELD);
-    /* Where all nodes must have the key, none is repaired. Where renewal has ended, so has repair. */
+    /* If all nodes must have the key, a missing key is a loss. Without renewal there is no repair. */
     if (lock->config->quorum == lock->config->n_nodes || lock->config->renew_us == CORE_NEVER) return;
     if (lock->hold.repair_waits || lock->hold.repair_at_us != CORE_NEVER) return;
     pause_us = backoff_uniform(&lock->jitter, hold_repair_span_us(lock->lease_us));
@@ -157,7 +159,7 @@ static void hold_mark_lost(struct core_lock *lock, enum core_loss loss)
     lock->hold.loss = loss;
     core_notify(lock, CORE_NOTIFY_LOST, CORE_LOST_LOCK);
     end_extend(lock, CORE_LOST_LOCK);
-    /* The extend succeeded, but the loss came before its completion. */
+    /* An extend succeeded, but the owner has not got its completion yet. */
     if (lock->pending.status[CORE_NOTIFY_EXTENDED] == CORE_OK) {
         lock->pending.status[CORE_NOTIFY_EXTENDED] = CORE_LOST_LOCK;
     }
@@ -190,12 +192,12 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
 {
     struct core_node *node = &lock->nodes[index];
 
-    /* Once a round, and of a hold that was just renewed: else another client may rightly collect votes there. */
+    /* Rule 3: once a round, and only after a renewal. */
     assert(node->key.repair_round < lock->hold.round);
     assert(lock->phase == CORE_HELD && lock->hold.round_state != ROUND_OPEN);
     node->key.repair_round = lock->hold.round;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
-    /* From now on it is unknown whether the key is there. */
+    /* Until the answer it is unknown whether the node has the key. */
     node->gone = false;
     node->open = true;
     node->key.valid_until_us = 0;
@@ -216,7 +218,7 @@ static void repair_missing(struct core_lock *lock, struct step *step)
 static void round_renewed(struct core_lock *lock)
 {
     assert(lock->hold.round_state == ROUND_OPEN);
-    /* A lease is never shortened: a yes on its way may count on the longer one. */
+    /* A lease is never shortened: a yes on its way counts for the longer one. */
     assert(lock->hold.extend_lease_us == 0 || lock->hold.extend_lease_us >= lock->lease_us);
     lock->hold.round_state = ROUND_DECIDED;
     lock->hold.renew_failures = 0;
@@ -226,7 +228,7 @@ static void round_renewed(struct core_lock *lock)
     end_extend(lock, CORE_OK);
 }
 
-/* Enough nodes answered that have the key, or refused for a reason that passes. */
+/* A quorum said yes, or refused for a reason that passes. */
 static bool may_pass(const struct core_lock *lock)
 {
     uint32_t n = 0;
@@ -251,7 +253,7 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
     }
     lock->log |= CORE_LOG_RENEW_FAILED;
-    /* An extend has the answer of the next round, which begins at once. */
+    /* Otherwise the next round, which begins at once, decides the extend. */
     if (!again) end_extend(lock, CORE_NOQUORUM);
 }
 
@@ -278,8 +280,8 @@ static void hold_judge(struct core_lock *lock, struct step *step)
         pending += lock->nodes[i].vote == CORE_VOTE_PENDING;
         gone += lock->nodes[i].gone;
     }
-    /* A node that lost the key counts until the round is settled: a node that was repaired before, and whose
-     * yes is on its way, may replace it. */
+    /* A node that lost the key counts until the round is settled: meanwhile the yes of another node, which was repaired
+     * before, may replace it. */
     if (validity_us > lock->hold.validity_us || pending == 0) lock->hold.validity_us = validity_us;
     if (lock->phase != CORE_HELD) return;
     if (gone > n - quorum) {
@@ -299,7 +301,7 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
     struct core_node *node = &lock->nodes[index];
     uint64_t until_us = validity_debt_until(step->now_us, lease_us);
 
-    /* Asked anew, the key lives longer: so does the debt that it may become. */
+    /* The renewed key lives longer, and so does the debt for it. */
     if (node->key.until_us != 0) node->key.until_us = core_larger(node->key.until_us, until_us);
     core_send(lock, step, index, OP_EXTEND, lease_us);
 }
@@ -331,12 +333,12 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
     hold_judge(lock, step);
 }
 
-/* Until there is room for it, or the renewal is due. */
+/* Begin a round for a repair, or wait until the nodes have room or the renewal is due. */
 static void begin_repair(struct core_lock *lock, struct step *step)
 {
     assert(lock->config->quorum < lock->config->n_nodes);
     lock->hold.repair_at_us = CORE_NEVER;
-    /* Else a round is under way, waits, or will never be. */
+    /* Without a renewal ahead, a round is under way or waits, or renewal has ended. */
     if (lock->hold.renew_at_us == CORE_NEVER) return;
     lock->hold.repair_waits = step->no_repair;
     if (!step->no_repair) hold_begin_round(lock, step);
@@ -405,7 +407,7 @@ static void on_absent(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    /* An answer from before a repair that is under way, or done, is outdated. */
+    /* A repair followed the request, so the answer is outdated. */
     if (reply->tag.round <= node->key.repair_round) return;
     node->gone = true;
     node->key.valid_until_us = 0;
@@ -418,12 +420,12 @@ static void on_repaired(struct core_lock *lock, uint64_t now_us, const struct co
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    /* Without a yes it is tried again after the next round, not at once: a node that refuses, or whose queue is
+    /* Without a yes the repair is tried again after the next round. At once, a node that refuses, or whose queue is
      * full, would be asked without end. */
     if (reply->tag.round != node->key.repair_round) return;
     switch (reply->outcome) {
     case OUTCOME_YES:
-        /* It holds our key again, but counts from the next round's yes on. */
+        /* The node has our key again, and counts from the next round's yes on. */
         lock->log |= CORE_LOG_REPAIRED;
         lock->hold.repaired = true;
         if (lock->hold.confirms) break;
@@ -431,7 +433,7 @@ static void on_repaired(struct core_lock *lock, uint64_t now_us, const struct co
         repair_soon(lock, now_us);
         break;
     case OUTCOME_UNKNOWN: break;
-    default: node->gone = true; break; /* as it was */
+    default: node->gone = true; break; /* as before the repair */
     }
 }
 
@@ -440,7 +442,7 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     struct core_node *node = &lock->nodes[reply->tag.node];
 
     if (lock->phase != CORE_HELD) return;
-    /* No node answers a round that has not begun. */
+    /* Nobody answers a round that has not begun. */
     assert(reply->tag.round > 0 && reply->tag.round <= lock->hold.round);
     if (reply->tag.op == OP_REPAIR) {
         on_repaired(lock, step->now_us, reply);
@@ -454,7 +456,7 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     hold_judge(lock, step);
 }
 
-/* A node whose clock steps ends our key there early; its next yes counts again, and is asked for at once. */
+/* The step ends our key early at that node. Its next yes counts again, so a round begins at once. */
 void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
 {
     struct core_key *key = &lock->nodes[index].key;
@@ -465,7 +467,7 @@ void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uin
     if (key->sent_us < before_us) key->valid_until_us = 0;
     if (lock->phase == CORE_GRANTED) {
         lock->hold.validity_us = present_validity_us(lock, step->now_us);
-    } else if (lock->phase == CORE_HELD && stood_still(lock, step->now_us)) {
+    } else if (lock->phase == CORE_HELD && own_clock_stopped(lock, step->now_us)) {
         hold_mark_lost(lock, CORE_LOSS_CLOCK);
     } else if (lock->phase == CORE_HELD) {
         lock->hold.validity_us = present_validity_us(lock, step->now_us);

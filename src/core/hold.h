@@ -4,30 +4,37 @@
 
 #include "state.h"
 
-/* hold_grant - the Qth yes came. */
+/* hold_grant - enter GRANTED: the Qth yes came. */
 void hold_grant(struct core_lock *, uint64_t now_us);
-/* hold_begin - the owner is notified of the grant. */
+/* hold_begin - enter HELD: the owner gets the grant now. */
 void hold_begin(struct core_lock *, uint64_t now_us);
+/* hold_lost_at - return when the lock is lost unless it is renewed. */
 uint64_t hold_lost_at(const struct core_lock *);
-/* hold_margin_us - so long before its validity ends a lock is lost. hold_loss_reason: why one is whose time is over. */
+/* hold_margin_us - return how long before the end of its validity a lock is lost. */
 uint64_t hold_margin_us(const struct core_config *, uint64_t lease_us);
+/* hold_loss_reason - return why a lock is lost at its lost_at. */
 enum core_loss hold_loss_reason(const struct core_config *, uint64_t granted_us, uint64_t now_us);
-/* hold_check_lost - to be called before anything else in a step. */
+/* hold_check_lost - enter LOST from lost_at on. Each step calls this first. */
 void hold_check_lost(struct core_lock *, uint64_t now_us);
-/* hold_begin_round - or, where the nodes have no room for it, waits for hold_on_room. */
+/* hold_begin_round - begin a round. If the nodes have no room, the round waits for hold_on_room. */
 void hold_begin_round(struct core_lock *, struct step *);
+/* hold_on_room - begin the round that waits for room, if any. */
 void hold_on_room(struct core_lock *, struct step *);
+/* hold_on_timer - begin the round that is due, if any. */
 void hold_on_timer(struct core_lock *, struct step *);
+/* hold_on_node_state - stop waiting for a node that went away, or begin a round soon for a node that came back. */
 void hold_on_node_state(struct core_lock *, struct step *, const struct core_node_change *);
-/* hold_look - our key may be gone from a node: a round is due soon. */
+/* hold_look - begin a round soon, for our key may be gone from a node. */
 void hold_look(struct core_lock *, uint64_t now_us);
-/* hold_repair_span_us - repairs of many locks are due within so long. */
+/* hold_repair_span_us - return the time over which the repairs of many locks are spread. */
 uint64_t hold_repair_span_us(uint64_t lease_us);
+/* hold_on_reply - take the reply to an extend or a repair of the present hold. */
 void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
-/* hold_on_step - the node's clock stepped forward: its votes that were asked for before do not count. */
+/* hold_on_step - drop the node's yes if it was asked for before before_us: the node's clock stepped forward. */
 void hold_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);
-/* hold_lose - loses it as if nothing but the margin were left. */
+/* hold_lose - lose the lock as if only the margin were left. */
 void hold_lose(struct core_lock *, uint64_t now_us);
-/* hold_late_vote - a vote of the acquire came after the verdict. */
+/* hold_late_vote - count a vote of the acquire that came after the grant. */
 void hold_late_vote(struct core_lock *, struct step *);
+/* hold_deadline - return when hold_on_timer or hold_check_lost is due, or CORE_NEVER. */
 uint64_t hold_deadline(const struct core_lock *);

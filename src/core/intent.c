@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * intent.c - what a waiting lock leaves at the nodes, so that it is not passed over for ever
+ * intent.c - the intent of a waiting lock at the nodes, so that it is not passed over for ever
  *
- * Readers hold a key together, so a writer could wait for ever while new ones come and old ones go; and of writers that
- * hand the key on, readers.
+ * Readers hold a key together, so a writer could wait for ever while new readers come before the old ones are gone.
+ * Readers could wait for ever behind writers that hand the key on. An intent prevents both:
  *
- * 1. A lock that waits, and was refused because of the other mode, is remembered by the nodes that would refuse it: a
- *    writer where readers are, a reader where a writer is; a list of both modes like a writer, and by all nodes. All
- *    are told, not only the arbiter: a newcomer asks all of them. One that too few nodes can grant is not remembered,
- *    or renewed: it would keep others out for as long as it waits for a node that only it cannot reach.
- * 2. Readers that come later than a writer that is remembered are refused. Those that hold go on.
- * 3. A writer that gives the key back leaves it to the readers that are remembered, for a moment, before other writers.
- * 4. A node forgets it after LIFE_US, which its attempts renew; and at once when the lock is granted, or waits no more.
- *    So one that died delays others no longer than that.
+ * 1. A lock that waits because of holders of the other mode sends its intent to all nodes, for newcomers ask all
+ *    nodes. A node keeps the intent of a writer while readers hold the key, and that of a reader while a writer
+ *    holds it. The intent of a list of keys in both modes counts as a writer's, and all nodes keep it. A lock sends
+ *    or renews its intent only while a quorum is READY: otherwise it would keep other clients out while it waits for
+ *    a node that only it cannot reach.
+ * 2. While a writer's intent is there, readers that come later are refused. Readers that hold the key keep it.
+ * 3. After the release of a writer, readers with an intent come before other writers, for a moment.
+ * 4. A node drops an intent after LIFE_US unless an attempt renews it. The lock withdraws its intent when it is
+ *    granted or stops waiting. So a client that died delays others for LIFE_US at most.
  *
- * An intent has the name of the first attempt, for as long as the lock waits. No grant depends on one.
+ * The intent is named by the token of the acquire's first attempt. No grant depends on an intent.
  */
 #include "intent.h"
 
 #include <assert.h>
 
-#define LIFE_US  2000000u /* polls come once a second at least */
+#define LIFE_US  2000000u /* polls, which renew it, come once a second at least */
 #define AGAIN_US 500000u
 
 void intent_begin(struct core_lock *lock)
@@ -52,7 +53,7 @@ static void intent_send_all(struct core_lock *lock, struct step *step, uint64_t 
     }
 }
 
-/* Among writers alone nobody is passed over: they have no newcomers that hold together. */
+/* Only holders of the other mode can pass a lock over for ever: writers do not hold a key together. */
 static bool other_mode_refused(const struct core_lock *lock)
 {
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {

@@ -12,7 +12,7 @@ bool nodeclock_stepped(struct nodeclock *clock, uint64_t sent_us, uint64_t recei
     uint64_t passed_us;
     uint64_t advanced_us;
 
-    /* By our own clock, which does not step: an answer follows its question. */
+    /* Both are readings of our monotonic clock. */
     assert(sent_us <= received_us);
     *clock = (struct nodeclock){.known = true, .sent_us = sent_us, .node_us = node_us};
     if (!before.known) return false;

@@ -2,9 +2,9 @@
 /*
  * nodeclock.h - has a node's clock stepped forward?
  *
- * Leases end by the node's clock. Two of its readings prove a step if the node's clock advanced by more than
- * the time between sending the first request and receiving the second reply, by our clock, plus the drift
- * allowance for that time. A step before the first reading, or a small one, cannot be seen.
+ * Leases end by the node's clock. Two readings of that clock prove a step if they differ by more than the time that
+ * passed by our clock, plus the drift allowance for that time. The time counts from the first request's sending to the
+ * second reply's arrival. A small step, or one before the first reading, goes unnoticed.
  */
 #pragma once
 
@@ -13,11 +13,11 @@
 
 struct nodeclock {
     bool known;
-    uint64_t sent_us; /* our clock when the last reading was asked for */
-    uint64_t node_us; /* the last reading */
+    uint64_t sent_us; /* our clock when the request for the latest reading was sent */
+    uint64_t node_us; /* the latest reading */
 };
 
-/* nodeclock_stepped - takes one more reading; true where it proves a step since the one before. Readings come
- * in the order in which they were asked for. */
+/* nodeclock_stepped - take one more reading, and tell whether it proves a step since the reading before. Readings must
+ * come in the order of their requests. */
 bool nodeclock_stepped(struct nodeclock *, uint64_t sent_us, uint64_t received_us, uint64_t node_us, uint32_t drift_ppm,
                        uint64_t drift_fixed_us);

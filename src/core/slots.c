@@ -2,22 +2,25 @@
 /*
  * slots.c - permits: which slot of a name is asked for
  *
- * 1. The first attempt asks all nodes for one slot: the one that this process gave back last, or one drawn at random
- *    among those that it does not hold and that no quorum is known to refuse. So it takes one round trip while slots
- *    are plenty.
- * 2. A node that refuses says which slots are free there. While any may be free on a quorum, the next attempt follows
- *    at once: it asks the arbiter alone, which takes the first free slot from the one asked for on, and names it; the
- *    others are asked for that very slot. So only one of many contenders gets each slot. But all nodes are asked for
- *    one, drawn at random, where the arbiter said that it has none of those; and where several are free, and the lock
- *    has not waited for one: that takes one round trip in the place of two, and few contenders draw the same.
- * 3. A slot that a quorum refuses although the arbiter gave it is passed over: the arbiter, which lacks the holder's
- *    key, would give it again and again. So is one of which too little is known to say that it is taken. Until the
- *    holder's lease ends, or it releases, or a quorum says that the slot is free; where votes were split, for as long
- *    as contenders pause.
- * 4. What nodes said counts for two node timeouts: an attempt may wait so long for a node that is frozen. What they
- *    said before the acquire speaks for a slot and not against it.
- * 5. Where the arbiter had not answered in time, and with its vote a quorum may have the slot, the next attempt asks
- *    for that slot behind another arbiter.
+ * 1. First attempt. It asks all nodes for one slot: the slot that this process released last, or a random one that
+ *    this process does not hold and that no quorum is known to refuse. This takes one round trip while slots are
+ *    plenty.
+ * 2. Next attempts. A node that refuses reports which slots are free there. While any slot may be free on a quorum,
+ *    the next attempt follows at once.
+ *    - It asks the arbiter alone. The arbiter takes the first free slot, from the requested one on, and names it.
+ *      The other nodes are asked for the same slot. So only one of many contenders gets each slot.
+ *    - It asks all nodes for one random slot instead, if the arbiter has reported that none of these slots is free
+ *      there.
+ *    - It does so, too, if several slots are free and the lock has not paused yet: this takes one round trip instead
+ *      of two, and few contenders draw the same slot.
+ * 3. Slots that are passed over. The arbiter lacks the holder's key of a slot that it grants and a quorum refuses;
+ *    it would grant that slot again and again. So the slot is passed over until the holder's lease ends, the holder
+ *    releases, or a quorum reports the slot as free. After split votes the slot is passed over while contenders
+ *    pause. A slot of unknown state is passed over, too.
+ * 4. Age of reports. A report counts for two node timeouts, for an attempt may wait that long for a frozen node. A
+ *    report from before the acquire can show that a slot is free, but not that it is taken.
+ * 5. Late arbiter. If the arbiter did not answer in time, and its vote could complete a quorum, the next attempt
+ *    asks for the same slot through another arbiter.
  */
 #include "slots.h"
 
@@ -54,7 +57,7 @@ static uint64_t all_of(const struct core_slots *slots)
 void core_slots_hold(struct core_slots *slots, uint32_t slot, bool holds)
 {
     assert(slot < slots->n);
-    /* The nodes will say the same about it. */
+    /* The nodes will report the same. */
     for (uint32_t i = 0; i < CORE_NODES_MAX; i++) {
         slots->nodes[i].free = holds ? slots->nodes[i].free & ~bit(slot) : slots->nodes[i].free | bit(slot);
     }
@@ -62,7 +65,7 @@ void core_slots_hold(struct core_slots *slots, uint32_t slot, bool holds)
     if (!holds) slots->last = (uint8_t)slot;
 }
 
-/* ---- what the nodes said ---- */
+/* ---- reports of the nodes ---- */
 
 void slots_on_refusal(struct core_slots *slots, const struct core_reply *reply, uint64_t now_us)
 {
@@ -78,13 +81,14 @@ static bool slots_is_news(const struct core_slots_node *node, const struct core_
     return node->at_us != 0 && validity_add(node->at_us, 2 * lock->config->node_timeout_us) > now_us;
 }
 
-/* Before, the slot may have been held that is free now. */
+/* A slot that was taken before the acquire may be free now. */
 static bool is_of_acquire(const struct core_slots_node *node, const struct core_lock *lock, uint64_t now_us)
 {
     return slots_is_news(node, lock, now_us) && node->at_us >= lock->acquire.begun_us;
 }
 
-/* A quorum may grant it: some nodes said that it is free, and with those that said nothing they are enough. */
+/* A quorum may grant the slot: at least one node reports it as free, and with the nodes without a report they are a
+ * quorum. */
 static bool slots_may_be_free(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot,
                               uint64_t now_us)
 {
@@ -142,7 +146,7 @@ void slots_on_notice(struct core_slots *slots, uint64_t holder_id)
     }
 }
 
-/* When the keys that stand in the way will have expired: as long as its lease may be where one has no expiry. */
+/* When the keys in the way will have expired. A key without expiry counts for one lease. */
 static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, uint64_t *ret_holder_id)
 {
     uint64_t until_us = now_us;
@@ -159,7 +163,7 @@ static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, 
     return until_us;
 }
 
-/* It was asked first and had not answered, and with its vote a quorum may have the slot. */
+/* The arbiter had not answered in time, and its vote could complete a quorum (rule 5). */
 static bool needs_late_arbiter(const struct core_lock *lock, uint32_t yes)
 {
     return lock->attempt.arbiter_late && yes + 1 >= lock->config->quorum;
@@ -175,7 +179,7 @@ void slots_judge(struct core_lock *lock, struct step *step, uint32_t yes, uint64
     uint64_t until_us;
 
     assert(slot < slots->n);
-    assert(lock->attempt.stage == ATTEMPT_DOOMED);
+    assert(lock->attempt.stage == ATTEMPT_FAILED);
     if (needs_late_arbiter(lock, yes)) return;
     if (!gave && is_taken(slots, lock, slot, step->now_us)) return;
     until_us = holders_until_us(lock, step->now_us, &at->holder_id);
@@ -201,7 +205,7 @@ static uint64_t known_free(struct core_slots *slots, const struct core_lock *loc
     return free;
 }
 
-/* Those of them that the arbiter has, as far as it said. */
+/* The slots among these that the arbiter reports as free; all of them without a report. */
 static uint64_t at_arbiter(const struct core_slots *slots, const struct core_lock *lock, uint64_t free, uint64_t now_us)
 {
     uint32_t arbiter = arbiter_choose(lock);
@@ -224,7 +228,7 @@ bool slots_suit_all(struct core_slots *slots, const struct core_lock *lock, uint
     return free != 0 && at_arbiter(slots, lock, free, now_us) == 0;
 }
 
-/* One of these, drawn at random. */
+/* Draw one of these slots at random. */
 static uint8_t slots_draw(struct core_lock *lock, uint64_t from)
 {
     uint64_t places = 0;
@@ -245,7 +249,7 @@ uint8_t slots_choose(struct core_lock *lock, struct step *step, bool all)
     uint64_t free = known_free(slots, lock, step->now_us);
     uint8_t last = slots->last;
 
-    /* What is free is not passed over. */
+    /* A free slot is not passed over. */
     assert((free & shut) == 0);
     if (all) {
         slots->last = CORE_SLOT_NONE;
@@ -254,7 +258,7 @@ uint8_t slots_choose(struct core_lock *lock, struct step *step, bool all)
         free = at_arbiter(slots, lock, free, step->now_us);
     }
     if (free != 0) return slots_draw(lock, free);
-    /* The holder of the same slot tells how far the arbiter is to be trusted. */
+    /* The refusals of the same slot show how far the arbiter can be trusted. */
     if (!all && lock->acquire.attempts > 1) return lock->id.slot;
     if ((all_of(slots) & ~shut) != 0) return slots_draw(lock, all_of(slots) & ~shut);
     return slots_draw(lock, all_of(slots));

@@ -8,10 +8,10 @@
 #include "types.h"
 #include "validity.h"
 
-/* What a step passes on. */
+/* One step: its event's context, and the update that it fills. */
 struct step {
     uint64_t now_us;
-    const unsigned char *random; /* may be NULL where no attempt can begin */
+    const unsigned char *random; /* NULL: no attempt can begin in this step */
     uint64_t wall_us;
     bool no_attempt, no_round, no_repair; /* as in struct core_event */
     bool logged_in;                       /* likewise */
@@ -21,181 +21,181 @@ struct step {
 
 enum debt_state {
     DEBT_NONE,
-    DEBT_OWED,    /* sent on the present connection, or to be sent at again_at_us or on the next connection */
-    DEBT_UNSENT,  /* the node had no room for it: sent with CORE_EV_ROOM */
-    DEBT_REFUSED, /* with an error that may last: sent again at again_at_us, but no result waits for that */
+    DEBT_OWED,    /* sent on the present connection, or due at again_at_us or on the next connection */
+    DEBT_UNSENT,  /* the node's queue was full: CORE_EV_ROOM sends the release */
+    DEBT_REFUSED, /* the error may last: sent again at again_at_us, but no result waits for the answer */
 };
 
-/* What our keys of one attempt have at the nodes. */
+/* An attempt, and what its keys hold at the nodes. */
 struct attempt_id {
-    uint64_t number; /* over the lock's life */
-    uint64_t fence;  /* the fencing token of the grant; in a debt the one to leave in the node's counter; 0: none */
+    uint64_t number; /* counted over the lock's life */
+    uint64_t fence;  /* fencing token of the grant; in a debt: the token that the node's counter keeps; 0: none */
     struct core_token token;
-    uint8_t slot; /* with permits: which is asked for or held; in a debt as in struct core_tag */
+    uint8_t slot; /* with permits: the slot asked for or held; in a debt as in struct core_tag */
 };
 
-/* A release that a node has not answered yet. */
+/* A debt: a release that a node has not answered yet. */
 struct debt {
-    struct attempt_id id;     /* whose key it is */
+    struct attempt_id id;     /* the attempt that is released */
     uint64_t until_us;        /* the key has certainly expired by then */
     uint64_t again_at_us;     /* the next try on the same connection; CORE_NEVER: none */
-    uint32_t sent_generation; /* the connection it was sent on; 0: it is not under way */
-    uint32_t tries;           /* that failed */
+    uint32_t sent_generation; /* the connection that carries the release; 0: none */
+    uint32_t tries;           /* failed tries */
     enum debt_state state : 8;
     bool silent, if_deleted; /* as in struct core_command */
     bool unclear;            /* an earlier try may have been executed */
-    bool echoed;             /* its notice will come to us, too: counted in own_notices */
+    bool echoed;             /* this client receives the notice of the release, too: counted in notices.own */
     bool open, late;         /* as in struct core_node */
-    bool twice;              /* late, and the key may be there by a later request, too */
+    bool twice;              /* late, and a later request may have set the key again */
 };
 
-/* A question after the vote that the node has not answered yet. */
+/* A question that follows the vote and has no answer yet. */
 enum follow_up {
     FOLLOW_UP_NONE,
-    FOLLOW_UP_PEEK,  /* after its refusal */
-    FOLLOW_UP_RAISE, /* after its yes */
+    FOLLOW_UP_PEEK,  /* after a refusal: who is the holder? */
+    FOLLOW_UP_RAISE, /* after a yes: raise the counter (fence.c) */
 };
 
-/* Our key of the present attempt or hold. */
+/* The key of the present attempt or hold at one node. */
 struct core_key {
-    uint64_t until_us;       /* it may be there until then; 0: it is not */
-    uint64_t valid_until_us; /* the yes counts until then; 0: no yes */
-    uint64_t sent_us;        /* when that yes was asked for */
-    uint64_t stepped_us;     /* when its clock was last found to have stepped; 0: never */
+    uint64_t until_us;       /* the node may have the key until then; 0: the node does not have it */
+    uint64_t valid_until_us; /* the node's yes counts until then; 0: no yes */
+    uint64_t sent_us;        /* when the request left that the node answered with this yes */
+    uint64_t stepped_us;     /* when the node's clock was last found to have stepped; 0: never */
     uint32_t yes_round;      /* the last renewal round in which the node said yes */
-    uint32_t repair_round;   /* the last renewal round after which it was given the key again */
+    uint32_t repair_round;   /* the last renewal round after which the key was repaired */
 };
 
-/* What is known of a node while its vote is asked for, and what it owes. */
+/* What one acquire knows of a node. */
 struct core_asked {
-    uint64_t at_us; /* when its vote was asked for the last time */
-    uint64_t fence; /* its counter, as last shown while the key was ours */
+    uint64_t at_us; /* when the node was last asked for its vote */
+    uint64_t fence; /* the node's counter, as last shown while the node had our key */
 
-    /* The holder that it named when it refused. */
+    /* The holder that the node named when it refused. */
     struct {
         uint64_t id;        /* 0: unknown */
-        uint64_t before_id; /* when it was asked the time before */
+        uint64_t before_id; /* the holder named by the refusal before this one */
         int64_t ttl_us;
-        bool readers; /* those that hold the keys shared */
+        bool readers; /* the holder stands for all that hold the keys shared */
     } holder;
 
-    uint64_t refusing; /* the keys in the way when it refused, a bit each; 0: it does not say which */
+    uint64_t refusing; /* the keys that another owner holds there, a bit each; 0: unknown */
 
-    uint64_t odd_id; /* its key is no quorum's, and has this holder; 0: it has no odd key */
+    uint64_t minority_id; /* the node's key has this holder, which no quorum has; 0: no such key (arbiter.c) */
     enum follow_up follow_up;
-    bool asked_twice; /* in this attempt, for a key of ours that was given up stood in the way */
-    bool cut;         /* its vote did not come, but the next one may: the connection ended, or the time for it, or the
+    bool asked_twice; /* in this attempt, because an abandoned key of ours was in the way */
+    bool cut;         /* no vote, but the next attempt may get one: the connection ended, the time was over, or the
                          node refused for a reason that passes */
 };
 
 struct core_node {
-    uint32_t generation; /* 0: it takes no requests */
+    uint32_t generation; /* of the connection; 0: the node takes no requests */
     uint32_t srtt_us;
     enum node_state state : 8;
     enum fault_class down_fault : 8;
 
-    /* Its answer in the present attempt, or in the latest renewal round. */
+    /* The node's answer in the present attempt, or in the latest renewal round. */
     enum core_vote vote : 8;
     enum fault_class fault : 8;
-    enum core_vote last_vote : 8; /* in the attempt of this acquire before, in which it was asked */
+    enum core_vote last_vote : 8; /* the answer in the latest earlier attempt of this acquire that asked the node */
 
-    /* Reasons not to ask it first. */
+    /* Reasons not to ask the node first. */
     struct {
-        bool overdue; /* left a request unanswered, and has answered nothing since */
-        bool unfit;   /* answered the latest question for its vote with an error */
+        bool overdue; /* a request had no answer, and no other answer came since */
+        bool unfit;   /* the node answered the latest request for its vote with an error */
     } doubt;
 
     struct {
-        bool listening; /* its notices come */
-        bool heard;     /* one came since the wait began */
-        uint8_t own;    /* releases of ours whose notices will come */
+        bool listening; /* the subscription is confirmed */
+        bool heard;     /* a notice came since the wait began */
+        uint8_t own;    /* notices of our own releases that are still to come */
     } notices;
 
-    /* A request that may set the key has no answer: on the present connection; on one that ended, so that it may still
-     * be executed, up to the lock's late_until_us. */
+    /* A request that may set the key has no answer. open: it was sent on the present connection. late: it was sent on a
+     * connection that has ended, so the node may still execute it, until the lock's late_until_us. */
     bool open, late;
-    bool gone; /* its latest definite answer: our key is not there */
+    bool gone; /* the latest definite answer: the node does not have our key */
     struct core_key key;
     struct core_asked asked;
     struct debt debts[CORE_DEBTS_MAX];
 };
 
-/* The acquire in flight: in the phases from ASKING to GRANTED. */
+/* The acquire in flight, in the phases from ASKING to GRANTED; afterwards the latest one. */
 struct acquire {
     uint64_t begun_us;
-    uint64_t until_us; /* the wait bound */
-    uint32_t seen;     /* what stood in the way so far, bits of enum core_seen */
+    uint64_t until_us; /* end of the wait */
+    uint32_t seen;     /* what was in the way so far, bits of enum core_seen */
     uint32_t attempts;
 };
 
 enum attempt_stage {
     ATTEMPT_ASKS_ALL,
-    ATTEMPT_ASKS_ARBITER, /* the others with its yes, or at rest_at_us */
-    ATTEMPT_DOOMED,       /* cannot win: it was released, and the reason is being found */
+    ATTEMPT_ASKS_ARBITER, /* the arbiter only; all others with its yes, or at others_at_us */
+    ATTEMPT_FAILED,       /* no quorum can grant: released, and the reason is being found */
 };
 
-/* An arbiter that refused names a holder that the others are asked about, in the same attempt. */
+/* The arbiter refused, and in the same attempt the other nodes are asked whether its holder is there, too. */
 enum attempt_doubt {
     DOUBT_NONE,
-    DOUBT_OPEN,    /* the others' answers are waited for */
-    DOUBT_SETTLED, /* whether all have answered or not */
+    DOUBT_OPEN,    /* their answers are waited for */
+    DOUBT_SETTLED, /* all have answered, or the time for that is over */
 };
 
 struct attempt {
-    uint64_t floor; /* of its fencing token */
+    uint64_t floor; /* least fencing token */
     uint64_t begun_us;
     enum attempt_stage stage;
     enum attempt_doubt doubt;
     uint32_t arbiter;
-    bool arbiter_late; /* the others were asked without its answer */
-    uint64_t rest_at_us;
+    bool arbiter_late;     /* the other nodes were asked before the arbiter answered */
+    uint64_t others_at_us; /* when the other nodes are asked without the arbiter's answer */
 };
 
 enum wait_verdict {
-    WAIT_STAY,        /* no attempt */
-    WAIT_TRY_ARBITER, /* the next attempt, which asks the arbiter first */
-    WAIT_TRY_ALL,     /* the next attempt, which asks all nodes at once */
+    WAIT_STAY,        /* no attempt now */
+    WAIT_TRY_ARBITER, /* an attempt that asks the arbiter first */
+    WAIT_TRY_ALL,     /* an attempt that asks all nodes at once */
 };
 
-/* A release that was heard of. */
+/* A notice of a release. */
 enum wait_notice {
     NOTICE_NONE,
-    NOTICE_DURING_ATTEMPT, /* the attempt under way may have asked too early */
-    NOTICE_TURN_DRAWN,     /* our turn after it is drawn */
+    NOTICE_DURING_ATTEMPT, /* the nodes may have been asked before the release */
+    NOTICE_TURN_DRAWN,     /* the pause before the next attempt is drawn (wait.c, 3) */
 };
 
-/* A holder, or a contender that was taken for one. */
+/* A holder, or a contender that was taken for a holder. */
 struct named {
     uint64_t id;
-    uint64_t since_us; /* when it was seen first */
+    uint64_t since_us; /* when a node named it first */
 };
 
 struct wait {
     uint64_t retry_at_us;
-    uint64_t poll_at_us; /* the same without any notice */
+    uint64_t poll_at_us; /* the next attempt if no notice comes */
     enum wait_notice notice;
-    bool searches;            /* with permits: for a free one, and has not waited for one yet */
-    uint64_t heard;           /* the keys of which notices came since the latest attempt began, a bit each */
-    bool told;                /* a notice came since the latest wait began */
-    uint64_t released_id;     /* the holder whose release the latest notice reported */
-    uint64_t woken_id;        /* the same when the latest attempt began, or when our turn was drawn */
+    bool searches;            /* with permits: tries slot after slot, and has not paused yet */
+    uint64_t heard;           /* the keys released by notices since the latest attempt began, a bit each */
+    bool notified;            /* a notice came since the latest wait began */
+    uint64_t released_id;     /* the holder released by the latest notice */
+    uint64_t woken_id;        /* released_id when the latest attempt began, or when the pause was drawn */
     struct named polled;      /* the holder when the latest wait began */
-    struct named before;      /* another one, before that */
-    uint64_t intent_us;       /* when the nodes were told last that it waits; 0: they do not know it, or not any more */
-    struct core_token waiter; /* its name there */
+    struct named before;      /* the holder before that one */
+    uint64_t intent_us;       /* when the intent was last sent (intent.c); 0: the nodes have none */
+    struct core_token waiter; /* the intent's name at the nodes */
     uint32_t polls, splits;
 };
 
-/* Whether the holder that the arbiter names is believed. */
+/* How far the arbiter's refusals are believed (arbiter.c). */
 struct belief {
-    uint32_t polls;        /* so many more times */
-    uint64_t confirmed_id; /* the holder, as far as all nodes answered when they were asked last */
-    uint64_t released_id;  /* the holder whose release other nodes reported since all were asked */
+    uint32_t polls;        /* refusals that are still believed */
+    uint64_t confirmed_id; /* the holder that all nodes confirmed when they were last asked */
+    uint64_t released_id;  /* the holder that other nodes reported as released since then */
 };
 
 enum round_state {
-    ROUND_SETTLED, /* each node has answered or cannot; also before the first round */
-    ROUND_DECIDED, /* renewed */
+    ROUND_SETTLED, /* each node has answered, or cannot; also before the first round */
+    ROUND_DECIDED, /* a quorum said yes */
     ROUND_OPEN,
 };
 
@@ -204,25 +204,26 @@ struct hold {
     uint64_t validity_us;
     uint64_t round_begun_us;
     uint64_t renew_at_us;
-    uint64_t repair_at_us;    /* a round that repairs, or confirms a repair, is due before; CORE_NEVER: none */
+    uint64_t repair_at_us;    /* a round for a repair, or to confirm one, is due before renew_at_us; CORE_NEVER: none */
     uint64_t extend_lease_us; /* of the extend in flight; 0: none */
     uint32_t round;           /* 0: the acquire */
     uint32_t renew_failures;
     enum core_loss loss : 8;
     enum round_state round_state : 8;
-    bool round_waits;  /* for room at the nodes */
-    bool repair_waits; /* likewise, a round that is due for a repair only */
-    bool looks;        /* that round is due although the nodes are what they were */
-    bool repaired;     /* a node was given the key in this round */
-    bool confirms;     /* and one in the round before */
+    bool round_waits;  /* a renewal waits for room at the nodes */
+    bool repair_waits; /* a round for a repair waits for room at the nodes */
+    bool looks;        /* a round for a repair is due although no node changed (CORE_EV_LOOK) */
+    bool repaired;     /* a node was repaired in this round */
+    bool confirms;     /* a node was repaired in the round before */
     bool whole;        /* all nodes said yes in the latest settled round */
 };
 
+/* The release in flight. */
 struct release {
-    uint64_t attempt; /* whose release is in flight; 0: none */
+    uint64_t attempt; /* 0: none is in flight */
     uint64_t until_us;
-    uint64_t looked_us; /* when it was found nearly late; 0: not yet */
-    uint32_t absent;    /* nodes that answered that our key was not there */
+    uint64_t looked_us; /* when its end was first found near (debt.c); 0: not yet */
+    uint32_t absent;    /* nodes that did not have our key */
     bool expired;
 };
 
@@ -239,17 +240,16 @@ struct core_lock {
     struct release release;
     uint64_t late_until_us; /* see struct core_node */
     uint32_t owing;         /* nodes that may owe a release, a bit each */
-    uint32_t waiters; /* clients that listen, this one included, as a node last reported, also to an earlier acquire;
-                         0: unknown */
+    uint32_t waiters; /* clients that listen, this one included, as a node last reported in any acquire; 0: unknown */
 
-    /* Completions for the owner, one with each CORE_EV_DISPATCH. */
+    /* Completions for the owner: each CORE_EV_DISPATCH takes one. */
     struct {
         int8_t status[CORE_NOTIFY_RELEASED + 1];
         uint8_t kinds; /* a bit for each enum core_notify */
     } pending;
 
-    uint8_t first_arbiter; /* where its order of arbiters begins in the config's */
-    uint32_t log;          /* of the present step */
+    uint8_t first_arbiter; /* the place in config->arbiters where this lock begins */
+    uint32_t log;          /* bits of enum core_log, of the present step */
     enum core_phase phase : 8;
     enum wait_verdict queued : 8; /* the attempt that waits for room at the nodes */
     struct core_node nodes[];
@@ -258,7 +258,7 @@ struct core_lock {
 /* The end of the lock's nodes. */
 #define CORE_END(lock) ((lock)->nodes + (lock)->config->n_nodes)
 
-/* core_arbiter - the node that is asked first where so many before it do not serve. */
+/* core_arbiter - the node in that place of the lock's order of arbiters. */
 static inline uint32_t core_arbiter(const struct core_lock *lock, uint32_t place)
 {
     uint32_t index = lock->config->arbiters[(lock->first_arbiter + place) % lock->config->n_nodes];
@@ -268,7 +268,7 @@ static inline uint32_t core_arbiter(const struct core_lock *lock, uint32_t place
     return index;
 }
 
-/* core_quorum_is_ready - so many nodes are READY that an attempt may be granted. */
+/* core_quorum_is_ready - a quorum of nodes is READY, so an attempt may be granted. */
 static inline bool core_quorum_is_ready(const struct core_lock *lock)
 {
     uint32_t ready = 0;
@@ -277,7 +277,7 @@ static inline bool core_quorum_is_ready(const struct core_lock *lock)
     return ready >= lock->config->quorum;
 }
 
-/* core_count_yeses - nodes whose key counts for the present validity. */
+/* core_count_yeses - count the nodes whose yes lasts as long as the present validity. */
 static inline uint32_t core_count_yeses(const struct core_lock *lock)
 {
     uint32_t n = 0;
@@ -293,7 +293,8 @@ static inline bool core_is_acquiring(const struct core_lock *lock)
     return lock->phase == CORE_ASKING || lock->phase == CORE_WAITING || lock->phase == CORE_GRANTED;
 }
 
-/* core_awaits_first_attempt - it waits for room at the nodes, and no sign of a release can bring that forward. */
+/* core_awaits_first_attempt - the acquire waits for room at the nodes; a notice cannot bring its first attempt forward.
+ */
 static inline bool core_awaits_first_attempt(const struct core_lock *lock)
 {
     return lock->queued != WAIT_STAY && lock->acquire.attempts == 0;
@@ -304,58 +305,58 @@ static inline bool core_is_pending(const struct core_lock *lock, enum core_notif
     return (lock->pending.kinds & 1u << kind) != 0;
 }
 
-/* core_notify - the owner will be notified of this. */
+/* core_notify - add a completion for the owner. */
 static inline void core_notify(struct core_lock *lock, enum core_notify kind, int status)
 {
-    /* Each is reported once: the next one of its kind does not begin before. */
+    /* The owner learns the end of an operation before the next one of its kind begins. */
     assert(kind > CORE_NOTIFY_NOTHING && kind <= CORE_NOTIFY_RELEASED);
     assert(!core_is_pending(lock, kind));
     lock->pending.kinds = (uint8_t)(lock->pending.kinds | 1u << kind);
     lock->pending.status[kind] = (int8_t)status;
 }
 
-/* core_forget - there is nothing to notify it of any more. */
+/* core_forget - drop a completion. */
 static inline void core_forget(struct core_lock *lock, enum core_notify kind)
 {
     lock->pending.kinds = (uint8_t)(lock->pending.kinds & ~(1u << kind));
 }
 
-/* core_can_talk - the node takes requests, though perhaps not for its vote. */
+/* core_can_talk - the node takes requests; a quarantined node does, too, but its vote does not count. */
 static inline bool core_can_talk(const struct core_node *node)
 {
     return node_takes_requests(node->state);
 }
 
-/* core_is_permanent - a node with that fault will not vote soon. Of a login that is refused it is not known: while
- * passwords are changed a client may have the new one before a server has it, or after. */
+/* core_is_permanent - a node with that fault will not vote soon. A refused login is permanent only before the first
+ * login of this client: while a password is changed, client and server may get the new one at different times. */
 static inline bool core_is_permanent(const struct step *step, enum fault_class fault)
 {
     return fault > FAULT_CLASS_LOGIN || (fault == FAULT_CLASS_LOGIN && !step->logged_in);
 }
 
-/* core_vote_failed - there is no vote of this node; for now, where no fault is known. */
+/* core_vote_failed - record that the node does not vote. FAULT_CLASS_NONE counts as FAULT_CLASS_TEMPORARY. */
 static inline void core_vote_failed(struct core_node *node, enum fault_class fault)
 {
-    /* Faults are counted by their class: see struct vote_tally. */
+    /* struct vote_tally has an entry for each class. */
     assert(fault <= FAULT_CLASS_CONFIG);
     node->vote = CORE_VOTE_FAILED;
     node->fault = fault;
     if (fault == FAULT_CLASS_NONE) node->fault = FAULT_CLASS_TEMPORARY;
 }
 
-/* core_vote_until - until when a yes to the command with this tag counts. */
+/* core_vote_until - return until when a yes to the command with this tag counts. */
 static inline uint64_t core_vote_until(const struct core_lock *lock, const struct core_tag *tag)
 {
     return validity_of_vote(tag->sent_us, tag->lease_us, lock->config->drift_ppm, lock->config->drift_fixed_us);
 }
 
-/* core_named_by - the holder that this node named when it refused its vote; 0: none. */
+/* core_named_by - return the holder that this node named with its refusal, or 0. */
 static inline uint64_t core_named_by(const struct core_node *node)
 {
     return node->vote == CORE_VOTE_OTHER ? node->asked.holder.id : 0;
 }
 
-/* core_send - adds a command for a node to the update, and returns it. */
+/* core_send - add a command for a node to the update, and return it. */
 static inline struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum op op,
                                              uint64_t lease_us)
 {
@@ -364,7 +365,7 @@ static inline struct core_command *core_send(struct core_lock *lock, struct step
     assert(step->update->n_commands <= CORE_COMMANDS_MAX);
     assert(node < lock->config->n_nodes);
     assert(core_can_talk(&lock->nodes[node]));
-    /* Keys are set and kept for a lease, never without end. */
+    /* No key is set or kept without an expiry. */
     assert(lease_us > 0 || op == OP_RELEASE || op == OP_PEEK || op == OP_INTEND);
     *command = (struct core_command){.tag = {.attempt = lock->id.number,
                                              .sent_us = step->now_us,

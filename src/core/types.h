@@ -11,7 +11,7 @@
 
 #define CORE_NEVER UINT64_MAX
 
-/* Fresh for every attempt. The caller makes from it the text that the nodes store. */
+/* Random bytes, fresh for each attempt. The caller makes the owner's text at the nodes from them. */
 struct core_token {
     unsigned char bytes[CORE_TOKEN_SIZE];
 };
@@ -36,9 +36,9 @@ struct core_config {
     uint32_t renew_grid_us;
     uint32_t permits; /* 0: an ordinary lock */
     bool fencing;     /* every grant carries a token that rises over the quorum */
-    bool reads;       /* all keys are shared: its token is the highest that the nodes show, and it increments none */
-    /* The nodes in an order that is the same for all clients of the nodes. From one of them on, and round, a lock's
-     * waiters choose their arbiter in it. */
+    bool reads;       /* all keys are shared: the token is the highest counter of the nodes, and no counter rises */
+    /* The nodes in an order that all clients share. A lock's waiters look for their arbiter in this order, from the
+     * lock's first arbiter on. */
     uint8_t arbiters[CORE_NODES_MAX];
 };
 
@@ -57,113 +57,112 @@ struct core_tag {
     uint32_t round; /* acquire is round 0 of its attempt, each renewal one more */
     uint8_t op;     /* enum op */
     uint8_t node;
-    uint8_t slot; /* with permits: which is asked for, first; a release: CORE_SLOT_NONE, whichever is ours */
+    uint8_t slot; /* with permits: the slot asked for (first); in a release CORE_SLOT_NONE: any slot of this token */
 };
 
 struct core_command {
     struct core_tag tag;
     struct core_token token;
     uint64_t timeout_us; /* 0: until reply or disconnection */
-    uint64_t fence;      /* acquire: the floor; raise, repair, release: the token to carry; 0: none */
+    uint64_t fence;      /* acquire: the floor; raise, repair, release: the token for the counter; 0: none */
     uint64_t waited_us;  /* acquire of shared keys, intent: how long the lock has waited */
     bool explain;        /* acquire: a refusal should name the holder and its remaining lease */
-    bool silent;         /* release: publishes nothing; */
-    bool if_deleted;     /* or only where it deletes the key */
-    bool any;            /* acquire with permits: the first free slot from the tag's on, and round, */
-    uint64_t passed;     /* without these, a bit each */
+    bool silent;         /* release: publish nothing */
+    bool if_deleted;     /* release: publish only if the key was deleted */
+    bool any;            /* acquire with permits: take the first free slot, from the tag's slot on and round */
+    uint64_t passed;     /* with any: slots that are not taken, a bit each */
 };
 
 struct core_reply {
     struct core_tag tag;
     enum outcome outcome;
     enum fault_class fault;
-    uint64_t holder_id;  /* a hash of the holder's token; 0 where unknown */
-    int64_t ttl_us;      /* its remaining lease; -1: endless; -2: unknown */
+    uint64_t holder_id;  /* a hash of the holder's token; 0: unknown */
+    int64_t ttl_us;      /* the holder's remaining lease; -1: endless; -2: unknown */
     uint64_t fence;      /* the node's counter after a yes to acquire or raise; 0 without fencing */
-    uint32_t generation; /* of the connection it was asked on */
-    uint32_t listeners;  /* clients that listen for a release there: reported by a refused acquire, and by a
-                            release;  0: unknown */
-    uint64_t refusing;   /* after a refused acquire of several keys: those in the way, a bit each; 0: unknown */
-    bool readers;        /* the holder stands for those that hold the keys shared */
-    bool given_up;       /* after a refusal: by a key of ours that was given up and came late, it may be, and whose
-                            release was sent now */
-    bool overdue;        /* the node had no room, and leaves the requests of others unanswered: room may never come */
-    uint8_t slot;        /* with permits, after a yes to acquire: which is ours; */
-    uint64_t free;       /* after a refusal: those that are free there, a bit each, */
-    int64_t first_us;    /* and when the first lease ends of those not passed over; -1: none ends by itself */
+    uint32_t generation; /* of the connection that carried the request */
+    uint32_t listeners;  /* subscribers of the key at this node, from a refused acquire or a release; 0: unknown */
+    uint64_t refusing;   /* after a refused acquire of several keys: the keys held by others, a bit each; 0: unknown */
+    bool readers;        /* the holder stands for all that hold the keys shared */
+    bool given_up;       /* after a refusal: the key in the way may be a late one of ours; its release was just sent */
+    bool overdue;        /* not sent, and the node leaves earlier requests unanswered: room may never come */
+    uint8_t slot;        /* with permits, after a yes to acquire: the slot granted */
+    uint64_t free;       /* with permits, after a refusal: the slots free at this node, a bit each */
+    int64_t first_us;    /* with permits, after a refusal: until the first lease ends of the slots that were not passed
+                            over; -1: no lease ends */
 };
 
 enum core_event_type {
     CORE_EV_ACQUIRE,  /* may use random */
-    CORE_EV_HAND_OFF, /* the acquire in flight goes on for another owner with the same options */
+    CORE_EV_HAND_OFF, /* another owner with the same options takes over the acquire in flight */
     CORE_EV_EXTEND,
     CORE_EV_RELEASE,
     CORE_EV_CANCEL,
     CORE_EV_TIMER, /* may use random */
     CORE_EV_NODE,  /* a node's state changed */
     CORE_EV_REPLY,
-    CORE_EV_NOTICE,    /* may use random: a node reports that a key of this lock was released there */
-    CORE_EV_LISTENING, /* the subscription is confirmed: notices come, earlier ones may have been missed */
-    CORE_EV_WAKE,      /* may use random: a lock of this process released the keys, right before */
-    CORE_EV_STEP,      /* a node's clock has stepped forward, which is proven (nodeclock.h) */
-    CORE_EV_BEGIN,     /* may use random: there is room for what core_wants() named, and its turn has come */
-    CORE_EV_ROOM,      /* a node has room again for releases that could not be queued */
-    CORE_EV_LOOK,      /* our key may be gone from a node: a round looks, soon */
-    CORE_EV_LOSE,      /* the hold is to be taken for one that is about to expire */
-    CORE_EV_DISPATCH,  /* callbacks may run now: check again, and name the next completion */
+    CORE_EV_NOTICE,    /* may use random: a node published that a key of this lock was released */
+    CORE_EV_LISTENING, /* the subscription is confirmed: notices come from now on; earlier ones may have been missed */
+    CORE_EV_WAKE,      /* may use random: a lock of this process has just released the keys */
+    CORE_EV_STEP,      /* a node's clock has certainly stepped forward (nodeclock.h) */
+    CORE_EV_BEGIN,     /* may use random: the nodes have room for the command that core_wants() names */
+    CORE_EV_ROOM,      /* a node has room for releases that could not be queued */
+    CORE_EV_LOOK,      /* our key may be gone from a node: begin a round soon */
+    CORE_EV_LOSE,      /* treat the hold as about to expire */
+    CORE_EV_DISPATCH,  /* callbacks may run now: check the validity again, and return the next completion */
 };
 
 struct core_event {
     enum core_event_type type;
     uint64_t now_us;             /* never smaller than in an earlier event; read just before the step */
     const unsigned char *random; /* CORE_RANDOM_SIZE fresh bytes of the system's random source */
-    uint64_t wall_us;            /* with random, and fencing: the wall clock, the floor of tokens */
-    /* The nodes have no room for the commands of a new attempt, of a new round, of a round for a repair: it is not
-     * begun, but wanted (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
+    uint64_t wall_us;            /* with random, and fencing: the wall clock, the least fencing token */
+    /* The nodes have no room for a new attempt, a new round, or a round for a repair. The lock does not begin it, but
+     * wants it (core_wants) until CORE_EV_BEGIN. Without random bytes no attempt can begin either. */
     bool no_attempt, no_round, no_repair;
-    bool logged_in; /* a node has accepted a login of this client: nodes that refuse one may do so only for a while */
-    struct core_slots *slots; /* with permits: of its name, in every event; else NULL */
+    bool logged_in;           /* a node has accepted a login of this client, so a refused login may be accepted later */
+    struct core_slots *slots; /* with permits: the slots of the lock's name, in every event; else NULL */
     union {
         struct core_reply reply;
         struct core_acquire {
-            uint64_t begun_us; /* the wait bound counts from then; 0: from now */
-            uint32_t seen;     /* what stood in the way before, bits of enum core_seen */
-            bool behind;       /* a lock of this process holds the keys, or others come first: no attempt before
-                                  a sign of a release */
+            uint64_t begun_us; /* wait_us counts from then; 0: from now */
+            uint32_t seen;     /* what was in the way before, bits of enum core_seen */
+            bool behind;       /* a lock of this process holds the keys, or others come first: wait for a notice, a
+                                  wake or a poll before the first attempt */
         } acquire;
         struct {
-            uint64_t begun_us;                /* the new owner's wait bound counts from then */
-            const struct core_config *config; /* as before, but for the wait bound, which is not 0 */
+            uint64_t begun_us;                /* the new owner's wait_us counts from then */
+            const struct core_config *config; /* the same but for wait_us, which is not 0 */
         } hand_off;
         struct {
-            uint64_t lease_us; /* 0: as it is */
+            uint64_t lease_us; /* 0: the present lease */
         } extend;
         struct {
-            int status; /* the one that it ends with */
+            int status; /* of the completion */
         } cancel;
         struct core_node_change {
             uint32_t index;
             enum node_state state;
-            uint32_t generation; /* of the connection that takes requests; counts up for each node */
+            uint32_t generation; /* of the connection that takes requests; rises with each connection */
             enum fault_class fault;
             uint32_t srtt_us; /* 0: unknown */
-            uint64_t life_us; /* when this server process with this guard was met there; 0: unknown */
+            uint64_t life_us; /* when this client first met the present server process and guard; 0: unknown */
         } node;
         struct {
             uint32_t node;
-            uint32_t key;       /* its place among the lock's keys */
-            uint64_t holder_id; /* whose release; 0: unknown */
+            uint32_t key;       /* place of the released key among the lock's keys */
+            uint64_t holder_id; /* the owner that released; 0: unknown */
         } notice;
         struct {
             uint32_t node;
-            bool before_acquire; /* no notice was missed */
+            bool before_acquire; /* confirmed before the acquire, so no notice was missed */
         } listening;
         struct {
-            bool yield; /* let other processes come first this time */
+            bool yield; /* let other processes try first */
         } wake;
         struct {
             uint32_t node;
-            uint64_t before_us; /* votes asked for before do not count */
+            uint64_t before_us; /* votes that were asked for earlier do not count */
         } step;
         struct {
             uint32_t node;
@@ -171,10 +170,10 @@ struct core_event {
     };
 };
 
-/* What stood in the way of attempts so far; a bit each. */
+/* What was in the way of attempts so far; a bit each. */
 enum core_seen {
     CORE_SEEN_HELD = 1,     /* another client's lock */
-    CORE_SEEN_NOQUORUM = 2, /* too few nodes that can vote */
+    CORE_SEEN_NOQUORUM = 2, /* less than a quorum of nodes could vote */
 };
 
 /* Equal in value to enum quorlock_status; asserted in lock.c. */
@@ -210,26 +209,26 @@ enum core_loss {
     CORE_LOSS_CLOCK
 };
 
-/* What the owner is notified of, right now. */
+/* A completion for the owner's callback. */
 struct core_completion {
     enum core_notify kind;
     int status;          /* enum core_status */
-    enum core_loss loss; /* LOST */
-    bool expired;        /* RELEASED: it had expired or was lost before */
+    enum core_loss loss; /* of LOST */
+    bool expired;        /* of RELEASED: the hold had expired or was lost before */
 };
 
 /* Worth a log line; a bit each. */
 enum core_log {
     CORE_LOG_ATTEMPT_FAILED = 1,
     CORE_LOG_RENEWED = 2,      /* a round reached its quorum */
-    CORE_LOG_RENEW_FAILED = 4, /* a round ended without */
-    CORE_LOG_DEGRADED = 8,     /* not all nodes say yes now, all did before */
+    CORE_LOG_RENEW_FAILED = 4, /* a round ended without a quorum */
+    CORE_LOG_DEGRADED = 8,     /* not all nodes say yes any more */
     CORE_LOG_WHOLE = 16,       /* all nodes say yes again */
-    CORE_LOG_REPAIRED = 32,    /* a node was given the key again */
+    CORE_LOG_REPAIRED = 32,    /* a node got the key again */
 };
 
-/* A debt that the core owes no more: its release found nothing, but a request of the attempt may still be executed, so
- * it is to be paid again until then. */
+/* A debt that leaves the core: the release found no key, but the node may still execute a request of the attempt. The
+ * caller repeats the release until until_us. */
 struct core_late {
     uint64_t until_us; /* 0: there is none */
     uint64_t fence;
@@ -242,12 +241,12 @@ struct core_update {
     uint32_t n_commands;
     struct core_command commands[CORE_COMMANDS_MAX]; /* to be queued in this order */
     bool dispatch; /* completions are pending: send CORE_EV_DISPATCH from the top of the loop, soon */
-    struct core_completion completion; /* after CORE_EV_DISPATCH only; send it again until NOTHING */
+    struct core_completion completion; /* after CORE_EV_DISPATCH only: send the event again until NOTHING comes */
     struct core_late late;             /* after CORE_EV_REPLY only */
     uint32_t log;
 };
 
-/* What waits for room at the nodes, and begins with CORE_EV_BEGIN. */
+/* The work that waits for room at the nodes, and begins with CORE_EV_BEGIN. */
 enum core_wants {
     CORE_WANTS_NOTHING,
     CORE_WANTS_ATTEMPT,
@@ -262,5 +261,5 @@ enum core_vote {
     CORE_VOTE_OTHER,
     CORE_VOTE_FAILED,
     CORE_VOTE_MISSING,
-    CORE_VOTE_REPAIRED, /* it was missing, and was given back: the next round's yes counts */
+    CORE_VOTE_REPAIRED, /* the key was missing and was set again: the next round's yes counts */
 };

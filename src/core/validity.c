@@ -22,14 +22,14 @@ uint64_t validity_sub(uint64_t a, uint64_t b)
     return left;
 }
 
-/* ceil(value x ppm / 1000000) without an intermediate overflow, for a large value is split at PPM. */
+/* ceil(value x ppm / 1000000). A large value is split at PPM, so that no product overflows. */
 static uint64_t validity_share(uint64_t value, uint32_t ppm)
 {
     uint64_t whole = value / PPM;
     uint64_t rest = value % PPM;
     uint64_t of_rest = (rest * ppm + PPM - 1) / PPM;
 
-    /* Every real lease, without a division by what is not constant. */
+    /* Every real lease: one division by a constant. */
     if (value <= UINT32_MAX) return (value * ppm + PPM - 1) / PPM;
     if (ppm != 0 && whole > UINT64_MAX / ppm) return UINT64_MAX;
     return validity_add(whole * ppm, of_rest);
@@ -45,7 +45,7 @@ uint64_t validity_of_vote(uint64_t sent_us, uint64_t lease_us, uint32_t drift_pp
     uint64_t allowance = validity_allowance_us(lease_us, drift_ppm, drift_fixed_us);
     uint64_t until_us = validity_add(sent_us, validity_sub(lease_us, allowance));
 
-    /* Within the lease, and never after the key may be gone: see validity_debt_until. */
+    /* Never longer than the lease; a debt lasts at least as long (validity_debt_until). */
     assert(until_us >= sent_us);
     assert(until_us <= validity_add(sent_us, lease_us));
     return until_us;
@@ -54,7 +54,7 @@ uint64_t validity_of_vote(uint64_t sent_us, uint64_t lease_us, uint32_t drift_pp
 uint64_t validity_of_quorum(uint64_t *ends, uint32_t n, uint32_t quorum)
 {
     if (quorum == 0 || quorum > n) return 0;
-    /* Selection of the quorum largest: n is 31 at most. */
+    /* A selection sort of the quorum largest: n is 31 at most. */
     for (uint32_t i = 0; i < quorum; i++) {
         uint32_t largest = i;
         uint64_t end;
@@ -84,7 +84,7 @@ uint64_t validity_debt_until(uint64_t sent_us, uint64_t lease_us)
 {
     uint64_t until_us = validity_add(sent_us, validity_add(lease_us, validity_share(lease_us, PPM / 100)));
 
-    /* No yes counts any more by then: see validity_of_vote. */
+    /* No yes for this key counts any more by then (validity_of_vote). */
     assert(until_us >= validity_add(sent_us, lease_us));
     return until_us;
 }

@@ -38,9 +38,9 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     struct core_node *node = &lock->nodes[index];
     struct core_command *command;
 
-    /* An attempt that was released asks for no more votes. */
+    /* A failed attempt was released: a key that it set now would stay. */
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
-    assert(lock->attempt.stage != ATTEMPT_DOOMED);
+    assert(lock->attempt.stage != ATTEMPT_FAILED);
     node->vote = CORE_VOTE_PENDING;
     node->open = true;
     node->asked.at_us = step->now_us;
@@ -48,7 +48,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us);
     command->fence = lock->attempt.floor;
     if (lock->config->shared != 0) command->waited_us = intent_waited_us(lock, step->now_us);
-    /* A first try of all nodes is mostly granted, others are mostly refused. */
+    /* The first attempt is mostly granted, later attempts are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
     if (step->slots == NULL) return;
     command->any = lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
@@ -67,7 +67,7 @@ void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    /* Once, and only where a yes is a vote. */
+    /* A node is asked once an attempt, and only while its yes counts. */
     assert(node->vote == CORE_VOTE_NONE);
     assert(node->state == NODE_READY);
     if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
@@ -82,8 +82,8 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    assert(lock->attempt.stage == ATTEMPT_DOOMED);
-    /* It may have named the holder already. */
+    assert(lock->attempt.stage == ATTEMPT_FAILED);
+    /* The refusal may have named the holder already. */
     if (!core_can_talk(node) || node->asked.holder.id != 0) return;
     node->asked.follow_up = FOLLOW_UP_PEEK;
     core_send(lock, step, index, OP_PEEK, 0);
@@ -122,14 +122,14 @@ void vote_connection_ended(struct core_node *node)
         node->asked.cut = true;
     }
     if (node->asked.follow_up == FOLLOW_UP_RAISE) {
-        /* Not acknowledged: no vote, so it counts for no validity either. */
+        /* The token is not acknowledged, so the yes counts for nothing. */
         core_vote_failed(node, node->down_fault);
         node->key.valid_until_us = 0;
     }
     node->asked.follow_up = FOLLOW_UP_NONE;
 }
 
-/* The arbiter names the slot, and all others are asked for that very one. A server may say anything. */
+/* The arbiter chooses the slot; the other nodes are asked for that slot. A broken server may name any slot. */
 static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)
 {
     if (reply->slot >= lock->config->permits) return false;
@@ -150,19 +150,19 @@ static void vote_on_yes(struct core_lock *lock, const struct step *step, const s
     node->asked.fence = reply->fence;
     node->key.sent_us = reply->tag.sent_us;
     node->key.valid_until_us = core_vote_until(lock, &reply->tag);
-    /* Unless it was released meanwhile, the key outlives the vote, and so does the debt for it. */
+    /* The debt for a key lasts longer than the yes. */
     assert(node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
 }
 
-/* What refused may be a key of an attempt of ours that was given up. Its release goes ahead of the same request on the
- * same connection. */
+/* Ask the node once more if the key in its way may be one of ours, from an attempt that was given up. The release of
+ * that key is sent before the request, on the same connection. */
 static bool ask_again(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
     bool paid = debt_hurry(lock, step, reply->tag.node) || reply->given_up;
 
     if (!paid || lock->phase != CORE_ASKING || node->asked.asked_twice) return false;
-    if (lock->attempt.stage == ATTEMPT_DOOMED) return false;
+    if (lock->attempt.stage == ATTEMPT_FAILED) return false;
     node->asked.asked_twice = true;
     send_acquire(lock, step, reply->tag.node);
     return true;
@@ -171,10 +171,10 @@ static bool ask_again(struct core_lock *lock, struct step *step, const struct co
 static void on_vote(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
-    bool doomed;
+    bool failed;
 
     if (node->vote != CORE_VOTE_PENDING) return;
-    doomed = lock->attempt.stage == ATTEMPT_DOOMED;
+    failed = lock->attempt.stage == ATTEMPT_FAILED;
     switch (reply->outcome) {
     case OUTCOME_YES: vote_on_yes(lock, step, reply); break;
     case OUTCOME_OTHER:
@@ -187,7 +187,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         if (reply->listeners > 0) lock->waiters = reply->listeners;
         node->asked.refusing = reply->refusing;
         if (step->slots != NULL) slots_on_refusal(step->slots, reply, step->now_us);
-        if (lock->phase == CORE_ASKING && doomed) vote_peek(lock, step, reply->tag.node);
+        if (lock->phase == CORE_ASKING && failed) vote_peek(lock, step, reply->tag.node);
         break;
     case OUTCOME_UNSENT:
         node->key.until_us = 0;
@@ -201,8 +201,8 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     arbiter_on_vote(node);
 }
 
-/* A renewal asks this node already. Its answer comes behind this one on the same connection, and settles the
- * round; this one can only prove that the key is there. */
+/* A vote that arrives while a renewal asks the node already. The answer to the renewal follows on the same connection
+ * and settles the round. The vote only proves that the node had the key. */
 static void on_overtaken_vote(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -219,7 +219,7 @@ static void on_peek(struct core_lock *lock, const struct core_reply *reply)
 
     if (node->asked.follow_up != FOLLOW_UP_PEEK) return;
     node->asked.follow_up = FOLLOW_UP_NONE;
-    /* It would have granted, or let us in beside other readers; or will, when the release was executed. */
+    /* The node would have granted; or it will, once it has executed the release that was just sent. */
     if ((node->vote == CORE_VOTE_PENDING &&
          (reply->outcome == OUTCOME_MISSING || (reply->readers && lock->config->reads))) ||
         reply->given_up) {
@@ -249,7 +249,7 @@ static void on_raised(struct core_lock *lock, const struct core_reply *reply)
     if (reply->outcome == OUTCOME_YES) {
         node->asked.fence = reply->fence;
     } else {
-        /* The key is not ours any more, or that is unknown: no acknowledgement, no vote. */
+        /* The node may not have our key any more. Without its acknowledgement the yes does not count. */
         node->key.valid_until_us = 0;
         node->gone = reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER;
         core_vote_failed(node, reply->fault);

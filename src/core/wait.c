@@ -2,28 +2,32 @@
 /*
  * wait.c - when the next attempt begins, and which nodes it asks first
  *
- * 1. An attempt after the first asks the arbiter first (arbiter.c). Of many contenders one gets its yes, and asks the
- *    others; the rest are refused at the cost of one request each, and hold nothing that could split the votes.
- * 2. A holder is waited for until its lease ends on a quorum of nodes, with polls of the arbiter in between: a peer
- *    that is not quorlock publishes nothing when it releases. Votes that were split are tried again after a pause
- *    that grows.
- * 3. A notice of a release wakes: at once from the arbiter or from Q nodes, else one round trip later. A notice that
- *    comes during an attempt may be too late for it, so another attempt follows. The other nodes' notices of the
- *    release that led to an attempt do not count, but for those of nodes that refused that attempt and that the
- *    release reached only then. Where many clients wait, each draws its turn: a few ask at once, the others later and
- *    later, so that a release costs the nodes hardly more requests with thirty waiters than with three. A refusing node
- *    reports the number of clients that listen, of which some may not wait any more. Of several keys, a waiter asks
- * when all those were released that refused the latest attempt on a quorum, or at the arbiter: others may come and go.
- * 4. Notices come only after the subscription is confirmed. A release before that is found by one more try then (the
- *    lost wake).
- * 5. A failed attempt publishes its release only where it stood in the way (attempt.c).
- * 6. Where fewer than a quorum of nodes are ready no attempt can be granted. The lock sleeps until a node is ready, or
- *    says what ends the acquire; else it looks seldom, and its log goes on.
- * 7. A lock of this process that releases hands the keys over: its releases and the next lock's acquire go to all
- *    nodes in one flush, in this order. Now and then it yields to other processes: then the next lock waits for the
- *    notice, or a little longer than that takes.
+ * Q is the quorum. Timeouts and pauses are counted in measured round trips (core.c).
  *
- * Timeouts and pauses are counted in round trips, as the answers show them (core.c).
+ * 1. Arbiter first. An attempt after the first asks the arbiter first (arbiter.c). One of many contenders gets the
+ *    arbiter's yes, and asks the other nodes. The other contenders are refused at the cost of one request each, and
+ *    set no keys that could split the votes.
+ * 2. Polls and pauses. A waiter waits for a holder until the holder's lease ends on a quorum, and polls the arbiter
+ *    meanwhile: a peer that is not quorlock publishes nothing when it releases. After split votes the next attempt
+ *    follows a pause that grows.
+ * 3. Notices. A notice of a release begins an attempt: at once if it comes from the arbiter or from Q nodes,
+ *    otherwise one round trip later.
+ *    - A notice during an attempt may come too late for that attempt, so another attempt follows.
+ *    - Notices of the same release from other nodes do not count, except from nodes that refused the attempt before
+ *      the release reached them.
+ *    - Among many waiters each draws a pause: a few ask at once, the others later and later. So a release costs the
+ *      nodes hardly more requests with thirty waiters than with three. A node reports the number of its subscribers
+ *      when it refuses; some of them may not wait any more.
+ *    - With several keys a waiter asks once all keys were released that refused the latest attempt on a quorum, or
+ *      at the arbiter. Other keys may come and go.
+ * 4. Lost wake. Notices come only after the subscription is confirmed. One more attempt then finds a release from
+ *    before.
+ * 5. A failed attempt publishes its release only where its key was in the way (attempt.c).
+ * 6. Outage. While less than a quorum of nodes is READY no attempt can be granted. The lock waits until a node is
+ *    READY, or fails for good. It polls seldom meanwhile, so that its log goes on.
+ * 7. Hand-off. When a lock of this process releases the keys, its releases and the next lock's acquire go to all
+ *    nodes in one flush, in this order. Now and then the process yields to others: then the next lock waits for the
+ *    notice, or a little longer than a notice takes.
  */
 #include "wait.h"
 
@@ -35,15 +39,13 @@
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node counts its expiry in milliseconds */
 #define YIELD_SRTTS     4u
-/* So many waiters ask at once after a release, as many of the rest in the first span after that, and twice as many in
- * each one more, for of those who listen fewer may wait than the node counts. All that are left ask where these are so
- * few, or in the span that begins so late. Each span is four times as long as the one before. */
-#define TURNS_AT_ONCE 2u
-#define TURNS_FEW     8u
-#define TURNS_LATE_US 40000u
-#define SPAN_GROWTH   4u
-#define SPAN_MIN_US   200u /* also where the RTT is unknown */
-/* So few ask all nodes, where these are so few, and one holder was there for so long. */
+/* How waiters spread after a release (rule 3). Each waiter decides by itself, with these probabilities. */
+#define TURNS_AT_ONCE 2u /* so many ask at once, and as many in the first span after that; then twice as many each */
+#define TURNS_FEW     8u /* if no more are left, all ask in the next span */
+#define TURNS_LATE_US 40000u /* all ask in the span that begins so late */
+#define SPAN_GROWTH   4u     /* each span is so many times as long as the one before */
+#define SPAN_MIN_US   200u   /* also for an unknown RTT */
+/* When a few waiters ask all nodes at once: see are_few. */
 #define FEW_WAITERS 8u
 #define FEW_NODES   5u
 #define QUIET_SRTTS 4u
@@ -55,7 +57,8 @@ static uint64_t free_in_us(const struct core_node *node)
     return node->asked.holder.ttl_us < 0 ? 0 : (uint64_t)node->asked.holder.ttl_us;
 }
 
-/* The Qth smallest remaining lease: then a quorum is free by itself. Where only the arbiter was asked, its. */
+/* Until a quorum is free by expiry: the Qth smallest remaining lease, or the arbiter's if only the arbiter was asked.
+ */
 static uint64_t quorum_free_in_us(const struct core_lock *lock)
 {
     uint64_t left[CORE_NODES_MAX];
@@ -83,7 +86,7 @@ uint64_t wait_split_us(struct core_lock *lock)
     return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->wait.splits++);
 }
 
-/* With permits the slot on which votes were split is passed over so long (slots.c). */
+/* With permits: the pause is the same after split votes, for the slot is passed over meanwhile (slots.c). */
 static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++);
@@ -94,13 +97,13 @@ static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *ste
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
 }
 
-/* What was seen of the nodes is looked at, too, for by that a node that comes back is noticed. */
+/* Only with CORE_SEEN_NOQUORUM does a node that comes back end the pause (wait_on_node_state). */
 static bool is_outage(const struct core_lock *lock)
 {
     return !core_quorum_is_ready(lock) && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
 }
 
-/* A client that only the arbiter named is waited for like a holder: if it fails, its release is published. */
+/* A contender that only the arbiter named is waited for like a holder: if it fails, its release is published. */
 static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t poll_us;
@@ -114,7 +117,7 @@ static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool h
     lock->wait.splits = 0;
     poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++);
     free_us = held ? quorum_free_in_us(lock) : CORE_NEVER;
-    /* All waiters see the same expiry: jitter, so that not all ask at once. */
+    /* All waiters know the same expiry: jitter keeps them from asking at the same time. */
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
 }
 
@@ -131,7 +134,7 @@ static bool is_drawn(struct core_lock *lock, uint32_t waiters)
     return waiters <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, waiters - 1) < TURNS_AT_ONCE;
 }
 
-/* The pause after a release, drawn at random. */
+/* Draw the pause after a release (rule 3). */
 static uint64_t turn_us(struct core_lock *lock)
 {
     uint64_t span_us = quorum_srtt_us(lock);
@@ -149,15 +152,16 @@ static uint64_t turn_us(struct core_lock *lock)
     return begin_us + backoff_uniform(&lock->jitter, end_us - begin_us);
 }
 
-/* Each release is drawn for anew: an older turn would come in the middle of the next hold. */
+/* A new release replaces an older pause, which would end in the middle of the next hold. */
 static void wait_take_turn(struct core_lock *lock, uint64_t at_us)
 {
     assert(lock->phase == CORE_WAITING);
     lock->wait.retry_at_us = core_smaller(at_us, lock->wait.poll_at_us);
 }
 
-/* Another holder than before: where no notice came other clients hand over without one, so poll again soon. An id is of
- * one hold: what came between two looks at it was a contender, at a node that lacks the holder's key. */
+/* Remember the holder, and since when it is known. If the holder changed without a notice, other clients release
+ * without notices, so poll soon again. An id belongs to one hold: if the same id comes back, the id in between was that
+ * of a contender, at a node that lacks the holder's key. */
 static void watch_holder(struct core_lock *lock, uint64_t now_us)
 {
     struct wait *wait = &lock->wait;
@@ -167,22 +171,21 @@ static void watch_holder(struct core_lock *lock, uint64_t now_us)
     for (uint32_t i = 0; i < lock->config->n_nodes && holder_id == 0; i++) {
         const struct core_node *node = &lock->nodes[core_arbiter(lock, i)];
 
-        if (node->asked.odd_id == 0) holder_id = core_named_by(node);
+        if (node->asked.minority_id == 0) holder_id = core_named_by(node);
     }
     if (holder_id == wait->polled.id) return;
-    /* Those who hand over to each other here tell it. */
-    if (!wait->told) wait->polls = 0;
+    if (!wait->notified) wait->polls = 0;
     wait->before = wait->polled;
     wait->polled = holder_id == before.id ? before : (struct named){holder_id, now_us};
 }
 
-/* All that was in the way there was released since, as far as is known. */
+/* Notices came for all keys that the node refused. */
 static bool may_grant(const struct core_lock *lock, const struct core_node *node)
 {
     return node->vote != CORE_VOTE_OTHER || (node->asked.refusing & ~lock->wait.heard) == 0;
 }
 
-/* An attempt is not refused for what refused the latest one. */
+/* The keys that refused the latest attempt have been released. */
 static bool wait_may_be_free(const struct core_lock *lock)
 {
     uint32_t may = 0;
@@ -195,10 +198,10 @@ static bool wait_may_be_free(const struct core_lock *lock)
 static void wait_hear(struct core_lock *lock, uint64_t keys)
 {
     lock->wait.heard |= keys;
-    lock->wait.told = true;
+    lock->wait.notified = true;
 }
 
-/* Any key may have been released. */
+/* Take all keys for released, for notices may have been missed. */
 static void hear_all(struct core_lock *lock)
 {
     if (lock->phase != CORE_ASKING) return;
@@ -216,7 +219,7 @@ void wait_begin(struct core_lock *lock, const struct step *step, bool held)
     lock->phase = CORE_WAITING;
     lock->wait.searches = false;
     lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
-    lock->wait.told = false;
+    lock->wait.notified = false;
     if (lock->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) {
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
@@ -225,7 +228,7 @@ void wait_begin(struct core_lock *lock, const struct step *step, bool held)
         lock->wait.woken_id = lock->wait.released_id;
     }
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].notices.heard = false;
-    /* It is woken by itself, also where no notice comes. */
+    /* A waiter tries again also if no notice comes. */
     assert(lock->wait.poll_at_us < CORE_NEVER);
     assert(lock->wait.retry_at_us >= now_us && lock->wait.retry_at_us <= lock->wait.poll_at_us);
 }
@@ -251,9 +254,9 @@ void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_
 }
 
 /*
- * With two contenders and odd N one always gets a majority: asking the arbiter first would only cost a round trip. Of a
- * few more waiters about two are drawn to ask at once, and where three are, few nodes seldom split their votes so that
- * none has a majority. Where one holder follows the other at once that takes more of the nodes than it gains.
+ * With two contenders and odd N, one contender always gets a majority: asking the arbiter first would only cost a round
+ * trip. Of a few more waiters about two are drawn to ask at once. If three ask, few nodes seldom split their votes so
+ * that no waiter has a majority. Where one holder follows the other closely, this would cost more than it gains.
  */
 static bool are_few(const struct core_lock *lock, uint64_t now_us)
 {
@@ -280,11 +283,11 @@ static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *st
         return WAIT_STAY;
     }
     lock->wait.polls = 0;
-    /* Which slot was released only the arbiter can say. */
+    /* With permits the arbiter chooses the slot. */
     return step->slots == NULL && are_few(lock, step->now_us) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
-/* The node refused the latest attempt because of that holder, or may have: the release came too late there. */
+/* The node may have refused the latest attempt because of that holder, before the release reached it. */
 static bool released_late(const struct core_node *node, uint64_t holder_id)
 {
     return node->vote == CORE_VOTE_PENDING || core_named_by(node) == holder_id;
@@ -309,13 +312,12 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint
     if (step->slots != NULL) slots_on_notice(step->slots, holder_id);
     drawn = lock->wait.notice == NOTICE_TURN_DRAWN;
     known = holder_id != 0 && holder_id == lock->wait.woken_id;
-    /* Of another holder it says nothing about the key that is there. */
-    if (holder_id == node->asked.odd_id) node->asked.odd_id = 0;
+    if (holder_id == node->asked.minority_id) node->asked.minority_id = 0;
     wait_hear(lock, UINT64_C(1) << key);
     if (lock->phase == CORE_WAITING && !wait_may_be_free(lock)) return WAIT_STAY;
     arbiter = index == arbiter_choose(lock);
     lock->belief.released_id = arbiter ? 0 : holder_id;
-    /* A late notice of the release that woke us already, or for which our turn is drawn. */
+    /* A late notice of a release that began the latest attempt already, or for which the pause is drawn. */
     if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
     lock->wait.released_id = holder_id;
     if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
@@ -336,12 +338,12 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     if (!core_is_acquiring(lock)) return;
     node->notices.listening = true;
     node->notices.own = 0;
-    /* Nothing was missed: no node was asked before the confirmation. */
+    /* No node was asked before the confirmation, so no notice was missed. */
     if (before_acquire || lock->acquire.attempts == 0) return;
     hear_all(lock);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) listening += lock->nodes[i].notices.listening;
     if (lock->phase != CORE_WAITING) return;
-    /* The next holder releases on at least one of these nodes. */
+    /* A quorum that releases includes at least one of these nodes. */
     if (index == arbiter_choose(lock) || listening == lock->config->n_nodes - lock->config->quorum + 1) {
         sooner(lock, validity_add(now_us, node->srtt_us));
     }

@@ -4,13 +4,17 @@
 
 #include "state.h"
 
-/* wait_begin - an attempt failed; held: a quorum voted. */
+/* wait_begin - wait after a failed attempt. held: a quorum voted. */
 void wait_begin(struct core_lock *, const struct step *, bool held);
-/* wait_split_us - the pause after contenders split the votes, another one each time. */
+/* wait_split_us - draw the pause after split votes; it grows with each call. */
 uint64_t wait_split_us(struct core_lock *);
-/* wait_behind - a lock of this process holds the keys, or comes first. */
+/* wait_behind - wait without an attempt: a lock of this process holds the keys, or comes first. */
 void wait_behind(struct core_lock *, uint64_t now_us);
+/* wait_on_node_state - try sooner if the node ends an outage. */
 void wait_on_node_state(struct core_lock *, const struct step *, uint32_t node);
+/* wait_on_notice - take a notice of a release, and return whether an attempt begins now (rule 3). */
 enum wait_verdict wait_on_notice(struct core_lock *, struct step *, uint32_t node, uint32_t key, uint64_t holder_id);
+/* wait_on_listening - take the confirmation of a subscription (rule 4). */
 void wait_on_listening(struct core_lock *, uint64_t now_us, uint32_t node, bool before_acquire);
+/* wait_on_wake - take a release by a lock of this process, and return whether an attempt begins now (rule 7). */
 enum wait_verdict wait_on_wake(struct core_lock *, uint64_t now_us, bool yield);

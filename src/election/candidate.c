@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * candidate.c - a lock that is taken again and again, and what its owner is told of that
+ * candidate.c - a candidate of an election: a lock that is acquired again after each loss
  *
- * WAITING for the lock, LEADING while it is held. A loss leads to PAUSING, and on to WAITING; resigning leads from all
- * three to RESIGNING, and to the end, which is told from a turn of its own.
+ * The candidate is WAITING for the lock, and LEADING while it holds the lock. After a loss it is PAUSING, and then
+ * WAITING again. From these three states resigning leads to RESIGNING, and then to ENDING, whose callback runs from a
+ * turn of its own.
  */
 #include "election/candidate.h"
 
@@ -29,12 +30,12 @@ struct quorlock_candidate {
     struct quorlock *lock;
     struct quorlock_candidate_options options;
     enum candidate_state state;
-    uint32_t soon; /* in a row it was deposed soon */
+    uint32_t soon; /* how often in a row it was deposed soon (election_stand_us) */
     uint64_t elected_us, lease_us;
-    uint32_t owed; /* callbacks of the lock */
+    uint32_t owed; /* callbacks of the lock that are still to run */
     bool freed;
-    bool led;   /* when it resigned */
-    int status; /* with which it ends */
+    bool led;   /* it was leading when it resigned */
+    int status; /* of its end */
     char text[END_TEXT_SIZE];
 };
 
@@ -62,7 +63,7 @@ static void candidate_destroy(struct member *member)
 
 static void reap(struct quorlock_candidate *candidate)
 {
-    /* While the client closes, handles stay good until its end. */
+    /* While the client closes, handles stay valid until its end. */
     if (candidate->freed && candidate->owed == 0 && !candidate_runtime_of(candidate)->closing)
         candidate_destroy(&candidate->member);
 }
@@ -80,7 +81,7 @@ static void pause_before(struct quorlock_candidate *candidate, uint64_t led_us, 
 
 static void give_back(struct quorlock_candidate *candidate);
 
-/* Whatever the wait ended with: it may have been resigned from meanwhile. */
+/* Act on the end of the wait for the lock. */
 static void wait_ended(struct quorlock_candidate *candidate, const struct quorlock_result *result)
 {
     switch (result->status) {
@@ -90,7 +91,7 @@ static void wait_ended(struct quorlock_candidate *candidate, const struct quorlo
         if (candidate->options.elected != NULL)
             candidate->options.elected(candidate, result->fence, candidate->options.arg);
         break;
-    /* These pass. */
+    /* These pass: stand again after a pause. */
     case QUORLOCK_HELD:
     case QUORLOCK_NOQUORUM:
     case QUORLOCK_TIMEDOUT:
@@ -138,12 +139,12 @@ static void candidate_on_lost(quorlock *lock, const struct quorlock_loss *loss, 
 
     (void)lock;
     if (candidate->state != CANDIDATE_LEADING) return;
-    /* An acquire releases what is left on the nodes. Until another one may lead anyway this candidate may still act. */
+    /* The next acquire releases the keys that are left. Until another candidate can lead, this one may still act. */
     pause_before(candidate, now_us - candidate->elected_us, (uint64_t)loss->remaining_ms * MS);
     if (candidate->options.deposed != NULL) candidate->options.deposed(candidate, loss, candidate->options.arg);
 }
 
-/* From a turn: a call ends the batch in which deadlines are served. */
+/* The acquire follows from a turn, for deadlines are served inside a batch. */
 static void candidate_on_pause_over(struct waker *waker)
 {
     member_wants_turn(CONTAINER_OF(waker, struct member, waker));
@@ -159,7 +160,7 @@ static void candidate_take_turn(struct member *member)
         char text[END_TEXT_SIZE];
 
         candidate->state = CANDIDATE_IDLE;
-        /* The callback may free it, and read on. */
+        /* The callback may free the candidate and still read the text. */
         memcpy(text, candidate->text, sizeof(text));
         if (candidate->options.ended != NULL)
             candidate->options.ended(candidate, candidate->status, text, candidate->options.arg);
@@ -177,7 +178,7 @@ static void candidate_on_released(quorlock *lock, const struct quorlock_result *
     if (candidate->freed) {
         reap(candidate);
     } else if (candidate->state == CANDIDATE_RESIGNING) {
-        /* Nobody has told it that its lock was gone: only the answers show it. */
+        /* Only the answers to the release show that the lock was lost before. */
         candidate_end(candidate, candidate->led && result->expired != 0 ? QUORLOCK_LOST : result->status, result->text);
     }
 }
@@ -188,7 +189,7 @@ static void give_back(struct quorlock_candidate *candidate)
     if (quorlock_release(candidate->lock, candidate_on_released, candidate) == 0) {
         candidate->owed++;
     } else {
-        /* It paused for another reason than a loss: there is nothing to give back. */
+        /* Not after a loss: there is nothing to release. */
         candidate_end(candidate, QUORLOCK_OK, "it has resigned");
     }
 }
@@ -204,7 +205,7 @@ int quorlock_resign(quorlock_candidate *candidate)
     case CANDIDATE_WAITING:
         candidate->led = false;
         candidate->state = CANDIDATE_RESIGNING;
-        /* Then on_acquired() comes with CANCELED, or with a grant, which it gives back. */
+        /* candidate_on_acquired() follows with CANCELED, or with a grant, which it releases. */
         (void)quorlock_cancel(candidate->lock);
         return 0;
     case CANDIDATE_LEADING:
@@ -229,12 +230,13 @@ int quorlock_stand(quorlock_candidate *candidate)
 
     if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
     if (candidate->state != CANDIDATE_IDLE)
-        return runtime_fail(runtime, QUORLOCK_STATE, "the candidate stands already, or its end was not told yet");
+        return runtime_fail(runtime, QUORLOCK_STATE,
+                            "the candidate stands already, or its callback ended has not run yet");
     candidate->soon = 0;
     return candidate_ask(candidate);
 }
 
-/* The lock that the candidate takes. Its lease is the one that the library chooses where none was given. */
+/* Make the candidate's lock, and read the lease that the library has chosen. */
 static int make_lock(struct quorlock_candidate *candidate, const char *name)
 {
     const struct quorlock_candidate_options *given = &candidate->options;
@@ -275,7 +277,7 @@ int candidate_new(quorlock_candidate **ret, struct elections *all, const char *n
     if (status == 0 && given != NULL)
         status =
             caller_copy(&options, sizeof(options), given, given->size, "quorlock_candidate_options", &runtime->error);
-    /* A label is what the lock calls it, and nobody gave one. */
+    /* Checked here, for the lock would call this text a label. */
     if (status == 0) status = options_advertise(options.advertise, &runtime->error);
     if (status != 0) return status;
     candidate = alloc_zero(&runtime->alloc, sizeof(*candidate));

@@ -7,8 +7,8 @@
 
 struct elections;
 
-/* candidate_new - behind quorlock_candidate_new. */
+/* candidate_new - implement quorlock_candidate_new. */
 int candidate_new(quorlock_candidate **ret, struct elections *, const char *name,
                   const struct quorlock_candidate_options *);
-/* candidate_show_in - behind client_show_candidate. Its validity is that of its lock. */
+/* candidate_show_in - implement client_show_candidate: show the validity of the candidate's lock. */
 void candidate_show_in(quorlock_candidate *, struct expiry *);

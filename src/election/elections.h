@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* elections.h - what the candidates and observers of one client share: when each has its turn, is closed, and is freed
- */
+/* elections.h - the candidates and observers of one client: their turns, and their end */
 #pragma once
 
 #include <quorlock/election.h>
@@ -15,7 +14,7 @@ struct elections {
     struct admin *admin;
     struct list members;
     struct list due; /* members that want a turn */
-    size_t budget;   /* of them, in this turn */
+    size_t budget;   /* members that are left in this turn */
     struct turn turn;
 };
 
@@ -25,21 +24,23 @@ struct member {
     struct link in_all, in_due;
     struct backoff_jitter jitter;
     struct waker waker;
-    void (*take_turn)(struct member *); /* user callbacks may run; NULL: it never wants one */
+    void (*take_turn)(struct member *); /* may run user callbacks; NULL: the member never wants a turn */
     void (*close)(struct member *);     /* the client closes */
-    void (*destroy)(struct member *);   /* frees it, whatever is owed */
+    void (*destroy)(struct member *);   /* free the member, even if callbacks are still to run */
 };
 
-/* elections_start - of a zeroed struct, when locks and admin have started. elections_close: closes all members.
- * elections_stop: frees them; of a zeroed struct, too. */
+/* elections_start - start from a zeroed struct, once locks and admin have started. */
 void elections_start(struct elections *, struct runtime *, struct locks *, struct admin *);
+/* elections_close - close all members. */
 void elections_close(struct elections *);
+/* elections_stop - free all members. A zeroed struct is fine. */
 void elections_stop(struct elections *);
-/* elections_check - whether a member may be made: 0 or a status, with its text. ret: where the caller wants it; what: a
- * candidate, for messages. */
+/* elections_check - tell whether a member may be made: 0, or a status with its text. ret: the caller's place for it.
+ * what: its name in messages, such as "candidate". */
 int elections_check(struct elections *, const void *ret, const char *what);
-/* member_join - of a struct with its functions, else zeroed. member_leave: undoes that. */
+/* member_join - add a member that is zeroed but for its functions. */
 void member_join(struct member *, struct elections *, void (*wake)(struct waker *));
+/* member_leave - remove the member. */
 void member_leave(struct member *);
-/* member_wants_turn - soon, from the loop. */
+/* member_wants_turn - run the member's take_turn soon, from the loop. */
 void member_wants_turn(struct member *);

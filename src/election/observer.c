@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* observer.c - looks at an election's key, and tells who leads when that changes; core/election.c decides */
+/* observer.c - watches an election's key, and reports changes of the leader; core/election.c decides */
 #include "election/observer.h"
 
 #include <string.h>
@@ -21,23 +21,23 @@ _Static_assert((int)ELECTION_NONE == (int)QUORLOCK_LEADER_NONE, "states of a lea
 _Static_assert((int)ELECTION_LEADER == (int)QUORLOCK_LEADER_KNOWN, "states of a leader");
 
 struct quorlock_observer {
-    struct member member; /* its deadline is the next look */
+    struct member member; /* its deadline is the next poll */
     struct quorlock_observer_options options;
     struct listener listener;
     struct election_view view;
-    bool looking; /* nodes are asked */
-    bool again;   /* something happened since: they are asked again */
+    bool looking; /* the nodes are being asked */
+    bool again;   /* a notice came meanwhile: ask again */
     bool freed;
     char name[];
 };
 
-/* ---- what the nodes show ---- */
+/* ---- the answers of the nodes ---- */
 
 static struct election_vote vote_of(const struct quorlock_node_report *node)
 {
     struct election_vote vote = {.counter = node->fence};
     bool is_foreign = strcmp(node->state, "foreign") == 0;
-    /* Readers keep candidates out, and the counter beside them is that of a leader before. */
+    /* Readers keep candidates out, and the counter is that of an earlier leader. */
     bool leads = node->holder != NULL && !is_foreign && strcmp(node->holder, OWNER_READERS) != 0;
 
     if (leads) vote.owner_id = hash_text(HASH_START, node->holder) | 1;
@@ -45,7 +45,7 @@ static struct election_vote vote_of(const struct quorlock_node_report *node)
     return vote;
 }
 
-static enum election_sight observer_judge(const struct quorlock_report *report, struct election_leader *ret)
+static enum election_state observer_judge(const struct quorlock_report *report, struct election_leader *ret)
 {
     struct election_vote votes[QUORLOCK_NODES_MAX];
 
@@ -56,12 +56,13 @@ static enum election_sight observer_judge(const struct quorlock_report *report, 
 static bool observer_is_enough(const struct quorlock_report *report)
 {
     struct election_leader leader;
-    enum election_sight sight = observer_judge(report, &leader);
+    enum election_state state = observer_judge(report, &leader);
 
-    return sight == ELECTION_NONE || (sight == ELECTION_LEADER && leader.certain);
+    return state == ELECTION_NONE || (state == ELECTION_LEADER && leader.certain);
 }
 
-/* What stands before the token of an owner, without the colon between them. False: it is none of ours. */
+/* Cut the label out of an owner, without the colon and the token that follow. Return false if the owner is not one of
+ * ours. */
 static bool cut_label(char *ret, size_t size, const char *owner)
 {
     size_t length = strlen(owner);
@@ -77,7 +78,7 @@ static bool cut_label(char *ret, size_t size, const char *owner)
 
 /* ---- looking ---- */
 
-/* For a node that does not answer others wait no longer than this, where a quorum leaves it in doubt who leads. */
+/* How long a silent node is waited for after a quorum has answered and the leader is uncertain. */
 static uint64_t observer_patience_us(const struct quorlock_observer *observer)
 {
     struct runtime *runtime = observer->member.all->runtime;
@@ -104,10 +105,10 @@ static void look_later(struct quorlock_observer *observer, uint64_t left_us)
 
 static void observer_tell(struct quorlock_observer *observer, const struct quorlock_report *report)
 {
-    struct quorlock_leader leader = {.state = (int)observer->view.sight, .term = observer->view.leader.term};
+    struct quorlock_leader leader = {.state = (int)observer->view.state, .term = observer->view.leader.term};
     char label[OPTIONS_LABEL_SIZE];
 
-    if (observer->view.sight == ELECTION_LEADER && report->holder != NULL) {
+    if (observer->view.state == ELECTION_LEADER && report->holder != NULL) {
         leader.owner = report->holder;
         leader.text = cut_label(label, sizeof(label), report->holder) ? label : report->holder;
         leader.valid_ms = report->valid_ms;
@@ -173,7 +174,7 @@ static void observer_on_time(struct waker *waker)
 
 /* ---- notices ---- */
 
-/* What was released before the subscription was not notified. */
+/* No notice came of a release before the subscription. */
 static void observer_on_confirmed(struct listener *listener)
 {
     observer_look(CONTAINER_OF(listener, struct quorlock_observer, listener));
@@ -196,7 +197,7 @@ static void observer_on_notice(struct listener *listener, uint32_t node, uint32_
 static const struct listener_events listener_events = {
     .confirmed = observer_on_confirmed, .unsubscribed = observer_on_unsubscribed, .notice = observer_on_notice};
 
-/* Without memory for it the observer polls. */
+/* Listen for notices. Without memory for that the observer only polls. */
 static void observer_listen(struct quorlock_observer *observer)
 {
     struct runtime *runtime = observer->member.all->runtime;
@@ -213,7 +214,7 @@ static void observer_listen(struct quorlock_observer *observer)
 
 /* ---- life ---- */
 
-/* place: where the caller wants the observer. */
+/* Check the options. place: the caller's place for the observer. */
 static int observer_check(struct elections *all, const void *place, const char *name,
                           struct quorlock_observer_options *ret, const struct quorlock_observer_options *given)
 {

@@ -31,10 +31,10 @@ _Static_assert((int)NODE_DOWN == (int)QUORLOCK_NODE_DOWN, "states of nodes");
 QUORLOCK_NODE_ERROR_MAP(SAME_FAULT)
 _Static_assert((int)FAULTS == QUORLOCK_NODE_ERROR_LOGIN + 1, "each fault has its public name");
 
-/* ---- what the nodes report ---- */
+/* ---- events of the nodes ---- */
 
-/* A server behind two addresses would have two votes, so it gets none. Disconnected nodes are compared by their
- * last run id, for the two addresses reconnect one after the other. */
+/* A server behind two addresses would have two votes, so neither counts. The latest run id is compared, also of a node
+ * without a connection, for the two addresses reconnect one after the other. */
 static void expel_twins(struct runtime *runtime, uint32_t index)
 {
     struct runtime_node *nodes = runtime->nodes;
@@ -45,7 +45,7 @@ static void expel_twins(struct runtime *runtime, uint32_t index)
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct node *other = nodes[i].node;
 
-        /* While the client is being built, later nodes are not there yet. */
+        /* While the client is being made, later nodes do not exist yet. */
         if (i == index || other == NULL || nodes[index].run_id[0] == '\0') continue;
         if (strcmp(nodes[index].run_id, nodes[i].run_id) != 0) continue;
         snprintf(why, sizeof(why), "%s and %s are one server: one server has one vote. List each server once",
@@ -61,7 +61,7 @@ bool nodes_can_talk(const struct node *node)
     return node_takes_requests(node_state_now(node));
 }
 
-/* True: another life than before. */
+/* Note the server process and guard that answer. Return true if these are others than before. */
 static bool meet(struct runtime *runtime, uint32_t index)
 {
     struct runtime_node *at = &runtime->nodes[index];
@@ -80,7 +80,7 @@ static void nodes_on_node_state(void *arg, uint32_t index, enum node_state state
     bool revived = node_takes_requests(state) && meet(runtime, index);
 
     assert(index < runtime->n_nodes);
-    /* Connections are counted up. */
+    /* The generation rises with each connection. */
     assert(generation == 0 || generation >= runtime->nodes[index].connections);
     (void)fault;
     TRACE3(node_state, runtime->nodes[index].uri.name, (int)state, why);
@@ -94,7 +94,7 @@ static void nodes_on_node_state(void *arg, uint32_t index, enum node_state state
     }
 }
 
-/* A reading of the node's clock: has it stepped? */
+/* Take the node's clock from the reply, and tell whether it has stepped. */
 static bool observe_clock(struct runtime *runtime, uint32_t index, const struct core_tag *tag,
                           const struct node_reply *reply)
 {
@@ -103,7 +103,7 @@ static bool observe_clock(struct runtime *runtime, uint32_t index, const struct 
                              runtime->options.drift_ppm, (uint64_t)runtime->options.drift_fixed_ms * 1000u);
 }
 
-/* Votes that were asked for before the step may have ended early; the one with the reading was set after it. */
+/* Votes from before the step may have ended early. The key of the reply with the reading was set after the step. */
 static void on_clock_step(struct runtime *runtime, uint32_t index, uint64_t before_us)
 {
     runtime_log(runtime, QUORLOCK_LOG_ERROR,
@@ -154,7 +154,7 @@ static void nodes_on_room(void *arg, uint32_t index)
     }
 }
 
-/* Whether the node that asks is new like all others, or was emptied. */
+/* Tell whether the node that asks is new like all others, or was emptied. */
 static enum guard_set on_set(void *arg)
 {
     const struct runtime *runtime = arg;
@@ -186,7 +186,7 @@ static struct runtime_node *node_of(struct runtime *runtime, const struct uri *u
     return node;
 }
 
-/* There is nothing new: what was there before stays in use. False: nothing was. */
+/* Go on with the credentials of before, for there are no new ones. Return false if there are none at all. */
 static bool keep_login(struct runtime *runtime, const struct uri *uri, const char *reason, char *why, size_t size)
 {
     uint64_t hash = hash_text(HASH_START, reason) | 1u;
@@ -207,7 +207,7 @@ static bool take_login(struct runtime *runtime, const struct uri *uri, const str
 {
     struct uri *mine = &node_of(runtime, uri)->uri;
 
-    /* What an address says is not replaced. */
+    /* Nothing replaces the credentials of an address. */
     assert(!mine->has_login);
     runtime->no_news = 0;
     if (uri_logs_in_with(mine, given->user, given->password)) return true;
@@ -293,7 +293,7 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
 
         if (uris[i] == NULL) return caller_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
         status = uri_parse(&nodes[i].uri, &runtime->alloc, uris[i], wrong, sizeof(wrong));
-        /* By its place in the list: the address may hold a password. */
+        /* Named by its place in the list, for the address may contain a password. */
         if (status != 0) return caller_fail(error, status, "node %u: %.480s", i + 1, wrong);
         status = uri_log_in(&nodes[i].uri, &runtime->alloc, runtime->options.user, runtime->options.password);
         if (status != 0) return status;

@@ -27,7 +27,7 @@
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
 #define RENEW_GRID_PART          64u           /* of the time between two renewals */
-#define RENEW_GRID_US_MAX        WHEEL_SLOT_US /* so they are due when a slot begins, without a second look */
+#define RENEW_GRID_US_MAX        WHEEL_SLOT_US /* renewals are due when a slot of the wheel begins */
 
 static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most, struct caller_error *error)
 {
@@ -160,7 +160,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     options_fill(&options.max_lease_ms, QUORLOCK_LEASE_MS_DEFAULT);
     options_fill(&options.drift_ppm, DEFAULT_DRIFT_PPM);
     options_fill(&options.drift_fixed_ms, DEFAULT_DRIFT_FIXED_MS);
-    /* Who gives a server long to answer expects one that is far away. */
+    /* A long node timeout means a distant server. */
     options_fill(&options.connect_timeout_ms,
                  options.node_timeout_ms > CONNECT_TIMEOUT_MS ? options.node_timeout_ms : CONNECT_TIMEOUT_MS);
     options_fill(&options.reconnect_min_ms, DEFAULT_RECONNECT_MIN_MS);
@@ -200,7 +200,7 @@ uint32_t options_quorum(int policy, uint32_t n_nodes)
 {
     uint32_t quorum = policy == QUORLOCK_ALL ? n_nodes : n_nodes / 2 + 1;
 
-    /* Any two quorums share a node. */
+    /* Any two quorums have a node in common. */
     assert(quorum <= n_nodes && 2 * quorum > n_nodes);
     return quorum;
 }
@@ -226,7 +226,7 @@ bool options_max_lease_given(const struct quorlock_client_options *given)
     return given->size >= end && given->max_lease_ms != 0;
 }
 
-/* On the node, prefix and key are one name. */
+/* The node's name for the key is the prefix and the key. */
 static bool is_reserved(const char *prefix, const char *key)
 {
     const char *reserved = RESERVED;
@@ -310,7 +310,7 @@ int options_advertise(const char *text, struct caller_error *error)
     return options_check_label("the advertised text", text, error);
 }
 
-/* One tenth of the lease, in sensible bounds, and never so long that a renewal could not be tried twice. */
+/* One tenth of the lease, within bounds, and short enough for two tries of a renewal. */
 static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
 {
     uint64_t timeout_us = lease_us / 10;
@@ -323,7 +323,7 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
     return timeout_us;
 }
 
-/* A renewal may time out once and be tried again, and must still end before the loss is reported:
+/* A renewal that times out once is tried again, and this must end before the loss is reported:
  * renew + 2 x node timeout + lost margin <= lease - allowance. */
 static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct caller_error *error)
 {
@@ -363,8 +363,8 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
         (unsigned long long)(useful_us / MS), (unsigned long long)((useful_us - renew_us - margin_us) / 2 / MS));
 }
 
-/* Every renewal of a lock renews its counter, too. A counter that lives shorter than the lease could end while
- * the lock is held, and the next token might be lower. */
+/* Each renewal of a lock renews its counter, too. A counter with a shorter life than the lease could expire while the
+ * lock is held, and the next token might be lower. */
 static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms, struct caller_error *error)
 {
     if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
@@ -393,7 +393,7 @@ static uint64_t mask_of(size_t n_keys)
     return n_keys >= 64 ? UINT64_MAX : (UINT64_C(1) << n_keys) - 1;
 }
 
-/* How the keys are locked, where that is not each of them for one owner alone. */
+/* Check permits and shared keys. */
 static int options_check_mode(const struct quorlock_options *options, const struct quorlock_client_options *client,
                               size_t n_keys, struct caller_error *error)
 {
@@ -463,7 +463,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);
     if (status != 0) return status;
-    /* What the core counts on. */
+    /* The core relies on this. */
     assert(config.node_timeout_us > 0 && config.node_timeout_us < CORE_TIME_MAX_US);
     assert(config.renew_us == CORE_NEVER || config.renew_us < config.lease_us);
     assert(config.min_valid_us < config.lease_us && config.lost_margin_us < config.lease_us);

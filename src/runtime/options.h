@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options.h - checks every option, fills in defaults, and says what is wrong */
+/* options.h - checks every option, fills in defaults, and explains errors */
 #pragma once
 
 #include <stdbool.h>
@@ -13,23 +13,24 @@
 #define OPTIONS_LABEL_SIZE (OPTIONS_LABEL_MAX + 2) /* with a colon and the NUL */
 #define OPTIONS_SET_SIZE   65
 
-/* options_client - a checked copy with defaults filled in; its strings are still the caller's. node_timeout_ms
- * stays 0 where it was not given: then it follows from each lock's lease. */
+/* options_client - copy and check the options, and fill in defaults. Strings are not copied. node_timeout_ms stays 0 if
+ * the caller gave none: then each lock's lease determines its node timeout. */
 int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
                    struct caller_error *);
-/* options_max_lease_given - whether checked options name it, so that it is not the default. */
+/* options_max_lease_given - tell whether the caller gave max_lease_ms. */
 bool options_max_lease_given(const struct quorlock_client_options *given);
-/* options_lock, options_bootstrap - checked copies with defaults filled in, of a lock also as the core's
- * config; given may be NULL. */
+/* options_lock - copy and check the options, fill in defaults, and make the core's config. given may be NULL. */
 int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_options *given, struct caller_error *);
+/* options_bootstrap - copy and check the options. given may be NULL. */
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
                       struct caller_error *);
-/* options_advertise - checks the text of a candidate; NULL: it gave none. */
+/* options_advertise - check a candidate's text; NULL is fine. */
 int options_advertise(const char *text, struct caller_error *);
-/* options_buggify - the seed that the environment has; text may be NULL. *ret is untouched where it has none. */
+/* options_buggify - read the seed from the environment's text. NULL leaves *ret untouched. */
 int options_buggify(uint64_t *ret, const char *text, struct caller_error *);
-/* options_key - checks one key. */
+/* options_key - check one key. */
 int options_key(const char *key, const struct quorlock_client_options *client, struct caller_error *);
+/* options_quorum - return the number of nodes that form a quorum. */
 uint32_t options_quorum(int policy, uint32_t n_nodes);

@@ -33,12 +33,11 @@ int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *system)
 }
 
 /*
- * The number is 63 of the attempt's 160 random bits, for a Java long is positive.
+ * The number has 63 of the token's 160 random bits, so that it is a positive Java long.
  *
- * These suffice: the uuid keeps clients apart, so only attempts of one client can collide, and only within one
- * lease, after which nothing of an old number is left at a node. For 10,000 attempts in that time the
- * probability is 10^8 / 2^64, less than 10^-11. After a fork both processes have the same uuid, but draw
- * different numbers.
+ * 63 bits suffice. The uuid keeps clients apart, so only attempts of one client can collide, and only within one lease,
+ * after which no node has the old number. For 10,000 attempts in that time the probability is 10^8 / 2^64, less than
+ * 10^-11. After a fork both processes have the same uuid, but draw different numbers.
  */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *token)
 {
@@ -59,7 +58,7 @@ size_t owner_redisson(char *ret, const char *uuid, const struct core_token *toke
 
 _Static_assert(CORE_TOKEN_SIZE % 4 == 0, "four bytes at a time");
 
-/* Two digits for a byte: each attempt has a text of its own. */
+/* Hex digits, so that each token has its own text. */
 size_t owner_plain(char *ret, const char *label, size_t label_length, const struct core_token *token)
 {
     static const char pairs[] =
@@ -99,7 +98,7 @@ bool owner_is_redisson(const char *owner)
     return digits > 0 && digits <= OWNER_NUMBER_DIGITS && owner[digits] == '\0';
 }
 
-/* Bytes of the printable character at `s`, at most `n`; 0 for a control character, or what is no UTF-8. */
+/* The length of the printable character at `s`, at most `n`; 0 for a control character, or bytes that are not UTF-8. */
 static size_t printable(const unsigned char *s, size_t n)
 {
     static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000}; /* below 0xa0 are controls */

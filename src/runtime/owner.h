@@ -16,7 +16,7 @@
 
 struct system;
 
-/* In the place of an owner: readers hold the key shared. */
+/* Named as the owner while readers hold the key shared. */
 #define OWNER_READERS "quorlock:readers"
 
 #define OWNER_UUID_LENGTH   36
@@ -24,20 +24,21 @@ struct system;
 #define OWNER_NUMBER_DIGITS 19
 #define OWNER_REDISSON_SIZE (OWNER_UUID_LENGTH + 1 + OWNER_NUMBER_DIGITS + 1)
 
-/* owner_uuid - a random uuid (version 4) as text. 0, or -1 where the system has no random bytes; ret is
+/* owner_uuid - write a random uuid (version 4) as text. Returns 0, or -1 if the system has no random bytes; ret is
  * untouched then. */
 int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *);
-/* owner_redisson - writes the owner of one attempt, at most OWNER_REDISSON_SIZE bytes; its length. */
+/* owner_redisson - write the owner of one attempt, at most OWNER_REDISSON_SIZE bytes, and return its length. */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);
-/* owner_plain - the same in the plain dialect: the label, and the attempt's 20 bytes in hex. */
+/* owner_plain - the same in the plain dialect: the label, and the token's 20 bytes in hex. */
 size_t owner_plain(char *ret, const char *label, size_t label_length, const struct core_token *);
+/* owner_is_redisson - tell whether the owner has the form <uuid>:<number>. */
 bool owner_is_redisson(const char *owner);
-/* owner_id - a hash of an owner's bytes, never 0: as the core knows holders. */
+/* owner_id - return a hash of the owner's bytes, never 0. The core knows holders by it. */
 uint64_t owner_id(const char *owner, size_t length);
-/* owner_copy - a holder's bytes as text for people and reports: control characters, and bytes that are no
- * UTF-8, as \xNN, so that different holders stay different texts. NULL: out of memory. */
+/* owner_copy - return a holder's bytes as text for people and reports, or NULL out of memory. Control characters, and
+ * bytes that are not UTF-8, become \xNN, so that different holders stay different texts. */
 char *owner_copy(const struct alloc *, const char *bytes, size_t length);
-/* owner_step - the bytes of the first character of a text: an escape of owner_copy, UTF-8, or one byte. */
+/* owner_step - return the length of the text's first character: an escape of owner_copy, UTF-8, or one byte. */
 size_t owner_step(const char *text);
-/* owner_is_plain_text - it is printable ASCII without a space and without an escape of owner_copy. */
+/* owner_is_plain_text - tell whether the text is printable ASCII without spaces and without escapes of owner_copy. */
 bool owner_is_plain_text(const char *text);

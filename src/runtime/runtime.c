@@ -31,7 +31,7 @@ void runtime_batch(void *arg, bool begins)
     struct runtime *runtime = arg;
     uint64_t now_us = begins ? runtime_read_us(runtime) : 0;
 
-    /* No batch is earlier than the one before it. */
+    /* The clock does not go back. */
     assert(!begins || now_us >= runtime->batch_us);
     runtime->batch_us = now_us;
 }
@@ -60,7 +60,7 @@ struct log_line {
     char text[];
 };
 
-/* A flood of one level leaves room for those above it: work does not crowd out what tells of trouble. */
+/* A flood of lines of one level leaves room for the levels above: info lines do not displace errors. */
 static size_t log_room(int level)
 {
     size_t room = LOG_LINES_MAX - (size_t)(QUORLOCK_LOG_ERROR - level) * LOG_LINES_KEPT;
@@ -102,7 +102,7 @@ static struct log_line *take_line(struct runtime *runtime)
     return line;
 }
 
-/* True: the hook was called. */
+/* Pass one line to the log hook. Return true if the hook was called. */
 static bool pass_on_line(struct runtime *runtime)
 {
     size_t dropped = runtime->log_lines_dropped;
@@ -111,7 +111,7 @@ static bool pass_on_line(struct runtime *runtime)
     if (runtime->log_budget == 0 || runtime->log_lines.count == 0) return false;
     runtime->log_budget--;
     line = take_line(runtime);
-    /* The hook is the user's code: it runs from the loop, and reads the clock anew. */
+    /* User code runs from the loop, outside of batches. */
     assert(runtime->running > 0);
     runtime_batch(runtime, false);
     runtime->options.log(runtime->options.log_arg, line->level, line->text);
@@ -134,22 +134,22 @@ static bool is_wanted(const struct runtime *runtime, bool closing)
     return false;
 }
 
-/* For the earliest deadline, or for the next turn where callbacks were put off to it. */
+/* Arm the alarm for the earliest deadline, or for the next turn if callbacks wait for it. */
 static void arm(struct runtime *runtime)
 {
     uint64_t at_us = wheel_next_us(&runtime->deadlines);
     uint64_t now_us;
     uint64_t left_us = 0;
 
-    /* At the end of a run of the turns it is armed in any case. */
+    /* Each run of the turns arms the alarm at its end. */
     assert(runtime->running == 0);
-    /* What must happen before the end has deadlines of its own: until then the time to close, which may have passed
-     * while the process stood still, ends nothing, and would fire again and again. */
+    /* Work that must be done before the end has deadlines of its own. Until then close_until_us ends nothing; if it has
+     * passed, because the process was suspended, the alarm would fire again and again. */
     if (runtime->closing && runtime->close_until_us < at_us && !is_wanted(runtime, true)) {
         at_us = runtime->close_until_us;
     }
     if (is_wanted(runtime, false)) at_us = 0;
-    /* It fires sooner, and is armed again then. */
+    /* The alarm fires sooner, and is armed again then. */
     if (at_us >= runtime->armed_us) return;
     assert(runtime->alarm != NULL);
     runtime->armed_us = at_us;
@@ -184,11 +184,11 @@ void runtime_wake_at(struct runtime *runtime, struct waker *waker, uint64_t at_u
 
     assert(waker->entry.kind < RUNTIME_WAKES_MAX && runtime->wakes[waker->entry.kind] != NULL);
     wheel_set(&runtime->deadlines, &waker->entry, at_us);
-    /* A timer that fires too early is armed again: only a nearer deadline needs it now. */
+    /* An alarm that fires too early is armed again, so only a nearer deadline moves it. */
     if (at_us < before_us && runtime->running == 0) arm(runtime);
 }
 
-/* A batch begins, and stays: the last reading is behind all that was due. */
+/* Serve the deadlines that have passed, and leave a batch open whose time is after all of them. */
 static void wake_due(struct runtime *runtime)
 {
     struct wheel_entry *entry;
@@ -223,8 +223,8 @@ static bool may_end(struct runtime *runtime)
     return runtime->in_flight == 0 || runtime_now_us(runtime) >= runtime->close_until_us;
 }
 
-/* One callback, which ends the batch; false: none is left in this turn. Log lines come before the callbacks that they
- * explain. */
+/* Run one user callback, which ends the batch. Return false if none is left in this turn. Log lines come before the
+ * callbacks that they explain. */
 static bool run_next(struct runtime *runtime)
 {
     if (pass_on_line(runtime)) return true;
@@ -234,8 +234,8 @@ static bool run_next(struct runtime *runtime)
     return false;
 }
 
-/* Runs the callbacks that are due now. Those that they bring about wait for the next turn, so that a caller
- * that answers each failure with a new try does not keep the loop from its sockets. */
+/* Run the callbacks that are due now. Callbacks that become due meanwhile wait for the next turn, so that a caller that
+ * answers each failure with a new try does not keep the loop from its sockets. */
 static void runtime_run(void *arg)
 {
     struct runtime *runtime = arg;
@@ -268,7 +268,7 @@ static void runtime_on_alarm(void *arg)
     runtime_run(runtime);
 }
 
-/* A timer of the loop might report a loss late, after a long callback or a pause. */
+/* The alarm is the system's, for a timer of the loop might report a loss late after a long callback. */
 int runtime_start(struct runtime *runtime)
 {
     struct system *system = &runtime->system;
@@ -300,7 +300,6 @@ void runtime_extend_close(struct runtime *runtime)
 
 void runtime_close(struct runtime *runtime, void (*ended)(void *arg), void *arg)
 {
-    /* Once, and somebody wants to hear of its end. */
     assert(!runtime->closing);
     assert(ended != NULL);
     runtime->closing = true;

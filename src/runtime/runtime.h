@@ -2,9 +2,9 @@
 /*
  * runtime.h - one client's loop: time, deadlines, the log, and callbacks that run at the top of the loop
  *
- * The layers above register a waker for each deadline, and a turn for callbacks of the user. User callbacks run
- * from a turn only, never from inside a call. Before each of them every deadline that has passed is served, and
- * turns run in the order of registration: so a process that was stopped reports its losses first.
+ * The layers above register a waker for each deadline, and a turn for user callbacks. User callbacks run from a turn
+ * only, never from inside a call. Before each user callback every deadline that has passed is served. Turns run in the
+ * order of registration. So a process that was suspended reports its losses first.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ struct tls;
 
 /* Something with a deadline. */
 struct waker {
-    struct wheel_entry entry; /* its kind: of the function that is called, in runtime->wakes */
+    struct wheel_entry entry; /* entry.kind: the place of the function in runtime->wakes */
 };
 
 #define RUNTIME_WAKES_MAX 16
@@ -36,23 +36,23 @@ struct waker {
 /* A layer's part in each turn of the loop. */
 struct turn {
     struct link link; /* in runtime->turns */
-    /* Serves what needs no user callback, and limits next() to what waits now. */
+    /* Does the work that needs no user callback, and limits next() to the callbacks that are due now. */
     void (*begin)(struct turn *);
-    /* Runs one user callback. False: none is left in this turn. */
+    /* Runs one user callback. Returns false if none is left in this turn. */
     bool (*next)(struct turn *);
     void (*end)(struct turn *);
-    /* A user callback is due, or, while the client closes, something else that must happen before its end. */
+    /* Tells whether a user callback is due. closing: or other work that must be done before the client ends. */
     bool (*waits)(struct turn *, bool closing);
 };
 
 struct runtime {
     struct system system; /* with our alloc */
     struct alloc alloc;
-    struct quorlock_client_options options; /* checked; nodes and error are the caller's, not kept */
-    bool max_lease_given;                   /* not the default; else reports take the guards' word */
+    struct quorlock_client_options options; /* checked; its nodes and error belong to the caller and are not kept */
+    bool max_lease_given;                   /* otherwise reports use the max_lease of the guards */
     char *key_prefix, *owner_label;
-    char set[OPTIONS_SET_SIZE]; /* name of the nodes in their guards */
-    char uuid[OWNER_UUID_SIZE]; /* front of our owners in the redisson dialect; else empty */
+    char set[OPTIONS_SET_SIZE]; /* name of the set of nodes, in their guards */
+    char uuid[OWNER_UUID_SIZE]; /* first part of our owners in the redisson dialect; else empty */
     struct clock clock;
     struct random random;
     uint64_t batch_us; /* the time of the present batch; 0: none */
@@ -60,84 +60,90 @@ struct runtime {
 
     struct wheel deadlines;
     void (*wakes[RUNTIME_WAKES_MAX])(struct waker *);
-    struct alarm *alarm; /* for the earliest deadline, and for work put off to the next turn */
-    uint64_t armed_us;   /* what it is armed for; UINT64_MAX: not at all */
+    struct alarm *alarm; /* for the earliest deadline, and for callbacks that wait for the next turn */
+    uint64_t armed_us;   /* the time of the alarm; UINT64_MAX: not armed */
     struct task *at_top; /* runs the turns at the top of the loop */
     struct list turns;
-    uint32_t running; /* depth of the run of the turns */
+    uint32_t running; /* depth of nested runs of the turns */
 
-    struct list log_lines; /* that wait for the log hook */
+    struct list log_lines; /* waiting for the log hook */
     size_t log_lines_dropped;
     size_t log_budget; /* lines left for this turn */
 
     struct list observers; /* of the nodes */
     uint32_t node_changes; /* counts changes of the nodes' states, for claims that were idle meanwhile */
     bool logged_in;        /* a node has taken requests, so it accepted a login */
-    uint64_t no_news;      /* hash of the reason that was logged last why there are no new credentials; 0: there are */
+    uint64_t no_news;      /* hash of the latest logged reason for missing new credentials; 0: none is missing */
     size_t in_flight;      /* requests at the nodes */
 
     bool closing;
     uint64_t close_until_us;
-    void (*ended)(void *arg); /* the client is closed, and nothing is owed any more: it frees everything */
+    void (*ended)(void *arg); /* called when the client is closed and nothing is owed: frees everything */
     void *ended_arg;
 
     uint32_t n_nodes;
-    struct tls *tls;               /* of nodes that are reached over it; NULL: there is none */
-    uint8_t order[CORE_NODES_MAX]; /* of nodes, the same for all clients of the set */
+    struct tls *tls;               /* NULL: no address asks for TLS */
+    uint8_t order[CORE_NODES_MAX]; /* the nodes in an order that all clients of the set share */
     struct runtime_node *nodes;    /* nodes.h */
 };
 
-/* runtime_start - alarm and turns of a zeroed runtime with system, alloc and options. 0, or -1 out of memory or
- * of file descriptors. runtime_stop: frees them, also where they were made in part. */
+/* runtime_start - start a zeroed runtime that has system, alloc and options. Returns 0, or -1 out of memory or of file
+ * descriptors. */
 int runtime_start(struct runtime *);
+/* runtime_stop - free what runtime_start made, even if it failed. */
 void runtime_stop(struct runtime *);
 /*
- * runtime_read_us - the client's clock. runtime_now_us: in a batch, what it showed when that began. runtime_clock: the
- * same for the layers below. runtime_batch: begins a batch, or ends it
+ * Time. Reading the clock costs more than most of the work for one reply. So a batch of events shares one reading: the
+ * replies of one read, the deadlines that have passed, or one call by the user. No user code runs inside a batch. The
+ * time of a batch may be too early by the time that the batch has taken so far. This is safe:
  *
- * Reading the clock costs more than most of what one reply brings about, so a batch of events shares one reading: the
- * replies that came with one read, the deadlines that passed, one call of the user's. No user code runs inside a
- * batch. Its time may be too early by what the batch took so far, and that is safe:
+ * - A command's send time is too early, so its vote counts for a shorter time.
+ * - A reply's time is not before the reply came, because the batch begins after the read. So no step of a node's clock
+ *   is found that did not happen.
+ * - A loss may be noticed one batch later, but its callback does not run later, because the clock is read again before
+ *   each user callback. A renewal that the nodes answered meanwhile counts: its yes proves that the nodes had the key.
+ * - Whether a grant is still valid, and whether a loss comes first, is decided by a reading right before the callback.
  *
- * - A command's send time is too early: its vote counts for less long.
- * - A reply's time is not before the reply came, for the batch begins behind the read: so no clock of a node seems to
- *   have stepped that did not. A loss may be noticed a batch later, but not told later, for before each user callback
- *   the clock is read again. A renewal that the nodes answered meanwhile is one: its yes says that the key was ours.
- * - Whether a grant is still good, and whether a loss comes first, is decided by a reading right before the callback,
- *   behind which nothing runs but that decision.
+ * So one acquire and release, among many, reads the clock four times. No reading can be saved, for a user callback may
+ * take long. A call from a callback needs the time after that: otherwise its lease and its wait would be shorter. The
+ * next callback needs it, too, for a loss that has become due meanwhile must be reported first.
  *
- * So a lock that is taken and given back, among many, reads the clock four times. None of them can go: what the user
- * does in a callback may take long, so the time before it is too old for a call that is made in it, whose lease and
- * wait would be shorter, and for the next callback, also of a release, before which a loss must be told that fell due
- * meanwhile.
+ * runtime_read_us - read the client's clock.
+ * runtime_now_us - return the time of the present batch, or read the clock.
+ * runtime_clock - the same, for the layers below.
+ * runtime_batch - begin a batch, or end it.
  */
 uint64_t runtime_read_us(struct runtime *);
 uint64_t runtime_now_us(struct runtime *);
 uint64_t runtime_clock(void *runtime);
 void runtime_batch(void *runtime, bool begins);
-/* runtime_fail - notes the text for quorlock_client_error and returns the status. runtime_fail_plainly: with
- * the status' own text. */
+/* runtime_fail - keep the text for quorlock_client_error, and return the status. */
 #define runtime_fail(runtime, ...) caller_fail(&(runtime)->error, __VA_ARGS__)
+/* runtime_fail_plainly - the same with the status' own text. */
 int runtime_fail_plainly(struct runtime *, int status);
-/* runtime_log - a log line. Like any callback the hook may call anything, so it runs from the loop, in order,
+/* runtime_log - queue a log line. The hook may call anything, like any callback, so it runs from the loop, in order,
  * before the callback that the line explains. */
 void runtime_log(struct runtime *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* runtime_start_waker - it has no deadline yet. runtime_stop_waker: it has none any more, and the client does not know
- * it. runtime_wake_at: moves the deadline; UINT64_MAX: none. runtime_wakes_at: when it is, or UINT64_MAX. */
+/* runtime_start_waker - make a waker without a deadline. */
 void runtime_start_waker(struct runtime *, struct waker *, void (*wake)(struct waker *));
+/* runtime_stop_waker - drop the deadline, so that the waker's memory may be freed. */
 void runtime_stop_waker(struct waker *);
+/* runtime_wake_at - set the deadline; UINT64_MAX: none. */
 void runtime_wake_at(struct runtime *, struct waker *, uint64_t at_us);
+/* runtime_wakes_at - return the deadline, or UINT64_MAX. */
 static inline uint64_t runtime_wakes_at(const struct waker *waker)
 {
     return waker->entry.at_us;
 }
-/* runtime_add_turn - registers a turn. runtime_run_soon: runs the turns at the top of the loop. */
+/* runtime_add_turn - register a turn. */
 void runtime_add_turn(struct runtime *, struct turn *);
+/* runtime_run_soon - run the turns at the top of the loop. */
 void runtime_run_soon(struct runtime *);
-/* runtime_close - ends when nothing is owed any more, or after one node timeout; runtime_extend_close begins
- * that timeout anew, for the answer to a release that was just sent. */
+/* runtime_close - call `ended` when nothing is owed any more, or after one node timeout. */
 void runtime_close(struct runtime *, void (*ended)(void *arg), void *arg);
+/* runtime_extend_close - begin that timeout anew, for the answer to a release that was just sent. */
 void runtime_extend_close(struct runtime *);
-/* runtime_timeout_ms - the node timeout where no lock's lease says it. */
+/* runtime_timeout_ms - return the node timeout for requests that belong to no lock. */
 uint32_t runtime_timeout_ms(const struct runtime *);
+/* runtime_quorum - return the number of nodes that form a quorum. */
 uint32_t runtime_quorum(const struct runtime *);

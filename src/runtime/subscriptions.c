@@ -14,15 +14,15 @@ _Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
 
 struct channel {
     struct hashtable_entry entry;
-    uint32_t nodes;     /* whose notices are wanted, a bit each */
-    uint32_t asked;     /* that were asked for them on their present connection */
-    uint32_t confirmed; /* whose notices come */
+    uint32_t nodes;     /* nodes whose notices are wanted, a bit each */
+    uint32_t asked;     /* of these, nodes that got the SUBSCRIBE on their present connection */
+    uint32_t confirmed; /* of these, nodes that have confirmed it */
     struct list subscriptions;
     size_t length;
     char name[];
 };
 
-/* One key's channel, as one listener listens to it. */
+/* One listener's use of one channel. */
 struct subscription {
     struct link link; /* in the channel */
     struct listener *listener;
@@ -44,8 +44,8 @@ static struct channel *subscriptions_find(const struct subscriptions *all, const
     return find_hashed(all, hash_bytes(HASH_START, name, length), name, length);
 }
 
-/* False: it is not open, and asks for all when it is; or it has no room, and asks for the rest when there is some.
- * Until then waiters poll. */
+/* Subscribe to the channel at one node. Return false if the subscriber is not open or has no room: ask_for_all runs
+ * when that has changed, and waiters poll until then. */
 static bool subscriptions_ask_node(struct subscriptions *all, struct channel *channel, uint32_t index)
 {
     uint32_t node = 1u << index;
@@ -153,7 +153,7 @@ void subscriptions_open(struct subscriptions *all, struct listener *listener, co
 void subscriptions_linger(struct subscriptions *all, struct listener *listener)
 {
     if (listener->subscriptions == NULL) return;
-    /* The first that stops is the first of them. */
+    /* The list is ordered by quiet_until_us. */
     assert(!list_has(&listener->quiet));
     listener->quiet_until_us = runtime_now_us(all->runtime) + LINGER_US;
     list_add(&all->quiet, &listener->quiet);
@@ -235,7 +235,7 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
 
 int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
 {
-    /* A refusal needs no event here: the subscriber has logged it. */
+    /* A refusal has no event here: the subscriber has logged it. */
     struct subscriber_events events = {.open = ask_for_all,
                                        .closed = subscriptions_on_closed,
                                        .listening = on_listening,

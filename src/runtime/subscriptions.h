@@ -2,8 +2,8 @@
 /*
  * subscriptions.h - release notices for locks that wait
  *
- * A listener subscribes on some nodes to the channels of its keys. These connections exist while there is a
- * listener, and a little longer, for a waiter for a contended key mostly comes back soon. Until a node has
+ * A listener subscribes to the channels of its keys at some nodes. The connections for this exist while there is a
+ * listener, and a little longer, because a waiter for a contended key mostly comes back soon. Until a node has
  * confirmed the subscription, waiters poll.
  */
 #pragma once
@@ -15,18 +15,17 @@ struct listener;
 struct subscription;
 
 struct listener_events {
-    /* More nodes confirmed the subscription. A node's notices come no more. A notice came; key: the place of the one
-     * that was released; holder_id: owner_id of the owner that did, or 0. */
-    void (*confirmed)(struct listener *);
-    void (*unsubscribed)(struct listener *, uint32_t node);
+    void (*confirmed)(struct listener *);                   /* more nodes confirmed the subscription */
+    void (*unsubscribed)(struct listener *, uint32_t node); /* the node sends no more notices */
+    /* A notice came. key: the place of the released key. holder_id: owner_id of the owner that released it, or 0. */
     void (*notice)(struct listener *, uint32_t node, uint32_t key, uint64_t holder_id);
 };
 
 struct listener {
     const struct listener_events *events;
-    struct subscription *subscriptions; /* one a key while it listens, else NULL */
+    struct subscription *subscriptions; /* one for each key while it listens, else NULL */
     size_t n;
-    struct link quiet; /* it stops listening soon */
+    struct link quiet; /* in the list of listeners that stop soon */
     uint64_t quiet_until_us;
 };
 
@@ -38,15 +37,16 @@ struct subscriptions {
     struct waker linger;
 };
 
-/* subscriptions_start - makes the nodes' subscribers, stopped. 0, or -1 out of memory. subscriptions_stop: fine
- * in any state; no listener may be left. */
+/* subscriptions_start - make the nodes' subscribers, which do not run yet. Returns 0, or -1 out of memory. */
 int subscriptions_start(struct subscriptions *, struct runtime *);
+/* subscriptions_stop - free the subscribers, in any state. No listener may be left. */
 void subscriptions_stop(struct subscriptions *);
-/* subscriptions_open - the listener listens to the keys' channels on these nodes, a bit each, as far as memory
- * and nodes allow. subscriptions_linger: it stops soon. subscriptions_close: at once. */
+/* subscriptions_open - listen to the keys' channels at these nodes, a bit each, as far as memory and nodes allow. */
 void subscriptions_open(struct subscriptions *, struct listener *, const struct node_key *keys, size_t n_keys,
                         uint32_t nodes);
+/* subscriptions_linger - stop listening soon. */
 void subscriptions_linger(struct subscriptions *, struct listener *);
+/* subscriptions_close - stop listening now. */
 void subscriptions_close(struct subscriptions *, struct listener *);
-/* subscriptions_confirmed - nodes whose notices come to the listener, a bit each. */
+/* subscriptions_confirmed - return the nodes that have confirmed the subscription to all keys, a bit each. */
 uint32_t subscriptions_confirmed(const struct listener *);

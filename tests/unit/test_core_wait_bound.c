@@ -124,7 +124,7 @@ static void to_asking_all(struct fixture *f)
     fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
 }
 
-static void to_doomed(struct fixture *f)
+static void to_failed(struct fixture *f)
 {
     fixture_acquire(f);
     fixture_answers(f, OP_ACQUIRE, "oo.");
@@ -173,7 +173,7 @@ static void to_woken(struct fixture *f)
 
 CORE_TEST(cancel_leaves_nothing_in_any_phase)
 {
-    static void (*const scripts[])(struct fixture *) = {to_asking_all,  to_doomed,         to_waiting,
+    static void (*const scripts[])(struct fixture *) = {to_asking_all,  to_failed,         to_waiting,
                                                         to_asking_rest, to_asking_arbiter, to_silent_arbiter,
                                                         to_granted,     to_behind,         to_woken};
 

@@ -24,7 +24,7 @@
 struct sighting {
     struct election_vote votes[5];
     uint32_t n, quorum;
-    enum election_sight sight;
+    enum election_state state;
     bool certain;
     uint64_t owner_id, term;
 };
@@ -66,7 +66,7 @@ TEST(votes_show_a_leader_none_or_leave_it_in_doubt)
         const struct sighting *sighting = &sightings[i];
         struct election_leader leader = {0};
 
-        if (election_judge(sighting->votes, sighting->n, sighting->quorum, &leader) != sighting->sight)
+        if (election_judge(sighting->votes, sighting->n, sighting->quorum, &leader) != sighting->state)
             fail_msg("sighting %zu", i);
         assert_int_equal(leader.owner_id, sighting->owner_id);
         assert_int_equal(leader.term, sighting->term);
@@ -82,16 +82,16 @@ TEST(more_answers_change_nothing_that_is_certain)
         struct election_leader leader = {0};
         struct election_leader later = {0};
         struct election_vote votes[5];
-        enum election_sight sight;
+        enum election_state state;
 
         for (uint32_t i = 0, rest = code; i < 5; i++, rest /= 4) votes[i] = kinds[rest % 4];
-        sight = election_judge(votes, 5, 3, &leader);
-        if (sight == ELECTION_UNKNOWN) continue;
+        state = election_judge(votes, 5, 3, &leader);
+        if (state == ELECTION_UNKNOWN) continue;
         for (uint32_t i = 0; i < 5; i++) {
             if (votes[i].answered) continue;
             for (uint32_t kind = 1; kind < 4; kind++) {
                 votes[i] = kinds[kind];
-                assert_int_equal(election_judge(votes, 5, 3, &later), sight);
+                assert_int_equal(election_judge(votes, 5, 3, &later), state);
                 assert_int_equal(later.term, leader.term);
             }
             votes[i] = kinds[0];
@@ -145,13 +145,13 @@ TEST(an_older_term_is_never_told_after_a_newer_one)
     assert_true(shows(&view, 7, 40));
     /* Another owner with the counter of the last leader, or an older one, has no term of its own. */
     assert_true(shows(&view, 8, 40));
-    assert_int_equal(view.sight, ELECTION_NONE);
+    assert_int_equal(view.state, ELECTION_NONE);
     assert_int_equal(view.leader.term, 40);
     assert_false(shows(&view, 9, 39));
     assert_int_equal(view.leader.term, 40);
     /* The same owner is seen again. */
     assert_true(shows(&view, 7, 40));
-    assert_int_equal(view.sight, ELECTION_LEADER);
+    assert_int_equal(view.state, ELECTION_LEADER);
     assert_int_equal(view.leader.term, 40);
 }
 
@@ -178,14 +178,14 @@ TEST(what_is_not_certain_is_taken_after_three_rounds)
 
     for (int i = 0; i < 2; i++) assert_false(guesses(&view, 7, 40));
     assert_true(guesses(&view, 7, 40));
-    assert_int_equal(view.sight, ELECTION_LEADER);
+    assert_int_equal(view.state, ELECTION_LEADER);
     assert_int_equal(view.leader.term, 40);
     assert_false(guesses(&view, 7, 39));
     assert_true(shows(&view, 7, 41));
     /* A later leader has a higher term: so this is not its term. */
     for (int i = 0; i < 2; i++) assert_false(guesses(&view, 8, 41));
     assert_true(guesses(&view, 8, 41));
-    assert_int_equal(view.sight, ELECTION_UNKNOWN);
+    assert_int_equal(view.state, ELECTION_UNKNOWN);
     assert_int_equal(view.leader.term, 41);
     assert_true(shows(&view, 8, 42));
 }
@@ -255,7 +255,7 @@ TEST(an_observer_in_doubt_says_so_after_three_rounds)
     assert_false(shows_nothing(&view));
     assert_false(shows_nothing(&view));
     assert_true(shows_nothing(&view));
-    assert_int_equal(view.sight, ELECTION_UNKNOWN);
+    assert_int_equal(view.state, ELECTION_UNKNOWN);
     assert_false(shows_nothing(&view));
     assert_true(shows(&view, 7, 40));
     assert_true(shows_none(&view));
@@ -272,12 +272,12 @@ TEST(whatever_rounds_show_terms_never_fall)
 
         for (uint32_t i = 0; i < 40; i++) {
             uint64_t before = view.leader.term;
-            enum election_sight sight = (enum election_sight)backoff_uniform(&jitter, 2);
+            enum election_state state = (enum election_state)backoff_uniform(&jitter, 2);
             const struct election_leader leader = {.owner_id = 1 + backoff_uniform(&jitter, 3),
                                                    .term = 1 + backoff_uniform(&jitter, 6),
                                                    .certain = backoff_uniform(&jitter, 1) == 1};
 
-            if (!election_observe(&view, sight, &leader) || view.sight != ELECTION_LEADER) continue;
+            if (!election_observe(&view, state, &leader) || view.state != ELECTION_LEADER) continue;
             assert_true(view.leader.term >= told && view.leader.term >= before);
             /* A term has one owner. */
             if (owner_of[view.leader.term] != 0) assert_int_equal(owner_of[view.leader.term], view.leader.owner_id);
