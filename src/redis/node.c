@@ -282,7 +282,7 @@ static struct inflight_request take_entry(struct node *node)
  * denial only. */
 static const struct reply *refusal(struct node *node, const struct reply *raw)
 {
-    static const char why[] = "TRYAGAIN the user may not use a key of what was sent together";
+    static const char why[] = "TRYAGAIN the user may not use a key of the batch";
     static const struct reply again = {.self = {.type = REPLY_ERROR, .text = why, .length = sizeof(why) - 1}};
 
     if (error_classify(raw->self.text, raw->self.length).fault != FAULT_AUTH) return raw;

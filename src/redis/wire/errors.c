@@ -153,6 +153,6 @@ void error_foreign_key(char *ret, size_t size, const char *type, size_t type_len
 
     error_printable(clean_type, sizeof(clean_type), type, type_length);
     error_printable(clean_key, sizeof(clean_key), key, key_length);
-    snprintf(ret, size, "the key \"%s\" holds a %s, not a string: it is not a key of quorlock; delete it", clean_key,
+    snprintf(ret, size, "the key \"%s\" holds a %s, not a string: quorlock did not write it; delete it", clean_key,
              clean_type);
 }
