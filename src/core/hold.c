@@ -462,7 +462,6 @@ void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uin
     struct core_key *key = &lock->nodes[index].key;
 
     assert(index < lock->config->n_nodes);
-    assert(before_us <= step->now_us);
     key->stepped_us = step->now_us;
     if (key->sent_us < before_us) key->valid_until_us = 0;
     if (lock->phase == CORE_GRANTED) {
