@@ -56,12 +56,12 @@ async def pause(system, fault):
     node = system.node(fault.nodes[0])
     before = node.state
     node.signal(signal.SIGSTOP)
-    node.turn("paused")
+    node.set_state("paused")
     try:
         await hold(fault)
     finally:
         node.signal(signal.SIGCONT)
-        node.turn(before)
+        node.set_state(before)
 
 
 async def filtered(system, fault, rules):
@@ -304,7 +304,7 @@ async def disk_full_until_end(node, fault, room):
     try:
         ended = await wait_gone(node.process, fault.for_ms / 1000 + HIT_SECONDS)
         if ended:
-            node.turn("down")
+            node.set_state("down")
             await hold(fault)
         else:
             await node.kill()

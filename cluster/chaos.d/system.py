@@ -114,7 +114,7 @@ class Node:
     def behind_link(self):
         return (self.server_host, self.server_port) != (self.front_host, self.front_port)
 
-    def turn(self, state):
+    def set_state(self, state):
         if state != self.state:
             self.state = state
             self.system.record("node", node=self.number, state=state)
@@ -150,7 +150,7 @@ class Node:
                 if self.process.poll() is not None or time.monotonic() > until:
                     raise HarnessError(f"server {self.number} does not start: {self.last_words()}") from None
                 await asyncio.sleep(0.01)
-        self.turn("up")
+        self.set_state("up")
 
     def last_words(self):
         try:
@@ -163,7 +163,7 @@ class Node:
         self.process.kill()
         if not await wait_gone(self.process, 5):
             raise HarnessError(f"server {self.number} survives SIGKILL")
-        self.turn("down")
+        self.set_state("down")
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -241,7 +241,7 @@ class Node:
             until_ms = max([int(parts[i]) for i in (6, 12) if i < len(parts) and parts[i].isdigit()], default=0)
             now_ms = int(seconds) * 1000 + int(us) // 1000
             if self.state in ("up", "quarantined"):
-                self.turn("quarantined" if until_ms > now_ms else "up")
+                self.set_state("quarantined" if until_ms > now_ms else "up")
 
 
 class Links:

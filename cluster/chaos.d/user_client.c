@@ -44,7 +44,7 @@ __attribute__((format(printf, 4, 5))) static void say(struct user *user, uint64_
         history_say(t_us != 0 ? t_us : history_now_us(), event, &user->parts[i].subject, "%s", more);
 }
 
-static void turn(struct user *user, enum user_state state)
+static void enter_state(struct user *user, enum user_state state)
 {
     user->state = state;
     user->ticks = 0;
@@ -59,16 +59,16 @@ static void timer_set(struct user *user, uint32_t after_ms)
 }
 
 /* Between two operations: drop the handle, and start the next operation after a while. */
-static void rest(struct user *user)
+static void end_operation(struct user *user)
 {
     if (user->kind != NULL) user->kind->drop(user);
     if (OF(user)->stop != 0) {
-        turn(user, USER_CLOSED);
+        enter_state(user, USER_CLOSED);
         (void)event_del(user->timer);
         if (++OF(user)->n_closed == OF(user)->options.n_users) OF(user)->closed(OF(user));
         return;
     }
-    turn(user, USER_IDLE);
+    enter_state(user, USER_IDLE);
     timer_set(user, RANGE(OF(user), OF(user)->options.think_ms));
 }
 
@@ -78,20 +78,20 @@ void user_given_back(struct user *user)
         user_breach(user, "a release calls back twice, or unasked");
         return;
     }
-    rest(user);
+    end_operation(user);
 }
 
 /* Release keys whose operation the history has ended already. One in five frees the handle without waiting. */
 void user_give_back(struct user *user)
 {
-    turn(user, USER_RELEASING);
+    enter_state(user, USER_RELEASING);
     if (ONE_IN(OF(user), 5)) {
-        rest(user);
+        end_operation(user);
         return;
     }
     if (user->kind->release(user) == 0) return;
     user_breach(user, "a release is refused");
-    rest(user);
+    end_operation(user);
 }
 
 static void release(struct user *user)
@@ -162,7 +162,7 @@ static void step(struct user *user)
 void user_refused(struct user *user, const char *status, const char *more)
 {
     say(user, 0, "refused", ",\"status\":\"%s\"%s", status, more);
-    rest(user);
+    end_operation(user);
 }
 
 void user_granted(struct user *user, bool was_valid, const char *more)
@@ -189,7 +189,7 @@ void user_granted(struct user *user, bool was_valid, const char *more)
     }
     user->hold_until_us = deadline_us - valid_ms * US_IN_MS + hold_ms * US_IN_MS;
     for (size_t i = 0; i < user->n_parts; i++) user->parts[i].may_write = false;
-    turn(user, USER_HOLDING);
+    enter_state(user, USER_HOLDING);
     if (OF(user)->stop != 0)
         release(user);
     else
@@ -198,7 +198,7 @@ void user_granted(struct user *user, bool was_valid, const char *more)
 
 void user_asks(struct user *user, const char *more)
 {
-    turn(user, USER_ASKING);
+    enter_state(user, USER_ASKING);
     say(user, 0, "invoke", ",\"wait_ms\":%" PRIu32 ",\"lease_ms\":%" PRIu32 "%s", user->wait_ms, user->lease_ms, more);
 }
 
@@ -308,7 +308,7 @@ void user_tick(struct user *user)
 void user_stop(struct user *user)
 {
     switch (user->state) {
-    case USER_IDLE: rest(user); break;
+    case USER_IDLE: end_operation(user); break;
     case USER_HOLDING: release(user); break;
     case USER_ASKING: user->kind->cancel(user); break;
     case USER_RELEASING:
