@@ -95,8 +95,8 @@ C
 by_clang() {
     command -v clang >/dev/null || return 0
     built clang env CC=clang cmake -G Ninja -S "$source_dir" -B "$work/clang" -DCMAKE_C_FLAGS='-O1 -flto' \
-        -DQUORLOCK_WERROR=ON -DQUORLOCK_COMMAND=OFF -DQUORLOCK_HARNESS=OFF -DCMAKE_UNITY_BUILD=ON
-    built clang cmake --build "$work/clang" --target quorlock quorlock_static
+        -DQUORLOCK_WERROR=ON -DQUORLOCK_COMMAND=ON -DQUORLOCK_HARNESS=OFF -DQUORLOCK_TESTS=OFF -DCMAKE_UNITY_BUILD=ON
+    built clang cmake --build "$work/clang" --target quorlock quorlock_static quorlock_command
     own_names_only "$work/clang/lib/libquorlock.a"
     passed "by clang, optimized across files at linking"
 }
