@@ -602,11 +602,12 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_HELD:
     case QUORLOCK_TIMEDOUT: return acquires;
     case QUORLOCK_LOST: return promise->kind == PROMISE_EXTEND || (acquires && owned);
-    /* Who waits goes on, unless no node has ever let the client in. */
+    /* An acquire that waits goes on, unless no node has ever let the client in. */
     case QUORLOCK_AUTH:
-        return acquires && has_fault(world, FAULT_ROTATE) &&
-               (promise->actor == NULL || promise->actor->plan->options.wait_ms == 0 || owned ||
-                !world->clients[promise->client].let_in);
+        if (!has_fault(world, FAULT_ROTATE)) return false;
+        if (promise->kind >= PROMISE_INSPECT && promise->kind <= PROMISE_BOOTSTRAP) return true;
+        return acquires && (promise->actor == NULL || promise->actor->plan->options.wait_ms == 0 || owned ||
+                            !world->clients[promise->client].let_in);
     case QUORLOCK_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
     case QUORLOCK_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
     case QUORLOCK_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
