@@ -53,7 +53,7 @@ typedef struct quorlock quorlock;               /* one lock; reusable */
     X(STATE, -4, "not possible in the present state of the lock")                                                      \
     X(HELD, -5, "somebody else holds the lock")                                                                        \
     X(NOQUORUM, -6, "too few nodes can vote")                                                                          \
-    X(TIMEDOUT, -7, "the wait bound came before a verdict")                                                            \
+    X(TIMEDOUT, -7, "the wait ended without a result")                                                                 \
     X(LOST, -8, "the lock was lost")                                                                                   \
     X(CANCELED, -9, "canceled by the caller")                                                                          \
     X(CLOSED, -10, "the client is closed")                                                                             \

@@ -63,7 +63,7 @@ void owner_short(struct text *text, const char *owner)
     }
 }
 
-/* A wait for it would be one for ourselves. */
+/* This command would wait for its own parent, which waits for this command. */
 static const char parent[] = "; that is the quorlock around this command (QUORLOCK_OWNER), which keeps the lock until "
                              "the command ends: lock a key once only";
 

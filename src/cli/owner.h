@@ -15,9 +15,8 @@
  */
 void owner_short(struct text *text, const char *owner);
 /*
- * owner_parent - what to say about a holder that is the quorlock around this command, by QUORLOCK_OWNER; else ""
- *
- * owner_parent_in: the same where a message names that holder, in short.
+ * owner_parent    - if that holder is the quorlock around this command (QUORLOCK_OWNER), return what to add to a
+ * message; else "" owner_parent_in - do the same for a message that names the holder in short
  */
 const char *owner_parent(const char *holder);
 const char *owner_parent_in(const char *message);

@@ -69,7 +69,7 @@ static void cli_report_add_taken(struct text *text, const struct census *census,
     if (census->free >= report->quorum) {
         text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum, report->n_nodes);
     } else if (census->several) {
-        text_format(text, "\" is taken on %zu of %zu nodes, by no one owner\n", census->held, report->n_nodes);
+        text_format(text, "\" is taken on %zu of %zu nodes, by several owners\n", census->held, report->n_nodes);
     } else {
         text_format(text, "\" is taken on %zu of %zu nodes by ", census->held, report->n_nodes);
         owner_whole(text, census->holder);
@@ -441,127 +441,22 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
     }
 }
 
-/* is_in_the_way - whether the node refused because of that holder; NULL: of any. */
-static bool is_in_the_way(const struct quorlock_vote *vote, const char *holder)
+void report_held(const struct quorlock_result *result)
 {
-    if (vote->outcome != QUORLOCK_VOTE_REFUSED) return false;
-    return holder == NULL || (vote->holder != NULL && quorlock_same_owner(vote->holder, holder) != 0);
-}
-
-/*
- * leases_left - what is left of the leases in the way, shortest first; how many they are
- *
- * INT64_MAX: no expiry; below 0: not known. Leases of one holder differ where somebody set them by hand.
- */
-static size_t leases_left(const struct quorlock_result *result, const char *holder, int64_t left_ms[QUORLOCK_NODES_MAX])
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < result->n_votes; i++) {
-        const struct quorlock_vote *vote = result->votes[i];
-        int64_t ms = vote->ttl_ms == -1 ? INT64_MAX : vote->ttl_ms;
-        size_t at = n;
-
-        if (!is_in_the_way(vote, holder)) continue;
-        for (; at > 0 && left_ms[at - 1] > ms; at--) left_ms[at] = left_ms[at - 1];
-        left_ms[at] = ms;
-        n++;
-    }
-    return n;
-}
-
-/* What is in the way, by the last answer of each node: a waiter asks one of them now and then. */
-struct taken {
-    const char *holder;  /* the one on most nodes; NULL: no node named one */
-    size_t nodes;        /* so many have a holder */
-    size_t same, others; /* of these: the main holder, or another */
-    size_t may_be;       /* may have the main holder and have not answered yet */
-    bool asked_all;      /* every node was asked, and has answered */
-};
-
-static struct taken cli_report_count_taken(const struct quorlock_result *result)
-{
-    struct taken taken = {.asked_all = true};
-    int64_t left_ms[QUORLOCK_NODES_MAX];
-    size_t most = 0;
-
-    for (size_t i = 0; i < result->n_votes; i++) {
-        const struct quorlock_vote *vote = result->votes[i];
-        size_t nodes =
-            vote->holder != NULL && is_in_the_way(vote, NULL) ? leases_left(result, vote->holder, left_ms) : 0;
-
-        if (nodes > most) taken.holder = vote->holder;
-        if (nodes > most) most = nodes;
-    }
-    for (size_t i = 0; i < result->n_votes && taken.holder != NULL; i++) {
-        const struct quorlock_vote *vote = result->votes[i];
-        bool idle = vote->outcome == QUORLOCK_VOTE_NONE, pending = vote->outcome == QUORLOCK_VOTE_PENDING;
-        bool refused = vote->outcome == QUORLOCK_VOTE_REFUSED || (idle && vote->holder != NULL);
-        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, taken.holder) != 0;
-
-        taken.nodes += refused;
-        taken.same += same;
-        taken.others += refused && vote->holder != NULL && !same;
-        taken.may_be += pending || (refused && vote->holder == NULL);
-        taken.asked_all &= !idle && !pending;
-    }
-    return taken;
-}
-
-/* add_several - several owners, and none that is known to be on a quorum. */
-static void add_several(struct text *line, const struct quorlock_result *result, const struct taken *taken,
-                        size_t quorum)
-{
-    int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
-    size_t n = leases_left(result, NULL, left_ms);
-    size_t wanted = quorum > result->granted ? quorum - result->granted : 1; /* so many must end */
-
-    text_format(line, "taken on %zu of %zu nodes, by ", taken->nodes, result->n_votes);
-    if (taken->same + taken->may_be < quorum) {
-        text_format(line, "no one owner");
-    } else {
-        owner_short(line, taken->holder);
-        text_format(line, " and others");
-    }
-    if (!taken->asked_all || n < wanted || left_ms[0] < 0) return;
-    if (left_ms[wanted - 1] == INT64_MAX) {
-        text_format(line, "; too many have no expiry: only their holders or \"quorlock break\" end them");
-    } else {
-        text_format(line, "; enough of their leases end in %" PRId64 " ms", left_ms[wanted - 1]);
-    }
-}
-
-/* add_single - one owner, and how long it is on a quorum, or on any node where it is on fewer already. */
-static void add_single(struct text *line, const struct quorlock_result *result, const char *holder, size_t quorum,
-                       bool shared)
-{
-    int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
-    size_t n = leases_left(result, holder, left_ms);
-    int64_t until_ms = left_ms[n - (n >= quorum ? quorum : 1)];
-
-    text_format(line, shared ? "held or waited for by " : "held by ");
-    owner_short(line, holder);
-    text_format(line, " on %zu of %zu nodes", n, result->n_votes);
-    cli_report_add_left(line, until_ms == INT64_MAX ? -1 : until_ms);
-    if (until_ms == INT64_MAX) text_format(line, ": only its holder or \"quorlock break\" ends it");
-    text_format(line, "%s", owner_parent(holder));
-}
-
-void report_held(const char *key, const struct quorlock_result *result, size_t quorum, uint32_t permits, bool shared)
-{
-    struct taken taken = cli_report_count_taken(result);
     struct text line = {0};
+    const char *parent = "";
+    bool stays = false;
 
-    text_format(&line, "\"%s\"", key);
-    if (permits > 0) text_format(&line, " has no free permit of %" PRIu32 ": one", permits);
-    text_format(&line, " is ");
-    if (taken.holder == NULL) {
-        text_format(&line, "held by somebody else on %u of %zu nodes", result->refused, result->n_votes);
-    } else if (taken.others > 0 && taken.same < quorum) {
-        add_several(&line, result, &taken, quorum);
-    } else {
-        add_single(&line, result, taken.holder, quorum, shared);
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = result->votes[i];
+
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED) continue;
+        stays |= vote->ttl_ms == -1;
+        if (vote->holder != NULL && *parent == '\0') parent = owner_parent(vote->holder);
     }
+    text_format(&line, "%s", result->text);
+    if (stays) text_format(&line, "; only its owner or \"quorlock break\" releases a lock without expiry");
+    text_format(&line, "%s", parent);
     say_text(LOG_ERR, &line);
 }
 
@@ -576,21 +471,4 @@ size_t report_gone(const struct quorlock_result *result)
             outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED;
     }
     return gone;
-}
-
-void report_released(const char *name, const struct quorlock_result *result)
-{
-    struct text line = {0};
-    size_t pending = 0;
-
-    for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
-    if (result->expired != 0) {
-        text_format(&line, "%s", result->text);
-    } else {
-        text_format(&line, "released \"%s\" on %u of %zu nodes", name, result->granted, result->n_votes);
-        if (result->refused > 0) text_format(&line, "; not there any more on %u", result->refused);
-        /* A quorum has answered: the others are not waited for. */
-        if (pending > 0) text_format(&line, "; on its way to %zu more", pending);
-    }
-    say_text(LOG_INFO, &line);
 }

@@ -22,10 +22,7 @@ void report_json(struct text *text, const char *key, const struct quorlock_repor
 void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 /* report_reason - adds why a node is down; the first words suffice for a reason that was given in full before. */
 void report_reason(struct text *line, const char *reason);
-/* report_held - says which owner is in the way, on how many nodes, for how long. Of a name with permits it holds one of
- * them; of a key that was asked for shared, it may only wait. */
-void report_held(const char *key, const struct quorlock_result *result, size_t quorum, uint32_t permits, bool shared);
+/* report_held - say who holds the lock, in the library's words, and what helps. */
+void report_held(const struct quorlock_result *result);
 /* report_gone - after a release: on how many nodes our key is certainly not. */
 size_t report_gone(const struct quorlock_result *result);
-/* report_released - says that a release went well, and what is still on its way. */
-void report_released(const char *name, const struct quorlock_result *result);

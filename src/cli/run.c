@@ -47,7 +47,7 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
             report_gone(result), result->n_votes);
         report_votes(result->votes, result->n_votes);
     } else if (run->settings->verbose > 0) {
-        report_released(run->name, result);
+        say_at(LOG_INFO, "%s", result->text);
     }
     /* No loss was reported, yet the lock was gone when the command ended: somebody broke it, or our clock stood
        still. The command may have run beside another one. */
@@ -202,12 +202,11 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     int status = session_refused(result->status);
     const char *why = quorlock_status_text(result->status);
 
-    if (result->status == QUORLOCK_INVAL) why = "the nodes refuse how this client is set up";
+    if (result->status == QUORLOCK_INVAL) why = "the nodes refuse the settings of this client";
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
-        if (!run->settings->quiet)
-            report_held(run->name, result, quorum, run->settings->permits, run->settings->shared != 0);
+        if (!run->settings->quiet) report_held(result);
         status = (int)run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
@@ -330,6 +329,26 @@ static int hold_and_run(struct run *run)
     return status;
 }
 
+static int compare_words(const void *one, const void *other)
+{
+    return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* run_name_keys - join the keys for messages, in the order of the library's messages; NULL: out of memory. */
+static char *run_name_keys(const struct settings *settings)
+{
+    const char **words = calloc(settings->n_words, sizeof(*words));
+    char *name = NULL;
+
+    if (words != NULL) {
+        memcpy(words, settings->words, settings->n_words * sizeof(*words));
+        qsort(words, settings->n_words, sizeof(*words), compare_words);
+        name = text_joined(words, settings->n_words, ", ");
+    }
+    free(words);
+    return name;
+}
+
 int verb_run(const struct settings *settings)
 {
     /* Static: a frozen node may refer to it until the process ends. */
@@ -339,7 +358,7 @@ int verb_run(const struct settings *settings)
     if (status != 0) return status;
     run = (struct run){.settings = settings};
     supervise_init(&run.supervisor);
-    run.name = text_joined(settings->words, settings->n_words, ", ");
+    run.name = run_name_keys(settings);
     run.keys = text_joined(settings->words, settings->n_words, "\n");
     status = EXIT_SYSTEM;
     if (run.name != NULL && run.keys != NULL) {

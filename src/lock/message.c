@@ -211,30 +211,47 @@ static void add_failures(struct text *text, const struct quorlock_result *result
     }
 }
 
-/* Return the foreign owner that holds most nodes. */
-static const char *main_holder(const struct quorlock_result *result, size_t *on, int64_t *ttl_ms)
+/*
+ * message_leases - list what is left of the leases that made nodes refuse, shortest first; return their number
+ *
+ * They are those of `holder`, or all with NULL. INT64_MAX is a lease without expiry, below 0 is one that is not known.
+ * Leases of one holder differ if somebody set them by hand.
+ */
+static size_t message_leases(const struct quorlock_result *result, const char *holder,
+                             int64_t left_ms[QUORLOCK_NODES_MAX])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < result->n_votes; i++) {
+        const struct quorlock_vote *vote = result->votes[i];
+        int64_t ms = vote->ttl_ms == -1 ? INT64_MAX : vote->ttl_ms;
+        size_t at = n;
+
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED) continue;
+        if (holder != NULL && (vote->holder == NULL || quorlock_same_owner(vote->holder, holder) == 0)) continue;
+        for (; at > 0 && left_ms[at - 1] > ms; at--) left_ms[at] = left_ms[at - 1];
+        left_ms[at] = ms;
+        n++;
+    }
+    return n;
+}
+
+/* main_holder - return the foreign owner that is on most nodes, or NULL, and on how many. */
+static const char *main_holder(const struct quorlock_result *result, size_t *on)
 {
     const char *holder = NULL;
+    int64_t left_ms[QUORLOCK_NODES_MAX];
 
     *on = 0;
-    *ttl_ms = -2;
     for (size_t i = 0; i < result->n_votes; i++) {
-        size_t same = 0;
-        int64_t longest_ms = -2;
+        const struct quorlock_vote *vote = result->votes[i];
+        size_t same;
 
-        if (result->votes[i]->outcome != QUORLOCK_VOTE_REFUSED || result->votes[i]->holder == NULL) continue;
-        for (size_t k = 0; k < result->n_votes; k++) {
-            const struct quorlock_vote *other = result->votes[k];
-
-            if (other->outcome != QUORLOCK_VOTE_REFUSED || other->holder == NULL) continue;
-            if (quorlock_same_owner(other->holder, result->votes[i]->holder) == 0) continue;
-            same++;
-            if (other->ttl_ms > longest_ms) longest_ms = other->ttl_ms;
-        }
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED || vote->holder == NULL) continue;
+        same = message_leases(result, vote->holder, left_ms);
         if (same <= *on) continue;
-        holder = result->votes[i]->holder;
+        holder = vote->holder;
         *on = same;
-        *ttl_ms = longest_ms;
     }
     return holder;
 }
@@ -244,11 +261,12 @@ struct taken {
     size_t nodes;        /* so many have a holder */
     size_t same, others; /* of these: the main holder, or another */
     size_t may_be;       /* may have the main holder: their answers do not say */
+    bool asked_all;      /* every node has answered this attempt */
 };
 
 static struct taken message_count_taken(const struct quorlock_result *result, const char *holder)
 {
-    struct taken taken = {0};
+    struct taken taken = {.asked_all = true};
 
     for (size_t i = 0; i < result->n_votes; i++) {
         const struct quorlock_vote *vote = result->votes[i];
@@ -260,12 +278,28 @@ static struct taken message_count_taken(const struct quorlock_result *result, co
         taken.same += same;
         taken.others += refused && vote->holder != NULL && !same;
         taken.may_be += vote->outcome == QUORLOCK_VOTE_PENDING || (refused && vote->holder == NULL);
+        taken.asked_all &= vote->outcome != QUORLOCK_VOTE_NONE && vote->outcome != QUORLOCK_VOTE_PENDING;
     }
     assert(taken.same + taken.others <= taken.nodes && taken.nodes <= result->n_votes);
     return taken;
 }
 
-/* Several owners hold some nodes, and none is known to hold a quorum. */
+/* message_add_end - add when so many of these leases have ended that a quorum can be free. */
+static void message_add_end(struct text *text, const struct quorlock_result *result, uint32_t quorum)
+{
+    int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
+    size_t n = message_leases(result, NULL, left_ms);
+    size_t wanted = quorum > result->granted ? quorum - result->granted : 1;
+
+    if (n < wanted || left_ms[0] < 0) return;
+    if (left_ms[wanted - 1] == INT64_MAX) {
+        message_add(text, "; too many have no expiry");
+    } else {
+        message_add(text, "; enough of their leases end in %lld ms", (long long)left_ms[wanted - 1]);
+    }
+}
+
+/* message_add_taken - add that several owners have nodes, and that none is known to have a quorum. */
 static void message_add_taken(struct text *text, const struct claim *claim, const struct quorlock_result *result,
                               const struct taken *taken, const char *holder)
 {
@@ -275,24 +309,33 @@ static void message_add_taken(struct text *text, const struct claim *claim, cons
     message_add(text, "\"%s\" is taken on %zu of %zu nodes, by ", keylist_name(claim->keylist), taken->nodes,
                 result->n_votes);
     if (taken->same + taken->may_be < quorum) {
-        message_add(text, "no one owner");
+        message_add(text, "several owners");
     } else {
         message_add(text, "%s and others", message_owner(owner, sizeof(owner), holder));
     }
+    if (taken->asked_all) message_add_end(text, result, quorum);
 }
 
+/* message_add_holder - add one owner, and for how long it has a quorum, or any node if it has no quorum now. */
 static void message_add_holder(struct text *text, const struct claim *claim, const struct quorlock_result *result,
-                               const char *holder, size_t on, int64_t ttl_ms)
+                               const char *holder)
 {
     bool waits = strncmp(holder, HOLDER_WAITS, sizeof(HOLDER_WAITS) - 1) == 0;
     char owner[OWNER_SIZE];
+    int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
+    size_t on = message_leases(result, holder, left_ms);
+    size_t quorum = runtime_quorum(claim->all->runtime);
+    int64_t until_ms = left_ms[on - (on >= quorum ? quorum : 1)];
 
     if (waits) holder += sizeof(HOLDER_WAITS) - 1;
     message_add(text, "\"%s\" is %s %s on %zu of %zu nodes", keylist_name(claim->keylist),
                 waits ? "kept for a writer that waits," : "held by", message_owner(owner, sizeof(owner), holder), on,
                 result->n_votes);
-    if (ttl_ms == -1) message_add(text, ", without expiry");
-    if (ttl_ms >= 0) message_add(text, ", %lld.%llds left", (long long)ttl_ms / 1000, (long long)ttl_ms % 1000 / 100);
+    if (until_ms == INT64_MAX) {
+        message_add(text, ", no expiry");
+    } else if (until_ms >= 0) {
+        message_add(text, ", %lld ms left", (long long)until_ms);
+    }
 }
 
 /* No node has answered this attempt yet: return a holder that one named in an earlier attempt. */
@@ -308,9 +351,8 @@ static const char *former_holder(const struct quorlock_result *result)
 
 static void message_add_held(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
-    int64_t ttl_ms;
     size_t on;
-    const char *holder = main_holder(result, &on, &ttl_ms);
+    const char *holder = main_holder(result, &on);
     const char *former = former_holder(result);
     struct taken taken = {0};
     char owner[OWNER_SIZE];
@@ -338,7 +380,7 @@ static void message_add_held(struct text *text, const struct claim *claim, const
     if (taken.others > 0 && taken.same < runtime_quorum(claim->all->runtime)) {
         message_add_taken(text, claim, result, &taken, holder);
     } else {
-        message_add_holder(text, claim, result, holder, on, ttl_ms);
+        message_add_holder(text, claim, result, holder);
     }
     if (result->granted > 0) message_add(text, "; %u free", result->granted);
 }
@@ -348,9 +390,8 @@ void message_released(const struct claim *claim, const struct core_completion *c
 {
     struct text text = {.at = ret, .left = size};
     char owner[OWNER_SIZE];
-    int64_t ttl_ms;
     size_t on;
-    const char *holder = main_holder(result, &on, &ttl_ms);
+    const char *holder = main_holder(result, &on);
     size_t pending = 0;
 
     for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
@@ -389,7 +430,7 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
     case QUORLOCK_HELD: message_add_held(&text, claim, result); break;
     case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
     case QUORLOCK_TIMEDOUT:
-        message_add(&text, "%s; at last ", quorlock_status_text(status));
+        message_add(&text, "%s; in the last attempt ", quorlock_status_text(status));
         if (result->granted + result->refused >= quorum) {
             message_add_held(&text, claim, result);
         } else {
@@ -397,7 +438,7 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
         }
         break;
     case QUORLOCK_INVAL:
-        message_add(&text, "the nodes refuse how we are configured for \"%s\"", keylist_name(claim->keylist));
+        message_add(&text, "the nodes refuse the settings of this client for \"%s\"", keylist_name(claim->keylist));
         break;
     default: message_add(&text, "%s: \"%s\"", quorlock_status_text(status), keylist_name(claim->keylist)); break;
     }
@@ -414,10 +455,9 @@ static uint64_t mix(uint64_t hash, const char *text)
 static uint64_t message_reason_of(const struct quorlock_result *result, bool held)
 {
     uint64_t hash = HASH_START;
-    int64_t ttl_ms;
     size_t on;
 
-    if (held) return mix(hash, main_holder(result, &on, &ttl_ms)) | 1u;
+    if (held) return mix(hash, main_holder(result, &on)) | 1u;
     for (size_t i = 0; i < result->n_votes; i++) {
         hash = mix(hash, result->votes[i]->holder);
         /* The text of a quarantine counts down: that is no new reason. */

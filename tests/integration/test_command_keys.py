@@ -45,8 +45,8 @@ class Keys(Bootstrapped):
         self.go()
         status, out, err = self.end(process)
         self.assertEqual((status, out), (0, ""), err)
-        self.assertIn('quorlock: granted "' + ", ".join(self.keys) + '" by ', err)
-        self.assertIn('quorlock: released "' + ", ".join(self.keys) + '" on ', err)
+        self.assertIn('quorlock: granted "' + ", ".join(sorted(self.keys)) + '" by ', err)
+        self.assertIn('quorlock: released "' + ", ".join(sorted(self.keys)) + '" on ', err)
         self.assert_all_free()
 
     def test_the_environment_of_the_command(self):
@@ -86,7 +86,7 @@ class Keys(Bootstrapped):
             self.hold_one(taken, "somebody")
             status, out, err = self.quorlock("run", "-n", "-E", "7", *self.keys, "--", "touch", self.path("ran"))
             self.assertEqual((status, out), (7, ""), err)
-            self.assertIn('"' + ", ".join(self.keys) + '" is held by somebody on 2 of 3 nodes', err)
+            self.assertIn('"' + ", ".join(sorted(self.keys)) + '" is held by somebody on 2 of 3 nodes', err)
             wait_for(lambda: sorted(filter(None, self.all_values())) == [b"somebody"] * 2)
             for server in SERVERS:
                 server.ask("DEL", taken)
@@ -125,7 +125,7 @@ class Keys(Bootstrapped):
         self.assertIn("broken on 3 of 3 nodes", out)
         status, _, err = self.end(process)
         self.assertEqual(status, 75, err)
-        self.assertIn('"' + ", ".join(self.keys) + '"', err)
+        self.assertIn('"' + ", ".join(sorted(self.keys)) + '"', err)
         self.assert_all_free()
 
     def test_a_signal_ends_the_wait_and_leaves_nothing(self):

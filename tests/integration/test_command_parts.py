@@ -298,7 +298,7 @@ class Permits(Holding):
         self.assertTrue(all(part["nodes"] >= 2 for part in report["holders"]), report)
         self.assertIn(f'"{self.key}": 3 of 3 permits are held\n', self.quorlock("inspect", self.key)[1])
         err = self.try_once("--permits", "3", self.key)
-        self.assertRegex(err, f'"{self.key}" has no free permit of 3: one is held by .* on [23] of 3 nodes')
+        self.assertRegex(err, f'all 3 permits are taken; slot [012] of "{self.key}" is held by .* on [23] of 3 nodes, ')
         status, out, err = self.quorlock("watch", "--once", self.key)
         self.assertEqual((status, err), (0, ""))
         self.assertIn(f'"{self.key}": 3 of 3 permits are held', out)

@@ -63,7 +63,7 @@ CLIENT_TEST(keys_of_two_owners_are_held_by_no_one_owner)
     server_do(SERVER(1), "SET key even");
     server_kill(SERVER(2));
     assert_status(fixture_acquire(lock, &waited), QUORLOCK_HELD);
-    assert_contains(waited.text, "\"key\" is taken on 2 of 3 nodes, by no one owner");
+    assert_contains(waited.text, "\"key\" is taken on 2 of 3 nodes, by several owners");
 }
 
 /* A lease in milliseconds that overflows in microseconds is a very long one, not one that has ended. */
