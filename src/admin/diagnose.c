@@ -11,7 +11,7 @@
 
 #define PER_NODE         29u
 #define ALL_TOGETHER     4u
-#define CLOCK_MOST_US    100000 /* more than this is no jitter of a time daemon */
+#define CLOCK_MOST_US    100000 /* a time daemon does not cause more */
 #define CLOCK_LEAST_US   2000
 #define CLOCK_LEASE_PART 20 /* of the longest lease */
 
@@ -21,7 +21,7 @@
 #define REMEDY_AOF       "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
 #define REMEDY_BOOTSTRAP "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
 #define REMEDY_RECONFIGURE                                                                                             \
-    "give every client the same nodes and the same max lease; where the guards are to change: quorlock "               \
+    "give every client the same nodes and the same max lease; to change the guards instead: quorlock "                 \
     "bootstrap --reconfigure"
 
 size_t diagnose_room(uint32_t n_nodes)
@@ -29,7 +29,7 @@ size_t diagnose_room(uint32_t n_nodes)
     return (size_t)n_nodes * PER_NODE + ALL_TOGETHER;
 }
 
-/* One more finding, with its remedy and its text. */
+/* diagnose_add - add a finding. */
 __attribute__((format(printf, 6, 7))) static void diagnose_add(struct diagnosis *diagnosis, int severity,
                                                                const char *code, const struct diagnose_node *node,
                                                                const char *remedy, const char *format, ...)
@@ -37,7 +37,7 @@ __attribute__((format(printf, 6, 7))) static void diagnose_add(struct diagnosis 
     struct diagnose_words *words;
     va_list args;
 
-    /* There is room for all; one too many would take the place of the last. */
+    /* There is room for all. If that were wrong, the last finding would be overwritten. */
     if (diagnosis->n_findings == diagnosis->room) diagnosis->n_findings--;
     words = &diagnosis->words[diagnosis->n_findings];
     snprintf(words->remedy, sizeof(words->remedy), "%s", remedy);
@@ -52,7 +52,7 @@ __attribute__((format(printf, 6, 7))) static void diagnose_add(struct diagnosis 
     diagnosis->findings[diagnosis->n_findings++] = &words->finding;
 }
 
-/* "250 ms" or "12.3 s" */
+/* length_text - write a time, as "250 ms" or "12.3 s". */
 static const char *length_text(char *ret, size_t size, int64_t ms)
 {
     if (ms < 1000) {
@@ -69,7 +69,7 @@ static bool is_master(const struct examine_facts *facts)
            strcmp(facts->mode, "sentinel") != 0;
 }
 
-/* Clients take its vote, now or when a quarantine is over. */
+/* can_vote - return whether clients count its votes, now or when a quarantine is over. */
 static bool can_vote(const struct examine_facts *facts)
 {
     return facts->reachable && is_master(facts) && !facts->too_old && facts->write_error[0] == '\0' &&
@@ -101,7 +101,7 @@ void diagnose_list_rights(char *ret, size_t size, uint32_t rights, bool rule)
     }
 }
 
-/* ---- what kind of server it is ---- */
+/* ---- the kind of server ---- */
 
 static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
@@ -109,25 +109,25 @@ static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *
 
     if (strcmp(facts->mode, "cluster") == 0) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "cluster", node, "list independent masters, with cluster-enabled no",
-                     "a node of a Redis Cluster, not an independent master: a failover there loses locks");
+                     "it is a node of a Redis Cluster, not an independent master: a failover loses locks");
     }
     if (strcmp(facts->role, "replica") == 0) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "replica", node, "list independent masters only, or REPLICAOF NO ONE",
-                     "a replica: it cannot grant, and its vote would be that of its master once more");
+                     "it is a replica: it cannot grant locks, and would repeat the vote of its master");
     }
     if (facts->replicas > 0 && is_master(facts)) {
         diagnose_add(diagnosis, QUORLOCK_NOTE, "replicas", node,
-                     "let every node be a master by itself; where it is promoted to, use the same address",
-                     "%u replica%s attached: one that is promoted lacks the newest locks; the guard quarantines it",
+                     "detach the replicas; or, if one is promoted, give it the address of its master",
+                     "%u replica%s attached: a promoted replica lacks the newest locks, and the guard quarantines it",
                      facts->replicas, facts->replicas == 1 ? " is" : "s are");
     }
     if (facts->too_old) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "version", node, "Redis 6.2, Valkey 7.2 or newer",
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "version", node, "install Redis 6.2, Valkey 7.2 or newer",
                      "%s %s is too old: clients refuse it", facts->kind, facts->version);
     }
 }
 
-/* ---- what it may forget ---- */
+/* ---- its memory and its disk ---- */
 
 static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
@@ -137,14 +137,14 @@ static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagn
     if (strcmp(facts->policy, "noeviction") != 0) {
         diagnose_add(diagnosis, set->allow_eviction ? QUORLOCK_WARNING : QUORLOCK_UNSAFE, "eviction", node,
                      "CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE",
-                     "maxmemory-policy is %s: when %" PRIu64 " bytes are full it evicts locks that are held",
+                     "maxmemory-policy is %s: when %" PRIu64 " bytes are used, it evicts locks that are held",
                      facts->policy, facts->maxmemory);
     }
     if (facts->used_memory / 9 >= facts->maxmemory / 10) {
         diagnose_add(diagnosis, QUORLOCK_WARNING, "memory", node,
-                     "CONFIG SET maxmemory to more, or keep locks on servers of their own",
-                     "%" PRIu64 " of %" PRIu64 " bytes of maxmemory are used: when it is full, the node has "
-                     "no vote any more",
+                     "CONFIG SET maxmemory to more, or use other servers for locks",
+                     "%" PRIu64 " of %" PRIu64 " bytes of maxmemory are used: when all are used, the node can "
+                     "grant no locks",
                      facts->used_memory, facts->maxmemory);
     }
 }
@@ -156,21 +156,21 @@ static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose
     if (!facts->has_persistence || !is_master(facts)) return;
     if (!facts->aof) {
         diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
-                     "appendonly is off: a restart forgets its locks. The guard makes that safe, at the cost "
-                     "of a quarantine");
+                     "appendonly is off: a restart loses its locks. The guard makes that safe, at the cost of "
+                     "a quarantine");
         return;
     }
     if (facts->aof_broken) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, "see the log of the server; is the disk full?",
-                     "the append-only file could not be written: a restart forgets the newest locks");
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, "read the log of the server; is its disk full?",
+                     "the append-only file could not be written: a restart loses the newest locks");
     }
     if (facts->appendfsync[0] == '\0') {
-        diagnose_add(diagnosis, QUORLOCK_NOTE, "persistence", node, "appendfsync always",
+        diagnose_add(diagnosis, QUORLOCK_NOTE, "persistence", node, "allow CONFIG GET, and set appendfsync always",
                      "appendfsync could not be read (CONFIG GET is refused): unless it is always, a crash of "
-                     "the machine forgets the newest locks");
+                     "the machine loses the newest locks");
     } else if (strcmp(facts->appendfsync, "always") != 0) {
         diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
-                     "appendfsync is %s: a crash of the machine forgets the newest locks. The guard makes that "
+                     "appendfsync is %s: a crash of the machine loses the newest locks. The guard makes that "
                      "safe, at the cost of a quarantine",
                      facts->appendfsync);
     }
@@ -180,9 +180,9 @@ static void judge_writes(struct diagnosis *diagnosis, const struct diagnose_node
 {
     if (node->facts->write_error[0] == '\0') return;
     diagnose_add(diagnosis, QUORLOCK_WARNING, "writes", node,
-                 "mend what the server complains of: its disk (see its log), maxmemory, or the replicas of "
+                 "mend the fault that the server reports: its disk (read its log), maxmemory, or "
                  "min-replicas-to-write",
-                 "it refuses to write, so it has no vote: %s", node->facts->write_error);
+                 "it refuses to write, so it cannot vote: %s", node->facts->write_error);
 }
 
 /* ---- its guard ---- */
@@ -192,7 +192,8 @@ static bool diagnose_is_hash(const char *set)
     return strlen(set) == 16 && strspn(set, "0123456789abcdef") == 16;
 }
 
-/* The first node with a guard: the others are compared with it where the caller does not say what to expect. */
+/* reference - return the first node with a guard, or NULL. Other guards are compared with it if the caller expects
+ * nothing else. */
 static const struct diagnose_node *reference(const struct diagnose_set *set)
 {
     for (uint32_t i = 0; i < set->n_nodes; i++) {
@@ -215,22 +216,23 @@ static void judge_guard_set(const struct diagnose_set *set, struct diagnosis *di
     if (!set->named && diagnose_is_hash(guard->set)) {
         diagnose_add(
             diagnosis, QUORLOCK_UNSAFE, "guard-set", node,
-            "write the addresses alike in all clients; or name the set: quorlock bootstrap --reconfigure --set-name "
-            "NAME, then --set-name NAME at all clients",
-            "its guard was made by a client that writes the addresses differently, or lists another server: clients "
-            "of the two lists do not exclude one another");
+            "write the addresses in the same way in all clients; or name the set: quorlock bootstrap --reconfigure "
+            "--set-name NAME, then --set-name NAME at all clients",
+            "its guard was made by a client that writes the addresses in another way, or lists another server: clients "
+            "of the two lists do not exclude each other");
     } else if (set->named) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE " --set-name NAME",
-                     "its guard is for %s%s, here it is %s: clients of the two sets do not exclude one another",
+                     "its guard is for %s%s, and not for %s: clients of the two sets do not exclude each other",
                      diagnose_is_hash(guard->set) ? "a set without a name" : "the set ",
                      diagnose_is_hash(guard->set) ? "" : guard->set, set->set);
     } else if (strcmp(guard->set, first_guard->set) != 0) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE,
-                     "its guard is for the set %s, that of %s for %s", guard->set, first->name, first_guard->set);
+                     "its guard is for the set %s, and that of %s is for %s", guard->set, first->name,
+                     first_guard->set);
     } else {
         snprintf(remedy, sizeof(remedy), "give --set-name %s", guard->set);
         diagnose_add(diagnosis, QUORLOCK_NOTE, "guard-set", node, remedy,
-                     "its guard is for the set named %s: clients without that name are refused", guard->set);
+                     "its guard is for the set %s: it refuses clients without that name", guard->set);
     }
 }
 
@@ -243,23 +245,24 @@ static void judge_guard_agrees(const struct diagnose_set *set, struct diagnosis 
 
     if (guard->n_nodes == 0) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node,
-                     "give the same 'quorlock bootstrap --reconfigure' again, until it ends with 0",
-                     "a reconfigure of it was not finished: it refuses all clients");
+                     "run the same 'quorlock bootstrap --reconfigure' again, until it ends with 0",
+                     "a reconfiguration was not finished: the node refuses all clients");
     } else if (guard->n_nodes != set->n_nodes) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node, REMEDY_RECONFIGURE,
-                     "its guard is for %u nodes, %u are listed here: their majorities need not meet", guard->n_nodes,
-                     set->n_nodes);
+                     "its guard is for %u nodes, and %u are listed here: two majorities may have no node in common",
+                     guard->n_nodes, set->n_nodes);
     }
     judge_guard_set(set, diagnosis, node);
     if (guard->max_lease_ms != wanted_ms) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-lease", node, REMEDY_RECONFIGURE,
-                     "its guard is for leases up to %u ms, %s %u ms: a lease may outlive a quarantine",
-                     guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "that of others for",
+                     "its guard is for leases up to %u ms, and %s %u ms: a lease may last longer than a quarantine",
+                     guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "another node's for",
                      wanted_ms);
     }
 }
 
-/* UNKNOWN: one that is out of reach may have let clients vote. Bootstrap writes nothing before it has seen that. */
+/* guards_of - judge all guards together. UNKNOWN: a node that was not reached may have let clients vote. Bootstrap
+ * finds that out before it writes. */
 static enum guard_set guards_of(const struct diagnose_set *set)
 {
     const struct diagnose_node *first = reference(set);
@@ -284,7 +287,7 @@ static const char *remedy_of_quarantine(const struct diagnose_set *set, enum qua
         return "quorlock bootstrap, if no client with that max lease holds a lock; else wait. Give all clients the "
                "same max lease";
     if (cause == QUARANTINE_FIRST && guards_of(set) != GUARD_SET_OLDER) return REMEDY_BOOTSTRAP;
-    return "none is needed: it ends by itself, once clients look";
+    return "none is needed: it ends by itself";
 }
 
 static void judge_quarantine(const struct diagnose_set *set, struct diagnosis *diagnosis,
@@ -297,16 +300,16 @@ static void judge_quarantine(const struct diagnose_set *set, struct diagnosis *d
     if (guard->quarantine_ms <= 0) return;
     length_text(left, sizeof(left), guard->quarantine_ms);
     if (guard->stale && guard->cause == QUARANTINE_RESTART) {
-        diagnose_add(
-            diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy,
-            "restarted, promoted, or given its first replica since a client last saw it: from the next contact on it "
-            "has no vote for %s, for it may have lost its locks",
-            left);
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy,
+                     "it was restarted or promoted, or got its first replica, since a client last saw it: its votes "
+                     "will be ignored "
+                     "for %s from the next contact on, because it may have lost its locks",
+                     left);
         return;
     }
     quarantine_describe(why, sizeof(why), guard->cause, guard->wanted_ms, guard->until_ms, guards_of(set));
-    diagnose_add(diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy, "quarantined for %s more, without a vote: %s",
-                 left, why);
+    diagnose_add(diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy,
+                 "quarantined for %s more, its votes are ignored: %s", left, why);
 }
 
 static void judge_missing(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
@@ -314,12 +317,11 @@ static void judge_missing(const struct diagnose_set *set, struct diagnosis *diag
     if (guards_of(set) == GUARD_SET_OLDER) {
         diagnose_add(
             diagnosis, QUORLOCK_WARNING, "guard-missing", node, "none is needed: the next client quarantines it",
-            "it has no guard, and other nodes have one: it lost its memory, and from the next contact on it has no "
-            "vote "
-            "for one max lease");
+            "it has no guard, and other nodes have one: it lost its data, and its votes will be ignored for one max "
+            "lease from the next contact on");
     } else {
         diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-missing", node, REMEDY_BOOTSTRAP,
-                     "it has no guard yet: the first client waits one max lease, for locks may be held");
+                     "it has no guard yet: the first client waits one max lease, because locks may be held");
     }
 }
 
@@ -330,18 +332,18 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
     if (!is_master(facts)) return;
     switch (facts->guard.state) {
     case EXAMINE_GUARD_UNKNOWN:
-        /* A refused key is a finding among the rights. */
+        /* If the right is missing, judge_rights or judge_names reports it. */
         if ((facts->refused_names & (1u << EXAMINE_GUARD)) != 0 || (facts->refused_rights & RIGHT(GET)) != 0) return;
         diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-unread", node,
-                     "wait until the server has loaded its data; is quorlock:guard a string?",
+                     "wait until the server has loaded its data; check that quorlock:guard is a string",
                      "its guard could not be read: %s",
-                     facts->guard_error[0] != '\0' ? facts->guard_error : "a strange reply");
+                     facts->guard_error[0] != '\0' ? facts->guard_error : "unexpected reply");
         break;
     case EXAMINE_GUARD_NONE: judge_missing(set, diagnosis, node); break;
     case EXAMINE_GUARD_FOREIGN:
         diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-format", node,
-                     "use the newest quorlock everywhere; if it is nobody's, DEL quorlock:guard",
-                     "the key quorlock:guard holds no guard of this version: clients refuse the node");
+                     "use the newest quorlock everywhere; or, if no program needs the key, DEL quorlock:guard",
+                     "the key quorlock:guard has no guard that this version can read: clients refuse the node");
         break;
     case EXAMINE_GUARD_THERE:
         judge_guard_agrees(set, diagnosis, node);
@@ -350,7 +352,7 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
     }
 }
 
-/* ---- what it refuses us ---- */
+/* ---- missing rights ---- */
 
 static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
@@ -358,8 +360,8 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
         uint32_t rights;
         int severity;
         const char *effect;
-    } kinds[] = {{~RIGHTS_OPTIONAL, QUORLOCK_WARNING, "the node has no vote for us"},
-                 {RIGHT(PUBLISH), QUORLOCK_NOTE, "waiters hear of no release and poll"},
+    } kinds[] = {{~RIGHTS_OPTIONAL, QUORLOCK_WARNING, "it cannot vote for us"},
+                 {RIGHT(PUBLISH), QUORLOCK_NOTE, "waiters get no release notices, and poll"},
                  {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
                  {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};
     const uint32_t refused = node->facts->refused_rights;
@@ -384,18 +386,18 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
         int severity;
     } names[EXAMINE_NAMES] = {
         [EXAMINE_LOCK] = {"every key", "locks outside the patterns of this user are refused", "~KEY", QUORLOCK_WARNING},
-        [EXAMINE_GUARD] = {"the key quorlock:guard", "the node has no vote for us", "~quorlock:guard",
-                           QUORLOCK_WARNING},
-        [EXAMINE_FENCE] = {"every key quorlock:fence:KEY", "there are no fencing tokens for the others",
+        [EXAMINE_GUARD] = {"the key quorlock:guard", "it cannot vote for us", "~quorlock:guard", QUORLOCK_WARNING},
+        [EXAMINE_FENCE] = {"every key quorlock:fence:KEY", "locks on other keys get no fencing tokens",
                            "~quorlock:fence:*", QUORLOCK_WARNING},
-        [EXAMINE_CHANNEL] = {"the channels quorlock:released:KEY", "waiters hear of no release and poll",
+        [EXAMINE_CHANNEL] = {"the channels quorlock:released:KEY", "waiters get no release notices, and poll",
                              "&quorlock:released:*", QUORLOCK_NOTE},
     };
     const uint32_t refused = node->facts->refused_names;
     const char *user = node->user != NULL ? node->user : "default";
 
     for (unsigned i = 0; i < EXAMINE_NAMES; i++) {
-        /* A user that may use the guard was given patterns for quorlock: a narrow one is intended. */
+        /* A user that may use the guard was set up for quorlock. If its locks are limited to some keys, that is
+         * intended. */
         bool meant = (refused & (1u << EXAMINE_GUARD)) == 0 && (refused & (1u << EXAMINE_LOCK)) != 0;
         char remedy[DIAGNOSE_REMEDY_SIZE];
 
@@ -411,14 +413,16 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
     const struct examine_facts *facts = node->facts;
 
     if (!facts->loopback && !facts->tls) {
-        diagnose_add(diagnosis, QUORLOCK_NOTE, "plain-text", node, "a private network, or rediss:// to its tls-port",
+        diagnose_add(diagnosis, QUORLOCK_NOTE, "plain-text", node,
+                     "use a private network, or rediss:// with its tls-port",
                      "the connection is not encrypted: password, keys and tokens can be read on the way");
     }
     if (facts->has_clients && facts->maxclients > 0 &&
         (uint64_t)facts->clients * 10 >= (uint64_t)facts->maxclients * 8) {
         diagnose_add(diagnosis, QUORLOCK_WARNING, "clients", node,
-                     "CONFIG SET maxclients to more; who connects so often? (CLIENT LIST)",
-                     "%u of %u clients are connected: further ones are turned away", facts->clients, facts->maxclients);
+                     "CONFIG SET maxclients to more; CLIENT LIST shows who is connected",
+                     "%u of %u clients are connected: above that number clients are refused", facts->clients,
+                     facts->maxclients);
     }
 }
 
@@ -428,13 +432,13 @@ static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnos
 
     if (!facts->reachable) {
         diagnose_add(diagnosis, QUORLOCK_WARNING, "unreachable", node,
-                     "start or mend the server, the network, or the address and password given here", "%s",
+                     "start the server; check the network, the address and the password", "%s",
                      facts->error[0] != '\0' ? facts->error : "no answer");
         return;
     }
     if (strcmp(facts->mode, "sentinel") == 0) {
         diagnose_add(diagnosis, QUORLOCK_UNSAFE, "sentinel", node, "give the address of the server itself",
-                     "a Sentinel, not a Redis server: it holds no keys");
+                     "it is a Sentinel, not a Redis server: it has no keys");
         return;
     }
     judge_kind(diagnosis, node);
@@ -456,9 +460,8 @@ static void judge_twins(const struct diagnose_set *set, struct diagnosis *diagno
             const struct examine_facts *one = set->nodes[k].facts, *two = set->nodes[i].facts;
 
             if (two->run_id[0] == '\0' || strcmp(one->run_id, two->run_id) != 0) continue;
-            diagnose_add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i],
-                         "list each server once, by one of its names", "%s and %s are one server: it would vote twice",
-                         set->nodes[k].name, set->nodes[i].name);
+            diagnose_add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i], "list each server once",
+                         "%s and %s are one server: it would vote twice", set->nodes[k].name, set->nodes[i].name);
             break;
         }
     }
@@ -495,14 +498,16 @@ static void judge_clock(struct diagnosis *diagnosis, const struct diagnose_node 
     char off[32];
 
     length_text(off, sizeof(off), (offset_us < 0 ? -offset_us : offset_us) / 1000);
-    diagnose_add(diagnosis, QUORLOCK_WARNING, "clock", node,
-                 "a time daemon (chrony, ntpd) on both that slews and never steps",
-                 "%s clock is %s %s this machine's: quarantines and the floor of fencing tokens go by these "
-                 "clocks, and when one is put right by a step, leases end early or late",
-                 whose, off, offset_us > 0 ? "ahead of" : "behind");
+    diagnose_add(
+        diagnosis, QUORLOCK_WARNING, "clock", node,
+        "run a time daemon (chrony, ntpd) on both, which slews and never steps",
+        "%s clock is %s %s this machine's: quarantines and fencing tokens depend on these clocks, and a step of a "
+        "clock ends leases early or late",
+        whose, off, offset_us > 0 ? "ahead of" : "behind");
 }
 
-/* Where the nodes' clocks agree with one another but not with ours, ours is wrong: that is one finding. */
+/* judge_clocks - compare the clocks. If the nodes' clocks agree with each other but not with ours, that is one finding.
+ */
 static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagnosis)
 {
     const struct diagnose_node *low = NULL, *high = NULL;
@@ -534,12 +539,13 @@ static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagn
         char apart[32];
         length_text(apart, sizeof(apart), (high->facts->offset_us - low->facts->offset_us) / 1000);
         diagnose_add(diagnosis, QUORLOCK_WARNING, "clocks", NULL,
-                     "a time daemon (chrony, ntpd) on every node, from the same source",
+                     "run a time daemon (chrony, ntpd) on every node, with the same source",
                      "the clocks of %s and %s are %s apart", low->name, high->name, apart);
     }
 }
 
-/* Until its vote counts: 0 now. Where there is no guard that time begins with the next contact. */
+/* vote_in_ms - return how long until its votes count; 0: now. Without a guard that time begins with the next contact.
+ */
 static int64_t vote_in_ms(const struct diagnose_set *set, const struct examine_facts *facts)
 {
     const struct diagnose_node *first = reference(set);
@@ -549,7 +555,7 @@ static int64_t vote_in_ms(const struct diagnose_set *set, const struct examine_f
     return (int64_t)(first != NULL ? first->facts->guard.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT) + 1;
 }
 
-/* The node whose vote completes the quorum, at the latest; NULL: no quorum is possible. */
+/* quorum_by - return the node whose vote completes the quorum, when quarantines end; NULL: no quorum is possible. */
 static const struct diagnose_node *quorum_by(const struct diagnose_set *set)
 {
     for (uint32_t i = 0; i < set->n_nodes; i++) {
@@ -568,7 +574,7 @@ static const struct diagnose_node *quorum_by(const struct diagnose_set *set)
     return NULL;
 }
 
-/* There will be a quorum, but not now. */
+/* judge_quorum_to_come - report that there will be a quorum, but not now. */
 static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosis *diagnosis,
                                  const struct diagnose_node *last)
 {
@@ -603,13 +609,13 @@ static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagn
         reachable += set->nodes[i].facts->reachable;
         voters += can_vote(set->nodes[i].facts);
     }
-    diagnose_add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, "see what was found at the other nodes",
+    diagnose_add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, "follow the remedies for the other nodes",
                  "only %u of %u nodes %s, %u are needed: no lock can be taken",
                  (reachable < set->quorum ? reachable : voters), set->n_nodes,
                  reachable < set->quorum ? "can be reached" : "can vote", set->quorum);
 }
 
-/* By insertion, which keeps the order among equals. */
+/* sort - sort by insertion, which keeps the order of equal findings. */
 static void sort(struct diagnosis *diagnosis)
 {
     for (size_t i = 1; i < diagnosis->n_findings; i++) {

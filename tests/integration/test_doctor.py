@@ -222,7 +222,7 @@ class Kind(Doctor):
         SERVERS[2].ask("REPLICAOF", "NO", "ONE")
         wait_for(lambda: b"connected_slaves:0" in SERVERS[0].ask("INFO", "replication"))
         self.assertEqual(self.codes(), (1, [("quarantine", 2)]))
-        self.assertIn("no vote for 30.0 s", self.text("quarantine"))
+        self.assertIn("its votes will be ignored for 30.0 s", self.text("quarantine"))
 
     def lives(self, server, like):
         """The guard of `like` as `server` would have it written now."""
@@ -316,7 +316,7 @@ class Memory(Doctor):
         texts = {finding["node"]: finding["text"] for finding in report["findings"] if finding["code"] == "writes"}
         self.assertEqual(set(texts), {str(server) for server in SERVERS[:2]})
         for text in texts.values():
-            self.assertIn("it refuses to write, so it has no vote: SET: NOREPLICAS", text)
+            self.assertIn("it refuses to write, so it cannot vote: SET: NOREPLICAS", text)
         self.assertIn("no-quorum", [finding["code"] for finding in report["findings"]])
         self.assertEqual(self.examine()[0], 0)
 
@@ -346,7 +346,7 @@ class Guard(Doctor):
         self.assertEqual((status, found), (2, [("guard-set", 0), ("guard-set", 1)]))
         self.guard(SERVERS[2], 2, "0123456789abcdef")
         self.assertEqual(self.codes(), (2, [("guard-set", 2)]))
-        self.assertIn("writes the addresses differently, or lists another server", self.text("guard-set"))
+        self.assertIn("writes the addresses in another way, or lists another server", self.text("guard-set"))
 
     def test_a_named_set(self):
         self.bootstrap("--set-name", "blue")

@@ -219,7 +219,7 @@ DOCTOR_TEST(guards_must_agree)
     assert_string_equal(judged(f), "unsafe guard-nodes a:1");
     f->facts[0].guard.n_nodes = 0;
     assert_string_equal(judged(f), "unsafe guard-nodes a:1");
-    assert_non_null(strstr(f->diagnosis.findings[0]->text, "was not finished: it refuses all clients"));
+    assert_non_null(strstr(f->diagnosis.findings[0]->text, "was not finished: the node refuses all clients"));
 }
 
 DOCTOR_TEST(guards_of_another_set_are_found)
@@ -303,7 +303,7 @@ DOCTOR_TEST(missing_rights_and_names_are_found)
     assert_string_equal(judged(f), "warning rights a:1; warning names a:1; warning names a:1; warning names a:1; "
                                    "note rights a:1; note rights a:1; note rights a:1; note names a:1");
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "user \"app\" may not run INFO, TIME, GET, SET, PTTL, "
-                                                           "PEXPIRE, DEL, EVAL, EVALSHA: the node has"));
+                                                           "PEXPIRE, DEL, EVAL, EVALSHA: it cannot"));
     assert_string_equal(f->diagnosis.findings[0]->remedy, "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
                                                           "+eval +evalsha");
     /* Patterns that include the guard were chosen on purpose. */
