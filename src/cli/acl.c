@@ -2,15 +2,15 @@
 /*
  * acl.c - quorlock doctor --acl: the least rights that locks need, as a line for redis-cli
  *
- * A test takes each of them away in turn, and sees a lock that is not taken, a waiter that is not woken, a message
- * that says less, or a denial in the server's log.
+ * A test removes each right in turn, and expects a lock that cannot be taken, a waiter that is not woken, a shorter
+ * message, or a denial in the server's log.
  */
 #include <string.h>
 
 #include "cli.h"
 #include "say.h"
 
-/* When a rule is needed: in one of these dialects, and for all of the others that are named. */
+/* When a rule is needed: in one of the named dialects, and only with all other named conditions. */
 enum { PLAIN = 1, REDISSON = 2, NOTICES = 4, DATABASE = 8 };
 
 struct rules {
@@ -20,19 +20,19 @@ struct rules {
 
 static const struct rules commands[] = {
     {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +client|setname"},
-    {PLAIN, "+del +mget"}, /* MGET saves work where locks are released together, and so does PUBSUB NUMPAT */
-    {PLAIN,
-     "+zadd +zrem +zscore +zrange +zrangebyscore +zremrangebyscore"}, /* shared keys; plain ones look for readers */
+    {PLAIN, "+del +mget"}, /* MGET, as PUBSUB NUMPAT, saves work when locks are released together */
+    {PLAIN, "+zadd +zrem +zscore +zrange +zrangebyscore +zremrangebyscore"}, /* for shared keys; exclusive locks look
+                                                                                for readers */
     {REDISSON, "+hexists +hscan +hget +hset +hdel"},
     {PLAIN | REDISSON | DATABASE, "+select"},
     {PLAIN | REDISSON | NOTICES, "+publish +pubsub|numsub +subscribe +unsubscribe +ping"},
     {PLAIN | NOTICES, "+pubsub|numpat"},
     {REDISSON | NOTICES, "+lrange"},
 };
-/* The % is the place of the pattern. */
+/* % is replaced by the pattern. */
 static const struct rules names[] = {
     {PLAIN | REDISSON, "~%"},
-    {PLAIN | REDISSON, "~quorlock:fence:%"}, /* waiters look at the counter, also without fencing */
+    {PLAIN | REDISSON, "~quorlock:fence:%"}, /* waiters read the counter, also without fencing */
     {PLAIN, "~quorlock:readers:%"},
     {PLAIN, "~quorlock:intents:%"},
     {PLAIN, "~quorlock:permits:%"},
@@ -45,7 +45,7 @@ static const struct rules names[] = {
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]), N_NAMES = sizeof(names) / sizeof(names[0]) };
 
-/* has_database - whether an address names another database than the first. */
+/* has_database - return whether an address has another database than 0. */
 static bool has_database(const char *nodes)
 {
     for (const char *address = nodes; *address != '\0'; address += *address == ',') {
@@ -71,7 +71,8 @@ static bool is_needed(const struct rules *rules, unsigned wanted)
     return (rules->when & wanted & dialects) != 0 && (rules->when & ~dialects & ~wanted) == 0;
 }
 
-/* add_name - a rule for the pattern. Redisson puts a key in braces only where it has none; one that matches * may. */
+/* acl_add_name - add a rule for a pattern. Redisson puts a key into braces if it has none; keys that match * may have
+ * some. */
 static void acl_add_name(struct text *text, const char *rule, const char *pattern)
 {
     const char *place = strchr(rule, '%');
@@ -90,7 +91,7 @@ static void acl_add_line(struct text *text, const struct settings *settings, con
     bool all = false;
 
     for (size_t i = 0; i < n_patterns; i++) all |= strcmp(patterns[i], "*") == 0;
-    /* The server takes no other key beside all of them. */
+    /* Beside ~* the server accepts no other key pattern. */
     text_format(text, "ACL SETUSER %s on resetkeys resetchannels -@all %s", settings->acl,
                 all ? "~*" : "~quorlock:guard");
     for (size_t i = 0; i < n_patterns; i++)
@@ -102,7 +103,7 @@ static void acl_add_line(struct text *text, const struct settings *settings, con
     text_format(text, "\n");
 }
 
-/* check_word - what would not be one word of the line. */
+/* check_word - refuse a text that would not be one word of the line. */
 static bool check_word(const char *what, const char *word)
 {
     if (*word != '\0' && strpbrk(word, " \t\r\n\"'\\") == NULL) return true;
@@ -124,6 +125,7 @@ int acl_print(const struct settings *settings)
     acl_add_line(&text, settings, patterns, n_patterns);
     status = put(&text);
     if (status == 0)
-        say("give this to redis-cli on every node, and the user a password: ACL SETUSER %s >PASSWORD", settings->acl);
+        say("give this line to redis-cli on every node, and give the user a password: ACL SETUSER %s >PASSWORD",
+            settings->acl);
     return status;
 }

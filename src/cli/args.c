@@ -16,8 +16,8 @@
 
 /* A value for a setting. */
 struct given {
-    const char *name;    /* where it was given: of an option or of the environment */
-    char *value;         /* NULL for an option that takes none; may be changed */
+    const char *name;    /* where it was given: an option, a variable, or a line of a file */
+    char *value;         /* NULL: the option has no value; it may be changed */
     const char *choices; /* "a|b", for set_choice */
     void *setting;
 };
@@ -26,7 +26,7 @@ struct entry {
     unsigned places;
     char letter;                      /* 0: none */
     const char *name;                 /* NULL: none */
-    const char *value;                /* what it takes, for the help; NULL: nothing */
+    const char *value;                /* its value in the help; NULL: it takes none */
     int (*set)(const struct given *); /* 0, or EXIT_USAGE after a message */
     size_t setting;                   /* offset in struct settings */
     const char *help;
@@ -61,7 +61,7 @@ static int set_duration(const struct given *given, uint32_t min_ms, uint32_t max
     return 0;
 }
 
-/* set_wait - also for -n, which has no value. */
+/* set_wait - set a wait; -n, which has no value, is 0. */
 static int set_wait(const struct given *given)
 {
     bool now = given->value == NULL || strcmp(given->value, "0") == 0;
@@ -71,7 +71,7 @@ static int set_wait(const struct given *given)
     return 0;
 }
 
-/* set_number - `what` says what it is not, where it is none. */
+/* args_set_number - set a number; `what` names it in the error. */
 static int args_set_number(const struct given *given, uint32_t min, uint32_t max, const char *what)
 {
     size_t length = strlen(given->value);
@@ -86,7 +86,7 @@ static int args_set_number(const struct given *given, uint32_t min, uint32_t max
     return 0;
 }
 
-/* WITHIN - a setter of that name, which is `set` within these bounds. */
+/* WITHIN - define a setter that calls `set` with these bounds. */
 #define WITHIN(name, set, ...)                                                                                         \
     static int name(const struct given *given)                                                                         \
     {                                                                                                                  \
@@ -94,7 +94,7 @@ static int args_set_number(const struct given *given, uint32_t min, uint32_t max
     }
 
 WITHIN(set_lease, set_duration, LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
-/* Of programs with the library, too, whose leases may be shorter. */
+/* Programs that use the library may have shorter leases than the command. */
 WITHIN(set_max_lease, set_duration, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
 WITHIN(set_timeout, set_duration, 1, QUORLOCK_TIMEOUT_MS_MAX)
 WITHIN(set_interval, set_duration, WATCH_INTERVAL_MS_MIN, 3600000)
@@ -103,7 +103,7 @@ WITHIN(set_permits, args_set_number, 1, QUORLOCK_PERMITS_MAX, "number of permits
 WITHIN(set_in_flight, args_set_number, 1, BENCH_IN_FLIGHT_MAX, "number of locks")
 WITHIN(set_seconds, args_set_number, 1, BENCH_SECONDS_MAX, "number of seconds")
 
-/* set_count - also for --once, which has no value. */
+/* set_count - set a count; --once, which has no value, is 1. */
 static int set_count(const struct given *given)
 {
     if (given->value != NULL) return args_set_number(given, 1, WATCH_COUNT_MAX, "number of rounds");
@@ -117,7 +117,7 @@ static int set_flag(const struct given *given)
     return 0;
 }
 
-/* set_switch - what a file may turn on, and the command line off again. */
+/* set_switch - set a switch. A file may turn it on, and the command line may turn it off again. */
 static int set_switch(const struct given *given)
 {
     bool on = given->value == NULL || strcmp(given->value, "yes") == 0;
@@ -136,14 +136,14 @@ static int set_more(const struct given *given)
     return 0;
 }
 
-/* set_string - the library says what is wrong with it. */
+/* set_string - set a text; the library checks it. */
 static int set_string(const struct given *given)
 {
     *(const char **)given->setting = given->value;
     return 0;
 }
 
-/* set_choice - by its place: the library numbers policies and dialects so. */
+/* set_choice - set the index of the word in the choices, which is the library's number of a policy or dialect. */
 static int set_choice(const struct given *given)
 {
     const char *word = given->choices;
@@ -175,7 +175,8 @@ static int args_set_guard(const struct given *given)
     return status;
 }
 
-/* wrong_address - what the library cannot say so well, for it sees one address at a time; NULL: nothing. */
+/* wrong_address - return the error of an address, or NULL. The library checks one address at a time, so it cannot find
+ * these errors of a list. */
 static const char *wrong_address(const char *address, size_t length)
 {
     size_t scheme = hide_scheme_length(address);
@@ -193,7 +194,7 @@ static const char *wrong_address(const char *address, size_t length)
     return NULL;
 }
 
-/* set_nodes - takes blanks around the addresses and a comma behind the last one out of the value. */
+/* set_nodes - set the addresses, without blanks around them and without a comma at the end. */
 static int set_nodes(const struct given *given)
 {
     static const char blanks[] = " \t\r\n";
@@ -221,26 +222,26 @@ static int set_nodes(const struct given *given)
         to += length;
         *to++ = number < n ? ',' : '\0';
     }
-    if (to < end) memset(to, 0, (size_t)(end - to)); /* no part of a password stays behind */
+    if (to < end) memset(to, 0, (size_t)(end - to)); /* it may be a part of a password */
     *(char **)given->setting = given->value;
     return 0;
 }
 
-/* set_secret - of the environment or a file. As an option it could be seen by others. */
+/* set_secret - set a password from the environment or a file. Other users could see an option. */
 static int set_secret(const struct given *given)
 {
     *(char **)given->setting = given->value;
     return 0;
 }
 
-/* set_key - args_parse puts it among the keys. */
+/* set_key - do nothing: args_add_key adds the key. */
 static int set_key(const struct given *given)
 {
     (void)given;
     return 0;
 }
 
-/* set_mode - likewise, with its mode: whether it is shared. */
+/* set_mode - do nothing: args_add_key adds the key and its mode. */
 static int set_mode(const struct given *given)
 {
     (void)given;
@@ -259,153 +260,152 @@ enum {
     VERBS = EVERYWHERE - ARGS_GLOBAL,
 };
 
-/* Help and parser read this one table; a test compares the manual with it. */
+/* Help and parser use this table. A test compares it with the manual. */
 #define SETTING(name) offsetof(struct settings, name)
 static const struct entry entries[] = {
     {EVERYWHERE, 0, "config", "FILE", set_string, SETTING(config),
      "read this configuration file only; else QUORLOCK_CONFIG; else\n"
      "~/.config/quorlock/config and /etc/quorlock.conf"},
     {EVERYWHERE, 0, "set", "NAME", set_string, SETTING(set),
-     "what stands below [set NAME] in these files goes before the rest\n"
-     "of them; else QUORLOCK_SET"},
+     "use section [set NAME] of these files; it overrides the rest of\n"
+     "the files; else QUORLOCK_SET"},
     {EVERYWHERE, 0, "nodes", "URI,URI,...", set_nodes, SETTING(nodes),
      "the Redis servers: redis://[user[:password]@]host[:port][/db],\n"
-     "rediss:// for TLS, valkey:// and valkeys:// likewise,\n"
+     "rediss:// for TLS, valkey:// and valkeys:// in the same way,\n"
      "unix:///path or host:port; else\n"
      "QUORLOCK_NODES; else\n"
      "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
     {EVERYWHERE, 0, "user", "NAME", set_string, SETTING(user),
-     "for servers whose address has neither user nor password; else\n"
-     "QUORLOCK_USER"},
+     "user at servers whose address has neither user nor password;\n"
+     "else QUORLOCK_USER"},
     {EVERYWHERE, 0, "password-file", "FILE", set_string, SETTING(password_file),
-     "the password for them is its first line, read before each login;\n"
-     "else QUORLOCK_PASSWORD; else the file that\n"
-     "QUORLOCK_PASSWORD_FILE names"},
+     "password at these servers: the first line of FILE, read before\n"
+     "each login; else QUORLOCK_PASSWORD; else the file of\n"
+     "QUORLOCK_PASSWORD_FILE"},
     {0, 0, "password", "PASSWORD", set_secret, SETTING(password), ""},
     {EVERYWHERE, 0, "tls-ca", "FILE|DIR", set_string, SETTING(tls_ca),
-     "certificates of the CAs that sign those of rediss:// nodes; else\n"
-     "QUORLOCK_TLS_CA; else the system's"},
+     "CA certificates for rediss:// nodes; else QUORLOCK_TLS_CA; else\n"
+     "those of the system"},
     {EVERYWHERE, 0, "tls-cert", "FILE", set_string, SETTING(tls_cert),
      "our certificate, for nodes that ask for one; else\n"
      "QUORLOCK_TLS_CERT"},
     {EVERYWHERE, 0, "tls-key", "FILE", set_string, SETTING(tls_key),
-     "its key, without a passphrase; else QUORLOCK_TLS_KEY; else it\n"
-     "is in the certificate's file"},
+     "its key, without a passphrase; else QUORLOCK_TLS_KEY; else in\n"
+     "the file of --tls-cert"},
     {EVERYWHERE, 0, "tls-name", "NAME", set_string, SETTING(tls_name),
-     "the name or address that the nodes' certificates are for; else\n"
+     "the name or address in the nodes' certificates; else\n"
      "QUORLOCK_TLS_NAME; else the host of each node's address"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
     {KEYED, 0, "key", "KEY", set_key, 0, "a key, also one that begins with -"},
     {ARGS_RUN, 0, "shared", "KEY", set_mode, SETTING(shared),
-     "a key that is locked shared: others may hold it shared\n"
-     "meanwhile, and nobody exclusively"},
+     "lock KEY shared: others may hold it shared at the same time,\n"
+     "and nobody exclusively"},
     {ARGS_RUN, 0, "exclusive", "KEY", set_mode, 0,
-     "a key that is locked for us alone, as those without an option\n"
-     "are; beside --shared"},
+     "lock KEY exclusively, as keys without an option; for use\n"
+     "beside --shared"},
     {ARGS_RUN, 0, "permits", "K", set_permits, SETTING(permits),
-     "KEY is a name with so many permits, 1 to 64, the same number for\n"
-     "all its clients: take one of them; CMD has its number, its slot,\n"
-     "in QUORLOCK_SLOT"},
+     "KEY has K permits, 1 to 64, the same number for all clients;\n"
+     "take one of them. CMD gets its number, the slot, in\n"
+     "QUORLOCK_SLOT"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
-     "lease of the lock, renewed at every third (default " LEASE_SHOWN ", or the\n"
-     "max lease where that is shorter)"},
+     "lease of the lock, renewed after a third (default " LEASE_SHOWN ", or the max\n"
+     "lease if that is shorter)"},
     {LOCKS, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
-     "longest lease that any client of these nodes uses, the same for\n"
-     "all of them; else QUORLOCK_MAX_LEASE; else " LEASE_SHOWN},
+     "longest lease of any client of these nodes, the same value for\n"
+     "all clients; else QUORLOCK_MAX_LEASE; else " LEASE_SHOWN},
     {ARGS_BOOTSTRAP, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
-     "longest lease that any client of these nodes uses, the same for\n"
-     "all of them; else QUORLOCK_MAX_LEASE; else " LEASE_SHOWN ", or with\n"
+     "longest lease of any client of these nodes, the same value for\n"
+     "all clients; else QUORLOCK_MAX_LEASE; else " LEASE_SHOWN ", or with\n"
      "--reconfigure the present one"},
     {ARGS_DOCTOR, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
-     "longest lease that any client of these nodes uses; else\n"
-     "QUORLOCK_MAX_LEASE; else what the guards say"},
+     "longest lease of any client of these nodes; else\n"
+     "QUORLOCK_MAX_LEASE; else that of the guards"},
     {ARGS_RUN | ARGS_CONFIG, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
-     "how long to wait for the lock; 0: try once (default forever)"},
+     "longest wait for the lock; 0: try once (default forever)"},
     {ARGS_LEADER, 0, "wait", NULL, set_flag, SETTING(wait_leader), "wait until somebody leads"},
-    {ARGS_LEADER, 0, "follow", NULL, set_flag, SETTING(follow), "go on, with a line whenever it changes"},
+    {ARGS_LEADER, 0, "follow", NULL, set_flag, SETTING(follow), "go on, and print a line at each change"},
     {ARGS_RUN | ARGS_CONFIG, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},
     {ARGS_RUN, 'E', NULL, "STATUS", set_status, SETTING(held_status),
-     "exit status when somebody else holds the lock, 0 to 255\n"
+     "exit status if somebody else holds the lock, 0 to 255\n"
      "(default 1)"},
     {VERBS, 0, "node-timeout", "DURATION", set_timeout, SETTING(node_timeout_ms),
-     "a node that has not answered by then has no vote (default a\n"
-     "tenth of the lease, at least 50ms, at most 1s)"},
+     "later answers of a node are not counted (default a tenth of the\n"
+     "lease, at least 50ms, at most 1s)"},
     {VERBS, 0, "connect-timeout", "DURATION", set_timeout, SETTING(connect_timeout_ms),
-     "a node that is not connected by then is down (default 3s)"},
+     "a node that connects later counts as down (default 3s)"},
     {ARGS_RUN | ARGS_CONFIG, 0, "label", "TEXT", set_string, SETTING(label),
-     "readable front of our owner token, at most 64 printable\n"
+     "readable front of the owner token, at most 64 printable\n"
      "characters without space; a colon follows it (default\n"
      "HOST:PID:)"},
     {ARGS_ELECT, 0, "advertise", "TEXT", set_string, SETTING(advertise),
-     "what observers read while we lead, such as our address; at most\n"
-     "64 printable characters without space (default HOST:PID)"},
+     "text for observers while the candidate leads, such as its\n"
+     "address; at most 64 printable characters without space (default\n"
+     "HOST:PID)"},
     {ARGS_ELECT, 0, "restart", NULL, set_flag, SETTING(restart),
-     "when CMD ends by itself: resign, pause, and stand again"},
+     "when CMD ends by itself: resign, pause, and be a candidate again"},
     {COMMANDS, 0, "group", "auto|wait|end|leave", set_choice, SETTING(group),
-     "what becomes of other processes of CMD's group when CMD has\n"
-     "ended. wait: the lock is held until they have ended; end: they\n"
-     "get SIGTERM, and SIGKILL after 5s, first; leave: it is released.\n"
+     "what to do when CMD has ended, and other processes of its group\n"
+     "run. wait: hold the lock until they have ended; end: the same,\n"
+     "and send SIGTERM, and SIGKILL after 5s; leave: release the lock.\n"
      "auto (default): leave after an exit, end after a signal"},
     {COMMANDS, 0, "subreaper", NULL, set_flag, SETTING(subreaper),
      "adopt and reap processes of CMD whose parent has ended"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
     {LOCKS, 0, "guard", "connection|strict|off", args_set_guard, SETTING(guard),
-     "how a node that lost its memory is kept from voting too\n"
-     "early (default connection)"},
+     "when to check the guard, which keeps a restarted node from\n"
+     "voting too early (default connection)"},
     {GUARDED, 0, "set-name", "NAME", set_string, SETTING(set_name),
-     "name of this set of nodes in their guards, where clients\n"
-     "address the nodes differently (default: from the addresses)"},
+     "name of this set of nodes in their guards, needed if clients use\n"
+     "different addresses (default: a hash of the addresses)"},
     {LOCKS | ARGS_DOCTOR, 0, "allow-eviction", "yes|no", set_switch, SETTING(allow_eviction),
-     "only warn of nodes that may evict keys"},
+     "use nodes that may evict keys, and only warn"},
     {ARGS_BOOTSTRAP, 0, "reconfigure", NULL, set_flag, SETTING(reconfigure),
-     "the nodes have a guard, and their number, names or max lease\n"
-     "changes; no node votes for the longer of both leases. Given\n"
-     "again it finishes what was half done"},
-    {ARGS_BOOTSTRAP, 0, "if-needed", NULL, set_flag, SETTING(if_needed),
-     "exit with 0 where the guards fit already: for repeated steps"},
+     "replace existing guards, because the number of nodes, their\n"
+     "names or the max lease change. No node votes for the longer of\n"
+     "both max leases. Run it again if it was interrupted"},
+    {ARGS_BOOTSTRAP, 0, "if-needed", NULL, set_flag, SETTING(if_needed), "exit with 0 if the guards are right already"},
     {ARGS_BOOTSTRAP, 0, "dry-run", NULL, set_flag, SETTING(dry_run),
-     "with --reconfigure: print which clients are connected and what\n"
-     "would be written, and write nothing"},
-    {ARGS_BOOTSTRAP, 0, "yes", NULL, set_flag, SETTING(yes),
-     "with --reconfigure: do not ask, also where there is no terminal"},
+     "with --reconfigure: print the connected clients and the guards\n"
+     "that would be written, and write nothing"},
+    {ARGS_BOOTSTRAP, 0, "yes", NULL, set_flag, SETTING(yes), "with --reconfigure: do not ask for confirmation"},
     {ARGS_RUN | ARGS_BENCH | ARGS_CONFIG, 0, "fence", "yes|no", set_switch, SETTING(fence),
-     "take fencing tokens; run passes one to CMD in QUORLOCK_FENCE"},
+     "take a fencing token; run passes it to CMD in QUORLOCK_FENCE"},
     {COMMANDS, 0, "metrics-file", "FILE", set_string, SETTING(metrics_file),
      "write metrics to FILE every 5 seconds and at the end, for the\n"
      "textfile collector of Prometheus' node_exporter"},
     {ARGS_DOCTOR, 0, "acl", "USER", set_string, SETTING(acl),
-     "ask no node: print the least rights that USER needs to lock keys\n"
-     "that match the patterns KEY... (default: all), as a line for\n"
-     "redis-cli; for locks of that --dialect"},
+     "ask no node: print the least rights that USER needs for keys that\n"
+     "match the patterns KEY... (default: all), as a line for\n"
+     "redis-cli; for locks of the given --dialect"},
     {ARGS_DOCTOR, 0, "no-notices", NULL, set_flag, SETTING(no_notices),
-     "with --acl: without the rights to notices of a release, for\n"
-     "clients that do not wait, or only ask again now and then"},
+     "with --acl: without the rights for release notices, for clients\n"
+     "that do not wait, or may poll"},
     {ARGS_BENCH | ARGS_CONFIG, 0, "in-flight", "N", set_in_flight, SETTING(in_flight),
-     "how many locks are under way at a time, each with a key of its\n"
-     "own, 1 to " SHOWN(BENCH_IN_FLIGHT_MAX) " (default " SHOWN(BENCH_IN_FLIGHT) ")"},
+     "how many locks run at a time, each with its own key, 1 to\n" SHOWN(BENCH_IN_FLIGHT_MAX) " (default " SHOWN(
+         BENCH_IN_FLIGHT) ")"},
     {ARGS_BENCH | ARGS_CONFIG, 0, "seconds", "N", set_seconds, SETTING(seconds),
      "how long to measure, 1 to " SHOWN(BENCH_SECONDS_MAX) " (default " SHOWN(BENCH_SECONDS) ")"},
     {ARGS_WATCH, 0, "interval", "DURATION", set_interval, SETTING(interval_ms),
-     "from one look at a key to the next, 250ms to 1h (default 1s);\n"
-     "several keys take turns, four a second at most"},
-    {ARGS_WATCH, 0, "count", "N", set_count, SETTING(count), "end after so many looks at every key"},
+     "time between two polls of a key, 250ms to 1h (default 1s);\n"
+     "several keys take turns, at most four a second"},
+    {ARGS_WATCH, 0, "count", "N", set_count, SETTING(count), "end after N polls of every key"},
     {ARGS_WATCH, 0, "once", NULL, set_count, SETTING(count), "the same as --count 1"},
     {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH | ARGS_CONFIG, 0, "json", NULL, set_flag, SETTING(json),
      "print the report as JSON"},
     {COMMANDS | ARGS_INSPECT, 'q', "quiet", NULL, set_flag, SETTING(quiet),
-     "say nothing about who holds the lock: neither while waiting nor\n"
-     "when refused; inspect prints nothing, and exits with 0 where the\n"
-     "lock is held, 1 where it is free"},
-    {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; twice: everything"},
+     "do not report who holds the lock, neither while waiting nor at\n"
+     "the end; inspect prints nothing, and exits with 0 if the lock is\n"
+     "held, 1 if it is free"},
+    {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; given twice: everything"},
     {EVERYWHERE, 'h', "help", NULL, set_flag, SETTING(help), "print this help"},
     {ARGS_GLOBAL, 'V', "version", NULL, set_flag, SETTING(version), "print the version"},
 };
 enum { N_ENTRIES = sizeof(entries) / sizeof(entries[0]) };
-_Static_assert(N_ENTRIES <= ARGS_OPTIONS_MAX, "settings have no room for so many options");
+_Static_assert(N_ENTRIES <= ARGS_OPTIONS_MAX, "raise ARGS_OPTIONS_MAX");
 
-/* find_name - NULL: there is none. */
+/* find_name - return the option of that long name, or NULL. */
 static const struct entry *find_name(const char *name)
 {
     for (size_t i = 0; i < N_ENTRIES; i++)
@@ -413,13 +413,13 @@ static const struct entry *find_name(const char *name)
     return NULL;
 }
 
-/* takes_argument - as getopt_long counts it. */
+/* takes_argument - return the number for getopt_long. */
 static int takes_argument(const struct entry *entry)
 {
     return entry->set == set_switch ? optional_argument : entry->value != NULL ? required_argument : no_argument;
 }
 
-/* getopt_long returns LONG and the index of the entry for a long option, else the letter. */
+/* getopt_long returns the letter of an option, or for a long option LONG plus the index of its entry. */
 enum { LONG = 256 };
 
 void args_help(struct text *text, enum args_place place)
@@ -450,7 +450,7 @@ void args_help(struct text *text, enum args_place place)
     }
 }
 
-/* is_another - it belongs elsewhere, and one of the same name belongs here, or stands for it too. */
+/* is_another - return whether the entry is for another place, and another entry of the same name is offered here. */
 static bool is_another(const struct entry *entry, enum args_place place)
 {
     if ((entry->places & place) != 0 || entry->name == NULL) return false;
@@ -461,7 +461,7 @@ static bool is_another(const struct entry *entry, enum args_place place)
     return false;
 }
 
-/* offer - the options as getopt_long takes them, with those of other places, to say that they belong there. */
+/* offer - list the options for getopt_long. Options of other places are among them, so that an error can say so. */
 static void offer(enum args_place place, struct option *names, char *letters)
 {
     /* '+' stops at the first operand; '-' returns each operand as the value of option 1, also under
@@ -481,7 +481,7 @@ static void offer(enum args_place place, struct option *names, char *letters)
     *names = (struct option){0};
 }
 
-/* find - by what getopt_long makes of an option; NULL: there is none of that letter. */
+/* args_find - return the entry for a result of getopt_long, or NULL. */
 static const struct entry *args_find(int got)
 {
     size_t i = got >= LONG ? (size_t)(got - LONG) : 0;
@@ -493,10 +493,10 @@ static const struct entry *args_find(int got)
 static void refuse_unknown(enum args_place place, const char *name)
 {
     say("%s: no such option; --help lists them%s", name,
-        (place & KEYED) != 0 ? "; a key that begins with - is given by --key KEY" : "");
+        (place & KEYED) != 0 ? "; for a key that begins with - write --key KEY" : "");
 }
 
-/* refuse_long - an abbreviation of several options, or of none. */
+/* refuse_long - refuse an abbreviation of several options, or of none. */
 static int refuse_long(enum args_place place, const char *word)
 {
     size_t length = strcspn(word, "=");
@@ -505,7 +505,7 @@ static int refuse_long(enum args_place place, const char *word)
     for (size_t i = 0; i < N_ENTRIES && length > 2; i++) {
         const char *name = entries[i].name;
 
-        /* One that differs by verb has several entries. */
+        /* An option that differs by verb has several entries: name it once. */
         if (name == NULL || strncmp(name, word + 2, length - 2) != 0 || find_name(name) != &entries[i]) continue;
         text_format(&candidates, "%s--%s", candidates.length == 0 ? "" : " or ", name);
     }
@@ -518,7 +518,7 @@ static int refuse_long(enum args_place place, const char *word)
     return EXIT_USAGE;
 }
 
-/* take - what getopt_long found, or could not make sense of. */
+/* args_take - set an option that getopt_long found, or refuse it. */
 static int args_take(struct settings *settings, enum args_place place, const char *word, int got)
 {
     int id = got == '?' || got == ':' ? optopt : got;
@@ -530,9 +530,9 @@ static int args_take(struct settings *settings, enum args_place place, const cha
     if (entry == NULL) {
         refuse_unknown(place, name);
     } else if (entry->set == set_secret) {
-        say("%s: no option takes a password, for others see options: give --password-file FILE", name);
+        say("%s: a password cannot be an option, because other users see options: give --password-file FILE", name);
     } else if ((entry->places & place) == 0) {
-        say("%s does not belong %s; --help lists what does", name,
+        say("%s does not belong %s; --help lists the options", name,
             place == ARGS_GLOBAL ? "before the verb" : "to this verb");
     } else if (got == ':') {
         say("%s needs a value: %s %s", name, name, entry->value);
@@ -547,7 +547,7 @@ static int args_take(struct settings *settings, enum args_place place, const cha
     return EXIT_USAGE;
 }
 
-/* check_keys - an address among the keys lacks its --nodes: no message may show its password. */
+/* args_check_keys - refuse an address among the keys, which lacks --nodes. The message must not show its password. */
 static int args_check_keys(const char *const *words, size_t n_words)
 {
     static const char *const schemes[] = {"redis://", "rediss://", "valkey://", "valkeys://", "unix://"};
@@ -555,16 +555,17 @@ static int args_check_keys(const char *const *words, size_t n_words)
     for (size_t i = 0; i < n_words; i++)
         for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
             if (strncmp(words[i], schemes[k], strlen(schemes[k])) != 0) continue;
-            say("\"%s...\" is an address and no key: write --nodes URI,URI,...", schemes[k]);
+            say("\"%s...\" is an address, not a key: write --nodes URI,URI,...", schemes[k]);
             return EXIT_USAGE;
         }
     return 0;
 }
 
 /*
- * add_key - what getopt_long found moves to the front of the words, where it is a key
+ * args_add_key - if getopt_long found a key, move it to the front of the words
  *
- * A forgotten key must not turn the option behind it into one: a key that begins with - is written behind "=".
+ * If the key of --shared was forgotten, the option behind it must not become the key. So a key that begins with - is
+ * written behind "=".
  */
 static int args_add_key(struct settings *settings, char **words, int got)
 {
@@ -584,7 +585,8 @@ static int args_add_key(struct settings *settings, char **words, int got)
     return 0;
 }
 
-/* read_options - of the words up to the end, where there is a NULL: some getopt_long look for that. */
+/* read_options - read the options of the words. words[end] must be NULL, because some versions of getopt_long look for
+ * it. */
 static int read_options(struct settings *settings, enum args_place place, char **words, int end)
 {
     struct option names[N_ENTRIES + 1];
@@ -592,7 +594,7 @@ static int read_options(struct settings *settings, enum args_place place, char *
     int got, status = 0;
 
     offer(place, names, letters);
-    optind = 0; /* 0 and not 1: glibc forgets the words before */
+    optind = 0; /* 0 instead of 1 makes glibc forget the previous words */
     opterr = 0;
     while (status == 0 && (got = getopt_long(end, words, letters, names, NULL)) != -1) {
         status = got == 1 ? 0 : args_take(settings, place, words[optind - 1], got);
@@ -616,7 +618,7 @@ int args_parse(struct settings *settings, enum args_place place, char **words, i
     if (status != 0) return status;
     *ret_next = optind;
     if ((place & COMMANDS) != 0 && end < count) settings->command = words + end + 1;
-    /* Behind "--" the other verbs have more keys. */
+    /* Verbs without a command have more keys behind "--". */
     while ((place & COMMANDS) == 0 && place != ARGS_GLOBAL && ++end < count) {
         char *other = words[++settings->n_words];
 
@@ -630,7 +632,7 @@ const char *args_asked(const struct settings *settings, const char *name)
 {
     const struct entry *entry = find_name(name);
 
-    /* Also by a letter that stands for it. */
+    /* Another entry of the same setting, such as -n for --wait, counts too. */
     for (size_t i = 0; i < N_ENTRIES; i++)
         if (entries[i].setting == entry->setting && settings->asked[i] != NULL) return settings->asked[i];
     return NULL;
@@ -646,7 +648,7 @@ bool args_takes(enum args_place place, const char *name)
     const struct entry *first = find_name(name);
     unsigned places = 0;
 
-    /* Of several entries of one name those that mean the same: the --wait of leader is another. */
+    /* Entries of one name count only if they have the same setter: the --wait of leader is another option. */
     for (const struct entry *entry = first; entry < entries + N_ENTRIES; entry++)
         if (entry->set == first->set && entry->name != NULL && strcmp(entry->name, name) == 0) places |= entry->places;
     return (places & place) != 0 || first->set == set_secret;

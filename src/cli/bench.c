@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench.c - quorlock bench: what locks cost on these nodes, beside the same requests without a lock's logic
+ * bench.c - quorlock bench: the cost of locks on the nodes, compared with the same requests without lock logic
  *
- * Short slices of both alternate in one process, so that whatever else the machine and the nodes do meets both. A
- * figure of quorlock is divided by that of the raw slice beside it; of all these ratios the median counts.
+ * Short slices of both alternate in one process, so that other load on the machine and the nodes affects both. Each
+ * figure of quorlock is divided by that of the next raw slice. The result is the median of these ratios.
  */
 #include <event2/event.h>
 
@@ -30,10 +30,11 @@ struct bench {
     struct load *load;
     struct raw *raw;
     struct signals signals;
-    struct event *on_locks, *on_raw; /* the signals, on either loop */
+    struct event *on_locks, *on_raw; /* for signals, on both loops */
     struct bench_report report;
-    char locks[PREFIX_SIZE], baseline[PREFIX_SIZE]; /* the keys begin so: a slow node may be one slice behind */
-    int signal;                                     /* that ended it, or 0 */
+    char locks[PREFIX_SIZE],
+        baseline[PREFIX_SIZE]; /* prefixes of the keys; they differ because a slow node may be a slice late */
+    int signal;                /* the signal that ended it, or 0 */
     bool typed;
 };
 
@@ -86,7 +87,7 @@ static int make_prefixes(struct bench *bench)
     return 0;
 }
 
-/* open_locks - 0, or the exit status after saying why. */
+/* open_locks - make the locks: 0, or the exit status after a message. */
 static int open_locks(struct bench *bench, const struct settings *settings)
 {
     struct load_options options = {
@@ -106,7 +107,7 @@ static int open_locks(struct bench *bench, const struct settings *settings)
     return session_refused(status);
 }
 
-/* connect_raw - the baseline, also where no node answers it; or the exit status after saying why. */
+/* connect_raw - connect the baseline, even if no node answers: 0, or the exit status after a message. */
 static int connect_raw(struct bench *bench, const struct settings *settings)
 {
     struct raw_options options = {
@@ -140,7 +141,7 @@ static int open_raw(struct bench *bench, const struct settings *settings)
 
     if (status != 0) return status;
     for (size_t i = 0; raw_node(bench->raw, i, &error) != NULL; i++)
-        if (error != NULL) say("the baseline does without %s: %s", raw_node(bench->raw, i, &error), error);
+        if (error != NULL) say("the baseline does not use %s: %s", raw_node(bench->raw, i, &error), error);
     if (raw_ready(bench->raw) > 0) return 0;
     say("no node answers the baseline");
     return EXIT_NO_QUORUM;
@@ -148,7 +149,7 @@ static int open_raw(struct bench *bench, const struct settings *settings)
 
 /* ---- measuring ---- */
 
-/* run_locks - a slice of locks. They all wait for the same nodes: it is said once. */
+/* run_locks - run a slice of locks. All of them wait for the same nodes, so only one line about waiting is printed. */
 static int run_locks(struct bench *bench, uint64_t span_ns, struct slice *slice)
 {
     int status;
@@ -156,11 +157,11 @@ static int run_locks(struct bench *bench, uint64_t span_ns, struct slice *slice)
     bench->session.waits_left = 1;
     status = session_check(&bench->session, load_run(bench->load, span_ns, slice));
     if (status != 0 || bench->signal != 0 || !load_starves(bench->load)) return status;
-    say("no lock is granted any more, so there is nothing to measure; the last: %s", load_why(bench->load));
+    say("no lock is granted any more, so there is nothing to measure; the last result: %s", load_why(bench->load));
     return EXIT_NO_QUORUM;
 }
 
-/* measure - one slice of either kind, with what the nodes did meanwhile. */
+/* bench_measure - run a slice of one kind, and measure the work of the nodes. */
 static int bench_measure(struct bench *bench, enum bench_kind kind, uint64_t span_ns)
 {
     static struct slice slice;
@@ -184,7 +185,7 @@ static int measure_pairs(struct bench *bench, const struct settings *settings)
     int status = 0;
 
     for (uint32_t i = 0; i < 2 * n_pairs && status == 0 && bench->signal == 0; i++) {
-        /* Now the one is first, now the other. */
+        /* In every second pair the other kind is first. */
         enum bench_kind kind = (i + 1) / 2 % 2 == 0 ? BENCH_LOCKS : BENCH_RAW;
 
         status = bench_measure(bench, kind, NS_PER_S / 2 / PAIRS_A_SECOND);
@@ -192,8 +193,8 @@ static int measure_pairs(struct bench *bench, const struct settings *settings)
     return status;
 }
 
-/* clean - nothing of ours stays on nodes that answer. Where it came to its end before the baseline was there, each lock
- * was given back, but the number of a fencing token does not expire. */
+/* clean - delete our keys on all nodes that answer. If the bench ended before it connected the baseline, all locks are
+ * released, but the counters of fencing tokens stay for days. */
 static void clean(struct bench *bench, const struct settings *settings)
 {
     char fences[FENCE_PREFIX_SIZE];
@@ -206,7 +207,7 @@ static void clean(struct bench *bench, const struct settings *settings)
     snprintf(fences, sizeof(fences), "quorlock:fence:%s", bench->locks);
     while (raw_node(bench->raw, n_nodes, &error) != NULL) n_nodes++;
     if (raw_clean(bench->raw, prefixes, settings->fence ? 3 : 2) < n_nodes)
-        say("not every node answers: there, keys that begin with %.*s may last as long as their leases",
+        say("some nodes do not answer: keys that begin with %.*s stay there until their leases end",
             (int)strlen(bench->locks) - 1, bench->locks);
 }
 
@@ -229,14 +230,15 @@ static int bench_run(struct bench *bench, const struct settings *settings)
     return status;
 }
 
-/* finish - the figures, where it came to its end. */
+/* bench_finish - print the figures, unless the bench failed or was ended by a signal. */
 static int bench_finish(struct bench *bench, const struct settings *settings, int status)
 {
     struct text text = {0};
 
     if (status == 0 && bench->signal != 0) status = EXIT_SIGNAL + bench->signal;
     if (status == 0) {
-        if (bench->report.all[BENCH_LOCKS].failed > 0) say("some locks failed, the last: %s", load_why(bench->load));
+        if (bench->report.all[BENCH_LOCKS].failed > 0)
+            say("some locks failed; the last result: %s", load_why(bench->load));
         if (settings->json) {
             bench_report_json(&text, &bench->report, settings, bench->raw);
         } else {
@@ -249,7 +251,7 @@ static int bench_finish(struct bench *bench, const struct settings *settings, in
 
 int verb_bench(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct bench bench;
     int status;
 
@@ -258,7 +260,7 @@ int verb_bench(const struct settings *settings)
     status = bench_finish(&bench, settings, status);
     if (bench.on_raw != NULL) event_free(bench.on_raw);
     raw_free(bench.raw);
-    /* A handle ends with its client, where that was closed. */
+    /* If the client was closed, its handles do not exist any more. */
     if (bench.session.closed) load_free(bench.load, true);
     bench_report_clear(&bench.report);
     if (bench.signals.fd >= 0) close(bench.signals.fd);

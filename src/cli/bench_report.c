@@ -50,7 +50,7 @@ void bench_report_clear(struct bench_report *report)
 /* ---- ratios ---- */
 
 struct ratio {
-    size_t n_pairs;           /* 0: it could not be measured */
+    size_t n_pairs;           /* 0: not measured */
     double median, low, high; /* low and high: the quartiles of all pairs */
 };
 
@@ -78,7 +78,7 @@ static double figure_at(const struct bench_figures *figures, size_t offset)
     return figure;
 }
 
-/* ratio_of - of one figure, which stands at that offset: quorlock's by the raw one, pair by pair. */
+/* ratio_of - divide the figure at that offset, quorlock's by the raw one, in each pair. */
 static struct ratio ratio_of(const struct bench_report *report, size_t offset)
 {
     double *ratios = calloc(report->n_slices + 1, sizeof(*ratios));
@@ -101,7 +101,7 @@ static struct ratio ratio_of(const struct bench_report *report, size_t offset)
     return ratio;
 }
 
-/* Every ratio: its name, and which figure of both it divides. */
+/* The ratios: names, and the offset of the figure. */
 #define FIGURE(name) offsetof(struct bench_figures, name)
 static const struct {
     const char *name, *words;
@@ -162,7 +162,7 @@ void bench_report_text(struct text *text, const struct bench_report *report, con
     text_format(text, "%u in flight, %zu nodes, %zu pairs of slices\n", settings->in_flight, raw_ready(raw),
                 report->n_slices / 2);
     if (raw_tls(raw) > 0)
-        text_format(text, "%zu nodes over TLS: raw, too, and by quorlock's own connections there\n", raw_tls(raw));
+        text_format(text, "%zu nodes over TLS, where raw uses quorlock's connections\n", raw_tls(raw));
     text_add_table(text, heads, N_COLUMNS, bench_report_add_cell, report->all, BENCH_KINDS);
     text_format(text, "quorlock / raw, the median of all pairs (and the middle half of them):\n");
     for (size_t i = 0; i < N_RATIOS; i++) {
@@ -180,7 +180,7 @@ void bench_report_text(struct text *text, const struct bench_report *report, con
 
 /* ---- JSON ---- */
 
-/* real - three digits behind the point; what is measured here is never negative. */
+/* real - return a number with three digits behind the point; it is never negative. */
 static json_t *real(double number)
 {
     return json_real((double)(int64_t)(number * 1000 + 0.5) / 1000);
@@ -196,7 +196,7 @@ static json_t *latency_json(const struct latencies *latencies)
     return object;
 }
 
-/* add_figures - of one kind, over all its slices. */
+/* add_figures - add the figures of one kind over all its slices. */
 static void add_figures(json_t **object, const struct slice *all)
 {
     document_add(object, "locks_per_s", real((double)all->cycles / seconds(all)));

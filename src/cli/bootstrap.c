@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bootstrap.c - quorlock bootstrap: declares that no lock is held, so that the first client need not wait */
+/* bootstrap.c - quorlock bootstrap: declare that no lock is held, so that the first client need not wait */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static size_t cli_bootstrap_count(const struct quorlock_report *report, const ch
     return n;
 }
 
-/* longest_lease - the longest max lease of the guards in the report, which are written 2|N|set|max_lease|... */
+/* longest_lease - return the longest max lease of the guards in the report. A guard is 2|N|set|max_lease|... */
 static unsigned long longest_lease(const struct quorlock_report *report)
 {
     unsigned long longest = 0;
@@ -39,8 +39,8 @@ static unsigned long longest_lease(const struct quorlock_report *report)
     return longest;
 }
 
-/* add_command - the command that sets the nodes up anew for that max lease: with their addresses where these
- * came from the command line and hold no password. */
+/* cli_bootstrap_add_command - add the command that replaces the guards with that max lease. It has the addresses if
+ * they are from the command line and have no password. */
 static void cli_bootstrap_add_command(struct text *text, const struct settings *settings, unsigned long max_lease_ms)
 {
     const char *known = getenv("QUORLOCK_NODES");
@@ -53,7 +53,7 @@ static void cli_bootstrap_add_command(struct text *text, const struct settings *
     text_format(text, "'");
 }
 
-/* add_half - what to do where some nodes were written, or may be, and some not; false: none was. */
+/* add_half - if only some nodes were written, or may be, add what to do; false: no node was. */
 static bool add_half(struct text *text, const struct settings *settings, const struct quorlock_report *report)
 {
     size_t written = cli_bootstrap_count(report, "bootstrapped"), closed = cli_bootstrap_count(report, "closed");
@@ -63,18 +63,18 @@ static bool add_half(struct text *text, const struct settings *settings, const s
     if (written + closed + unknown == 0) return false;
     text_format(text, "half done: %zu of %zu nodes bootstrapped", written, report->n_nodes);
     if (closed > 0) text_format(text, ", %zu closed to all clients", closed);
-    if (unknown > 0) text_format(text, ", %zu unknown (no answer came, it may be done)", unknown);
-    if (written + closed + unknown < report->n_nodes) text_format(text, ", the others as they were");
+    if (unknown > 0) text_format(text, ", %zu unknown (no answer came; the guard may be written)", unknown);
+    if (written + closed + unknown < report->n_nodes) text_format(text, ", the others unchanged");
     text_format(text, ". ");
     if (ended > 0) {
-        text_format(text, "Give this very command again\n");
+        text_format(text, "Run the same command again\n");
     } else if (settings->reconfigure) {
-        text_format(text, "Give this very command again, until it ends with 0, and no client the new settings "
-                          "before\n");
+        text_format(text, "Run the same command again, until it ends with 0. Give clients the new settings only "
+                          "then\n");
     } else {
         cli_bootstrap_add_command(text, settings,
                                   settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT);
-        text_format(text, " does all of them anew, and they vote after one max lease\n");
+        text_format(text, " replaces all guards; the nodes vote after one max lease\n");
     }
     return true;
 }
@@ -82,38 +82,38 @@ static bool add_half(struct text *text, const struct settings *settings, const s
 static void add_guarded(struct text *text, const struct settings *settings, const struct quorlock_report *report)
 {
     if (settings->reconfigure) {
-        text_format(text, "the value at quorlock:guard on some node is no guard that this version can read: use the "
-                          "newest quorlock everywhere, or if no program needs it, 'redis-cli -h HOST -p PORT DEL "
+        text_format(text, "a node has a value at quorlock:guard that this version cannot read: use the newest quorlock "
+                          "everywhere; or, if no program needs the value, 'redis-cli -h HOST -p PORT DEL "
                           "quorlock:guard' there\n");
     } else {
         text_format(text,
-                    "%zu of %zu nodes have a guard already, so locks may be held there; to change their number, "
-                    "names or max lease give --reconfigure%s\n",
+                    "%zu of %zu nodes have a guard already, so locks may be held there; to change the number of nodes, "
+                    "their names or the max lease give --reconfigure%s\n",
                     cli_bootstrap_count(report, "guarded"), report->n_nodes,
-                    settings->if_needed ? "" : "; --if-needed accepts guards that fit");
+                    settings->if_needed ? "" : "; --if-needed accepts guards that are right");
     }
 }
 
-/* add_spared - where not all guards were written anew; false: all were. */
+/* add_spared - if not all guards were written, report that; false: all were. */
 static bool add_spared(struct text *text, const struct quorlock_report *report)
 {
     size_t ended = cli_bootstrap_count(report, "ended");
 
     if (cli_bootstrap_count(report, "bootstrapped") > 0) return false;
     if (ended == 0) {
-        text_format(text, "%zu of %zu nodes have guards that fit already: nothing was written%s\n",
+        text_format(text, "%zu of %zu nodes have the right guards already: nothing was written%s\n",
                     cli_bootstrap_count(report, "guarded"), report->n_nodes,
                     cli_bootstrap_count(report, "free") > 0 ? "; the next client quarantines a node without one" : "");
     } else {
         text_format(text,
-                    "%zu of %zu nodes are quarantined no more for a client with a max lease of more than %lu ms: none "
-                    "of its locks is held\n",
+                    "ended the quarantine of %zu of %zu nodes for a client with a max lease above %lu ms: none of its "
+                    "locks is held\n",
                     ended, report->n_nodes, longest_lease(report));
     }
     return true;
 }
 
-/* add_verdict - the lines above the table: what was declared, or why nothing was. */
+/* cli_bootstrap_add_verdict - add the lines above the table: what was done, or why not. */
 static void cli_bootstrap_add_verdict(struct text *text, const struct settings *settings, int status,
                                       const struct quorlock_report *report)
 {
@@ -122,15 +122,15 @@ static void cli_bootstrap_add_verdict(struct text *text, const struct settings *
         if (add_spared(text, report)) return;
         text_format(text, "bootstrapped %zu nodes for leases up to %lu ms; %s\n", report->n_nodes,
                     longest_lease(report),
-                    settings->reconfigure ? "none votes before the longer of the old and the new max lease is over"
+                    settings->reconfigure ? "no node votes before the longer of the old and the new max lease is over"
                                           : "no lock is held on them");
         return;
     case QUORLOCK_STATE: add_guarded(text, settings, report); break;
     case QUORLOCK_NOQUORUM:
-        text_format(text, "not every node answered as it should: mend that, then bootstrap again\n");
+        text_format(text, "not every node answered as needed: mend that, then run bootstrap again\n");
         break;
     case QUORLOCK_INVAL:
-        text_format(text, "the guards of the nodes say different max leases: give the one that all clients use, ");
+        text_format(text, "the guards of the nodes have different max leases: give the one that all clients use, ");
         cli_bootstrap_add_command(text, settings, longest_lease(report));
         text_format(text, "\n");
         break;
@@ -155,7 +155,7 @@ static void cli_bootstrap_done(int status, const struct quorlock_report *report,
     session_leave(session);
 }
 
-/* ---- before the guards are written anew ---- */
+/* ---- confirmation of a reconfiguration ---- */
 
 static void cli_bootstrap_add_node(struct text *text, const struct quorlock_node_facts *node)
 {
@@ -164,12 +164,12 @@ static void cli_bootstrap_add_node(struct text *text, const struct quorlock_node
         text_format(text, "down: ");
         text_add_known(text, node->error);
     } else if (node->clients >= 0) {
-        text_format(text, "%" PRId64 " connections, ours among them", node->clients);
+        text_format(text, "%" PRId64 " connections, including ours", node->clients);
     } else {
-        text_format(text, "it does not say how many clients are connected");
+        text_format(text, "the number of connections is not known");
     }
     if (node->reachable != 0 && node->guard == 1) {
-        text_format(text, "; its guard says %" PRId64 " nodes, max lease ", node->guard_nodes);
+        text_format(text, "; its guard is for %" PRId64 " nodes, max lease ", node->guard_nodes);
         duration_add(text, (uint32_t)node->guard_max_lease_ms);
     } else if (node->reachable != 0) {
         text_format(text, "; it has no guard");
@@ -177,7 +177,7 @@ static void cli_bootstrap_add_node(struct text *text, const struct quorlock_node
     text_format(text, "\n");
 }
 
-/* show_plan - what a reconfigure would do, and to whom. */
+/* show_plan - print what a reconfiguration would do, and the connected clients. */
 static void show_plan(int status, const struct quorlock_examination *report, void *arg)
 {
     struct session *session = arg;
@@ -200,28 +200,28 @@ static void show_plan(int status, const struct quorlock_examination *report, voi
     } else {
         text_format(&text, "as now");
     }
-    text_format(&text, ".\nIt ends every lock that is held on them: all clients are made to connect anew, those with "
-                       "other settings are refused,\nand no node votes before the longer of the old and the new max "
-                       "lease is over.\n");
+    text_format(&text, ".\nIt ends every lock that is held on them: all clients are disconnected, clients with other "
+                       "settings are refused,\nand no node votes before the longer of the old and the new max lease is "
+                       "over.\n");
     session->status = put(&text);
 }
 
-/* confirm - 0: go on; else the exit status after saying why not. */
+/* confirm - ask for confirmation: 0, or the exit status after a message. */
 static int confirm(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* These are static because callbacks for a frozen node may refer to them until the process ends. */
     static struct session session;
     static struct settings quiet;
     char answer[8] = "";
     int status;
 
     if (!settings->dry_run && (settings->json || isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0)) {
-        say("bootstrap --reconfigure ends every lock that is held on these nodes, and there is no terminal to ask on: "
-            "see what it does by --dry-run, and give --yes to do it");
+        say("bootstrap --reconfigure ends every lock that is held on these nodes, and there is no terminal for a "
+            "confirmation: give --dry-run to see what it does, or give --yes to do it");
         return EXIT_USAGE;
     }
     quiet = *settings;
-    if (quiet.verbose == 0) quiet.verbose = -1; /* the plan says more about nodes that are down */
+    if (quiet.verbose == 0) quiet.verbose = -1; /* the plan has the reasons why nodes are down */
     status = session_open(&session, &quiet);
     if (status != 0) return status;
     status = quorlock_examine(session.client, show_plan, &session);
@@ -235,14 +235,14 @@ static int confirm(const struct settings *settings)
 
 int verb_bootstrap(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct session session;
     struct quorlock_bootstrap_options options = {
         .size = sizeof(options), .reconfigure = settings->reconfigure, .if_needed = settings->if_needed};
     int status = 0;
 
     if (settings->dry_run && (!settings->reconfigure || settings->json)) {
-        say("--dry-run belongs to --reconfigure, without --json: what the guards say is shown by doctor");
+        say("--dry-run needs --reconfigure, and no --json: doctor shows the guards as JSON");
         return EXIT_USAGE;
     }
     if (settings->reconfigure && (settings->dry_run || !settings->yes)) status = confirm(settings);

@@ -24,13 +24,13 @@ static void child_fail(int fd)
     _exit(error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 
-/* become - in the new process: waits for child_go and becomes the command. Does not return. */
+/* become - in the new process: wait for child_go, and execute the command. It does not return. */
 static void become(int fd, pid_t parent, char *const *command, const struct signals *signals)
 {
     char go = 0;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) child_fail(fd);
-    /* Where the parent died before the line above, that signal never comes. */
+    /* If the parent died before prctl, the signal never comes. */
     if (getppid() != parent) _exit(EXIT_LOST);
     if (recv(fd, &go, 1, 0) != 1) _exit(EXIT_LOST);
     signals_restore(signals);
@@ -68,7 +68,7 @@ bool child_start(struct child *child, char *const *command, const struct signals
 
 void child_go(const struct child *child)
 {
-    /* Where it cannot be sent, the process has ended, and SIGCHLD comes. */
+    /* If it cannot be sent, the process has ended, and SIGCHLD comes. */
     (void)send(child->fd, "", 1, MSG_NOSIGNAL);
 }
 
@@ -77,7 +77,7 @@ void child_abandon(struct child *child)
     int error = errno;
 
     kill(child->pid, SIGKILL);
-    waitpid(child->pid, NULL, 0); /* no handler of ours can interrupt it */
+    waitpid(child->pid, NULL, 0); /* there is no signal handler that could interrupt it */
     child_forget(child);
     child->state = CHILD_NONE;
     errno = error;
@@ -120,7 +120,7 @@ bool child_signal(const struct child *child, int number)
     return child->state == CHILD_NONE || kill(-child->pid, number) == 0 || errno == ESRCH;
 }
 
-/* find_command - the file that execvp found, or NULL. */
+/* child_find_command - return the path that execvp found, or NULL. */
 static const char *child_find_command(const char *command, char path[PATH_MAX])
 {
     const char *folders = getenv("PATH");
@@ -138,7 +138,7 @@ static const char *child_find_command(const char *command, char path[PATH_MAX])
     }
 }
 
-/* read_interpreter - what stands behind #! in the file; false: nothing does. */
+/* read_interpreter - read the interpreter behind #! in the file; false: there is none. */
 static bool read_interpreter(const char *path, char *ret, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -162,15 +162,15 @@ void child_say_why(const struct child *child, const char *command)
     if (file == NULL) {
         say("cannot execute %s: %s", command, strerror(child->exec_errno));
     } else if (!read_interpreter(file, interpreter, sizeof(interpreter))) {
-        say("cannot execute %s: it is there, but not the loader that it names: it was built for another system",
-            command);
+        say("cannot execute %s: it exists, but not the loader that it needs: it was built for another system", command);
     } else {
-        say("cannot execute %s: its interpreter \"%s\" is not there%s", command, interpreter,
+        say("cannot execute %s: its interpreter \"%s\" does not exist%s", command, interpreter,
             strchr(interpreter, '\r') != NULL ? ": the script has the line ends of Windows, \\r\\n" : "");
     }
 }
 
-/* is_alive - false for a zombie, which stays a member of its group until its parent has read its status. */
+/* is_alive - return whether the process runs. A zombie does not, but is in its group until its parent reads its status.
+ */
 static bool is_alive(pid_t pid)
 {
     char path[32], line[512];
@@ -184,7 +184,7 @@ static bool is_alive(pid_t pid)
     n = read(fd, line, sizeof(line) - 1);
     close(fd);
     line[n > 0 ? n : 0] = '\0';
-    /* PID (NAME) STATE ..., where NAME may hold anything. */
+    /* PID (NAME) STATE ..., where NAME may have any characters. */
     name_end = strrchr(line, ')');
     return name_end != NULL && strncmp(name_end, ") Z", 3) != 0 && strncmp(name_end, ") X", 3) != 0;
 }
@@ -196,7 +196,7 @@ bool child_group_lives(pid_t group, pid_t but)
 
     if (folder == NULL) return true;
     for (const struct dirent *entry; !lives && (entry = readdir(folder)) != NULL;) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is no process */
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10); /* 0: not a process */
 
         lives = pid != 0 && pid != but && getpgid(pid) == group && is_alive(pid);
     }
@@ -216,7 +216,7 @@ void child_reap_others(pid_t command, pid_t warden)
         siginfo_t info = {0};
 
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-        /* Another SIGCHLD comes for each of these. */
+        /* Their own SIGCHLD follows. */
         if (info.si_pid == command || info.si_pid == warden) return;
         waitpid(info.si_pid, NULL, 0);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* config.c - quorlock config: what is in force, and where each value comes from */
+/* config.c - quorlock config: show each setting and its source, and check the files */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum column { KEY, VALUE, FROM, N_COLUMNS };
 
-/* visible - the value without passwords, for the caller to free; NULL: there is none, or no memory. */
+/* visible - return the value without passwords, for the caller to free; NULL: there is none, or out of memory. */
 static char *visible(const struct source *source)
 {
     char *value = source->value != NULL ? strdup(source->value) : NULL;
@@ -114,10 +114,10 @@ static void config_add_json(struct text *text)
     document_write(text, object);
 }
 
-/* ---- what only the library can say of a value ---- */
+/* ---- checks by the library ---- */
 
-/* try_value - makes a client with this value and nothing else that could be wrong; it asks no node before its loop
- * runs. The status of the library, with its words in `error`. */
+/* try_value - make a client with this value and otherwise correct ones. It asks no node, because its loop does not run.
+ * Return the status of the library, with its text in `error`. */
 static int try_value(const struct config_item *item, char *error, size_t error_size)
 {
     static char usual[] = "127.0.0.1";
@@ -139,8 +139,8 @@ static bool is_one_of(const char *key, const char *const *keys, size_t n_keys)
 }
 #define IS_ONE_OF(key, keys) is_one_of(key, keys, sizeof(keys) / sizeof((keys)[0]))
 
-/* check_force - whether a lock can be made of all that is in force: 0, or EXIT_USAGE after saying why not. It reads the
- * files that are named, and asks no node. */
+/* check_force - check that a lock can be made with the present settings: 0, or EXIT_USAGE after a message. It reads the
+ * files that they name, and asks no node. */
 static int check_force(const struct settings *settings)
 {
     struct quorlock_options options = {
@@ -162,7 +162,7 @@ static int check_force(const struct settings *settings)
     return status;
 }
 
-/* check_values - 0 or EXIT_USAGE, after sources_check. */
+/* check_values - check all values by the library, after sources_check: 0, or EXIT_USAGE after a message. */
 static int check_values(const struct settings *settings)
 {
     static const char *const keys[] = {"nodes", "user", "password", "label", "set-name"};
@@ -170,7 +170,7 @@ static int check_values(const struct settings *settings)
     size_t n_files;
     const struct configfile *files = sources_files(&n_files);
 
-    /* What keeps every client from being made is not in a file. */
+    /* If no client can be made at all, the files are not the reason. */
     if (try_value(NULL, error, sizeof(error)) != 0) return 0;
     for (size_t f = 0; f < n_files; f++)
         for (size_t i = 0; i < files[f].n_items; i++) {
@@ -184,7 +184,7 @@ static int check_values(const struct settings *settings)
     return check_force(settings);
 }
 
-/* ---- what is not in force ---- */
+/* ---- settings that are not used now ---- */
 
 static bool is_in_force(const struct config_item *item)
 {
@@ -196,7 +196,8 @@ static bool is_in_force(const struct config_item *item)
     return false;
 }
 
-/* warn_of_files - of those that we may not read. What is not in force may be for another user: it is no error. */
+/* warn_of_files - warn of named files that we may not read. Settings that are not used now may be for another user, so
+ * this is no error. */
 static void warn_of_files(void)
 {
     static const char *const keys[] = {"password-file", "tls-ca", "tls-cert", "tls-key"};
@@ -209,12 +210,12 @@ static void warn_of_files(void)
 
             if (!IS_ONE_OF(item->key, keys) || is_in_force(item)) continue;
             if (faccessat(AT_FDCWD, item->value, R_OK, AT_EACCESS) == 0) continue;
-            say_at(LOG_WARNING, "%s:%u: %s, which is not in force: \"%s\": %s", files[f].path, item->line, item->key,
+            say_at(LOG_WARNING, "%s:%u: %s, which is not used now: \"%s\": %s", files[f].path, item->line, item->key,
                    item->value, strerror(errno));
         }
 }
 
-/* find_in_files - what the files say of a key in that set; *ret_path is the file. */
+/* find_in_files - return the item of a key for that set, and its file. */
 static const struct config_item *find_in_files(const char *set, const char *key, const char **ret_path)
 {
     const char *const places[] = {set, ""};
@@ -231,7 +232,7 @@ static const struct config_item *find_in_files(const char *set, const char *key,
     return NULL;
 }
 
-/* warn_of_leases - longer ones than their set has. */
+/* warn_of_leases - warn of leases that are longer than the max lease of their set. */
 static void warn_of_leases(const struct settings *settings)
 {
     const char *set, *path = NULL, *other = NULL;
@@ -246,8 +247,8 @@ static void warn_of_leases(const struct settings *settings)
         if (max != NULL) duration_read(max->value, &max_ms);
         if (lease_ms <= max_ms) continue;
         say_at(LOG_WARNING,
-               "%s:%u: lease: in the set \"%s\" it is longer than the max lease, %s: shorten the one, or "
-               "lengthen the other for all clients of these nodes",
+               "%s:%u: lease: in the set \"%s\" it is longer than the max lease, %s: shorten the lease, or "
+               "lengthen the max lease for all clients of these nodes",
                path, lease->line, set, max != NULL ? max->value : LEASE_SHOWN);
     }
 }

@@ -13,7 +13,7 @@
 
 static const char blanks[] = " \t\r";
 
-/* trim - cuts blanks behind the text, and returns where it begins. */
+/* trim - cut blanks at the end, and return the text without blanks at the beginning. */
 static char *trim(char *text)
 {
     char *end = text + strlen(text);
@@ -38,7 +38,7 @@ static int configfile_refuse(const struct configfile *file, unsigned line, const
     return EXIT_USAGE;
 }
 
-/* add_set - a line that begins with a bracket. */
+/* add_set - read a line that begins with a bracket. */
 static int add_set(struct configfile *file, char *text, unsigned line)
 {
     char *end = text + strlen(text) - 1, *name = text + 1 + strspn(text + 1, blanks);
@@ -49,12 +49,13 @@ static int add_set(struct configfile *file, char *text, unsigned line)
         name = trim(name + 3);
     }
     if (!named || *name == '\0' || strpbrk(name, blanks) != NULL)
-        return configfile_refuse(file, line, "what begins with [ must be [set NAME], with a name without blanks");
+        return configfile_refuse(file, line,
+                                 "a line that begins with [ must be [set NAME], with a name without blanks");
     file->items[file->n_items++] = (struct config_item){.set = name, .line = line};
     return 0;
 }
 
-/* add_value - no message shows the line as it is: where it is wrong a password may be anywhere in it. */
+/* add_value - read a line KEY = VALUE. No message shows the line: a wrong line may have a password anywhere. */
 static int add_value(struct configfile *file, char *text, unsigned line)
 {
     char *sign = strchr(text, '='), *key, *value;
@@ -62,15 +63,15 @@ static int add_value(struct configfile *file, char *text, unsigned line)
     const struct config_item *first;
 
     if (sign == NULL)
-        return configfile_refuse(file, line, "no \"=\": write KEY = VALUE, [set NAME] or # before a comment");
+        return configfile_refuse(file, line, "no \"=\": write KEY = VALUE, [set NAME], or # and a comment");
     *sign = '\0';
     key = trim(text);
     value = trim(sign + 1);
     if (*key == '\0' || strspn(key, "abcdefghijklmnopqrstuvwxyz-") != strlen(key))
-        return configfile_refuse(file, line, "no key before \"=\": it has small letters and - only");
+        return configfile_refuse(file, line, "no key before \"=\": a key has small letters and - only");
     first = configfile_find(file, set, key);
     if (first != NULL) {
-        say("%s:%u: %.40s stands in line %u already", file->path, line, key, first->line);
+        say("%s:%u: %.40s is in line %u already", file->path, line, key, first->line);
         return EXIT_USAGE;
     }
     file->items[file->n_items++] = (struct config_item){.set = set, .key = key, .value = value, .line = line};
@@ -107,7 +108,9 @@ int configfile_parse(struct configfile *file, const char *path, char *bytes, siz
     return status;
 }
 
-/* read_whole - all there is, with a NUL behind it, for the caller to free; NULL with errno. */
+/* configfile_read_whole - read the whole file; the caller frees the bytes, which end with a NUL. NULL with errno: it
+ * failed.
+ */
 static char *configfile_read_whole(int fd, size_t *ret_length)
 {
     char *bytes = calloc(1, CONFIGFILE_SIZE_MAX + 2);

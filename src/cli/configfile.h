@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * configfile.h - one configuration file, read into items
+ * configfile.h - read a configuration file into items
  *
- * A line is KEY = VALUE, [set NAME], a comment that begins with #, or blank. What the keys mean is not known here.
+ * A line is KEY = VALUE, [set NAME], a comment that begins with #, or blank. The meaning of keys is in sources.h.
  */
 #pragma once
 
@@ -19,20 +19,20 @@ struct config_item {
 };
 
 struct configfile {
-    char *path; /* NULL: there is no such file */
+    char *path; /* NULL: the file does not exist */
     char *bytes;
     struct config_item *items;
     size_t n_items;
-    bool is_public; /* any user of the machine may read it */
+    bool is_public; /* every user of the machine may read it */
 };
 
-/* configfile_read - 0, or EXIT_USAGE or EXIT_SYSTEM after saying what is wrong. Where the file is not there, and need
- * not be, it has no items. configfile_clear in any case. */
+/* configfile_read - read a file: 0, or EXIT_USAGE or EXIT_SYSTEM after a message. If it does not exist and is not
+ * `needed`, it has no items. Call configfile_clear in any case. */
 int configfile_read(struct configfile *file, const char *path, bool needed);
 void configfile_clear(struct configfile *file);
 
-/* configfile_parse - the same for bytes that end with a NUL beyond `length`; they become the texts of the items. */
+/* configfile_parse - do the same for bytes, with room for a NUL at `length`; they become the texts of the items. */
 int configfile_parse(struct configfile *file, const char *path, char *bytes, size_t length);
 
-/* configfile_find - NULL: it is not there. */
+/* configfile_find - return the item of a key in a set, or NULL. */
 struct config_item *configfile_find(const struct configfile *file, const char *set, const char *key);

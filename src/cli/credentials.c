@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* read_whole - as much of the file as there is room for; how much it was, or -1 with errno. */
+/* credentials_read_whole - read the file, at most `size` bytes; return the number of bytes, or -1 with errno. */
 static ssize_t credentials_read_whole(int fd, char *ret, size_t size)
 {
     size_t done = 0;
@@ -22,7 +22,7 @@ static ssize_t credentials_read_whole(int fd, char *ret, size_t size)
     return n < 0 ? -1 : (ssize_t)done;
 }
 
-/* read_line - the first line of what was opened; NULL, or what is wrong with it. */
+/* read_line - read the first line; return NULL, or the error. */
 static const char *read_line(int fd, char *ret, size_t size)
 {
     ssize_t n = fd >= 0 ? credentials_read_whole(fd, ret, size - 1) : -1;
@@ -55,12 +55,12 @@ int credentials_read(struct credentials *credentials, const struct settings *set
 
         wrong = read_line(fd, credentials->password, sizeof(credentials->password));
         if (wrong != NULL) snprintf(error, error_size, "password file \"%s\": %s", settings->password_file, wrong);
-        /* A pipe, as <(COMMAND) makes, has nothing more to give. */
+        /* A pipe, as <(COMMAND) makes, can be read only once. */
         credentials->again = is_regular(fd);
         if (fd >= 0) close(fd);
     } else if (settings->password != NULL) {
         if (strlen(settings->password) > PASSWORD_LENGTH_MAX) {
-            wrong = "the password is longer than the 1000 bytes that one may have";
+            wrong = "the password is longer than 1000 bytes";
             snprintf(error, error_size, "%s", wrong);
         } else {
             memcpy(credentials->password, settings->password, strlen(settings->password) + 1);
@@ -69,14 +69,14 @@ int credentials_read(struct credentials *credentials, const struct settings *set
     return wrong == NULL ? 0 : QUORLOCK_INVAL;
 }
 
-/* read_again - before a login, so it must not block: not even where there is a pipe in the file's place now. */
+/* read_again - read the file before a login. It must not block, even if a pipe has replaced the file. */
 static int read_again(void *arg, const char *node, struct quorlock_credentials *ret)
 {
     const struct settings *settings = arg;
     int fd = open(settings->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool other = fd >= 0 && !is_regular(fd);
     const char *wrong =
-        other ? "it is no regular file any more" : read_line(fd, ret->password, PASSWORD_LENGTH_MAX + 2);
+        other ? "it is not a regular file any more" : read_line(fd, ret->password, PASSWORD_LENGTH_MAX + 2);
 
     (void)node;
     if (fd >= 0) close(fd);

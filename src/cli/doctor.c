@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doctor.c - quorlock doctor: what could make a lock on these nodes unsafe, and how to mend it */
+/* doctor.c - quorlock doctor: find what could make a lock on the nodes unsafe, and how to mend it */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@ enum { NAME_SIZE = 300 };
 struct doctor {
     struct session session;
     struct settings settings;
-    /* Servers that the list names twice; the library takes no such list. */
+    /* Servers that are listed twice; the library refuses such a list. */
     char twins[QUORLOCK_NODES_MAX][NAME_SIZE];
     size_t n_twins;
 };
 
-/* The findings about twins first, then those of the examination. */
+/* count_findings - count the findings: first those about twins, then those of the examination. */
 static size_t count_findings(const struct doctor *doctor, const struct quorlock_examination *report)
 {
     return doctor->n_twins + report->n_findings;
@@ -36,13 +36,13 @@ static struct quorlock_finding finding_at(const struct doctor *doctor, const str
                                      .remedy = "list each server once"};
 }
 
-/* worst - the severity of the worst finding, which is the exit status too. */
+/* worst - return the severity of the worst finding, which is also the exit status. */
 static int worst(const struct doctor *doctor, const struct quorlock_examination *report)
 {
     return doctor->n_twins > 0 ? QUORLOCK_UNSAFE : report->severity;
 }
 
-/* By severity. */
+/* Indexed by severity. */
 static const char *const severities[] = {"note", "warning", "unsafe"};
 static const char *const verdicts[] = {"sound", "warnings", "unsafe"};
 
@@ -76,7 +76,7 @@ static void add_clock(struct text *cell, const struct quorlock_node_facts *node)
     int64_t off_us = node->clock_offset_us < 0 ? -node->clock_offset_us : node->clock_offset_us;
 
     if (node->has_clock == 0) return;
-    /* What is within the error of the measurement is no offset. */
+    /* An offset within the error of the measurement counts as 0. */
     if (off_us <= node->clock_error_us) off_us = 0;
     text_format(cell, "%s", off_us == 0 ? "" : node->clock_offset_us < 0 ? "-" : "+");
     add_ms(cell, off_us / 1000);
@@ -262,10 +262,9 @@ static void cli_doctor_done(int status, const struct quorlock_examination *repor
 }
 
 /*
- * take_twin - whether the client refused a server that is listed twice: it becomes a finding and leaves the
- * list
+ * take_twin - if the client refused a server that is listed twice, make that a finding, and remove the second entry
  *
- * "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice": the 3 and the address.
+ * The error is "nodes 1 and 3 are the same server, 127.0.0.1:6379, given twice". This reads the 3 and the address.
  */
 static bool take_twin(struct doctor *doctor, char *list)
 {
@@ -283,7 +282,7 @@ static bool take_twin(struct doctor *doctor, char *list)
     return true;
 }
 
-/* open_session - 0, or the exit status after saying why. */
+/* open_session - make the client: 0, or the exit status after a message. */
 static int open_session(struct doctor *doctor, const char *nodes)
 {
     char *list = strdup(nodes);
@@ -299,25 +298,25 @@ static int open_session(struct doctor *doctor, const char *nodes)
     } while (status == QUORLOCK_INVAL && take_twin(doctor, list));
     if (status != 0) say("%s", doctor->session.error);
     if (status == QUORLOCK_INVAL) sources_blame();
-    explicit_bzero(list, strlen(nodes)); /* may hold passwords */
+    explicit_bzero(list, strlen(nodes)); /* it may have passwords */
     free(list);
     return session_exit(status);
 }
 
 int verb_doctor(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct doctor doctor;
     int status;
 
     if (settings->acl != NULL) return acl_print(settings);
     if (args_asked(settings, "dialect") != NULL || settings->no_notices) {
-        say("doctor takes --dialect and --no-notices with --acl USER only");
+        say("doctor takes --dialect and --no-notices only with --acl USER");
         return EXIT_USAGE;
     }
     doctor = (struct doctor){.settings = *settings};
     doctor.settings.dialect = QUORLOCK_DIALECT_PLAIN;
-    /* The report says more about nodes that are down. */
+    /* The report has the reasons why nodes are down. */
     if (settings->verbose == 0) doctor.settings.verbose = -1;
     status = open_session(&doctor, settings->nodes);
     if (status != 0) return status;

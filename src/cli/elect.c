@@ -2,9 +2,9 @@
 /*
  * elect.c - quorlock elect: a command that runs while this candidate leads
  *
- * It stands; when it is elected the command runs; when it is deposed the supervisor ends the command before another
- * candidate can lead, and the candidate stands again by itself. A command that ends by itself ends the verb, or with
- * --restart the term: it resigns, pauses, and stands again. Whatever ends the verb resigns first.
+ * When the candidate is elected, the command runs. When it is deposed, the supervisor ends the command before another
+ * candidate can lead, and the candidacy goes on. If the command ends by itself, the candidate resigns, and the verb
+ * ends; with --restart it pauses and is a candidate again. The candidate always resigns before the verb ends.
  */
 #include <quorlock/election.h>
 
@@ -22,7 +22,7 @@
 #include "sources.h"
 #include "supervise.h"
 
-/* A command that ran for less is restarted after a pause that doubles. */
+/* If a command ran for less than SHORT_RUN_MS, the pause before the next run doubles. */
 enum { SHORT_RUN_MS = 10000, PAUSE_MS_MIN = 1000, PAUSE_MS_MAX = 30000 };
 
 struct elect {
@@ -34,9 +34,9 @@ struct elect {
     struct metrics metrics;
     struct event *pause;
     uint32_t pause_ms;
-    uint64_t started_us; /* the command */
-    bool leaving;        /* the verb ends when it has resigned */
-    bool again;          /* it stands again when it has resigned */
+    uint64_t started_us; /* when the command was started */
+    bool leaving;        /* the verb ends when the candidate has resigned */
+    bool again;          /* another candidacy begins when the candidate has resigned */
     int status;          /* exit status */
 };
 
@@ -47,10 +47,10 @@ static uint32_t elect_valid_ms(void *arg)
     return quorlock_candidate_valid_ms(elect->candidate);
 }
 
-/* leave - resigns, where it stands, and leaves the loop. */
+/* elect_leave - resign if there is a candidacy, and leave the loop. */
 static void elect_leave(struct elect *elect, int status)
 {
-    bool resigns = elect->again; /* already, and ended() comes */
+    bool resigns = elect->again; /* it has called resign already, so ended() comes */
 
     notify_status("STOPPING=1", "resigning from \"%s\"", elect->name);
     elect->leaving = true;
@@ -59,7 +59,7 @@ static void elect_leave(struct elect *elect, int status)
     if (!resigns && quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
 }
 
-/* choose_pause - longer each time that a term was short. */
+/* choose_pause - choose the pause, which grows with each short run of the command. */
 static void choose_pause(struct elect *elect, bool was_short)
 {
     uint32_t longer_ms = elect->pause_ms < PAUSE_MS_MAX / 2 ? 2 * elect->pause_ms : PAUSE_MS_MAX;
@@ -67,13 +67,14 @@ static void choose_pause(struct elect *elect, bool was_short)
     elect->pause_ms = was_short && elect->pause_ms != 0 ? longer_ms : PAUSE_MS_MIN;
 }
 
+/* stand_down - resign, and begin another candidacy after the pause. */
 static void stand_down(struct elect *elect)
 {
     elect->again = true;
     (void)quorlock_resign(elect->candidate);
 }
 
-/* stand - on the way out it says why not. */
+/* stand - begin a candidacy; if that fails, print why, and leave. */
 static void stand(struct elect *elect)
 {
     int failed = session_check(&elect->session, quorlock_stand(elect->candidate));
@@ -82,25 +83,25 @@ static void stand(struct elect *elect)
         elect_leave(elect, failed);
         return;
     }
-    notify_status("READY=1", "standing for \"%s\"", elect->name);
+    notify_status("READY=1", "candidate for \"%s\"", elect->name);
 }
 
 /* ---- the command ---- */
 
-/* set_environment - for the command; nothing else reads it here. */
+/* elect_set_environment - set the variables for the command. */
 static bool elect_set_environment(const struct elect *elect, uint64_t term)
 {
     static const char *const of_locks[] = {"QUORLOCK_KEYS", "QUORLOCK_OWNER", "QUORLOCK_FENCE", "QUORLOCK_SLOT"};
     char number[24];
 
-    /* Of a lock around us they would seem to be of this name. */
+    /* The variables of a lock around this command must not look like ours. */
     for (size_t i = 0; i < sizeof(of_locks) / sizeof(of_locks[0]); i++)
         if (unsetenv(of_locks[i]) != 0) return false;
     snprintf(number, sizeof(number), "%" PRIu64, term);
     return setenv("QUORLOCK_KEY", elect->name, 1) == 0 && setenv("QUORLOCK_TERM", number, 1) == 0;
 }
 
-/* lead - starts the command, unless the former one still ends: then that is where it is called again. */
+/* lead - start the command. If the former one has not ended yet, do nothing: elect_command_ended calls this again. */
 static void lead(struct elect *elect)
 {
     struct supervisor *supervisor = &elect->supervisor;
@@ -108,14 +109,14 @@ static void lead(struct elect *elect)
     uint64_t deadline_us;
 
     if (supervisor->state != SUPERVISE_IDLE || term == 0) return;
-    /* A signal that is still unread came before: the command must not start. */
+    /* A signal that was not read yet came before, so the command must not start. */
     supervise_read_signals(supervisor);
     if (elect->leaving) return;
     deadline_us = supervise_deadline_us(supervisor);
     elect->started_us = 0;
     if (deadline_us == 0) {
         choose_pause(elect, true);
-        say("elected for \"%s\" too late: the command was not started; standing again in %u ms", elect->name,
+        say("elected for \"%s\" too late: the command was not started; candidate again in %u ms", elect->name,
             elect->pause_ms);
         stand_down(elect);
         return;
@@ -131,11 +132,11 @@ static void lead(struct elect *elect)
     }
 }
 
-/* restart_later - the term ends with the command. */
+/* restart_later - end the term, and pause before the next candidacy. */
 static void restart_later(struct elect *elect, int status)
 {
     choose_pause(elect, warden_now_us() - elect->started_us < (uint64_t)SHORT_RUN_MS * 1000);
-    say_at(LOG_WARNING, "the command ended with status %d: resigned from \"%s\", standing again in %u ms", status,
+    say_at(LOG_WARNING, "the command ended with status %d: resigned from \"%s\", candidate again in %u ms", status,
            elect->name, elect->pause_ms);
     notify_status(NULL, "the command ended, pausing before \"%s\"", elect->name);
     stand_down(elect);
@@ -149,8 +150,8 @@ static void elect_command_ended(void *arg, int status)
 
     if (elect->leaving) return;
     if (may_go_on && supervisor->verdict == EXIT_LOST) {
-        /* The candidate stands again by itself, and may have been elected meanwhile. */
-        notify_status(NULL, "standing again for \"%s\"", elect->name);
+        /* The candidacy goes on by itself. The candidate may lead again already. */
+        notify_status(NULL, "candidate for \"%s\" again", elect->name);
         lead(elect);
     } else if (may_go_on && supervisor->verdict == 0 && elect->settings->restart) {
         restart_later(elect, status);
@@ -176,7 +177,7 @@ static void elect_signaled(void *arg, int number, bool typed)
     }
 }
 
-/* ---- what becomes of the candidate ---- */
+/* ---- events of the candidate ---- */
 
 static void elected(quorlock_candidate *candidate, uint64_t term, void *arg)
 {
@@ -194,13 +195,14 @@ static void deposed(quorlock_candidate *candidate, const struct quorlock_loss *l
     supervise_lose(&elect->supervisor, loss->remaining_ms);
 }
 
-/* lost_unseen - nobody deposed it, yet it led no more when the command ended, which may have run beside another one. */
+/* lost_unseen - report that the candidate did not lead any more when the command ended, although it was not deposed.
+ * Another command may have run at the same time. */
 static void lost_unseen(struct elect *elect, const char *text)
 {
     struct child *child = &elect->supervisor.child;
 
     if (child->state != CHILD_ENDED || child->exec_errno != 0 || elect->started_us == 0) return;
-    child_signal(child, SIGKILL); /* what it left behind must not go on without the lock */
+    child_signal(child, SIGKILL); /* its other processes must not go on without the lock */
     say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status would have "
         "been %d",
         elect->name, text, child->status);
@@ -220,7 +222,7 @@ static void elect_ended(quorlock_candidate *candidate, int status, const char *t
         return;
     }
     if (!elect->leaving) {
-        say("cannot stand for \"%s\": %s", elect->name, text);
+        say("cannot be a candidate for \"%s\": %s", elect->name, text);
         elect->status = session_refused(status);
     } else if ((status != QUORLOCK_OK && status != QUORLOCK_LOST) || elect->settings->verbose > 0) {
         say_at(status != QUORLOCK_OK ? LOG_ERR : LOG_INFO, "resigned from \"%s\": %s", elect->name, text);
@@ -239,7 +241,7 @@ static void elect_on_pause_over(evutil_socket_t fd, short what, void *arg)
 
 /* ---- life ---- */
 
-/* make_candidate - 0, or the exit status after saying what the library does not accept. */
+/* make_candidate - make the candidate: 0, or the exit status after a message. */
 static int make_candidate(struct elect *elect)
 {
     const struct quorlock_candidate_options options = {
@@ -277,7 +279,7 @@ static int stand_and_run(struct elect *elect)
     status = supervise_open(supervisor, &elect->session);
     if (status == 0) status = make_candidate(elect);
     if (status == 0) {
-        say_patience(SUPERVISE_PATIENCE_MS);
+        say_within(SUPERVISE_SAY_MS);
         status =
             metrics_start(&elect->metrics, elect->session.base, elect->session.client, elect->settings->metrics_file);
     }
@@ -296,8 +298,8 @@ static int stand_and_run(struct elect *elect)
 static int elect_check_settings(const struct settings *settings)
 {
     if (settings->n_words != 1) {
-        say("elect takes one name, and not %zu: quorlock elect [OPTIONS] NAME -- CMD ARGS...; a name that begins "
-            "with - is given by --key NAME",
+        say("elect takes one name, and not %zu: quorlock elect [OPTIONS] NAME -- CMD ARGS...; for a name that begins "
+            "with - write --key NAME",
             settings->n_words);
         return EXIT_USAGE;
     }
@@ -306,7 +308,7 @@ static int elect_check_settings(const struct settings *settings)
 
 int verb_elect(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct elect elect;
     int status = elect_check_settings(settings);
 

@@ -8,11 +8,11 @@
 void hide_addresses(char *text)
 {
     for (char *at = strchr(text, '@'); at != NULL; at = strchr(at, '@')) {
-        /* Back to the scheme, across commas: a password that holds one must not show its front. */
+        /* Go back to the scheme, also across commas: the front of a password with a comma must not be shown. */
         size_t option = text[0] == '-' ? strcspn(text, "=@") : 0;
         char *start = text + (text[option] == '=' ? option + 1 : 0);
         char *scheme = strstr(text, "://");
-        size_t mask, freed, rest = strlen(at) + 1; /* with the NUL */
+        size_t mask, freed, rest = strlen(at) + 1; /* including the NUL */
 
         for (; scheme != NULL && scheme < at; scheme = strstr(scheme + 3, "://")) start = scheme + 3;
         mask = (size_t)(at - start) < 3 ? (size_t)(at - start) : 3;

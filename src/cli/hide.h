@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hide.h - passwords in words, out of sight */
+/* hide.h - hide passwords in arguments and messages */
 #pragma once
 
 #include <stddef.h>
 
 /*
- * hide_shown - the word as an error may show it, in a buffer that lives until the next call
+ * hide_shown - return the word for a message, in a buffer that is valid until the next call
  *
- * A word that may be an address is cut behind its scheme: a wrong one may have a password anywhere.
+ * A word that may be an address is cut behind its scheme: a wrong address may have a password anywhere.
  */
 const char *hide_shown(const char *word);
 
-/* hide_addresses - takes user and password out of every URI in `text`, in place; the text only gets shorter, what is
- * left over behind it is wiped. */
+/* hide_addresses - replace user and password in every URI in `text`, in place. The text gets shorter, and the bytes
+ * behind its new end are wiped. */
 void hide_addresses(char *text);
-/* hide_all - takes users and passwords out of the URIs before "--", in place: other users see them in ps.
- */
+/* hide_all - do the same for the arguments before "--", which other users see in ps. */
 void hide_all(char **words, int count);
-/* hide_scheme_length - of "word://" at the beginning of `text`; 0: there is none. */
+/* hide_scheme_length - return the length of "word://" at the beginning of `text`; 0: there is none. */
 size_t hide_scheme_length(const char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inspect.c - quorlock inspect, and quorlock break, which looks at all keys before it breaks the first */
+/* inspect.c - quorlock inspect, and quorlock break, which inspects all keys before it deletes the first one */
 #include <string.h>
 
 #include "cli.h"
@@ -9,9 +9,9 @@
 struct keys {
     struct session session;
     enum report_kind kind;
-    bool breaking; /* break has shown all keys, and breaks them now */
-    int worst;     /* with --quiet: the exit status so far */
-    size_t at;     /* the key that is asked for now */
+    bool breaking; /* break has shown all keys, and deletes them now */
+    int worst;     /* with --quiet: the highest exit status so far */
+    size_t at;     /* index of the present key */
 };
 
 static const char *key_now(const struct keys *keys)
@@ -30,14 +30,14 @@ static void show_holders(struct text *text, const struct keys *keys, const struc
     report_table(text, report, REPORT_INSPECT);
 }
 
-/* show_before - what is about to be broken: the connection may be lost before the report of the break. */
+/* show_before - show the holder before the key is deleted: the connection may be lost before the report of that. */
 static void show_before(struct text *text, const struct keys *keys, const struct quorlock_report *report)
 {
     const char *line_end;
 
     report_summary(text, key_now(keys), report, keys->session.settings->dialect);
     if (!keys->session.settings->json || text->failed) return;
-    /* stdout is for JSON alone, and a message is one line. */
+    /* stdout is for JSON only, and a message is one line. */
     line_end = memchr(text->bytes, '\n', text->length);
     say("about to break: %.*s", (int)(line_end - text->bytes), text->bytes);
     text_clear(text);
@@ -66,7 +66,7 @@ static void show_broken(struct text *text, const struct keys *keys, const struct
 
 static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg);
 
-/* ask - for the key whose turn it is; 0 or an exit status, said already. */
+/* cli_inspect_ask - ask for the present key: 0, or the exit status after a message. */
 static int cli_inspect_ask(struct keys *keys)
 {
     quorlock_client *client = keys->session.client;
@@ -93,7 +93,7 @@ static void cli_inspect_answered(int status, const struct quorlock_report *repor
         show_broken(&text, keys, report);
     } else {
         show_before(&text, keys, report);
-        /* Keys are broken also where only a minority was seen to hold them. */
+        /* Keys are deleted even if fewer than a quorum of nodes answered. */
         status = 0;
     }
     failed = put(&text);
@@ -114,7 +114,7 @@ static void cli_inspect_answered(int status, const struct quorlock_report *repor
 
 static int cli_inspect_run(const struct settings *settings, enum report_kind kind)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct keys keys;
     int status = session_open(&keys.session, settings);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* leader.c - quorlock leader: who leads an election, once or again and again */
+/* leader.c - quorlock leader: show who leads an election, once or at each change */
 #include <quorlock/election.h>
 
 #include <event2/event.h>
@@ -16,9 +16,9 @@
 struct observation {
     struct session session;
     const char *name;
-    struct output output;    /* to ask whether somebody reads it */
-    struct event *on_closed; /* NULL: it is not asked */
-    bool said;               /* that it waits */
+    struct output output;    /* for output_has_reader */
+    struct event *on_closed; /* NULL: the reader is not watched */
+    bool said;               /* it has printed that it waits */
 };
 
 static void leader_add_line(struct text *text, const char *name, const struct quorlock_leader *leader)
@@ -32,7 +32,7 @@ static void leader_add_line(struct text *text, const char *name, const struct qu
         text_format(text, " leads, term %" PRIu64, leader->term);
         break;
     case QUORLOCK_LEADER_NONE: text_format(text, "nobody leads"); break;
-    default: text_format(text, "unknown, for too few nodes answer, or they do not agree"); break;
+    default: text_format(text, "unknown: too few nodes answer, or they do not agree"); break;
     }
 }
 
@@ -65,7 +65,7 @@ static void leader_leave(struct observation *observation, int status)
     session_leave(&observation->session);
 }
 
-/* ---- a reader that is gone ---- */
+/* ---- the reader of the output ---- */
 
 static bool leave_without_reader(struct observation *observation)
 {
@@ -74,7 +74,7 @@ static bool leave_without_reader(struct observation *observation)
     return true;
 }
 
-/* Where nobody new leads nothing is written for a long time, and the reader may be gone. */
+/* leader_on_closed - end if the reader has ended. Without changes nothing is written, so no write would show that. */
 static void leader_on_closed(evutil_socket_t fd, short what, void *arg)
 {
     struct observation *observation = arg;
@@ -84,7 +84,8 @@ static void leader_on_closed(evutil_socket_t fd, short what, void *arg)
     if (!leave_without_reader(observation)) event_del(observation->on_closed);
 }
 
-/* watch_reader - not of a terminal, whose input is no end, nor of a file, which has none. */
+/* watch_reader - watch the reader of a pipe or socket. A terminal is readable when somebody types, and a file has no
+ * reader. */
 static int watch_reader(struct observation *observation)
 {
     const struct settings *settings = observation->session.settings;
@@ -101,7 +102,7 @@ static int watch_reader(struct observation *observation)
     return 0;
 }
 
-/* ---- what is told ---- */
+/* ---- changes ---- */
 
 static void changed(quorlock_observer *observer, const struct quorlock_leader *leader, void *arg)
 {
@@ -146,7 +147,7 @@ static int observe(struct observation *observation)
 
 int verb_leader(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct observation observation;
     int status;
 

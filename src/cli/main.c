@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main.c - the quorlock command: global options and the table of verbs */
+/* main.c - the quorlock command: global options, and the table of verbs */
 #include <quorlock/quorlock.h>
 
 #include <fcntl.h>
@@ -26,98 +26,103 @@ struct verb {
 
 static const struct verb verbs[] = {
     {"run", ARGS_RUN, verb_run, "run [OPTIONS] KEY... -- CMD ARGS...", "run a command while holding a lock",
-     "Takes the lock KEY, runs CMD, renews the lock while CMD runs, releases it. Of several keys, 64 at most,\n"
-     "it takes all or none, in whatever order they are named. A key behind --shared is locked together with\n"
-     "others that lock it so. With --permits K it takes one of the K permits of the name KEY. CMD gets\n"
-     "QUORLOCK_KEY (the first), QUORLOCK_KEYS (all, one a line), QUORLOCK_OWNER, with --permits QUORLOCK_SLOT (0\n"
-     "to K-1) and, with --fence, QUORLOCK_FENCE: a number that rises with every grant (with --permits: of that\n"
-     "slot), by which what CMD writes to can refuse a late writer. When the lock is lost, CMD and its process\n"
-     "group are ended before another client can get it. Signals are passed on to CMD; during the wait they\n"
-     "end the wait.\n"
+     "Acquires the lock KEY, runs CMD, renews the lock while CMD runs, and releases it. Several keys, 64 at\n"
+     "most, are locked together or not at all; their order makes no difference. A key behind --shared may be\n"
+     "held shared by others at the same time. With --permits K it takes one of the K permits of KEY.\n"
      "\n"
-     "Exit status: that of CMD, 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64 usage;\n"
-     "69 too few nodes can vote: try again; 71 no memory or no process; 74 the metrics file could not be\n"
-     "written; 75 the lock was lost while CMD ran; 78 the nodes refuse the password, rights, settings or\n"
-     "key: trying again does not help; 126 CMD is not executable; 127 CMD is not there.\n"},
+     "CMD gets QUORLOCK_KEY (the first key), QUORLOCK_KEYS (all keys, one a line) and QUORLOCK_OWNER; with\n"
+     "--permits QUORLOCK_SLOT (0 to K-1); with --fence QUORLOCK_FENCE, a number that rises with every grant\n"
+     "(with --permits: of that slot). The resource that CMD writes to can refuse a lower number than the\n"
+     "highest it has seen, and so a late writer.\n"
+     "\n"
+     "If the lock is lost, CMD and its process group are ended before another client can get it. Signals go\n"
+     "to CMD; before CMD runs they end the wait.\n"
+     "\n"
+     "Exit status: that of CMD, or 128+N if signal N ended it; 1 (or -E) somebody else holds the lock; 64\n"
+     "usage; 69 too few nodes can vote: try again; 71 out of memory or processes; 74 the metrics file could not\n"
+     "be written; 75 the lock was lost while CMD ran; 78 the nodes refuse the password, rights, settings or\n"
+     "key: another attempt does not help; 126 CMD is not executable; 127 CMD does not exist.\n"},
     {"elect", ARGS_ELECT, verb_elect, "elect [OPTIONS] NAME -- CMD ARGS...", "run a command while leading",
-     "Stands for the election NAME, and runs CMD while it leads. Whoever leads holds the lock NAME; the others\n"
-     "wait. CMD gets QUORLOCK_KEY (NAME) and QUORLOCK_TERM: a number that rises with every leader, by which what\n"
-     "CMD writes to can refuse a late writer. When it is deposed, CMD and its process group are ended before\n"
-     "another one can lead, and it stands again. When CMD ends by itself it resigns, and ends too; with\n"
-     "--restart it pauses for a second, longer each time that CMD ran for less than 10 s and 30 s at most, and\n"
-     "stands again. Signals are passed on to CMD; while it does not lead they end the candidacy.\n"
+     "Is a candidate of the election NAME, and runs CMD while it leads. The leader holds the lock NAME; other\n"
+     "candidates wait. CMD gets QUORLOCK_KEY (NAME) and QUORLOCK_TERM, a number that rises with every leader.\n"
+     "The resource that CMD writes to can refuse a lower number than the highest it has seen.\n"
      "\n"
-     "Exit status: that of CMD, 128+N if signal N ended it or the wait; 64 usage; 71 no memory or no process;\n"
-     "74 the metrics file could not be written; 75 deposed while CMD was ending; 78 the nodes refuse the\n"
-     "password, rights, settings or name; 126 CMD is not executable; 127 CMD is not there.\n"},
+     "If the candidate is deposed, CMD and its process group are ended before another one can lead, and the\n"
+     "candidacy goes on. When CMD ends by itself, the candidate resigns, and quorlock ends. With --restart it\n"
+     "pauses and is a candidate again: after a second, or up to 30 s if CMD keeps ending within 10 s. Signals\n"
+     "go to CMD; while the candidate does not lead they end the candidacy.\n"
+     "\n"
+     "Exit status: that of CMD, or 128+N if signal N ended it or the wait; 64 usage; 71 out of memory or\n"
+     "processes; 74 the metrics file could not be written; 75 deposed while CMD was ending; 78 the nodes\n"
+     "refuse the password, rights, settings or name; 126 CMD is not executable; 127 CMD does not exist.\n"},
     {"leader", ARGS_LEADER, verb_leader, "leader [OPTIONS] NAME", "show who leads, and follow it",
-     "Asks the nodes who leads the election NAME, and prints what the leader advertises, and its term. With\n"
-     "--wait it waits until somebody leads; with --follow it goes on, and prints a line whenever that changes.\n"
-     "Terms never fall. Changes nothing.\n"
+     "Asks the nodes who leads the election NAME, and prints the text that the leader advertises, and its term.\n"
+     "With --wait it waits until somebody leads. With --follow it goes on, and prints a line at each change.\n"
+     "Terms never fall. Nothing is written on the nodes.\n"
      "\n"
-     "Exit status: 0 somebody leads; 1 nobody does; 64 usage; 69 too few nodes answer; 74 the output could not\n"
-     "be written; 128+N ended by signal N, 141 when its reader is gone.\n"},
+     "Exit status: 0 somebody leads; 1 nobody leads; 64 usage; 69 too few nodes answer; 74 the output could not\n"
+     "be written; 128+N ended by signal N, 141 if the reader of the output has ended.\n"},
     {"bootstrap", ARGS_BOOTSTRAP, verb_bootstrap, "bootstrap [OPTIONS]", "declare that no lock is held on the nodes",
-     "Each node keeps a guard, by which clients see that it may have lost its memory. At the first contact\n"
-     "with nodes that have none, clients wait one max lease, for locks may be held. This declares that no "
-     "lock\n"
-     "is held on any of the nodes and skips that wait, or ends it. Every node must be reachable, and each\n"
-     "without a guard or in the quarantine of its first contact. It also ends a quarantine for a client with\n"
-     "too long a max lease, and declares then that no such client holds a lock. Else nothing is written: a\n"
-     "node that lost its guard among others may have lost locks. With --reconfigure the guards are written\n"
-     "anew, with a quarantine; stop servers that leave the set before. To a shorter max lease it ends when the\n"
-     "quarantine is over: give clients the shorter one then, and not before. It ends the locks that are held: it\n"
-     "asks first, on a terminal, and needs --yes elsewhere.\n"
+     "Each node has a guard, which shows clients whether the node may have lost its data. At the first contact\n"
+     "with nodes that have no guard, clients wait one max lease, because locks may be held. This command\n"
+     "declares that no lock is held on any node, and writes the guards, so that this wait is not needed or\n"
+     "ends. Nothing is written unless every node can be reached, and has no guard or is in the quarantine of its\n"
+     "first contact: in any other state a node may have lost locks. The command also ends the quarantine for a\n"
+     "client with a longer max lease, and declares that no such client holds a lock.\n"
      "\n"
-     "Exit status: 0 done; 1 a node has a guard already (with --if-needed: another one than this would write),\n"
-     "or one that cannot be read, or the answer was not yes; 64 usage, or no one max lease to keep; 69 not every\n"
-     "node answered or did it (the report lists what was written all the same).\n"},
+     "With --reconfigure it replaces the guards, and every node is quarantined. Stop servers that leave the set\n"
+     "before. It ends locks that are held, so it asks for confirmation on a terminal, and needs --yes\n"
+     "elsewhere. If the max lease becomes shorter, it ends when the quarantine is over; give clients the shorter\n"
+     "max lease only then.\n"
+     "\n"
+     "Exit status: 0 done; 1 a node has a guard already (with --if-needed: one that differs), or one that cannot\n"
+     "be read, or the answer was not yes; 64 usage, or the nodes have several max leases; 69 not every node\n"
+     "answered or did it (the report lists what was written).\n"},
     {"inspect", ARGS_INSPECT, verb_inspect, "inspect [OPTIONS] KEY...", "show the holder of a lock, node by node",
-     "Asks every node which owner holds KEY and for how long; says whether one is on a quorum. Changes\n"
-     "nothing. Of several keys it asks for one after the other, each on its own.\n"
+     "Asks every node which owner holds KEY and for how long, and prints whether one owner is on a quorum of\n"
+     "nodes. Nothing is written on the nodes. Several keys are asked for one after the other.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered, whether the lock is held or free (with --quiet: 0 held, 1\n"
      "free); 64 usage; 69 too few answered; 74 the report could not be written.\n"},
     {"watch", ARGS_WATCH, verb_watch, "watch [OPTIONS] KEY...", "show the holders of locks as they change",
-     "Asks every node again and again which owner holds KEY. On a terminal it shows a table: the holder, on\n"
-     "how many nodes, what is left of its lease on each, which nodes are down or quarantined, and how many\n"
-     "clients wait; q ends it. Elsewhere, and where TERM is dumb, it writes a line when something changes.\n"
-     "Writes nothing on the nodes, and needs only the rights to read.\n"
+     "Asks every node again and again which owner holds KEY. On a terminal it shows a table: the holder, the\n"
+     "number of its nodes, the rest of its lease on each node, which nodes are down or quarantined, and how many\n"
+     "clients wait; q ends it. Elsewhere, and if TERM is dumb, it writes a line at each change. Nothing is\n"
+     "written on the nodes, and the rights to read are enough.\n"
      "\n"
      "Exit status: 0 ended by q, or by --count when a quorum of nodes answered for every key; 64 usage; 69 too\n"
-     "few answered in the last round of --count; 71 no memory; 74 the output could not be written; 128+N ended\n"
-     "by signal N, 141 when its reader is gone.\n"},
+     "few answered in the last round of --count; 71 out of memory; 74 the output could not be written; 128+N\n"
+     "ended by signal N, 141 if the reader of the output has ended.\n"},
     {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY...", "release a lock by force, whatever its owner",
-     "Prints the owner of KEY, then deletes it on every node. The holder notices at its next renewal; what it "
-     "did\n"
-     "until then is not undone. Several keys are all printed first. A lock of several keys ends with one of\n"
-     "them: when its holder notices, it releases the others.\n"
+     "Prints the owner of KEY, then deletes KEY on every node. The holder notices that at its next renewal; its\n"
+     "work until then is not undone. With several keys all owners are printed first. A lock on several keys ends\n"
+     "with one of them: when its holder notices, it releases the others.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
-     "written (where the first print failed, nothing is broken).\n"},
+     "written (if the owner could not be printed, nothing was deleted).\n"},
     {"doctor", ARGS_DOCTOR, verb_doctor, "doctor [OPTIONS] [--acl USER KEY...]",
-     "say what could make a lock on the nodes unsafe",
-     "Asks every node what could make a lock there unsafe, or impossible: its role, memory policy,\n"
-     "persistence, guard, clock, rights, connections. Says how to mend what it finds. Writes nothing there.\n"
-     "With --acl it prints the rights that locks need instead.\n"
+     "find what could make a lock on the nodes unsafe",
+     "Asks every node what could make a lock unsafe or impossible: its role, memory policy, persistence, guard,\n"
+     "clock, rights and connections. Prints its findings, each with a remedy. Nothing is written on the nodes.\n"
+     "With --acl it asks no node, and prints the rights that locks need.\n"
      "\n"
      "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote now; 64 usage; 74\n"
      "the report could not be written.\n"},
     {"bench", ARGS_BENCH, verb_bench, "bench [OPTIONS]", "measure what locks cost on the nodes",
-     "Takes and gives back locks as fast as it can, each under a key of its own that no other program has, so\n"
-     "many at a time. Short slices of this alternate with slices of a raw baseline, which sends SET and a\n"
-     "compare-and-delete to all nodes and has no lock's logic. Prints both, and their ratios. It is a load for\n"
-     "the nodes. At the end, also when a signal ends it, it deletes its keys.\n"
+     "Acquires and releases many locks at a time, as fast as it can, each with a key that no other program\n"
+     "uses. Short slices of this alternate with slices of a baseline (\"raw\"), which sends SET and a\n"
+     "compare-and-delete to all nodes, without lock logic. Prints both, and their ratios. It is a load for the\n"
+     "nodes. At the end, also after a signal, it deletes its keys.\n"
      "\n"
-     "Exit status: 0 measured; 64 usage; 69 too few nodes can vote; 71 no memory; 74 the report could not be\n"
+     "Exit status: 0 measured; 64 usage; 69 too few nodes can vote; 71 out of memory; 74 the report could not be\n"
      "written; 78 the nodes refuse the password, rights or settings; 128+N ended by signal N.\n"},
-    {"config", ARGS_CONFIG, verb_config, "config [OPTIONS]", "show what is in force, and where it comes from",
-     "Prints each value that options, environment, configuration files or defaults give, and which of them did.\n"
-     "Takes the options that a file may have. Asks no node, shows no password, and says what is wrong in the files.\n"
+    {"config", ARGS_CONFIG, verb_config, "config [OPTIONS]", "show the settings, and where they come from",
+     "Prints each setting, and its source: an option, the environment, a configuration file or the default.\n"
+     "Reports faults in the files. Takes the options that a file may have. Asks no node, and shows no password.\n"
      "\n"
      "Exit status: 0 the files are good; 64 they are not, or usage; 74 the report could not be written.\n"},
 };
-_Static_assert(sizeof(verbs) / sizeof(verbs[0]) == N_VERBS, "each verb of VERB_MAP has its row");
+_Static_assert(sizeof(verbs) / sizeof(verbs[0]) == N_VERBS, "each verb of VERB_MAP needs a row");
 
 static int print_help(void)
 {
@@ -167,12 +172,12 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
         say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys" : "no key", verb->synopsis);
         return EXIT_USAGE;
     }
-    /* The other verbs must not write a guard, nor quarantine a node: bootstrap writes its own. */
+    /* Other verbs must not write a guard, nor quarantine a node. bootstrap writes guards itself. */
     if ((verb->place & ARGS_LOCKING) == 0) settings->guard = QUORLOCK_GUARD_OFF;
     return verb->run(settings);
 }
 
-/* refuse_verb - says which verbs there are; word NULL: none was given. */
+/* refuse_verb - print the list of verbs. NULL: no verb was given. */
 static int refuse_verb(const char *word)
 {
 #define VERB_NAME(unused, NAME, name, traits) #name,
@@ -208,17 +213,17 @@ static int run_words(char **words, int count)
     for (size_t i = 0; i < N_VERBS; i++)
         if (strcmp(words[next], verbs[i].name) == 0) return run_verb(&settings, &verbs[i], words + next, count - next);
     if (strpbrk(words[next], ":@") == NULL) return refuse_verb(words[next]);
-    say("an address is no verb: write --nodes URI,URI,... before the verb; see quorlock --help");
+    say("an address is no verb: write --nodes URI,URI,... before it; see quorlock --help");
     return EXIT_USAGE;
 }
 
-/* fill_descriptors - the next socket would take a standard descriptor that is closed, and messages would go to
- * a Redis server. */
+/* fill_descriptors - open closed standard descriptors. Otherwise the next socket would get such a descriptor, and
+ * messages would go to a Redis server. */
 static bool fill_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
-        /* Opened so that its use fails as that of a closed one does. */
+        /* Open it so that using it fails, as with a closed one. */
         if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return false;
     }
     return true;
@@ -226,7 +231,7 @@ static bool fill_descriptors(void)
 
 int main(int argc, char **argv)
 {
-    static char **words; /* copies, for passwords are taken out of argv */
+    static char **words; /* copies, because passwords are removed from argv */
 
     signals_ignore_pipe();
     words = calloc((size_t)argc + 1, sizeof(*words));

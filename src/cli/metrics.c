@@ -13,7 +13,7 @@
 #include "cli.h"
 #include "say.h"
 
-/* Scrapes are rarer. */
+/* More often than scrapes. */
 enum { INTERVAL_S = 5 };
 
 static char *read_text(const struct metrics *metrics, size_t *ret_length)
@@ -25,7 +25,7 @@ static char *read_text(const struct metrics *metrics, size_t *ret_length)
     char *text = NULL;
 
     *ret_length = 0;
-    /* The loop does not run in between, so the text stays as long. */
+    /* The loop does not run between the two calls, so the length does not change. */
     for (size_t size = 0; quorlock_client_metrics(metrics->client, &options, text, size, ret_length) == 0;) {
         if (*ret_length < size) return text;
         size = *ret_length + 1;
@@ -51,7 +51,7 @@ static bool cli_metrics_write_all(int fd, const char *text, size_t length)
     return true;
 }
 
-/* Readable for whom any new file of ours would be: mkstemp makes it for us alone. */
+/* Give the file the permissions of any new file; mkstemp makes it readable for us only. */
 static bool open_for_readers(int fd)
 {
     mode_t mask = umask(0);
@@ -60,7 +60,7 @@ static bool open_for_readers(int fd)
     return fchmod(fd, 0666 & ~mask) == 0;
 }
 
-/* A device or a link would be replaced by the file. */
+/* Accept a regular file only: a rename would replace a device or a link. */
 static bool is_replaceable(const char *path)
 {
     struct stat there;
@@ -71,7 +71,7 @@ static bool is_replaceable(const char *path)
     return false;
 }
 
-/* False: errno says why. */
+/* Write the file; false with errno. */
 static bool write_file(const struct metrics *metrics)
 {
     size_t length, size = strlen(metrics->path) + sizeof(".XXXXXX");
@@ -100,7 +100,7 @@ static void write_now(struct metrics *metrics)
 
     if (failed && !metrics->failed) {
         say("--metrics-file: \"%s\" cannot be written: %s%s", metrics->path, strerror(errno),
-            errno == EEXIST ? " and is no regular file: give the file itself" : "");
+            errno == EEXIST ? " and is not a regular file: give the file itself" : "");
     }
     metrics->failed = failed;
 }
@@ -112,7 +112,7 @@ static void cli_metrics_on_timer(evutil_socket_t fd, short what, void *arg)
     write_now(arg);
 }
 
-/* "backup" of "/var/lib/node_exporter/backup.prom" */
+/* Return the label: "backup" for "/var/lib/node_exporter/backup.prom". */
 static char *cli_metrics_make_label(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * metrics.h - the client's metrics in a file, for the textfile collector of Prometheus' node_exporter
+ * metrics.h - write the client's metrics to a file, for the textfile collector of Prometheus' node_exporter
  *
- * Each time the file is made anew beside the old one, and renamed, so that no reader sees half of it.
+ * Each time it writes a new file beside the old one, and renames it, so that no reader sees half of it.
  */
 #pragma once
 
@@ -15,14 +15,14 @@ struct event_base;
 
 struct metrics {
     quorlock_client *client;
-    const char *path; /* NULL: no file is wanted */
-    char *label;      /* of all samples: the name of the file, by which those of several files differ */
+    const char *path; /* NULL: no file */
+    char *label;      /* the name of the file, on each sample, because samples of several files must differ */
     struct event *timer;
-    bool failed; /* the latest time, and it was said */
+    bool failed; /* the latest write failed, and that was printed */
 };
 
-/* metrics_start - writes the file now and then every few seconds; path NULL: does nothing. 0, or the exit status after
- * saying why not. */
+/* metrics_start - write the file now and every few seconds: 0, or the exit status after a message. path NULL: do
+ * nothing. */
 int metrics_start(struct metrics *metrics, struct event_base *base, quorlock_client *client, const char *path);
-/* metrics_end - writes it for the last time. Fine in any state. */
+/* metrics_end - write the file for the last time. It may be called in any state. */
 void metrics_end(struct metrics *metrics);

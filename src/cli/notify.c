@@ -22,7 +22,7 @@ static struct {
     const void *arg;
 } told = {.fd = -1};
 
-/* connect_to - a path, or a name in the abstract namespace behind "@"; -1: none can be reached there. */
+/* connect_to - connect to a path, or behind "@" to a name of the abstract namespace; -1: it failed. */
 static int connect_to(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -34,7 +34,7 @@ static int connect_to(const char *path)
     if (path[0] == '@') address.sun_path[0] = '\0';
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return -1;
-    /* The length counts: in the abstract namespace every byte is part of the name. */
+    /* In the abstract namespace every byte is a part of the name, so the length must be exact. */
     if (connect(fd, (const struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (path[0] == '/'))) == 0)
         return fd;
@@ -42,7 +42,7 @@ static int connect_to(const char *path)
     return -1;
 }
 
-/* number_in - of the environment; 0 where there is none. */
+/* number_in - return the number in a variable of the environment; 0: there is none. */
 static uint64_t number_in(const char *name)
 {
     const char *text = getenv(name);
@@ -53,13 +53,13 @@ static uint64_t number_in(const char *name)
 
 static void send_text(const char *bytes, size_t length)
 {
-    /* A supervisor that does not read is not waited for. */
+    /* Do not wait for a supervisor that does not read. */
     ssize_t sent = told.fd >= 0 ? send(told.fd, bytes, length, MSG_NOSIGNAL) : 0;
 
     (void)sent;
 }
 
-/* on_half - half of the time is over after which the supervisor takes us for dead. */
+/* on_half - tell the watchdog that we are well, after half of its time. */
 static void on_half(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * notify.h - what a supervisor such as systemd is told, by the protocol of sd_notify(3), without its library
+ * notify.h - messages to a supervisor such as systemd, by the protocol of sd_notify(3), without its library
  *
- * All functions do nothing where no supervisor has asked, and none fails or waits: the lock does not depend on it.
+ * If no supervisor has asked for messages, the functions do nothing. They never wait, and a message that cannot be sent
+ * is dropped: the lock does not depend on it.
  */
 #pragma once
 
@@ -11,14 +12,14 @@
 struct event_base;
 
 /*
- * notify_open - takes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID out of the environment
+ * notify_open - remove NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID from the environment, and begin
  *
- * The command must not have them: its READY would be taken for ours. Where the supervisor wants to be told that all is
- * well, it is, twice in the time that it gives, as long as is_well returns true. False: no memory.
+ * The command must not have these variables, because its READY would count as ours. If the supervisor has a watchdog,
+ * it gets a message after each half of the watchdog's time, as long as is_well returns true. False: out of memory.
  */
 bool notify_open(struct event_base *base, bool (*is_well)(const void *), const void *arg);
 void notify_close(void);
-/* notify_status - a line for people; `state`, such as "READY=1", goes with it, NULL: none does. */
+/* notify_status - send a line for people, with a state such as "READY=1" or NULL. */
 void notify_status(const char *state, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* notify_state - only that state. */
+/* notify_state - send a state. */
 void notify_state(const char *state);

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A second description of the same terminal or pipe, for O_NONBLOCK on the one that we were given would be seen by all
- * that have it. -1: there is none. */
+/* open_again - open the same terminal or pipe again, because O_NONBLOCK on the given descriptor would affect all
+ * processes that share it. -1: that is not possible. */
 static int open_again(void)
 {
     struct stat is;

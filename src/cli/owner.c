@@ -8,12 +8,12 @@
 
 enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 65, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
 
-/* What the library calls a read-write lock of Redisson, before its mode. */
+/* The library's name of a read-write lock of Redisson, before its mode. */
 #define READ_WRITE "RReadWriteLock:"
 
 static const char hex_digits[] = "0123456789abcdef";
 
-/* redisson_colon - where the colon of <uuid>:<number> is; 0: no Redisson owner. */
+/* redisson_colon - return the index of the colon in <uuid>:<number>; 0: it is not a Redisson owner. */
 static size_t redisson_colon(const char *owner, size_t length)
 {
     static const size_t parts[] = {8, 4, 4, 4, 12};
@@ -28,7 +28,7 @@ static size_t redisson_colon(const char *owner, size_t length)
     return digits > 0 && digits <= NUMBER_DIGITS && at + 1 + digits == length ? at : 0;
 }
 
-/* chars_length - bytes of the first n characters: in UTF-8, or escaped by the library as \xNN. */
+/* chars_length - return the size of the first n characters, in UTF-8 or as \xNN of the library. */
 static size_t chars_length(const char *text, size_t n)
 {
     size_t length = 0;
@@ -51,7 +51,7 @@ void owner_short(struct text *text, const char *owner)
     if (length < TOKEN_DIGITS || strspn(owner + label, hex_digits) != TOKEN_DIGITS) label = 0;
     if (label > LABEL_SHOWN) label = LABEL_SHOWN;
     if (length == 0) {
-        text_format(text, "\"\""); /* an empty token; else nothing would be seen of it */
+        text_format(text, "\"\""); /* an empty token would be invisible */
     } else if (strcmp(owner, OWNER_READERS) == 0) {
         text_format(text, "readers");
     } else if (colon != 0) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* owner.h - owner tokens as people read them */
+/* owner.h - owner tokens for people */
 #pragma once
 
 #include "text.h"
 
-/* What the plain key holds while it is held shared. */
+/* The value of a plain key that is held shared. */
 #define OWNER_READERS "quorlock:readers"
 
 /*
- * owner_short - label and first 8 characters of the token
+ * owner_short - add the label and the first 8 characters of the token
  *
- * Another program's value, which is not written as ours, counts as a token without label. Of a Redisson owner,
- * <uuid>:<number>, it is the first 8 characters of the uuid and the number. An escape \xNN is one character.
+ * A value of another program counts as a token without label. Of a Redisson owner, <uuid>:<number>, add the first 8
+ * characters of the uuid, and the number. An escape \xNN counts as one character.
  */
 void owner_short(struct text *text, const char *owner);
 /*
@@ -20,5 +20,5 @@ void owner_short(struct text *text, const char *owner);
  */
 const char *owner_parent(const char *holder);
 const char *owner_parent_in(const char *message);
-/* owner_whole - the whole token, at most 128 characters. */
+/* owner_whole - add the whole token, at most 128 characters. */
 void owner_whole(struct text *text, const char *holder);

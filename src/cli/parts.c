@@ -20,7 +20,7 @@ static const struct quorlock_holder *on_node(const struct quorlock_node_report *
     return NULL;
 }
 
-/* count - the nodes that have it, its highest token, and the Qth longest of its leases. */
+/* parts_count - count the nodes of a part, and find its highest token and the Qth longest of its leases. */
 static void parts_count(struct part *part, const struct quorlock_report *report)
 {
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};

@@ -13,12 +13,12 @@
 
 /* ---- the line of a key ---- */
 
-/* What the nodes have at the key. */
-struct census {
+/* The answers of the nodes about a key. */
+struct answers {
     size_t held, foreign, free;
-    const char *holder; /* one of those on the nodes, and whether there is another */
+    const char *holder; /* one holder, and whether there is another one */
     bool several;
-    const char *type; /* of the foreign values one that is known, and whether there is another */
+    const char *type; /* the type of one foreign value, and whether there is another one */
     bool several_types;
 };
 
@@ -27,34 +27,35 @@ static bool is_in_state(const struct quorlock_node_report *node, const char *sta
     return strcmp(node->state, state) == 0;
 }
 
-static struct census take_census(const struct quorlock_report *report)
+static struct answers count_answers(const struct quorlock_report *report)
 {
-    struct census census = {0};
+    struct answers answers = {0};
 
     for (size_t i = 0; i < report->n_nodes; i++) {
         const struct quorlock_node_report *node = report->nodes[i];
 
-        census.free += is_in_state(node, "free");
+        answers.free += is_in_state(node, "free");
         if (is_in_state(node, "foreign")) {
-            census.foreign++;
-            census.several_types |= census.type != NULL && node->type != NULL && strcmp(census.type, node->type) != 0;
-            if (node->type != NULL) census.type = node->type;
+            answers.foreign++;
+            answers.several_types |=
+                answers.type != NULL && node->type != NULL && strcmp(answers.type, node->type) != 0;
+            if (node->type != NULL) answers.type = node->type;
         } else if (is_in_state(node, "held")) {
-            census.held++;
-            census.several |= census.holder != NULL && quorlock_same_owner(census.holder, node->holder) == 0;
-            census.holder = node->holder;
+            answers.held++;
+            answers.several |= answers.holder != NULL && quorlock_same_owner(answers.holder, node->holder) == 0;
+            answers.holder = node->holder;
         }
     }
-    return census;
+    return answers;
 }
 
-/* add_foreign - there are values that are no locks of this dialect: what they are, and how to see more. */
-static void cli_report_add_foreign(struct text *text, const struct census *census, size_t n_nodes, int dialect)
+/* cli_report_add_foreign - report values that are no locks of this dialect, and what helps. */
+static void cli_report_add_foreign(struct text *text, const struct answers *answers, size_t n_nodes, int dialect)
 {
     bool plain = dialect == QUORLOCK_DIALECT_PLAIN;
-    const char *type = census->several_types || census->type == NULL ? "value of another type" : census->type;
+    const char *type = answers->several_types || answers->type == NULL ? "value of another type" : answers->type;
 
-    text_format(text, "\" is no lock on %zu of %zu nodes: a ", census->foreign, n_nodes);
+    text_format(text, "\" is no lock on %zu of %zu nodes: a ", answers->foreign, n_nodes);
     text_add_known(text, type);
     text_format(text, " is there, and no %s", plain ? "string" : "hash");
     if (strcmp(type, plain ? "hash" : "string") == 0)
@@ -63,22 +64,22 @@ static void cli_report_add_foreign(struct text *text, const struct census *censu
     text_format(text, "\n");
 }
 
-/* add_taken - there are locks, and no owner is on a quorum. */
-static void cli_report_add_taken(struct text *text, const struct census *census, const struct quorlock_report *report)
+/* cli_report_add_taken - report that no owner is on a quorum, although the key is on some nodes. */
+static void cli_report_add_taken(struct text *text, const struct answers *answers, const struct quorlock_report *report)
 {
-    if (census->free >= report->quorum) {
+    if (answers->free >= report->quorum) {
         text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum, report->n_nodes);
-    } else if (census->several) {
-        text_format(text, "\" is taken on %zu of %zu nodes, by several owners\n", census->held, report->n_nodes);
+    } else if (answers->several) {
+        text_format(text, "\" is taken on %zu of %zu nodes, by several owners\n", answers->held, report->n_nodes);
     } else {
-        text_format(text, "\" is taken on %zu of %zu nodes by ", census->held, report->n_nodes);
-        owner_whole(text, census->holder);
+        text_format(text, "\" is taken on %zu of %zu nodes by ", answers->held, report->n_nodes);
+        owner_whole(text, answers->holder);
         text_format(text, ", and free on fewer than %u\n", report->quorum);
     }
 }
 
-/* add_held - one owner is on a quorum. */
-static void cli_report_add_held(struct text *text, const struct census *census, const struct quorlock_report *report)
+/* cli_report_add_held - report the owner that is on a quorum. */
+static void cli_report_add_held(struct text *text, const struct answers *answers, const struct quorlock_report *report)
 {
     size_t here = 0;
 
@@ -93,7 +94,7 @@ static void cli_report_add_held(struct text *text, const struct census *census, 
         text_format(text, " on %zu of %zu nodes, ", here, report->n_nodes);
     } else {
         text_format(text, "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, ",
-                    census->held, report->n_nodes);
+                    answers->held, report->n_nodes);
     }
     if (report->valid_ms == UINT32_MAX) {
         text_format(text, "no expiry\n");
@@ -102,7 +103,7 @@ static void cli_report_add_held(struct text *text, const struct census *census, 
     }
 }
 
-/* add_readers - the key is held shared on a quorum. */
+/* add_readers - report that the key is held shared on a quorum. */
 static void add_readers(struct text *text, const struct parts *parts, const struct quorlock_report *report)
 {
     text_format(text, "\" is held shared by ");
@@ -124,21 +125,21 @@ static void add_permits(struct text *text, const struct parts *parts)
 static void add_summary(struct text *text, const char *key, const struct quorlock_report *report,
                         const struct parts *parts, int dialect)
 {
-    struct census census = take_census(report);
+    struct answers answers = count_answers(report);
 
     text_format(text, "\"");
     text_add_known(text, key);
     if (report->held != 0 && report->holder != NULL && strcmp(report->holder, OWNER_READERS) == 0) {
         add_readers(text, parts, report);
     } else if (report->held != 0) {
-        cli_report_add_held(text, &census, report);
+        cli_report_add_held(text, &answers, report);
     } else if (report->answered < report->quorum) {
         text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
                     report->n_nodes, report->quorum);
-    } else if (census.foreign > 0) {
-        cli_report_add_foreign(text, &census, report->n_nodes, dialect);
-    } else if (census.held > 0) {
-        cli_report_add_taken(text, &census, report);
+    } else if (answers.foreign > 0) {
+        cli_report_add_foreign(text, &answers, report->n_nodes, dialect);
+    } else if (answers.held > 0) {
+        cli_report_add_taken(text, &answers, report);
     } else if (parts->permits > 0) {
         add_permits(text, parts);
     } else {
@@ -148,16 +149,16 @@ static void add_summary(struct text *text, const char *key, const struct quorloc
 
 int report_status(const struct quorlock_report *report)
 {
-    struct census census = take_census(report);
+    struct answers answers = count_answers(report);
     struct parts parts = parts_find(report);
     int status = EXIT_HELD;
 
     if (report->held == 0 && report->answered < report->quorum) {
         status = EXIT_NO_QUORUM;
-    } else if (report->held != 0 || (census.held > 0 && census.free < report->quorum) ||
+    } else if (report->held != 0 || (answers.held > 0 && answers.free < report->quorum) ||
                (parts.permits > 0 && parts.slots >= parts.permits)) {
         status = EXIT_OK;
-    } else if (census.foreign > 0) {
+    } else if (answers.foreign > 0) {
         status = EXIT_CONFIG;
     }
     parts_clear(&parts);
@@ -178,10 +179,10 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
 
 enum column { NODE, STATE, HOLDER, LEFT, FENCE, WAITERS, GUARD, FOUND_GUARD, LATENCY, RESULT, ERROR, N_COLUMNS };
 
-/* Whether the node may vote, as far as its guard says; nothing where it could not be read. */
+/* cli_report_add_guard - report whether the guard lets the node vote; nothing if the guard could not be read. */
 static void cli_report_add_guard(struct text *cell, const struct quorlock_node_report *node)
 {
-    int64_t tenths = (node->quarantine_ms + 99) / 100; /* rounded up: 0.0 only when it is over */
+    int64_t tenths = (node->quarantine_ms + 99) / 100; /* rounded up, so that 0.0 means that it is over */
 
     if (node->quarantine_ms > 0) {
         text_format(cell, "quarantined %" PRId64 ".%" PRId64 " s", tenths / 10, tenths % 10);
@@ -197,7 +198,7 @@ static bool has_reason(const struct quorlock_node_report *node, const char *why)
     return why != NULL && node->quarantine_why != NULL && strcmp(node->quarantine_why, why) == 0;
 }
 
-/* add_quarantines - a line for each reason why nodes have no vote. */
+/* add_quarantines - add a line for each reason of a quarantine. */
 static void add_quarantines(struct text *text, const struct quorlock_report *report)
 {
     for (size_t i = 0; i < report->n_nodes; i++) {
@@ -216,7 +217,7 @@ static void add_quarantines(struct text *text, const struct quorlock_report *rep
     }
 }
 
-/* A guard as bootstrap found it: 2|N|set|max_lease|... */
+/* add_found_guard - report a guard that bootstrap found: 2|N|set|max_lease|... */
 static void add_found_guard(struct text *cell, const char *guard)
 {
     const char *fields[5] = {guard};
@@ -228,7 +229,7 @@ static void add_found_guard(struct text *cell, const char *guard)
         return;
     }
     if (strncmp(fields[1], "0|", 2) == 0) {
-        text_format(cell, "of a reconfigure that was not finished");
+        text_format(cell, "of a reconfiguration that was not finished");
         return;
     }
     text_add_safe(cell, fields[1], (size_t)(fields[2] - fields[1]) - 1);
@@ -239,7 +240,7 @@ static void add_found_guard(struct text *cell, const char *guard)
     text_format(cell, " ms");
 }
 
-/* add_state - of a name with permits, whose own key is free: how many are held. */
+/* add_state - report the state; for a name with permits, how many are held. */
 static void add_state(struct text *cell, const struct quorlock_node_report *node)
 {
     if (node->permits > 0 && is_in_state(node, "free"))
@@ -367,7 +368,7 @@ void report_json(struct text *text, const char *key, const struct quorlock_repor
 
 enum { REASON_SHORT = 60 };
 
-/* vote_word - of a node that has no vote the library says why. */
+/* vote_word - return the vote in words. The library has the reason of a missing vote. */
 static const char *vote_word(const struct quorlock_vote *vote)
 {
     switch (vote->outcome) {
@@ -382,7 +383,7 @@ static const char *vote_word(const struct quorlock_vote *vote)
 void report_reason(struct text *line, const char *reason)
 {
     enum { KEPT = 8 };
-    static char *said[KEPT]; /* the latest ones, until the process ends */
+    static char *said[KEPT]; /* the latest reasons */
     static size_t next;
     size_t length = REASON_SHORT;
 
@@ -417,8 +418,8 @@ static void add_vote(struct text *line, const struct quorlock_vote *vote)
     if (vote->error != NULL) text_format(line, ": %s", vote->error);
 }
 
-/* share - whether two nodes are one line: their reasons are long and the same. A quarantine counts down, on each node.
- */
+/* cli_report_share - return whether two nodes share a line: their reasons are long and equal. Quarantines count down on
+ * each node, so they do not. */
 static bool cli_report_share(const struct quorlock_vote *one, const struct quorlock_vote *other)
 {
     return one->outcome == QUORLOCK_VOTE_FAILED && other->outcome == QUORLOCK_VOTE_FAILED && one->error != NULL &&

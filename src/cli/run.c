@@ -2,8 +2,8 @@
 /*
  * run.c - quorlock run: a command under a lock
  *
- * WAITING for the grant, then RUNNING the command, then RELEASING. A signal leads from WAITING to RELEASING
- * without starting the command. What becomes of the command in between is the supervisor's.
+ * The states are WAITING for the grant, RUNNING the command, and RELEASING. A signal leads from WAITING to RELEASING
+ * without starting the command. While the command runs, the supervisor handles it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,14 +26,14 @@ enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_RELEASING };
 struct run {
     struct session session;
     const struct settings *settings;
-    char *name; /* the keys in messages */
-    char *keys; /* one a line */
+    char *name; /* all keys, for messages */
+    char *keys; /* all keys, one a line */
     quorlock *lock;
     struct supervisor supervisor;
     struct metrics metrics;
     enum run_state state;
-    uint64_t asked_us; /* when the lock was asked for */
-    int signal;        /* ended the wait */
+    uint64_t asked_us; /* when the acquire was called */
+    int signal;        /* the signal that ended the wait */
     int status;        /* exit status */
 };
 
@@ -49,11 +49,11 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     } else if (run->settings->verbose > 0) {
         say_at(LOG_INFO, "%s", result->text);
     }
-    /* No loss was reported, yet the lock was gone when the command ended: somebody broke it, or our clock stood
-       still. The command may have run beside another one. */
+    /* The lock was gone when the command ended, but no loss was reported: somebody broke it, or our clock had stopped.
+       Another command may have run at the same time. */
     if (result->expired != 0 && run->supervisor.child.state == CHILD_ENDED && run->supervisor.child.exec_errno == 0 &&
         run->status != EXIT_LOST) {
-        child_signal(&run->supervisor.child, SIGKILL); /* what it left behind must not go on without the lock */
+        child_signal(&run->supervisor.child, SIGKILL); /* its other processes must not go on without the lock */
         say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
             "would have been %d",
             run->name, result->text, run->supervisor.child.status);
@@ -62,13 +62,13 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     session_leave(&run->session);
 }
 
-/* finish - releases the lock, if there ever was one, and leaves the loop. */
+/* run_finish - release the lock, if there is one, and leave the loop. */
 static void run_finish(struct run *run, int status)
 {
     notify_status("STOPPING=1", "releasing \"%s\"", run->name);
     run->state = RUN_RELEASING;
     run->status = status;
-    say_patience(100);
+    say_within(100);
     if (quorlock_release(run->lock, released, run) != 0) session_leave(&run->session);
 }
 
@@ -102,7 +102,7 @@ static void end_wait(struct run *run, int number, bool typed)
     }
     run->signal = number;
     if (typed) run->supervisor.die_of = number;
-    /* Then acquired() comes with CANCELED, or with a grant, which it gives back. */
+    /* acquired() comes with CANCELED, or with a grant, which it releases. */
     if (quorlock_cancel(run->lock) != 0) run_finish(run, EXIT_SIGNAL + number);
 }
 
@@ -131,7 +131,7 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
     say_text(LOG_INFO, &line);
 }
 
-/* reads - whether all keys are shared. */
+/* run_reads - return whether all keys are shared. */
 static bool run_reads(const struct settings *settings)
 {
     uint64_t all = settings->n_words >= 64 ? UINT64_MAX : (UINT64_C(1) << settings->n_words) - 1;
@@ -139,7 +139,7 @@ static bool run_reads(const struct settings *settings)
     return settings->shared == all;
 }
 
-/* set_number - what an outer quorlock set goes where there is none. */
+/* run_set_number - set a variable, or remove the value of an outer quorlock. */
 static bool run_set_number(const char *name, bool is_there, uint64_t number)
 {
     char text[24];
@@ -148,7 +148,7 @@ static bool run_set_number(const char *name, bool is_there, uint64_t number)
     return (is_there ? setenv(name, text, 1) : unsetenv(name)) == 0;
 }
 
-/* set_environment - for the command; nothing else reads it here. */
+/* run_set_environment - set the variables for the command. */
 static bool run_set_environment(const struct run *run, const char *owner, uint64_t fence, uint32_t slot)
 {
     return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 && setenv("QUORLOCK_KEYS", run->keys, 1) == 0 &&
@@ -156,21 +156,21 @@ static bool run_set_environment(const struct run *run, const char *owner, uint64
            run_set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot) && unsetenv("QUORLOCK_TERM") == 0;
 }
 
-/* granted - starts the command, unless a signal came meanwhile or the lock is not valid after all. */
+/* granted - start the command, unless a signal came or the lock is not valid any more. */
 static void granted(struct run *run, const struct quorlock_result *result)
 {
     const char *owner = quorlock_token(run->lock);
     uint64_t fence = quorlock_fence(run->lock), deadline_us;
 
-    /* A signal that is still unread came during the wait: the command must not start. It is too late to cancel,
-       so end_wait gives the lock back. */
+    /* A signal that was not read yet came during the wait, so the command must not start. It is too late to cancel, so
+       end_wait releases the lock. */
     supervise_read_signals(&run->supervisor);
     if (run->state != RUN_WAITING) return;
     if (run->signal != 0) {
         run_finish(run, EXIT_SIGNAL + run->signal);
         return;
     }
-    say_patience(SUPERVISE_PATIENCE_MS);
+    say_within(SUPERVISE_SAY_MS);
     if (run->settings->verbose > 0) say_granted(run, result);
     deadline_us = supervise_deadline_us(&run->supervisor);
     if (owner == NULL || deadline_us == 0) {
@@ -178,8 +178,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
         run_finish(run, EXIT_LOST);
         return;
     }
-    /* With --fence the command relies on its token: without one it must not start. Readers are told a writer's, and
-       there may have been none. */
+    /* With --fence the command needs a token to start. Readers get the token of the last writer; there may be none. */
     if (run->settings->fence && fence == 0 && !run_reads(run->settings)) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
         run_finish(run, EXIT_NO_QUORUM);
@@ -194,7 +193,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
     }
 }
 
-/* refused - says why there is no lock, and how the command ends. */
+/* run_refused - print why there is no lock, and choose the exit status. */
 static void run_refused(struct run *run, const struct quorlock_result *result)
 {
     size_t quorum = run->settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
@@ -231,8 +230,7 @@ static void acquired(quorlock *lock, const struct quorlock_result *result, void 
     }
 }
 
-/* ask - 0, or the exit status after saying what the library does not accept, with the remedy if there is one.
- */
+/* run_ask_library - start the acquire: 0, or the exit status after a message. */
 static int run_ask_library(struct run *run)
 {
     const struct settings *settings = run->settings;
@@ -256,38 +254,38 @@ static int run_ask_library(struct run *run)
     }
     failed = session_check(&run->session, status);
     if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && lease_ms > QUORLOCK_LEASE_MS_DEFAULT)
-        say("a lease so long needs another max lease on the nodes and at all their clients: "
+        say("such a lease needs a longer max lease on the nodes and at all their clients: "
             "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
             "QUORLOCK_MAX_LEASE=%ums",
             lease_ms, lease_ms, lease_ms);
     return failed;
 }
 
-/* check_mode - what the library refuses too, in the words of the command line. */
+/* run_check_mode - refuse wrong modes, as the library does, but in terms of the command line. */
 static int run_check_mode(const struct settings *settings)
 {
     if (settings->permits == 0 && settings->shared == 0) return 0;
     if (settings->dialect == QUORLOCK_DIALECT_REDISSON) {
-        say("%s: the redisson dialect has neither permits nor shared locks, for Redisson's own have other rules and "
-            "are left alone: use the plain dialect",
+        say("%s: the redisson dialect has neither permits nor shared locks, because those of Redisson have other "
+            "rules: "
+            "use the plain dialect",
             settings->permits != 0 ? "--permits" : "--shared");
     } else if (settings->permits != 0 && settings->shared != 0) {
-        say("--permits and --shared: who holds a permit holds it alone: give one of both");
+        say("--permits and --shared exclude each other: give one of them");
     } else if (settings->permits != 0 && settings->n_words > 1) {
-        say("--permits belongs to one name, and %zu keys are given", settings->n_words);
+        say("--permits needs exactly one key: %zu keys are given", settings->n_words);
     } else {
         return 0;
     }
     return EXIT_USAGE;
 }
 
-/* check_lines - the command is told its keys one a line: of one with a newline it would read two. */
+/* check_lines - refuse a key with a newline: the command gets its keys one a line, and would read two. */
 static int check_lines(const struct settings *settings)
 {
     for (size_t i = 0; i < settings->n_words; i++) {
         if (strchr(settings->words[i], '\n') == NULL) continue;
-        say("the key \"%s\" has a newline, and the command finds its keys in QUORLOCK_KEYS one a line: give a key "
-            "without one",
+        say("the key \"%s\" has a newline, but QUORLOCK_KEYS has one key a line: give a key without a newline",
             settings->words[i]);
         return EXIT_USAGE;
     }
@@ -297,14 +295,14 @@ static int check_lines(const struct settings *settings)
 static int run_check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
-        say("no key: give quorlock run KEY... -- CMD ARGS...; a key that begins with - is given by --key KEY");
+        say("no key: give quorlock run KEY... -- CMD ARGS...; for a key that begins with - write --key KEY");
         return EXIT_USAGE;
     }
     if (check_lines(settings) != 0) return EXIT_USAGE;
     return run_check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 
-/* hold_and_run - takes the lock, runs the command, gives the lock back. */
+/* hold_and_run - acquire the lock, run the command, and release the lock. */
 static int hold_and_run(struct run *run)
 {
     struct supervisor *supervisor = &run->supervisor;
@@ -351,7 +349,7 @@ static char *run_name_keys(const struct settings *settings)
 
 int verb_run(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct run run;
     int status = run_check_settings(settings);
 

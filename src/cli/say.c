@@ -15,14 +15,15 @@
 
 #include "cli.h"
 
-static int patience_ms = 1000;
+static int timeout_ms = 1000;
 
-void say_patience(int ms)
+void say_within(int ms)
 {
-    patience_ms = ms;
+    timeout_ms = ms;
 }
 
-/* is_journal - "DEVICE:INODE" of a stream to the journal, which may be that of another process of the service. */
+/* is_journal - return whether stderr is the stream "DEVICE:INODE" to the journal. The variable may be that of another
+ * process of the service. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -34,16 +35,16 @@ static bool is_journal(void)
     return strcmp(stream, own) == 0;
 }
 
-/* write_line - lines are shorter than PIPE_BUF, for only then poll promises that a write will not block. */
+/* write_line - write a line. It is shorter than PIPE_BUF: only then a write after poll does not block. */
 static void write_line(const struct text *line)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
-    int n = poll(&ready, 1, patience_ms);
+    int n = poll(&ready, 1, timeout_ms);
     ssize_t written;
 
-    if (n == 0) patience_ms = 0; /* a reader that does not read is waited for once, not once a line */
+    if (n == 0) timeout_ms = 0; /* wait only once for a reader that does not read, not once a line */
     if (n <= 0 || (ready.revents & POLLOUT) == 0) return;
-    /* There is no other place to report a failing stderr to. */
+    /* A failing stderr cannot be reported anywhere. */
     written = write(STDERR_FILENO, line->bytes, line->length);
     (void)written;
 }
@@ -64,7 +65,7 @@ void say_text(int priority, struct text *text)
         text_format(&line, "...");
     }
     text_format(&line, "\n");
-    /* Without memory for a line there is none for an error either. */
+    /* Out of memory: there is none for an error message either. */
     if (!text->failed && !line.failed) write_line(&line);
     text_clear(&line);
     text_clear(text);

@@ -12,23 +12,23 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { ROWS = 24, COLUMNS = 80, LEAVE_PATIENCE_MS = 200 };
+enum { ROWS = 24, COLUMNS = 80, LEAVE_WAIT_MS = 200 };
 
-/* Alternate screen, no cursor, lines that are too long are cut; and back, with plain letters. */
+/* Alternate screen, no cursor, long lines are cut; and all that undone, with plain letters. */
 static const char screen_enter_text[] = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 static const char screen_leave_text[] = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/* Signals of faults and limits, which are not taken by signals_open. */
+/* Signals for faults and limits, which signals_open does not take. */
 static const int fatal[] = {SIGSEGV, SIGBUS,  SIGILL,  SIGFPE,    SIGABRT, SIGSYS,
                             SIGTRAP, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF, SIGSTKFLT};
 enum { N_FATAL = sizeof(fatal) / sizeof(fatal[0]) };
 
-/* One process has one terminal, and a handler of signals has no other place to find it. */
+/* It is global because a signal handler cannot find it otherwise. */
 static struct {
     volatile sig_atomic_t entered;
     int fd;
     bool has_modes;
-    struct termios modes; /* as they were */
+    struct termios modes; /* before screen_enter */
     struct sigaction actions[N_FATAL];
 } now;
 
@@ -60,7 +60,7 @@ struct screen_size screen_size(void)
     return (struct screen_size){size.ws_row, size.ws_col};
 }
 
-/* Everything in here may be called by a handler of signals. */
+/* restore - restore the terminal. It uses only functions that a signal handler may call. */
 static void restore(void)
 {
     int errno_before = errno;
@@ -69,15 +69,14 @@ static void restore(void)
 
     if (now.entered == 0) return;
     now.entered = 0;
-    /* A terminal that was stopped by Ctrl-S takes nothing, and is not waited for any longer. */
-    if (poll(&ready, 1, LEAVE_PATIENCE_MS) == 1)
-        written = write(now.fd, screen_leave_text, sizeof(screen_leave_text) - 1);
+    /* A terminal that Ctrl-S has stopped takes nothing, so wait only for a moment. */
+    if (poll(&ready, 1, LEAVE_WAIT_MS) == 1) written = write(now.fd, screen_leave_text, sizeof(screen_leave_text) - 1);
     (void)written;
     if (now.has_modes) tcsetattr(now.fd, TCSANOW, &now.modes);
     errno = errno_before;
 }
 
-/* Then what would have happened without us. */
+/* on_fatal - restore the terminal, and die as without this handler. */
 static void on_fatal(int number)
 {
     restore();
@@ -96,7 +95,7 @@ static void catch_fatal(void)
     }
 }
 
-/* Of the terminal that is the controlling one of this process; of another one there is no background. */
+/* is_in_background - return whether the terminal is our controlling terminal, and another group has the foreground. */
 static bool is_in_background(int fd)
 {
     pid_t group = tcgetpgrp(fd);

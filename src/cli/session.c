@@ -22,15 +22,15 @@ static const char no_loop[] = "cannot make an event loop: out of memory or of de
 
 enum { CLOSE_GRACE_US = 100000, HOST_SHOWN = 40, LABEL_SIZE = 65 };
 
-/* libevent would print on stderr by itself, past say(). What matters of it is returned as an error too. */
+/* hush - drop the text of libevent, which would print it on stderr. Important faults are also returned as errors. */
 static void hush(int severity, const char *text)
 {
     (void)severity;
     (void)text;
 }
 
-/* libevent ends the process where it finds no descriptor for its signals: without a message, and with status 1,
- * which means that somebody else holds the lock. */
+/* die - end the process when libevent would: it finds no descriptor for its signals. libevent would print no message,
+ * and exit with 1, which means that somebody else holds the lock. */
 static void die(int status)
 {
     (void)status;
@@ -38,7 +38,7 @@ static void die(int status)
     _exit(EXIT_SYSTEM);
 }
 
-/* say_line - a node that is down, and why; or any other line. */
+/* say_line - print a line of the log. The reason why a node is down is shortened if it was printed before. */
 static void say_line(int level, const char *text)
 {
     static const int priorities[] = {LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR};
@@ -95,7 +95,7 @@ int session_refused(int status)
     return status == QUORLOCK_INVAL ? EXIT_CONFIG : session_exit(status);
 }
 
-/* make_label - the default one names host and process, by which people find the holder of a lock. */
+/* session_make_label - write the default label, which names host and process, so that people can find the holder. */
 static void session_make_label(char label[LABEL_SIZE])
 {
     char host[HOST_SHOWN + 1] = "";
@@ -145,11 +145,11 @@ static int make_client(struct session *session)
     set_tls(&options, settings);
     status = credentials_read(&credentials, settings, session->error, sizeof(session->error));
     credentials_give(&options, &credentials, settings);
-    /* Of too many the library reads the number only. */
+    /* If there are too many, the library refuses their number, and does not read the addresses. */
     for (const char *node; (node = strsep(&rest, ",")) != NULL; options.n_nodes++)
         if (options.n_nodes < QUORLOCK_NODES_MAX) nodes[options.n_nodes] = node;
     if (status == 0) status = quorlock_client_new(&session->client, session->base, &options);
-    /* The library has its own copies; these may hold passwords. */
+    /* These may have passwords; the library has its own copies. */
     credentials_wipe(&credentials);
     explicit_bzero(list, strlen(settings->nodes));
     free(list);
@@ -248,7 +248,7 @@ void session_close(struct session *session)
         event_base_loopexit(session->base, &grace);
         event_base_dispatch(session->base);
     }
-    /* Not closed in time: the process ends now, and client and loop with it. */
+    /* If the client is not closed in time, the end of the process ends it. */
     if (session->closed) {
         event_base_free(session->base);
         *session = (struct session){.closed = true};

@@ -41,7 +41,7 @@ bool signals_open(struct signals *signals)
 
     signals->fd = signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals->fd < 0) return false;
-    /* While SIGCHLD is ignored, the kernel drops the status of a command that ends. */
+    /* If SIGCHLD were ignored, the kernel would drop the status of a command that ends. */
     sigaction(SIGCHLD, &standard, &signals->chld_before);
     sigprocmask(SIG_BLOCK, &taken, &signals->mask_before);
     return true;
@@ -83,7 +83,7 @@ void signals_die(int number, bool group)
     if (is_ignored(number)) return;
     sigemptyset(&one);
     sigaddset(&one, number);
-    /* Where SIGQUIT leaves a core, it should be the command's only. */
+    /* If SIGQUIT writes a core file, it must be that of the command. */
     prctl(PR_SET_DUMPABLE, 0);
     sigprocmask(SIG_UNBLOCK, &one, NULL);
     kill(group ? 0 : getpid(), number);

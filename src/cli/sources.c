@@ -12,15 +12,15 @@
 
 #define SYSTEM_FILE "/etc/quorlock.conf"
 
-/* Of one option: what else may give it a value, and what holds where nothing does. */
-struct habit {
+/* An option that may come from elsewhere: its variable, and its default. */
+struct source_option {
     const char *key;
-    const char *variable; /* NULL: none */
-    const char *partner;  /* where that one was settled in an earlier layer, this one is not looked for */
-    const char *usual;    /* NULL: nothing */
+    const char *variable; /* in the environment; NULL: none */
+    const char *partner;  /* if this key was set in an earlier layer, `key` is not used */
+    const char *usual;    /* the default as text; NULL: none */
 };
 
-static const struct habit habits[] = {
+static const struct source_option options[] = {
     {"set", "QUORLOCK_SET", NULL, NULL},
     {"nodes", "QUORLOCK_NODES", NULL, "127.0.0.1:6379,127.0.0.1:6380,127.0.0.1:6381"},
     {"user", "QUORLOCK_USER", NULL, NULL},
@@ -31,42 +31,42 @@ static const struct habit habits[] = {
     {"tls-key", "QUORLOCK_TLS_KEY", "tls-cert", NULL},
     {"tls-name", "QUORLOCK_TLS_NAME", NULL, "the host of each address"},
     {"policy", NULL, NULL, "majority"},
-    {"lease", NULL, NULL, LEASE_SHOWN ", or the max lease where that is shorter"},
+    {"lease", NULL, NULL, LEASE_SHOWN ", or the max lease if that is shorter"},
     {"max-lease", "QUORLOCK_MAX_LEASE", NULL, LEASE_SHOWN},
     {"wait", NULL, NULL, "forever"},
     {"node-timeout", NULL, NULL, "a tenth of the lease, at least 50ms, at most 1s"},
-    {"connect-timeout", NULL, NULL, "3s, or the node timeout where that is more"},
+    {"connect-timeout", NULL, NULL, "3s, or the node timeout if that is more"},
     {"label", NULL, NULL, "HOST:PID:"},
     {"dialect", NULL, NULL, "plain"},
     {"guard", NULL, NULL, "connection"},
-    {"set-name", NULL, NULL, "from the addresses"},
+    {"set-name", NULL, NULL, "a hash of the addresses"},
     {"allow-eviction", NULL, NULL, "no"},
     {"fence", NULL, NULL, "no"},
     {"in-flight", NULL, NULL, SHOWN(BENCH_IN_FLIGHT)},
     {"seconds", NULL, NULL, SHOWN(BENCH_SECONDS)},
 };
-enum { N_HABITS = sizeof(habits) / sizeof(habits[0]), SET = 0, FILES_MAX = 2 };
+enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), SET = 0, FILES_MAX = 2 };
 
-/* One for the process. */
+/* The process has one. */
 static struct {
     struct configfile files[FILES_MAX];
     size_t n_files;
     char looked_for[FILES_MAX][PATH_MAX];
-    struct source found[N_HABITS];
-    char *nodes; /* a copy of the variable or the default, for set_nodes changes it */
+    struct source found[N_OPTIONS];
+    char *nodes; /* a copy of the variable or the default, because set_nodes changes it */
 } sources;
 
 static size_t place_of(const char *key)
 {
     size_t i = 0;
 
-    while (i < N_HABITS && strcmp(habits[i].key, key) != 0) i++;
+    while (i < N_OPTIONS && strcmp(options[i].key, key) != 0) i++;
     return i;
 }
 
 bool sources_know(const char *key)
 {
-    return place_of(key) < N_HABITS;
+    return place_of(key) < N_OPTIONS;
 }
 
 static struct source *sources_find(const char *key)
@@ -74,7 +74,7 @@ static struct source *sources_find(const char *key)
     return &sources.found[place_of(key)];
 }
 
-/* variable - NULL where it is not set, or empty. */
+/* variable - return the value of a variable, or NULL if it is not set or empty. */
 static char *variable(const char *name)
 {
     char *value = name != NULL ? getenv(name) : NULL;
@@ -94,7 +94,7 @@ static int add_file(const char *path, bool needed)
     return status;
 }
 
-/* read_files - the one that was named, or the user's and the system's. */
+/* sources_read_files - read the named file, or those of the user and of the system. */
 static int sources_read_files(const struct settings *settings)
 {
     const char *named = settings->config != NULL ? settings->config : variable("QUORLOCK_CONFIG");
@@ -104,7 +104,7 @@ static int sources_read_files(const struct settings *settings)
     int status = 0;
 
     if (named != NULL && strstr(named, "://") != NULL) {
-        say("\"%s\" is an address and no configuration file: write --nodes URI,URI,...", hide_shown(named));
+        say("\"%s\" is an address, not a configuration file: write --nodes URI,URI,...", hide_shown(named));
         return EXIT_USAGE;
     }
     if (named != NULL) return add_file(named, true);
@@ -123,11 +123,12 @@ static int sources_check_keys(const struct configfile *file)
 
         if (item->key == NULL) continue;
         if (!sources_know(item->key))
-            wrong = args_knows(item->key) ? "cannot stand in a file" : "is no key; quorlock config lists them";
-        else if (strcmp(item->key, habits[SET].key) == 0 && *item->set != '\0')
-            wrong = "must stand in front of all sets";
+            wrong = args_knows(item->key) ? "is an option only, not a key of a file"
+                                          : "is no key; quorlock config lists the keys";
+        else if (strcmp(item->key, options[SET].key) == 0 && *item->set != '\0')
+            wrong = "must be before all sets";
         else if (*item->value == '\0')
-            wrong = "has no value: leave the line out, or write one";
+            wrong = "has no value: write one, or remove the line";
         if (wrong == NULL) continue;
         say("%s:%u: %.40s %s", file->path, item->line, item->key, wrong);
         return EXIT_USAGE;
@@ -135,7 +136,7 @@ static int sources_check_keys(const struct configfile *file)
     return 0;
 }
 
-/* warn - of a password that any user may read. */
+/* warn - warn of a password that every user may read. */
 static void warn(const struct configfile *file)
 {
     for (size_t i = 0; i < file->n_items; i++) {
@@ -144,7 +145,7 @@ static void warn(const struct configfile *file)
                                             (strcmp(item->key, "nodes") == 0 && strchr(item->value, '@') != NULL));
 
         if (!secret || !file->is_public) continue;
-        say_at(LOG_WARNING, "%s:%u: a password, and every user may read the file: chmod o= %s", file->path, item->line,
+        say_at(LOG_WARNING, "%s:%u: a password in a file that every user may read: chmod o= %s", file->path, item->line,
                file->path);
         return;
     }
@@ -185,7 +186,7 @@ void sources_sets(struct text *text)
 
 /* ---- values ---- */
 
-/* origin - how a message names the place of a value. */
+/* origin - return the place of a value for messages. */
 static const char *origin(const struct source *source)
 {
     static char text[PATH_MAX + 64];
@@ -195,7 +196,7 @@ static const char *origin(const struct source *source)
     return text;
 }
 
-/* look - for the key in that layer; the value, or NULL. */
+/* sources_look - return the value of the key in that layer, or NULL. */
 static char *sources_look(struct source *source, enum source_layer layer, const char *set)
 {
     struct config_item *item = NULL;
@@ -211,7 +212,7 @@ static char *sources_look(struct source *source, enum source_layer layer, const 
     return item->value;
 }
 
-/* copy_nodes - NULL: out of memory, which was said. */
+/* copy_nodes - copy the addresses; NULL after a message: out of memory. */
 static char *copy_nodes(const char *nodes)
 {
     sources.nodes = strdup(nodes);
@@ -222,7 +223,7 @@ static char *copy_nodes(const char *nodes)
 static int sources_settle_one(struct settings *settings, size_t place, enum source_layer layer)
 {
     struct source *source = &sources.found[place];
-    const char *partner = habits[place].partner;
+    const char *partner = options[place].partner;
     enum source_layer other = partner != NULL ? sources_find(partner)->layer : SOURCE_NONE;
     char *value;
 
@@ -236,7 +237,7 @@ static int sources_settle_one(struct settings *settings, size_t place, enum sour
     return args_set(settings, source->key, origin(source), value);
 }
 
-/* check_set - that it is there, and that nobody gets other nodes than those of the set that was asked for. */
+/* check_set - check that the chosen set exists, and that no variable overrides its nodes. */
 static int check_set(const struct settings *settings)
 {
     struct source *set = &sources.found[SET], nodes = {.key = "nodes"};
@@ -251,10 +252,10 @@ static int check_set(const struct settings *settings)
         return 0;
     sources_sets(&sets);
     if (known) {
-        say("%s: the set \"%s\" and QUORLOCK_NODES both name nodes: unset QUORLOCK_NODES, or give --nodes", name,
+        say("%s: both the set \"%s\" and QUORLOCK_NODES give nodes: unset QUORLOCK_NODES, or give --nodes", name,
             hide_shown(settings->set));
     } else if (sets.length > 0) {
-        say("%s: \"%s\" is no set of a configuration file: there are %.*s", name, hide_shown(settings->set),
+        say("%s: \"%s\" is no set of the configuration files, which have %.*s", name, hide_shown(settings->set),
             (int)sets.length, sets.bytes);
     } else {
         say("%s: \"%s\" is no set: there is no [set NAME] in %s%s%s", name, hide_shown(settings->set),
@@ -271,22 +272,22 @@ static void sources_begin(const struct settings *settings)
     sources.n_files = 0;
     free(sources.nodes);
     sources.nodes = NULL;
-    for (size_t i = 0; i < N_HABITS; i++) {
+    for (size_t i = 0; i < N_OPTIONS; i++) {
         struct source *source = &sources.found[i];
 
-        *source = (struct source){.key = habits[i].key, .variable = habits[i].variable};
+        *source = (struct source){.key = options[i].key, .variable = options[i].variable};
         source->value = args_asked(settings, source->key);
         if (source->value != NULL) source->layer = SOURCE_OPTION;
     }
 }
 
-/* leave_out - what is found is not in force; its setting is for the caller to clear. */
+/* leave_out - forget a source; the caller clears its setting. */
 static void leave_out(struct source *source)
 {
     *source = (struct source){.key = source->key, .variable = source->variable};
 }
 
-/* end_tls - only for nodes that ask for TLS: the same environment and files may serve others too. */
+/* end_tls - forget TLS settings of environment and files if no node uses TLS: they may be for other nodes. */
 static void end_tls(struct settings *settings)
 {
     const struct {
@@ -307,21 +308,21 @@ static void end_tls(struct settings *settings)
     }
 }
 
-/* end - what holds where nothing was said. */
+/* sources_end - use the defaults for all that is not set. */
 static int sources_end(struct settings *settings)
 {
     struct source *file = sources_find("password-file");
 
-    /* They were in one layer. */
+    /* Both were in the same layer: password wins. */
     if (sources_find("password")->layer != SOURCE_NONE && file->layer != SOURCE_NONE) {
         settings->password_file = NULL;
         leave_out(file);
     }
-    if (settings->nodes == NULL) settings->nodes = copy_nodes(habits[place_of("nodes")].usual);
+    if (settings->nodes == NULL) settings->nodes = copy_nodes(options[place_of("nodes")].usual);
     if (settings->nodes == NULL) return EXIT_SYSTEM;
     end_tls(settings);
-    for (size_t i = 0; i < N_HABITS; i++)
-        if (sources.found[i].layer == SOURCE_NONE) sources.found[i].value = habits[i].usual;
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (sources.found[i].layer == SOURCE_NONE) sources.found[i].value = options[i].usual;
     return 0;
 }
 
@@ -339,8 +340,8 @@ int sources_settle(struct settings *settings, enum args_place place)
     if (status == 0) status = sources_settle_one(settings, SET, SOURCE_FILE);
     if (status == 0) status = check_set(settings);
     for (enum source_layer layer = SOURCE_ENVIRONMENT; layer <= SOURCE_FILE; layer++)
-        for (size_t i = SET + 1; status == 0 && i < N_HABITS; i++)
-            if (args_takes(place, habits[i].key)) status = sources_settle_one(settings, i, layer);
+        for (size_t i = SET + 1; status == 0 && i < N_OPTIONS; i++)
+            if (args_takes(place, options[i].key)) status = sources_settle_one(settings, i, layer);
     return status != 0 ? status : sources_end(settings);
 }
 
@@ -377,7 +378,7 @@ void sources_blame(void)
 {
     struct text text = {0};
 
-    for (size_t i = SET + 1; i < N_HABITS; i++) {
+    for (size_t i = SET + 1; i < N_OPTIONS; i++) {
         const struct source *source = &sources.found[i];
 
         if (source->path == NULL || source->layer < SOURCE_SET) continue;
@@ -393,7 +394,7 @@ void sources_blame(void)
 
 const struct source *sources_all(size_t *ret_n)
 {
-    *ret_n = N_HABITS;
+    *ret_n = N_OPTIONS;
     return sources.found;
 }
 

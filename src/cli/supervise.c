@@ -18,17 +18,16 @@
 
 enum { GRACE_MS_MAX = 5000, GRACE_MS_MIN = 10, KILL_RESERVE_MS_MIN = 10 };
 enum { GROUP_POLL_MS = 10, GROUP_POLL_MS_MAX = 200, TERMINAL_POLL_MS = 200 };
-/* Two readings of a deadline that did not move differ by no more, unless this process was kept from running. */
+/* Two readings of the same deadline differ by at most DEADLINE_NOISE_US, unless this process did not get the CPU. */
 enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
-/* ---- what is asked for ---- */
+/* ---- checks of the settings ---- */
 
 int supervise_check_lease(const struct settings *settings)
 {
     if (settings->max_lease_ms == 0 || settings->lease_ms <= settings->max_lease_ms) return 0;
     say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: give --max-lease as the nodes have "
-        "it "
-        "(quorlock doctor shows it); where that is shorter too, shorten the lease",
+        "it (quorlock doctor shows it), or shorten the lease",
         settings->lease_ms, settings->max_lease_ms);
     return EXIT_USAGE;
 }
@@ -42,8 +41,8 @@ int supervise_check(const struct settings *settings, const char *verb)
     } else if (supervise_check_lease(settings) != 0) {
         return EXIT_USAGE;
     } else if (session_lease_ms(settings) < LEASE_MS_MIN) {
-        say("--max-lease (QUORLOCK_MAX_LEASE) of %u ms is too short for a lock with a command under it: the nodes need "
-            "%u ms at least",
+        say("--max-lease (QUORLOCK_MAX_LEASE) of %u ms is too short to run a command under a lock: the nodes need at "
+            "least %u ms",
             settings->max_lease_ms, LEASE_MS_MIN);
     } else {
         return 0;
@@ -66,8 +65,10 @@ static void set_timer(struct supervisor *supervisor, uint64_t at_ms)
 }
 
 /*
- * min(5 s, lease/4), and less where a long node timeout leaves less: the library wants renewal + 2 node
- * timeouts + this margin inside lease - drift allowance, and chooses its own node timeout so that this holds.
+ * choose_grace_ms - choose how long before the end of validity a loss is reported
+ *
+ * It is min(5 s, lease/4), or less if a long node timeout leaves less. The library needs room for renewal, two node
+ * timeouts and this margin within the lease minus the drift allowance. It chooses its own node timeout accordingly.
  */
 static uint32_t choose_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
 {
@@ -80,17 +81,17 @@ static uint32_t choose_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
 
         if (grace_ms > room_ms) grace_ms = room_ms;
     }
-    /* Too little to end a command in: the library uses its own margin, or refuses the lease. */
+    /* This is too short to end a command: the library uses its own margin, or refuses the lease. */
     return grace_ms < GRACE_MS_MIN ? 0 : (uint32_t)grace_ms;
 }
 
-/* reserve_ms_of - how long before the end of validity SIGKILL is sent at the latest. */
+/* reserve_ms_of - return how long before the end of validity SIGKILL is sent at the latest. */
 static uint32_t reserve_ms_of(const struct supervisor *supervisor)
 {
     return supervisor->grace_ms / 10 < KILL_RESERVE_MS_MIN ? KILL_RESERVE_MS_MIN : supervisor->grace_ms / 10;
 }
 
-/* The clock is read before the validity: a pause in between makes the result too early, never too late. */
+/* Read the clock before the validity: a pause between them makes the result too early, never too late. */
 uint64_t supervise_deadline_us(const struct supervisor *supervisor)
 {
     uint32_t valid_ms = 0, reserve_ms = reserve_ms_of(supervisor);
@@ -104,18 +105,18 @@ uint64_t supervise_deadline_us(const struct supervisor *supervisor)
     return valid_ms > reserve_ms ? read_us + (uint64_t)(valid_ms - reserve_ms) * 1000 : 0;
 }
 
-/* update_warden - sends the deadline where a renewal has moved it on, or the loss of a vote back. */
+/* update_warden - send the deadline if a renewal has moved it forward, or the loss of a vote backward. */
 static void update_warden(struct supervisor *supervisor)
 {
     uint64_t known_us = supervisor->warden.deadline_us;
     uint64_t deadline_us = supervise_deadline_us(supervisor);
 
-    /* At 0 it keeps what it knows: the loss is about to be reported. */
+    /* At 0 the warden keeps its deadline: the library is about to report the loss. */
     if (deadline_us > 0 && (deadline_us > known_us || deadline_us + DEADLINE_NOISE_US < known_us))
         warden_tell(&supervisor->warden, deadline_us);
 }
 
-/* time_is_up - the command must not be continued then, whether the loss was reported or not. */
+/* time_is_up - return whether the command must not run any more, whether the loss was reported or not. */
 static bool time_is_up(const struct supervisor *supervisor)
 {
     if (warden_now_us() >= supervisor->warden.deadline_us) return true;
@@ -123,7 +124,7 @@ static bool time_is_up(const struct supervisor *supervisor)
                                                  : supervisor->valid_ms(supervisor->arg) == 0;
 }
 
-/* done - the command has ended, and what it may have left behind is spared by the warden. */
+/* supervise_done - end the warden, which does not kill processes that the command left, and call ended(). */
 static void supervise_done(struct supervisor *supervisor, int status)
 {
     supervisor->state = SUPERVISE_IDLE;
@@ -144,22 +145,22 @@ static void end_command(struct supervisor *supervisor, uint32_t remaining_ms, in
     uint32_t reserve_ms = reserve_ms_of(supervisor);
 
     budget_ms = budget_ms > reserve_ms ? budget_ms - reserve_ms : 0;
-    notify_status(NULL, "ending the command, for \"%s\" is lost", supervisor->name);
+    notify_status(NULL, "ending the command: \"%s\" is lost", supervisor->name);
     supervisor->state = SUPERVISE_LOSING;
     supervisor->verdict = verdict;
     supervisor->kill_at_ms = now_ms() + budget_ms;
     if (budget_ms > 0) {
         child_signal(&supervisor->child, SIGTERM);
-        /* A stopped process would not see it. */
+        /* A stopped process does not get SIGTERM before it goes on. */
         child_signal(&supervisor->child, SIGCONT);
         set_timer(supervisor, supervisor->kill_at_ms);
-        say("ending the command before \"%s\" can be somebody else's: SIGTERM now, SIGKILL in %u ms", supervisor->name,
-            budget_ms);
+        say("ending the command, because somebody else may get \"%s\" soon: SIGTERM now, SIGKILL in %u ms",
+            supervisor->name, budget_ms);
     } else {
         kill_group(supervisor);
-        say("ending the command, for \"%s\" may be somebody else's now: SIGKILL", supervisor->name);
+        say("ending the command, because somebody else may have \"%s\" now: SIGKILL", supervisor->name);
     }
-    /* No SIGCHLD comes for a command that had ended before. */
+    /* If the command had ended before, no SIGCHLD comes. */
     if (supervisor->child.state == CHILD_ENDED) set_timer(supervisor, now_ms() + GROUP_POLL_MS);
 }
 
@@ -168,7 +169,7 @@ void supervise_lose(struct supervisor *supervisor, uint32_t remaining_ms)
     if (supervisor->state != SUPERVISE_IDLE) end_command(supervisor, remaining_ms, EXIT_LOST);
 }
 
-/* take_terminal - takes the foreground back from the command, for others of our group that want it. */
+/* take_terminal - take the foreground back from the command, and continue others of our group that want it. */
 static bool take_terminal(struct supervisor *supervisor)
 {
     bool taken = terminal_take(supervisor->terminal, supervisor->child.pid);
@@ -182,11 +183,11 @@ static bool take_terminal(struct supervisor *supervisor)
 }
 
 /*
- * share_terminal - gives the foreground to what is stopped for reading without it: the command, or our own
- * group
+ * share_terminal - give the foreground to the command or to our group, whichever is stopped because it read the
+ * terminal
  *
- * Each side has some time to read before the other one gets it. It polls, for no event says that a shell has
- * brought our group into the foreground.
+ * Each side may read for some time before the other one gets the foreground. This polls, because there is no event when
+ * a shell brings our group into the foreground.
  */
 static void share_terminal(struct supervisor *supervisor)
 {
@@ -195,19 +196,19 @@ static void share_terminal(struct supervisor *supervisor)
 
     if (at_ms >= supervisor->share_at_ms && supervisor->others_want && take_terminal(supervisor) &&
         supervisor->verbose > 0)
-        say_at(LOG_INFO, "another process beside quorlock wants the terminal, and has it now");
+        say_at(LOG_INFO, "another process of quorlock's group gets the terminal");
     if (at_ms >= supervisor->share_at_ms && child_wants_terminal(child) && !time_is_up(supervisor) &&
         terminal_lend(supervisor->terminal, child->pid)) {
         supervisor->share_at_ms = at_ms + TERMINAL_POLL_MS;
         child_signal(child, SIGCONT);
-        if (supervisor->verbose > 0) say_at(LOG_INFO, "the command wants the terminal, and has it now");
+        if (supervisor->verbose > 0) say_at(LOG_INFO, "the command gets the terminal");
     }
     /* In the other states the timer has another use. */
     if ((supervisor->others_want || child_wants_terminal(child)) && supervisor->state == SUPERVISE_RUNNING)
         set_timer(supervisor, at_ms + TERMINAL_POLL_MS);
 }
 
-/* finish_losing - in LOSING, the command has ended: waits for its group until the time to kill it. */
+/* finish_losing - in LOSING, when the command has ended: wait for its group, and kill the group at kill_at_ms. */
 static void finish_losing(struct supervisor *supervisor)
 {
     uint64_t next_ms = now_ms() + GROUP_POLL_MS;
@@ -225,7 +226,7 @@ static void finish_losing(struct supervisor *supervisor)
     supervise_done(supervisor, supervisor->verdict);
 }
 
-/* watch_group - in GROUP: what the command's group still does is done under the lock. */
+/* watch_group - in GROUP: poll the command's group, which still runs under the lock. */
 static void watch_group(struct supervisor *supervisor)
 {
     uint64_t next_ms = now_ms() + supervisor->poll_ms;
@@ -240,12 +241,12 @@ static void watch_group(struct supervisor *supervisor)
     set_timer(supervisor, next_ms);
 }
 
-/* keep_group - the command has ended, and its lock is held for the rest of its group; false: it need not be. */
+/* keep_group - the command has ended: keep the lock for the rest of its group; false: that is not needed. */
 static bool keep_group(struct supervisor *supervisor)
 {
     int rule = supervisor->group_rule, number = supervisor->child.end_signal;
 
-    /* A command that was killed did not decide that its children should go on. */
+    /* A command that was killed has not decided that its children go on. */
     if (rule == GROUP_AUTO) rule = number != 0 ? GROUP_END : GROUP_LEAVE;
     if (rule == GROUP_LEAVE || !child_group_is_left(&supervisor->child)) return false;
     supervisor->state = SUPERVISE_GROUP;
@@ -256,9 +257,8 @@ static bool keep_group(struct supervisor *supervisor)
         child_signal(&supervisor->child, SIGTERM);
         child_signal(&supervisor->child, SIGCONT);
         say_at(LOG_WARNING,
-               "the command has ended, but processes of its group go on: SIGTERM now, SIGKILL in %d ms; \"%s\" stays "
-               "locked "
-               "until they have ended",
+               "the command has ended, but processes of its group run: SIGTERM now, SIGKILL in %d ms; \"%s\" stays "
+               "locked until they have ended",
                GRACE_MS_MAX, supervisor->name);
     } else {
         say_at(LOG_INFO, "the command has ended; \"%s\" stays locked until the other processes of its group have ended",
@@ -293,13 +293,14 @@ static void timer_fired(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-/* signal_bit - 0 for none. */
+/* signal_bit - return the bit of a signal; 0: it has none. */
 static uint64_t signal_bit(int number)
 {
     return number >= 1 && number <= 64 ? UINT64_C(1) << (number - 1) : 0;
 }
 
-/* note_typed - shells go on with a loop or a script unless we die of the typed signal, as the command did. */
+/* note_typed - remember a typed signal that ended the command. We must die of it too, or a shell would go on with its
+ * loop or script. */
 static void note_typed(struct supervisor *supervisor)
 {
     int number = supervisor->child.end_signal;
@@ -325,10 +326,10 @@ static void supervise_ended(struct supervisor *supervisor)
     if (supervisor->child.exec_errno != 0) {
         child_say_why(&supervisor->child, supervisor->command[0]);
     } else if (time_is_up(supervisor)) {
-        /* This process stood still and sees the command's end before the library has reported the loss. What
+        /* This process was stalled, and notices the command's end before the library reports the loss. Processes that
            the command started must not go on. */
         kill_group(supervisor);
-        say("lost \"%s\" while the command ran: its validity is over; its own exit status would have been %d",
+        say("lost \"%s\" while the command ran: its validity is over; the command's exit status would have been %d",
             supervisor->name, status);
         status = supervisor->verdict = EXIT_LOST;
     } else if (keep_group(supervisor)) {
@@ -344,17 +345,17 @@ static void stopped(struct supervisor *supervisor)
         if (!terminal_has(supervisor->terminal, supervisor->child.pid) &&
             !terminal_has(supervisor->terminal, getpgrp()))
             say_at(LOG_WARNING,
-                   "the command is stopped, for it wants the terminal and quorlock is not in the foreground; "
-                   "\"%s\" stays locked. It goes on when quorlock is",
+                   "the command is stopped, because it needs the terminal and quorlock is in the background; "
+                   "\"%s\" stays locked. The command goes on when quorlock is in the foreground",
                    supervisor->name);
     } else if (take_terminal(supervisor)) {
         say_at(LOG_WARNING,
-               "the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on, Ctrl-C ends it, Ctrl-Z stops "
-               "the renewal too, and the command ends with the lease",
+               "the command is stopped; \"%s\" stays locked. kill -CONT %ld continues it, Ctrl-C ends it; Ctrl-Z stops "
+               "the renewal too, and then the command ends with the lease",
                supervisor->name, (long)getpid());
     } else {
-        say_at(LOG_WARNING, "the command is stopped; \"%s\" stays locked. kill -CONT %ld goes on", supervisor->name,
-               (long)getpid());
+        say_at(LOG_WARNING, "the command is stopped; \"%s\" stays locked. kill -CONT %ld continues it",
+               supervisor->name, (long)getpid());
     }
 }
 
@@ -368,7 +369,7 @@ static void check_child(struct supervisor *supervisor)
     }
 }
 
-/* check_warden - without a warden the command must not run. */
+/* check_warden - start another warden if it was killed. Without a warden the command must not run. */
 static void check_warden(struct supervisor *supervisor)
 {
     uint32_t restarts = supervisor->warden.restarts;
@@ -376,24 +377,22 @@ static void check_warden(struct supervisor *supervisor)
     if (supervisor->state == SUPERVISE_IDLE) return;
     if (!warden_check(&supervisor->warden)) {
         if (errno != 0) {
-            say("somebody ended the warden, without which the command must not run, and there is no other to be had: "
-                "%s",
+            say("the warden was killed, no other can be started, and without it the command must not run: %s",
                 strerror(errno));
         } else {
-            say("somebody ended the warden, without which the command must not run, more than %d times: there is no "
-                "other",
+            say("the warden was killed more than %d times, and without it the command must not run",
                 WARDEN_RESTARTS_MAX);
         }
         if (supervisor->state == SUPERVISE_RUNNING || supervisor->state == SUPERVISE_GROUP)
             end_command(supervisor, supervisor->valid_ms(supervisor->arg), EXIT_SYSTEM);
     } else if (restarts != supervisor->warden.restarts) {
         say_at(LOG_WARNING,
-               "somebody ended the warden, the process that ends the command in time when quorlock cannot; "
-               "there is another one now");
+               "the warden was killed, the process that ends the command in time if quorlock cannot; another one "
+               "runs now");
     }
 }
 
-/* pass_on - a signal for the command's group. */
+/* supervise_pass_on - send a signal to the command's group. */
 static void supervise_pass_on(struct supervisor *supervisor, int number, bool typed)
 {
     bool stopped = supervisor->child.state == CHILD_STOPPED;
@@ -403,18 +402,18 @@ static void supervise_pass_on(struct supervisor *supervisor, int number, bool ty
         supervisor->passed_typed = typed;
     }
     if (number == SIGCONT) {
-        if (time_is_up(supervisor)) return; /* the loss is about to be reported */
+        if (time_is_up(supervisor)) return; /* the library is about to report the loss */
         terminal_offer(supervisor->terminal, supervisor->child.pid);
         child_signal(&supervisor->child, SIGCONT);
     } else if (number == SIGTSTP && stopped && supervisor->terminal >= 0) {
-        /* The command is stopped, and the warden ends it when the lease ends before SIGCONT. */
+        /* The command is stopped. If the lease ends before SIGCONT, the warden kills it. */
         signals_stop();
     } else {
         supervisor->sent |= signal_bit(number);
-        /* Of others daemons make a use of their own: who lives on was not asked to end. */
+        /* Daemons use other signals for other purposes, so these do not ask the command to end. */
         if (number == SIGTERM || number == SIGINT || number == SIGQUIT) supervisor->asked_to_end = true;
         child_signal(&supervisor->child, number);
-        /* So that a stopped command ends now, not when somebody continues it. */
+        /* A stopped command must end now, not when somebody continues it. */
         if (stopped && signals_end_wait(number) && !time_is_up(supervisor)) child_signal(&supervisor->child, SIGCONT);
     }
 }
@@ -460,7 +459,7 @@ bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us)
         if (!started) child_abandon(&supervisor->child);
     }
     if (!started) {
-        say("no process to be had for %s: %s", what, strerror(errno));
+        say("cannot start a process for %s: %s", what, strerror(errno));
         return false;
     }
     supervisor->state = SUPERVISE_RUNNING;
@@ -476,7 +475,7 @@ bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us)
 
 /* ---- life ---- */
 
-/* is_well - for the manager of services: the loop runs, and what runs under the lock has it. */
+/* is_well - return whether the watchdog may be told that all is well: a running command has its lock. */
 static bool is_well(const void *arg)
 {
     const struct supervisor *supervisor = arg;
@@ -522,7 +521,7 @@ int supervise_open(struct supervisor *supervisor, const struct session *session)
 
 void supervise_close(struct supervisor *supervisor)
 {
-    /* Only after the loop failed: no command runs without a lock. */
+    /* The loop has failed: a command must not run without a lock. */
     if (supervisor->state != SUPERVISE_IDLE) kill_group(supervisor);
     warden_end(&supervisor->warden);
     child_forget(&supervisor->child);
@@ -536,7 +535,7 @@ void supervise_close(struct supervisor *supervisor)
 
 int supervise_loop(struct supervisor *supervisor)
 {
-    /* In each turn a renewal may have been answered. */
+    /* In each turn the answer to a renewal may have come. */
     while (event_base_got_break(supervisor->base) == 0) {
         if (event_base_loop(supervisor->base, EVLOOP_ONCE) != 0) {
             say("the event loop failed");

@@ -58,7 +58,7 @@ void text_format(struct text *text, const char *format, ...)
     va_end(list);
 }
 
-/* utf8_read - bytes of the well-formed character at `s`, at most `n`, or 0; *ret_code is its code point. */
+/* utf8_read - return the size of the valid character at `s`, at most `n` bytes, or 0; *ret_code is its code point. */
 static size_t utf8_read(const unsigned char *s, size_t n, uint32_t *ret_code)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -80,8 +80,9 @@ static size_t utf8_read(const unsigned char *s, size_t n, uint32_t *ret_code)
 }
 
 /*
- * What a terminal obeys, shows in another order than it was written, or does not show: controls, format
- * characters that are not seen (but those of scripts that are seen), line and paragraph separators, fillers.
+ * code_is_harmful - return whether a terminal obeys the character, does not show it, or shows others in another order
+ *
+ * These are controls, invisible format characters, line and paragraph separators, and fillers.
  */
 static bool code_is_harmful(uint32_t code)
 {
@@ -249,14 +250,14 @@ void document_append(json_t **array, json_t *value)
     lose_unless(json_array_append_new(*array, value) == 0, array);
 }
 
-/* collect - JSON for a terminal: what add_foreign escapes is in strings only, and becomes \uNNNN there. */
+/* collect - add JSON for a terminal. Characters that must be escaped are in strings only, where they become \uNNNN. */
 static int collect(const char *bytes, size_t length, void *text)
 {
     text_add_foreign(text, bytes, length, FOR_JSON);
     return 0;
 }
 
-/* A buffer of ours that stays failed: jansson's own forgets that it had no memory for the name of a member. */
+/* Use a callback, not jansson's own buffer, which ignores that it had no memory for the name of a member. */
 void document_write(struct text *text, json_t *document)
 {
     if (document == NULL || json_dump_callback(document, collect, text, JSON_REAL_PRECISION(12)) != 0)

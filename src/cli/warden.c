@@ -21,7 +21,7 @@
 
 enum { WARDEN_ANSWER_MS = 100 };
 
-/* In the warden, which keeps these two descriptors only. */
+/* The only descriptors of the warden. */
 enum { WARDEN_LINK = 0, WARDEN_TIMER = 1 };
 
 uint64_t warden_now_us(void)
@@ -32,7 +32,7 @@ uint64_t warden_now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* hear - takes the newest of the deadlines that came; false: quorlock, which sends them, is dead. */
+/* warden_hear - read the newest deadline; false: quorlock, which sends them, has died. */
 static bool warden_hear(uint64_t *deadline_us)
 {
     uint64_t told_us = 0;
@@ -43,7 +43,7 @@ static bool warden_hear(uint64_t *deadline_us)
     return n != 0;
 }
 
-/* watch - returns when the group must end. */
+/* warden_watch - wait until the group must end. */
 static void warden_watch(uint64_t deadline_us)
 {
     for (;;) {
@@ -52,12 +52,13 @@ static void warden_watch(uint64_t deadline_us)
 
         timerfd_settime(WARDEN_TIMER, TFD_TIMER_ABSTIME, &at, NULL);
         poll(ready, 2, -1);
-        /* First the messages: while this process could not run, the deadline may have moved on. */
+        /* Read messages before the clock: while this process did not run, the deadline may have moved forward. */
         if (!warden_hear(&deadline_us) || warden_now_us() >= deadline_us) return;
     }
 }
 
-/* close_others - all descriptors but the first. Linux before 5.9 has no close_range, and some containers deny it. */
+/* close_others - close all descriptors but the first. Linux before 5.9 has no close_range, and some containers deny it.
+ */
 static bool close_others(void)
 {
     DIR *folder;
@@ -68,7 +69,7 @@ static bool close_others(void)
     folder = opendir("/proc/self/fd");
     if (folder == NULL) return false;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        int fd = (int)strtol(entry->d_name, NULL, 10); /* 0 for what is no descriptor */
+        int fd = (int)strtol(entry->d_name, NULL, 10); /* 0: not a descriptor */
 
         if (fd > WARDEN_LINK && fd != dirfd(folder)) close(fd);
     }
@@ -76,7 +77,7 @@ static bool close_others(void)
     return true;
 }
 
-/* prepare - makes what the warden needs; false with errno. */
+/* warden_prepare - set up the process of the warden; false with errno. */
 static bool warden_prepare(void)
 {
     sigset_t all;
@@ -84,15 +85,16 @@ static bool warden_prepare(void)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     prctl(PR_SET_NAME, "quorlock-warden");
-    /* In the one moment that counts all cores may be busy. Without the right it keeps its priority. */
+    /* All cores may be busy at the deadline. Without the right to do this, the priority stays. */
     (void)setpriority(PRIO_PROCESS, 0, -20);
-    /* Out of reach of signals to our group, and without descriptors whose end another process waits for. */
+    /* Signals to our group must not reach it, and it must not keep descriptors open whose end another process waits
+     * for. */
     if (setsid() < 0 || !close_others()) return false;
-    /* The lowest free descriptor. A timer, for the time limit of poll stands still while the machine sleeps. */
+    /* The lowest free descriptor is WARDEN_TIMER. The timeout of poll would not count while the machine sleeps. */
     return timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK) == WARDEN_TIMER;
 }
 
-/* live - what the new process does. Does not return. */
+/* live - be the warden. It does not return. */
 static void live(int fd, pid_t group, uint64_t deadline_us)
 {
     int error;
@@ -105,7 +107,7 @@ static void live(int fd, pid_t group, uint64_t deadline_us)
     _exit(0);
 }
 
-/* wait_for_answer - from the new process, until the deadline at most: 0 or an errno. */
+/* wait_for_answer - wait for the new process, until the deadline at most: 0, or an errno. */
 static int wait_for_answer(const struct warden *warden)
 {
     struct pollfd ready = {.fd = warden->fd, .events = POLLIN};
@@ -170,6 +172,6 @@ void warden_end(struct warden *warden)
 {
     if (warden->pid == 0) return;
     kill(warden->pid, SIGKILL);
-    waitpid(warden->pid, NULL, 0); /* no handler of ours can interrupt it */
+    waitpid(warden->pid, NULL, 0); /* there is no signal handler that could interrupt it */
     warden_forget(warden);
 }

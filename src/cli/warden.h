@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * warden.h - a small process of its own that ends the command's group when its time is up
+ * warden.h - a second process, which kills the command's group at its deadline or when quorlock has died
  *
- * It knows until when the group may live, and watches the clock itself, for quorlock may be stopped or hang by
- * then. It kills the group as soon as quorlock has died. It has a session of its own, so signals for quorlock's
- * process group do not reach it.
+ * The warden has its own clock, because quorlock may be stopped or hang at the deadline. It has a session of its own,
+ * so signals for quorlock's process group do not reach it.
  */
 #pragma once
 
@@ -12,30 +11,29 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* If every warden is killed, this process must not fork for ever. */
+/* If every warden is killed, this process must not fork forever. */
 enum { WARDEN_RESTARTS_MAX = 16 };
 
 struct warden {
-    pid_t pid; /* 0: there is none */
-    int fd;    /* to it; the warden reads its end when we have died */
+    pid_t pid; /* 0: none */
+    int fd;    /* to the warden, which reads its end when we have died */
     pid_t group;
-    uint64_t deadline_us; /* CLOCK_BOOTTIME: what it knows */
+    uint64_t deadline_us; /* the deadline that the warden knows, by CLOCK_BOOTTIME */
     uint32_t restarts;
 };
 
-/* warden_now_us - the clock of the deadlines: CLOCK_BOOTTIME. */
+/* warden_now_us - return the time by CLOCK_BOOTTIME, the clock of deadlines. */
 uint64_t warden_now_us(void);
-/* warden_start - returns when the warden watches over the group; false with errno: there is none. */
+/* warden_start - start a warden for the group, and wait until it is ready; false with errno: it failed. */
 bool warden_start(struct warden *warden, pid_t group, uint64_t deadline_us);
-/* warden_tell - the group may live until then instead. Where it cannot be sent now, deadline_us stays as it
- * was. */
+/* warden_tell - send another deadline. If it cannot be sent now, deadline_us does not change. */
 void warden_tell(struct warden *warden, uint64_t deadline_us);
 /*
- * warden_check - call it on SIGCHLD: continues a warden that was stopped, and replaces one that was killed
+ * warden_check - on SIGCHLD: continue a warden that was stopped, and replace one that was killed
  *
- * False: it died and was not replaced, with errno, or 0 after WARDEN_RESTARTS_MAX times. A warden that ended because
- * the time was up is not replaced.
+ * False: it was killed and not replaced, with errno, or 0 after WARDEN_RESTARTS_MAX times. A warden that ended at the
+ * deadline is not replaced.
  */
 bool warden_check(struct warden *warden);
-/* warden_end - ends the warden and spares the group. No effect where there is none. */
+/* warden_end - end the warden, if there is one; the group goes on. */
 void warden_end(struct warden *warden);

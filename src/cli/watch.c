@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watch.c - quorlock watch: who holds keys, node by node, as it changes
+ * watch.c - quorlock watch: show who holds keys, node by node, at each change
  *
- * Every node is asked on its own, so a frozen one delays no other. A round asks all nodes for one key; the rounds of
- * several keys take turns, so that no node gets more than a few commands a second. A key is judged when the nodes that
- * are up have answered, or soon after where one does not.
+ * Each node is asked separately, so a frozen node does not delay the others. A round asks all nodes for one key.
+ * Several keys take turns, so that no node gets more than a few commands a second. A key is judged when the nodes that
+ * are up have answered, or a moment later if one of them does not answer.
  */
 #include <event2/event.h>
 
@@ -29,7 +29,7 @@ enum { INTERVAL_MS = 1000, SETTLE_MS_MAX = 200, DRAW_MS = 250 };
 
 struct watch;
 
-/* One node, asked for one key. */
+/* A request to one node for one key. */
 struct query {
     struct watch *watch;
     size_t key, node;
@@ -37,27 +37,27 @@ struct query {
     uint64_t asked_us;
 };
 
-/* One key's round. */
+/* The round of a key. */
 struct watch_round {
     struct watch *watch;
     size_t key;
     struct query queries[QUORLOCK_NODES_MAX];
-    struct event *settle; /* judges without those that have not answered */
+    struct event *settle; /* judges without the missing answers */
     bool open, overdue;
-    uint32_t judged; /* rounds so far */
+    uint32_t judged; /* number of rounds so far */
 };
 
 struct watch {
     struct session session;
     struct settings settings;
     struct watch_state state;
-    struct watch_round *rounds; /* of each key */
-    size_t turn;                /* the key that is asked next */
+    struct watch_round *rounds; /* one for each key */
+    size_t turn;                /* the next key */
     struct signals signals;
     struct output output;
     struct event *on_signal, *on_tick, *on_draw, *on_typed, *on_room, *on_closed;
     bool table, live;
-    struct text lines[WATCH_LINES_KEPT]; /* the latest events, the newest first */
+    struct text lines[WATCH_LINES_KEPT]; /* the latest events, newest first */
     size_t n_lines;
     int signal;
     bool typed, ended;
@@ -73,7 +73,7 @@ static struct watch_time read_time(void)
     return time;
 }
 
-/* step_ms - from the round of one key to that of the next. */
+/* step_ms - return the time from the round of one key to that of the next. */
 static uint32_t step_ms(const struct watch *watch)
 {
     uint32_t ms = watch->settings.interval_ms / (uint32_t)watch->state.n_keys;
@@ -98,7 +98,7 @@ static void end_without_memory(struct watch *watch)
     watch_end(watch, EXIT_SYSTEM);
 }
 
-/* end_by - as that signal ends a program. */
+/* end_by - end with the exit status of that signal. */
 static void end_by(struct watch *watch, int number, bool typed)
 {
     watch->signal = number;
@@ -106,7 +106,7 @@ static void end_by(struct watch *watch, int number, bool typed)
     watch_end(watch, EXIT_SIGNAL + number);
 }
 
-/* status_of - 0 where a quorum answered for every key. */
+/* status_of - return 0 if a quorum answered for every key, else an exit status. */
 static int status_of(const struct watch *watch)
 {
     for (size_t i = 0; i < watch->state.n_keys; i++)
@@ -152,7 +152,7 @@ static void watch_on_room(evutil_socket_t fd, short what, void *arg)
     watch_flush(arg);
 }
 
-/* Where nothing changes nothing is written for a long time, and the reader may be gone. */
+/* watch_on_closed - end if the reader has ended. Without changes nothing is written, so no write would show that. */
 static void watch_on_closed(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
@@ -186,7 +186,7 @@ static void watch_draw(struct watch *watch)
     struct watch_look look = look_of(watch);
     struct text picture = {0};
 
-    /* A terminal that takes nothing gets the newest picture when it does. */
+    /* A terminal that takes nothing now gets the newest picture later. */
     if (!screen_is_entered() || watch->output.waiting.length > 0 || watch->ended) return;
     screen_begin(&picture);
     watch_table(&picture, &watch->state, &look, &time);
@@ -227,7 +227,7 @@ static void on_event(void *arg, const struct watch_event *event)
 
 /* ---- rounds ---- */
 
-/* is_waited_for - a node that is down may take long to say so again. */
+/* is_waited_for - return whether the round waits for an answer. It does not wait for nodes that are down. */
 static bool is_waited_for(const struct watch_round *round)
 {
     const struct watch_state *state = &round->watch->state;
@@ -249,8 +249,8 @@ static void watch_judge_round(struct watch_round *round)
     watch_flush(watch);
 }
 
-/* judge_if_due - the first verdict waits for a quorum of answers, if that may still come, and an only one for all
- * answers; what comes too late for a round is judged at once. */
+/* judge_if_due - judge the key at the end of its round. The first round waits for a quorum of answers, if it can still
+ * come; an only round waits for all answers. An answer that is too late for a round is judged at once. */
 static void judge_if_due(struct watch_round *round)
 {
     const struct watch_state *state = &round->watch->state;
@@ -289,7 +289,7 @@ static void watch_answered(int status, const struct quorlock_report *report, voi
     watch_flush(watch);
 }
 
-/* ask - one node; 0, or a library status. */
+/* watch_ask - ask a node: 0, or a status of the library. */
 static int watch_ask(struct query *query)
 {
     struct watch *watch = query->watch;
@@ -303,7 +303,7 @@ static int watch_ask(struct query *query)
     return status;
 }
 
-/* begin_round - 0, or an exit status, said already. */
+/* begin_round - begin the round of a key: 0, or the exit status after a message. */
 static int begin_round(struct watch_round *round)
 {
     struct watch *watch = round->watch;
@@ -333,7 +333,7 @@ static void watch_on_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     watch->turn = (watch->turn + 1) % watch->state.n_keys;
-    /* A reader that is slow is asked for nothing new, and so is a first round that is not over. */
+    /* Wait for a slow reader, and for the end of the first round. */
     if (watch->output.waiting.length > 0 || (round->open && round->judged == 0) || over) return;
     status = begin_round(round);
     if (status != 0) watch_end(watch, status);
@@ -341,7 +341,7 @@ static void watch_on_tick(evutil_socket_t fd, short what, void *arg)
 
 /* ---- signals and keys ---- */
 
-/* show - on the terminal from now on, unless it is not ours. */
+/* watch_show - draw on the terminal from now on, unless this process is in the background. */
 static void watch_show(struct watch *watch)
 {
     if (!watch->live || watch->ended) return;
@@ -351,7 +351,7 @@ static void watch_show(struct watch *watch)
     watch_draw(watch);
 }
 
-/* It comes to the foreground without a signal where it ran in the background. */
+/* on_draw - draw. A process that ran in the background gets no signal when it comes to the foreground. */
 static void on_draw(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -427,7 +427,7 @@ static bool make_events(struct watch *watch)
         end_without_memory(watch);
         return false;
     }
-    /* Not of a terminal, whose input is no end, nor of a file, which has none. */
+    /* A terminal is readable when somebody types, and a file has no reader. */
     if (isatty(STDOUT_FILENO) != 1) (void)event_add(watch->on_closed, NULL);
     return true;
 }
@@ -448,7 +448,7 @@ static bool make_rounds(struct watch *watch)
     return !watch->ended;
 }
 
-/* begin - counts the nodes, and asks all of them for all keys; 0, or an exit status, said already. */
+/* watch_begin - count the nodes, and ask all of them for all keys: 0, or the exit status after a message. */
 static int watch_begin(struct watch *watch)
 {
     int status = 0;
@@ -464,7 +464,7 @@ static int watch_begin(struct watch *watch)
     return status;
 }
 
-/* clear_events - before the loop is gone. */
+/* clear_events - free the events. Call it before the loop is freed. */
 static void clear_events(struct watch *watch)
 {
     struct event *events[] = {watch->on_signal, watch->on_tick, watch->on_draw,
@@ -476,7 +476,7 @@ static void clear_events(struct watch *watch)
         if (watch->rounds[i].settle != NULL) event_free(watch->rounds[i].settle);
 }
 
-/* show_last - the last picture, where what was there before is to be seen again. */
+/* show_last - write the last picture on the normal screen. */
 static void show_last(struct watch *watch)
 {
     struct watch_time time = read_time();
@@ -492,7 +492,7 @@ static void show_last(struct watch *watch)
     (void)output_write(&watch->output);
 }
 
-/* open_all - 0, or the exit status after saying why. */
+/* open_all - open all: 0, or the exit status after a message. */
 static int open_all(struct watch *watch)
 {
     output_open(&watch->output);
@@ -521,7 +521,7 @@ static int watch_run(struct watch *watch)
     return status;
 }
 
-/* clear - all but what a client that is not closed may still refer to. */
+/* watch_clear - free all, except what a client that is not closed may refer to. */
 static void watch_clear(struct watch *watch)
 {
     for (size_t i = 0; i < watch->n_lines; i++) text_clear(&watch->lines[i]);
@@ -534,18 +534,18 @@ static void watch_clear(struct watch *watch)
 
 int verb_watch(const struct settings *settings)
 {
-    /* Static: a frozen node may refer to it until the process ends. */
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct watch watch;
     int status;
 
     if (settings->n_words > QUORLOCK_KEYS_MAX) {
-        say("watch takes %d keys at most, and not %zu: start another one for the rest", QUORLOCK_KEYS_MAX,
+        say("watch takes %d keys at most, and not %zu: start another watch for the rest", QUORLOCK_KEYS_MAX,
             settings->n_words);
         return EXIT_USAGE;
     }
     watch = (struct watch){.settings = *settings, .signals.fd = -1, .output.fd = STDOUT_FILENO};
     if (watch.settings.interval_ms == 0) watch.settings.interval_ms = INTERVAL_MS;
-    /* What the library would say of nodes is told as events. */
+    /* The library's lines about nodes come as events. */
     if (watch.settings.verbose == 0) watch.settings.verbose = -1;
     watch.table = screen_is_usable() && !settings->json;
     watch.live = watch.table && settings->count != 1;

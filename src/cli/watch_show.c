@@ -12,7 +12,7 @@ enum { US_PER_S = 1000000, TIME_SIZE = 40, SPAN_COLUMNS = 9, BRIEF_NODES = 7 };
 
 /* ---- words ---- */
 
-/* add_span - "24.1 s", "12 m 05 s" or "3 h 04 m". */
+/* add_span - add a time, as "24.1 s", "12 m 05 s" or "3 h 04 m". */
 static void add_span(struct text *text, uint64_t us)
 {
     uint64_t tenths = us / (US_PER_S / 10), s = us / US_PER_S, m = s / 60;
@@ -34,7 +34,7 @@ static void watch_show_add_left(struct text *text, uint64_t then_us, uint64_t no
     if (then_us != WATCH_NEVER) text_format(text, " left");
 }
 
-/* add_owner - label and 8 characters of the token, whatever bytes they are. */
+/* add_owner - add the label and 8 characters of the token, safe for a terminal. */
 static void add_owner(struct text *text, const char *holder)
 {
     struct text owner = {0};
@@ -53,7 +53,7 @@ static void watch_show_add_key(struct text *text, const struct watch_key *key)
     text_format(text, "\"");
 }
 
-/* add_type - of a value that is no lock. */
+/* add_type - add the type of a value that is no lock. */
 static void add_type(struct text *text, const struct watch_state *state, const struct watch_key *key)
 {
     const char *type = NULL;
@@ -75,7 +75,7 @@ static void add_waiters(struct text *text, const struct watch_key *key, uint64_t
     add_span(text, now_us - key->waiting_since_us);
 }
 
-/* add_verdict - what is known of the key. */
+/* watch_show_add_verdict - add the state of the key. */
 static void watch_show_add_verdict(struct text *text, const struct watch_state *state, const struct watch_key *key,
                                    uint64_t now_us)
 {
@@ -126,11 +126,11 @@ static void add_node_event(struct text *text, const struct watch_event *event, u
     } else if (event->type == WATCH_NODE_UP) {
         text_format(text, " is up again");
     } else if (event->type == WATCH_QUARANTINE_BEGAN) {
-        text_format(text, " has no vote: quarantined for ");
+        text_format(text, " is quarantined, its votes are ignored for ");
         add_span(text, watch_left_us(node->quarantined_until_us, now_us));
         if (node->quarantine_why != NULL) text_format(text, ": %s", node->quarantine_why);
     } else {
-        text_format(text, " has its vote again: its quarantine is over");
+        text_format(text, " votes again: its quarantine is over");
     }
 }
 
@@ -154,7 +154,7 @@ void watch_line(struct text *text, const struct watch_state *state, const struct
         return;
     }
     if (event->type == WATCH_QUORUM_LOST && key->verdict == WATCH_UNKNOWN)
-        text_format(text, ": the quorum is lost to sight");
+        text_format(text, ": it is not known whether the quorum lasts");
     watch_show_add_verdict(text, state, key, time->now_us);
     if (event->type == WATCH_RENEWED) text_format(text, ", renewed");
     if (event->previous == NULL) return;
@@ -173,7 +173,7 @@ static const char *event_word(enum watch_event_type type)
         [WATCH_VOTES] = "votes",
         [WATCH_FREED] = "freed",
         [WATCH_FOUND_NO_LOCK] = "foreign",
-        [WATCH_LOST_SIGHT] = "unknown",
+        [WATCH_BECAME_UNKNOWN] = "unknown",
         [WATCH_RENEWED] = "renewed",
         [WATCH_WAITERS] = "waiters",
         [WATCH_PARTS] = "holders",
@@ -199,7 +199,7 @@ static json_t *owner_json(const char *holder)
     return value;
 }
 
-/* span_json - whole milliseconds; null for what has no end. */
+/* span_json - return whole milliseconds, or null for WATCH_NEVER. */
 static json_t *span_json(uint64_t us)
 {
     return us == WATCH_NEVER ? json_null() : json_integer((json_int_t)(us / 1000));
@@ -266,7 +266,7 @@ struct frame {
     size_t row, column;
 };
 
-/* put - as much of it as there is room for in the line; clears it. */
+/* watch_show_put - add as much of the part as the line has room for, and clear it. */
 static void watch_show_put(struct frame *frame, enum style style, struct text *part)
 {
     static const char *const codes[] = {[BOLD] = "1", [GOOD] = "32", [DOUBTFUL] = "33", [BAD] = "31", [FAINT] = "2"};
@@ -298,7 +298,7 @@ static bool is_full(const struct frame *frame)
     return frame->look->rows > 0 && frame->row >= frame->look->rows;
 }
 
-/* end_line - below the last row there is none. */
+/* end_line - end the line; the last row has no line end. */
 static void end_line(struct frame *frame)
 {
     if (frame->look->live) text_format(frame->text, "\x1b[K");
@@ -317,7 +317,7 @@ static void put_bar(struct frame *frame, size_t width, uint64_t left_us, uint64_
     watch_show_put(frame, filled * 4 > width ? GOOD : DOUBTFUL, &part);
 }
 
-/* What columns a line of a node has. */
+/* Widths of the columns in the line of a node. */
 struct columns {
     size_t name, bar;
 };
@@ -337,9 +337,9 @@ static struct columns watch_show_measure(const struct watch_state *state, const 
         if (width > columns.name) columns.name = width;
         text_clear(&name);
     }
-    taken = columns.name + SPAN_COLUMNS + 6; /* blanks before, between and behind */
+    taken = columns.name + SPAN_COLUMNS + 6; /* blanks before, between and after them */
     room = look->columns > taken ? look->columns - taken : 0;
-    /* Where it is narrow there is no room for notes; where it is narrower there are no bars. */
+    /* A narrow terminal has no room for notes, a very narrow one none for bars. */
     if (room >= notes + narrow) {
         columns.bar = room - notes < most ? room - notes : most;
     } else if (room >= least) {
@@ -365,7 +365,7 @@ static void put_notes(struct frame *frame, const struct watch_key *key, const st
     }
 }
 
-/* put_silence - why a node says nothing of the key. */
+/* put_silence - add why there is no answer of a node about the key. */
 static void put_silence(struct frame *frame, const struct watch_vote *vote, const struct watch_node *node)
 {
     struct text part = {0};
@@ -438,7 +438,7 @@ static void put_key(struct frame *frame, const struct watch_state *state, const 
     }
 }
 
-/* put_briefly - what a node says of the key, in so many columns. */
+/* put_briefly - add the answer of a node about the key in that many columns. */
 static void put_briefly(struct frame *frame, const struct watch_key *key, const struct watch_vote *vote,
                         const struct watch_node *node, size_t width, uint64_t now_us)
 {
@@ -458,7 +458,7 @@ static void put_briefly(struct frame *frame, const struct watch_key *key, const 
     put_words(frame, PLAIN, " ");
 }
 
-/* put_key_briefly - a key in one line: the nodes in their order, then the key. */
+/* put_key_briefly - add a key in one line: the nodes in their order, then the key. */
 static void put_key_briefly(struct frame *frame, const struct watch_state *state, const struct watch_key *key,
                             uint64_t now_us)
 {
@@ -478,7 +478,7 @@ static void put_key_briefly(struct frame *frame, const struct watch_state *state
     end_line(frame);
 }
 
-/* count_rows - of the title and all keys. */
+/* count_rows - return the rows of the title and all keys. */
 static size_t count_rows(const struct watch_state *state)
 {
     size_t rows = 1 + state->n_keys * (2 + state->n_nodes);
@@ -503,7 +503,7 @@ static void put_title(struct frame *frame, const struct watch_state *state, cons
     end_line(frame);
 }
 
-/* put_lines - the latest events that there is room for, the newest last. */
+/* put_lines - add the latest events that have room, the newest last. */
 static void put_lines(struct frame *frame, const struct watch_look *look)
 {
     size_t room = look->rows > frame->row + 1 ? look->rows - frame->row - 1 : 0;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two answers show a renewal when the end moved further than clocks may differ meanwhile. */
+/* Two answers show a renewal if the end has moved further than the error of the clocks. */
 enum { CLOCK_SLACK_US = 10000, CLOCK_SLACK_PART = 500 };
 
 static void watch_state_tell(struct watch_state *state, enum watch_event_type type, const struct watch_key *key,
@@ -15,7 +15,7 @@ static void watch_state_tell(struct watch_state *state, enum watch_event_type ty
     state->tell(state->arg, &event);
 }
 
-/* put - a copy in place of what is there. */
+/* watch_state_put - replace a text by a copy. */
 static void watch_state_put(struct watch_state *state, char **place, const char *text)
 {
     char *copy = text != NULL ? strdup(text) : NULL;
@@ -73,7 +73,7 @@ static void observe_quarantine(struct watch_state *state, struct watch_node *nod
     bool was = node->quarantined_until_us != 0;
     int64_t ms = report->quarantine_ms;
 
-    /* A guard that is gone, or not known for a moment, ends no quarantine. */
+    /* An answer without a guard, or with an unknown one, does not end a quarantine. */
     if (ms < 0 && node->quarantined_until_us > now_us) return;
     node->quarantined_until_us = ms > 0 ? now_us + (uint64_t)ms * 1000 : 0;
     watch_state_put(state, &node->quarantine_why, report->quarantine_why);
@@ -153,7 +153,9 @@ static uint32_t count_votes(const struct watch_state *state, const struct watch_
     return n;
 }
 
-/* find_holder - the owner on most nodes, of two that are on equally many the one that was so before; or NULL. */
+/* watch_state_find_holder - return the owner on most nodes, or NULL. Of two on the same number of nodes, return the
+ * former one.
+ */
 static const char *watch_state_find_holder(const struct watch_state *state, const struct watch_key *key,
                                            uint32_t *ret_votes)
 {
@@ -179,7 +181,7 @@ static int by_end(const void *a, const void *b)
     return left < right ? 1 : left > right ? -1 : 0;
 }
 
-/* find_end - when the quorum of the key's holder ends, which is the Qth latest of the ends on its nodes. */
+/* find_end - return when the quorum of the key's holder ends: the Qth latest of the ends on its nodes. */
 static uint64_t find_end(const struct watch_state *state, const struct watch_key *key, bool after)
 {
     uint64_t ends_us[QUORLOCK_NODES_MAX] = {0};
@@ -210,7 +212,7 @@ static enum watch_verdict watch_state_judge(const struct watch_state *state, con
     return foreign > 0 ? WATCH_NO_LOCK : WATCH_IS_FREE;
 }
 
-/* find_voters - a bit for each node that names the key's holder. */
+/* find_voters - return a bit for each node that names the key's holder. */
 static uint32_t find_voters(const struct watch_state *state, const struct watch_key *key)
 {
     uint32_t voters = 0;
@@ -220,8 +222,8 @@ static uint32_t find_voters(const struct watch_state *state, const struct watch_
     return voters;
 }
 
-/* observe_end - the ends of the quorum as the answers have them now; true: it was renewed since they were seen last.
- * Where other nodes vote than before, the quorum ends with another of them, renewed or not. */
+/* observe_end - note the end of the quorum; true: the lock was renewed. If other nodes vote than before, the ends
+ * cannot be compared. */
 static bool observe_end(const struct watch_state *state, struct watch_key *key, bool same, uint64_t now_us)
 {
     uint64_t after_us = find_end(state, key, true), before_us = find_end(state, key, false);
@@ -231,7 +233,7 @@ static bool observe_end(const struct watch_state *state, struct watch_key *key, 
     bool renewed = comparable && after_us > key->ends_before_us && after_us - key->ends_before_us > slack_us;
     uint64_t left_us = watch_left_us(after_us, now_us);
 
-    /* Unless it was renewed, all answers are about one end. */
+    /* Without a renewal, the former answers are about the same end. */
     if (comparable && !renewed && key->ends_before_us < before_us) before_us = key->ends_before_us;
     key->voters = voters;
     key->ends_after_us = after_us;
@@ -241,7 +243,7 @@ static bool observe_end(const struct watch_state *state, struct watch_key *key, 
     return renewed;
 }
 
-/* observe_waiters - true: their number is another than before. */
+/* observe_waiters - note the number of waiting clients; true: it has changed. */
 static bool observe_waiters(const struct watch_state *state, struct watch_key *key, uint64_t now_us)
 {
     int64_t before = key->waiters, most = -1;
@@ -254,7 +256,7 @@ static bool observe_waiters(const struct watch_state *state, struct watch_key *k
     return most != before && (most > 0 || before > 0);
 }
 
-/* reached - the largest number that so many of them reach. */
+/* reached - return the largest number that `quorum` of them reach. */
 static uint32_t reached(const uint32_t *numbers, size_t n, uint32_t quorum)
 {
     uint32_t best = 0;
@@ -268,7 +270,7 @@ static uint32_t reached(const uint32_t *numbers, size_t n, uint32_t quorum)
     return best;
 }
 
-/* observe_parts - true: their numbers are others than before. */
+/* observe_parts - note the numbers of permits and readers; true: they have changed. */
 static bool observe_parts(const struct watch_state *state, struct watch_key *key)
 {
     uint32_t permits[QUORLOCK_NODES_MAX], slots[QUORLOCK_NODES_MAX], readers[QUORLOCK_NODES_MAX];
@@ -288,7 +290,7 @@ static bool observe_parts(const struct watch_state *state, struct watch_key *key
     return before.slots != key->parts.slots || before.readers != key->parts.readers;
 }
 
-/* has_happened - what the step from one verdict to the next is; false: nothing that is told. */
+/* has_happened - find the event between two verdicts; false: there is none. */
 static bool has_happened(enum watch_verdict before, enum watch_verdict after, bool same, enum watch_event_type *ret)
 {
     bool names = after == WATCH_QUORUM || after == WATCH_TAKEN;
@@ -305,7 +307,7 @@ static bool has_happened(enum watch_verdict before, enum watch_verdict after, bo
         *ret = after == WATCH_TAKEN     ? WATCH_HOLDER
                : after == WATCH_IS_FREE ? WATCH_FREED
                : after == WATCH_NO_LOCK ? WATCH_FOUND_NO_LOCK
-                                        : WATCH_LOST_SIGHT;
+                                        : WATCH_BECAME_UNKNOWN;
     }
     return true;
 }

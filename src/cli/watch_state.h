@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watch_state.h - what quorlock watch knows of nodes and keys, and what that tells: no I/O, and time is an argument
+ * watch_state.h - the state of nodes and keys for quorlock watch, and its events: no I/O, and time is an argument
  *
- * A node is asked for one key at a time. Its answer is kept until the next one. A key is judged when the answers of a
- * round are in, so that a lock that is taken or given back is one event, and none for each node.
+ * A node is asked for one key at a time, and its answer is kept until the next one. A key is judged when the answers of
+ * a round are there, so a lock that is acquired or released makes one event, not one for each node.
  */
 #pragma once
 
@@ -16,33 +16,33 @@
 #define WATCH_NEVER UINT64_MAX
 
 enum watch_answer {
-    WATCH_SILENT, /* not asked yet, down, or an error: it says nothing of the key */
+    WATCH_SILENT, /* no answer about the key: not asked yet, down, or an error */
     WATCH_FREE,
     WATCH_HELD,
     WATCH_FOREIGN, /* a value of another type */
 };
 
-/* Who has a part in a name. */
+/* Numbers of slots and readers of a name. */
 struct watch_parts {
-    uint32_t permits;        /* of the name; 0: it has none */
-    uint32_t slots, readers; /* so many hold one, or hold the key shared */
+    uint32_t permits;        /* how many the name has; 0: none */
+    uint32_t slots, readers; /* held permits; clients that hold the key shared */
 };
 
-/* What one node says of one key. */
+/* The answer of one node about one key. */
 struct watch_vote {
     enum watch_answer answer;
     char *holder, *error, *type;
-    /* The lease ends not before the one and not after the other, for the answer was on its way for a while. */
+    /* The lease ends between these times; they differ by the time that the answer took. */
     uint64_t ends_after_us, ends_before_us;
-    int64_t waiters; /* -1: not known */
+    int64_t waiters; /* -1: unknown */
     struct watch_parts parts;
 };
 
 enum watch_verdict {
-    WATCH_UNKNOWN, /* too few nodes answered to tell */
+    WATCH_UNKNOWN, /* too few nodes answered */
     WATCH_IS_FREE,
-    WATCH_TAKEN,  /* an owner is on nodes, and not on a quorum */
-    WATCH_QUORUM, /* it is on a quorum */
+    WATCH_TAKEN,  /* an owner is on nodes, but not on a quorum */
+    WATCH_QUORUM, /* an owner is on a quorum */
     WATCH_NO_LOCK,
     WATCH_NOT_JUDGED,
 };
@@ -50,37 +50,37 @@ enum watch_verdict {
 struct watch_key {
     const char *name;
     struct watch_vote votes[QUORLOCK_NODES_MAX];
-    /* As it was judged last. */
+    /* The latest judgement. */
     enum watch_verdict verdict;
-    char *holder; /* the one on most nodes; kept while too few nodes answer */
+    char *holder; /* the owner on most nodes; kept while too few nodes answer */
     uint32_t n_votes, n_answers;
-    uint64_t ends_after_us, ends_before_us; /* the quorum's end */
-    uint32_t voters;                        /* the nodes of which that is: those that name the holder, a bit each */
+    uint64_t ends_after_us, ends_before_us; /* end of the quorum */
+    uint32_t voters;                        /* the nodes that name the holder, a bit for each */
     uint64_t judged_us;
-    uint64_t lease_us;         /* the longest that was left of this holder's */
-    struct watch_parts parts;  /* at least so many on each node of a quorum */
-    int64_t waiters;           /* the most that a node knows of; -1: none says */
-    uint64_t waiting_since_us; /* since then there was always one that waits; WATCH_NEVER: none does */
+    uint64_t lease_us;         /* the longest rest of this holder's lease so far */
+    struct watch_parts parts;  /* numbers that a quorum of nodes reaches */
+    int64_t waiters;           /* the highest number of a node; -1: unknown */
+    uint64_t waiting_since_us; /* since when somebody has waited; WATCH_NEVER: nobody waits */
 };
 
 struct watch_node {
     char *name, *error;
-    bool asked, up;                /* it was asked, and answered last time */
-    uint64_t quarantined_until_us; /* 0: it is not */
-    char *quarantine_why;          /* NULL: it is not, or not known */
+    bool asked, up;                /* it was asked; it answered the last time */
+    uint64_t quarantined_until_us; /* 0: not quarantined */
+    char *quarantine_why;          /* NULL: not quarantined, or unknown */
 };
 
 enum watch_event_type {
-    WATCH_HOLDER,        /* another owner than before, or the first */
-    WATCH_QUORUM_GAINED, /* the same owner */
+    WATCH_HOLDER,        /* another owner, or the first one */
+    WATCH_QUORUM_GAINED, /* by the same owner */
     WATCH_QUORUM_LOST,
-    WATCH_VOTES, /* the same owner, on more or fewer nodes than before */
+    WATCH_VOTES, /* the same owner, on more or fewer nodes */
     WATCH_FREED,
     WATCH_FOUND_NO_LOCK,
-    WATCH_LOST_SIGHT, /* too few nodes answer now */
+    WATCH_BECAME_UNKNOWN, /* too few nodes answer now */
     WATCH_RENEWED,
     WATCH_WAITERS,
-    WATCH_PARTS, /* another number of permits is held, or of readers */
+    WATCH_PARTS, /* another number of held permits or readers */
     WATCH_NODE_DOWN,
     WATCH_NODE_UP,
     WATCH_QUARANTINE_BEGAN,
@@ -97,23 +97,29 @@ struct watch_event {
 struct watch_state {
     struct watch_key *keys;
     size_t n_keys, n_nodes;
-    uint32_t quorum; /* 0: no answer came yet */
+    uint32_t quorum; /* 0: there is no answer yet */
     struct watch_node nodes[QUORLOCK_NODES_MAX];
     void (*tell)(void *arg, const struct watch_event *);
     void *arg;
     bool failed; /* out of memory */
 };
 
-/* watch_state_init - of a zeroed struct; the names belong to the caller. False: out of memory. watch_state_clear: frees
- * all, also after that. */
+/*
+ * watch_state_init  - initialize a zeroed struct; the names belong to the caller; false: out of memory
+ * watch_state_clear - free all, also after a failed init
+ */
 bool watch_state_init(struct watch_state *state, const char *const *names, size_t n_names);
 void watch_state_clear(struct watch_state *state);
-/* watch_answer - a report about that node alone, which was asked at that time. watch_judge - the answers of a round are
- * in, as far as they are waited for. Both tell what changed. */
+/*
+ * watch_answer - take a report about that node only, which was asked at asked_us
+ * watch_judge  - judge the key at the end of a round
+ *
+ * Both report changes by tell().
+ */
 void watch_answer(struct watch_state *state, size_t key, size_t node, const struct quorlock_report *report,
                   uint64_t asked_us, uint64_t now_us);
 void watch_judge(struct watch_state *state, size_t key, uint64_t now_us);
-/* watch_is_named - whether that vote is for the key's holder. */
+/* watch_is_named - return whether that vote names the key's holder. */
 bool watch_is_named(const struct watch_key *key, const struct watch_vote *vote);
-/* watch_left_us - from now to then; 0 when it is over, WATCH_NEVER where it has no end. */
+/* watch_left_us - return the time from now to then; 0: it is over; WATCH_NEVER: it has no end. */
 uint64_t watch_left_us(uint64_t then_us, uint64_t now_us);

@@ -274,8 +274,8 @@ class Acl(Bootstrapped):
     def test_usage(self):
         for args, said in [(("--acl", ""), "--acl"), (("--acl", "a b"), '"a b": write it without blanks'),
                            (("--acl", "app", "a b"), '"a b": write it without blanks'),
-                           (("--fence",), "does not belong"), (("--no-notices",), "with --acl USER only"),
-                           (("--dialect", "redisson"), "with --acl USER only"), (("job:*",), "takes no key"),
+                           (("--fence",), "does not belong"), (("--no-notices",), "only with --acl USER"),
+                           (("--dialect", "redisson"), "only with --acl USER"), (("job:*",), "takes no key"),
                            (("--acl",), "--acl needs a value")]:
             status, out, err = self.quorlock("doctor", *args)
             self.assertEqual((status, out), (64, ""), (args, err))

@@ -172,7 +172,7 @@ class Bench(Bootstrapped):
         SERVERS[1].kill()
         status, out, err = self.quorlock("bench", "--json", "--seconds", "1")
         self.assertEqual(status, 0, err)
-        self.assertIn(f"the baseline does without {SERVERS[1]}: Connection refused", err)
+        self.assertIn(f"the baseline does not use {SERVERS[1]}: Connection refused", err)
         report = json.loads(out)
         self.assertEqual((report["raw"]["nodes"], report["failed"]), (2, 0))
 
@@ -181,7 +181,7 @@ class Bench(Bootstrapped):
             addresses = f"{SERVERS[0]},{talkative},{SERVERS[2]}"
             status, out, err = self.quorlock("--nodes", addresses, "bench", "--json", "--seconds", "1", "--guard", "off")
         self.assertEqual(status, 0, err)
-        self.assertIn(f"the baseline does without {talkative}: it sent an answer that nobody asked for", err)
+        self.assertIn(f"the baseline does not use {talkative}: it sent an answer that nobody asked for", err)
         report = json.loads(out)
         self.assertEqual((report["raw"]["nodes"], report["failed"]), (2, 0))
 
@@ -214,7 +214,7 @@ class Bench(Bootstrapped):
             server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         status, out, err = self.end(bench)
         self.assertEqual((status, out), (69, ""), err)
-        self.assertIn("no lock is granted any more, so there is nothing to measure; the last: ", err)
+        self.assertIn("no lock is granted any more, so there is nothing to measure; the last result: ", err)
         self.assertEqual(names(SERVERS[2]), {"quorlock:guard"})
 
     def test_passwords_are_used_and_not_told(self):

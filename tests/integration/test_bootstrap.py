@@ -115,7 +115,7 @@ class Bootstrap(BootstrapCase):
         for _ in range(2):  # one down, then emptied: a client quarantines it, and the quorum has its guards
             status, out, _ = self.quorlock("bootstrap", "--if-needed", "--max-lease", LONG)
             self.assertEqual(status, 0, out)
-            self.assertIn("2 of 3 nodes have guards that fit already: nothing was written", out)
+            self.assertIn("2 of 3 nodes have the right guards already: nothing was written", out)
             SERVERS[1].restart(True)
         for options in [(), ("--max-lease", LONG, "--set-name", "s")]:  # 30 s, and another set
             self.assertEqual(self.quorlock("bootstrap", "--if-needed", *options)[0], 1)
@@ -168,7 +168,7 @@ class Bootstrap(BootstrapCase):
         where = self.link(1, lambda link: False)
         status, out, _ = self.quorlock("bootstrap", *where, "--max-lease", SHORT)
         self.assertEqual(status, 69)
-        self.assertIn("half done: 2 of 3 nodes bootstrapped, 1 unknown (no answer came, it may be done). 'quorlock "
+        self.assertIn("half done: 2 of 3 nodes bootstrapped, 1 unknown (no answer came; the guard may be written). 'quorlock "
                       f"bootstrap --reconfigure --max-lease 2000ms --set-name s --nodes {where[1]}'", out)
         self.assertRegex(out, rf"{where[1].split(',')[1]}  unknown")
         self.assertEqual([guard is not None for guard in guards()], [True, False, True])
@@ -220,7 +220,7 @@ class Reconfigure(BootstrapCase):
         status, out, err = self.quorlock(*words, "--dry-run", "--yes")
         self.assertEqual((status, err, guards()), (0, "", before), out)
         for server in SERVERS:
-            self.assertRegex(out, rf"(?m)^  {server}  \d+ connections, ours among them; its guard says 3 nodes, max lease 600s$")
+            self.assertRegex(out, rf"(?m)^  {server}  \d+ connections, including ours; its guard is for 3 nodes, max lease 600s$")
         self.assertIn("writes guards for 3 nodes, a set named other, max lease as now.\nIt ends every lock that is held", out)
         for more in [("--dry-run", "--json", "--reconfigure"), ("--dry-run",)]:
             self.assertEqual(self.quorlock("bootstrap", *more)[:2], (64, ""))
@@ -329,10 +329,10 @@ class Reconfigure(BootstrapCase):
         self.assertEqual(status, 69)
         self.assertNotIn("nothing was written", out)
         self.assertIn("half done: 0 of 3 nodes bootstrapped, 2 closed to all clients, 1 unknown", out)
-        self.assertIn("Give this very command again", out)
+        self.assertIn("Run the same command again", out)
         self.assertRegex(out, rf"{where[1].split(',')[1]}  unknown  +1 nodes, set old")
         for index in (0, 2):
-            self.assertRegex(out, rf"{SERVERS[index]}  closed  +of a reconfigure that was not finished")
+            self.assertRegex(out, rf"{SERVERS[index]}  closed  +of a reconfiguration that was not finished")
             self.assertIn(b"2|0|s|600000|", guards()[index])
         self.assertIn(b"|old|", guards()[1])
         # Neither the old clients nor the new are let in.
@@ -424,7 +424,7 @@ class ShorterLeases(BootstrapCase):
         SERVERS[1].restart(True)
         status, out, _ = self.end(process)
         self.assertEqual(status, 69)
-        self.assertIn("half done: 2 of 3 nodes bootstrapped, the others as they were", out)
+        self.assertIn("half done: 2 of 3 nodes bootstrapped, the others unchanged", out)
         self.assertRegex(out, rf"{SERVERS[1]}  free")
         self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", "1s")[0], 0)
         self.assertEqual(self.quorlock("run", "--max-lease", "1s", "--lease", "1s", self.key, "--", "true")[0], 0)

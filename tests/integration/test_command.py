@@ -42,7 +42,7 @@ class Usage(Bootstrapped):
                 self.assertLessEqual(len(line), 110)
             # Of an option that differs by verb, what is true of this one.
             self.assertEqual("--reconfigure" in out, verb == ("bootstrap",), verb)
-            self.assertEqual("what the guards say" in out, verb == ("doctor",), verb)
+            self.assertEqual("that of the guards" in out, verb == ("doctor",), verb)
         status, out, err = self.quorlock("--version")
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"^quorlock \d+\.\d+\.\d+\n$")

@@ -68,7 +68,7 @@ class Keys(Bootstrapped):
         for keys in [("a\nb",), (self.keys[0], "a\nb"), (self.keys[0], "--shared", "a\nb"), ("--permits=2", "a\n")]:
             status, out, err = self.quorlock("run", *keys, "--", "echo", "ran")
             self.assertEqual((status, out, err.count("\n")), (64, "", 1), err)
-            self.assertIn('has a newline, and the command finds its keys in QUORLOCK_KEYS one a line: give a key', err)
+            self.assertIn('has a newline, but QUORLOCK_KEYS has one key a line: give a key', err)
             self.assertIn('the key "a\\x0a', err)
         # An election has one name, and no list of them.
         status, out, err = self.quorlock("elect", "a\nb", "--", "sh", "-c", 'printf %s "$QUORLOCK_KEY"')

@@ -87,7 +87,7 @@ class Words(Bootstrapped):
                       ("break", "--key-1")]:
             status, _, err = self.quorlock(*words)
             self.assertEqual(status, 64)
-            self.assertIn("a key that begins with - is given by --key KEY", err)
+            self.assertIn("for a key that begins with - write --key KEY", err)
 
     def test_blanks_and_a_trailing_comma_in_a_list_of_nodes(self):
         one, two, three = SERVERS

@@ -29,7 +29,7 @@ class Usage(command_case.Case):
             self.assertIn(f'--permits: "{number}" is no number of permits: give a number from 1 to 64', err)
 
     def test_modes_that_do_not_go_together(self):
-        self.assertIn("--permits belongs to one name, and 2 keys are given", self.refused("--permits", "2", "a", "b"))
+        self.assertIn("--permits needs exactly one key: 2 keys are given", self.refused("--permits", "2", "a", "b"))
         self.assertIn("--permits and --shared", self.refused("--permits", "2", "--shared", "a"))
         for mode in (("--permits", "2", "a"), ("--shared", "a")):
             err = self.refused("--dialect", "redisson", *mode)
@@ -50,7 +50,7 @@ class Usage(command_case.Case):
                 f.write(line + "\n")
             status, _, err = self.quorlock("config", env={"QUORLOCK_CONFIG": self.path("config")})
             self.assertEqual(status, 64, err)
-            self.assertIn("cannot stand in a file", err)
+            self.assertIn("is an option only", err)
 
 
 class Seen(Bootstrapped):

@@ -35,8 +35,8 @@ class Run(Bootstrapped):
         """The kernel's ENOENT is not about the script."""
         os.mkdir(self.path("bin"))
         path = f"{self.path('bin')}:{os.environ['PATH']}"
-        for first, said in [("#!/no/such/python -u\n", 'its interpreter "/no/such/python" is not there\n'),
-                            ("#! /bin/sh\r\n", 'its interpreter "/bin/sh\\x0d" is not there: the script has the line ends '
+        for first, said in [("#!/no/such/python -u\n", 'its interpreter "/no/such/python" does not exist\n'),
+                            ("#! /bin/sh\r\n", 'its interpreter "/bin/sh\\x0d" does not exist: the script has the line ends '
                                                "of Windows, \\r\\n\n")]:
             with open(self.path("bin/report-here"), "w", encoding="utf-8", newline="") as script:
                 os.fchmod(script.fileno(), 0o755)

@@ -196,7 +196,7 @@ class Foreground(Terminal):
         pager, _ = self.pids("pager")
         wait_for(lambda: self.foreground() == command)
         self.assert_line("one", "first")
-        self.wait_for_output("another process beside quorlock wants the terminal, and has it now")
+        self.wait_for_output("another process of quorlock's group gets the terminal")
         self.assertEqual(self.foreground(), os.getpgid(pager))
         self.assert_line("two", "second")
         self.make("again")

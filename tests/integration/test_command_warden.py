@@ -143,7 +143,7 @@ class Warden(Guarded):
             status, _, err = self.end(process)
             self.assertFalse(os.path.exists(self.path("ran")), more)
             self.assertEqual(status, 71, err)
-            self.assertRegex(err, "no process to be had for the (command|warden, without which the command must not "
+            self.assertRegex(err, "cannot start a process for the (command|warden, without which the command must not "
                                   "run): Too many open files", more)
             self.assert_free()
 
@@ -164,7 +164,7 @@ class Warden(Guarded):
         status, _, err = self.end(process)
         over, stood_s = watch.end()
         self.assertEqual(status, 75, err)
-        self.assertIn("there is no other to be had: Connection timed out", err)
+        self.assertIn("no other can be started, and without it the command must not run: Connection timed out", err)
         return self.stamps("beats")[-1], over, stood_s
 
     def test_the_next_warden_never_runs(self):
@@ -184,7 +184,7 @@ class Warden(Guarded):
         os.kill(warden_of(process.pid), signal.SIGKILL)
         status, _, err = self.end(process)
         self.assertEqual(status, 71, err)
-        self.assertIn("there is no other to be had: Too many open files", err)
+        self.assertIn("no other can be started, and without it the command must not run: Too many open files", err)
         self.assertIn("its own exit status would have been 3", err)
         self.assert_gone(command)
         self.assert_free()

@@ -141,7 +141,7 @@ class Places(Files):
         self.assertEqual(self.values("--set", "one", env={**env, "QUORLOCK_SET": "two"})["lease"][0], "1s")
         _, out, _ = self.quorlock("config", env={**NOWHERE, **env})
         self.assertIn(f"\nfile: {file}\nsets: one, two\n", out)
-        self.assertIn('--set: "x" is no set of a configuration file: there are one, two', self.refused(
+        self.assertIn('--set: "x" is no set of the configuration files, which have one, two', self.refused(
             "inspect", "k", "--set=x", env=env))
         self.assertIn('QUORLOCK_SET: "x" is no set', self.refused("inspect", "k", env={**env, "QUORLOCK_SET": "x"}))
         self.assertIn("there is no [set NAME] in /nonexistent/.config/quorlock/config, nor in /etc/quorlock.conf",
@@ -153,7 +153,7 @@ class Places(Files):
         file = self.write("[set one]\nnodes = 127.0.0.1:1\n[set two]\nlease = 1s\n")
         for args, env in [(("--set", "one"), {}), ((), {"QUORLOCK_SET": "one"})]:
             err = self.refused("inspect", "k", "--config", file, *args, env={**env, "QUORLOCK_NODES": "127.0.0.1:2"})
-            self.assertIn('the set "one" and QUORLOCK_NODES both name nodes', err)
+            self.assertIn('both the set "one" and QUORLOCK_NODES give nodes', err)
             found = self.values("--nodes", "a", "--config", file, *args, env={**env, "QUORLOCK_NODES": "b"})
             self.assertEqual(found["nodes"], ("a", "option"))
         found = self.values("--set", "two", "--config", file, env={"QUORLOCK_NODES": "b"})
@@ -199,12 +199,12 @@ class Used(Files):
     def test_bad_files(self):
         table = [("lease = 30", ':1: lease: "30" has no unit'), ("\n\nlease 30s", ':3: no "=": write KEY = VALUE'),
                  ("lease = 30s # long", ':1: lease: "30s # long" is no duration'),
-                 ("leese = 30s", ":1: leese is no key"), ("json = yes", ":1: json cannot stand in a file"),
-                 ("lease = 1s\nlease = 2s", ":2: lease stands in line 1 already"),
+                 ("leese = 30s", ":1: leese is no key"), ("json = yes", ":1: json is an option only, not a key of a file"),
+                 ("lease = 1s\nlease = 2s", ":2: lease is in line 1 already"),
                  ("lease =", ":1: lease has no value"), ("= 1s", ":1: no key"), ("Lease = 1s", ":1: no key"),
-                 ("[production]", ":1: what begins with [ must be [set NAME]"), ("[set ]", ":1: what begins with ["),
-                 ("[set a b]", ":1: what begins with ["), ("[set a", ":1: what begins with ["),
-                 ("[", ":1: what begins with ["), ("[set a]\nset = a", ":2: set must stand in front of all sets"),
+                 ("[production]", ":1: a line that begins with [ must be [set NAME]"), ("[set ]", ":1: a line that begins with ["),
+                 ("[set a b]", ":1: a line that begins with ["), ("[set a", ":1: a line that begins with ["),
+                 ("[", ":1: a line that begins with ["), ("[set a]\nset = a", ":2: set must be before all sets"),
                  ("[set a]\nfoo = 1", ":2: foo is no key"), ("x\0y = 1", ":1: a zero byte"),
                  ("fence = on", ':1: fence: "on" is unknown: give yes or no'),
                  ("policy = some", ':1: policy: "some" is unknown: give majority or all'),
@@ -234,7 +234,7 @@ class Used(Files):
                  ("label = " + 65 * "x", "label: the owner label has 65 characters"),
                  ("set-name = a|b", 'set-name: the set\'s name is "a|b"'), ("nodes = ftp://a", "nodes: node 1: "),
                  ("nodes = a:1,a:1", "nodes: "), ("nodes = a:65536", "nodes: node 1: "),
-                 ("password = " + 1001 * "x", "password: the password is longer than the 1000 bytes")]
+                 ("password = " + 1001 * "x", "password: the password is longer than 1000 bytes")]
         with command_case.listen() as listener:
             listener.setblocking(False)
             good = f"nodes = 127.0.0.1:{listener.getsockname()[1]}\nlabel = x\nset-name = x\nuser = x\n"
@@ -266,7 +266,7 @@ class Used(Files):
         status, out, err = self.quorlock("config", "--config", file, env=NOWHERE)
         self.assertEqual((status, out[:3]), (0, "KEY"), err)
         self.assertEqual(err, "".join(
-            f'quorlock: {file}:{line}: {key}, which is not in force: "{path}": No such file or directory\n'
+            f'quorlock: {file}:{line}: {key}, which is not used now: "{path}": No such file or directory\n'
             for line, key, path in [(1, "tls-ca", "/nonexistent"), (3, "password-file", "/nonexistent/p")]))
 
     def test_config_compares_leases(self):
@@ -357,7 +357,7 @@ class Passwords(Files):
                 status, out, err = self.quorlock(*args, "--config", file, env=NOWHERE)
                 self.assertNotIn(SECRET[:6], out + err)
             self.assertTrue(status == 64 or "[set a]" in text, err)
-        self.assertIn("the password is longer than the 1000 bytes that one may have", err)
+        self.assertIn("the password is longer than 1000 bytes", err)
 
     def test_a_file_that_every_user_may_read(self):
         beside = self.write("a password\n", name="beside", mode=0o644)
@@ -367,12 +367,12 @@ class Passwords(Files):
                 file = self.write(text, mode=mode)
                 status, _, err = self.quorlock("config", "--config", file, env=NOWHERE)
                 self.assertEqual(status, 0)
-                said = f"quorlock: {file}:{line}: a password, and every user may read the file: chmod o= {file}\n"
+                said = f"quorlock: {file}:{line}: a password in a file that every user may read: chmod o= {file}\n"
                 self.assertEqual(err, said if line and mode & 4 else "")
 
     def test_no_option_takes_one(self):
         err = self.refused("inspect", "k", "--password", "x")
-        self.assertIn("no option takes a password", err)
+        self.assertIn("a password cannot be an option", err)
         self.assertNotIn("--password PASSWORD", self.quorlock("config", "--help")[1])
 
 

@@ -153,7 +153,7 @@ class Credentials(Bootstrapped):
                 status, out, err = self.connected(verb[0], *given, *verb[1:])
                 self.assertEqual(status, expected, (verb, out, err))
                 self.assertNotIn("NOPERM", out + err)
-                self.assertNotIn("does without", err)
+                self.assertNotIn("does not use", err)
                 # Before the verb they are the same.
                 if verb[0] == "inspect":
                     self.assertEqual(self.connected(*given, *verb)[0], 0)

@@ -107,7 +107,7 @@ class Life(Election):
             server.ask("RPUSH", self.key, "x")
         status, _, err = self.quorlock("elect", self.key, "--", "true")
         self.assertEqual(status, 78, err)
-        self.assertIn(f'cannot stand for "{self.key}"', err)
+        self.assertIn(f'cannot be a candidate for "{self.key}"', err)
 
     def test_usage(self):
         for words, said in [((), "one name, and not 0"), (("a", "b", "--", "true"), "one name, and not 2"),
@@ -143,7 +143,7 @@ class Restart(Election):
         # The term ended with the command, so that the other one had its turn.
         for err in errors:
             self.assertIn("the command ended with status 3: resigned from", err)
-            self.assertIn("standing again in 1000 ms", err)
+            self.assertIn("candidate again in 1000 ms", err)
         self.assert_free()
 
     def test_a_signal_while_it_resigns(self):

@@ -83,7 +83,7 @@ class ColdStart(GuardCase):
         # What is held under the guards stays held.
         status, out, _ = self.quorlock("bootstrap")
         self.assertEqual(status, 0, out)
-        self.assertIn("3 of 3 nodes are quarantined no more", out)
+        self.assertIn("ended the quarantine of 3 of 3 nodes", out)
         self.assertEqual(self.run_once("--max-lease", "24h", key="other")[0], 78)
         self.assertEqual(self.run_once(key="other")[0], 0)
         self.assertEqual(self.run_once()[0], 1)
@@ -162,7 +162,7 @@ class Restart(GuardCase):
                 status, out, err = self.quorlock("inspect", "--json", *options, self.key)
                 self.assertEqual((status, err), (0, ""))
                 self.assertEqual([node["quarantine_ms"] for node in json.loads(out)["nodes"]], [LONG_MS, 0, 0])
-            self.assertIn(f"{SERVERS[0]} has no vote", self.quorlock("watch", "--once", *options, self.key)[1])
+            self.assertIn(f"{SERVERS[0]} is quarantined, its votes are ignored", self.quorlock("watch", "--once", *options, self.key)[1])
         # Looking changes nothing.
         self.assertEqual(guards(), before)
 

@@ -90,7 +90,7 @@ class Notify(Bootstrapped):
             self.until("WATCHDOG=1")
         for server in SERVERS:
             server.freeze()
-        self.until(f'STATUS=ending the command, for "{self.key}" is lost')
+        self.until(f'STATUS=ending the command: "{self.key}" is lost')
         self.until("STOPPING=1")
         self.assertEqual(self.end(process)[0], 75)
 

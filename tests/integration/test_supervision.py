@@ -213,7 +213,7 @@ class Cell(World):
         first = self.pid["warden"]
         os.kill(first, signal.SIGKILL)
         self.pid["warden"] = self.wait("another warden", lambda: self.warden() not in (None, first) and self.warden())
-        self.wait("quorlock says so", lambda: "there is another one now" in self.said())
+        self.wait("quorlock says so", lambda: "another one runs now" in self.said())
 
     # ---- the signal ----
 

@@ -157,7 +157,7 @@ class Cell(World):
         self.kill("outer", PING)
         if self.started == "behind":
             self.wait("the command is stopped", lambda: self.is_stopped("outer"))
-            self.wait("quorlock says so", lambda: "the command is stopped, for it wants the terminal" in self.said())
+            self.wait("quorlock says so", lambda: "the command is stopped, because it needs the terminal" in self.said())
         else:
             self.wait("the command has the foreground", lambda: self.foreground() == self.pid["outer"])
             self.wait("the command reads", lambda: is_settled(self.pid["outer"]))

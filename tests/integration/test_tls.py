@@ -302,12 +302,12 @@ class Tls(Case):
             for server in SERVERS:
                 server.ask("ACL", "DELUSER", "bench")
         out = self.connected("bench", "--seconds", "1", "--guard", "off", busy=BENCH_BUSY)[1]
-        self.assertRegex(out, r"^16 in flight, 3 nodes, 2 pairs of slices\n3 nodes over TLS: ")
+        self.assertRegex(out, r"^16 in flight, 3 nodes, 2 pairs of slices\n3 nodes over TLS, where raw uses ")
 
     def test_bench_does_without_a_node_that_is_not_verified(self):
         SERVERS[1].show(Certificate(self.folder, self.ca, "DNS:redis.example"))
         result = self.quorlock("bench", "--json", "--seconds", "1", "--guard", "off")
-        self.assertIn(f"the baseline does without {SERVERS[1]}: connect: TLS: the server's certificate is refused: "
+        self.assertIn(f"the baseline does not use {SERVERS[1]}: connect: TLS: the server's certificate is refused: "
                       "IP address mismatch", result[2])
         self.assert_measured(*result, nodes_of_raw=2)
 
