@@ -49,8 +49,8 @@ LIMITS = [
     ("the redisson dialect", ["--in-flight", "16", "--rounds", "60", "--redisson"], (0.1, 4, 9, 6.02, 1222, 107)),
 ]
 # Of one of 50,000 locks with a short key on three nodes: blocks of memory, and bytes as malloc_usable_size tells them.
-# In them is a share of the blocks for attempts and for claims, 2 KB together: the client keeps 1,024 of each, and as many
-# may still be in use, which makes 83 bytes of each of these locks.
+# In them is a share of the blocks for claims, of 2 KB each: the client keeps 1,024 of them, and as many may still be in
+# use, which makes 83 bytes of each of these locks.
 HELD = 50_000
 # What a release costs while so many wait for the key, or for a list of which another key is held all the time, at most.
 # The key is held for HOLD_MS each time: who draws a late turn does not ask any more.
