@@ -62,7 +62,7 @@ int fixture_acquire_behind(struct fixture *);
 int fixture_acquire_since(struct fixture *, uint64_t begun_us);
 /* fixture_hand_off - the acquire goes on for a successor. */
 int fixture_hand_off(struct fixture *, uint64_t begun_us, uint64_t wait_us);
-/* fixture_acquire_after - this stood in the way before: bits of enum core_seen. */
+/* fixture_acquire_after - acquire; seen: what was in the way before, bits of enum core_seen. */
 int fixture_acquire_after(struct fixture *, uint32_t seen);
 /* fixture_notice - a node reports a release by that holder; 0: it does not name one. */
 void fixture_notice(struct fixture *, uint32_t node, uint64_t holder_id);
@@ -101,7 +101,7 @@ void fixture_round_trip(struct fixture *, uint32_t us);
 void fixture_pass(struct fixture *, uint64_t us);
 /* fixture_pass_to_attempt - time passes until the next attempt begins; returns how much. */
 uint64_t fixture_pass_to_attempt(struct fixture *);
-/* fixture_sleep - so much time passes while the process stands still: no timer fires. */
+/* fixture_sleep - let time pass while the process is suspended: no timer fires. */
 void fixture_sleep(struct fixture *, uint64_t us);
 /* fixture_answer - the node answers its oldest pending request of that kind. Fails the test where none is. */
 void fixture_answer(struct fixture *, uint32_t node, enum op, enum outcome);

@@ -90,7 +90,7 @@ CORE_TEST(a_step_that_drops_the_vote_of_a_quorum_is_a_loss)
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
 }
 
-CORE_TEST(steps_of_a_quorum_prove_that_our_own_clock_stood_still)
+CORE_TEST(steps_of_a_quorum_prove_that_our_own_clock_was_stopped)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
@@ -155,7 +155,7 @@ CORE_TEST(steps_further_apart_than_a_lease_are_clocks_of_nodes)
     assert_int_equal(core_counted(f->lock), 2);
 }
 
-CORE_TEST(steps_within_a_lease_prove_that_our_own_clock_stood_still)
+CORE_TEST(steps_within_a_lease_prove_that_our_own_clock_was_stopped)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 10 * MS);
@@ -185,7 +185,7 @@ CORE_TEST(a_step_before_the_verdict_drops_the_vote)
 }
 
 /* The votes of a quorum prove it, while their token is not agreed yet. */
-CORE_TEST(votes_that_prove_our_own_standstill_grant_nothing)
+CORE_TEST(votes_that_prove_a_stopped_own_clock_grant_nothing)
 {
     struct core_config config = fixture_config(3, 2);
     struct core_reply low = {.outcome = OUTCOME_YES, .fence = 5, .ttl_us = -2};

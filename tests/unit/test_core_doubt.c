@@ -72,7 +72,7 @@ static uint32_t asked_so_far(const struct fixture *f, enum op op)
     return n;
 }
 
-/* The lock is held when the wait begins, and then only the odd key is left. */
+/* The lock is held when the wait begins, and then only the minority key is left. */
 CORE_TEST(an_odd_key_at_the_arbiter_blocks_no_lock)
 {
     static const int64_t ttls_us[] = {ENDLESS, 3600000 * INT64_C(1000), INT64_MAX};

@@ -118,7 +118,7 @@ CORE_TEST(answers_behind_lost_at_do_not_bring_the_lock_back)
 {
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
-    fixture_sleep(f, 1904 * MS); /* the process stood still; answers came meanwhile */
+    fixture_sleep(f, 1904 * MS); /* the process was suspended; answers came meanwhile */
     answer_all(f, OP_EXTEND, OUTCOME_YES);
     assert_false(core_notified_held(f->lock));
     assert_int_equal(core_valid_us(f->lock, f->now_us), 0);

@@ -347,10 +347,10 @@ CORE_TEST(notices_without_a_holder_wake)
 
 CORE_TEST(notices_of_own_releases_do_not_wake)
 {
-    struct core_reply told = {.outcome = OUTCOME_YES, .listeners = 1, .ttl_us = -2};
+    struct core_reply reply = {.outcome = OUTCOME_YES, .listeners = 1, .ttl_us = -2};
 
     open_split(f);
-    fixture_answer_with(f, 0, OP_RELEASE, &told);
+    fixture_answer_with(f, 0, OP_RELEASE, &reply);
     fixture_answer_releases(f);
     fixture_notice(f, 0, 0); /* ours */
     assert_int_equal(core_attempt(f->lock), 3);

@@ -126,14 +126,14 @@ CORE_TEST(the_slot_that_was_given_back_is_asked_for_once)
     }
 }
 
-/* A vote for another slot is no vote. */
+/* A vote for another slot does not count. */
 CORE_TEST(a_vote_counts_for_the_slot_that_was_asked_for)
 {
     open_permits(f, 3, 0);
     assert_int_equal(fixture_acquire(f), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) fixture_give_slot(f, i, (uint8_t)((asked_slot(f, 0) + i) % K));
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NO_PROTO);
-    /* Each node is told to release what it was asked for. */
+    /* Each node gets the release of the slot that it was asked for. */
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), asked_slot(f, 0));
 }
 

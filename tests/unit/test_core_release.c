@@ -21,11 +21,11 @@ static void refuse(struct fixture *f, uint32_t node, enum fault_class fault)
 
 static void expect_released(struct fixture *f, int status, bool expired)
 {
-    struct core_completion tell = fixture_completion(f);
+    struct core_completion completion = fixture_completion(f);
 
-    assert_int_equal(tell.kind, CORE_NOTIFY_RELEASED);
-    assert_int_equal(tell.status, status);
-    assert_int_equal(tell.expired, expired);
+    assert_int_equal(completion.kind, CORE_NOTIFY_RELEASED);
+    assert_int_equal(completion.status, status);
+    assert_int_equal(completion.expired, expired);
 }
 
 /* ---- when it ends ---- */
@@ -205,7 +205,7 @@ CORE_TEST(a_release_is_repeated_until_the_lease_has_ended)
     assert_int_equal(f->n_sent, sent);
 }
 
-/* This machine stood still between the sending of a request and its bytes' leaving. */
+/* The process was suspended after it read the send time, before the request was sent. */
 CORE_TEST(a_key_that_was_set_late_is_released_as_long_as_it_may_be_there)
 {
     static const char *const answers[] = {"...", "y.."};

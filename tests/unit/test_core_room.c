@@ -133,7 +133,7 @@ CORE_TEST(the_node_timeout_of_a_release_counts_from_its_sending)
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_NOQUORUM);
 }
 
-CORE_TEST(after_a_standstill_answers_are_read_before_a_release_times_out)
+CORE_TEST(after_a_suspension_answers_are_read_before_a_release_times_out)
 {
     fixture_open_waiting(f, 3, 2, 0);
     fixture_grant(f);

@@ -408,7 +408,7 @@ CORE_TEST(in_an_outage_a_waiter_sleeps)
     }
 }
 
-/* It became ready during the attempt in which it had no vote, so nothing more tells of it. */
+/* The node became ready during the attempt, too late to vote, and no further event follows. */
 CORE_TEST(a_quorum_that_is_ready_again_is_asked_soon)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);

@@ -93,7 +93,7 @@ CORE_TEST(a_successor_keeps_what_was_asked_and_has_its_own_bound)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
-/* A lock that takes over a wait takes over what stood in its way. */
+/* A lock that takes over a wait takes over what was in its way. */
 CORE_TEST(what_was_in_the_way_before_counts_in_the_verdict)
 {
     static const struct {

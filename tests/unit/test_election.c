@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_election.c - what answers of nodes show of a leader, what an observer is told, and when a leader stands again
+ * test_election.c - who leads by the answers of nodes, what an observer reports, and when a deposed leader stands again
  */
 
 #include "core/election.h"
@@ -21,7 +21,7 @@
         .answered = true, .owner_id = (o), .counter = (c)                                                              \
     }
 
-struct sighting {
+struct round {
     struct election_vote votes[5];
     uint32_t n, quorum;
     enum election_state state;
@@ -29,7 +29,7 @@ struct sighting {
     uint64_t owner_id, term;
 };
 
-static const struct sighting sightings[] = {
+static const struct round rounds[] = {
     {{BY(7, 40), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
     /* A quorum suffices, whatever the others show or would show. */
     {{BY(7, 40), SILENT, BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
@@ -62,19 +62,18 @@ static const struct sighting sightings[] = {
 
 TEST(votes_show_a_leader_none_or_leave_it_in_doubt)
 {
-    for (size_t i = 0; i < LENGTH(sightings); i++) {
-        const struct sighting *sighting = &sightings[i];
+    for (size_t i = 0; i < LENGTH(rounds); i++) {
+        const struct round *round = &rounds[i];
         struct election_leader leader = {0};
 
-        if (election_judge(sighting->votes, sighting->n, sighting->quorum, &leader) != sighting->state)
-            fail_msg("sighting %zu", i);
-        assert_int_equal(leader.owner_id, sighting->owner_id);
-        assert_int_equal(leader.term, sighting->term);
-        assert_int_equal(leader.certain, sighting->certain);
+        if (election_judge(round->votes, round->n, round->quorum, &leader) != round->state) fail_msg("round %zu", i);
+        assert_int_equal(leader.owner_id, round->owner_id);
+        assert_int_equal(leader.term, round->term);
+        assert_int_equal(leader.certain, round->certain);
     }
 }
 
-/* An observer that stops at the first certain answer is told the same as one that waits for all. */
+/* An observer that stops at the first certain answer reports the same as one that waits for all. */
 TEST(more_answers_change_nothing_that_is_certain)
 {
     for (uint32_t code = 0; code < 4 * 4 * 4 * 4 * 4; code++) {
@@ -123,11 +122,11 @@ static bool shows_nothing(struct election_view *view)
     return election_observe(view, ELECTION_UNKNOWN, NULL);
 }
 
-TEST(an_observer_is_told_each_change_once)
+TEST(each_change_is_reported_once)
 {
     struct election_view view = {0};
 
-    assert_true(shows_none(&view)); /* the first round is told, whatever it shows */
+    assert_true(shows_none(&view)); /* the first round is reported in any case */
     assert_false(shows_none(&view));
     assert_true(shows(&view, 7, 40));
     assert_false(shows(&view, 7, 40));
@@ -138,7 +137,7 @@ TEST(an_observer_is_told_each_change_once)
     assert_int_equal(view.leader.owner_id, 7);
 }
 
-TEST(an_older_term_is_never_told_after_a_newer_one)
+TEST(no_older_term_is_reported_after_a_newer_one)
 {
     struct election_view view = {0};
 
@@ -155,7 +154,7 @@ TEST(an_older_term_is_never_told_after_a_newer_one)
     assert_int_equal(view.leader.term, 40);
 }
 
-/* Its token may be raised, however late: a candidate may have stood still before that. What others make of single
+/* Its token may be raised, however late: a candidate may have been suspended before that. What others make of single
  * nodes' counters changes nothing. */
 TEST(a_leaders_term_rises_only_where_a_round_is_certain)
 {
@@ -191,7 +190,7 @@ TEST(what_is_not_certain_is_taken_after_three_rounds)
 }
 
 /* Nodes were cut, and one of the others fell behind: only when all answer again they show the term. */
-TEST(a_term_told_in_doubt_rises_as_soon_as_a_round_is_certain)
+TEST(an_uncertain_term_rises_as_soon_as_a_round_is_certain)
 {
     struct election_view view = {0};
 
@@ -207,7 +206,7 @@ TEST(a_term_told_in_doubt_rises_as_soon_as_a_round_is_certain)
 }
 
 /* One node's counter is above the others for ever, so no round is certain. */
-TEST(a_term_told_in_doubt_rises_after_three_rounds_in_doubt)
+TEST(an_uncertain_term_rises_after_three_rounds_in_doubt)
 {
     struct election_view view = {0};
 
@@ -230,8 +229,8 @@ TEST(a_term_told_in_doubt_rises_after_three_rounds_in_doubt)
     assert_int_equal(view.leader.term, 44);
 }
 
-/* What was told in doubt was too much, or right: it is what it is. */
-TEST(a_term_told_in_doubt_stays_when_a_round_is_certain_of_no_more)
+/* An uncertain term was reported, which was right or too high. */
+TEST(an_uncertain_term_stays_when_a_round_is_certain_of_no_more)
 {
     for (uint64_t term = 39; term <= 40; term++) {
         struct election_view view = {0};
@@ -268,7 +267,7 @@ TEST(whatever_rounds_show_terms_never_fall)
     for (uint32_t run = 0; run < 2000; run++) {
         struct election_view view = {0};
         uint64_t owner_of[8] = {0};
-        uint64_t told = 0;
+        uint64_t reported = 0;
 
         for (uint32_t i = 0; i < 40; i++) {
             uint64_t before = view.leader.term;
@@ -278,11 +277,11 @@ TEST(whatever_rounds_show_terms_never_fall)
                                                    .certain = backoff_uniform(&jitter, 1) == 1};
 
             if (!election_observe(&view, state, &leader) || view.state != ELECTION_LEADER) continue;
-            assert_true(view.leader.term >= told && view.leader.term >= before);
+            assert_true(view.leader.term >= reported && view.leader.term >= before);
             /* A term has one owner. */
             if (owner_of[view.leader.term] != 0) assert_int_equal(owner_of[view.leader.term], view.leader.owner_id);
             owner_of[view.leader.term] = view.leader.owner_id;
-            told = view.leader.term;
+            reported = view.leader.term;
         }
     }
 }
