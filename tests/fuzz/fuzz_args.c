@@ -7,13 +7,11 @@
  */
 #include "feed.h"
 
-#include <stdarg.h>
-
 #include "cli/args.h"
 #include "cli/duration.h"
 #include "cli/hide.h"
-#include "cli/say.h"
 #include "cli/sources.h"
+#include "said.h"
 
 #define WORDS_MAX 12
 #define WORD_SIZE 200
@@ -24,31 +22,7 @@ static struct {
     char words[WORDS_MAX][WORD_SIZE];
     char *list[WORDS_MAX + 2]; /* behind the program's name, before a NULL */
     int n;
-    unsigned said;
-    char text[8192]; /* of what was said last */
 } fuzz;
-
-/* Replaces the command's own, and prints nothing. */
-void say(const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    vsnprintf(fuzz.text, sizeof(fuzz.text), format, list);
-    va_end(list);
-    fuzz.said++;
-}
-
-void say_at(int priority, const char *format, ...)
-{
-    (void)priority;
-    (void)format;
-}
-
-void say_text(int priority, struct text *text)
-{
-    (void)priority;
-    text_clear(text);
-}
 
 static void make_word(struct feed *feed, char *word)
 {
@@ -142,9 +116,9 @@ static bool any_other_secret(void)
 static void check_said(int status, bool secret)
 {
     CHECK(status == 0 || status == EXIT_USAGE);
-    CHECK((status == 0) == (fuzz.said == 0));
-    if (secret && feed_shows_secret(fuzz.text)) {
-        fprintf(stderr, "said: %s\n", fuzz.text);
+    CHECK((status == 0) == (said.times == 0));
+    if (secret && feed_shows_secret(said.text)) {
+        fprintf(stderr, "said: %s\n", said.text);
         for (int i = 0; i < fuzz.n; i++) fprintf(stderr, "word: %s\n", fuzz.words[i]);
         abort();
     }
@@ -231,10 +205,10 @@ static void parse(struct feed *feed)
     if (status == 0) {
         CHECK(next >= 0 && next <= fuzz.n + 1 && settings.n_words <= (size_t)fuzz.n);
         CHECK(settings.held_status <= 255);
-        fuzz.said = 0;
-        fuzz.text[0] = '\0';
+        said.times = 0;
+        said.text[0] = '\0';
         check_said(sources_settle(&settings, place), secret);
-        if (fuzz.said == 0) CHECK(settings.nodes != NULL && settings.nodes[0] != '\0');
+        if (said.times == 0) CHECK(settings.nodes != NULL && settings.nodes[0] != '\0');
     }
     args_help(&help, place);
     CHECK(help.length > 0 && !help.failed);
@@ -266,6 +240,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char program[] = "quorlock";
 
     memset(&fuzz, 0, sizeof(fuzz));
+    memset(&said, 0, sizeof(said));
     fuzz.list[0] = program;
     while (fuzz.n < n && feed.left > 0) {
         make_word(&feed, fuzz.words[fuzz.n]);

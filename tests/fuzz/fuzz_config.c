@@ -7,44 +7,15 @@
  */
 #include "feed.h"
 
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/say.h"
 #include "cli/sources.h"
+#include "said.h"
 
 #define FILE_SIZE 4096
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static struct {
-    unsigned said;
-    char text[8192]; /* of what was said last */
-} fuzz;
-
-/* These replace the command's own, and print nothing. */
-void say(const char *format, ...)
-{
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(fuzz.text, sizeof(fuzz.text), format, list);
-    va_end(list);
-    fuzz.said++;
-}
-
-void say_at(int priority, const char *format, ...)
-{
-    (void)priority;
-    (void)format;
-}
-
-void say_text(int priority, struct text *text)
-{
-    (void)priority;
-    text_clear(text);
-}
 
 /* make_line - KEY = VALUE for the most part. */
 static void make_line(struct feed *feed, char *line, size_t size)
@@ -136,16 +107,16 @@ static void settle(const char *bytes, size_t length, bool secret)
 
     CHECK(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    fuzz.said = 0;
-    fuzz.text[0] = '\0';
+    said.times = 0;
+    said.text[0] = '\0';
     status = sources_settle(&settings, ARGS_CONFIG);
     CHECK(close(fd) == 0);
     CHECK(status == 0 || status == EXIT_USAGE);
-    CHECK((status == 0) == (fuzz.said == 0));
+    CHECK((status == 0) == (said.times == 0));
     CHECK(status != 0 || settings.nodes != NULL);
     if (status == 0) status = sources_check();
-    CHECK((status == 0) == (fuzz.said == 0));
-    CHECK(!secret || !feed_shows_secret(fuzz.text));
+    CHECK((status == 0) == (said.times == 0));
+    CHECK(!secret || !feed_shows_secret(said.text));
     if (settings.nodes != NULL) sources_forget(&settings);
 }
 
@@ -161,11 +132,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     CHECK(copy != NULL);
     memcpy(copy, bytes, length + 1);
-    memset(&fuzz, 0, sizeof(fuzz));
+    memset(&said, 0, sizeof(said));
     status = configfile_parse(&file, "FILE", copy, length);
     CHECK(status == 0 || status == EXIT_USAGE);
-    CHECK((status == 0) == (fuzz.said == 0));
-    CHECK(!secret || !feed_shows_secret(fuzz.text));
+    CHECK((status == 0) == (said.times == 0));
+    CHECK(!secret || !feed_shows_secret(said.text));
     check_items(&file, copy, length);
     configfile_clear(&file);
     settle(bytes, length, secret);
