@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lock.pml - the protocol of the lock, for Spin; tests/model/run checks it
+ *
+ * Time goes in ticks; between two of them all steps happen in any order, so each pause and delay is here. A clock may be
+ * wrong by DRIFT ticks a lease: a key certainly lives LEASE - DRIFT ticks, then it may go at any moment, or stay. A
+ * request whose connection is dropped is lost, or executed at any later time. Nodes restart, with or without memory.
+ *
+ * A world says how many NODES, QUORUM, CLIENTS, TRIES (attempts of client 0, at most 2; OTHER_TRIES of the others), RESTARTS,
+ * FLUSHES, LATE requests and PERMITS there are, how long a LEASE is, and LAST_TICK (255: time has no end). 1 or 0: DEBTS,
+ * FENCE, NO_CLOCK (a key may end at any time, validity never), SHARED, FIRM (nobody gives up a request by itself). A switch
+ * is 1 where its rule is taken out. The number beside it is the section of the design, and the rule in it.
+ */
+#define TOKENS (CLIENTS * TRIES)
+#define TOKEN(c) ((c) * TRIES + (SAME_TOKEN -> 0 : tries[c])) /* 1.1: every attempt has a token of its own */
+#define OWNER(t) ((t) / TRIES)
+#define TRY(t) (1 << (t) % TRIES)
+#define BIT(x) (1 << (x))
+#define SURE (LEASE + LONG_LEASE - DRIFT)                     /* 3: a lease beyond the max lease is refused */
+#define WORTH (SURE + NO_ALLOWANCE * DRIFT)                   /* 1.3: validity is the lease less an allowance for drift */
+#define NEEDED(c) (QUORUM - HALF_QUORUM - (OTHER_N && c > 0)) /* 1.4: a majority; 3: who knows another N is refused */
+#define NODE_OF(c, n) (SERVER_TWICE && c == 0 && n == 1 -> 0 : n) /* 3: a server that is listed twice is refused */
+#define AT(c, n) ((c) * NODES + (n))
+#define KEY(n, t) ((n) * TOKENS + (t))
+#define HOLDS(c) (phase[c] == held && left[c] > 0)
+mtype = { yes, no, none, asking, granted, held };
+mtype = { down, idle, acquire, renew, repair, raise, release, both }; /* both: an acquire and its release behind it */
+
+byte key[NODES * TOKENS];   /* 0: not there; 1: may go at any moment; 1 + k: certainly lives k more ticks */
+byte quarantine[NODES];     /* ticks for which the node's yes does not count for an acquire */
+bool guarded[NODES] = true; /* the node's guard is of its present life; at first by quorlock bootstrap */
+byte restarts = RESTARTS, flushes = FLUSHES, lates = LATE, now; /* what may still come; ticks, where they are bounded */
+mtype phase[CLIENTS] = none;
+byte tries[CLIENTS];        /* attempts that are over */
+byte left[CLIENTS];         /* ticks of validity, as the owner knows them */
+bool ended[CLIENTS];        /* the owner was told the end of its last grant */
+byte asked[CLIENTS];        /* bits: the nodes that this attempt asked */
+byte slot[CLIENTS];         /* the permit that it asks for */
+byte vote[CLIENTS * NODES]; /* ticks for which the node's last yes is worth something */
+mtype link[CLIENTS * NODES] = idle; /* a connection, or the request on it: */
+byte about[CLIENTS * NODES], sent[CLIENTS * NODES]; /* its token; what a yes is worth by now, counted from when it left */
+mtype late[CLIENTS * NODES] = none; byte late_about[CLIENTS * NODES]; /* a request that outlived its connection; its token */
+/* Bits: attempts whose release is owed to the node; attempts with an unanswered request that may yet set the key. */
+byte debt[DEBTS * CLIENTS * NODES + 1], unsure[DEBTS * CLIENTS * NODES + 1];
+byte counter[FENCE * NODES + 1], shown[FENCE * CLIENTS * NODES + 1]; /* what this attempt was shown of it */
+byte want[FENCE * CLIENTS * NODES + 1]; /* the number in the request */
+byte fence[FENCE * TOKENS + 1], highest[FENCE * CLIENTS + 1]; /* tokens reported: of a grant; before an attempt began */
+/* Bits: the attempts that held the node earlier; those that held it at all; the nodes that a grant counted. */
+byte before[FENCE * NODES * TOKENS + 1], had[FENCE * NODES + 1], counted[FENCE * TOKENS + 1];
+hidden byte i, j, k, m, ok;
+/* Attempts t, u exclude each other on a node; client 0 writes, others read. 12: a node with readers refuses a writer. */
+#define CONFLICT(t, u) (SHARED -> (OWNER(t) == 0 && !READERS_UNSEEN) || OWNER(u) == 0 : !PERMITS || slot[OWNER(t)] == slot[OWNER(u)])
+#define EXCLUDES(c, d) (SHARED -> (c) == 0 || (d) == 0 : !PERMITS)
+#define VIOLATED(condition, text, x, y) if :: condition -> printf("VIOLATED: "); printf(text, x, y); assert(false) :: else fi
+/* m = for how many ticks a quorum of yeses is still worth something */
+inline count_votes(c) {
+    m = WORTH + 1; j = 0;
+    do
+    :: m > 0 && j < (ONE_YES_RENEWS && phase[c] == held -> 1 : NEEDED(c)) -> m--; j = 0; /* 2: a renewal needs a quorum */
+        for (i : 0 .. NODES - 1) { j = j + (vote[AT(c, i)] >= m) }
+    :: else -> break od
+}
+inline judge_window(c) {
+    j = 1;
+    for (i : 0 .. CLIENTS - 1) {
+        VIOLATED(!NO_CLOCK && i != c && HOLDS(i) && EXCLUDES(c, i), "I1, I13: clients %d and %d hold the lock at a time.\n", i, c);
+        j = j + (i != c && HOLDS(i))
+    }
+    VIOLATED(PERMITS > 0 && j > PERMITS, "I12: %d clients hold one of %d permits.\n", j, PERMITS)
+}
+inline tell_end(c) { VIOLATED(ended[c], "I6: client %d is told of %d grant's end again.\n", c, 1); ended[c] = true }
+/* 14.2: a release that may not have been executed is owed. */
+inline owe(c, n, t) { if :: DEBTS && !NO_DEBTS -> debt[AT(c, n)] = debt[AT(c, n)] | TRY(t) :: else fi }
+/* 1.6: an attempt that fails, is lost or is not needed any more is released on every node that it asked. */
+inline give_up(c) {
+    for (i : 0 .. NODES - 1) {
+        k = AT(c, i);
+        if
+        :: !(asked[c] & BIT(i)) -> skip
+        :: asked[c] & BIT(i) && NO_RELEASE -> link[k] = (link[k] == acquire -> repair : link[k])
+        :: asked[c] & BIT(i) && !NO_RELEASE && (link[k] == down || link[k] == release) -> owe(c, i, TOKEN(c))
+        :: asked[c] & BIT(i) && !NO_RELEASE && (link[k] == acquire || link[k] == repair) -> link[k] = both
+        :: else -> link[k] = release; about[k] = TOKEN(c)
+        fi;
+        vote[k] = (OLD_VOTES -> vote[k] : 0); sent[k] = 0; /* 1.6: a vote is for the attempt that asked */
+        shown[FENCE * k] = 0; want[FENCE * k] = 0
+    }
+    phase[c] = none; asked[c] = 0; left[c] = 0; tries[c]++
+}
+/* A connection ends and is made anew. Its request may go on its way as `late`, or is lost. */
+inline cut(c, n) {
+    k = AT(c, n);
+    if :: link[k] == both || link[k] == release -> owe(c, n, about[k]) :: else fi;
+    if :: DEBTS && (link[k] == both || link[k] == acquire || link[k] == repair) -> unsure[k] = unsure[k] | TRY(about[k]) :: else fi;
+    want[FENCE * k] = 0; link[k] = idle; about[k] = 0; sent[k] = 0
+}
+/* What a node does with a request, in one step; ok: it says yes. First SET NX: */
+inline node_sets(n, t, least) {
+    ok = true; m = 0;
+    for (j : 0 .. TOKENS - 1) {
+        key[KEY(n, j)] = (NO_CLOCK -> 0 : key[KEY(n, j)]); /* without a clock, it has ended when the next one comes */
+        ok = ok && !(key[KEY(n, j)] > 0 && (j == t || CONFLICT(t, j)));
+        m = m + (key[KEY(n, j)] > 0)
+    }
+    ok = (COUNTED_PERMITS -> m < PERMITS : ok); /* 11: a permit is a slot, not one less on each node's own count */
+    if
+    :: FLUSHES && !guarded[n] && !GUARD_AT_CONNECT -> ok = false; renew_guard(n) /* 3: strict looks inside every acquire */
+    :: else -> ok = ok && !(FLUSHES && quarantine[n] > 0 && !GUARD_AT_CONNECT)
+    fi;
+    key[KEY(n, t)] = (ok -> 1 + SURE : key[KEY(n, t)]);
+    if :: FENCE && ok -> before[KEY(n, t)] = had[n]; had[n] = had[n] | BIT(t);
+        counter[n] = (counter[n] + 1 > least || NO_FLOOR -> counter[n] + 1 : least) /* 4: increment with a floor */ :: else fi
+}
+inline node_extends(n, t) {
+    ok = (key[KEY(n, t)] > 0 || EXTENDS_OTHERS); /* 2: a yes counts only where the key holds our token */
+    key[KEY(n, t)] = (key[KEY(n, t)] > 0 -> 1 + SURE : 0)
+}
+inline node_releases(n, t) {
+    ok = (key[KEY(n, t)] > 0); key[KEY(n, t)] = 0;
+    for (j : 0 .. TOKENS - 1) { key[KEY(n, j)] = (DELETES_OTHERS -> 0 : key[KEY(n, j)]) } /* 2: only our own key */
+    if :: FENCE && fence[t] > counter[n] -> counter[n] = fence[t] :: else fi /* 4: a release brings the token to all */
+}
+/* 4: a raise of a lock that is ours is acknowledged with its own number if the counter is not above it. */
+inline node_raises(n, t, number) {
+    ok = (key[KEY(n, t)] > 0 || RAISE_UNOWNED);
+    m = (counter[n] <= number || RAISE_ACKS_ANY || RAISE_WRITES_ANY -> number : counter[n]);
+    counter[n] = (ok && (counter[n] <= number || RAISE_WRITES_ANY) -> number : counter[n])
+}
+/* 3: a node without a guard of its present life does not vote for one max lease. */
+inline renew_guard(n) {
+    quarantine[n] = (guarded[n] || NO_GUARD -> quarantine[n] : LEASE - DRIFT - SHORT_QUARANTINE); guarded[n] = true
+}
+inline restart(n) {
+    guarded[n] = RUN_ID_ONLY; /* 3: a promoted replica is another life, too */
+    for (i : 0 .. CLIENTS - 1) { if :: !OLD_CONNECTIONS -> cut(i, n); link[k] = down :: else fi } /* 1.6: votes of a life */
+}
+inline forget(n) {
+    for (i : 0 .. TOKENS - 1) { key[KEY(n, i)] = 0 }
+    counter[FENCE * n] = 0
+}
+/* m = the number that a quorum shows, or 0: then it is raised to the highest. */
+inline agree(c) {
+    m = 0;
+    for (i : 0 .. NODES - 1) {
+        k = 0;
+        for (j : 0 .. NODES - 1) {
+            k = k + (vote[AT(c, j)] > 0 && shown[AT(c, j)] > 0 && /* 4: the maximum of different numbers is not enough */
+                     (shown[AT(c, j)] == shown[AT(c, i)] || NO_RAISE && shown[AT(c, j)] < shown[AT(c, i)]))
+        }
+        m = (k >= NEEDED(c) && shown[AT(c, i)] > m -> shown[AT(c, i)] : m)
+    }
+}
+inline judge_fence(c, t) {
+    VIOLATED(m <= highest[c], "I3: token %d comes after %d was reported.\n", m, highest[c]);
+    for (i : 0 .. NODES - 1) { counted[t] = counted[t] | (shown[AT(c, i)] == m -> BIT(i) : 0) }
+    for (j : 0 .. TOKENS - 1) {
+        VIOLATED(fence[j] == m, "I2: token %d is given twice (attempt %d).\n", m, j);
+        for (i : 0 .. NODES - 1) {
+            k = NO_CLOCK && fence[j] > 0 && (counted[t] & counted[j] & BIT(i));
+            VIOLATED(k && ((before[KEY(i, t)] & BIT(j)) > 0) != (m > fence[j]), "I4: a node had %d and %d in another order.\n", m, fence[j])
+        }
+    }
+    fence[t] = m
+}
+/* One connection of a client, and the node at its other end */
+#define C (_pid / NODES)
+#define P (_pid % NODES)
+#define N NODE_OF(C, P)
+#define L link[_pid]
+#define T about[_pid]
+#define SAID (ok -> yes : no)
+#define LOSS_MATTERS (TRIES > 1 || DEBTS || WORTH > 1 || L == raise) /* else: as if on its way for ever */
+#define IN_TURN !(C == 0 && tries[0] == 0 && P > 0 && L == acquire && link[AT(C, P) - (P > 0)] == acquire) /* nodes are alike */
+#define ANSWERED L = idle; T = 0; sent[_pid] = 0
+#define RAISE_TO(x) d_step { FENCE && L == idle && phase[C] == granted && shown[_pid] > 0 && shown[AT(C, x)] > shown[_pid] -> \
+        want[_pid] = shown[AT(C, x)]; L = raise; T = TOKEN(C); printf("Client %d asks node %d to raise its counter to %d.\n", C, N, want[_pid]) }
+active [CLIENTS * NODES] proctype Link() {
+    do
+    :: d_step { L == down -> L = idle; renew_guard(N); /* 3: each new connection looks at the guard */
+        printf("Client %d connects to node %d, which has no vote for %d ticks.\n", C, N, quarantine[N]) }
+    :: d_step { L == acquire && IN_TURN -> node_sets(N, T, want[FENCE * _pid]);
+        ok = ok || SERVER_TWICE && key[KEY(N, T)] > 0; vote[_pid] = (ok -> sent[_pid] : vote[_pid]);
+        printf("Node %d answers client %d: %e.\n", N, C, SAID);
+        if :: FENCE -> want[_pid] = 0; shown[_pid] = (ok -> counter[N] : 0); printf("Its counter is %d.\n", counter[N]) :: else fi; ANSWERED }
+    :: d_step { L == both -> node_sets(N, T, 0); L = release;
+        printf("Node %d answers client %d, which has given up: %e.\n", N, C, SAID) }
+    :: d_step { L == renew -> node_extends(N, T); printf("Node %d answers the renewal of client %d: %e.\n", N, C, SAID);
+        vote[_pid] = (ok && sent[_pid] > vote[_pid] -> sent[_pid] : vote[_pid]); count_votes(C);
+        VIOLATED(LATE_RENEWAL && phase[C] == held && left[C] == 0 && m > 0, "I6: client %d holds again for %d ticks after its end.\n", C, m);
+        left[C] = (HOLDS(C) -> m : left[C]); /* 2: never after the end */
+        if :: !ok && HOLDS(C) -> L = repair; printf("Client %d asks node %d to take its key again.\n", C, N)
+        :: else -> ANSWERED fi }
+    :: d_step { L == renew && key[KEY(N, T)] > 1 -> ok = key[KEY(N, T)];
+        key[KEY(N, T)] = (SHORTENS -> 1 : ok); /* 2: an expiry only ever becomes later */
+        printf("Node %d gets a renewal of client %d with a shorter lease.\n", N, C); ANSWERED }
+    :: d_step { L == repair -> node_sets(N, T, 0); ANSWERED; /* 2: it counts from the next renewal on */
+        printf("Node %d answers the repair of client %d: %e.\n", N, C, SAID) }
+    :: d_step { L == release -> node_releases(N, T);
+        printf("Node %d executes a release of client %d. Was the key there? %e.\n", N, C, SAID);
+        if
+        :: !DEBTS -> skip
+        :: DEBTS && (unsure[_pid] & TRY(T)) && late[_pid] != none && !(ok -> FOUND_ENDS : FOUND_NOTHING_ENDS) -> owe(C, P, T) /* 14.2 */
+        :: else -> debt[_pid] = debt[_pid] & ~TRY(T); unsure[_pid] = unsure[_pid] & ~TRY(T)
+        fi; ANSWERED }
+    :: d_step { L != down && L != idle && LOSS_MATTERS && IN_TURN -> cut(C, P);
+        printf("The connection of client %d to node %d ends; its request is lost.\n", C, N) }
+    :: d_step { lates > 0 && L != down && L != idle && L != raise && late[_pid] == none && IN_TURN ->
+        lates--; late[_pid] = L; late_about[_pid] = T; cut(C, P);
+        printf("The connection of client %d to node %d ends; its request (%e) is still on its way.\n", C, N, late[_pid]) }
+    :: d_step { late[_pid] != none -> printf("Node %d executes the late request of client %d (%e).\n", N, C, late[_pid]);
+        if
+        :: late[_pid] == release -> node_releases(N, late_about[_pid])
+        :: late[_pid] == renew -> node_extends(N, late_about[_pid])
+        :: else -> node_sets(N, late_about[_pid], 0) fi;
+        late_about[_pid] = (late[_pid] == both -> late_about[_pid] : 0); late[_pid] = (late[_pid] == both -> release : none) }
+    :: d_step { late[_pid] != none -> late[_pid] = none; late_about[_pid] = 0;
+        printf("T_late is over for the late request of client %d to node %d: it is lost.\n", C, N) }
+    :: d_step { DEBTS && L == idle && debt[_pid] > 0 -> L = release; T = C * TRIES + 1 - (debt[_pid] & 1);
+        printf("Client %d sends node %d a release that it owes.\n", C, N) }
+    :: d_step { CLOSED_IN_ORDER && debt[_pid] > 0 && late[_pid] != none -> debt[_pid] = 0; unsure[_pid] = 0; /* 14.1: a reset */
+        printf("T_late is over for client %d: it does not owe node %d any more.\n", C, N) }
+    :: RAISE_TO((P + 1) % NODES) :: RAISE_TO((P + 2) % NODES)
+#if NODES > 3
+    :: RAISE_TO((P + 3) % NODES) :: RAISE_TO((P + 4) % NODES)
+#endif
+    :: d_step { L == raise -> node_raises(N, T, want[_pid]); want[_pid] = 0; ANSWERED;
+        vote[_pid] = (ok || phase[C] == held -> vote[_pid] : 0); shown[_pid] = (phase[C] == held -> shown[_pid] : (ok -> m : 0));
+        printf("Node %d answers the raise of client %d: %e, ", N, C, SAID); printf("%d.\n", m) }
+    :: d_step { L == raise -> node_raises(N, T, want[_pid]); cut(C, P);
+        printf("Node %d executes a raise of client %d, and the connection ends.\n", N, C) }
+    od }
+
+#define Z (_pid - CLIENTS * NODES)
+#define FIRST_TIME_IN_TURN (Z == 0 || SHARED || TRIES > 1 || tries[Z] > 0 || tries[Z - 1] > 0 || phase[Z - 1] != none) /* they are alike */
+#define BEGIN(s) d_step { phase[Z] == none && tries[Z] < (Z == 0 -> TRIES : OTHER_TRIES) && s <= Z * (PERMITS > 0) && FIRST_TIME_IN_TURN -> \
+        phase[Z] = asking; slot[Z] = s; \
+        for (i : 0 .. FENCE * TOKENS - 1) { highest[Z] = (fence[i] > highest[Z] -> fence[i] : highest[Z]) } \
+        ask(Z, acquire); printf("Client %d asks all nodes for the lock.\n", Z) }
+/* 1.2, 2: all nodes are asked at once; not for a vote those in quarantine, nor in vain those that do not listen. */
+inline ask(c, what) {
+    for (i : 0 .. NODES - 1) {
+        k = AT(c, i);
+        if :: link[k] == idle && (what == renew || quarantine[i] == 0 || QUARANTINED_VOTES) ->
+            link[k] = what; about[k] = TOKEN(c); sent[k] = WORTH; asked[c] = asked[c] | BIT(i);
+            want[FENCE * k] = (FENCE && !NO_CLOCK && what == acquire -> 4 * now + 1 : 0) :: else fi
+    }
+}
+active [CLIENTS] proctype Client() {
+    do
+    :: BEGIN(0) :: BEGIN(1)
+    :: d_step { phase[Z] == asking -> count_votes(Z);
+        if :: m > 0 -> phase[Z] = granted; left[Z] = (NO_SECOND_CHECK -> m : 0); printf("Client %d has its quorum.\n", Z) :: else fi }
+    :: d_step { phase[Z] == granted -> count_votes(Z); k = (NO_SECOND_CHECK -> left[Z] : m); /* 1.4: validity is checked again */
+        if :: FENCE -> left[Z] = k; agree(Z); ok = (m > 0); k = left[Z]; left[Z] = 0 :: else -> ok = true fi;
+        if
+        :: k == 0 -> printf("The callback of client %d comes too late.\n", Z); give_up(Z)
+        :: k > 0 && ok -> phase[Z] = held; left[Z] = k; ended[Z] = false;
+            printf("Client %d is told that it holds the lock, for %d ticks.\n", Z, k);
+            if :: FENCE -> printf("Its token is %d.\n", m); judge_fence(Z, TOKEN(Z)) :: else fi;
+            judge_window(Z)
+        :: else fi }
+    :: d_step { HOLDS(Z) && left[Z] < WORTH && !NO_CLOCK -> ask(Z, renew); printf("Client %d asks all nodes to renew.\n", Z) }
+    :: d_step { (phase[Z] == asking || phase[Z] == granted) && !FIRM -> printf("Client %d gives up.\n", Z); give_up(Z) }
+    :: d_step { phase[Z] == held -> printf("Client %d releases the lock.\n", Z); tell_end(Z); give_up(Z) }
+    :: d_step { phase[Z] == held && left[Z] == 0 || LOST_AFTER_RELEASE && phase[Z] == none && ended[Z] -> /* 2: once a grant */
+        printf("Client %d is told that it lost the lock.\n", Z); tell_end(Z); give_up(Z) }
+    od }
+
+#define M (_pid - CLIENTS * NODES - CLIENTS)
+#define EXPIRES(t) d_step { t < TOKENS && key[KEY(M, t % TOKENS)] == 1 -> \
+        key[KEY(M, t % TOKENS)] = 0; printf("The key of client %d on node %d expires.\n", OWNER(t), M) }
+active [NODES] proctype Node() {
+    do
+    :: EXPIRES(0) :: EXPIRES(1) :: EXPIRES(2) :: EXPIRES(3)
+    :: d_step { restarts > 0 -> restarts--; restart(M); printf("Node %d restarts with its memory.\n", M) }
+    :: d_step { restarts > 0 -> restarts--; restart(M); forget(M); printf("Node %d restarts without its memory.\n", M) }
+    :: d_step { flushes > 0 -> flushes--; guarded[M] = false; forget(M); printf("Node %d gets FLUSHALL.\n", M) }
+    :: d_step { BOOTSTRAP_ANY && !guarded[M] -> guarded[M] = true; printf("Node %d is bootstrapped.\n", M) } /* 3: only all at a cold start */
+    od }
+
+active proctype Clock() {
+    do
+    :: d_step { !NO_CLOCK && now < LAST_TICK -> printf("A tick of time passes.\n"); now = now + (LAST_TICK < 255);
+        for (i : 0 .. NODES * TOKENS - 1) { key[i] = (key[i] > 1 -> key[i] - 1 : key[i]) }
+        for (i : 0 .. NODES - 1) { quarantine[i] = (quarantine[i] > 0 -> quarantine[i] - 1 : 0) }
+        for (i : 0 .. CLIENTS * NODES - 1) {
+            sent[i] = (sent[i] > 0 -> sent[i] - 1 : 0); /* 1.2: counted from before the request left */
+            vote[i] = (vote[i] > 0 && !(TIME_OF_ANSWER && phase[i / NODES] == asking) -> vote[i] - 1 : vote[i])
+        }
+        for (i : 0 .. CLIENTS - 1) { left[i] = (phase[i] == held && left[i] > 0 -> left[i] - 1 : left[i]) }
+        for (i : 0 .. NODES - 1) {
+            for (j : 0 .. DEBTS * TOKENS - 1) {
+                k = AT(OWNER(j), i);
+                ok = (debt[k] & TRY(j)) || about[k] == j && (link[k] == release || link[k] == both);
+                VIOLATED(key[KEY(i, j)] > 0 && j % TRIES < tries[OWNER(j)] && !ok, "I14: node %d keeps a key that client %d gave up.\n", i, OWNER(j))
+            }
+        }
+    }
+    od }
