@@ -9,24 +9,31 @@
 
 #define HOUR_US UINT64_C(3600000000)
 
-/* True: the lock became a record, and goes on from that record in memory that held nothing else of it. */
-static bool becomes_compact(struct fixture *f)
+/* Make the lock from its record, in memory that knows nothing of it. */
+static void expand(struct fixture *f, const struct core_compact *record)
 {
     struct core_node_change nodes[CORE_NODES_MAX];
-    struct core_compact *record = malloc(core_compact_size(&f->config));
-    bool compact;
 
-    assert_non_null(record);
-    compact = core_compact(f->lock, f->now_us, record);
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         nodes[i] = (struct core_node_change){.index = i,
                                              .state = f->ready[i] ? NODE_READY : NODE_DOWN,
                                              .generation = f->generations[i],
                                              .srtt_us = f->srtt_us};
     }
+    memset(f->lock, 0xee, core_size(f->config.n_nodes));
+    core_expand(f->lock, &f->config, record, nodes, f->now_us);
+}
+
+/* True: the lock became a record, and goes on from that record in memory that held nothing else of it. */
+static bool becomes_compact(struct fixture *f)
+{
+    struct core_compact *record = malloc(core_compact_size(&f->config));
+    bool compact;
+
+    assert_non_null(record);
+    compact = core_compact(f->lock, f->now_us, record);
     if (compact) {
-        memset(f->lock, 0xee, core_size(f->config.n_nodes));
-        core_expand(f->lock, &f->config, record, nodes, f->now_us);
+        expand(f, record);
         assert_int_equal(core_deadline(f->lock), core_compact_deadline(record, &f->config));
     }
     free(record);
@@ -229,6 +236,22 @@ CORE_TEST(a_record_can_be_lost)
     assert_int_equal(core_compact_lose(record, &f->config, f->now_us), CORE_LOSS_EXPIRED);
     assert_false(core_compact_holds(record));
     free(record);
+}
+
+/* The clocks of a quorum stepped, and there was no memory to expand the lock then. */
+CORE_TEST(a_record_without_validity_is_lost_when_it_is_expanded)
+{
+    struct core_compact *record;
+
+    fixture_open_held(f, 3, 2);
+    record = malloc(core_compact_size(&f->config));
+    assert_non_null(record);
+    assert_true(core_compact(f->lock, f->now_us, record));
+    for (uint32_t i = 0; i < 2; i++) assert_true(core_compact_drop_yes(record, i, f->now_us + 1));
+    expand(f, record);
+    free(record);
+    fixture_pass(f, 0);
+    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
 }
 
 /* Until the last vote is there, or a renewal asks that node anyway. */
