@@ -544,7 +544,7 @@ class Rights(Doctor):
         for command, answer in [("EVAL", "unknown command 'EVAL'"), ("TIME", "Unknown (Redis )?command")]:
             other = Other(self, *AOF, "--rename-command", command, "")
             status, out, _ = self.quorlock("bootstrap", env={"QUORLOCK_NODES": str(other)})
-            self.assertEqual(status, 69)
+            self.assertEqual(status, 78)
             self.assertIn("nothing was written", out)
             self.assertRegex(out, rf"{other}  error .*{answer}.*renamed or removed\? 'quorlock doctor' names what")
 
