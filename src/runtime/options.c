@@ -424,6 +424,17 @@ static uint32_t renew_grid_us(uint64_t renew_us)
     return renew_us / RENEW_GRID_PART < RENEW_GRID_US_MAX ? (uint32_t)(renew_us / RENEW_GRID_PART) : RENEW_GRID_US_MAX;
 }
 
+/* What the core relies on. */
+static void config_check(const struct core_config *config)
+{
+    (void)config; /* without assertions */
+    assert(config->node_timeout_us > 0 && config->node_timeout_us < CORE_TIME_MAX_US);
+    assert(config->renew_us == CORE_NEVER || config->renew_us < config->lease_us);
+    assert(config->min_valid_us < config->lease_us && config->lost_margin_us < config->lease_us);
+    assert(!config->reads || config->shared != 0);
+    assert(config->permits == 0 || config->shared == 0);
+}
+
 int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_options *given, struct caller_error *error)
@@ -463,12 +474,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);
     if (status != 0) return status;
-    /* The core relies on this. */
-    assert(config.node_timeout_us > 0 && config.node_timeout_us < CORE_TIME_MAX_US);
-    assert(config.renew_us == CORE_NEVER || config.renew_us < config.lease_us);
-    assert(config.min_valid_us < config.lease_us && config.lost_margin_us < config.lease_us);
-    assert(!config.reads || config.shared != 0);
-    assert(config.permits == 0 || (n_keys == 1 && config.shared == 0));
+    config_check(&config);
     *ret = config;
     *ret_options = options;
     return 0;
