@@ -122,7 +122,8 @@ static const struct dialect_judged judged[] = {
      .error = "not a hash"},
     {OP_PEEK, "-WRONGTYPE string\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "give --dialect plain"},
     {OP_PEEK, "-WRONGTYPE zset\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "a zset, not a hash"},
-    {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL, .error = "not a hash"},
+    {OP_PEEK, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
+     .error = "not a hash"},
     {OP_ACQUIRE, "-NOPERM no\r\n", OUTCOME_ERROR, FAULT_AUTH, .ttl_ms = NO_TTL, .error = "acquire (script): NOPERM"},
     {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
 };
