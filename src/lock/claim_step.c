@@ -196,6 +196,16 @@ static void begin_results(struct claim *claim, const struct core_update *update)
     }
 }
 
+/* Add what the core needs to know with each event. */
+static void complete_event(const struct claim *claim, struct core_event *event)
+{
+    if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
+    event->logged_in = claim->all->runtime->logged_in;
+    /* The key list of a lock that was compact is in no cache: do not read it for nothing. */
+    if (claim->terms->config.permits != 0) event->slots = keylist_slots(claim->keylist);
+    admission_limit(&claim->all->admission, event);
+}
+
 static int claim_step_core(struct claim *claim, struct core_event *event, struct core_completion *ret_completion)
 {
     struct core_update update;
@@ -205,11 +215,7 @@ static int claim_step_core(struct claim *claim, struct core_event *event, struct
     int status;
 
     claim_check(claim);
-    if (event->now_us == 0) event->now_us = runtime_now_us(claim->all->runtime);
-    event->logged_in = claim->all->runtime->logged_in;
-    /* The key list of a lock that was compact is in no cache: do not read it for nothing. */
-    if (claim->terms->config.permits != 0) event->slots = keylist_slots(claim->keylist);
-    admission_limit(&claim->all->admission, event);
+    complete_event(claim, event);
     status = core_step(claim->core, event, &update);
     assert(update.n_commands <= CORE_COMMANDS_MAX && (status == 0 || update.n_commands == 0));
     /* Other threads read the new validity before any command leaves that may end it. */
