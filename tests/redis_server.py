@@ -103,7 +103,7 @@ class Server:
             try:
                 with Wire(self.port, self.host) as wire:
                     info = wire.ask("INFO")
-                if f"process_id:{self.process.pid}\r".encode() in info and b"loading:0\r" in info:
+                if f"process_id:{self.process.pid}\r".encode() in info and b"\nloading:0\r" in info:
                     return True
             except OSError:
                 pass
