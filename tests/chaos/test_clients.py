@@ -147,7 +147,7 @@ def begin_runs():
             say("invoke", key=KEY)
             say("granted", key=KEY, deadline_us=now_us() + 300000)
             value = say("read", key=KEY)
-            time.sleep(0.05)
+            time.sleep(0.15)  # others read the same meanwhile
             say("write", key=KEY, value=value + 1)
             say("released", key=KEY)
         """))
@@ -235,8 +235,8 @@ class Bad(unittest.TestCase):
     def test_a_client_that_takes_what_it_did_not_get(self):
         status, output, verdict, _ = self.ended("takes")
         self.assertEqual(status, 1, output)
-        self.assertGreaterEqual(verdict["violations"]["overlap"], 3)
-        self.assertGreaterEqual(verdict["violations"]["lost-update"], 1)
+        self.assertGreaterEqual(verdict["violations"].get("overlap", 0), 3, output)
+        self.assertGreaterEqual(verdict["violations"].get("lost-update", 0), 1, output)
         self.assertGreaterEqual(verdict["counts"]["stale writes accepted"], 1)
 
     def test_a_client_that_never_gets_the_lock(self):

@@ -10,11 +10,11 @@
 #include "fixture.h"
 
 #define OF_A_KIND 10
-#define LEASE_MS  3000u /* a slow machine does not miss it */
+#define LEASE_MS  6000u /* a slow machine does not miss it, also with a sanitizer */
 #define RENEW_MS  300u
-#define PAUSE_MS  4u /* between two flushes */
+#define PAUSE_MS  10u /* between two flushes, for the loop: servers are flushed outside of it */
 /* Renewed so often that each kind meets forgotten scripts. */
-#define HELD_MS (LEASE_MS + LEASE_MS / 3)
+#define HELD_MS (LEASE_MS + LEASE_MS / 6)
 
 enum client { PLAIN, STRICT, REDISSON, CLIENTS };
 
