@@ -84,7 +84,7 @@ static void cli_inspect_answered(int status, const struct quorlock_report *repor
     int failed;
 
     if (keys->kind == REPORT_INSPECT && keys->session.settings->quiet) {
-        int one = status == QUORLOCK_AUTH ? session_exit(status) : report_status(report);
+        int one = report_status(report); /* overridden below if too few nodes answered */
 
         if (one > keys->worst) keys->worst = one;
     } else if (keys->kind == REPORT_INSPECT) {

@@ -153,10 +153,8 @@ int report_status(const struct quorlock_report *report)
     struct parts parts = parts_find(report);
     int status = EXIT_HELD;
 
-    if (report->held == 0 && report->answered < report->quorum) {
-        status = EXIT_NO_QUORUM;
-    } else if (report->held != 0 || (answers.held > 0 && answers.free < report->quorum) ||
-               (parts.permits > 0 && parts.slots >= parts.permits)) {
+    if (report->held != 0 || (answers.held > 0 && answers.free < report->quorum) ||
+        (parts.permits > 0 && parts.slots >= parts.permits)) {
         status = EXIT_OK;
     } else if (answers.foreign > 0) {
         status = EXIT_CONFIG;

@@ -10,8 +10,8 @@ enum report_kind { REPORT_INSPECT, REPORT_BREAK, REPORT_BOOTSTRAP };
 
 /* report_summary - add a line that tells whether the key is held in that dialect, and by which owner. */
 void report_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect);
-/* report_status - return the exit status of inspect --quiet: EXIT_OK (held, or taken by several owners), EXIT_HELD
- * (free), or why neither is known. */
+/* report_status - return the exit status of inspect --quiet where a quorum answered: EXIT_OK (held, or taken by several
+ * owners), EXIT_HELD (free), or EXIT_CONFIG (a foreign value). */
 int report_status(const struct quorlock_report *report);
 /* report_table - add a line for each node; the columns depend on the kind and on the answers. */
 void report_table(struct text *text, const struct quorlock_report *report, enum report_kind kind);
