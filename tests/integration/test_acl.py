@@ -6,12 +6,12 @@ A user with the rights of the printed line does all that clients do, and the ser
 taken away in turn: something fails, or a server logs a denial.
 """
 import os
-import socket
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import LIMIT_S, SERVERS, Bootstrapped, wait_for
+from command_case import SERVERS, Bootstrapped, wait_for
+from redis_server import as_text
 
 UUID = "12345678-1234-1234-1234-123456789abc"
 # Without the rights to notices a client tries all the same, and does without.
@@ -19,24 +19,11 @@ DENIED_WITHOUT_NOTICES = {"publish", "subscribe", "pubsub|numsub", "pubsub|numpa
                           "lrange"}
 
 
-def read(stream):
-    """One reply, whatever its kind."""
-    kind, text = (line := stream.readline())[:1], line[1:-2]
-    if kind == b"*":
-        return [read(stream) for _ in range(int(text))]
-    if kind == b"$":
-        return stream.read(int(text) + 2)[:-2].decode()
-    return text.decode()
-
-
 def denied():
     """What the servers have denied since the log was emptied."""
     found = set()
     for server in SERVERS:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S) as connection:
-            connection.sendall(b"ACL LOG\r\n")
-            entries = read(connection.makefile("rb"))
-        found |= {entry[entry.index("object") + 1] for entry in entries}
+        found |= {entry[entry.index("object") + 1] for entry in as_text(server.ask("ACL", "LOG"))}
     return found
 
 
