@@ -121,7 +121,8 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     lock->id.number++;
     attempt->begun_us = step->now_us;
     attempt->doubt = DOUBT_NONE;
-    attempt->arbiter_late = false;
+    attempt->arbiter_late = lock->wait.arbiter_late;
+    lock->wait.arbiter_late = false;
     /* Nodes may lose their counters: then tokens go on from the wall clock. */
     attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
     lock->queued = WAIT_STAY;
@@ -227,6 +228,14 @@ static bool searches_on(const struct core_lock *lock, const struct step *step, i
     return step->slots != NULL && status == CORE_HELD_BY_OTHER && slots_know_free(step->slots, lock, step->now_us);
 }
 
+/* The next attempt follows without a pause, as soon as the caller admits it. */
+static void ask_all_again(struct core_lock *lock)
+{
+    lock->phase = CORE_WAITING;
+    lock->queued = WAIT_TRY_ALL;
+    lock->wait.poll_at_us = lock->wait.retry_at_us = CORE_NEVER;
+}
+
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
     bool first = lock->acquire.attempts == 1 || lock->wait.searches;
@@ -239,9 +248,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
         return;
     }
     if (lock->config->wait_us == 0 && was_cut_off(lock, step, status)) {
-        lock->phase = CORE_WAITING;
-        lock->queued = WAIT_TRY_ALL;
-        lock->wait.poll_at_us = lock->wait.retry_at_us = CORE_NEVER;
+        ask_all_again(lock);
         return;
     }
     if (lock->config->wait_us == 0 && !may_settle(lock, step->now_us, status)) {
@@ -337,6 +344,15 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
     }
 }
 
+/* The slot that the arbiter took is unknown: no slot may be held with this token (slots.c, 5). */
+static void begin_anew(struct core_lock *lock, struct step *step)
+{
+    assert(lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
+    lock->wait.arbiter_late = lock->nodes[lock->attempt.arbiter].vote == CORE_VOTE_PENDING;
+    debt_end_attempt(lock, step, lock->attempt.arbiter);
+    ask_all_again(lock);
+}
+
 /*
  * Act on the arbiter's answer, or on its delay. Return true if the other nodes have now been asked, too.
  *
@@ -363,12 +379,10 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
     if (node->vote == CORE_VOTE_PENDING) {
         if (step->now_us < lock->attempt.others_at_us) return false;
         node->doubt.overdue = true;
-        lock->attempt.arbiter_late = true;
     }
     if (step->slots != NULL && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
-        /* The arbiter chose the slot and may have set its key; the other nodes are asked for the present slot. */
-        debt_end_vote(lock, step, lock->attempt.arbiter);
-        core_vote_failed(node, node->vote == CORE_VOTE_FAILED ? node->fault : FAULT_CLASS_TEMPORARY);
+        begin_anew(lock, step);
+        return false;
     }
     attempt_ask_others(lock, step);
     return true;

@@ -145,12 +145,6 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
     send_release(lock, step, index, debt);
 }
 
-void debt_end_vote(struct core_lock *lock, struct step *step, uint32_t index)
-{
-    assert(lock->phase == CORE_ASKING);
-    if (lock->nodes[index].key.until_us != 0) owe(lock, step, index, false, true);
-}
-
 /* The arbiter comes first: waiters ask it as soon as its notice reaches them. */
 void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
 {

@@ -10,8 +10,6 @@
  * the release, if it deletes the key; n_nodes: none. DEBT_WAKES_ALL: every node publishes, even without the key, for
  * waiters do not listen at all nodes. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
-/* debt_end_vote - release the attempt at this node only, for the slot that the node chose is unknown. */
-void debt_end_vote(struct core_lock *, struct step *, uint32_t node);
 /* debt_has_room - tell whether the node has room for one more debt, and so may be asked. */
 bool debt_has_room(struct core_node *, uint64_t now_us);
 /* debt_waits - tell whether a release waits for room in the node's queue. No new request may overtake it. */

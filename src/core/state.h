@@ -147,7 +147,7 @@ struct attempt {
     enum attempt_stage stage;
     enum attempt_doubt doubt;
     uint32_t arbiter;
-    bool arbiter_late;     /* the other nodes were asked before the arbiter answered */
+    bool arbiter_late;     /* all nodes are asked, for the arbiter of the attempt before did not answer in time */
     uint64_t others_at_us; /* when the other nodes are asked without the arbiter's answer */
 };
 
@@ -175,6 +175,7 @@ struct wait {
     uint64_t poll_at_us; /* the next attempt if no notice comes */
     enum wait_notice notice;
     bool searches;            /* with permits: tries slot after slot, and has not paused yet */
+    bool arbiter_late;        /* the latest attempt ended because its arbiter did not answer in time */
     uint64_t heard;           /* the keys released by notices since the latest attempt began, a bit each */
     bool notified;            /* a notice came since the latest wait began */
     uint64_t released_id;     /* the holder released by the latest notice */
