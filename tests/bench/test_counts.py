@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a lock costs, in things that can be counted: test_counts.py PATH_TO_quorlock PATH_TO_bench_counts [TEST...]
 
-bench_held and bench_waiters are expected beside bench_counts.
+bench_held is expected beside bench_counts.
 
 A time says little on a busy machine; a count says the same everywhere, or nearly: how much comes together in one read
 depends on who runs when. So a count that is too high is taken again, and the least of some counts.
@@ -52,10 +52,6 @@ LIMITS = [
 # In them is a share of the blocks for claims, of 2 KB each: the client keeps 1,024 of them, and as many may still be in
 # use, which makes 83 bytes of each of these locks.
 HELD = 50_000
-# What a release costs while so many wait for the key, or for a list of which another key is held all the time, at most.
-# The key is held for HOLD_MS each time: who draws a late turn does not ask any more.
-HOLD_MS, RELEASES = 20, 40
-WAITERS = {"key": {3: 16, 10: 26, 30: 38, 100: 75}, "list": {3: 9, 10: 10, 30: 12, 100: 18}}
 MEMORY = {"blocks_per_idle": 2.01, "bytes_per_idle": 430, "blocks_per_lock": 2.1, "bytes_per_lock": 514}
 INSTRUCTIONS_MAX = 32000  # a lock, 16 at a time
 
@@ -110,17 +106,6 @@ class Counts(Bootstrapped):
             self.assertGreater(least[what], 0)
             self.assertLessEqual(least[what], limit, f"{least[what]:g} {what} of {HELD}, at most {limit} were enough "
                                                      "before; src/README.md says which blocks there are")
-
-    def test_a_release_costs_hardly_more_with_more_waiters(self):
-        program = os.path.join(os.path.dirname(PROGRAM), "bench_waiters")
-        for kind, limits in WAITERS.items():
-            for n, limit in limits.items():
-                with self.subTest(kind, waiters=n):
-                    words = [program, kind, str(n), str(RELEASES), str(HOLD_MS), nodes()]
-                    least = least_of(functools.partial(run, *words), {"requests_a_release": limit})["requests_a_release"]
-                    print(f"{kind}, {n} waiters: {least:g} requests a release", flush=True)
-                    self.assertGreater(least, 5)
-                    self.assertLessEqual(least, limit, "requests to all nodes by all clients")
 
     def test_a_lock_needs_no_more_instructions_than_it_did(self):
         valgrind = shutil.which("valgrind")
