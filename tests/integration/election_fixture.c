@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-struct reigns reigns;
+static uint64_t latest_term;
 static struct seat *seats[16]; /* whose windows must not overlap */
 static size_t n_seats;
 
@@ -15,14 +15,10 @@ void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
     seat->elected++;
     seat->term = term;
     seat->elected_us = clock_us();
-    seat->leads = true;
     assert_int_equal(quorlock_candidate_term(candidate), term);
     assert_true(quorlock_candidate_valid_ms(candidate) > 0);
-    assert_true(reigns.n < TERMS_MAX);
-    if (reigns.n > 0 && term <= reigns.terms[reigns.n - 1])
-        fail_msg("term %" PRIu64 " after %" PRIu64, term, reigns.terms[reigns.n - 1]);
-    reigns.terms[reigns.n] = term;
-    reigns.of[reigns.n++] = seat;
+    if (term <= latest_term) fail_msg("term %" PRIu64 " after %" PRIu64, term, latest_term);
+    latest_term = term;
     for (size_t i = 0; i < n_seats; i++) {
         if (seats[i] == seat || seats[i]->candidate == NULL) continue;
         if (quorlock_candidate_valid_ms(seats[i]->candidate) > 0) fail_msg("two candidates lead");
@@ -39,7 +35,6 @@ void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss,
     seat->deposed++;
     seat->deposed_us = clock_us();
     seat->remaining_ms = loss->remaining_ms;
-    seat->leads = false;
     assert_true(strlen(loss->text) > 0);
     assert_int_equal(quorlock_candidate_valid_ms(candidate), 0);
     assert_int_equal(quorlock_candidate_term(candidate), 0);
@@ -54,15 +49,9 @@ void on_ended(quorlock_candidate *candidate, int status, const char *text, void 
 
     assert_false(fixture.inside_call);
     seat->ended++;
-    seat->leads = false;
     seat->status = status;
     snprintf(seat->text, sizeof(seat->text), "%s", text);
     /* It goes with its client, while candidates of other clients may still be elected. */
-    if (status == QUORLOCK_CLOSED) seat->candidate = NULL;
-    if (!seat->stand_when_ended || status != QUORLOCK_OK) return;
-    status = quorlock_stand(candidate);
-    /* The test may be over, and its client closing: it is told of no other end. */
-    assert_true(status == 0 || status == QUORLOCK_CLOSED);
     if (status == QUORLOCK_CLOSED) seat->candidate = NULL;
 }
 
@@ -72,7 +61,6 @@ void sit(struct seat *seat, quorlock_client *client, const char *advertise, uint
         CANDIDATE(.advertise = advertise, .lease_ms = lease_ms, .arg = seat, .renew_ms = lease_ms / 5);
 
     memset(seat, 0, sizeof(*seat));
-    snprintf(seat->advertised, sizeof(seat->advertised), "%s", advertise);
     if (quorlock_candidate_new(&seat->candidate, client, NAME, &options) != 0)
         fail_msg("%s", quorlock_client_error(client));
     assert_true(n_seats < LENGTH(seats));
@@ -89,14 +77,13 @@ void stand(struct seat *seat)
 void resign(struct seat *seat)
 {
     fixture.inside_call = true;
-    seat->leads = false;
     assert_int_equal(quorlock_resign(seat->candidate), 0);
     fixture.inside_call = false;
 }
 
 void no_seats(void)
 {
-    memset(&reigns, 0, sizeof(reigns));
+    latest_term = 0;
     n_seats = 0;
 }
 
@@ -140,8 +127,7 @@ bool knows_of(void *arg)
 {
     const struct watcher *watcher = arg;
 
-    return watcher->leader.state == QUORLOCK_LEADER_KNOWN && reigns.n > 0 &&
-           watcher->leader.term == reigns.terms[reigns.n - 1];
+    return watcher->leader.state == QUORLOCK_LEADER_KNOWN && latest_term != 0 && watcher->leader.term == latest_term;
 }
 
 bool knows_none(void *arg)

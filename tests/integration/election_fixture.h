@@ -1,37 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* election_fixture.h - candidates and observers of one election, and what they were told */
+/* election_fixture.h - candidates and observers of one election, and their callbacks */
 #pragma once
 
 #include <quorlock/election.h>
 
 #include "fixture.h"
 
-#define NAME      "election"
-#define TERMS_MAX 512
+#define NAME "election"
 
-/* A candidate and what it was told. */
+/* A candidate, and what its callbacks recorded. */
 struct seat {
     quorlock_candidate *candidate;
-    char advertised[32];
     int elected, deposed, ended;
     int status; /* of the end */
     uint64_t term;
     uint64_t elected_us, deposed_us;
     uint32_t remaining_ms;
     char text[TEXT_SIZE];
-    bool free_when_elected, free_when_deposed, stand_when_ended;
-    bool leads; /* elected, and neither deposed nor resigned since */
+    bool free_when_elected, free_when_deposed;
 };
 
-/* All terms that were told to candidates of one test, and whose they were. */
-struct reigns {
-    uint64_t terms[TERMS_MAX];
-    const struct seat *of[TERMS_MAX];
-    size_t n;
-};
-extern struct reigns reigns;
-
-/* An observer, and what it was told last. */
+/* An observer, and the leader that it reported last. */
 struct watcher {
     quorlock_observer *observer;
     int calls;
