@@ -106,12 +106,6 @@ static int end_libuv(void)
     return uv_loop_close(&uv) == 0 ? 0 : 1;
 }
 
-static void fork_libuv(void)
-{
-    free_events();
-    assert_int_equal(uv_loop_fork(&uv), 0);
-    add_events();
-}
 #else
 static const bool on_libuv = false;
 static const struct quorlock_loop guest;
@@ -127,9 +121,6 @@ static int end_libuv(void)
     return 0;
 }
 
-static void fork_libuv(void)
-{
-}
 #endif
 
 void host_loop_begin(struct event_base *of)
@@ -145,12 +136,6 @@ int host_loop_end(void)
     left += event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE);
     event_base_free(base);
     return left;
-}
-
-void host_loop_forked(void)
-{
-    event_reinit(base);
-    if (on_libuv) fork_libuv();
 }
 
 int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *options)

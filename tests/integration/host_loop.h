@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * host_loop.h - the loop that the clients of a test live on: libevent, or libuv where QUORLOCK_TEST_LOOP says so
+ * host_loop.h - the loop that the clients of a test live on: libevent, or libuv with QUORLOCK_TEST_LOOP=libuv
  *
  * Tests run their libevent base in either case. libuv is a guest of it, as in a program that has both: the base watches
  * the descriptor of the libuv loop, and has a timer for its next one.
@@ -13,11 +13,9 @@
 
 struct event_base;
 
-/* host_loop_begin - the loop of that base. host_loop_end: how much is left on it, and on the base; frees both.
- * host_loop_forked - in a child, before the base is used there. */
+/* host_loop_begin - the loop of that base. host_loop_end: how much is left on it, and on the base; frees both. */
 void host_loop_begin(struct event_base *);
 int host_loop_end(void);
-void host_loop_forked(void);
 
 /* host_loop_client - quorlock_client_new on it. host_loop_system - for parts of the library. */
 int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *);

@@ -4,146 +4,7 @@
  */
 #include "fixture.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "redisson_peer.h"
-
-/* ---- a holder that is stopped for longer than its lease ---- */
-
-struct sleeper {
-    int report; /* a pipe: one letter for each event */
-    quorlock *lock;
-    bool released;
-};
-
-static void say(const struct sleeper *sleeper, char letter)
-{
-    if (write(sleeper->report, &letter, 1) != 1) _exit(3);
-}
-
-static void sleeper_released(quorlock *lock, const struct quorlock_result *result, void *arg)
-{
-    struct sleeper *sleeper = arg;
-
-    say(sleeper, result->status == QUORLOCK_OK && result->expired != 0 ? 'R' : 'r');
-    sleeper->released = true;
-}
-
-static void sleeper_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
-{
-    struct sleeper *sleeper = arg;
-
-    say(sleeper, loss->remaining_ms == 0 && quorlock_valid_ms(lock) == 0 ? 'L' : 'l');
-    if (quorlock_release(lock, sleeper_released, sleeper) != 0) say(sleeper, '!');
-}
-
-static void sleeper_other_ended(quorlock *lock, const struct quorlock_result *result, void *arg)
-{
-    /* Where the nodes were slow to answer, it does not know that it is held. */
-    say(arg, result->status != QUORLOCK_OK ? 'H' : 'h');
-}
-
-static void sleeper_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
-{
-    say(arg, result->status == QUORLOCK_OK ? 'A' : 'a');
-}
-
-static void sleep_now(evutil_socket_t fd, short what, void *arg)
-{
-    struct sleeper *sleeper = arg;
-
-    say(sleeper, 'S');
-    raise(SIGSTOP);
-    say(sleeper, quorlock_valid_ms(sleeper->lock) == 0 ? '0' : 'v');
-}
-
-/* The child: holds "key" with a second, and waits for "other" whose wait bound passes while it is stopped. */
-static void sleeper_life(int report)
-{
-    struct sleeper sleeper = {.report = report};
-    const struct timeval soon = {.tv_usec = 600000};
-    struct event *stop;
-    quorlock *other;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    host_loop_forked();
-    fixture.options.log = NULL;
-    fixture_client(0);
-    fixture_await_ready(fixture.client, 3);
-    sleeper.lock = fixture_lock(fixture.client, "key", LEASE(1000));
-    quorlock_on_lost(sleeper.lock, sleeper_lost, &sleeper);
-    other = fixture_lock(fixture.client, "other", LEASE(1000, .wait_ms = 1000));
-    if (quorlock_acquire(sleeper.lock, sleeper_acquired, &sleeper) != 0) _exit(4);
-    if (quorlock_acquire(other, sleeper_other_ended, &sleeper) != 0) _exit(5);
-    stop = event_new(fixture.base, -1, 0, sleep_now, &sleeper);
-    event_add(stop, &soon);
-    while (!sleeper.released) event_base_loop(fixture.base, EVLOOP_ONCE);
-    _exit(0);
-}
-
-static void await_stop(pid_t child)
-{
-    int status = 0;
-
-    while (waitpid(child, &status, WUNTRACED) < 0 && errno == EINTR) continue;
-    assert_true(WIFSTOPPED(status));
-}
-
-static void read_story(int fd, char *ret, size_t size)
-{
-    size_t length = 0;
-    ssize_t got;
-
-    while (length + 1 < size && (got = read(fd, ret + length, size - length - 1)) > 0) length += (size_t)got;
-    ret[length] = '\0';
-}
-
-SERVERS_TEST(a_stopped_holder_learns_of_its_loss_first)
-{
-    struct seen seen;
-    char story[64];
-    int ends[2];
-    int status = 0;
-    pid_t child;
-    quorlock *lock;
-
-    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET other by-hand PX 60000");
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    child = fork();
-    assert_true(child >= 0);
-    if (child == 0) sleeper_life(ends[1]);
-    close(ends[1]);
-    await_stop(child);
-
-    /* The stopped process cannot renew: its lease ends, and the lock is granted here. */
-    fixture_client(3);
-    /* two nodes grant it at first; a renewal takes the third */
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS, .renew_ms = 300));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    await_holders("key", seen.owner, 3);
-    run_ms(300);
-
-    assert_int_equal(kill(child, SIGCONT), 0);
-    read_story(ends[0], story, sizeof(story));
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    /* Acquired, stopped; after that the validity is 0; the loss comes before all else that is due; then the end
-     * of the other acquire and the harmless release, in any order. */
-    if (strcmp(story, "AS0LHR") != 0 && strcmp(story, "AS0LRH") != 0 && strcmp(story, "AS0LR") != 0) {
-        fail_msg("the story was %s", story);
-    }
-    assert_int_equal(holders("key", quorlock_token(lock)), 3);
-    assert_true(quorlock_valid_ms(lock) > 0);
-    quorlock_free(lock);
-    await_free("key");
-}
 
 /* ---- keys that are deleted while they are held ---- */
 
@@ -188,41 +49,6 @@ static void check_lost_release(struct hold *hold)
     quorlock_free(hold->lock);
 }
 
-CLIENT_TEST(two_keys_deleted_is_lost_at_once)
-{
-    struct hold hold;
-    uint64_t deleted_us;
-
-    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
-    deleted_us = clock_us();
-    server_do(SERVER(0), "DEL key");
-    server_do(SERVER(2), "DEL key");
-    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    /* At the next renewal, not at the end of the lease. */
-    assert_true(hold.loss.at_us - deleted_us < 15000000);
-    check_lost(&hold, QUORLOCK_LOST_GONE);
-    /* Nothing was resurrected. */
-    assert_false(server_has(SERVER(0), "key"));
-    assert_false(server_has(SERVER(2), "key"));
-    check_lost_release(&hold);
-    await_free("key");
-}
-
-CLIENT_TEST(broken_by_another_is_lost_at_once)
-{
-    struct seen_report report;
-    struct hold hold;
-    quorlock_client *breaker = fixture_new_client(3);
-
-    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
-    fixture_break(breaker, "key", &report);
-    assert_status(report.status, QUORLOCK_OK);
-    assert_string_equal(report.holder, hold.seen.owner);
-    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    check_lost(&hold, QUORLOCK_LOST_GONE);
-    check_lost_release(&hold);
-}
-
 /* One of three is repaired, and nothing is lost. */
 CLIENT_TEST(one_key_deleted_is_repaired)
 {
@@ -247,57 +73,6 @@ struct watch {
     uint64_t valid_until_us;
 };
 
-/* Follows the end of validity until the loss. */
-static bool lost_meanwhile(void *arg)
-{
-    struct watch *watch = arg;
-    uint64_t now_us = clock_us();
-    uint32_t valid_ms = quorlock_valid_ms(watch->hold->lock);
-
-    /* valid_ms is rounded down, so the true end is up to one more. */
-    if (valid_ms > 0) watch->valid_until_us = now_us + (valid_ms + 1) * 1000ull;
-    return watch->hold->loss.calls > 0;
-}
-
-CLIENT_TEST(two_nodes_killed_is_lost_before_validity_ends)
-{
-    struct hold hold;
-    struct watch watch = {.hold = &hold};
-
-    /* more than a busy machine delays the loop */
-    hold_key(&hold, LEASE(3000, .renew_ms = 300, .lost_margin_ms = 1000));
-    server_kill(SERVER(0));
-    server_kill(SERVER(1));
-    await(lost_meanwhile, &watch, GENEROUS_MS, "loss");
-    check_lost(&hold, QUORLOCK_LOST_EXPIRED);
-    assert_true(hold.loss.loss.remaining_ms > 0);
-    assert_true(hold.loss.loss.remaining_ms <= 1000);
-    assert_true(hold.loss.at_us < watch.valid_until_us);
-    /* It stays lost, also when the nodes are back with the key. */
-    server_start(SERVER(0));
-    server_start(SERVER(1));
-    fixture_await_ready(fixture.client, 3);
-    assert_int_equal(quorlock_valid_ms(hold.lock), 0);
-    assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
-    assert_non_null(strstr(quorlock_client_error(fixture.client), ": it is not held"));
-    check_lost_release(&hold);
-    await_free("key");
-}
-
-CLIENT_TEST(never_renewed_ends_with_its_lease)
-{
-    struct hold hold;
-
-    grant_key(&hold, LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER));
-    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
-    await_free("key");
-    /* The release of the expired lock leaves a new holder's key. */
-    take_by_hand(3, "key", "by-hand");
-    check_lost_release(&hold);
-    assert_int_equal(holders("key", "by-hand"), 3);
-}
-
 CLIENT_TEST(max_hold_ends_renewal)
 {
     struct hold hold;
@@ -316,43 +91,8 @@ CLIENT_TEST(max_hold_ends_renewal)
     await_free("key");
 }
 
-CLIENT_TEST(a_lost_lock_can_be_acquired_anew)
-{
-    struct hold hold;
-    char first[TEXT_SIZE];
-
-    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
-    snprintf(first, sizeof(first), "%s", hold.seen.owner);
-    server_do(SERVER(0), "DEL key");
-    server_do(SERVER(1), "DEL key");
-    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    assert_status(fixture_acquire(hold.lock, &hold.seen), QUORLOCK_OK);
-    assert_string_not_equal(hold.seen.owner, first);
-    /* Its own old key on the third node was released on the way. */
-    await_holders("key", hold.seen.owner, 3);
-    /* And it can be lost again: once for each grant. */
-    server_do(SERVER(0), "DEL key");
-    server_do(SERVER(1), "DEL key");
-    await_count(&hold.loss.calls, 2, GENEROUS_MS, "second loss");
-    quorlock_free(hold.lock);
-    await_free("key");
-}
-
-CLIENT_TEST(no_loss_callback_after_release)
-{
-    struct hold hold;
-
-    grant_key(&hold, LEASE(600, .renew_ms = QUORLOCK_RENEW_NEVER));
-    assert_status(quorlock_release(hold.lock, NULL, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_valid_ms(hold.lock), 0);
-    run_ms(900);
-    assert_int_equal(hold.loss.calls, 0);
-    quorlock_free(hold.lock);
-    await_free("key");
-}
-
 /* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
-CLIENT_TEST(a_loop_that_stood_still_tells_loss_first)
+CLIENT_TEST(a_stalled_loop_reports_the_loss_first)
 {
     struct hold hold;
     struct seen extended;

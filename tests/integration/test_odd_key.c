@@ -6,7 +6,7 @@
  */
 #include "wait_fixture.h"
 
-/* What the nodes are asked during such a wait for a lock that stays taken: some polls, no storm. */
+/* A wait for a lock that stays taken costs some polls, and no storm of requests. */
 #define WAIT_MS   2000u
 #define CALLS_MAX 90
 
@@ -84,4 +84,40 @@ CLIENT_TEST(an_overflowing_lease_is_polled_seldom)
         assert_status(fixture_acquire(lock, &waited), QUORLOCK_HELD);
         if (lock_calls() - before > CALLS_MAX) fail_msg("PX %s: %lld requests", leases[i], lock_calls() - before);
     }
+}
+
+CLIENT_TEST(a_peers_key_makes_ours_held)
+{
+    struct seen seen;
+    quorlock *lock;
+
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer-1 NX PX 30000");
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_int_equal(seen.result.refused, 2);
+    assert_int_equal(seen.result.valid_ms, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(seen.votes[i].outcome, QUORLOCK_VOTE_REFUSED);
+        assert_string_equal(seen.votes[i].holder, "peer-1");
+        assert_true(seen.votes[i].ttl_ms > 0 && seen.votes[i].ttl_ms <= 30000);
+    }
+    /* Ours on the third node is released; theirs stay. */
+    await_holders("key", NULL, 2);
+    assert_int_equal(holders("key", "peer-1"), 2);
+
+    /* A key without expiry is shown as such. */
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer-2");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_string_equal(seen.votes[0].holder, "peer-2");
+    assert_int_equal(seen.votes[0].ttl_ms, -1);
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL key");
+    await_free("key");
+
+    /* And our lock makes theirs fail. */
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET key peer-3 NX PX 30000");
+    assert_int_equal(holders("key", seen.owner), 3);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    await_free("key");
 }
