@@ -136,7 +136,7 @@ BUGGIFY_TEST(an_extend_ends_with_noquorum_and_the_lock_is_still_held)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
 }
 
-BUGGIFY_TEST(a_late_grant_is_told_when_the_nodes_hold_the_key_for_long)
+BUGGIFY_TEST(a_late_grant_is_reported_long_after_the_nodes_have_the_key)
 {
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     unsigned late = 0;
@@ -158,7 +158,7 @@ BUGGIFY_TEST(a_late_grant_is_told_when_the_nodes_hold_the_key_for_long)
     assert_int_equal(late, 3);
 }
 
-BUGGIFY_TEST(a_slow_release_is_told_when_the_key_is_gone_for_long)
+BUGGIFY_TEST(a_slow_release_is_reported_long_after_the_key_is_gone)
 {
     quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     unsigned late = 0;
@@ -222,90 +222,11 @@ BUGGIFY_TEST(a_loss_comes_early_and_the_lock_is_released_as_always)
     assert_true(expired && stepped);
 }
 
-/* ---- what a caller does meanwhile ---- */
-
-/* Until a grant is held back: then it has been started, and the nodes hold the key. */
-static void await_late_grant(quorlock *lock, struct seen *seen)
-{
-    for (int i = 0; i < CYCLES_MAX; i++) {
-        unsigned late = logged("a grant is reported ");
-
-        memset(seen, 0, sizeof(*seen));
-        fixture_start_acquire(lock, seen);
-        await_holders("key", NULL, 3);
-        if (logged("a grant is reported ") > late && seen->calls == 0) return;
-        await_status(seen, QUORLOCK_OK, "a grant");
-        give_back(lock, seen);
-    }
-    fail_msg("no grant is late");
-}
-
-BUGGIFY_TEST(a_late_grant_may_be_canceled)
-{
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    struct seen seen;
-
-    await_late_grant(lock, &seen);
-    assert_int_equal(quorlock_cancel(lock), 0);
-    await_status(&seen, QUORLOCK_CANCELED, "cancel");
-    await_free("key");
-}
-
-BUGGIFY_TEST(a_late_grant_may_be_freed)
-{
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    struct seen seen;
-
-    await_late_grant(lock, &seen);
-    quorlock_free(lock);
-    await_status(&seen, QUORLOCK_CANCELED, "free");
-    await_free("key");
-}
-
-BUGGIFY_TEST(a_client_may_be_closed_while_a_grant_is_late)
-{
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    struct seen seen;
-
-    await_late_grant(lock, &seen);
-    fixture_close(fixture.client);
-    assert_int_equal(seen.calls, 1);
-    assert_int_equal(seen.result.status, QUORLOCK_CLOSED);
-    await_free("key");
-}
-
-/* Locks of one client that wait for each other. */
-BUGGIFY_TEST(a_queue_goes_on)
-{
-    quorlock *locks[8];
-    struct seen seen[8];
-    int left = 0;
-
-    for (size_t i = 0; i < LENGTH(locks); i++) {
-        locks[i] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS));
-        memset(&seen[i], 0, sizeof(seen[i]));
-        fixture_start_acquire(locks[i], &seen[i]);
-    }
-    for (size_t i = 0; i < LENGTH(locks); i++) {
-        await_count(&seen[i].calls, 1, GENEROUS_MS, "one of the queue");
-        if (seen[i].result.status == QUORLOCK_OK) {
-            struct seen released = {0};
-
-            left++;
-            assert_status(fixture_release(locks[i], &released), QUORLOCK_OK);
-        } else {
-            assert_status(seen[i].result.status, QUORLOCK_NOQUORUM);
-        }
-    }
-    assert_true(left > 0);
-    await_free("key");
-}
-
 /* ---- the seed ---- */
 
 #define STORY_MAX 8192
 
-/* What the client makes up in some cycles of a lock that is not renewed. */
+/* The failures that the client makes up in some cycles of a lock without renewal. */
 static void tell(uint64_t seed, char ret[STORY_MAX])
 {
     size_t begun = fixture.log_length, length = 0;

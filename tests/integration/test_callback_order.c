@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens within one turn of the loop, in which order, and what a callback or a step may do to the others.
+ * test_callback_order.c - the order of callbacks within one turn of the loop, and how they may affect each other
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ static bool both_reported(void *arg)
     return slow[0].order > 0 && slow[1].order > 0;
 }
 
-CLIENT_TEST(a_loss_is_told_between_two_reports)
+CLIENT_TEST(a_loss_is_reported_between_two_reports)
 {
     struct seen_loss loss = {.calls = 0};
     struct slow_report slow[2];
@@ -210,40 +210,6 @@ CLIENT_TEST(the_next_in_the_queue_waits_for_random_bytes)
 }
 
 /* ---- release and acquire ---- */
-
-struct again {
-    struct seen first, second;
-    int granted;
-};
-
-static void on_granted_again(quorlock *lock, const struct quorlock_result *result, void *arg)
-{
-    struct again *again = arg;
-
-    assert_status(result->status, QUORLOCK_OK);
-    again->granted++;
-    /* A held lock can be released, whatever the result of the release before. */
-    assert_status(quorlock_release(lock, on_result, &again->second), QUORLOCK_OK);
-}
-
-CLIENT_TEST(what_is_held_can_be_released)
-{
-    struct again again;
-    struct seen seen;
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-
-    for (int i = 0; i < 20; i++) {
-        memset(&again, 0, sizeof(again));
-        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-        assert_status(quorlock_release(lock, i % 2 == 0 ? on_result : NULL, &again.first), QUORLOCK_OK);
-        assert_status(quorlock_acquire(lock, on_granted_again, &again), QUORLOCK_OK);
-        await_count(&again.second.calls, 1, GENEROUS_MS, "the second release");
-        assert_int_equal(again.granted, 1);
-        assert_int_equal(again.first.calls, i % 2 == 0);
-        if (i % 2 == 0) assert_true(again.first.order < again.second.order);
-        await_free("key");
-    }
-}
 
 CLIENT_TEST(holds_of_an_owner_are_released_in_a_row)
 {

@@ -9,41 +9,6 @@
 
 /* ---- leaving the queue ---- */
 
-CLIENT_TEST(canceled_wherever_it_stands)
-{
-    struct seen held;
-    quorlock *holder = hold_key(&held);
-
-    enqueue(0, 6, QUORLOCK_WAIT_FOREVER);
-    run_ms(50);
-    /* One behind the first. */
-    assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_OK);
-    assert_int_equal(queue.seen[2].calls, 0);
-    await_completed(2, 3, "canceled behind others");
-    assert_status(queue.seen[2].result.status, QUORLOCK_CANCELED);
-    assert_status(quorlock_cancel(queue.locks[2]), QUORLOCK_STATE);
-    /* The first one: the next takes its place. */
-    assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
-    await_completed(0, 1, "canceled as the first");
-    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
-    assert_int_equal(completed(1, 2) + completed(3, 6), 0);
-    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
-    await_completed(1, 2, "the new first");
-    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
-    /* All the others, and then the keys are free. */
-    for (int i = 3; i < 6; i++) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
-    await_completed(3, 6, "all canceled");
-    for (int i = 3; i < 6; i++) assert_status(queue.seen[i].result.status, QUORLOCK_CANCELED);
-    assert_true(holders("key", queue.seen[1].owner) >= 2);
-    assert_int_equal(quorlock_release(queue.locks[1], NULL, NULL), 0);
-    await_free("key");
-    /* They can be used again. */
-    assert_status(fixture_acquire(queue.locks[4], &queue.seen[4]), QUORLOCK_OK);
-    free_queue(0, 6);
-    quorlock_free(holder);
-    await_free("key");
-}
-
 /* All at once, at any moment of the attempt of the first. */
 CLIENT_TEST(all_canceled_leave_nothing)
 {
@@ -70,62 +35,6 @@ CLIENT_TEST(all_canceled_leave_nothing)
 
         while (server_clients(SERVER(i)) > clients[i] && clock_us() < until_us) run_ms(10);
         assert_int_equal(server_clients(SERVER(i)), clients[i]);
-    }
-}
-
-CLIENT_TEST(freed_in_the_queue)
-{
-    struct seen held;
-    quorlock *holder = hold_key(&held);
-
-    enqueue(0, 5, QUORLOCK_WAIT_FOREVER);
-    run_ms(50);
-    quorlock_free(queue.locks[0]);
-    quorlock_free(queue.locks[3]);
-    assert_int_equal(completed(0, 5), 0);
-    await_completed(0, 1, "freed as the first");
-    await_completed(3, 4, "freed behind others");
-    assert_status(queue.seen[0].result.status, QUORLOCK_CANCELED);
-    assert_status(queue.seen[3].result.status, QUORLOCK_CANCELED);
-    /* So does freeing the holder. */
-    quorlock_free(holder);
-    await_completed(1, 2, "the next");
-    assert_status(queue.seen[1].result.status, QUORLOCK_OK);
-    assert_int_equal(completed(2, 3) + completed(4, 5), 0);
-    quorlock_free(queue.locks[1]);
-    await_completed(2, 3, "the one after");
-    quorlock_free(queue.locks[4]);
-    quorlock_free(queue.locks[2]);
-    await_completed(4, 5, "the last");
-    assert_status(queue.seen[4].result.status, QUORLOCK_CANCELED);
-    await_free("key");
-    run_ms(50);
-    assert_int_equal(completed(0, 5), 5);
-}
-
-SERVERS_TEST(closed_with_a_queue)
-{
-    struct seen held;
-
-    for (int round = 0; round < 3; round++) {
-        int first_told = 0;
-
-        fixture_client(3);
-        if (round == 1) (void)hold_key(&held);
-        if (round == 2) take_by_hand(3, "key", "by-hand");
-        enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
-        if (round != 0) run_ms(50);
-        /* One leaves it at the same time. */
-        quorlock_free(queue.locks[round]);
-        assert_int_equal(completed(0, 10), 0);
-        fixture_close(fixture.client);
-        for (int i = 0; i < 10; i++) {
-            assert_int_equal(queue.seen[i].calls, 1);
-            first_told += queue.seen[i].result.status == QUORLOCK_CANCELED;
-            if (i != round) assert_status(queue.seen[i].result.status, QUORLOCK_CLOSED);
-        }
-        assert_int_equal(first_told, 1);
-        assert_int_equal(holders("key", NULL), round == 2 ? 3 : 0);
     }
 }
 
@@ -165,7 +74,7 @@ SERVERS_TEST(the_grant_of_the_first_is_lost)
 
 /* A lost lock that was not released is released when its handle acquires anew, although it waits behind others.
  */
-CLIENT_TEST(acquires_anew_what_it_lost)
+CLIENT_TEST(a_lost_lock_is_released_when_it_is_acquired_again)
 {
     struct seen seen;
     struct seen_loss loss = {.calls = 0};

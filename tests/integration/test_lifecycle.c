@@ -91,6 +91,7 @@ SERVERS_TEST(extends_longer_but_never_shorter)
     fixture_client(3);
     lock = fixture_lock(fixture.client, "key", LEASE(10000));
     assert_status(quorlock_extend(lock, 0, on_result, &seen), QUORLOCK_STATE);
+    assert_contains(quorlock_client_error(fixture.client), ": it is not held");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 
     assert_status(fixture_extend(lock, 60000, &seen), QUORLOCK_OK);
@@ -137,188 +138,24 @@ CLIENT_TEST(calls_in_the_wrong_state_are_refused)
     await_free("key");
 }
 
-CLIENT_TEST(acquires_anew_while_its_release_is_in_flight)
-{
-    struct seen seen, released;
-    char first[TEXT_SIZE];
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    snprintf(first, sizeof(first), "%s", seen.owner);
-    for (int i = 0; i < 20; i++) {
-        fixture_start_release(lock, &released);
-        fixture_start_acquire(lock, &seen);
-        await_count(&seen.calls, 1, GENEROUS_MS, "acquire");
-        await_count(&released.calls, 1, GENEROUS_MS, "release");
-        assert_status(seen.result.status, QUORLOCK_OK);
-        assert_status(released.result.status, QUORLOCK_OK);
-        assert_string_not_equal(seen.owner, first);
-    }
-    /* A node that lags may owe so many releases that it was not asked: only a majority is promised. */
-    for (int i = 0; i < 3; i++) {
-        if (seen.votes[i].outcome == QUORLOCK_VOTE_REFUSED) fail_msg("refused by %s", seen.votes[i].holder);
-    }
-    assert_true(holders("key", quorlock_token(lock)) >= 2);
-    assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
-    await_free("key");
-}
-
-CLIENT_TEST(several_locks_of_one_client)
-{
-    struct seen seen[4];
-    quorlock *locks[4];
-    const char *const keys[4] = {"a", "b", "c", "a"};
-
-    for (int i = 0; i < 4; i++) locks[i] = fixture_lock(fixture.client, keys[i], LEASE(LONG_LEASE_MS));
-    for (int i = 0; i < 3; i++) fixture_start_acquire(locks[i], &seen[i]);
-    for (int i = 0; i < 3; i++) {
-        await_status(&seen[i], QUORLOCK_OK, "acquire");
-    }
-    /* Locks of one client exclude each other, too. */
-    assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_HELD);
-    assert_true(seen[3].result.refused >= 2);
-    assert_string_equal(seen[3].votes[0].holder[0] != '\0' ? seen[3].votes[0].holder : seen[3].votes[1].holder,
-                        quorlock_token(locks[0]));
-    assert_int_equal(holders("a", quorlock_token(locks[0])), 3);
-    quorlock_free(locks[0]);
-    await_free("a");
-    assert_status(fixture_acquire(locks[3], &seen[3]), QUORLOCK_OK);
-    for (int i = 1; i < 4; i++) quorlock_free(locks[i]);
-    for (int i = 0; i < 3; i++) await_free(keys[i]);
-}
-
-CLIENT_TEST(asks_and_breaks)
-{
-    struct seen seen;
-    struct seen_report report;
-    quorlock *lock;
-
-    fixture_inspect(fixture.client, "key", &report);
-    assert_status(report.status, QUORLOCK_OK);
-    assert_int_equal(report.report.held, 0);
-    assert_int_equal(report.report.quorum, 2);
-    for (int i = 0; i < 3; i++) assert_string_equal(report.nodes[i].state, "free");
-
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    await_holders("key", seen.owner, 3);
-    fixture_inspect(fixture.client, "key", &report);
-    assert_int_equal(report.report.held, 1);
-    assert_int_equal(report.report.answered, 3);
-    assert_string_equal(report.holder, seen.owner);
-    assert_true(report.report.valid_ms > 0 && report.report.valid_ms <= LONG_LEASE_MS);
-    for (int i = 0; i < 3; i++) {
-        assert_string_equal(report.nodes[i].state, "held");
-        assert_string_equal(report.nodes[i].holder, seen.owner);
-        assert_true(report.nodes[i].ttl_ms > 0 && report.nodes[i].ttl_ms <= LONG_LEASE_MS);
-        assert_int_equal(report.nodes[i].broken, 0);
-    }
-    assert_int_equal(holders("key", seen.owner), 3);
-
-    fixture_break(fixture.client, "key", &report);
-    assert_status(report.status, QUORLOCK_OK);
-    assert_string_equal(report.holder, seen.owner);
-    for (int i = 0; i < 3; i++) assert_int_equal(report.nodes[i].broken, 1);
-    await_free("key");
-}
-
-struct ending {
-    struct seen seen;
-    quorlock *lock;
-    int closed;
-};
-
-static void free_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
-{
-    struct ending *ending = arg;
-
-    on_result(lock, result, &ending->seen);
-    quorlock_free(lock);
-    /* The arguments stay valid for the rest of the callback. */
-    assert_string_equal(ending->seen.owner, result->token);
-    assert_int_equal(result->n_votes, 3);
-}
-
-CLIENT_TEST(frees_inside_a_callback)
-{
-    struct ending ending = {.closed = 0};
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-
-    assert_status(quorlock_acquire(lock, free_inside, &ending), QUORLOCK_OK);
-    await_status(&ending.seen, QUORLOCK_OK, "acquire");
-    await_free("key");
-}
-
-static void close_inside(quorlock *lock, const struct quorlock_result *result, void *arg)
-{
-    struct ending *ending = arg;
-    quorlock_client *client = fixture.client;
-
-    on_result(lock, result, &ending->seen);
-    fixture_start_close(client, &ending->closed);
-    assert_status(quorlock_client_close(client, NULL, NULL), QUORLOCK_CLOSED);
-}
-
-CLIENT_TEST(closes_inside_a_callback)
-{
-    struct ending ending = {.closed = 0};
-    quorlock *waiting;
-    struct seen waited;
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-
-    server_do(SERVER(0), "SET other by-hand PX 20000");
-    server_do(SERVER(1), "SET other by-hand PX 20000");
-    waiting = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    fixture_start_acquire(waiting, &waited);
-    assert_status(quorlock_acquire(lock, close_inside, &ending), QUORLOCK_OK);
-    await_count(&ending.closed, 1, GENEROUS_MS, "close");
-    assert_status(ending.seen.result.status, QUORLOCK_OK);
-    assert_int_equal(waited.calls, 1);
-    assert_status(waited.result.status, QUORLOCK_CLOSED);
-    /* Close waits for the answers of its releases. */
-    assert_int_equal(holders("key", NULL), 0);
-    assert_int_equal(holders("other", "by-hand"), 2);
-}
-
 SERVERS_TEST(close_waits_for_its_releases)
 {
-    struct ending ending = {.closed = 0};
+    struct seen seen;
+    int closed = 0;
     quorlock *lock;
 
     fixture.options.node_timeout_ms = GENEROUS_MS;
     fixture_client(3);
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    assert_status(fixture_acquire(lock, &ending.seen), QUORLOCK_OK);
-    await_holders("key", ending.seen.owner, 3);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await_holders("key", seen.owner, 3);
     server_freeze(SERVER(0));
-    fixture_start_close(fixture.client, &ending.closed);
+    fixture_start_close(fixture.client, &closed);
     run_ms(100);
-    assert_int_equal(ending.closed, 0);
+    assert_int_equal(closed, 0);
     server_thaw(SERVER(0));
-    await_count(&ending.closed, 1, GENEROUS_MS, "close");
+    await_count(&closed, 1, GENEROUS_MS, "close");
     assert_int_equal(holders("key", NULL), 0);
-}
-
-CLIENT_TEST(free_in_flight_owes_its_callback)
-{
-    struct seen acquired, released;
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-
-    fixture_start_acquire(lock, &acquired);
-    quorlock_free(lock);
-    assert_int_equal(acquired.calls, 0);
-    await_status(&acquired, QUORLOCK_CANCELED, "acquire of a freed lock");
-    await_free("key");
-
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    assert_status(fixture_acquire(lock, &acquired), QUORLOCK_OK);
-    fixture_start_release(lock, &released);
-    quorlock_free(lock);
-    await_count(&released.calls, 1, GENEROUS_MS, "release of a freed lock");
-    await_free("key");
-    run_ms(50);
-    assert_int_equal(acquired.calls, 1);
-    assert_int_equal(released.calls, 1);
 }
 
 SERVERS_TEST(closes_before_the_loop_ever_ran)

@@ -34,34 +34,6 @@ DIALECTS_TEST(one_whole_life)
     await_all_free(abc, 3);
 }
 
-DIALECTS_TEST(lists_that_share_a_key_exclude_each_other)
-{
-    struct seen seen;
-    quorlock_client *other = fixture_new_client(3);
-    quorlock *held = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS));
-    quorlock *overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS));
-    quorlock *elsewhere = fixture_lock_all(other, abc + 2, 1, LEASE(LONG_LEASE_MS));
-    quorlock *apart = fixture_lock_all(other, abc, 1, LEASE(LONG_LEASE_MS));
-
-    assert_status(fixture_acquire(held, &seen), QUORLOCK_OK);
-    await_holders("a", NULL, 3);
-    await_holders("b", NULL, 3);
-    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_HELD);
-    assert_status(fixture_acquire(elsewhere, &seen), QUORLOCK_HELD);
-    /* The failed acquire took nothing: the rest of its list is free for others. */
-    await_free("c");
-    assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(apart, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(held, &seen), QUORLOCK_OK);
-    await_all_free(abc, 3);
-    assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
-    assert_status(fixture_acquire(elsewhere, &seen), QUORLOCK_HELD);
-    quorlock_free(held);
-    quorlock_free(overlaps);
-    fixture_close(other);
-    await_all_free(abc, 3);
-}
-
 /* Another owner has one of the keys on so many nodes that no quorum is possible. */
 DIALECTS_TEST(all_or_none)
 {
@@ -87,91 +59,7 @@ DIALECTS_TEST(all_or_none)
     await_free("c");
 }
 
-/* A node that lost one of the keys has lost the lock. */
-DIALECTS_TEST(one_key_gone_is_the_lock_gone)
-{
-    struct seen_loss loss = {.calls = 0};
-    struct seen seen;
-    quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(6000));
-
-    quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
-    for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL b");
-    await_count(&loss.calls, 1, GENEROUS_MS, "loss");
-    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(seen.result.expired, 1);
-    await_all_free(abc, 3);
-}
-
 /* ---- order ---- */
-
-struct contender {
-    quorlock *lock;
-    int turns, wanted;
-    bool done;
-};
-
-static int inside;
-
-static void contender_told(quorlock *lock, const struct quorlock_result *result, void *arg);
-
-static void contender_leaves(evutil_socket_t fd, short what, void *arg)
-{
-    struct contender *contender = arg;
-
-    inside--;
-    assert_int_equal(quorlock_release(contender->lock, NULL, NULL), 0);
-    if (++contender->turns == contender->wanted) {
-        contender->done = true;
-    } else {
-        assert_int_equal(quorlock_acquire(contender->lock, contender_told, contender), 0);
-    }
-}
-
-static void contender_told(quorlock *lock, const struct quorlock_result *result, void *arg)
-{
-    const struct timeval moment = {.tv_usec = 500};
-
-    assert_status(result->status, QUORLOCK_OK);
-    assert_int_equal(++inside, 1);
-    assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, contender_leaves, arg, &moment), 0);
-}
-
-static bool all_done(void *arg)
-{
-    const struct contender *contenders = arg;
-
-    for (int i = 0; i < 4; i++) {
-        if (!contenders[i].done) return false;
-    }
-    return true;
-}
-
-/* Lists in opposite order, of two clients: no lock holds a key that another one waits for. */
-DIALECTS_TEST(opposite_orders_do_not_starve_each_other)
-{
-    struct contender contenders[4] = {{.wanted = 15}, {.wanted = 15}, {.wanted = 15}, {.wanted = 15}};
-    quorlock_client *other = fixture_new_client(3);
-
-    inside = 0;
-    contenders[0].lock =
-        fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    contenders[1].lock = fixture_lock_all(other, ba, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    contenders[2].lock =
-        fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    contenders[3].lock = fixture_lock_all(other, abc, 3, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(quorlock_acquire(contenders[i].lock, contender_told, &contenders[i]), 0);
-    }
-    await(all_done, contenders, 2 * GENEROUS_MS, "the turns of all");
-    fixture_close(other);
-    for (int i = 0; i < 4; i++) {
-        if (i % 2 == 0) quorlock_free(contenders[i].lock);
-    }
-    await_all_free(abc, 3);
-}
 
 /* The same keys in another order have the same queue and the same owner. */
 CLIENT_TEST(order_makes_no_difference)
@@ -249,25 +137,4 @@ CLIENT_TEST(overlap_is_found_in_the_queue_too)
     quorlock_free(waiter);
     quorlock_free(overlaps);
     await_all_free(abc, 3);
-}
-
-DIALECTS_TEST(as_many_as_may_be)
-{
-    char names[QUORLOCK_KEYS_MAX][16];
-    const char *keys[QUORLOCK_KEYS_MAX];
-    struct seen seen;
-    quorlock *lock, *last;
-
-    for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) {
-        snprintf(names[i], sizeof(names[i]), "key-%02d", QUORLOCK_KEYS_MAX - i);
-        keys[i] = names[i];
-    }
-    lock = fixture_lock_all(fixture.client, keys, QUORLOCK_KEYS_MAX, LEASE(LONG_LEASE_MS, .fencing = 1));
-    last = fixture_lock_all(fixture.client, keys + QUORLOCK_KEYS_MAX - 1, 1, LEASE(LONG_LEASE_MS, .fencing = 1));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
-    for (int i = 0; i < QUORLOCK_KEYS_MAX; i++) await_holders(keys[i], NULL, 3);
-    assert_status(fixture_acquire(last, &seen), QUORLOCK_HELD);
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    await_all_free(keys, QUORLOCK_KEYS_MAX);
 }
