@@ -104,7 +104,7 @@ class Credentials(Bootstrapped):
             process = self.start(verb, *self.ways()[0][0], self.key, "--", "true")
             self.await_words(process, b"is held by")
             self.rotate()
-            said = self.await_words(process, b"too few nodes can vote", b"WRONGPASS")
+            said = self.await_words(process, b"too few nodes can vote", b"WRONGPASS: wrong password for user")
             self.replace(SECRET + "2\n")
             wait_for(lambda: len(self.users()) >= 3)
             for server in SERVERS:

@@ -81,26 +81,6 @@ REDISSON_TEST(layout)
 
 /* ---- exclusion ---- */
 
-REDISSON_TEST(theirs_waits_for_ours)
-{
-    char owner[TEXT_SIZE];
-    quorlock *lock = redisson_held(20000, owner);
-    struct seen seen;
-
-    await(whole, owner, GENEROUS_MS, "the field on all servers");
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_in_range(peer_acquire(SERVER(i), KEY, THEIRS, 30000), 1, 20000);
-        assert_int_equal(peer_fields(SERVER(i), KEY), 1);
-        assert_int_equal(peer_counts(SERVER(i), KEY, owner), 1);
-        assert_int_equal(peer_renew(SERVER(i), KEY, THEIRS, 90000), 0);
-        assert_int_equal(peer_release(SERVER(i), KEY, THEIRS), PEER_NIL);
-        assert_in_range(server_pttl(SERVER(i), KEY), 1, 20000);
-    }
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    await_free(KEY);
-    peer_takes(3, THEIRS, 30000);
-}
-
 REDISSON_TEST(ours_waits_for_theirs)
 {
     quorlock *lock = redisson_lock(20000);
@@ -125,35 +105,6 @@ REDISSON_TEST(ours_waits_for_theirs)
         assert_int_equal(peer_release(SERVER(i), KEY, THEIRS), 1);
     }
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-}
-
-/* Theirs on one server only blocks nothing, and is left alone. */
-REDISSON_TEST(their_minority_is_left_alone)
-{
-    quorlock *lock = redisson_lock(20000);
-    struct seen seen;
-
-    peer_takes(1, THEIRS, 60000);
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    await_holders(KEY, NULL, 1);
-    assert_int_equal(peer_counts(SERVER(0), KEY, THEIRS), 1);
-    assert_in_range(server_pttl(SERVER(0), KEY), 30001, 60000);
-}
-
-/* ---- renewal ---- */
-
-REDISSON_TEST(renewal_under_our_eyes)
-{
-    quorlock *lock = redisson_lock(20000);
-    struct seen seen;
-
-    peer_takes(3, THEIRS, 5000);
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_renew(SERVER(i), KEY, THEIRS, 60000), 1);
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
-    for (uint32_t i = 0; i < 3; i++) assert_in_range(server_pttl(SERVER(i), KEY), 20001, 60000);
 }
 
 /* An expiry is only ever made later, and a field that is gone comes back in a repair. */
@@ -193,7 +144,7 @@ static void deafen_all(struct redisContext *ears[3])
     for (uint32_t i = 0; i < 3; i++) peer_deafen(ears[i]);
 }
 
-REDISSON_TEST(release_is_told)
+REDISSON_TEST(our_release_is_published)
 {
     static const struct {
         const char *key, *channel;
@@ -219,7 +170,7 @@ REDISSON_TEST(release_is_told)
 }
 
 /* Their release is published on the same channel as ours. */
-REDISSON_TEST(their_release_is_told)
+REDISSON_TEST(their_release_wakes_ours)
 {
     struct redisContext *ears[3];
 
@@ -257,36 +208,6 @@ REDISSON_TEST(few_rights)
 }
 
 /* ---- forced unlocks, both ways ---- */
-
-REDISSON_TEST(their_force_unlock)
-{
-    char owner[TEXT_SIZE];
-    quorlock *lock = redisson_held(20000, owner);
-    struct seen seen;
-
-    await(whole, owner, GENEROUS_MS, "the field on all servers");
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(SERVER(i), KEY), 1);
-    peer_takes(3, THEIRS, 60000);
-    /* A late release of ours touches nothing of theirs. */
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(seen.result.granted, 0);
-    assert_true(seen.result.refused >= 2);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
-}
-
-REDISSON_TEST(lost_to_their_force_unlock)
-{
-    quorlock *lock = redisson_held(3000, NULL);
-    struct seen_loss loss = {0};
-
-    quorlock_on_lost(lock, on_loss, &loss);
-    await_holders(KEY, NULL, 3);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_force(SERVER(i), KEY), 1);
-    peer_takes(3, THEIRS, 60000);
-    await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
-    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);
-}
 
 REDISSON_TEST(our_break)
 {
@@ -437,7 +358,7 @@ REDISSON_TEST(turned_foreign)
     for (uint32_t i = 0; i < 3; i++) assert_true(server_holds(SERVER(i), KEY, "somebody"));
 }
 
-/* ---- guard, fencing, forgotten scripts ---- */
+/* ---- guard, fencing ---- */
 
 static void bootstrap(void)
 {
@@ -481,20 +402,4 @@ REDISSON_TEST(guard_and_fence)
         for (uint32_t k = 0; k < 3; k++) server_do(SERVER(k), "FLUSHALL");
         bootstrap();
     }
-}
-
-REDISSON_TEST(forgotten_scripts)
-{
-    char owner[TEXT_SIZE];
-    struct seen seen;
-    quorlock *lock;
-
-    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
-    lock = redisson_held(20000, owner);
-    await(whole, owner, GENEROUS_MS, "the field on all servers");
-    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
-    assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
-    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    await_free(KEY);
 }

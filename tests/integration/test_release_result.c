@@ -36,7 +36,7 @@ static void expect_expired(int expired, const char *text)
     assert_int_equal(lost.calls, 0);
 }
 
-SERVERS_TEST(keys_that_were_deleted_are_told)
+SERVERS_TEST(deleted_keys_are_reported)
 {
     hold();
     drop_by_hand("key");
@@ -57,40 +57,6 @@ SERVERS_TEST(the_new_owner_of_the_keys_is_named)
     expect_expired(1, "released \"key\" on 0 of 3 nodes; held by peer on 2; it had expired or was lost before");
     for (uint32_t i = 0; i < 2; i++) assert_true(server_holds(SERVER(i), "key", "peer"));
     server_thaw(SERVER(2));
-}
-
-SERVERS_TEST(a_value_of_another_type_is_not_ours)
-{
-    hold();
-    for (uint32_t i = 0; i < 2; i++) {
-        server_do(SERVER(i), "DEL key");
-        server_do(SERVER(i), "HSET key field value");
-    }
-    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
-    assert_int_equal(given_back.result.expired, 1);
-    for (uint32_t i = 0; i < 2; i++) assert_true(server_has(SERVER(i), "key"));
-}
-
-/* That node may have restarted: the lock was held by the votes of the others. */
-SERVERS_TEST(one_node_may_lack_the_key)
-{
-    hold();
-    server_do(SERVER(1), "DEL key");
-    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
-    /* Whether that node's answer is among those of the quorum is up to the network. */
-    assert_contains(given_back.text, "released \"key\" on 2 of 3 nodes");
-    assert_int_equal(given_back.result.expired, 0);
-    assert_int_equal(lost.calls, 0);
-}
-
-SERVERS_TEST(a_good_release_says_it)
-{
-    hold();
-    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
-    assert_int_equal(given_back.result.expired, 0);
-    assert_in_range(given_back.result.granted, 2, 3);
-    assert_int_equal(given_back.result.refused, 0);
-    await_free("key");
 }
 
 /* A process that keeps the server busy with a script until that is killed. */

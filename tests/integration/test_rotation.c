@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_rotation.c - users and passwords of the servers change while a client runs: which ones it logs in with, and what
- * becomes of its locks meanwhile
+ * test_rotation.c - users and passwords of the servers change while a client runs: which ones it logs in with
+ *
+ * test_credentials.py and test_logins.py have holders and waiters at such a change.
  */
 #include "fixture.h"
 
@@ -19,22 +20,13 @@ static void add_user(const char *user, const char *password)
         server_do(SERVER(i), "ACL SETUSER %s reset on >%s ~* &* +@all", user, password);
 }
 
-/* The servers know the new password only, and have ended all connections of the user. */
-static void rotate(void)
-{
-    for (uint32_t i = 0; i < fixture.cluster.n; i++) {
-        server_do(SERVER(i), "ACL SETUSER app resetpass >" NEW);
-        assert_true(server_ask_number(SERVER(i), "CLIENT KILL USER app") >= 1);
-    }
-}
-
 static void no_password_in_the_log(void)
 {
     assert_null(strstr(fixture.log, OLD));
     assert_null(strstr(fixture.log, NEW));
 }
 
-/* What a callback gives; status is what it returns. */
+/* The credentials that a callback returns, and its status. */
 struct vault {
     const char *user, *password, *why;
     int status, asked;
@@ -157,108 +149,7 @@ SERVERS_TEST(a_callback_without_credentials_is_asked_again)
 
 /* ---- locks ---- */
 
-/* How a client comes by the new password. */
-static void learn(struct vault *vault)
-{
-    if (fixture.options.credentials != NULL)
-        vault->password = NEW;
-    else
-        assert_status(quorlock_client_set_credentials(fixture.client, "app", NEW), 0);
-}
-
-/* A client that is logged in, on three servers that have the new password after rotate(). */
-static void begin(struct vault *vault, bool asks)
-{
-    add_user("app", OLD);
-    *vault = (struct vault){.user = "app", .password = OLD};
-    fixture.options.user = "app";
-    fixture.options.password = OLD;
-    fixture.options.credentials = NULL;
-    if (asks) ask_vault(vault);
-    fixture_client(3);
-}
-
-SERVERS_TEST(a_holder_keeps_its_lock)
-{
-    for (int asks = 0; asks < 2; asks++) {
-        struct seen_loss loss = {0};
-        struct vault vault;
-        struct seen seen;
-        quorlock *lock;
-        unsigned refused = logged("down: WRONGPASS");
-
-        begin(&vault, asks != 0);
-        lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-        quorlock_on_lost(lock, on_loss, &loss);
-        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-        rotate();
-        await_log("down: WRONGPASS", refused + 3);
-        learn(&vault);
-        fixture_await_ready(fixture.client, 3);
-        assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
-        assert_true(seen.result.granted >= 2);
-        assert_int_equal(loss.calls, 0);
-        fixture_close(fixture.client);
-    }
-    no_password_in_the_log();
-}
-
-SERVERS_TEST(a_waiter_that_is_refused_goes_on)
-{
-    for (int asks = 0; asks < 2; asks++) {
-        struct vault vault;
-        struct seen seen, tried;
-        quorlock *lock, *once;
-        unsigned waits = logged("waiting for \"key\": too few nodes can vote"), listens;
-
-        begin(&vault, asks != 0);
-        take_by_hand(3, "key", "somebody");
-        lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-        once = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS));
-        fixture_start_acquire(lock, &seen);
-        await_log("waiting for \"key\": \"key\" is held", (unsigned)asks + 1);
-        rotate();
-        await_log("waiting for \"key\": too few nodes can vote", waits + 1);
-        assert_non_null(strstr(fixture.log, ": WRONGPASS: wrong password for user \"app\""));
-        /* One that tries once has nothing to wait for. */
-        assert_status(fixture_acquire(once, &tried), QUORLOCK_AUTH);
-        assert_int_equal(seen.calls, 0);
-        listens = logged("release notices: open");
-        learn(&vault);
-        await_log("release notices: open", listens + 2);
-        drop_by_hand("key");
-        await_status(&seen, QUORLOCK_OK, "the grant");
-        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-        fixture_close(fixture.client);
-    }
-    no_password_in_the_log();
-}
-
-/* No node has ever let it in, or a right is missing: that does not pass by waiting. */
-SERVERS_TEST(a_wait_ends_where_no_login_can_help)
-{
-    struct vault vault;
-    struct seen seen;
-    quorlock *lock;
-
-    begin(&vault, false);
-    take_by_hand(3, "key", "somebody");
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    fixture_start_acquire(lock, &seen);
-    await_log("waiting for \"key\"", 1);
-    for (uint32_t i = 0; i < 3; i++) {
-        server_do(SERVER(i), "ACL SETUSER app -info");
-        server_do(SERVER(i), "CLIENT KILL USER app");
-    }
-    await_status(&seen, QUORLOCK_AUTH, "the end of the wait");
-    fixture_close(fixture.client);
-    fixture.options.password = NEW;
-    fixture_client(0);
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_AUTH);
-}
-
-SERVERS_TEST(a_blocking_holder_logs_in_with_what_was_set_last)
+SERVERS_TEST(a_blocking_holder_logs_in_with_the_latest_credentials)
 {
     const struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
     uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
