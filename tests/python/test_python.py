@@ -80,22 +80,8 @@ class With(PythonCase):
             with self.assertRaises((Held, TimedOut)):
                 self.open().lock(self.key, wait_ms=50).acquire()
 
-    def test_the_next_gets_it(self):
-        order = []
-        waits = threading.Thread(target=self.hold_in_turn, args=(order, "second"), daemon=True)
-        with self.lock():
-            waits.start()
-            time.sleep(0.05)
-            order.append("first")
-        waits.join(LIMIT_S)
-        self.assertEqual(order, ["first", "second"])
-
-    def hold_in_turn(self, order, name):
-        with self.lock():
-            order.append(name)
-
     def test_a_busy_interpreter_does_not_lose_it(self):
-        # Also where the machine stands still for a moment.
+        # Also when the machine stalls for a moment.
         with self.lock(lease_ms=8 * LEASE_MS) as lock:
             end = time.monotonic() + 12 * LEASE_MS / 1000
             while time.monotonic() < end:
@@ -199,7 +185,7 @@ class Modes(PythonCase):
 
 
 class Loss(PythonCase):
-    def test_it_is_told_and_raised(self):
+    def test_a_loss_calls_back_and_raises(self):
         told = []
         event = threading.Event()
 
@@ -235,23 +221,13 @@ class Loss(PythonCase):
         self.assertFalse(lock.lost)
         lock.release()
 
-    def test_what_the_block_raises_comes_first(self):
+    def test_the_exception_of_the_block_comes_first(self):
         lock = self.lock(lease_ms=LEASE_MS)
         with self.assertRaises(ZeroDivisionError):
             with lock:
                 self.take_away()
                 wait_for(lambda: lock.lost)
                 raise ZeroDivisionError
-
-    def test_nodes_that_are_gone(self):
-        lock = self.lock(lease_ms=LEASE_MS)
-        with self.assertRaises(Lost):
-            with lock:
-                for server in SERVERS[:2]:
-                    server.kill()
-                wait_for(lambda: lock.lost)
-        with self.assertRaises((NoQuorum, TimedOut)):
-            self.lock(wait_ms=0).acquire()
 
 
 class Ends(PythonCase):
@@ -428,7 +404,7 @@ class Refusals(PythonCase):
         with self.assertRaises(TypeError):
             self.client.lock("a", lease_ms=0.5)
 
-    def test_no_password_is_told(self):
+    def test_no_message_shows_a_password(self):
         for wrong in [{"password": "ge\0heim"}, {"nodes": ["redis://user:ge\0heim@127.0.0.1:1"]},
                       {"nodes": "redis://:geheim@127.0.0.1:x"}]:
             with self.assertRaises(Invalid) as caught:
@@ -503,52 +479,6 @@ class Asyncio(PythonCase):
                 lock.check()
         asyncio.run(hold())
         self.assert_free()
-
-    def test_tasks_exclude_each_other(self):
-        count = 0
-
-        async def increase():
-            nonlocal count
-            async with self.lock():
-                before = count
-                await asyncio.sleep(0.001)
-                count = before + 1
-
-        async def increase_all():
-            await asyncio.gather(*(increase() for _ in range(50)))
-        asyncio.run(increase_all())
-        self.assertEqual(count, 50)
-
-    def test_permits_and_shared_keys(self):
-        inside, most, slots = 0, 0, set()
-
-        async def work():
-            nonlocal inside, most
-            async with self.lock(permits=2) as lock:
-                inside += 1
-                most = max(most, inside)
-                slots.add(lock.slot)
-                await asyncio.sleep(0.001)
-                inside -= 1
-
-        async def read(together):
-            async with self.client.lock(self.key + "r", shared=True):
-                await asyncio.wait_for(together.wait(), LIMIT_S)
-
-        async def read_all():
-            together = asyncio.Event()
-            readers = [asyncio.ensure_future(read(together)) for _ in range(3)]
-            name = f"quorlock:readers:{self.key}r"
-            while SERVERS[0].ask("ZCARD", name) < 3:
-                await asyncio.sleep(0.005)
-            together.set()
-            await asyncio.gather(*readers)
-
-        async def run():
-            await asyncio.gather(*(work() for _ in range(30)))
-            await asyncio.wait_for(read_all(), LIMIT_S)
-        asyncio.run(run())
-        self.assertEqual((most, slots), (2, {0, 1}))
 
     def test_a_loss_ends_the_wait_of_the_block(self):
         async def lose():
