@@ -54,6 +54,14 @@ uint32_t debt_count(const struct core_node *node)
     return owed;
 }
 
+const struct debt *debt_of(const struct core_node *node, uint64_t attempt)
+{
+    LOOK_AT_EACH_DEBT (debt, node) {
+        if (debt->state != DEBT_NONE && debt->id.number == attempt) return debt;
+    }
+    return NULL;
+}
+
 static void forget_paid(struct core_lock *lock, uint32_t index)
 {
     if (debt_count(&lock->nodes[index]) == 0) lock->owing &= ~(1u << index);
@@ -372,15 +380,6 @@ bool debt_waits(const struct core_node *node)
     return false;
 }
 
-/* The node's debt of that attempt, or NULL. */
-static const struct debt *owed_for(const struct core_node *node, uint64_t attempt)
-{
-    LOOK_AT_EACH_DEBT (debt, node) {
-        if (debt->state != DEBT_NONE && debt->id.number == attempt) return debt;
-    }
-    return NULL;
-}
-
 struct release_tally {
     uint32_t clear;  /* nodes without our key */
     uint32_t coming; /* nodes that can still answer on their present connection */
@@ -393,7 +392,7 @@ static struct release_tally count_release(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         const struct core_node *node = &lock->nodes[i];
-        const struct debt *debt = may_owe(lock, i) ? owed_for(node, lock->release.attempt) : NULL;
+        const struct debt *debt = may_owe(lock, i) ? debt_of(node, lock->release.attempt) : NULL;
 
         if (debt == NULL) {
             tally.clear++;

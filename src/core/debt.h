@@ -16,6 +16,8 @@ bool debt_has_room(struct core_node *, uint64_t now_us);
 bool debt_waits(const struct core_node *);
 /* debt_count - count the node's debts. */
 uint32_t debt_count(const struct core_node *);
+/* debt_of - return the node's debt of that attempt, or NULL. */
+const struct debt *debt_of(const struct core_node *, uint64_t attempt);
 /* debt_pay - send the node's debts that its present connection has not carried yet. */
 void debt_pay(struct core_lock *, struct step *, uint32_t node);
 /* debt_on_room - send the node's debts that could not be queued before. */
