@@ -128,9 +128,10 @@ def cover(folder, place):
 def environment(folder):
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("QUORLOCK", "CMAKE", "PKG_CONFIG", "LD_", "LIBRARY_PATH", "CPATH", "XDG_"))}
-    # A cluster of its own, whatever stands in the folder that all share.
+    # A cluster of its own, whatever is in the folder that all share. The default build type is that of the tests' own
+    # build: here it would only take longer.
     path = ["/usr/local/sbin", "/usr/local/bin", os.environ["PATH"], "/usr/sbin", "/sbin"]
-    return {**kept, "XDG_RUNTIME_DIR": str(folder), "PATH": ":".join(path),
+    return {**kept, "XDG_RUNTIME_DIR": str(folder), "PATH": ":".join(path), "CMAKE_BUILD_TYPE": "Debug",
             "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count())}
 
 
