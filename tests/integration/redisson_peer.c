@@ -16,16 +16,12 @@ static const char acquire_script[] = "if redis.call('exists', KEYS[1]) == 0 or "
                                      "redis.call('hincrby', KEYS[1], ARGV[2], 1) "
                                      "redis.call('pexpire', KEYS[1], ARGV[1]) return nil end "
                                      "return redis.call('pttl', KEYS[1])";
-static const char renew_script[] = "if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end "
-                                   "redis.call('pexpire', KEYS[1], ARGV[1]) return 1";
 /* With the latch of the newest versions: a key that holds the answer for some seconds. */
 static const char release_script[] = "if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end "
                                      "if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then "
                                      "redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end "
                                      "redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') "
                                      "redis.call('set', KEYS[3], 1, 'px', 10000) return 1";
-static const char force_script[] = "if redis.call('del', KEYS[1]) == 0 then return 0 end "
-                                   "redis.call('publish', KEYS[2], '0') return 1";
 
 /* A reader looks for a mode, and not for a lock. Its hold is as long as a key beside the hash, which is how it
  * knows other readers: the last one deletes the hash, whatever else is in it. */
@@ -83,19 +79,9 @@ long long peer_acquire(const struct server *server, const char *key, const char 
     return run(server, acquire_script, key, owner, lease_ms);
 }
 
-long long peer_renew(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)
-{
-    return run(server, renew_script, key, owner, lease_ms);
-}
-
 long long peer_release(const struct server *server, const char *key, const char *owner)
 {
     return run(server, release_script, key, owner, 30000);
-}
-
-long long peer_force(const struct server *server, const char *key)
-{
-    return run(server, force_script, key, "", 0);
 }
 
 long long peer_read(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * redisson_peer.h - what an RLock sends to one server, by hand: its acquire, renewal, release and force unlock,
- * and a subscriber of its channel
+ * redisson_peer.h - what an RLock sends to one server, by hand: its acquire and release, and a subscriber of its
+ * channel
  *
  * All return at once or fail the running test.
  */
@@ -20,12 +20,8 @@ struct redisContext;
 
 /* peer_acquire - PEER_NIL: it is theirs; else the remaining lease of its holder. */
 long long peer_acquire(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
-/* peer_renew - 1: renewed, 0: not theirs. */
-long long peer_renew(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
 /* peer_release - 1: released and published, 0: still held for an outer call, PEER_NIL: not theirs. */
 long long peer_release(const struct server *, const char *key, const char *owner);
-/* peer_force - 1: there was a lock. */
-long long peer_force(const struct server *, const char *key);
 
 /* peer_read - the read lock of an RReadWriteLock: PEER_NIL: it is theirs; else the remaining lease of a writer.
  */

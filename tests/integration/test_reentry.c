@@ -483,6 +483,16 @@ FLAVOUR_TEST(the_outer_handle_is_freed, majority)
     await_free("key");
 }
 
+/* The extend ends with this status, and admits the other handle with a lease of its own. */
+static void expect_admitted(struct seen *extended, int status, struct seen *pending)
+{
+    await_count(&extended->calls, 1, GENEROUS_MS, "extend");
+    await_count(&pending->calls, 1, GENEROUS_MS, "inner");
+    assert_status(extended->result.status, status);
+    assert_status(pending->result.status, QUORLOCK_OK);
+    assert_true(pending->result.valid_ms > 30000);
+}
+
 /* A handle's extend admits another handle, also when it is for less, or canceled. */
 FLAVOUR_TEST(anothers_renewal, majority)
 {
@@ -493,11 +503,7 @@ FLAVOUR_TEST(anothers_renewal, majority)
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fixture_start_extend(outer, 0, &extended);
     fixture_start_acquire(inner, &pending);
-    await_count(&extended.calls, 1, GENEROUS_MS, "extend");
-    await_count(&pending.calls, 1, GENEROUS_MS, "inner");
-    assert_status(extended.result.status, QUORLOCK_OK);
-    assert_status(pending.result.status, QUORLOCK_OK);
-    assert_true(pending.result.valid_ms > 30000);
+    expect_admitted(&extended, QUORLOCK_OK, &pending);
     quorlock_free(inner);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_free("key");
@@ -507,11 +513,7 @@ FLAVOUR_TEST(anothers_renewal, majority)
     fixture_start_extend(outer, 20000, &extended);
     fixture_start_acquire(inner, &pending);
     assert_status(quorlock_cancel(outer), QUORLOCK_OK);
-    await_count(&extended.calls, 1, GENEROUS_MS, "canceled extend");
-    await_count(&pending.calls, 1, GENEROUS_MS, "inner");
-    assert_status(extended.result.status, QUORLOCK_CANCELED);
-    assert_status(pending.result.status, QUORLOCK_OK);
-    assert_true(pending.result.valid_ms > 30000);
+    expect_admitted(&extended, QUORLOCK_CANCELED, &pending);
     quorlock_free(inner);
     quorlock_free(outer);
     await_free("key");
