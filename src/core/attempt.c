@@ -344,7 +344,7 @@ static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
     }
 }
 
-/* The slot that the arbiter took is unknown: no slot may be held with this token (slots.c, 5). */
+/* The slot that the arbiter took, if any, is unknown: no slot may be held with this token (slots.c, 5). */
 static void begin_anew(struct core_lock *lock, struct step *step)
 {
     assert(lock->attempt.stage == ATTEMPT_ASKS_ARBITER);

@@ -19,10 +19,10 @@
  *    pause. A slot of unknown state is passed over, too.
  * 4. Age of reports. A report counts for two node timeouts, for an attempt may wait that long for a frozen node. A
  *    report from before the acquire can show that a slot is free, but not that it is taken.
- * 5. Late arbiter. If the arbiter does not answer in time, the attempt ends there, for the slot that the arbiter took
- *    is unknown. Its token is released and never held: a release may be executed late, after a repair. An attempt
- *    with a token of its own follows at once and asks all nodes for one slot. If the late arbiter's vote could
- *    complete a quorum then, the next attempt asks for the same slot through another arbiter.
+ * 5. Late arbiter. If the arbiter does not answer in time, or answers with an error, the attempt ends there, for the
+ *    slot that the arbiter took is unknown. Its token is released and never held: a release may be executed late,
+ *    after a repair. An attempt with a token of its own follows at once and asks all nodes for one slot. If the late
+ *    arbiter's vote could complete a quorum then, the next attempt asks for the same slot through another arbiter.
  */
 #include "slots.h"
 
