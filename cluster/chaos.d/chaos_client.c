@@ -16,7 +16,7 @@
 #include "lock_client.h"
 
 #ifdef QUORLOCK_MUTANTS
-#include "mutants/mutant.h"
+#include "promises/mutant.h"
 #endif
 
 #define CLOSE_MS 15000 /* close is overdue: the library broke a promise */

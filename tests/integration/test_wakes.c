@@ -4,7 +4,7 @@
  *
  * The lease is two minutes. A waiter that is granted within the limit of a wait was woken.
  */
-#include "mutants/mutant.h"
+#include "promises/mutant.h"
 #include "wait_fixture.h"
 
 #include <string.h>

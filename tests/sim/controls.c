@@ -14,12 +14,12 @@
 
 #ifdef QUORLOCK_MUTANTS
 
-#include "mutants/mutant.h"
+#include "promises/mutant.h"
 
 #define CPU_S_MAX 20 /* of a run that may crash: what was written over may also make it endless */
 
 /*
- * What breaks is one or two faults of mutants/list; where there is none, the register takes every write. With CRASH
+ * What breaks is one or two faults of promises/list; where there is none, the register takes every write. With CRASH
  * each run has a process of its own, whose end by a signal, or by a sanitizer, is what must be seen.
  *
  * Three rules are not here. Servers hold what a late renewal asked for, so that it breaks I6 and not I5. A raise that
@@ -236,7 +236,7 @@ static bool breaks(const struct control *control, const char *fault)
 
 bool controls_run(struct world *world, uint64_t first_seed, const char *name)
 {
-    /* Where mutants/run has switched a fault on, its controls are tests that fail when they notice it. */
+    /* Where promises/run has switched a fault on, its controls are tests that fail when they notice it. */
     const char *fault = getenv("MUTANT");
     bool all = true, any = false;
 
