@@ -6,7 +6,8 @@ import signal
 import subprocess
 
 from descriptors import Descriptors
-from plan import DROPPED, KINDS
+from held_packets import HeldPackets
+from plan import DROPPED, KINDS, LATE, OVERTAKEN
 from system import HarnessError, launch, now_us, wait_gone, wait_until
 
 STALL_SECONDS = 4      # how long to wait for the client's next write, at which it is stopped
@@ -114,6 +115,35 @@ async def lost_requests(system, fault):
 async def lossy(system, fault):
     third = ["-m", "statistic", "--mode", "random", "--probability", "0.33"]
     return await filtered(system, fault, [towards(system.node(n)) + third + DROP for n in fault.nodes])
+
+
+def both_ways(system, fault, rule):
+    return [way(system.node(n)) + rule for n in fault.nodes for way in (towards, from_node)]
+
+
+@routine
+async def loss(system, fault):
+    some = ["-m", "statistic", "--mode", "random", "--probability", fault.detail["percent"] / 100]
+    return await filtered(system, fault, both_ways(system, fault, some + DROP))
+
+
+@routine
+async def late(system, fault, in_order=True):
+    held = HeldPackets(fault.id, fault.detail["low_ms"], fault.detail["high_ms"], in_order)
+    held.start()
+    rules = both_ways(system, fault, held.rule)
+    try:
+        system.filter.add(rules)
+        await until_hit(fault, lambda: held.late if in_order else held.overtaken)
+    finally:
+        system.filter.remove(rules)
+        held.end()
+    return {LATE: held.late} if in_order else {OVERTAKEN: held.overtaken}
+
+
+@routine
+async def reorder(system, fault):
+    return await late(system, fault, in_order=False)
 
 
 @routine

@@ -51,7 +51,8 @@ WORDS = {"kill": "killed", "wipe": "killed, emptied", "pause": "stopped", "cut":
          "divide": "divided", "blackout": "blackout", "slow": "slow", "half-open": "half-open", "reset": "reset", "oom": "no memory",
          "readonly": "read-only", "no-replicas": "refuses", "clock-back": "clock back", "clock-forward": "clock ahead",
          "flush": "FLUSHALL", "fsync-stall": "fsync stalls", "disk-full": "disk full", "aof-cut": "log cut off",
-         "clock-strobe": "clock strobes", "emfile": "no descriptor", "partitions": "partitions", "reconfigure": "set up anew",
+         "clock-strobe": "clock strobes", "emfile": "no descriptor", "partitions": "partitions", "loss": "some packets lost",
+         "late": "packets late", "reorder": "packets out of order", "reconfigure": "set up anew",
          "pause-client": "stopped", "pause-writer": "stopped at a write", "kill-client": "killed"}
 INSTANT = {"clock-back", "flush"}
 

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -44,12 +45,15 @@ def _works(command):
 
 
 def probe():
-    """Returns (may we make a namespace, does the packet filter work in it)."""
+    """Returns what this machine permits: private (a namespace), and in it filter (packets), queue (packets come late)."""
     if not _works([*unshare_command(), "true"]):
-        return False, False
-    rule = ("iptables -w 5 -A INPUT -p tcp -d 127.0.1.1 --dport 6379 --tcp-flags SYN,PSH PSH -j DROP && "
-            "iptables -w 5 -A INPUT -p tcp -m statistic --mode random --probability 0.33 -j DROP")
-    return True, _works([*unshare_command(), "sh", "-c", rule])
+        return set()
+    rules = {"filter": "iptables -w 5 -A INPUT -p tcp -d 127.0.1.1 --dport 6379 --tcp-flags SYN,PSH PSH -j DROP && "
+                       "iptables -w 5 -A INPUT -p tcp -m statistic --mode random --probability 0.33 -j DROP",
+             "queue": f"iptables -w 5 -A INPUT -p tcp -j NFQUEUE --queue-num 1 --queue-bypass && {shlex.quote(sys.executable)} "
+                      f"{shlex.quote(str(Path(__file__).with_name('held_packets.py')))}"}
+    found = {name for name, rule in rules.items() if _works([*unshare_command(), "sh", "-c", rule])}
+    return {"private"} | (found if "filter" in found else set())
 
 
 def mount_point(needed):

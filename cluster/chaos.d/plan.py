@@ -20,7 +20,7 @@ class Kind:
     text: str
     ms: tuple            # shortest and longest
     weight: int = 2      # how often, against the others
-    needs: str = ""      # filter (packet filter), link (proxy), shim (preloaded clock), disk (preloaded), guard, fence
+    needs: str = ""      # filter (packet filter), queue (late packets), link (proxy), shim (preloaded clock), disk (preloaded), guard, fence
     outside: bool = False
     forgets: bool = False  # the node loses its data: inside the claim only with the guard
     restarts: bool = False  # a guarded node is quarantined afterwards
@@ -28,6 +28,7 @@ class Kind:
 
 
 DROPPED = "packets dropped"
+LATE, OVERTAKEN = "packets late", "packets that overtook others"
 
 # Why the less obvious kinds are inside what the lock claims to survive:
 #
@@ -42,7 +43,7 @@ DROPPED = "packets dropped"
 #     stay between two values that are at most 1 % of the shortest lease apart. So no key and no quarantine ends earlier
 #     than the allowance covers, however many steps there are. Farther apart it is outside, like clock-forward.
 # emfile       The client cannot connect; it sees nodes that are down.
-# blackout, partitions   Lost packets, about which nothing is assumed.
+# blackout, partitions, loss, late, reorder   Lost and late packets, about which nothing is assumed.
 # reconfigure  Before any new client gets a vote, all nodes have a guard that refuses every old client, and the old
 #     connections are closed. No node votes before the longest lease of both settings is over. Old clients are refused
 #     until they are replaced.
@@ -76,6 +77,9 @@ KINDS = {
                    proof="sockets missing"),
     "partitions": Kind("way", "partitions that overlap and heal in reverse order", (900, 4000), 2, "filter",
                        proof=DROPPED),
+    "loss": Kind("way", "some packets in a hundred are lost, both ways", (1000, 5000), 3, "filter", proof=DROPPED),
+    "late": Kind("way", "every packet comes late, by times that vary", (1000, 5000), 2, "queue", proof=LATE),
+    "reorder": Kind("way", "packets overtake each other", (1000, 5000), 2, "queue", proof=OVERTAKEN),
     "reconfigure": Kind("set", "the set of nodes or the max lease changes under load", (300, 1500), 1, "guard",
                         proof="asks of old clients refused"),
     "pause-client": Kind("client", "client stopped beyond its lease", (1100, 3000), 4),
@@ -120,7 +124,7 @@ class Fault:
         return asdict(self)
 
 
-MISSING = {"filter": "no packet filter here", "link": "the proxy is not built", "shim": "the clock shim is not built",
+MISSING = {"filter": "no packet filter here", "queue": "no NFQUEUE in the packet filter here", "link": "the proxy is not built", "shim": "the clock shim is not built",
            "disk": "the disk shim is not built", "guard": "there is no guard to write anew"}
 
 
@@ -227,6 +231,19 @@ class _Planner:
         fault.nodes = sorted(self.rng.sample(self.nodes, self.rng.randint(most, len(self.nodes))))
         return fault
 
+    def weather(self, fault):
+        """Any number of the nodes behind a bad network."""
+        if self.way_busy > fault.at_ms:
+            return None
+        self.way_busy = fault.at_ms + fault.for_ms + 300
+        fault.nodes = sorted(self.rng.sample(self.nodes, self.rng.randint(1, len(self.nodes))))
+        if fault.kind == "loss":
+            fault.detail = {"percent": self.rng.choice((2, 5, 10, 20))}
+        else:
+            low_ms, high_ms = self.rng.choice(((0, 10), (5, 40), (20, 80), (50, 400)))
+            fault.detail = {"low_ms": low_ms, "high_ms": high_ms}
+        return fault
+
     def partitions(self, fault):
         """Two or three cuts between clients and nodes; each shares a node with the one before."""
         if self.way_busy > fault.at_ms:
@@ -276,7 +293,8 @@ class _Planner:
                 fault.detail = {"disconnected": sorted(self.rng.sample(self.nodes, count))}
             return fault
         special = {"divide": self.divide, "blackout": self.blackout, "partitions": self.partitions,
-                   "reconfigure": self.reconfigure}.get(name)
+                   "reconfigure": self.reconfigure, "loss": self.weather, "late": self.weather,
+                   "reorder": self.weather}.get(name)
         if special:
             return special(fault)
         if name in MAY_BE_QUICK and self.rng.random() < QUICK:

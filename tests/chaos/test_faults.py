@@ -36,6 +36,9 @@ RUNS = {
     "clock-strobe": ("clock-strobe", "", ["steps read"]),
     "emfile": ("emfile", "", ["sockets missing"]),
     "partitions": ("partitions", "", ["packets dropped"]),
+    "loss": ("loss", "", ["packets dropped"]),
+    "late": ("late", "", ["packets late"]),
+    "reorder": ("reorder", "high_ms=40", ["packets that overtook others"]),
     # With a lease so long, a key that nobody holds blocks all clients until the run is refused.
     "blackout": ("blackout", "", ["packets dropped"], "--lease-ms", "60000", "--max-lease-ms", "60000"),
     "reconfigure-lease": ("reconfigure", "max_lease_ms=", ["asks of old clients refused", "clients moved"]),
@@ -107,6 +110,15 @@ class Runs(unittest.TestCase):
 
     def test_partitions(self):
         self.check("partitions")
+
+    def test_loss(self):
+        self.check("loss")
+
+    def test_late(self):
+        self.check("late")
+
+    def test_reorder(self):
+        self.check("reorder")
 
     def test_blackout(self):
         self.check("blackout")
@@ -184,8 +196,8 @@ class Plans(unittest.TestCase):
                         self.assertLess(other.at_ms + other.for_ms, fault.at_ms)
 
     def test_what_the_machine_lacks_is_left_out_with_the_reason(self):
-        asked = {"shim": "clock-strobe", "disk": "fsync-stall,disk-full", "filter": "partitions",
-                 "guard": "reconfigure"}
+        asked = {"shim": "clock-strobe", "disk": "fsync-stall,disk-full", "filter": "partitions,loss",
+                 "queue": "late,reorder", "guard": "reconfigure"}
         for lacking, kinds in asked.items():
             chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", True, set(asked) - {lacking})
             self.assertEqual((chosen, set(left_out)), ([], set(kinds.split(","))))
