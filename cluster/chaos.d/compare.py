@@ -32,15 +32,16 @@ TRIES = 2
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
 BIN = CHAOS.parents[1] / "build" / "bin"
 INDEX = "compare.json"
-# Without reconfigure: it changes quorlock's guard, which the other locks do not have.
+# Without reconfigure: it changes quorlock's guard, which the other locks do not have. Without names: how long a runtime
+# remembers that a lookup failed does not depend on its lock.
 ROUNDS = {
-    "kept": ("Servers keep their memory", "all,-reconfigure,-wipe,-aof-cut", (
+    "kept": ("Servers keep their memory", "all,-reconfigure,-names,-wipe,-aof-cut", (
         "Servers stop, restart, run out of memory and of disk, or cannot be reached; clients pause, die or run out of "
         "descriptors. Every server has its log on the disk before it answers (appendfsync always), so that no restart "
         "forgets anything. The Redlock specification expects all of that, but one thing: a client that is stopped "
         "between its last look at the lock and its write, against which only a fencing token helps. "
         "quorlock's guard cannot know that nothing was lost: it ignores the votes of a restarted server for one max lease.")),
-    "lost": ("Servers may come back without their memory", "all,-reconfigure", (
+    "lost": ("Servers may come back without their memory", "all,-reconfigure,-names", (
         "The same, and some restarts find the memory gone, or the end of the log cut off. The specification says that "
         "such a server must stay away until every lease has ended, and leaves that to the operator. quorlock's guard "
         "does it.")),

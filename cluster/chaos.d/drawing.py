@@ -55,7 +55,7 @@ FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute
           "lost-requests": "cut", "lossy": "slow", "split": "part", "divide": "part", "slow": "slow",
           "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
           "blackout": "cut", "clock-forward": "clock", "clock-strobe": "clock", "fsync-stall": "slow", "disk-full": "refuse", "aof-cut": "down",
-          "partitions": "part", "loss": "slow", "late": "slow", "reorder": "slow", "emfile": "refuse", "reconfigure": "part"}
+          "partitions": "part", "loss": "slow", "late": "slow", "reorder": "slow", "names": "refuse", "emfile": "refuse", "reconfigure": "part"}
 STATE_CLASS = {"up": "up", "down": "down", "paused": "paused", "quarantined": "quarantine"}
 
 

@@ -7,7 +7,8 @@ import subprocess
 
 from descriptors import Descriptors
 from held_packets import HeldPackets
-from plan import DROPPED, KINDS, LATE, OVERTAKEN
+from names import ADDRESS, PORT
+from plan import ASKED, DROPPED, KINDS, LATE, OVERTAKEN
 from system import HarnessError, launch, now_us, wait_gone, wait_until
 
 STALL_SECONDS = 4      # how long to wait for the client's next write, at which it is stopped
@@ -354,6 +355,30 @@ async def aof_cut(system, fault):
     return {"bytes cut off": bytes_cut}
 
 
+async def disconnect(system, numbers):
+    for node in map(system.node, numbers):
+        # A node that has a fault of its own may not answer.
+        with contextlib.suppress(OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError):
+            await node.disconnect_clients()
+
+
+@routine
+async def names(system, fault):
+    """The clients are disconnected, because only who connects asks for a name."""
+    server, how = system.names, fault.detail["how"]
+    question = [["INPUT", "-p", "udp", "-d", ADDRESS, "--dport", PORT]]  # it only counts
+    begin, end = {"dies": (server.kill, server.start), "hangs": (server.stop, server.go_on),
+                  "late": (lambda: server.delay(fault.detail["late_ms"]), lambda: server.delay(0))}[how]
+    system.filter.add(question)
+    begin()
+    try:
+        await disconnect(system, fault.nodes)
+        return {ASKED: await until_hit(fault, lambda: system.filter.dropped(question))}
+    finally:
+        end()
+        system.filter.remove(question)
+
+
 @routine
 async def emfile(system, fault):
     """The client is disconnected, too: with its old connections it would need no new descriptor."""
@@ -362,10 +387,7 @@ async def emfile(system, fault):
     before = descriptors.sockets()
     descriptors.exhaust()
     try:
-        for node in (system.node(n) for n in fault.detail["disconnected"]):
-            # A node that has a fault of its own may not answer.
-            with contextlib.suppress(OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError):
-                await node.disconnect_clients()
+        await disconnect(system, fault.detail["disconnected"])
         missing = await until_hit(fault, lambda: max(0, before - descriptors.sockets()))
     finally:
         descriptors.restore()

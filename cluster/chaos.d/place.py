@@ -45,13 +45,16 @@ def _works(command):
 
 
 def probe():
-    """Returns what this machine permits: private (a namespace), and in it filter (packets), queue (packets come late)."""
+    """Returns what this machine permits: private (a namespace), and in it filter (packets), queue (packets come late),
+    names (a name server)."""
     if not _works([*unshare_command(), "true"]):
         return set()
+    here = Path(__file__)
     rules = {"filter": "iptables -w 5 -A INPUT -p tcp -d 127.0.1.1 --dport 6379 --tcp-flags SYN,PSH PSH -j DROP && "
                        "iptables -w 5 -A INPUT -p tcp -m statistic --mode random --probability 0.33 -j DROP",
-             "queue": f"iptables -w 5 -A INPUT -p tcp -j NFQUEUE --queue-num 1 --queue-bypass && {shlex.quote(sys.executable)} "
-                      f"{shlex.quote(str(Path(__file__).with_name('held_packets.py')))}"}
+             "queue": f"iptables -w 5 -A INPUT -p tcp -j NFQUEUE --queue-num 1 --queue-bypass && "
+                      f"{shlex.join([sys.executable, str(here.with_name('held_packets.py'))])}",
+             "names": shlex.join([sys.executable, str(here.with_name("names.py")), "try"])}
     found = {name for name, rule in rules.items() if _works([*unshare_command(), "sh", "-c", rule])}
     return {"private"} | (found if "filter" in found else set())
 

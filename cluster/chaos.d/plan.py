@@ -20,7 +20,7 @@ class Kind:
     text: str
     ms: tuple            # shortest and longest
     weight: int = 2      # how often, against the others
-    needs: str = ""      # filter (packet filter), queue (late packets), link (proxy), shim (preloaded clock), disk (preloaded), guard, fence
+    needs: str = ""      # filter (packet filter), queue (late packets), names, link (proxy), shim (preloaded clock), disk (preloaded), guard, fence
     outside: bool = False
     forgets: bool = False  # the node loses its data: inside the claim only with the guard
     restarts: bool = False  # a guarded node is quarantined afterwards
@@ -28,6 +28,7 @@ class Kind:
 
 
 DROPPED = "packets dropped"
+ASKED = "names asked for"
 LATE, OVERTAKEN = "packets late", "packets that overtook others"
 
 # Why the less obvious kinds are inside what the lock claims to survive:
@@ -42,6 +43,7 @@ LATE, OVERTAKEN = "packets late", "packets that overtook others"
 # clock-strobe The claim includes steps forward within the drift allowance of a lease, which is 1 % and 2 ms. All steps
 #     stay between two values that are at most 1 % of the shortest lease apart. So no key and no quarantine ends earlier
 #     than the allowance covers, however many steps there are. Farther apart it is outside, like clock-forward.
+# names        Names are asked for only to connect; without an answer the node is as one that is down.
 # emfile       The client cannot connect; it sees nodes that are down.
 # blackout, partitions, loss, late, reorder   Lost and late packets, about which nothing is assumed.
 # reconfigure  Before any new client gets a vote, all nodes have a guard that refuses every old client, and the old
@@ -80,6 +82,7 @@ KINDS = {
     "loss": Kind("way", "some packets in a hundred are lost, both ways", (1000, 5000), 3, "filter", proof=DROPPED),
     "late": Kind("way", "every packet comes late, by times that vary", (1000, 5000), 2, "queue", proof=LATE),
     "reorder": Kind("way", "packets overtake each other", (1000, 5000), 2, "queue", proof=OVERTAKEN),
+    "names": Kind("way", "the name server dies, hangs or answers late", (500, 4000), 3, "names", proof=ASKED),
     "reconfigure": Kind("set", "the set of nodes or the max lease changes under load", (300, 1500), 1, "guard",
                         proof="asks of old clients refused"),
     "pause-client": Kind("client", "client stopped beyond its lease", (1100, 3000), 4),
@@ -124,7 +127,8 @@ class Fault:
         return asdict(self)
 
 
-MISSING = {"filter": "no packet filter here", "queue": "no NFQUEUE in the packet filter here", "link": "the proxy is not built", "shim": "the clock shim is not built",
+MISSING = {"filter": "no packet filter here", "queue": "no NFQUEUE in the packet filter here",
+           "names": "no name server of its own here", "link": "the proxy is not built", "shim": "the clock shim is not built",
            "disk": "the disk shim is not built", "guard": "there is no guard to write anew"}
 
 
@@ -239,6 +243,10 @@ class _Planner:
         fault.nodes = sorted(self.rng.sample(self.nodes, self.rng.randint(1, len(self.nodes))))
         if fault.kind == "loss":
             fault.detail = {"percent": self.rng.choice((2, 5, 10, 20))}
+        elif fault.kind == "names":
+            fault.detail = {"how": self.rng.choice(("dies", "hangs", "late"))}
+            if fault.detail["how"] == "late":
+                fault.detail["late_ms"] = self.rng.choice((200, 900, 2500))
         else:
             low_ms, high_ms = self.rng.choice(((0, 10), (5, 40), (20, 80), (50, 400)))
             fault.detail = {"low_ms": low_ms, "high_ms": high_ms}
@@ -294,7 +302,7 @@ class _Planner:
             return fault
         special = {"divide": self.divide, "blackout": self.blackout, "partitions": self.partitions,
                    "reconfigure": self.reconfigure, "loss": self.weather, "late": self.weather,
-                   "reorder": self.weather}.get(name)
+                   "reorder": self.weather, "names": self.weather}.get(name)
         if special:
             return special(fault)
         if name in MAY_BE_QUICK and self.rng.random() < QUICK:

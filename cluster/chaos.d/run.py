@@ -12,6 +12,7 @@ from pathlib import Path
 import history
 import judge
 import modes
+import names
 import picture
 import plan
 from faults import inject
@@ -19,7 +20,7 @@ from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
 from recorder import Recorder
 from sources import check_sources
-from system import Client, ClientError, Filter, HarnessError, Links, Node, Ports, now_us, wait_until
+from system import Client, ClientError, Filter, HarnessError, Links, Node, Ports, launch, now_us, wait_until
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # a grant must come this long after the expiry of keys that nobody holds
@@ -53,6 +54,7 @@ class System:
         self.setup = 0  # how often the settings of the nodes were changed
         self.nodes, self.clients, self.ports = [], [], Ports()
         self.links, self.filter = None, Filter() if private and options.filter else None
+        self.names = None  # the name server
         self.begun = self.sources_due = 0.0
 
     def preloadable(self, path):
@@ -74,7 +76,7 @@ class System:
         return self.clients[number - 1]
 
     def addresses(self):
-        return ",".join(f"{self.scheme}{node.front_host}:{node.front_port}" for node in self.nodes)
+        return ",".join(f"{self.scheme}{node.front}" for node in self.nodes)
 
     def lay_out(self):
         count, linked = self.options.nodes, self.options.linked
@@ -101,6 +103,9 @@ class System:
     async def start(self):
         if self.scheme:
             self.make_certificate()
+        if self.options.names:
+            names.use(self.folder)
+            self.names = names.NameServer(launch)
         self.lay_out()
         await asyncio.gather(*(node.start() for node in self.nodes))
         behind = [node for node in self.nodes if node.behind_link]
@@ -314,7 +319,7 @@ def stop_everything(system):
         if client.process and client.process.poll() is None:
             client.signal(signal.SIGKILL)
     processes = [node.process for node in system.nodes] + [client.process for client in system.clients]
-    processes += [system.links.process] if system.links else []
+    processes += [one.process for one in (system.links, system.names) if one]
     for process in processes:
         if process and process.poll() is None:
             process.kill()

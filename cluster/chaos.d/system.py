@@ -12,6 +12,7 @@ import subprocess
 import time
 
 from history import VERSION
+from names import name_of
 from ports import keep_port
 
 START_SECONDS = 60  # long, because the machine may be busy
@@ -113,6 +114,11 @@ class Node:
     @property
     def behind_link(self):
         return (self.server_host, self.server_port) != (self.front_host, self.front_port)
+
+    @property
+    def front(self):
+        """The address for clients; with a name if there is a name server."""
+        return f"{name_of(self.front_host) if self.system.names else self.front_host}:{self.front_port}"
 
     def set_state(self, state):
         if state != self.state:

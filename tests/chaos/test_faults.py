@@ -39,6 +39,9 @@ RUNS = {
     "loss": ("loss", "", ["packets dropped"]),
     "late": ("late", "", ["packets late"]),
     "reorder": ("reorder", "high_ms=40", ["packets that overtook others"]),
+    "names-dies": ("names", "how=dies", ["names asked for"]),
+    "names-hangs": ("names", "how=hangs", ["names asked for"]),
+    "names-late": ("names", "how=late", ["names asked for"]),
     # With a lease so long, a key that nobody holds blocks all clients until the run is refused.
     "blackout": ("blackout", "", ["packets dropped"], "--lease-ms", "60000", "--max-lease-ms", "60000"),
     "reconfigure-lease": ("reconfigure", "max_lease_ms=", ["asks of old clients refused", "clients moved"]),
@@ -120,6 +123,15 @@ class Runs(unittest.TestCase):
     def test_reorder(self):
         self.check("reorder")
 
+    def test_a_name_server_that_dies(self):
+        self.check("names-dies")
+
+    def test_a_name_server_that_hangs(self):
+        self.check("names-hangs")
+
+    def test_a_name_server_that_is_late(self):
+        self.check("names-late")
+
     def test_blackout(self):
         self.check("blackout")
 
@@ -197,7 +209,7 @@ class Plans(unittest.TestCase):
 
     def test_what_the_machine_lacks_is_left_out_with_the_reason(self):
         asked = {"shim": "clock-strobe", "disk": "fsync-stall,disk-full", "filter": "partitions,loss",
-                 "queue": "late,reorder", "guard": "reconfigure"}
+                 "queue": "late,reorder", "names": "names", "guard": "reconfigure"}
         for lacking, kinds in asked.items():
             chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", True, set(asked) - {lacking})
             self.assertEqual((chosen, set(left_out)), ([], set(kinds.split(","))))
