@@ -7,9 +7,10 @@
  * request whose connection is dropped is lost, or executed at any later time. Nodes restart, with or without memory.
  *
  * A world says how many NODES, QUORUM, CLIENTS, TRIES (attempts of client 0, at most 2; OTHER_TRIES of the others), RESTARTS,
- * FLUSHES, LATE requests and PERMITS there are, how long a LEASE is, and LAST_TICK (255: time has no end). 1 or 0: DEBTS,
- * FENCE, NO_CLOCK (a key may end at any time, validity never), SHARED, FIRM (nobody gives up a request by itself). A switch
- * is 1 where its rule is taken out. The number beside it is the section of the design, and the rule in it.
+ * FLUSHES, LATE requests and PERMITS there are, how long a LEASE is, and LAST_TICK (255: time has no end). AHEAD grants of
+ * others came before, a node each; then only raises are LATE. 1 or 0: DEBTS, FENCE, NO_CLOCK (a key may end at any time,
+ * validity never), SHARED, FIRM (nobody gives up a request by itself). A switch is 1 where its rule is taken out. The number
+ * beside it is the section of the design, and the rule in it.
  */
 #define TOKENS (CLIENTS * TRIES)
 #define TOKEN(c) ((c) * TRIES + (SAME_TOKEN -> 0 : tries[c])) /* 1.1: every attempt has a token of its own */
@@ -29,7 +30,8 @@ mtype = { down, idle, acquire, renew, repair, raise, release, both }; /* both: a
 byte key[NODES * TOKENS];   /* 0: not there; 1: may go at any moment; 1 + k: certainly lives k more ticks */
 byte quarantine[NODES];     /* ticks for which the node's yes does not count for an acquire */
 bool guarded[NODES] = true; /* the node's guard is of its present life; at first by quorlock bootstrap */
-byte restarts = RESTARTS, flushes = FLUSHES, lates = LATE, now; /* what may still come; ticks, where they are bounded */
+byte ahead = AHEAD, restarts = RESTARTS, flushes = FLUSHES, lates = LATE; /* what may still come */
+byte now; /* ticks, where they are bounded */
 mtype phase[CLIENTS] = none;
 byte tries[CLIENTS];        /* attempts that are over */
 byte left[CLIENTS];         /* ticks of validity, as the owner knows them */
@@ -40,6 +42,7 @@ byte vote[CLIENTS * NODES]; /* ticks for which the node's last yes is worth some
 mtype link[CLIENTS * NODES] = idle; /* a connection, or the request on it: */
 byte about[CLIENTS * NODES], sent[CLIENTS * NODES]; /* its token; what a yes is worth by now, counted from when it left */
 mtype late[CLIENTS * NODES] = none; byte late_about[CLIENTS * NODES]; /* a request that outlived its connection; its token */
+byte late_want[FENCE * CLIENTS * NODES + 1]; /* the number in it */
 /* Bits: attempts whose release is owed to the node; attempts with an unanswered request that may yet set the key. */
 byte debt[DEBTS * CLIENTS * NODES + 1], unsure[DEBTS * CLIENTS * NODES + 1];
 byte counter[FENCE * NODES + 1], shown[FENCE * CLIENTS * NODES + 1]; /* what this attempt was shown of it */
@@ -123,7 +126,7 @@ inline node_releases(n, t) {
 /* 4: a raise of a lock that is ours is acknowledged with its own number if the counter is not above it. */
 inline node_raises(n, t, number) {
     ok = (key[KEY(n, t)] > 0 || RAISE_UNOWNED);
-    m = (counter[n] <= number || RAISE_ACKS_ANY || RAISE_WRITES_ANY -> number : counter[n]);
+    m = (counter[n] <= number || RAISE_WRITES_ANY -> number : counter[n]);
     counter[n] = (ok && (counter[n] <= number || RAISE_WRITES_ANY) -> number : counter[n])
 }
 /* 3: a node without a guard of its present life does not vote for one max lease. */
@@ -204,16 +207,18 @@ active [CLIENTS * NODES] proctype Link() {
         fi; ANSWERED }
     :: d_step { L != down && L != idle && LOSS_MATTERS && IN_TURN -> cut(C, P);
         printf("The connection of client %d to node %d ends; its request is lost.\n", C, N) }
-    :: d_step { lates > 0 && L != down && L != idle && L != raise && late[_pid] == none && IN_TURN ->
-        lates--; late[_pid] = L; late_about[_pid] = T; cut(C, P);
+    :: d_step { lates > 0 && L != down && L != idle && (L == raise) == (AHEAD > 0) && late[_pid] == none && IN_TURN ->
+        lates--; late[_pid] = L; late_about[_pid] = T; late_want[FENCE * _pid] = want[FENCE * _pid]; cut(C, P);
         printf("The connection of client %d to node %d ends; its request (%e) is still on its way.\n", C, N, late[_pid]) }
     :: d_step { late[_pid] != none -> printf("Node %d executes the late request of client %d (%e).\n", N, C, late[_pid]);
         if
         :: late[_pid] == release -> node_releases(N, late_about[_pid])
+        :: late[_pid] == raise -> node_raises(N, late_about[_pid], late_want[FENCE * _pid])
         :: late[_pid] == renew -> node_extends(N, late_about[_pid])
         :: else -> node_sets(N, late_about[_pid], 0) fi;
-        late_about[_pid] = (late[_pid] == both -> late_about[_pid] : 0); late[_pid] = (late[_pid] == both -> release : none) }
-    :: d_step { late[_pid] != none -> late[_pid] = none; late_about[_pid] = 0;
+        late_about[_pid] = (late[_pid] == both -> late_about[_pid] : 0); late[_pid] = (late[_pid] == both -> release : none);
+        late_want[FENCE * _pid] = 0 }
+    :: d_step { late[_pid] != none -> late[_pid] = none; late_about[_pid] = 0; late_want[FENCE * _pid] = 0;
         printf("T_late is over for the late request of client %d to node %d: it is lost.\n", C, N) }
     :: d_step { DEBTS && L == idle && debt[_pid] > 0 -> L = release; T = C * TRIES + 1 - (debt[_pid] & 1);
         printf("Client %d sends node %d a release that it owes.\n", C, N) }
@@ -272,6 +277,8 @@ active [CLIENTS] proctype Client() {
 active [NODES] proctype Node() {
     do
     :: EXPIRES(0) :: EXPIRES(1) :: EXPIRES(2) :: EXPIRES(3)
+    :: d_step { ahead > 0 && phase[0] == none && tries[0] == 0 -> ahead--; counter[FENCE * M]++;
+        printf("The counter of node %d is ahead by 1.\n", M) }
     :: d_step { restarts > 0 -> restarts--; restart(M); printf("Node %d restarts with its memory.\n", M) }
     :: d_step { restarts > 0 -> restarts--; restart(M); forget(M); printf("Node %d restarts without its memory.\n", M) }
     :: d_step { flushes > 0 -> flushes--; guarded[M] = false; forget(M); printf("Node %d gets FLUSHALL.\n", M) }

@@ -24,9 +24,9 @@
  *
  * Three rules are not here. Servers hold what a late renewal asked for, so that it breaks I6 and not I5. A raise that
  * looks at neither owner nor counter was not caught in thousands of runs, for an attempt asks a node on one connection
- * only, and renewals and releases carry the token to all: the exhaustive search is its control. Nor was it seen when a
- * slot is given again that a quorum refuses: what nodes say of their slots helps where they answer at all, and
- * unit.test_core_permits is the control.
+ * only, and renewals and releases carry the token to all: the model breaks these rules, and redis.test_fence_wire looks
+ * at the script. Nor was it seen when a slot is given again that a quorum refuses: what nodes say of their slots helps
+ * where they answer at all, and unit.test_core_permits is the control.
  */
 struct control {
     const char *name;
