@@ -55,7 +55,7 @@ FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute
           "lost-requests": "cut", "lossy": "slow", "split": "part", "divide": "part", "slow": "slow",
           "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
           "blackout": "cut", "clock-forward": "clock", "clock-strobe": "clock", "fsync-stall": "slow", "disk-full": "refuse", "aof-cut": "down",
-          "partitions": "part", "loss": "slow", "late": "slow", "reorder": "slow", "names": "refuse", "emfile": "refuse", "reconfigure": "part"}
+          "partitions": "part", "loss": "slow", "late": "slow", "reorder": "slow", "names": "refuse", "password": "part", "certificate": "part", "emfile": "refuse", "reconfigure": "part"}
 STATE_CLASS = {"up": "up", "down": "down", "paused": "paused", "quarantined": "quarantine"}
 
 
@@ -301,7 +301,7 @@ class Detail:
     def fault(self, span, y):
         x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
         family = FAMILY.get(span.state, "cut")
-        if span.state in ("divide", "partitions", "reconfigure"):
+        if span.state in ("divide", "partitions", "reconfigure", "password", "certificate"):
             self.parts.append(box(x, y - 3, width, 3, "part", span.title))
             return
         label = WORDS.get(span.state, span.state)

@@ -8,7 +8,7 @@ import subprocess
 from descriptors import Descriptors
 from held_packets import HeldPackets
 from names import ADDRESS, PORT
-from plan import ASKED, DROPPED, KINDS, LATE, OVERTAKEN
+from plan import ASKED, DROPPED, KINDS, LATE, LOGINS, OVERTAKEN, RENEWED
 from system import HarnessError, launch, now_us, wait_gone, wait_until
 
 STALL_SECONDS = 4      # how long to wait for the client's next write, at which it is stopped
@@ -456,6 +456,71 @@ async def move_client(system, client):
         client.start()
         client.expected_to_end = False
     return True
+
+
+async def rotate(system, fault, accept, change_file, refuse, count):
+    """Does what an operator does, in the right order or in the wrong one. Clients are disconnected, because a connection
+    that is there needs no login. count: of one node. Returns how much it has grown since then."""
+    steps = [accept, change_file, refuse] if fault.detail["file"] == "before" else [accept, refuse, change_file]
+    before = {}
+    for step in steps:
+        await step()
+        if step == refuse:
+            await disconnect(system, fault.nodes)
+            before = {node: await count(node) for node in system.nodes}
+        if step != accept:
+            await asyncio.sleep(fault.for_ms / 2000)
+    loop = asyncio.get_running_loop()
+    end = loop.time() + HIT_SECONDS
+    while True:
+        hits = sum([max(0, await count(node) - before[node]) for node in system.nodes])
+        if hits or loop.time() > end:
+            return hits
+        await asyncio.sleep(0.05)
+
+
+@routine
+async def password(system, fault):
+    old, new = system.passwords[-1], f"password-{fault.id}"
+
+    async def set_everywhere(rule):
+        await asyncio.gather(*(node.ask("ACL", "SETUSER", "default", rule) for node in system.nodes))
+
+    async def accept():
+        system.passwords = [old, new]
+        await set_everywhere(f">{new}")
+
+    async def change_file():
+        system.write("password", f"{new}\n")
+
+    async def refuse():
+        system.passwords = [new]
+        await set_everywhere(f"<{old}")
+
+    return {LOGINS: await rotate(system, fault, accept, change_file, refuse, lambda node: node.logins())}
+
+
+@routine
+async def certificate(system, fault):
+    """In the right order the clients trust both certificates before the nodes show the new one."""
+    old = (system.folder / f"{system.certificate}.pem").read_text(encoding="ascii")
+    new = ""
+
+    async def make():
+        nonlocal new
+        new = system.make_certificate()
+
+    async def change_file():
+        system.write("ca.pem", old + new)
+
+    async def show():
+        place = f"{system.folder}/{system.certificate}"
+        await asyncio.gather(*(node.ask("CONFIG", "SET", "tls-cert-file", f"{place}.pem", "tls-key-file", f"{place}.key")
+                               for node in system.nodes))
+
+    hits = await rotate(system, fault, make, change_file, show, lambda node: node.connections())
+    system.write("ca.pem", new)
+    return {RENEWED: hits}
 
 
 @routine

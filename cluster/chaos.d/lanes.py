@@ -52,7 +52,8 @@ WORDS = {"kill": "killed", "wipe": "killed, emptied", "pause": "stopped", "cut":
          "readonly": "read-only", "no-replicas": "refuses", "clock-back": "clock back", "clock-forward": "clock ahead",
          "flush": "FLUSHALL", "fsync-stall": "fsync stalls", "disk-full": "disk full", "aof-cut": "log cut off",
          "clock-strobe": "clock strobes", "emfile": "no descriptor", "partitions": "partitions", "loss": "some packets lost",
-         "late": "packets late", "reorder": "packets out of order", "names": "no names", "reconfigure": "set up anew",
+         "late": "packets late", "reorder": "packets out of order", "names": "no names", "password": "new password",
+         "certificate": "new certificate", "reconfigure": "set up anew",
          "pause-client": "stopped", "pause-writer": "stopped at a write", "kill-client": "killed"}
 INSTANT = {"clock-back", "flush"}
 

@@ -20,7 +20,9 @@ class Kind:
     text: str
     ms: tuple            # shortest and longest
     weight: int = 2      # how often, against the others
-    needs: str = ""      # filter (packet filter), queue (late packets), names, link (proxy), shim (preloaded clock), disk (preloaded), guard, fence
+    # filter (packet filter), queue (late packets), names, link (proxy), shim (preloaded clock), disk (preloaded), guard,
+    # fence, tls, password
+    needs: str = ""
     outside: bool = False
     forgets: bool = False  # the node loses its data: inside the claim only with the guard
     restarts: bool = False  # a guarded node is quarantined afterwards
@@ -28,6 +30,7 @@ class Kind:
 
 
 DROPPED = "packets dropped"
+LOGINS, RENEWED = "logins with a new password", "connections with a new certificate"
 ASKED = "names asked for"
 LATE, OVERTAKEN = "packets late", "packets that overtook others"
 
@@ -83,6 +86,8 @@ KINDS = {
     "late": Kind("way", "every packet comes late, by times that vary", (1000, 5000), 2, "queue", proof=LATE),
     "reorder": Kind("way", "packets overtake each other", (1000, 5000), 2, "queue", proof=OVERTAKEN),
     "names": Kind("way", "the name server dies, hangs or answers late", (500, 4000), 3, "names", proof=ASKED),
+    "password": Kind("set", "the password of the nodes changes under load", (300, 2500), 2, "password", proof=LOGINS),
+    "certificate": Kind("set", "the certificate of the nodes changes under load", (300, 2500), 2, "tls", proof=RENEWED),
     "reconfigure": Kind("set", "the set of nodes or the max lease changes under load", (300, 1500), 1, "guard",
                         proof="asks of old clients refused"),
     "pause-client": Kind("client", "client stopped beyond its lease", (1100, 3000), 4),
@@ -129,7 +134,8 @@ class Fault:
 
 MISSING = {"filter": "no packet filter here", "queue": "no NFQUEUE in the packet filter here",
            "names": "no name server of its own here", "link": "the proxy is not built", "shim": "the clock shim is not built",
-           "disk": "the disk shim is not built", "guard": "there is no guard to write anew"}
+           "disk": "the disk shim is not built", "guard": "there is no guard to write anew",
+           "tls": "only with --tls", "password": "only with --password"}
 
 
 def choose_kinds(asked, profile, guard, fence, abilities):
@@ -168,7 +174,7 @@ class _Planner:
         self.max_lease_ms, self.guarded = max_lease_ms, guarded
         self.node_busy = dict.fromkeys(self.nodes, 0)      # until when, ms
         self.client_busy = dict.fromkeys(self.clients, 0)
-        self.way_busy = 0
+        self.way_busy = self.set_busy = 0
         self.back_ms = dict.fromkeys(self.nodes, 0)
 
     def free_nodes(self, at_ms, linked):
@@ -269,6 +275,17 @@ class _Planner:
         fault.detail = {"cuts": cuts}
         return fault
 
+    def rotate(self, fault):
+        """The clients' file changes before the nodes refuse the old password or show the new certificate, or only after."""
+        if self.set_busy > fault.at_ms:
+            return None
+        self.set_busy = fault.at_ms + fault.for_ms + 300
+        fault.nodes = list(self.nodes)
+        fault.detail = {"file": self.rng.choice(("before", "before", "after"))}
+        for node in self.nodes:
+            self.node_busy[node] = max(self.node_busy[node], self.set_busy)
+        return fault
+
     def reconfigure(self, fault):
         """Changes the max lease, or replaces one node by a new one at another address; some are first killed half-way."""
         if any(until > fault.at_ms for until in self.node_busy.values()):
@@ -302,7 +319,8 @@ class _Planner:
             return fault
         special = {"divide": self.divide, "blackout": self.blackout, "partitions": self.partitions,
                    "reconfigure": self.reconfigure, "loss": self.weather, "late": self.weather,
-                   "reorder": self.weather, "names": self.weather}.get(name)
+                   "reorder": self.weather, "names": self.weather,
+                   "password": self.rotate, "certificate": self.rotate}.get(name)
         if special:
             return special(fault)
         if name in MAY_BE_QUICK and self.rng.random() < QUICK:

@@ -130,7 +130,7 @@ def circumstances(run, verdict, picture):
         fence = "no grant had a fencing token, although tokens were requested"
     text = (f"{plural(run.get('nodes', 0), 'Redis server')}, {plural(run.get('clients', 0), 'client')}, "
             f"{contended(run)}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
-            f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}{', TLS' if run.get('tls') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
+            f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}{', TLS' if run.get('tls') else ''}{', a password' if run.get('password') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
             f"in {run.get('place')}.")
     if picture.programs:
         text += f" The clients: {', '.join(picture.programs)}."

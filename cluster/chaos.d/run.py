@@ -51,6 +51,8 @@ class System:
         self.recorder = Recorder(folder / "history.jsonl", self.keys, options.max_lease)
         self.survived, self.hits = {}, {}
         self.clients_killed = 0
+        self.passwords = []    # that the nodes accept; none: they want none
+        self.certificate = ""  # name of its files, without the ending
         self.setup = 0  # how often the settings of the nodes were changed
         self.nodes, self.clients, self.ports = [], [], Ports()
         self.links, self.filter = None, Filter() if private and options.filter else None
@@ -89,20 +91,34 @@ class System:
         self.nodes = [Node(self, i + 1, servers[i], fronts[i]) for i in range(count)]
         self.clients = [Client(self, i + 1) for i in range(self.options.clients)]
 
+    def write(self, name, text):
+        """Writes a file that clients read, in one step."""
+        (self.folder / f"{name}.new").write_text(text, encoding="ascii")
+        os.replace(self.folder / f"{name}.new", self.folder / name)
+
     def make_certificate(self):
-        """Makes one certificate for all servers, for a name, because their addresses change. Clients and command find it in
-        the environment."""
+        """Makes one more certificate for all servers, for a name, because their addresses change. Returns its text."""
+        self.certificate = f"cert-{len(list(self.folder.glob('cert-*.pem')))}"
         words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
-                 "365", "-subj", "/CN=chaos", "-addext", f"subjectAltName=DNS:{TLS_NAME}", "-keyout", self.folder / "key.pem",
-                 "-out", self.folder / "cert.pem"]
+                 "365", "-subj", "/CN=chaos", "-addext", f"subjectAltName=DNS:{TLS_NAME}", "-keyout", self.folder / f"{self.certificate}.key",
+                 "-out", self.folder / f"{self.certificate}.pem"]
         run = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         if run.returncode:
             raise HarnessError(f"openssl cannot make a certificate: {run.stderr.strip()}")
-        os.environ |= {"QUORLOCK_TLS_CA": str(self.folder / "cert.pem"), "QUORLOCK_TLS_NAME": TLS_NAME}
+        return (self.folder / f"{self.certificate}.pem").read_text(encoding="ascii")
+
+    def make_secrets(self):
+        """Clients and command find them in the environment."""
+        if self.scheme:
+            self.write("ca.pem", self.make_certificate())
+            os.environ |= {"QUORLOCK_TLS_CA": str(self.folder / "ca.pem"), "QUORLOCK_TLS_NAME": TLS_NAME}
+        if self.options.password:
+            self.passwords = ["password-0"]
+            self.write("password", self.passwords[0] + "\n")
+            os.environ["QUORLOCK_PASSWORD_FILE"] = str(self.folder / "password")
 
     async def start(self):
-        if self.scheme:
-            self.make_certificate()
+        self.make_secrets()
         if self.options.names:
             names.use(self.folder)
             self.names = names.NameServer(launch)

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import mmap
 import os
+import re
 import shutil
 import signal
 import struct
@@ -18,6 +19,7 @@ from ports import keep_port
 START_SECONDS = 60  # long, because the machine may be busy
 ADMIN_SECONDS = 10.0
 END_SECONDS = 20  # the time for clients to end
+HARNESS = "harness", "harness"  # our own user at the nodes, and its password
 LAST_BYTES = 2000  # how much of the end of a log is shown
 
 
@@ -75,6 +77,11 @@ class Ports:
         return self.kept[-1].getsockname()[1]
 
 
+def _command(*words):
+    parts = [str(word).encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
 async def _read_reply(reader):
     line = (await reader.readline())[:-2].decode(errors="replace")
     if not line:
@@ -103,6 +110,7 @@ class Node:
         self.folder.mkdir()
         self.clock, self.disk = self.shared("clock", 16), self.shared("disk", 32)
         self.set_disk()
+        self.our_logins = 0
         self.aof_kept = {}  # how much of each log is never cut off
 
     def shared(self, name, size):
@@ -130,8 +138,13 @@ class Node:
         port = [f"port {self.server_port}"]
         if self.system.scheme:
             port = ["port 0", f"tls-port {self.server_port}", "tls-auth-clients no",
-                    f'tls-cert-file "{self.system.folder}/cert.pem"', f'tls-key-file "{self.system.folder}/key.pem"',
-                    f'tls-ca-cert-file "{self.system.folder}/cert.pem"']
+                    f'tls-cert-file "{self.system.folder}/{self.system.certificate}.pem"',
+                    f'tls-key-file "{self.system.folder}/{self.system.certificate}.key"',
+                    f'tls-ca-cert-file "{self.system.folder}/{self.system.certificate}.pem"']
+        if self.system.passwords:
+            everything = "~* &* +@all"
+            port += [f"user default on resetpass {' '.join('>' + word for word in self.system.passwords)} {everything}",
+                     f"user {HARNESS[0]} on >{HARNESS[1]} {everything}"]
         (self.folder / "redis.conf").write_text("\n".join([
             f"bind {self.server_host}", *port, f'unixsocket "{self.folder}/socket"',
             f"protected-mode {'no' if self.system.private else 'yes'}", f'dir "{self.folder}/data"',
@@ -143,6 +156,7 @@ class Node:
             shutil.rmtree(self.folder / "data", ignore_errors=True)
             self.aof_kept = {}
         self.configure()
+        self.our_logins = 0
         shims = {f"QUORLOCK_CHAOS_{name.upper()}": str(self.folder / name) for name in self.system.shims}
         preload = {"LD_PRELOAD": ":".join(map(str, self.system.shims.values()))} if shims else {}
         self.process = launch([self.system.server, self.folder / "redis.conf"], env=os.environ | shims | preload,
@@ -218,8 +232,11 @@ class Node:
         async with asyncio.timeout(timeout):
             reader, writer = await asyncio.open_unix_connection(str(self.folder / "socket"))
             try:
-                parts = [str(word).encode() for word in words]
-                writer.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+                if self.system.passwords:
+                    self.our_logins += 1
+                    writer.write(_command("AUTH", *HARNESS))
+                    await _read_reply(reader)
+                writer.write(_command(*words))
                 return await _read_reply(reader)
             finally:
                 writer.close()
@@ -227,6 +244,20 @@ class Node:
     async def disconnect_clients(self):
         """Closes the connections of all clients, which use the server's address; ours use the socket."""
         await self.ask("CLIENT", "KILL", "LADDR", f"{self.server_host}:{self.server_port}", timeout=1.0)
+
+    async def logins(self):
+        """How many logins of clients succeeded since the server started."""
+        stats = await self.ask("INFO", "commandstats")
+        count = 0
+        for line in re.findall(r"cmdstat_(?:auth|hello):(.*)", stats):
+            fields = dict(field.split("=") for field in line.strip().split(","))
+            count += int(fields["calls"]) - int(fields.get("failed_calls", 0))
+        return count - self.our_logins
+
+    async def connections(self):
+        """How many clients are connected, and have sent a command."""
+        lines = (await self.ask("CLIENT", "LIST")).splitlines()
+        return sum(f"laddr={self.server_host}:{self.server_port} " in line and "cmd=NULL" not in line for line in lines)
 
     def move(self, host, port):
         """Gives the node another address, for a new server in place of this one."""

@@ -42,6 +42,10 @@ RUNS = {
     "names-dies": ("names", "how=dies", ["names asked for"]),
     "names-hangs": ("names", "how=hangs", ["names asked for"]),
     "names-late": ("names", "how=late", ["names asked for"]),
+    "password-before": ("password", "file=before", ["logins with a new password"], "--password"),
+    "password-after": ("password", "file=after", ["logins with a new password"], "--password"),
+    "certificate-before": ("certificate", "file=before", ["connections with a new certificate"], "--tls"),
+    "certificate-after": ("certificate", "file=after", ["connections with a new certificate"], "--tls"),
     # With a lease so long, a key that nobody holds blocks all clients until the run is refused.
     "blackout": ("blackout", "", ["packets dropped"], "--lease-ms", "60000", "--max-lease-ms", "60000"),
     "reconfigure-lease": ("reconfigure", "max_lease_ms=", ["asks of old clients refused", "clients moved"]),
@@ -132,6 +136,14 @@ class Runs(unittest.TestCase):
     def test_a_name_server_that_is_late(self):
         self.check("names-late")
 
+    def test_a_new_password(self):
+        self.check("password-before")
+        self.check("password-after")
+
+    def test_a_new_certificate(self):
+        self.check("certificate-before")
+        self.check("certificate-after")
+
     def test_blackout(self):
         self.check("blackout")
 
@@ -209,7 +221,7 @@ class Plans(unittest.TestCase):
 
     def test_what_the_machine_lacks_is_left_out_with_the_reason(self):
         asked = {"shim": "clock-strobe", "disk": "fsync-stall,disk-full", "filter": "partitions,loss",
-                 "queue": "late,reorder", "names": "names", "guard": "reconfigure"}
+                 "queue": "late,reorder", "names": "names", "guard": "reconfigure", "tls": "certificate", "password": "password"}
         for lacking, kinds in asked.items():
             chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", True, set(asked) - {lacking})
             self.assertEqual((chosen, set(left_out)), ([], set(kinds.split(","))))
