@@ -83,35 +83,12 @@ static int break_rule(const char *rule)
     return -1;
 }
 
-/* Read the password anew for each login, because it changes. */
-static int on_login(void *arg, const char *node, struct quorlock_credentials *ret)
-{
-    FILE *file = fopen(arg, "re");
-    const char *line = file != NULL ? fgets(ret->password, sizeof(ret->password), file) : NULL;
-
-    (void)node;
-    if (file != NULL) (void)fclose(file);
-    if (line == NULL) return -1;
-    ret->password[strcspn(ret->password, "\n")] = 0;
-    return 0;
-}
-
 static int open_client(void)
 {
     struct quorlock_client_options options = {.size = sizeof(options)};
     char error[256] = "";
 
-    options.nodes = (const char *const *)me.options.nodes;
-    options.n_nodes = me.options.n_nodes;
-    if (strncmp(options.nodes[0], "rediss://", strlen("rediss://")) == 0) {
-        options.tls_ca = getenv("QUORLOCK_TLS_CA");
-        options.tls_name = getenv("QUORLOCK_TLS_NAME");
-    }
-    options.credentials_arg = getenv("QUORLOCK_PASSWORD_FILE");
-    if (options.credentials_arg != NULL) options.credentials = on_login;
-    options.guard = me.options.guard;
-    options.max_lease_ms = me.options.max_lease_ms;
-    options.owner_label = me.options.name;
+    options_of_client(&options, &me.options);
     options.log = log_line;
     options.error = error;
     options.error_size = sizeof(error);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <quorlock/quorlock.h>
-
 #define PROTOCOL "1"
 #define MS_MAX   86400000ul
 #define MANY     1000ul
@@ -140,4 +138,32 @@ int options_read(struct chaos_options *ret_options)
     options.broken_rule = getenv("QUORLOCK_CHAOS_BREAK");
     *ret_options = options;
     return 0;
+}
+
+/* Read the password anew for each login, because it changes. */
+static int on_login(void *arg, const char *node, struct quorlock_credentials *ret)
+{
+    FILE *file = fopen(arg, "re");
+    const char *line = file != NULL ? fgets(ret->password, sizeof(ret->password), file) : NULL;
+
+    (void)node;
+    if (file != NULL) (void)fclose(file);
+    if (line == NULL) return -1;
+    ret->password[strcspn(ret->password, "\n")] = 0;
+    return 0;
+}
+
+void options_of_client(struct quorlock_client_options *ret, const struct chaos_options *options)
+{
+    ret->nodes = (const char *const *)options->nodes;
+    ret->n_nodes = options->n_nodes;
+    if (strncmp(ret->nodes[0], "rediss://", strlen("rediss://")) == 0) {
+        ret->tls_ca = getenv("QUORLOCK_TLS_CA");
+        ret->tls_name = getenv("QUORLOCK_TLS_NAME");
+    }
+    ret->credentials_arg = getenv("QUORLOCK_PASSWORD_FILE");
+    if (ret->credentials_arg != NULL) ret->credentials = on_login;
+    ret->guard = options->guard;
+    ret->max_lease_ms = options->max_lease_ms;
+    ret->owner_label = options->name;
 }

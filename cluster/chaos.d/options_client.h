@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <quorlock/quorlock.h>
+
 #define CHAOS_LIST_MAX 31
 
 struct chaos_range {
@@ -31,3 +33,6 @@ struct chaos_options {
 
 /* options_read - read the environment; -1 after a line on stderr that names the variable and its value */
 int options_read(struct chaos_options *ret_options);
+
+/* options_of_client - fill in what they say about the library's client. The texts stay theirs. */
+void options_of_client(struct quorlock_client_options *ret, const struct chaos_options *options);

@@ -121,6 +121,7 @@ def begin_runs():
         RUNS[name] = POOL.submit(run, name, "--client", command) if not why else why
     begin("mixed", "--clients", "4", "--client", os.path.join(BIN, "chaos_client"), "--client",
           f"{sys.executable} {ROOT}/cluster/examples/example.py")
+    begin("threads", "--threads", "3")
     begin("plain", "--plain", "--client", f"{sys.executable} {ROOT}/cluster/examples/example.py")
     begin("session", "--plain", "--client", client("session", f"""
         import subprocess
@@ -212,6 +213,17 @@ class Examples(unittest.TestCase):
     def test_several_programs(self):
         programs = self.assert_sound("mixed")[1]
         self.assertEqual({program.split()[0] for program in programs}, {"quorlock", "example.py"})
+
+    def test_threads(self):
+        """Each thread of both programs asks for the lock."""
+        programs = self.assert_sound("threads")[1]
+        self.assertEqual({"Python" in program for program in programs}, {True, False})
+        with open(os.path.join(FOLDER, "threads.jsonl"), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        self.assertEqual({(line["client"], line["user"]) for line in lines if line["event"] == "invoke"},
+                         {(client, user) for client in ("c1", "c2", "c3") for user in (1, 2, 3)})
+        self.assertEqual({line["client"] for line in lines if line["event"] == "granted"}, {"c1", "c2", "c3"})
+        self.assertEqual(chaos("--threads", "2", "--users", "2", "--plan").returncode, 64)
 
     def test_a_folder_with_a_blank(self):
         """What is preloaded must be found there: else no clock moves, and clients are taken for unbound ones."""
