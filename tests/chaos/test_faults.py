@@ -4,11 +4,13 @@
 
 usage: tests/chaos/test_faults.py BUILD_BIN [TEST...]
 """
+import asyncio
 import concurrent.futures
 import json
 import os
 import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,8 @@ sys.path.insert(0, str(ROOT / "cluster" / "chaos.d"))
 
 import plan  # noqa: E402
 from descriptors import Descriptors  # noqa: E402
+from faults import ROUTINES  # noqa: E402
+from system import Node  # noqa: E402
 
 BIN = None
 SEEDS = range(40)
@@ -164,6 +168,27 @@ class NothingHit(unittest.TestCase):
             run = chaos("--faults", "clock-strobe", "--seconds", "3", "--seed", "3", env={"REDIS_SERVER": str(server)})
         self.assertEqual(run.returncode, 70, run.stdout + run.stderr)
         self.assertIn("clock-strobe came but never hit anything", run.stderr)
+
+
+class Strobe(unittest.TestCase):
+    @staticmethod
+    async def strobe(folder):
+        """The offsets that a clock had, and the last one."""
+        address = ("127.0.0.1", 1)
+        node = Node(types.SimpleNamespace(folder=Path(folder)), 1, address, address)
+        fault = types.SimpleNamespace(nodes=[1], for_ms=200, detail={"spread_ms": 50, "every_ms": 1})
+        run = asyncio.ensure_future(ROUTINES["clock-strobe"](types.SimpleNamespace(node=lambda _: node), fault))
+        seen = set()
+        while not run.done():
+            seen.add(node.clock_offset_ms())
+            await asyncio.sleep(0)
+            struct.pack_into("q", node.clock, 8, 1)  # as the shim of a server that has read a step
+        await run
+        return seen, node.clock_offset_ms()
+
+    def test_the_clock_steps_between_two_values(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(asyncio.run(self.strobe(folder)), ({0, 50}, 0))
 
 
 class OutOfDescriptors(unittest.TestCase):

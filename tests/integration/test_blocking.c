@@ -70,6 +70,66 @@ BLOCKING_TEST(results_say_their_size)
     assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
     assert_int_equal(result.known.size, sizeof(result.known));
     for (size_t i = 0; i < sizeof(result.newer); i++) assert_int_equal(result.newer[i], 0xa5);
+    assert_int_equal(quorlock_blocking_release(lock, NULL), QUORLOCK_OK);
+    /* So do members that a caller of the first release does not know. */
+    result.known.size = offsetof(struct quorlock_blocking_result, token) + sizeof(result.known.token);
+    result.known.slot = 77;
+    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
+    assert_true(strlen(result.known.token) > 0);
+    assert_int_equal(result.known.slot, 77);
+    quorlock_blocking_free(lock);
+}
+
+/* The second of two permits, and so a slot that is not 0 for one of them. */
+static uint32_t slots_of_two(void)
+{
+    const struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .permits = 2};
+    struct quorlock_blocking_result results[2] = {{.size = sizeof(results[0])}, {.size = sizeof(results[1])}};
+    quorlock_blocking_lock *locks[2];
+    const char *key = "permits";
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(quorlock_blocking_new(&locks[i], blocking, &key, 1, &options, NULL, 0), 0);
+        assert_int_equal(quorlock_blocking_acquire(locks[i], &results[i]), QUORLOCK_OK);
+    }
+    for (int i = 0; i < 2; i++) quorlock_blocking_free(locks[i]);
+    return results[0].slot + results[1].slot;
+}
+
+BLOCKING_TEST(each_member_of_a_result_comes_from_the_library)
+{
+    const struct quorlock_options options = {
+        .size = sizeof(options), .lease_ms = LONG_LEASE_MS, .wait_ms = 50, .fencing = 1};
+    struct quorlock_blocking_result granted = {.size = sizeof(granted)}, held = granted, expired = granted;
+    quorlock_blocking_lock *lock;
+    const char *key = "key";
+
+    server_kill(SERVER(2));
+    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_acquire(lock, &granted), QUORLOCK_OK);
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key by-hand PX 60000");
+    assert_int_equal(quorlock_blocking_release(lock, &expired), QUORLOCK_OK);
+    assert_int_not_equal(quorlock_blocking_acquire(lock, &held), QUORLOCK_OK);
+    const struct {
+        const char *name;
+        uint64_t value, least, most;
+    } members[] = {
+        {"granted", granted.granted, 2, 2},
+        {"failed", held.failed, 1, 1},
+        {"valid_ms", granted.valid_ms, 1, LONG_LEASE_MS},
+        {"fence", granted.fence, 1, UINT64_MAX},
+        {"rounds", held.rounds, 1, UINT64_MAX},
+        {"refused", held.refused, 1, 2},
+        {"elapsed_ms", held.elapsed_ms, 50, UINT32_MAX},
+        {"expired", (uint64_t)expired.expired, 1, 1},
+        {"slot", slots_of_two(), 1, 1},
+    };
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if (members[i].value < members[i].least || members[i].value > members[i].most)
+            fail_msg("%s is %llu", members[i].name, (unsigned long long)members[i].value);
+    }
+    assert_int_equal(cluster_holders(&fixture.cluster, "key", granted.token), 0);
+    assert_true(strlen(granted.token) > 0);
     quorlock_blocking_free(lock);
 }
 
@@ -414,6 +474,37 @@ BLOCKING_TEST(candidates_stand_one_after_the_other)
     quorlock_blocking_candidate_free(NULL);
     quorlock_blocking_observer_free(NULL);
     cluster_await_free(&fixture.cluster, "election");
+}
+
+static void count_deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss, void *arg)
+{
+    (void)candidate;
+    (void)loss;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+BLOCKING_TEST(who_stands_after_a_deposition_gets_the_next_term)
+{
+    static atomic_int deposed;
+    const struct quorlock_candidate_options options = {
+        .size = sizeof(options), .lease_ms = 900, .deposed = count_deposed, .arg = &deposed};
+    struct stand again = {.candidate = NULL};
+    uint64_t end_us = clock_us() + GENEROUS_US, before_us = 0, term = 0;
+
+    atomic_store(&deposed, 0);
+    assert_int_equal(quorlock_blocking_candidate_new(&again.candidate, blocking, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_blocking_stand(again.candidate, &term), 0);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET election peer PX 60000");
+    while (atomic_load(&deposed) == 0) assert_true(clock_us() < end_us);
+    assert_int_equal(pthread_create(&again.thread, NULL, stands, &again), 0);
+    /* A call that does not wait has returned by then; it would pass without. */
+    before_us = clock_us() + 50000;
+    while (clock_us() < before_us) (void)quorlock_blocking_candidate_valid_ms(again.candidate);
+    for (int i = 0; i < 3; i++) server_do(SERVER(i), "DEL election");
+    assert_int_equal(pthread_join(again.thread, NULL), 0);
+    assert_int_equal(again.status, 0);
+    assert_true(again.term > term);
+    quorlock_blocking_candidate_free(again.candidate);
 }
 
 /* By a thread that resigns, and one that closes. */

@@ -395,6 +395,7 @@ class Nodes(Bootstrapped):
         self.assertEqual(self.quorlock("run", self.key, "--", "sh", "-c", "exit 4")[0], 4)
         status, _, err = self.quorlock("run", "-n", "--policy", "all", self.key, "--", "true")
         self.assertEqual(status, 69, err)
+        self.assertIn("; 2 of 3 nodes voted, 3 are needed\n", err)
         self.assertIn(str(SERVERS[0]), err)
         wait_for(lambda: [server.ask("GET", self.key) for server in SERVERS[1:]] == [None, None])
 
@@ -406,6 +407,8 @@ class Nodes(Bootstrapped):
             status, out, err = self.quorlock("run", "--lease", "2s", *soon[:2], *options, self.key, "--",
                                              "touch", self.path("ran"))
             self.assertEqual((status, out), (69, ""), err)
+            waits = f'waiting for "{self.key}": too few nodes can vote on "{self.key}": ' in err
+            self.assertEqual(waits, "--wait" in options, err)
             for server in SERVERS:
                 self.assertRegex(err, rf"quorlock:   {server}  \w+")
         for verb in ["inspect", "break"]:

@@ -138,6 +138,21 @@ class Group(Bootstrapped):
         self.assertEqual(self.end(process)[0], 0)
 
 
+    # It leaves the command's group, in which a child of it has ended.
+    OUTSIDE = ("import os, time\n"
+               "os.fork() or os._exit(0)\n"
+               "os.setpgid(0, 0)\n"
+               "os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)\n"
+               "open('up', 'w').close()\n"
+               "while not os.path.exists('let_go'): time.sleep(0.02)\n")
+
+    def test_a_process_that_has_ended_is_not_awaited(self):
+        process = self.shell("--group", "wait", script=f'{sys.executable} -c "{self.OUTSIDE}" & '
+                                                       "while [ ! -e up ]; do sleep 0.02; done; exit 5")
+        self.assertEqual(self.ended(process), 5)
+        self.touch("let_go")
+
+
 class OldKernel(Bootstrapped):
     def test_it_runs_without_close_range(self):
         for number in (errno.ENOSYS, errno.EPERM):

@@ -154,6 +154,11 @@ class Terminal(Bootstrapped):
 
 
 class Foreground(Terminal):
+    def test_the_command_inherits_no_descriptor_of_quorlock(self):
+        self.shell_types("ls /proc/self/fd >outside; RUN -- ls /proc/self/fd >inside; echo $? >status")
+        self.assert_status("0")
+        self.assertEqual(self.read("inside"), self.read("outside"))
+
     def test_a_pager_behind_the_command_can_read(self):
         self.shell_types("RUN -- $ACT cmd wait go | $ACT pager wait ask line typed copy; echo ${PIPESTATUS[*]} >status")
         pager, _ = self.pids("pager")

@@ -86,6 +86,39 @@ DIALECTS_TEST(a_release_before_the_confirmation_is_found)
     expect_woken();
 }
 
+static bool nobody_listens(void *key)
+{
+    return listeners(key) == 0;
+}
+
+static void await_no_listener(const char *key)
+{
+    char own[TEXT_SIZE];
+
+    snprintf(own, sizeof(own), "%s", key);
+    await(nobody_listens, own, GENEROUS_MS, "the channel is left");
+}
+
+/* The waits end one after the other. */
+BOTH_TEST(each_channel_is_left_after_its_last_wait)
+{
+    static const char *const keys[] = {"first", "second", "third"};
+    struct seen seen[3];
+    quorlock *locks[3];
+
+    for (int i = 0; i < 3; i++) {
+        take_by_hand(3, keys[i], "peer");
+        locks[i] = lasting_lock(fixture.client, keys[i], NULL);
+        fixture_start_acquire(locks[i], &seen[i]);
+        await_listeners(keys[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(quorlock_cancel(locks[i]), 0);
+        run_ms(20); /* so that their ends differ; it would pass without */
+    }
+    for (int i = 0; i < 3; i++) await_no_listener(keys[i]);
+}
+
 static void cut_subscribers(void)
 {
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL TYPE pubsub");

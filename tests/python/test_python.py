@@ -101,6 +101,13 @@ class With(PythonCase):
                 self.lock(wait_ms=0).acquire()
         self.assert_free()
 
+    def test_a_loss_that_only_the_release_finds_is_raised(self):
+        lock = self.lock(lease_ms=LONG_MS)
+        lock.acquire()
+        self.take_away()
+        with self.assertRaises(Lost):
+            lock.release()
+
     def test_fencing_tokens_rise(self):
         lock = self.lock(fencing=True)
         fences = []
@@ -481,14 +488,15 @@ class Asyncio(PythonCase):
         self.assert_free()
 
     def test_a_loss_ends_the_wait_of_the_block(self):
-        async def lose():
-            async with self.lock(lease_ms=LEASE_MS):
+        async def lose(lock):
+            async with lock:
                 self.take_away()
                 await asyncio.sleep(3600)
         async def lose_twice():
+            lock = self.lock(lease_ms=LEASE_MS)
             for _ in range(2):
                 with self.assertRaises(Lost):
-                    await lose()
+                    await lose(lock)
             # Nothing of the cancellation is left.
             await asyncio.sleep(0)
         asyncio.run(lose_twice())

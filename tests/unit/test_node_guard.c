@@ -365,11 +365,15 @@ static void expel(struct node_fixture *f, const char *line)
 
 NODE_TEST(a_callback_may_expel_the_node)
 {
+    static const struct fake_step closes[] = {SHAKE, ASK_GUARD, SEND(CLEAR), CLOSE};
+
     begin(f, QUORLOCK_GUARD_CONNECTION, clear);
+    fake_play(f->server, closes);
     fake_play(f->server, clear);
     f->on_line = expel;
-    run_until(f, "ready 2");
-    assert_trace(f, "ready 1\ndown config\nready 2\n");
+    run_until(f, "ready 3");
+    /* It has come back like any other: the next end of its connection is no reason to call it down. */
+    assert_trace(f, "ready 1\ndown config\nready 2\nconnecting unreachable\nready 3\n");
 }
 
 NODE_TEST(an_expelled_node_ends_its_requests)

@@ -170,6 +170,7 @@ NODE_TEST(a_failed_handshake_is_logged_and_tried_again)
         notice_fixture_start(f);
         run_until(f, "listening a");
         assert_trace(f, "open\nlistening a\n");
+        assert_contains(f->logged, "release notices: open");
         assert_contains(f->logged, refusals[i].why);
         assert_int_equal(times_in(f->logged, "sesame"), 0);
     }
