@@ -29,6 +29,7 @@ struct user {
 };
 
 static struct chaos_options options;
+static struct user *users;
 static quorlock_blocking *client;
 static atomic_bool stop;
 /* For one line of the history at a time. The threads write it, and so does the callback, in the loop's thread. */
@@ -175,7 +176,6 @@ static int open_client(void)
 
 int main(void)
 {
-    struct user *users;
     sigset_t term;
     int number;
 
