@@ -30,7 +30,7 @@ from system import Node  # noqa: E402
 
 BIN = None
 SEEDS = range(40)
-AT_ONCE = 3  # runs side by side
+AT_ONCE = 5  # runs side by side
 # Of each run: the kind of fault, what its plan must say of it, what must have been counted, and more options.
 RUNS = {
     "fsync-stall": ("fsync-stall", "", ["fsyncs stalled"]),
