@@ -348,6 +348,16 @@ CORE_TEST(a_release_by_its_holder_brings_the_slot_back)
     assert_int_equal(passed_over(f, 0), 0);
 }
 
+/* A break does not say whose slot it deletes. */
+CORE_TEST(a_notice_without_a_name_brings_the_slot_back)
+{
+    be_fooled(f, CORE_NEVER);
+    fixture_listening(f, 0);
+    fixture_notice(f, 0, 0);
+    fixture_expect_alone(f, 0);
+    assert_int_equal(passed_over(f, 0), 0);
+}
+
 CORE_TEST(a_quorum_that_has_it_free_brings_the_slot_back)
 {
     struct core_reply refusal = {.outcome = OUTCOME_OTHER, .free = 1u << 2};

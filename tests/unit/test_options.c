@@ -125,6 +125,9 @@ TEST(a_client_has_these_defaults)
     assert_int_equal(options.reconnect_max_ms, 2000);
     assert_int_equal(options.node_timeout_ms, 0);
     assert_int_equal(options.connect_timeout_ms, 3000);
+    given.node_timeout_ms = 5000;
+    options = takes_client(&given);
+    assert_int_equal(options.connect_timeout_ms, 5000);
 }
 
 TEST(a_majority_is_the_smallest_quorum_that_overlaps)
@@ -511,6 +514,9 @@ TEST(a_key_is_neither_empty_nor_too_long_nor_reserved)
     assert_int_equal(options_key(NULL, &checked, &error), QUORLOCK_INVAL);
     assert_int_equal(options_key("quorlock:guard", &checked, &error), QUORLOCK_INVAL);
     assert_said("quorlock:");
+    checked.key_prefix = "quor";
+    assert_int_equal(options_key("lock:guard", &checked, &error), QUORLOCK_INVAL);
+    checked.key_prefix = NULL;
     assert_int_equal(options_key("quorlock", &checked, &error), 0);
     memset(key, 'k', sizeof(key));
     key[sizeof(key) - 1] = '\0';
