@@ -69,6 +69,9 @@ const struct model_events *executed_events(struct world *world, uint32_t server)
 {
     struct site *site = &world->sites[server];
 
-    site->events = (struct model_events){.changed = on_changed, .executed = on_executed, .arg = site};
+    site->events = (struct model_events){.changed = on_changed,
+                                         .executed = on_executed,
+                                         .replied = world->actions ? actions_replied : NULL,
+                                         .arg = site};
     return &site->events;
 }

@@ -90,9 +90,11 @@ static void refresh(struct actor *actor)
     if (!window->open || actor->lost || !actor_process(actor)->alive) return;
     until_us = valid_ms(actor) * MS;
     if (until_us == 0) {
+        if (!window->ended) actions_holder(actor, "ended");
         window->ended = true;
         return;
     }
+    if (window->ended) actions_holder(actor, "renewed");
     violated_if(actor, I6_TOLD_ONCE, window->ended, "has validity, but had none a moment ago");
     until_us += process_now_us(actor_process(actor));
     if (until_us <= window->until_us) return;
@@ -101,6 +103,7 @@ static void refresh(struct actor *actor)
         actor->world->totals->of[TOTAL_RENEWED]++;
     }
     window->until_us = until_us;
+    if (window->fresh) actions_holder(actor, "renewed");
 }
 
 bool judge_is_open(struct actor *actor)
@@ -312,6 +315,7 @@ static void open_window(struct actor *actor, const struct quorlock_result *resul
     (void)snprintf(window->token, sizeof(window->token), "%s", token);
     if (actor->plan->owner != 0) holds_as_taken(actor->world, window);
     world_mix(actor->world, window->token_hash ^ window->until_us);
+    actions_holder(actor, "granted");
 }
 
 static void count_grant(struct actor *actor)
@@ -373,6 +377,7 @@ void judge_given_back(struct actor *actor)
         refresh(actor);
         if (actor->window.fresh) judge_quorum(actor);
         handover_freed(actor);
+        actions_holder(actor, "released");
         rare_given_back(actor);
     }
     actor->window.open = false;
@@ -456,6 +461,7 @@ void judge_lost(struct actor *actor, const struct quorlock_loss *loss)
     actor->lost = true;
     if (now_us + loss->remaining_ms * MS < window->until_us) window->until_us = now_us + loss->remaining_ms * MS;
     if (loss->remaining_ms == 0) window->open = false;
+    actions_holder(actor, "lost");
 }
 
 /* A loss that is due comes first; only where the process stood still after it looked for one may it be late. */
@@ -478,6 +484,7 @@ void judge_killed(struct process *process)
         struct actor *actor = &world->actors[i];
 
         if (actor_process(actor) != process || !actor->window.open) continue;
+        actions_holder(actor, "crashed");
         if (judge_is_open(actor) && !is_void(actor) && world->n_ghosts < GHOSTS_MAX) {
             world->ghosts[world->n_ghosts++] =
                 (struct ghost){.until_us = process_true_us(process, actor->window.until_us),
@@ -510,7 +517,9 @@ static void look_at(struct actor *actor)
     if (actor->holds == 0 || actor->lost) {
         /* A hold beside others of its owner begins before its callback. */
         if (actor->acquiring != NULL && actor->plan->owner != 0) return;
-        violated_if(actor, I6_TOLD_ONCE, valid_ms(actor) != 0, "has validity, but was told otherwise");
+        if (valid_ms(actor) == 0) return;
+        if (actor->lost) actions_holder(actor, "renewed");
+        violated_if(actor, I6_TOLD_ONCE, true, "has validity, but was told otherwise");
         return;
     }
     if (!actor->window.open) return;

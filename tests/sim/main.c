@@ -18,7 +18,7 @@ struct options {
     uint64_t runs, runs_default, seconds, seed;
     enum plan_bias bias;
     const char *only, *without, *control;
-    bool trace, controls, handovers, modes, help, hashes, buggify;
+    bool trace, actions, controls, handovers, modes, help, hashes, buggify;
 };
 
 static const char usage[] =
@@ -27,6 +27,8 @@ static const char usage[] =
     "       sim --seed S --trace [--only LIST] [--without LIST]\n"
     "                                   one run as a trace, with only these faults (f3) and actors (a2), and without\n"
     "                                   these features\n"
+    "       sim --actions [--runs N] [--seed S] [--bias B]\n"
+    "                                   runs as actions of the model in tests/model, which tests/model/traces checks\n"
     "       sim --handovers             how long hand-overs take; fails where they take too long\n"
     "       sim --modes                 the same of waits among readers and writers, and for permits\n"
     "       sim_controls --controls [--control NAME]   breaks rules and sees whether it is noticed\n"
@@ -118,7 +120,7 @@ static bool read_options(struct options *options, int argc, char **argv)
     } flags[] = {{"--help", &options->help},         {"--trace", &options->trace},
                  {"--controls", &options->controls}, {"--handovers", &options->handovers},
                  {"--hashes", &options->hashes},     {"--buggify", &options->buggify},
-                 {"--modes", &options->modes}};
+                 {"--modes", &options->modes},       {"--actions", &options->actions}};
 
     if (!read_environment("QUORLOCK_SIM_RUNS", &options->runs)) return false;
     if (!read_environment("QUORLOCK_SIM_SEED", &options->seed)) return false;
@@ -236,6 +238,22 @@ static bool run_many(struct world *world, const struct options *options)
     return good && violations == 0;
 }
 
+static bool run_actions(struct world *world, const struct options *options)
+{
+    static struct plan plan;
+    static struct totals ignored;
+
+    world->actions = true;
+    for (uint64_t i = 0; i < options->runs; i++) {
+        plan_make(&plan, options->seed + i, options->bias, 0);
+        world->plan = &plan;
+        actions_begin(world, options->bias);
+        (void)world_run(world, &plan, &ignored);
+        actions_end(world);
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static struct world world;
@@ -263,6 +281,9 @@ int main(int argc, char **argv)
         good = modes_table(&world, stdout);
     } else if (options.controls) {
         good = controls_run(&world, options.seed, options.control);
+    } else if (options.actions) {
+        (void)setvbuf(stdout, NULL, _IOFBF, 0);
+        good = run_actions(&world, &options);
     } else if (options.trace || options.only != NULL || options.without != NULL) {
         good = run_trace(&world, &options);
     } else {

@@ -50,6 +50,7 @@ static void start(struct site *site)
     if (site->memory != SERVER_KEEPS) holds_forgets(site);
     if (world->phase != PHASE_FAULTS || world_now(world) >= world->plan->active_us) site->loading_us = 0;
     server_start(world->servers[site->index], site->memory, site->new_replid, site->loading_us);
+    actions_server(site, site->memory == SERVER_KEEPS ? "restarts" : site->memory == SERVER_OLD ? "ages" : "forgets");
     site_look_again(site);
 }
 
@@ -130,6 +131,7 @@ static void flip_back(struct site *site, const struct plan_fault *fault)
     site->late = site->old = true;
     holds_forgets(site);
     model_load(site_model(site), site->snapshot);
+    actions_server(site, "ages");
     manners->replid = rng_mix(world->plan->seed, ++world->runs);
     for (uint32_t i = 0; i <= world->plan->n_machines && fault->kind == FAULT_FLIP; i++)
         net_break(world->net, i, site->index, false, 0);

@@ -20,6 +20,7 @@
  *   modes     how long readers and writers wait for each other, and for a permit
  *   rare      states that must be reached
  *   trace     the story of a run
+ *   actions   the same as actions of the model in tests/model
  *   shrink    the same run with less in it
  *   controls  rules broken on purpose, which the judge must notice
  */
@@ -410,6 +411,7 @@ struct world {
     uint64_t made_up;     /* as their logs say */
     uint64_t hash;
     bool trace;
+    bool actions; /* the run is printed as actions of the model */
 };
 
 /* world_open, world_close - memory that serves many runs. */
@@ -664,6 +666,17 @@ const char *trace_promise(enum promise_kind);
     do {                                                                                                               \
         if ((world)->trace) trace_line(world, __VA_ARGS__);                                                            \
     } while (0)
+
+/* ---- actions.c ---- */
+
+/* actions_begin, actions_end - a run. actions_server, actions_holder: one action of a server, or of who holds, where
+ * they are asked for. */
+void actions_begin(const struct world *, enum plan_bias);
+void actions_end(const struct world *);
+void actions_server(const struct site *, const char *what);
+void actions_replied(void *arg, struct session *, const char *script, const struct word *words, size_t n_words,
+                     const struct word *reply);
+void actions_holder(struct actor *, const char *what);
 
 /* ---- shrink.c ---- */
 

@@ -291,6 +291,16 @@ static void tell_executed(struct session *session, const struct word *words, siz
     model->events.executed(model->events.arg, session, model->text);
 }
 
+static void tell_replied(struct session *session, const struct word *words, size_t n_words)
+{
+    const struct model_events *events = &session->model->events;
+    bool script = n_words > 2 && (word_is(&words[0], "evalsha") || word_is(&words[0], "eval"));
+    const struct word reply = {session->model->out.bytes, session->model->out.used};
+
+    if (events->replied == NULL) return;
+    events->replied(events->arg, session, script ? script_name(&words[1]) : NULL, words, n_words, &reply);
+}
+
 static void send_reply(struct session *session)
 {
     struct out *out = &session->model->out;
@@ -326,6 +336,7 @@ bool model_step(struct session *session, uint64_t wall_us)
     } else {
         tell_executed(session, model->words, n_words);
         command_execute(session, model->words, n_words, &model->out);
+        tell_replied(session, model->words, n_words);
     }
     send_reply(session);
     hang_up_ended(model);

@@ -49,11 +49,20 @@ struct model_value {
     uint64_t expires_ms; /* by the server's clock; 0: never */
 };
 
+/* An argument of a command; it points into what was received. */
+struct word {
+    const char *text;
+    size_t length;
+};
+
 struct model_events {
     /* A command has made, changed or deleted that key, or the key was found expired. */
     void (*changed)(void *arg, const char *key, size_t length);
     /* A command was executed; its words as text, cut. For traces and counts: scripts by their name. */
     void (*executed)(void *arg, struct session *, const char *command);
+    /* The same behind it, with all words, and with the reply as it is sent; script: its name, or NULL. */
+    void (*replied)(void *arg, struct session *, const char *script, const struct word *words, size_t n_words,
+                    const struct word *reply);
     void *arg;
 };
 

@@ -7,12 +7,6 @@
 #include "model.h"
 #include "model_store.h"
 
-/* An argument of a command; it points into what was received. */
-struct word {
-    const char *text;
-    size_t length;
-};
-
 /* Replies that are being written. */
 struct out {
     char *bytes;

@@ -63,7 +63,7 @@ static void dial(struct fixture *f, int i)
 static int setup(void **state)
 {
     static struct fixture f;
-    const struct model_events events = {on_changed, on_executed, &f};
+    const struct model_events events = {.changed = on_changed, .executed = on_executed, .arg = &f};
 
     memset(&f, 0, sizeof(f));
     f.net = net_new(&f.queue);
