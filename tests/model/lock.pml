@@ -18,6 +18,7 @@
 #define TRY(t) (1 << (t) % TRIES)
 #define BIT(x) (1 << (x))
 #define SURE (LEASE + LONG_LEASE - DRIFT)                     /* 3: a lease beyond the max lease is refused */
+#define LONGEST (LEASE - DRIFT)                               /* 3: the quarantine of a node without memory */
 #define WORTH (SURE + NO_ALLOWANCE * DRIFT)                   /* 1.3: validity is the lease less an allowance for drift */
 #define NEEDED(c) (QUORUM - HALF_QUORUM - (OTHER_N && c > 0)) /* 1.4: a majority; 3: who knows another N is refused */
 #define NODE_OF(c, n) (SERVER_TWICE && c == 0 && n == 1 -> 0 : n) /* 3: a server that is listed twice is refused */
@@ -51,120 +52,8 @@ byte fence[FENCE * TOKENS + 1], highest[FENCE * CLIENTS + 1]; /* tokens reported
 /* Bits: the attempts that held the node earlier; those that held it at all; the nodes that a grant counted. */
 byte before[FENCE * NODES * TOKENS + 1], had[FENCE * NODES + 1], counted[FENCE * TOKENS + 1];
 hidden byte i, j, k, m, ok;
-/* Attempts t, u exclude each other on a node; client 0 writes, others read. 12: a node with readers refuses a writer. */
-#define CONFLICT(t, u) (SHARED -> (OWNER(t) == 0 && !READERS_UNSEEN) || OWNER(u) == 0 : !PERMITS || slot[OWNER(t)] == slot[OWNER(u)])
-#define EXCLUDES(c, d) (SHARED -> (c) == 0 || (d) == 0 : !PERMITS)
 #define VIOLATED(condition, text, x, y) if :: condition -> printf("VIOLATED: "); printf(text, x, y); assert(false) :: else fi
-/* m = for how many ticks a quorum of yeses is still worth something */
-inline count_votes(c) {
-    m = WORTH + 1; j = 0;
-    do
-    :: m > 0 && j < (ONE_YES_RENEWS && phase[c] == held -> 1 : NEEDED(c)) -> m--; j = 0; /* 2: a renewal needs a quorum */
-        for (i : 0 .. NODES - 1) { j = j + (vote[AT(c, i)] >= m) }
-    :: else -> break od
-}
-inline judge_window(c) {
-    j = 1;
-    for (i : 0 .. CLIENTS - 1) {
-        VIOLATED(!NO_CLOCK && i != c && HOLDS(i) && EXCLUDES(c, i), "I1, I13: clients %d and %d hold the lock at a time.\n", i, c);
-        j = j + (i != c && HOLDS(i))
-    }
-    VIOLATED(PERMITS > 0 && j > PERMITS, "I12: %d clients hold one of %d permits.\n", j, PERMITS)
-}
-inline tell_end(c) { VIOLATED(ended[c], "I6: client %d is told of %d grant's end again.\n", c, 1); ended[c] = true }
-/* 14.2: a release that may not have been executed is owed. */
-inline owe(c, n, t) { if :: DEBTS && !NO_DEBTS -> debt[AT(c, n)] = debt[AT(c, n)] | TRY(t) :: else fi }
-/* 1.6: an attempt that fails, is lost or is not needed any more is released on every node that it asked. */
-inline give_up(c) {
-    for (i : 0 .. NODES - 1) {
-        k = AT(c, i);
-        if
-        :: !(asked[c] & BIT(i)) -> skip
-        :: asked[c] & BIT(i) && NO_RELEASE -> link[k] = (link[k] == acquire -> repair : link[k])
-        :: asked[c] & BIT(i) && !NO_RELEASE && (link[k] == down || link[k] == release) -> owe(c, i, TOKEN(c))
-        :: asked[c] & BIT(i) && !NO_RELEASE && (link[k] == acquire || link[k] == repair) -> link[k] = both
-        :: else -> link[k] = release; about[k] = TOKEN(c)
-        fi;
-        vote[k] = (OLD_VOTES -> vote[k] : 0); sent[k] = 0; /* 1.6: a vote is for the attempt that asked */
-        shown[FENCE * k] = 0; want[FENCE * k] = 0
-    }
-    phase[c] = none; asked[c] = 0; left[c] = 0; tries[c]++
-}
-/* A connection ends and is made anew. Its request may go on its way as `late`, or is lost. */
-inline cut(c, n) {
-    k = AT(c, n);
-    if :: link[k] == both || link[k] == release -> owe(c, n, about[k]) :: else fi;
-    if :: DEBTS && (link[k] == both || link[k] == acquire || link[k] == repair) -> unsure[k] = unsure[k] | TRY(about[k]) :: else fi;
-    want[FENCE * k] = 0; link[k] = idle; about[k] = 0; sent[k] = 0
-}
-/* What a node does with a request, in one step; ok: it says yes. First SET NX: */
-inline node_sets(n, t, least) {
-    ok = true; m = 0;
-    for (j : 0 .. TOKENS - 1) {
-        key[KEY(n, j)] = (NO_CLOCK -> 0 : key[KEY(n, j)]); /* without a clock, it has ended when the next one comes */
-        ok = ok && !(key[KEY(n, j)] > 0 && (j == t || CONFLICT(t, j)));
-        m = m + (key[KEY(n, j)] > 0)
-    }
-    ok = (COUNTED_PERMITS -> m < PERMITS : ok); /* 11: a permit is a slot, not one less on each node's own count */
-    if
-    :: FLUSHES && !guarded[n] && !GUARD_AT_CONNECT -> ok = false; renew_guard(n) /* 3: strict looks inside every acquire */
-    :: else -> ok = ok && !(FLUSHES && quarantine[n] > 0 && !GUARD_AT_CONNECT)
-    fi;
-    key[KEY(n, t)] = (ok -> 1 + SURE : key[KEY(n, t)]);
-    if :: FENCE && ok -> before[KEY(n, t)] = had[n]; had[n] = had[n] | BIT(t);
-        counter[n] = (counter[n] + 1 > least || NO_FLOOR -> counter[n] + 1 : least) /* 4: increment with a floor */ :: else fi
-}
-inline node_extends(n, t) {
-    ok = (key[KEY(n, t)] > 0 || EXTENDS_OTHERS); /* 2: a yes counts only where the key holds our token */
-    key[KEY(n, t)] = (key[KEY(n, t)] > 0 -> 1 + SURE : 0)
-}
-inline node_releases(n, t) {
-    ok = (key[KEY(n, t)] > 0); key[KEY(n, t)] = 0;
-    for (j : 0 .. TOKENS - 1) { key[KEY(n, j)] = (DELETES_OTHERS -> 0 : key[KEY(n, j)]) } /* 2: only our own key */
-    if :: FENCE && fence[t] > counter[n] -> counter[n] = fence[t] :: else fi /* 4: a release brings the token to all */
-}
-/* 4: a raise of a lock that is ours is acknowledged with its own number if the counter is not above it. */
-inline node_raises(n, t, number) {
-    ok = (key[KEY(n, t)] > 0 || RAISE_UNOWNED);
-    m = (counter[n] <= number || RAISE_WRITES_ANY -> number : counter[n]);
-    counter[n] = (ok && (counter[n] <= number || RAISE_WRITES_ANY) -> number : counter[n])
-}
-/* 3: a node without a guard of its present life does not vote for one max lease. */
-inline renew_guard(n) {
-    quarantine[n] = (guarded[n] || NO_GUARD -> quarantine[n] : LEASE - DRIFT - SHORT_QUARANTINE); guarded[n] = true
-}
-inline restart(n) {
-    guarded[n] = RUN_ID_ONLY; /* 3: a promoted replica is another life, too */
-    for (i : 0 .. CLIENTS - 1) { if :: !OLD_CONNECTIONS -> cut(i, n); link[k] = down :: else fi } /* 1.6: votes of a life */
-}
-inline forget(n) {
-    for (i : 0 .. TOKENS - 1) { key[KEY(n, i)] = 0 }
-    counter[FENCE * n] = 0
-}
-/* m = the number that a quorum shows, or 0: then it is raised to the highest. */
-inline agree(c) {
-    m = 0;
-    for (i : 0 .. NODES - 1) {
-        k = 0;
-        for (j : 0 .. NODES - 1) {
-            k = k + (vote[AT(c, j)] > 0 && shown[AT(c, j)] > 0 && /* 4: the maximum of different numbers is not enough */
-                     (shown[AT(c, j)] == shown[AT(c, i)] || NO_RAISE && shown[AT(c, j)] < shown[AT(c, i)]))
-        }
-        m = (k >= NEEDED(c) && shown[AT(c, i)] > m -> shown[AT(c, i)] : m)
-    }
-}
-inline judge_fence(c, t) {
-    VIOLATED(m <= highest[c], "I3: token %d comes after %d was reported.\n", m, highest[c]);
-    for (i : 0 .. NODES - 1) { counted[t] = counted[t] | (shown[AT(c, i)] == m -> BIT(i) : 0) }
-    for (j : 0 .. TOKENS - 1) {
-        VIOLATED(fence[j] == m, "I2: token %d is given twice (attempt %d).\n", m, j);
-        for (i : 0 .. NODES - 1) {
-            k = NO_CLOCK && fence[j] > 0 && (counted[t] & counted[j] & BIT(i));
-            VIOLATED(k && ((before[KEY(i, t)] & BIT(j)) > 0) != (m > fence[j]), "I4: a node had %d and %d in another order.\n", m, fence[j])
-        }
-    }
-    fence[t] = m
-}
+#include "rules.pml"
 /* One connection of a client, and the node at its other end */
 #define C (_pid / NODES)
 #define P (_pid % NODES)
@@ -182,13 +71,13 @@ active [CLIENTS * NODES] proctype Link() {
     :: d_step { L == down -> L = idle; renew_guard(N); /* 3: each new connection looks at the guard */
         printf("Client %d connects to node %d, which has no vote for %d ticks.\n", C, N, quarantine[N]) }
     :: d_step { L == acquire && IN_TURN -> node_sets(N, T, want[FENCE * _pid]);
-        ok = ok || SERVER_TWICE && key[KEY(N, T)] > 0; vote[_pid] = (ok -> sent[_pid] : vote[_pid]);
+        ok = ok || SERVER_TWICE && key[KEY(N, T)] > 0; take_vote(_pid);
         printf("Node %d answers client %d: %e.\n", N, C, SAID);
         if :: FENCE -> want[_pid] = 0; shown[_pid] = (ok -> counter[N] : 0); printf("Its counter is %d.\n", counter[N]) :: else fi; ANSWERED }
     :: d_step { L == both -> node_sets(N, T, 0); L = release;
         printf("Node %d answers client %d, which has given up: %e.\n", N, C, SAID) }
     :: d_step { L == renew -> node_extends(N, T); printf("Node %d answers the renewal of client %d: %e.\n", N, C, SAID);
-        vote[_pid] = (ok && sent[_pid] > vote[_pid] -> sent[_pid] : vote[_pid]); count_votes(C);
+        renew_vote(_pid); count_votes(C);
         VIOLATED(LATE_RENEWAL && phase[C] == held && left[C] == 0 && m > 0, "I6: client %d holds again for %d ticks after its end.\n", C, m);
         left[C] = (HOLDS(C) -> m : left[C]); /* 2: never after the end */
         if :: !ok && HOLDS(C) -> L = repair; printf("Client %d asks node %d to take its key again.\n", C, N)
@@ -228,8 +117,7 @@ active [CLIENTS * NODES] proctype Link() {
 #if NODES > 3
     :: RAISE_TO((P + 3) % NODES) :: RAISE_TO((P + 4) % NODES)
 #endif
-    :: d_step { L == raise -> node_raises(N, T, want[_pid]); want[_pid] = 0; ANSWERED;
-        vote[_pid] = (ok || phase[C] == held -> vote[_pid] : 0); shown[_pid] = (phase[C] == held -> shown[_pid] : (ok -> m : 0));
+    :: d_step { L == raise -> node_raises(N, T, want[_pid]); want[_pid] = 0; ANSWERED; take_raise(C, _pid);
         printf("Node %d answers the raise of client %d: %e, ", N, C, SAID); printf("%d.\n", m) }
     :: d_step { L == raise -> node_raises(N, T, want[_pid]); cut(C, P);
         printf("Node %d executes a raise of client %d, and the connection ends.\n", N, C) }
@@ -241,22 +129,12 @@ active [CLIENTS * NODES] proctype Link() {
         phase[Z] = asking; slot[Z] = s; \
         for (i : 0 .. FENCE * TOKENS - 1) { highest[Z] = (fence[i] > highest[Z] -> fence[i] : highest[Z]) } \
         ask(Z, acquire); printf("Client %d asks all nodes for the lock.\n", Z) }
-/* 1.2, 2: all nodes are asked at once; not for a vote those in quarantine, nor in vain those that do not listen. */
-inline ask(c, what) {
-    for (i : 0 .. NODES - 1) {
-        k = AT(c, i);
-        if :: link[k] == idle && (what == renew || quarantine[i] == 0 || QUARANTINED_VOTES) ->
-            link[k] = what; about[k] = TOKEN(c); sent[k] = WORTH; asked[c] = asked[c] | BIT(i);
-            want[FENCE * k] = (FENCE && !NO_CLOCK && what == acquire -> 4 * now + 1 : 0) :: else fi
-    }
-}
 active [CLIENTS] proctype Client() {
     do
     :: BEGIN(0) :: BEGIN(1)
     :: d_step { phase[Z] == asking -> count_votes(Z);
         if :: m > 0 -> phase[Z] = granted; left[Z] = (NO_SECOND_CHECK -> m : 0); printf("Client %d has its quorum.\n", Z) :: else fi }
-    :: d_step { phase[Z] == granted -> count_votes(Z); k = (NO_SECOND_CHECK -> left[Z] : m); /* 1.4: validity is checked again */
-        if :: FENCE -> left[Z] = k; agree(Z); ok = (m > 0); k = left[Z]; left[Z] = 0 :: else -> ok = true fi;
+    :: d_step { phase[Z] == granted -> check_grant(Z);
         if
         :: k == 0 -> printf("The callback of client %d comes too late.\n", Z); give_up(Z)
         :: k > 0 && ok -> phase[Z] = held; left[Z] = k; ended[Z] = false;
