@@ -7,21 +7,6 @@
 #include "core/validity.h"
 #include "fixture.h"
 
-CORE_TEST(an_acquire_asks_all_nodes_at_once)
-{
-    fixture_open(f, 5, 3);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    for (uint32_t i = 0; i < 5; i++) {
-        const struct core_command *command = &fixture_latest(f, i, OP_ACQUIRE)->command;
-
-        assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
-        assert_int_equal(command->tag.sent_us, FIXTURE_BEGIN_US);
-        assert_int_equal(command->tag.lease_us, 3000 * MS);
-        assert_int_equal(command->timeout_us, 100 * MS);
-        assert_memory_equal(command->token.bytes, core_token_now(f->lock)->bytes, CORE_TOKEN_SIZE);
-    }
-}
-
 CORE_TEST(the_qth_yes_grants)
 {
     fixture_open(f, 5, 3);
@@ -72,23 +57,6 @@ CORE_TEST(a_late_yes_adds_margin)
     fixture_expect_nothing(f);
 }
 
-CORE_TEST(it_fails_when_a_quorum_is_out_of_reach)
-{
-    fixture_open(f, 5, 3);
-    fixture_acquire(f);
-    fixture_answers(f, OP_ACQUIRE, "yoo..");
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
-    fixture_answer(f, 3, OP_ACQUIRE, OUTCOME_OTHER);
-    /* Released at once on all nodes, also on those that refused or have not answered. */
-    for (uint32_t i = 0; i < 5; i++) {
-        const struct fixture_sent *release = fixture_latest(f, i, OP_RELEASE);
-
-        assert_int_equal(release->command.timeout_us, 0);
-        assert_memory_equal(release->command.token.bytes, fixture_latest(f, i, OP_ACQUIRE)->command.token.bytes,
-                            CORE_TOKEN_SIZE);
-    }
-}
-
 CORE_TEST(held_by_another_is_reported_when_the_holder_is_known)
 {
     struct core_reply holder = {.outcome = OUTCOME_YES, .holder_id = 77, .ttl_us = 500 * MS};
@@ -123,28 +91,6 @@ CORE_TEST(what_was_not_sent_is_not_released)
     fixture_expect_pending(f, OP_RELEASE, "0.1");
 }
 
-CORE_TEST(a_permanent_error_ends_even_an_endless_wait)
-{
-    static const struct {
-        enum fault_class fault;
-        int status;
-    } cases[] = {{FAULT_CLASS_AUTH, CORE_NO_AUTH},
-                 {FAULT_CLASS_FOREIGN, CORE_FOREIGN_KEY},
-                 {FAULT_CLASS_PROTO, CORE_NO_PROTO},
-                 {FAULT_CLASS_CONFIG, CORE_INVAL}};
-
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct core_reply reply = {.outcome = OUTCOME_ERROR, .fault = cases[i].fault, .ttl_us = -2};
-
-        fixture_open_waiting(f, 3, 2, CORE_NEVER);
-        fixture_acquire(f);
-        fixture_answer_with(f, 0, OP_ACQUIRE, &reply);
-        fixture_answer_with(f, 1, OP_ACQUIRE, &reply);
-        fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
-        fixture_expect(f, CORE_NOTIFY_ACQUIRED, cases[i].status);
-    }
-}
-
 CORE_TEST(a_refused_login_ends_an_acquire_that_tries_once)
 {
     static const enum fault_class faults[][2] = {{FAULT_CLASS_LOGIN, FAULT_CLASS_LOGIN},
@@ -169,17 +115,6 @@ CORE_TEST(a_grant_that_is_dispatched_at_lost_at_is_none)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_notified_held(f->lock));
     fixture_expect_pending(f, OP_RELEASE, "111");
-}
-
-CORE_TEST(a_grant_that_is_dispatched_before_lost_at_is_one)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_answers(f, OP_ACQUIRE, "yy.");
-    fixture_sleep(f, (2968 - 64) * MS - 1);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    fixture_pass(f, 1);
-    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
 }
 
 CORE_TEST(a_grant_with_less_than_min_valid_left_is_none)
@@ -318,24 +253,6 @@ CORE_TEST(a_pending_operation_makes_others_busy)
     assert_int_equal(fixture_acquire(f), CORE_STATE);
 }
 
-CORE_TEST(a_debt_is_paid_on_the_next_connection)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_node_state(f, 0, NODE_CONNECTING); /* the outcome is unknown */
-    fixture_answers(f, OP_ACQUIRE, ".oo");
-    assert_int_equal(core_debts(f->lock, 0), 1);
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
-    fixture_drop(f);
-    fixture_node_state(f, 0, NODE_READY);
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
-    fixture_node_state(f, 0, NODE_DOWN); /* and once more */
-    fixture_drop(f);
-    fixture_node_state(f, 0, NODE_READY);
-    fixture_answer(f, 0, OP_RELEASE, OUTCOME_MISSING);
-    assert_int_equal(core_debts(f->lock, 0), 0);
-}
-
 CORE_TEST(a_debt_ends_with_the_lease)
 {
     fixture_open(f, 3, 2);
@@ -366,15 +283,4 @@ CORE_TEST(a_node_that_is_owed_too_many_releases_is_not_asked)
     fixture_acquire(f);
     assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), CORE_DEBTS_MAX);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-}
-
-CORE_TEST(a_quarantined_node_has_no_vote)
-{
-    fixture_open(f, 3, 2);
-    fixture_node_state(f, 0, NODE_DOWN);
-    fixture_node_state(f, 0, NODE_QUARANTINED);
-    fixture_acquire(f);
-    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 0);
-    fixture_answers(f, OP_ACQUIRE, ".yy");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }

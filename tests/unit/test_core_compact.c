@@ -87,20 +87,6 @@ CORE_TEST(a_node_that_missed_rounds_counts_as_before)
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
 }
 
-CORE_TEST(a_compact_lock_repairs_a_key_that_is_gone)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_pass(f, 1000 * MS);
-    fixture_answers(f, OP_EXTEND, "yym");
-    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 1);
-    fixture_answers(f, OP_REPAIR, "..e");
-    assert_true(becomes_compact(f));
-    assert_int_equal(core_counted(f->lock), 2);
-    fixture_pass(f, 1000 * MS);
-    fixture_answers(f, OP_EXTEND, "yym");
-    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 1);
-}
-
 CORE_TEST(a_compact_lock_is_lost_in_time)
 {
     fixture_open_held(f, 3, 2);

@@ -64,14 +64,6 @@ static bool try_on(struct fixture *f, const struct keys *keys, uint64_t limit_us
     }
 }
 
-static uint32_t asked_so_far(const struct fixture *f, enum op op)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < f->n_sent; i++) n += f->sent[i].command.tag.op == op;
-    return n;
-}
-
 /* The lock is held when the wait begins, and then only the minority key is left. */
 CORE_TEST(an_odd_key_at_the_arbiter_blocks_no_lock)
 {
@@ -91,17 +83,6 @@ CORE_TEST(an_odd_key_at_the_arbiter_blocks_no_lock)
             assert_in_range(core_counted(f->lock), n / 2 + 1, n - 1);
         }
     }
-}
-
-CORE_TEST(a_holder_that_the_others_lost_silently_is_found_out)
-{
-    struct keys keys = {.of = {ODD, ODD, ODD}, .ttl_us = ENDLESS};
-
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_acquire(f);
-    assert_false(try_on(f, &keys, LIMIT_US));
-    keys = (struct keys){.of = {ODD}, .ttl_us = ENDLESS};
-    assert_true(try_on(f, &keys, 6000 * MS));
 }
 
 /* Without a poll. */
@@ -168,25 +149,6 @@ CORE_TEST(a_node_without_its_odd_key_is_the_arbiter_again)
     }
 }
 
-/* The others ask only the arbiter, which names a holder that a quorum confirms. */
-CORE_TEST(every_fifth_poll_asks_all_nodes)
-{
-    struct keys keys = {.of = {HOLDER, HOLDER, HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
-    uint32_t acquires;
-
-    fixture_open_waiting(f, 5, 3, CORE_NEVER);
-    fixture_acquire(f);
-    assert_false(try_on(f, &keys, 10000 * MS));
-    acquires = asked_so_far(f, OP_ACQUIRE);
-    for (uint32_t i = 0; i < 20; i++) {
-        fixture_pass_to_attempt(f);
-        fixture_expect_alone(f, 0);
-        answer_all(f, &keys);
-    }
-    acquires = asked_so_far(f, OP_ACQUIRE) - acquires;
-    assert_in_range(acquires, 20 + 3 * 4, 20 + 4 * 4);
-}
-
 /* A node that could hold its key is down. */
 CORE_TEST(a_holder_is_waited_for_while_it_may_have_a_quorum)
 {
@@ -217,18 +179,6 @@ CORE_TEST(two_odd_keys_are_a_lock_that_is_held)
     assert_in_range(core_rounds(f->lock), 10, 60);
     fixture_pass(f, 1000 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-}
-
-CORE_TEST(an_odd_key_and_an_outage_are_no_quorum)
-{
-    struct keys keys = {.of = {ODD}, .ttl_us = ENDLESS};
-
-    fixture_open_waiting(f, 3, 2, 3000 * MS);
-    fixture_node_states(f, ".dd");
-    fixture_acquire(f);
-    assert_false(try_on(f, &keys, 2999 * MS));
-    fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(one_odd_key_blocks_a_quorum_of_all)

@@ -86,29 +86,6 @@ CORE_TEST(the_floor_is_above_the_token_before)
     assert_int_equal(asked_with(f, 2, OP_RELEASE), 0);
 }
 
-CORE_TEST(nodes_that_show_less_are_raised)
-{
-    open_raising(f, 0);
-    assert_false(f->update.dispatch);
-    fixture_expect_pending(f, OP_RAISE, "10.");
-    assert_int_equal(asked_with(f, 0, OP_RAISE), 7);
-    assert_int_equal(core_fence(f->lock), 0); /* not agreed */
-    shows(f, 0, OP_RAISE, 7);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_fence(f->lock), 7);
-}
-
-CORE_TEST(a_higher_answer_is_the_new_token)
-{
-    open_raising(f, 0);
-    shows(f, 0, OP_RAISE, 9);
-    assert_false(f->update.dispatch);
-    assert_int_equal(asked_with(f, 1, OP_RAISE), 9);
-    shows(f, 1, OP_RAISE, 9);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_fence(f->lock), 9);
-}
-
 CORE_TEST(a_late_vote_with_a_higher_counter_raises_the_others)
 {
     open_fenced(f, 5, 3, 0);
@@ -127,18 +104,6 @@ CORE_TEST(a_late_vote_with_a_higher_counter_raises_the_others)
     shows(f, 2, OP_RAISE, 9);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     assert_int_equal(core_fence(f->lock), 9);
-}
-
-CORE_TEST(a_vote_after_the_verdict_changes_no_token)
-{
-    open_fenced(f, 3, 2, 0);
-    fixture_acquire(f);
-    shows(f, 0, OP_ACQUIRE, 7);
-    shows(f, 1, OP_ACQUIRE, 7);
-    shows(f, 2, OP_ACQUIRE, 9);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_fence(f->lock), 7);
-    assert_int_equal(core_counted(f->lock), 3);
 }
 
 CORE_TEST(a_raise_that_fails_is_no_vote)

@@ -50,20 +50,6 @@ static void expect_intents(const struct fixture *f, uint64_t life_us)
 
 /* ---- who leaves one ---- */
 
-CORE_TEST(a_writer_that_readers_keep_out_tells_all_nodes)
-{
-    open_refused(f, WRITES, true);
-    fixture_expect_pending(f, OP_INTEND, "111");
-    expect_intents(f, LIFE_US);
-}
-
-CORE_TEST(a_reader_that_a_writer_keeps_out_tells_all_nodes)
-{
-    open_refused(f, READS, false);
-    fixture_expect_pending(f, OP_INTEND, "111");
-    expect_intents(f, LIFE_US);
-}
-
 /* A list of both modes waits like a writer. */
 CORE_TEST(a_mixed_list_tells_of_readers_in_its_way)
 {
@@ -79,18 +65,6 @@ CORE_TEST(among_writers_nothing_is_left)
     fixture_expect_pending(f, OP_INTEND, "000");
     fixture_cancel(f);
     fixture_expect_pending(f, OP_INTEND, "000");
-}
-
-CORE_TEST(one_that_tries_once_leaves_nothing)
-{
-    for (int reads = 0; reads < 2; reads++) {
-        open_mode(f, reads != 0 ? READS : WRITES, 0);
-        fixture_acquire(f);
-        for (uint32_t i = 0; i < 3; i++) refuse(f, i, reads == 0);
-        fixture_answer_releases(f);
-        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-        fixture_expect_pending(f, OP_INTEND, "000");
-    }
 }
 
 /* Neither while it settles split votes. */
@@ -263,19 +237,4 @@ CORE_TEST(a_reader_is_told_the_highest_counter)
     assert_int_equal(fixture_latest(f, 2, OP_REPAIR)->command.fence, 0);
     fixture_release(f);
     assert_int_equal(fixture_latest(f, 0, OP_RELEASE)->command.fence, 0);
-}
-
-/* No writer has ever had a token. */
-CORE_TEST(a_reader_without_any_counter_is_granted)
-{
-    struct core_config config = fixture_config(3, 2);
-
-    config.shared = 1;
-    config.reads = config.fencing = true;
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
-    shows(f, 0, 0);
-    shows(f, 1, 0);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_fence(f->lock), 0);
 }

@@ -43,14 +43,6 @@ CORE_TEST(a_lock_listens_while_it_waits)
     assert_false(core_listens(f->lock));
 }
 
-CORE_TEST(the_arbiters_notice_wakes_at_once)
-{
-    open_listening(f, 5, 3);
-    fixture_notice(f, 0, HOLDER);
-    assert_int_equal(core_attempt(f->lock), 3);
-    for (uint32_t i = 0; i < 5; i++) assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), i == 0);
-}
-
 CORE_TEST(notices_of_a_quorum_without_the_arbiter_wake_at_once)
 {
     open_listening(f, 5, 3);
@@ -71,20 +63,6 @@ CORE_TEST(one_other_notice_wakes_a_round_trip_later)
     assert_int_equal(core_attempt(f->lock), 2);
     fixture_pass(f, 1);
     assert_int_equal(core_attempt(f->lock), 3);
-}
-
-CORE_TEST(notices_from_before_the_wait_do_not_count)
-{
-    open_listening(f, 5, 3);
-    fixture_notice(f, 3, HOLDER);
-    fixture_notice(f, 2, HOLDER);
-    fixture_pass(f, SRTT_US);
-    assert_int_equal(core_attempt(f->lock), 3);
-    fixture_refuse(f, 0, 88, -1);
-    fixture_notice(f, 4, 88);
-    assert_int_equal(core_attempt(f->lock), 3);
-    fixture_pass(f, SRTT_US);
-    assert_int_equal(core_attempt(f->lock), 4);
 }
 
 CORE_TEST(a_notice_shortens_the_pauses_between_polls)
@@ -127,17 +105,6 @@ CORE_TEST(another_acquire_begins_without_notices)
     fixture_notice(f, 1, HOLDER);
     fixture_pass(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), attempt + 1);
-}
-
-CORE_TEST(a_node_that_is_down_wakes_nobody)
-{
-    open_listening(f, 3, 2);
-    fixture_node_state(f, 0, NODE_DOWN);
-    fixture_notice(f, 0, HOLDER);
-    assert_int_equal(core_attempt(f->lock), 2);
-    fixture_notice(f, 1, HOLDER);
-    assert_int_equal(core_attempt(f->lock), 3);
-    assert_int_equal(fixture_pending(f, 1, OP_ACQUIRE), 1);
 }
 
 /* Each may come after the attempt asked the arbiter. */
@@ -335,16 +302,6 @@ CORE_TEST(a_late_notice_of_a_node_that_refused_for_another_holder_wakes_nobody)
     assert_int_equal(core_attempt(f->lock), 3);
 }
 
-CORE_TEST(notices_without_a_holder_wake)
-{
-    open_listening(f, 3, 2);
-    fixture_notice(f, 0, 0);
-    fixture_refuse(f, 0, 88, -1);
-    fixture_notice(f, 1, 0);
-    fixture_pass(f, SRTT_US);
-    assert_int_equal(core_attempt(f->lock), 4);
-}
-
 CORE_TEST(notices_of_own_releases_do_not_wake)
 {
     struct core_reply reply = {.outcome = OUTCOME_YES, .listeners = 1, .ttl_us = -2};
@@ -376,21 +333,6 @@ CORE_TEST(a_release_that_published_nothing_swallows_no_notice)
     }
 }
 
-CORE_TEST(a_release_that_was_not_sent_swallows_no_notice)
-{
-    open_listening(f, 3, 2);
-    fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_node_state(f, 0, NODE_CONNECTING);
-    fixture_refuse(f, 1, 88, -1);
-    fixture_refuse(f, 2, 89, -1);
-    fixture_node_state(f, 0, NODE_READY);
-    fixture_answer(f, 0, OP_RELEASE, OUTCOME_MISSING);
-    fixture_drop(f);
-    fixture_notice(f, 0, 88);
-    fixture_expect_alone(f, 0);
-}
-
 /* Waiters ask the arbiter: only there it was in their way. */
 CORE_TEST(a_failed_attempt_publishes_only_at_the_arbiter)
 {
@@ -412,15 +354,6 @@ CORE_TEST(a_failed_attempt_publishes_nothing_where_another_holds)
     fixture_answer_releases(f);
     fixture_notice(f, 0, 0);
     assert_int_equal(core_attempt(f->lock), 4);
-}
-
-CORE_TEST(a_canceled_attempt_publishes_only_at_the_arbiter)
-{
-    open_listening(f, 3, 2);
-    fixture_notice(f, 0, HOLDER);
-    fixture_answers(f, OP_ACQUIRE, "yu.");
-    fixture_cancel(f);
-    expect_silent(f, "01.");
 }
 
 CORE_TEST(a_failed_attempt_publishes_nothing_in_an_outage)
@@ -574,12 +507,4 @@ CORE_TEST(a_key_that_was_released_during_the_attempt_is_asked_for_again)
         fixture_pass(f, 10 * MS);
         assert_int_equal(core_attempt(f->lock), keys[i] == 2 ? 4 : 3);
     }
-}
-
-/* It asks although it does not know which key was in the way. */
-CORE_TEST(a_refusal_that_names_no_key_may_be_of_any)
-{
-    open_refused(f, 0);
-    fixture_notice_key(f, 0, 2, HOLDER + 1);
-    assert_int_equal(core_attempt(f->lock), 4);
 }

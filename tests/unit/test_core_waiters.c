@@ -109,13 +109,6 @@ CORE_TEST(two_waiters_ask_the_arbiter_where_votes_could_be_split)
     }
 }
 
-CORE_TEST(an_unknown_number_of_waiters_asks_the_arbiter)
-{
-    open_among(f, 3, 2, 0, 1);
-    fixture_notice(f, LISTENER, HOLDER);
-    fixture_expect_alone(f, LISTENER);
-}
-
 /* No later than without the notice. */
 CORE_TEST(a_waiter_that_was_not_drawn_polls)
 {
@@ -166,19 +159,4 @@ CORE_TEST(each_release_is_drawn_anew)
     }
     /* 20 releases for two of a hundred each, and half of those drawn for the next round trip. */
     if (asked < 20 || asked > 70) fail_msg("%u asked", asked);
-}
-
-/* Waiters ask the arbiter as soon as it publishes the release. */
-CORE_TEST(requests_and_releases_reach_the_arbiter_first)
-{
-    struct core_config config = fixture_config(3, 2);
-
-    memcpy(config.arbiters, ((const uint8_t[]){2, 0, 1}), 3);
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[i].command.tag.node, config.arbiters[i]);
-    fixture_answers(f, OP_ACQUIRE, "yyy");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    fixture_release(f);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(f->sent[3 + i].command.tag.node, config.arbiters[i]);
 }
