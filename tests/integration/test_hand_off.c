@@ -182,7 +182,7 @@ static void expect_fence_ttl(const struct wishes *wishes)
     char fence[64];
     int long_ones = 0;
 
-    snprintf(fence, sizeof(fence), "quorlock:fence:%s", wishes->key);
+    snprintf(fence, sizeof(fence), "quorlock:fence:%.15s", wishes->key);
     for (int i = 0; i < 3; i++) long_ones += server_pttl(SERVER(i), fence) > DAY_MS;
     assert_true(long_ones >= 2);
 }
@@ -210,39 +210,59 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
     }
 }
 
-SERVERS_TEST(each_unlike_wish_of_a_successor_is_its_own)
+static void ask_for_both(enum unlike unlike, struct wishes *wishes)
+{
+    struct quorlock_options first, successor;
+
+    wish(unlike, &first, &successor);
+    wishes->first = fixture_lock(fixture.client, wishes->key, &first);
+    wishes->successor = fixture_lock(fixture.client, wishes->key, &successor);
+    quorlock_on_lost(wishes->successor, on_loss, &wishes->loss);
+    fixture_start_acquire(wishes->first, &wishes->first_seen);
+    fixture_start_acquire(wishes->successor, &wishes->seen);
+}
+
+static void expect_its_own(enum unlike unlike, struct wishes *wishes)
+{
+    await_count(&wishes->seen.calls, 1, GENEROUS_MS, wishes->key);
+    assert_status(wishes->first_seen.result.status, QUORLOCK_CANCELED);
+    assert_status(wishes->seen.result.status, QUORLOCK_OK);
+    expect_own_wish(unlike, wishes);
+    quorlock_free(wishes->first);
+    quorlock_free(wishes->successor);
+    await_free(wishes->key);
+}
+
+/* The first one waits for a peer's keys; or, midway, for the answers of frozen nodes. */
+static void each_unlike_wish_is_its_own(bool midway)
 {
     static struct wishes all[UNLIKES];
 
     memset(all, 0, sizeof(all));
     /* Otherwise it follows from lease, renewal and margin, and would differ too. */
-    fixture.options.node_timeout_ms = 500;
+    fixture.options.node_timeout_ms = 1500;
     fixture_client(3);
     for (int i = 0; i < UNLIKES; i++) {
-        struct wishes *wishes = &all[i];
-        struct quorlock_options first, successor;
-
-        wish((enum unlike)i, &first, &successor);
-        snprintf(wishes->key, sizeof(wishes->key), "key%d", i);
-        for (int k = 0; k < 3; k++) server_do(SERVER(k), "SET %s peer PX 60000", wishes->key);
-        wishes->first = fixture_lock(fixture.client, wishes->key, &first);
-        wishes->successor = fixture_lock(fixture.client, wishes->key, &successor);
-        quorlock_on_lost(wishes->successor, on_loss, &wishes->loss);
-        fixture_start_acquire(wishes->first, &wishes->first_seen);
-        fixture_start_acquire(wishes->successor, &wishes->seen);
+        snprintf(all[i].key, sizeof(all[i].key), "key%d", i);
+        for (int k = 0; k < 3 && !midway; k++) server_do(SERVER(k), "SET %s peer PX 60000", all[i].key);
     }
-    run_ms(300);
+    for (int k = 0; k < 3 && midway; k++) server_freeze(SERVER(k));
+    for (int i = 0; i < UNLIKES; i++) ask_for_both((enum unlike)i, &all[i]);
+    run_ms(midway ? 20 : 300);
     for (int i = 0; i < UNLIKES; i++) assert_int_equal(quorlock_cancel(all[i].first), 0);
+    for (int k = 0; k < 3 && midway; k++) server_thaw(SERVER(k));
     for (int i = 0; i < UNLIKES; i++) {
-        struct wishes *wishes = &all[i];
-
-        for (int k = 0; k < 3; k++) server_do(SERVER(k), "DEL %s", wishes->key);
-        await_count(&wishes->seen.calls, 1, GENEROUS_MS, wishes->key);
-        assert_status(wishes->first_seen.result.status, QUORLOCK_CANCELED);
-        assert_status(wishes->seen.result.status, QUORLOCK_OK);
-        expect_own_wish((enum unlike)i, wishes);
-        quorlock_free(wishes->first);
-        quorlock_free(wishes->successor);
-        await_free(wishes->key);
+        for (int k = 0; k < 3 && !midway; k++) server_do(SERVER(k), "DEL %s", all[i].key);
+        expect_its_own((enum unlike)i, &all[i]);
     }
+}
+
+SERVERS_TEST(each_unlike_wish_of_a_successor_is_its_own)
+{
+    each_unlike_wish_is_its_own(false);
+}
+
+SERVERS_TEST(each_unlike_wish_is_its_own_in_the_midst_of_an_attempt)
+{
+    each_unlike_wish_is_its_own(true);
 }
