@@ -179,7 +179,7 @@ void claim_agree(struct claim *claim, struct terms *terms)
 {
     struct terms *before = claim->terms;
 
-    /* Only the wait bounds may differ. */
+    /* What the nodes were asked for is the same. */
     assert(terms->config.lease_us == claim->terms->config.lease_us &&
            terms->config.quorum == claim->terms->config.quorum);
     claim->terms = terms_share(terms);

@@ -111,7 +111,8 @@ void queue_leave(struct quorlock *lock)
     keylist_check(lock->keylist);
 }
 
-/* The nodes would be asked the same for both handles; only the wait bounds may differ. */
+/* The nodes would be asked the same for both handles. What is read from the terms later may differ: the wait bound,
+ * renewal, min_valid, margin and max_hold. */
 static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 {
     const struct core_config *one = &a->terms->config;
@@ -120,9 +121,8 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     assert(a->keylist == b->keylist && one->permits == two->permits);
     if (a->reentrant != NULL || b->reentrant != NULL || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
     if (strcmp(a->terms->label, b->terms->label) != 0) return false;
-    return one->lease_us == two->lease_us && one->renew_us == two->renew_us && one->min_valid_us == two->min_valid_us &&
-           one->lost_margin_us == two->lost_margin_us && one->max_hold_us == two->max_hold_us &&
-           one->node_timeout_us == two->node_timeout_us && one->shared == two->shared && one->fencing == two->fencing;
+    return one->lease_us == two->lease_us && one->node_timeout_us == two->node_timeout_us &&
+           one->shared == two->shared && one->fencing == two->fencing;
 }
 
 bool queue_hand_off(struct quorlock *lock, int status)
