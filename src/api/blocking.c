@@ -452,12 +452,12 @@ failed:
 
 int quorlock_blocking_acquire(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
 {
-    return call(&(struct job){.run = run_acquire, .lock = lock, .start = quorlock_acquire}, result);
+    return call(&(struct job){.run = run_acquire, .lock = lock, .start = quorlock_acquire, .cancelable = true}, result);
 }
 
 int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms, struct quorlock_blocking_result *result)
 {
-    return call(&(struct job){.run = run_operation, .lock = lock, .lease_ms = lease_ms}, result);
+    return call(&(struct job){.run = run_operation, .lock = lock, .lease_ms = lease_ms, .cancelable = true}, result);
 }
 
 int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
@@ -470,8 +470,13 @@ static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(st
                                     void *arg)
 {
     if (cb == NULL) return QUORLOCK_INVAL;
-    return blocking_start(&(struct job){
-        .run = run, .start = operation, .blocking = blocking_client_of(lock), .lock = lock, .cb = cb, .cb_arg = arg});
+    return blocking_start(&(struct job){.run = run,
+                                        .start = operation,
+                                        .blocking = blocking_client_of(lock),
+                                        .lock = lock,
+                                        .cancelable = operation == quorlock_acquire,
+                                        .cb = cb,
+                                        .cb_arg = arg});
 }
 
 int quorlock_blocking_start_acquire(quorlock_blocking_lock *lock, quorlock_blocking_cb cb, void *arg)

@@ -251,6 +251,7 @@ static void blocking_election_run_free(struct job *job)
 {
     quorlock_blocking_candidate *handle = of(job)->candidate;
 
+    (void)blocking_withdraw(job->blocking, handle, true);
     list_remove(&job->blocking->candidates, &handle->link);
     quorlock_candidate_free(handle->candidate);
     let_go(handle);
@@ -321,8 +322,9 @@ static int await(const struct election_job *job, bool until_elected, uint64_t *r
 
 int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *ret_term)
 {
-    struct election_job job = {.job = {.run = run_stand, .blocking = blocking_election_client_of(candidate)},
-                               .candidate = candidate};
+    struct election_job job = {
+        .job = {.run = run_stand, .blocking = blocking_election_client_of(candidate), .candidate = candidate},
+        .candidate = candidate};
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 
@@ -334,8 +336,9 @@ int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *re
 
 int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
 {
-    struct election_job job = {.job = {.run = run_resign, .blocking = blocking_election_client_of(candidate)},
-                               .candidate = candidate};
+    struct election_job job = {
+        .job = {.run = run_resign, .blocking = blocking_election_client_of(candidate), .candidate = candidate},
+        .candidate = candidate};
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 

@@ -205,14 +205,14 @@ struct job *blocking_next_job(quorlock_blocking *blocking)
     return job;
 }
 
-bool blocking_withdraw(quorlock_blocking *blocking, const quorlock_blocking_lock *lock, bool all)
+bool blocking_withdraw(quorlock_blocking *blocking, const void *handle, bool all)
 {
     bool any = false;
 
     /* All jobs are in `taken` then, in their order. */
     blocking_take_jobs(blocking);
     for (struct job *job = blocking->taken; job != NULL; job = job->next) {
-        if (job->cb == NULL || job->lock != lock || !(all || job->start != quorlock_release)) continue;
+        if ((job->lock != handle && job->candidate != handle) || !(all || job->cancelable)) continue;
         job->withdrawn = any = true;
     }
     return any;

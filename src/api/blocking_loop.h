@@ -21,11 +21,13 @@ struct job {
     int (*start)(quorlock *, quorlock_cb, void *); /* for run_operation; NULL: an extend */
     quorlock_blocking *blocking;
     quorlock_blocking_lock *lock;
+    const void *candidate;
     quorlock_blocking_cb cb; /* runs at the end; NULL: a thread waits for the end */
     void *cb_arg;
     pthread_cond_t done_cond;
     bool done;
-    bool withdrawn; /* canceled, or its lock freed, before the loop ran it */
+    bool cancelable; /* a cancel of the lock ends it, too, if the loop has not run it */
+    bool withdrawn;  /* canceled, or its lock or candidate freed, before the loop ran it */
     struct quorlock_blocking_result result;
 
     /* Arguments of the call. */
@@ -45,7 +47,6 @@ struct job {
     char *buffer;
     size_t size, *ret_length;
     const char *user, *password;
-    void *member; /* a candidate or an observer */
 };
 
 /* Read by any thread without the mutex. In a child of fork() it is zeroed, if the system has such memory. */
@@ -91,9 +92,9 @@ int blocking_do_anywhere(struct job *);
 /* blocking_start - put a copy of the job, which has a cb, into the queue, and return. Errors, without calling cb:
  * INVAL, CLOSED, NOMEM. */
 int blocking_start(const struct job *);
-/* blocking_withdraw - withdraw started jobs of the lock that have not been run: all, or only acquires and extends. They
- * will not touch the lock. Return true if there was any. The loop's thread only. */
-bool blocking_withdraw(quorlock_blocking *, const quorlock_blocking_lock *, bool all);
+/* blocking_withdraw - withdraw jobs of the lock or candidate that have not been run: all, or only those that a cancel
+ * ends. They will not touch it, and end with CANCELED. Return true if there was any. The loop's thread only. */
+bool blocking_withdraw(quorlock_blocking *, const void *handle, bool all);
 /*
  * blocking_done - end the job; it may not exist any more then
  * blocking_fail - end the job with that status and the text of the client's error
