@@ -27,6 +27,11 @@
  * only, and renewals and releases carry the token to all: the model breaks these rules, and redis.test_fence_wire looks
  * at the script. Nor was it seen when a slot is given again that a quorum refuses: what nodes say of their slots helps
  * where they answer at all, and unit.test_core_permits is the control.
+ *
+ * What users met outside of this world and it still does not have, with what breaks it instead: TLS and its files
+ * (redis.test_tls), rights that are taken away and come back (redis.test_refusals), the thread of a lookup and fork()
+ * (unit.test_resolve, redis.test_blocking_end), the warden and the command's child (redis.test_supervision). Threads of
+ * the blocking facade have a world of their own, in threads/.
  */
 struct control {
     const char *name;

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * main.c - threads of the blocking facade, in an order that the seed draws
+ *
+ * The client behind the facade lives in the simulated world: three model servers and virtual time, which goes on only
+ * while the loop's thread runs. The loop also stands still now and then, so locks are lost. Users in other threads call
+ * whatever the header allows, on locks that they share. What is judged:
+ *
+ * - every call comes to its end, and no job lies in the queue while the loop sleeps;
+ * - of two locks of one key at most one is valid at any time, read from any thread;
+ * - nothing is granted after a stop or a shutdown, and every call on a handle ends with CLOSED after the close;
+ * - the callback of each started operation runs once, before the close ends;
+ * - no memory is left, no mutex or condition goes while it is used.
+ *
+ * The header leaves to callers that they use no handle that another thread frees, and no client that is closed. So a
+ * user frees and closes only when the other calls on it wait inside.
+ */
+#include <inttypes.h>
+#include <quorlock/blocking.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/blocking_loop.h"
+#include "outside.h"
+#include "parts/machine.h"
+#include "parts/net.h"
+#include "parts/place_fixture.h"
+#include "parts/queue.h"
+#include "parts/rng.h"
+#include "parts/server.h"
+#include "turns.h"
+
+#define MS        UINT64_C(1000)
+#define SERVERS   3
+#define USERS_MAX 4
+#define THREADS   (USERS_MAX + 2) /* the main thread, the loop */
+#define LOCKS     3
+#define KEYS      2
+#define STEPS_MAX 12
+#define STALL_US  (1500 * MS)
+#define STEP_US   (100 * MS) /* the loop looks at its queue again after so long at the latest */
+#define BOOT_US   UINT64_C(5000000000)
+#define WALL_US   UINT64_C(1800000000000000)
+#define WAKE_FD   1000
+#define RUNS      3000
+
+/* One lock of the program, which users make anew when one of them has freed it. */
+struct shared {
+    quorlock_blocking_lock *handle;
+    const char *key;
+    bool changing; /* it is made or freed: only one thread may use it */
+    bool stopped;  /* a stop has returned */
+};
+
+static struct {
+    struct queue queue;
+    struct net *net;
+    struct machine *machine;
+    struct server *servers[SERVERS];
+    quorlock_blocking *blocking;
+    struct shared locks[LOCKS];
+    quorlock_blocking_candidate *candidate;
+    bool candidate_changing;
+    unsigned n_waiting;         /* calls that wait for a grant, or to lead */
+    bool shut, closing, closed; /* a shutdown has returned; a close has begun; it has returned */
+    unsigned n_started, n_told;
+    const void *inside[THREADS]; /* what each thread has called the facade for: the client, a lock, the candidate */
+    /* The loop's event. */
+    event_callback_fn woken;
+    void *woken_arg;
+    bool added, calling;
+    uint64_t counter;
+} f;
+
+static uint64_t totals[3]; /* grants, calls that were refused with CLOSED, losses */
+
+static bool one_in(unsigned n)
+{
+    return turns_between(1, n) == 1;
+}
+
+/* ---- outside.h ---- */
+
+struct event_base *outside_base_new(void)
+{
+    return (struct event_base *)&f;
+}
+
+void outside_base_free(struct event_base *base)
+{
+    (void)base;
+}
+
+struct event *outside_event_new(struct event_base *base, int fd, short what, event_callback_fn cb, void *arg)
+{
+    (void)base;
+    (void)fd;
+    (void)what;
+    f.woken = cb;
+    f.woken_arg = arg;
+    return (struct event *)&f;
+}
+
+int outside_event_add(struct event *event, const struct timeval *timeout)
+{
+    (void)event;
+    (void)timeout;
+    f.added = true;
+    return 0;
+}
+
+int outside_event_del(struct event *event)
+{
+    (void)event;
+    f.added = false;
+    return 0;
+}
+
+void outside_event_free(struct event *event)
+{
+    (void)event;
+}
+
+int outside_eventfd(unsigned count, int flags)
+{
+    (void)flags;
+    f.counter = count;
+    return WAKE_FD;
+}
+
+ssize_t outside_read(int fd, void *ret, size_t size)
+{
+    (void)fd;
+    memcpy(ret, &f.counter, size);
+    f.counter = 0;
+    return (ssize_t)size;
+}
+
+ssize_t outside_write(int fd, const void *bytes, size_t size)
+{
+    (void)fd;
+    (void)bytes;
+    f.counter++;
+    return (ssize_t)size;
+}
+
+int outside_close(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+struct system outside_system(struct event_base *base, const struct alloc *alloc)
+{
+    (void)base;
+    (void)alloc;
+    return *machine_system(f.machine);
+}
+
+int outside_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *options,
+                       struct expiry_clock *clock)
+{
+    (void)base;
+    return client_new_on(ret, machine_system(f.machine), options, clock);
+}
+
+static void run_woken(void *arg)
+{
+    (void)arg;
+    f.calling = false;
+    if (f.added && f.counter > 0) f.woken(WAKE_FD, EV_READ, f.woken_arg);
+}
+
+/* The loop of the machine, until the facade takes its event away. */
+int outside_dispatch(struct event_base *base)
+{
+    const quorlock_blocking *blocking = f.woken_arg;
+
+    (void)base;
+    while (f.added) {
+        if (f.counter > 0 && !f.calling) {
+            f.calling = true;
+            machine_call(f.machine, run_woken, NULL);
+        }
+        if (f.counter == 0 && (blocking->first != NULL || blocking->taken != NULL))
+            turns_fail("a job lies in the queue while the loop sleeps");
+        (void)queue_next(&f.queue, f.queue.now_us + STEP_US);
+        if (one_in(300)) machine_stall(f.machine, turns_between(1, STALL_US), false);
+        turns_pass();
+    }
+    return 0;
+}
+
+/* ---- what must hold at any time ---- */
+
+static void judge(void)
+{
+    for (unsigned key = 0; key < KEYS; key++) {
+        unsigned n = 0;
+
+        for (unsigned i = key; i < LOCKS; i += KEYS) {
+            if (!f.locks[i].changing && quorlock_blocking_valid_ms(f.locks[i].handle) > 0) n++;
+        }
+        if (n > 1) turns_fail("%u locks of one key are valid", n);
+    }
+}
+
+/* ---- calls ---- */
+
+/* enter - note what this thread calls the facade for, and return what it was before: a callback calls, too. */
+static const void *enter(const void *object)
+{
+    const void *before = f.inside[turns_self()];
+
+    f.inside[turns_self()] = object;
+    return before;
+}
+
+static void leave(const void *before)
+{
+    f.inside[turns_self()] = before;
+}
+
+/* be_alone - wait until other threads' calls for that object wait inside the facade, so that it may be freed. */
+static void be_alone(const void *object)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        while (i != turns_self() && f.inside[i] == object && !turns_waits(i)) turns_pass();
+    }
+}
+
+/* expect - the call began when the client was closed already, or nothing new was to be granted. */
+static void expect(const char *call, int status, bool closed, bool granted_no_more)
+{
+    if (status == QUORLOCK_CLOSED) totals[1]++;
+    if (closed && status != QUORLOCK_CLOSED)
+        turns_fail("%s: %s, though the client was closed before", call, quorlock_status_name(status));
+    if (granted_no_more && status == 0) turns_fail("%s: granted after a stop or a shutdown", call);
+}
+
+static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    (void)lock;
+    (void)loss;
+    (void)arg;
+    totals[2]++;
+}
+
+static void make_lock(struct shared *shared)
+{
+    const uint32_t waits[] = {0, 500, QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_options options = {
+        .size = sizeof(options), .lease_ms = 1000, .wait_ms = waits[turns_between(0, 2)]};
+    bool shut = f.shut;
+    const void *before;
+
+    if (f.closing) return;
+    before = enter(f.blocking);
+    shared->changing = true;
+    expect("new", quorlock_blocking_new(&shared->handle, f.blocking, &shared->key, 1, &options, NULL, 0), false, shut);
+    shared->changing = shared->stopped = false;
+    leave(before);
+}
+
+static void free_lock(struct shared *shared)
+{
+    shared->changing = true;
+    be_alone(shared);
+    quorlock_blocking_free(shared->handle);
+    shared->handle = NULL;
+    shared->changing = false;
+}
+
+/* What a callback may do with the lock. */
+static void on_told(const struct quorlock_blocking_result *result, void *arg)
+{
+    struct shared *shared = arg;
+    const void *before = enter(shared);
+
+    f.n_told++;
+    if (result->status != QUORLOCK_CLOSED && !shared->changing && shared->handle != NULL) {
+        if (quorlock_blocking_acquire(shared->handle, NULL) != QUORLOCK_STATE)
+            turns_fail("a call that waits was begun in the loop's thread");
+        if (one_in(2)) (void)quorlock_blocking_cancel(shared->handle);
+        if (one_in(8) && quorlock_blocking_stop(shared->handle) == 0) shared->stopped = true;
+        if (!shared->changing && one_in(4)) free_lock(shared);
+    }
+    leave(before);
+}
+
+static void start(const char *call, struct shared *shared,
+                  int (*begin)(quorlock_blocking_lock *, quorlock_blocking_cb, void *))
+{
+    bool closed = f.closed;
+    int status = begin(shared->handle, on_told, shared);
+
+    f.n_started += status == 0;
+    expect(call, status, closed, false);
+}
+
+static void acquire(struct shared *shared)
+{
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    bool closed = f.closed;
+    bool no_more = f.shut || shared->stopped;
+    int status;
+
+    f.n_waiting++;
+    status = quorlock_blocking_acquire(shared->handle, &result);
+    f.n_waiting--;
+    expect("acquire", status, closed, no_more);
+    totals[0] += status == 0;
+}
+
+static void use_lock(struct shared *shared)
+{
+    bool closed = f.closed;
+    const void *before;
+
+    if (shared->changing) return;
+    if (shared->handle == NULL) {
+        make_lock(shared);
+        return;
+    }
+    before = enter(shared);
+    switch (turns_between(0, 11)) {
+    case 0:
+    case 1:
+    case 2: acquire(shared); break;
+    case 3: start("start_acquire", shared, quorlock_blocking_start_acquire); break;
+    case 4:
+    case 5: expect("release", quorlock_blocking_release(shared->handle, NULL), closed, false); break;
+    case 6: start("start_release", shared, quorlock_blocking_start_release); break;
+    case 7: expect("extend", quorlock_blocking_extend(shared->handle, 0, NULL), closed, false); break;
+    case 8: expect("cancel", quorlock_blocking_cancel(shared->handle), closed, false); break;
+    case 9: quorlock_blocking_on_lost(shared->handle, on_lost, NULL); break;
+    case 10:
+        if (one_in(2) && quorlock_blocking_stop(shared->handle) == 0) shared->stopped = true;
+        break;
+    default:
+        if (!shared->changing) free_lock(shared);
+    }
+    leave(before);
+}
+
+static void on_statistics(const struct quorlock_statistics *statistics, void *arg)
+{
+    (void)statistics;
+    (void)arg;
+}
+
+static void use_client(void)
+{
+    const void *before;
+
+    if (f.closing) return;
+    before = enter(f.blocking);
+    if (one_in(4) && quorlock_blocking_shutdown(f.blocking) == 0)
+        f.shut = true;
+    else
+        (void)quorlock_blocking_statistics(f.blocking, on_statistics, NULL);
+    leave(before);
+}
+
+static void free_candidate(void)
+{
+    f.candidate_changing = true;
+    be_alone(&f.candidate);
+    quorlock_blocking_candidate_free(f.candidate);
+    f.candidate = NULL;
+    f.candidate_changing = false;
+}
+
+static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
+{
+    (void)candidate;
+    (void)term;
+    (void)arg;
+    if (!f.candidate_changing && f.candidate != NULL && one_in(6)) free_candidate();
+}
+
+static void make_candidate(void)
+{
+    const struct quorlock_candidate_options options = {.size = sizeof(options), .elected = on_elected};
+    bool shut = f.shut;
+    const void *before;
+
+    if (f.closing) return;
+    before = enter(f.blocking);
+    f.candidate_changing = true;
+    expect("candidate_new", quorlock_blocking_candidate_new(&f.candidate, f.blocking, "election", &options, NULL, 0),
+           false, shut);
+    f.candidate_changing = false;
+    leave(before);
+}
+
+static void stand(void)
+{
+    bool closed = f.closed;
+    bool shut = f.shut;
+    uint64_t term;
+    int status;
+
+    f.n_waiting++;
+    status = quorlock_blocking_stand(f.candidate, &term);
+    f.n_waiting--;
+    expect("stand", status, closed, shut);
+}
+
+static void use_candidate(void)
+{
+    bool closed = f.closed;
+    const void *before;
+
+    if (f.candidate_changing) return;
+    if (f.candidate == NULL) {
+        make_candidate();
+        return;
+    }
+    before = enter(&f.candidate);
+    switch (turns_between(0, 5)) {
+    case 0:
+        if (!f.candidate_changing) free_candidate();
+        break;
+    case 1: expect("resign", quorlock_blocking_resign(f.candidate), closed, false); break;
+    default: stand();
+    }
+    leave(before);
+}
+
+static void *user(void *arg)
+{
+    for (uint64_t steps = turns_between(1, STEPS_MAX); steps > 0; steps--) {
+        for (uint64_t passes = turns_between(0, 40); passes > 0; passes--) turns_pass();
+        if (one_in(20))
+            use_client();
+        else if (one_in(8))
+            use_candidate();
+        else
+            use_lock(&f.locks[turns_between(0, LOCKS - 1)]);
+    }
+    return arg;
+}
+
+/* ---- a run ---- */
+
+static void make_world(uint64_t seed)
+{
+    const struct skew skews[MACHINE_CLOCKS] = {{0, BOOT_US, 10}, {0, BOOT_US, -20}, {0, WALL_US, 0}};
+    const struct skew wall = {0, WALL_US, 0};
+    const struct model_events model_events = {0};
+    const struct machine_events machine_events = {0};
+
+    queue_clear(&f.queue);
+    net_reset(f.net, seed, 1, SERVERS);
+    for (uint32_t i = 0; i < SERVERS; i++) server_boot(f.servers[i], i, rng_mix(seed, 100 + i), &wall, &model_events);
+    machine_boot(f.machine, 0, rng_mix(seed, 200), skews, &machine_events);
+    f.counter = 0;
+    f.added = f.calling = f.shut = f.closing = f.closed = false;
+    f.candidate_changing = false;
+    f.n_started = f.n_told = f.n_waiting = 0;
+    memset(f.inside, 0, sizeof(f.inside));
+}
+
+static void open_all(void)
+{
+    static const char *const nodes[SERVERS] = {"10.0.0.1", "10.0.0.2", "10.0.0.3"};
+    static const char *const keys[KEYS] = {"a", "b"};
+    const struct quorlock_client_options options = {.size = sizeof(options),
+                                                    .nodes = nodes,
+                                                    .n_nodes = SERVERS,
+                                                    .guard = QUORLOCK_GUARD_OFF,
+                                                    .allocator = machine_allocator(f.machine)};
+
+    if (quorlock_blocking_open(&f.blocking, &options) != 0) turns_fail("the client does not open");
+    for (unsigned i = 0; i < LOCKS; i++) {
+        f.locks[i] = (struct shared){.key = keys[i % KEYS]};
+        make_lock(&f.locks[i]);
+    }
+    make_candidate();
+}
+
+static void free_all(void)
+{
+    for (unsigned i = 0; i < LOCKS; i++) {
+        if (f.closed && quorlock_blocking_valid_ms(f.locks[i].handle) != 0)
+            turns_fail("a lock is valid after the close");
+        while (f.locks[i].changing) turns_pass();
+        free_lock(&f.locks[i]);
+    }
+    while (f.candidate_changing) turns_pass();
+    free_candidate();
+}
+
+/* A shutdown ends what waits, without a close. Without handles the end of the client is that of its memory. */
+static void close_all(void)
+{
+    if (one_in(3) && quorlock_blocking_shutdown(f.blocking) == 0) f.shut = true;
+    while (f.shut && f.n_waiting > 0) turns_pass();
+    f.closing = true;
+    if (one_in(3)) free_all();
+    be_alone(f.blocking);
+    if (quorlock_blocking_close(f.blocking) != 0) turns_fail("the client does not close");
+    f.closed = true;
+}
+
+static void run(uint64_t seed)
+{
+    pthread_t users[USERS_MAX];
+    unsigned n_users;
+
+    make_world(seed);
+    turns_begin(seed);
+    open_all();
+    turns_each(judge);
+    n_users = (unsigned)turns_between(1, USERS_MAX);
+    for (unsigned i = 0; i < n_users; i++) (void)turns_create(&users[i], NULL, user, NULL);
+    for (uint64_t passes = turns_between(0, 3000); passes > 0; passes--) turns_pass();
+    close_all();
+    for (unsigned i = 0; i < n_users; i++) (void)turns_join(users[i], NULL);
+    turns_each(NULL);
+    free_all();
+    if (f.n_started != f.n_told) turns_fail("%u operations were started, %u ended", f.n_started, f.n_told);
+    if (machine_blocks(f.machine) != 0) turns_fail("%zu blocks of memory are left", machine_blocks(f.machine));
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t runs = RUNS;
+    uint64_t seed = 1;
+
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--runs") == 0)
+            runs = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--seed") == 0)
+            seed = strtoull(argv[i + 1], NULL, 10);
+        else
+            return 64;
+    }
+    place_make(&f.queue, &f.net, &f.machine, f.servers, SERVERS);
+    for (uint64_t i = 0; i < runs; i++) run(seed + i);
+    turns_end();
+    place_free(&f.queue, f.net, f.machine, f.servers, SERVERS);
+    (void)printf("%" PRIu64 " runs from seed %" PRIu64 ": %" PRIu64 " grants, %" PRIu64 " calls after the end, %" PRIu64
+                 " losses; each call came to its end\n",
+                 runs, seed, totals[0], totals[1], totals[2]);
+    /* A run in which nothing happens shows nothing. */
+    return runs < RUNS || (totals[0] > 0 && totals[1] > 0 && totals[2] > 0) ? 0 : 1;
+}
