@@ -442,6 +442,7 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_FLUSH:
         holds_forgets(site);
         (void)site_command(site, "FLUSHALL", NULL, NULL, NULL);
+        actions_server(site, "forgets");
         site_look_again(site);
         break;
     case FAULT_ODD:
