@@ -28,7 +28,7 @@ const char *trace_invariant(enum invariant invariant)
         [STALE_WRITE] = "W (a stale write is accepted)",
         [REQUEST_STORM] = "S (too many requests)",
         [UNEXPLAINED] = "R (a result that nothing explains)",
-        [LEAK] = "M (memory or descriptors are left)",
+        [LEAK] = "M (memory, descriptors or a count are left)",
         [CRASH] = "X (the process crashes)",
     };
 

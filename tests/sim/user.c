@@ -6,6 +6,7 @@
  */
 #include "world.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,6 +305,17 @@ static void check_closing(struct user_client *client, quorlock *const *locks)
     }
 }
 
+/* A lock that is counted twice, or for ever, shows when fewer are held. */
+static void check_gauges(struct user_client *client)
+{
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+    if (quorlock_client_statistics(client->client, &statistics) != QUORLOCK_OK) return;
+    if (statistics.degraded <= statistics.held) return;
+    judge_violated(client->world, LEAK, "client %u counts %" PRIu64 " degraded of %" PRIu64 " held locks",
+                   client->index, statistics.degraded, statistics.held);
+}
+
 bool user_close(struct user_client *client, bool inside)
 {
     struct world *world = client->world;
@@ -318,6 +330,7 @@ bool user_close(struct user_client *client, bool inside)
     promise = user_promise(world, client->index, NULL, PROMISE_CLOSE, bound_us);
     if (promise == NULL) return false;
     TRACE(world, "client %u < closes", client->index);
+    check_gauges(client);
     world->totals->of[TOTAL_CLOSES]++;
     world->totals->of[TOTAL_CLOSED_INSIDE] += inside;
     forget_handles(client);
