@@ -359,6 +359,19 @@ WORLD_TEST(memory_may_be_out_anywhere)
     assert_true(n > 20 && n_granted > 1);
 }
 
+/* Far below the node timeout. */
+WORLD_TEST(a_close_ends_with_the_last_answer)
+{
+    begin(f, 10);
+    machine_call(f->machine, start, f);
+    until(f, SECOND);
+    assert_int_equal(f->status, 0);
+    machine_call(f->machine, close_client, f);
+    until(f, SECOND + 200 * MS);
+    assert_int_equal(f->n_closed, 1);
+    assert_nothing_left(f);
+}
+
 /* Nothing of it is in flight then; its last try ends with the node timeout. */
 WORLD_TEST(a_release_that_busy_servers_refuse_is_told_before_the_close)
 {
