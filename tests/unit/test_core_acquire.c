@@ -237,6 +237,21 @@ CORE_TEST(votes_of_another_connection_do_not_count)
     assert_int_equal(fixture_completion(f).status, CORE_NOQUORUM);
 }
 
+/* Its server may have started anew meanwhile. */
+CORE_TEST(a_renewal_counts_no_yes_of_another_connection)
+{
+    struct fixture_sent old;
+
+    fixture_open_held(f, 3, 2);
+    fixture_pass(f, 1000 * MS);
+    old = *fixture_latest(f, 0, OP_EXTEND);
+    fixture_answers(f, OP_EXTEND, ".yu");
+    fixture_node_states(f, "c..");
+    fixture_node_states(f, "r..");
+    fixture_replay(f, &old, OUTCOME_YES);
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
+}
+
 CORE_TEST(a_pending_operation_makes_others_busy)
 {
     fixture_open(f, 3, 2);
