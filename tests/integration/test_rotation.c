@@ -123,6 +123,13 @@ SERVER_TEST(a_client_that_is_closed_takes_none)
 
 /* ---- a callback that has none ---- */
 
+/* n_logins: of all nodes, since the client is there. */
+static void log_in_again(unsigned n_logins)
+{
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL USER app");
+    await_log(": ready, ", n_logins);
+}
+
 SERVERS_TEST(a_callback_without_credentials_is_asked_again)
 {
     struct vault vault = {.status = -1, .why = "the vault is sealed"};
@@ -141,9 +148,16 @@ SERVERS_TEST(a_callback_without_credentials_is_asked_again)
     /* Those of before stay in use, which is said once. */
     fixture_await_ready(fixture.client, 3);
     vault = (struct vault){.status = -1};
-    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL USER app");
-    await_log(": ready, ", 6);
+    log_in_again(6);
     assert_int_equal(logged("no new credentials, those of before stay in use: the callback has none"), 1);
+    /* Another reason is said, and the same one when there were some in between. */
+    for (unsigned turn = 1; turn <= 2; turn++) {
+        vault = (struct vault){.status = -1, .why = "the vault is sealed"};
+        log_in_again(3 + 6 * turn);
+        assert_int_equal(logged("those of before stay in use: the vault is sealed"), turn);
+        vault = (struct vault){.user = "app", .password = OLD};
+        log_in_again(6 + 6 * turn);
+    }
     assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
 }
 

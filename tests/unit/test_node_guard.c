@@ -302,7 +302,8 @@ NODE_TEST(a_second_look_at_the_guard_of_another_process_connects_anew)
 
 NODE_TEST(a_second_look_without_an_answer_stalls)
 {
-    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(NEW("10")), END};
+    static const struct fake_step script[] = {SHAKE, ASK_GUARD, SEND(NEW("10")), ASK_GUARD, EXPECT("no third one"),
+                                              END};
 
     node_fixture_open(f);
     f->config.guard = QUORLOCK_GUARD_CONNECTION;
