@@ -53,6 +53,20 @@ class Credentials(test_python.PythonCase):
         with self.assertRaises(Closed):
             client.set_credentials()
 
+    def test_a_child_of_fork_logs_in_with_what_was_set(self):
+        client = self.app(user="app", password=self.OLD)
+        client.set_credentials("app", self.NEW)
+        self.rotate()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                with client.lock(self.key, wait_ms=1000 * LIMIT_S):
+                    status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+
     def test_a_function_is_asked(self):
         nodes_asked, found = set(), []
 

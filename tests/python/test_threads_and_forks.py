@@ -120,6 +120,10 @@ module_level = quorlock.lock(KEY + ":module")
 parents = quorlock.lock(KEY)
 parents.acquire()
 dropped = [quorlock.lock(KEY)]
+lost = quorlock.lock(KEY + ":lost", lease_ms=600, wait_ms=0)
+lost.acquire()
+client.break_lock(KEY + ":lost")
+wait_for(lambda: lost.lost)
 
 def uses_the_default():
     with quorlock.lock(KEY + ":child") as lock:
@@ -149,11 +153,22 @@ def does_not_hold_the_parents():
         return
     raise AssertionError("granted")
 
+def has_lost_nothing():
+    try:
+        lost.acquire()
+    except quorlock.Held:
+        assert not lost.lost
+        return
+    raise AssertionError("granted")
+
 while_held(quorlock._guard, uses_the_default)
 while_held(client._changed, drops_a_lock)
 in_child(uses_the_module_s)
 in_child(lambda: in_child(uses_the_module_s))
 in_child(does_not_hold_the_parents)
+with quorlock.lock(KEY + ":lost"):
+    in_child(has_lost_nothing)
+assert lost.lost
 in_child(client.close)
 parents.check()
 parents.release()
