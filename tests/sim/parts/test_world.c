@@ -578,6 +578,72 @@ WORLD_TEST(a_close_does_not_wait_for_memory_to_release_on_a_frozen_server)
     }
 }
 
+#define CROWD 100 /* more than a client keeps blocks for; */
+#define LATER 10  /* these share theirs */
+
+static void on_ignored(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    (void)result;
+}
+
+static void start_crowd(struct fixture *f, int first, int last)
+{
+    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .renew_ms = 1000};
+
+    for (int i = first; i < last; i++) {
+        char name[24];
+        const char *key = name;
+        quorlock *lock;
+
+        snprintf(name, sizeof(name), "crowd-%d", i);
+        assert_int_equal(quorlock_new(&lock, f->client, &key, 1, &lease), 0);
+        assert_int_equal(quorlock_acquire(lock, on_ignored, f), 0);
+    }
+}
+
+static void come_first(void *arg)
+{
+    start_crowd(arg, 0, CROWD);
+}
+
+static void come_later(void *arg)
+{
+    start_crowd(arg, CROWD, CROWD + LATER);
+}
+
+/* When its second renewal is due, all memory is taken by renewals of others that nobody answers. */
+WORLD_TEST(a_lock_that_cannot_be_renewed_for_want_of_memory_is_lost_in_time)
+{
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+    begin(f, 11);
+    machine_call(f->machine, start, f);
+    until(f, SECOND);
+    machine_call(f->machine, come_first, f);
+    until(f, SECOND + 400 * MS);
+    machine_call(f->machine, come_later, f);
+    until(f, 17 * SECOND);
+    for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+    f->no_memory = true;
+    until(f, 40 * SECOND);
+    assert_int_equal(f->n_lost, 1);
+    assert_true(f->remaining_ms > 0);
+    /* A lost hold is over, wherever a key of it may be left. */
+    machine_call(f->machine, release, f);
+    until(f, 40 * SECOND + 500 * MS);
+    assert_int_equal(f->n_results, 2);
+    assert_int_equal(f->status, QUORLOCK_OK);
+    until(f, 50 * SECOND);
+    assert_int_equal(quorlock_client_statistics(f->client, &statistics), 0);
+    assert_int_equal(statistics.held, 0);
+    assert_int_equal(statistics.degraded, 0);
+    assert_int_equal(statistics.losses[QUORLOCK_LOST_EXPIRED], 1 + CROWD + LATER);
+    f->no_memory = false;
+    machine_call(f->machine, close_client, f);
+    until(f, HOUR);
+    assert_nothing_left(f);
+}
+
 /* The loop's plain timers do not count a suspended machine's time: one that was set before fires late. */
 WORLD_TEST(a_request_after_a_suspension_ends_in_time)
 {
