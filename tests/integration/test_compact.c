@@ -123,6 +123,7 @@ SERVERS_TEST(a_compact_lock_has_the_same_token)
 
 SERVERS_TEST(more_at_once_than_the_blocks_that_are_kept)
 {
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
     int refused = 0;
     quorlock *dropped = NULL;
 
@@ -148,6 +149,9 @@ SERVERS_TEST(more_at_once_than_the_blocks_that_are_kept)
     await_count(&compact.released, 1, GENEROUS_MS, "one is released");
     memory_is_back();
     assert_int_equal(compact.losses, 0);
+    /* One is freed, one is dropped and one is released. */
+    assert_status(quorlock_client_statistics(fixture.client, &statistics), QUORLOCK_OK);
+    assert_int_equal(statistics.held, MANY - 3);
 }
 
 /* What is refused needs no block for longer than the call. */
