@@ -622,8 +622,12 @@ WORLD_TEST(a_lock_that_cannot_be_renewed_for_want_of_memory_is_lost_in_time)
     machine_call(f->machine, come_first, f);
     until(f, SECOND + 400 * MS);
     machine_call(f->machine, come_later, f);
+    until(f, 5 * SECOND);
+    server_crash(f->servers[2], false);
     until(f, 17 * SECOND);
-    for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+    assert_int_equal(quorlock_client_statistics(f->client, &statistics), 0);
+    assert_int_equal(statistics.degraded, 1 + CROWD + LATER);
+    for (int i = 0; i < 2; i++) server_freeze(f->servers[i], NEVER);
     f->no_memory = true;
     until(f, 40 * SECOND);
     assert_int_equal(f->n_lost, 1);
