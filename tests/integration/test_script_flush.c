@@ -58,13 +58,13 @@ static void key_of(char ret[TEXT_SIZE], const struct kind *kind, size_t i, size_
     snprintf(ret, TEXT_SIZE, "%s-%zu-%zu", kind->name, i, nth);
 }
 
-/* What waits for a shared key wants it alone. */
+/* What waits for a shared key wants it alone. await_all() has the limit. */
 static void make_lock(size_t who, size_t k, size_t i)
 {
     const struct kind *kind = &kinds[k];
     struct lock *lock = &locks[who][k][i];
     const struct quorlock_options *options =
-        LEASE(LEASE_MS, .renew_ms = RENEW_MS, .wait_ms = GENEROUS_MS, .permits = kind->permits,
+        LEASE(LEASE_MS, .renew_ms = RENEW_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .permits = kind->permits,
               .fencing = kind->fencing, .shared = kind->shared && who == 0 ? QUORLOCK_SHARED_ALL : 0);
     char names[2][TEXT_SIZE];
     const char *const keys[] = {names[0], names[1]};
