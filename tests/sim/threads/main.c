@@ -43,7 +43,13 @@
 #define BOOT_US   UINT64_C(5000000000)
 #define WALL_US   UINT64_C(1800000000000000)
 #define WAKE_FD   1000
-#define RUNS      3000
+
+/* Each switch of threads costs the address sanitizer some system calls. */
+#ifdef __SANITIZE_ADDRESS__
+#define RUNS 300
+#else
+#define RUNS 3000
+#endif
 
 /* One lock of the program, which users make anew when one of them has freed it. */
 struct shared {
