@@ -194,7 +194,7 @@ class Bench(Bootstrapped):
         self.assertEqual(names(SERVERS[2]), {"quorlock:guard"})
 
     def test_nodes_that_go_meanwhile_are_said_once_a_slice(self):
-        bench = self.start("bench", "--json", "--seconds", "2", "--guard", "off", "--in-flight", "64")
+        bench = self.start("bench", "--json", "--seconds", "8", "--guard", "off", "--in-flight", "64")
         wait_for(lambda: names(SERVERS[2], KEYS))
         for server in SERVERS[:2]:
             server.kill()
