@@ -13,7 +13,7 @@
 
 #define THREADS_MAX 8
 #define MUTEXES_MAX 4
-#define STACK_SIZE  (1024 * 1024)
+#define STACK_SIZE  ((size_t)1024 * 1024)
 #define SPURIOUS    64 /* one in so many passes wakes a thread that waits */
 #define PASSES_MAX  400000u
 
