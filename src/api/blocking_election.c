@@ -38,10 +38,9 @@ struct quorlock_blocking_observer {
     quorlock_observer *observer;
 };
 
-/* A job for a candidate or an observer. */
+/* A job for a candidate or an observer, with what only such jobs need. */
 struct election_job {
     struct job job;
-    quorlock_blocking_candidate *candidate;
     quorlock_blocking_observer *observer;
     const char *name;
     const struct quorlock_candidate_options *candidate_options;
@@ -158,7 +157,7 @@ static void blocking_election_on_ended(quorlock_candidate *candidate, int status
 static void blocking_election_run_new(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
-    quorlock_blocking_candidate *handle = of(job)->candidate;
+    quorlock_blocking_candidate *handle = job->candidate;
     const struct quorlock_candidate_options *given = of(job)->candidate_options;
     struct quorlock_candidate_options options = {.size = sizeof(options)};
     struct caller_error error;
@@ -191,7 +190,7 @@ static void blocking_election_run_new(struct job *job)
 /* will_wait - keep the handle until await(), because another thread may free it before. */
 static void will_wait(struct job *job)
 {
-    quorlock_blocking_candidate *handle = of(job)->candidate;
+    quorlock_blocking_candidate *handle = job->candidate;
 
     pthread_mutex_lock(&handle->blocking->mutex);
     of(job)->n_ends = handle->n_ends;
@@ -202,7 +201,7 @@ static void will_wait(struct job *job)
 
 static void run_stand(struct job *job)
 {
-    quorlock_blocking_candidate *handle = of(job)->candidate;
+    quorlock_blocking_candidate *handle = job->candidate;
     int status = blocking_refuse_new(job);
 
     if (status != 0) {
@@ -222,7 +221,7 @@ static void run_stand(struct job *job)
 
 static void run_resign(struct job *job)
 {
-    quorlock_blocking_candidate *handle = of(job)->candidate;
+    quorlock_blocking_candidate *handle = job->candidate;
     int status = quorlock_resign(handle->candidate);
 
     if (status != 0) {
@@ -249,7 +248,7 @@ static void let_go(quorlock_blocking_candidate *handle)
 
 static void blocking_election_run_free(struct job *job)
 {
-    quorlock_blocking_candidate *handle = of(job)->candidate;
+    quorlock_blocking_candidate *handle = job->candidate;
 
     (void)blocking_withdraw(job->blocking, handle, true);
     list_remove(&job->blocking->candidates, &handle->link);
@@ -271,8 +270,7 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
                                     const struct quorlock_candidate_options *options, char *error, size_t error_size)
 {
     quorlock_blocking_candidate *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
-    struct election_job job = {.job = {.run = blocking_election_run_new, .blocking = blocking},
-                               .candidate = handle,
+    struct election_job job = {.job = {.run = blocking_election_run_new, .blocking = blocking, .candidate = handle},
                                .name = name,
                                .candidate_options = options};
 
@@ -302,7 +300,7 @@ static quorlock_blocking *blocking_election_client_of(const quorlock_blocking_ca
 /* await - wait until the candidacy of will_wait() has ended or, with until_elected, the candidate leads. */
 static int await(const struct election_job *job, bool until_elected, uint64_t *ret_term)
 {
-    quorlock_blocking_candidate *handle = job->candidate;
+    quorlock_blocking_candidate *handle = job->job.candidate;
     quorlock_blocking *blocking = handle->blocking;
     bool has_ended;
     int status;
@@ -323,8 +321,7 @@ static int await(const struct election_job *job, bool until_elected, uint64_t *r
 int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *ret_term)
 {
     struct election_job job = {
-        .job = {.run = run_stand, .blocking = blocking_election_client_of(candidate), .candidate = candidate},
-        .candidate = candidate};
+        .job = {.run = run_stand, .blocking = blocking_election_client_of(candidate), .candidate = candidate}};
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 
@@ -337,8 +334,7 @@ int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *re
 int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
 {
     struct election_job job = {
-        .job = {.run = run_resign, .blocking = blocking_election_client_of(candidate), .candidate = candidate},
-        .candidate = candidate};
+        .job = {.run = run_resign, .blocking = blocking_election_client_of(candidate), .candidate = candidate}};
     uint64_t term = 0;
     int status = run_job(&job.job, NULL, 0);
 
@@ -348,8 +344,8 @@ int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
 void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
 {
     quorlock_blocking *blocking = blocking_election_client_of(candidate);
-    struct election_job job = {.job = {.run = blocking_election_run_free, .blocking = blocking},
-                               .candidate = candidate};
+    struct election_job job = {
+        .job = {.run = blocking_election_run_free, .blocking = blocking, .candidate = candidate}};
 
     if (candidate == NULL) return;
     if (!blocking_here(blocking)) {

@@ -21,7 +21,7 @@ struct job {
     int (*start)(quorlock *, quorlock_cb, void *); /* for run_operation; NULL: an extend */
     quorlock_blocking *blocking;
     quorlock_blocking_lock *lock;
-    const void *candidate;
+    quorlock_blocking_candidate *candidate;
     quorlock_blocking_cb cb; /* runs at the end; NULL: a thread waits for the end */
     void *cb_arg;
     pthread_cond_t done_cond;
