@@ -167,3 +167,17 @@ void options_of_client(struct quorlock_client_options *ret, const struct chaos_o
     ret->max_lease_ms = options->max_lease_ms;
     ret->owner_label = options->name;
 }
+
+uint64_t options_draw(uint64_t *seed)
+{
+    uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+uint32_t options_pick(uint64_t *seed, struct chaos_range range)
+{
+    return range.min + (uint32_t)(options_draw(seed) % (range.max - range.min + 1));
+}

@@ -34,5 +34,10 @@ struct chaos_options {
 /* options_read - read the environment; -1 after a line on stderr that names the variable and its value */
 int options_read(struct chaos_options *ret_options);
 
+/* options_draw - draw a number: all choices of a client follow from its seed
+ * options_pick - draw one of the range, both ends included */
+uint64_t options_draw(uint64_t *seed);
+uint32_t options_pick(uint64_t *seed, struct chaos_range range);
+
 /* options_of_client - fill in what they say about the library's client. The texts stay theirs. */
 void options_of_client(struct quorlock_client_options *ret, const struct chaos_options *options);

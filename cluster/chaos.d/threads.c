@@ -35,20 +35,6 @@ static atomic_bool stop;
 /* For one line of the history at a time. The threads write it, and so does the callback, in the loop's thread. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
-static uint64_t draw(struct user *user)
-{
-    uint64_t z = (user->seed += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-static uint32_t pick(struct user *user, struct chaos_range range)
-{
-    return range.min + (uint32_t)(draw(user) % (range.max - range.min + 1));
-}
-
 static void rest_ms(uint32_t ms)
 {
     (void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
@@ -77,9 +63,9 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
 /* The lock may be lost before this thread runs. One in ten holds longer than its lease, which needs renewal. */
 static void begin_hold(struct user *user, uint32_t lease_ms, uint64_t fence)
 {
-    uint64_t hold_ms = pick(user, options.hold_ms), until_us;
+    uint64_t hold_ms = options_pick(&user->seed, options.hold_ms), until_us;
 
-    if (draw(user) % 10 == 0) hold_ms += lease_ms + lease_ms / 2;
+    if (options_draw(&user->seed) % 10 == 0) hold_ms += lease_ms + lease_ms / 2;
     pthread_mutex_lock(&telling);
     user->hold_until_us = history_now_us() + hold_ms * US_IN_MS;
     until_us = user->lost ? 0 : deadline_us(user);
@@ -118,12 +104,12 @@ static void end_hold(struct user *user)
 static bool operate(struct user *user)
 {
     struct quorlock_options asked = {
-        .size = sizeof(asked), .lease_ms = pick(user, options.lease_ms), .fencing = options.fencing};
+        .size = sizeof(asked), .lease_ms = options_pick(&user->seed, options.lease_ms), .fencing = options.fencing};
     struct quorlock_blocking_result result = {.size = sizeof(result)};
     struct history_access access = {.subject = &user->subject};
 
-    asked.wait_ms = pick(user, options.wait_ms);
-    user->subject.key = options.keys[draw(user) % options.n_keys];
+    asked.wait_ms = options_pick(&user->seed, options.wait_ms);
+    user->subject.key = options.keys[options_draw(&user->seed) % options.n_keys];
     user->lost = false;
     if (quorlock_blocking_new(&user->lock, client, &user->subject.key, 1, &asked, NULL, 0) != 0) return false;
     quorlock_blocking_on_lost(user->lock, on_lost, user);
@@ -133,7 +119,8 @@ static bool operate(struct user *user)
     if (quorlock_blocking_acquire(user->lock, &result) == 0) {
         access.fence = result.fence;
         begin_hold(user, asked.lease_ms, result.fence);
-        for (bool writes = false; step(user, &access, writes); writes = true) rest_ms(2 + (uint32_t)(draw(user) % 30));
+        for (bool writes = false; step(user, &access, writes); writes = true)
+            rest_ms(2 + (uint32_t)(options_draw(&user->seed) % 30));
         end_hold(user);
         (void)quorlock_blocking_release(user->lock, NULL);
     } else {
@@ -150,7 +137,7 @@ static void *life(void *arg)
 {
     struct user *user = arg;
 
-    while (!stop && operate(user)) rest_ms(pick(user, options.think_ms));
+    while (!stop && operate(user)) rest_ms(options_pick(&user->seed, options.think_ms));
     return NULL;
 }
 

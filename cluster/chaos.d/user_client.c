@@ -16,15 +16,6 @@
 #define DEAD             2 /* exit status: the library broke a promise */
 #define US_IN_MS         UINT64_C(1000)
 
-uint64_t chaos_random(struct chaos *chaos)
-{
-    uint64_t z = (chaos->options.seed += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 void user_breach(struct user *user, const char *text)
 {
     history_say(history_now_us(), "breach", &user->parts[0].subject, ",\"text\":\"%s\"", text);
@@ -146,7 +137,7 @@ static void step(struct user *user)
     uint32_t valid_ms;
     uint64_t deadline_us = deadline_read(user, &valid_ms);
 
-    timer_set(user, 2 + (uint32_t)(chaos_random(OF(user)) % 30));
+    timer_set(user, 2 + (uint32_t)(options_draw(&OF(user)->options.seed) % 30));
     /* The callback of the loss is due. */
     if (valid_ms == 0) return;
     if (deadline_us > user->deadline_us + 5000) {
@@ -209,7 +200,7 @@ void user_plan_cancel(struct user *user)
     if (user->kind->endless) {
         timer_set(user, user->wait_ms + 1);
     } else if (user->wait_ms > 0 && ONE_IN(OF(user), 25)) {
-        timer_set(user, (uint32_t)(chaos_random(OF(user)) % user->wait_ms));
+        timer_set(user, (uint32_t)(options_draw(&OF(user)->options.seed) % user->wait_ms));
     }
 }
 
@@ -229,7 +220,7 @@ static void add_part(struct user *user, size_t key)
 static void add_second(struct user *user, size_t first)
 {
     const struct chaos_options *options = &OF(user)->options;
-    size_t second = (size_t)(chaos_random(OF(user)) % options->n_keys);
+    size_t second = (size_t)(options_draw(&OF(user)->options.seed) % options->n_keys);
 
     if (options->modes[first] != MODE_SHARED || options->modes[second] != MODE_SHARED || first == second) return;
     if (ONE_IN(OF(user), PAIRS)) add_part(user, second);
@@ -239,7 +230,7 @@ static void add_second(struct user *user, size_t first)
 static void choose(struct user *user)
 {
     const struct chaos_options *options = &OF(user)->options;
-    size_t key = (size_t)(chaos_random(OF(user)) % options->n_keys);
+    size_t key = (size_t)(options_draw(&OF(user)->options.seed) % options->n_keys);
     enum chaos_mode mode = options->modes[key];
 
     user->lease_ms = RANGE(OF(user), options->lease_ms);

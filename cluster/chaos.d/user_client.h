@@ -33,11 +33,8 @@ struct chaos {
     void (*closed)(struct chaos *);
 };
 
-/* chaos_random - draw a number. All choices of a client follow from its seed. */
-uint64_t chaos_random(struct chaos *chaos);
-
-#define RANGE(chaos, range)  ((range).min + (uint32_t)(chaos_random(chaos) % ((range).max - (range).min + 1)))
-#define ONE_IN(chaos, times) (chaos_random(chaos) % (times) == 0)
+#define RANGE(chaos, range)  options_pick(&(chaos)->options.seed, range)
+#define ONE_IN(chaos, times) (options_draw(&(chaos)->options.seed) % (times) == 0)
 
 struct user_kind {
     bool endless;              /* it waits without end, until it is canceled */
