@@ -578,6 +578,21 @@ WORLD_TEST(a_close_does_not_wait_for_memory_to_release_on_a_frozen_server)
     }
 }
 
+/* Locks of keys with that name and a number, from the first to before the last. */
+static void start_locks(struct fixture *f, const char *name, int first, int last,
+                        const struct quorlock_options *options, quorlock_cb cb)
+{
+    for (int i = first; i < last; i++) {
+        char text[24];
+        const char *key = text;
+        quorlock *lock;
+
+        snprintf(text, sizeof(text), "%s-%d", name, i);
+        assert_int_equal(quorlock_new(&lock, f->client, &key, 1, options), 0);
+        assert_int_equal(quorlock_acquire(lock, cb, f), 0);
+    }
+}
+
 #ifndef __SANITIZE_ADDRESS__
 #define CROWD 100 /* more than a client keeps blocks for; */
 #define LATER 10  /* these share theirs */
@@ -587,29 +602,17 @@ static void on_ignored(quorlock *lock, const struct quorlock_result *result, voi
     (void)result;
 }
 
-static void start_crowd(struct fixture *f, int first, int last)
-{
-    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .renew_ms = 1000};
-
-    for (int i = first; i < last; i++) {
-        char name[24];
-        const char *key = name;
-        quorlock *lock;
-
-        snprintf(name, sizeof(name), "crowd-%d", i);
-        assert_int_equal(quorlock_new(&lock, f->client, &key, 1, &lease), 0);
-        assert_int_equal(quorlock_acquire(lock, on_ignored, f), 0);
-    }
-}
+static const struct quorlock_options crowd_lease = {
+    .size = sizeof(crowd_lease), .lease_ms = LEASE_MS, .renew_ms = 1000};
 
 static void come_first(void *arg)
 {
-    start_crowd(arg, 0, CROWD);
+    start_locks(arg, "crowd", 0, CROWD, &crowd_lease, on_ignored);
 }
 
 static void come_later(void *arg)
 {
-    start_crowd(arg, CROWD, CROWD + LATER);
+    start_locks(arg, "crowd", CROWD, CROWD + LATER, &crowd_lease, on_ignored);
 }
 
 /* When its second renewal is due, all memory is taken by renewals of others that nobody answers. With all assertions
@@ -706,15 +709,7 @@ static void start_cyclers(void *arg)
     struct fixture *f = arg;
 
     f->n_results = 0;
-    for (int i = 0; i < CYCLERS; i++) {
-        char name[24];
-        const char *key = name;
-        quorlock *lock;
-
-        snprintf(name, sizeof(name), "cycled-%d", i);
-        assert_int_equal(quorlock_new(&lock, f->client, &key, 1, &lease), 0);
-        assert_int_equal(quorlock_acquire(lock, on_cycle_granted, f), 0);
-    }
+    start_locks(f, "cycled", 0, CYCLERS, &lease, on_cycle_granted);
 }
 
 /* Grants in half a second, after another half in which the client has learned how far the third server is. */
