@@ -594,14 +594,16 @@ size_t node_in_flight(const struct node *node)
 bool node_is_late(const struct node *node)
 {
     const struct inflight_request *first;
-    uint64_t since_us, late_us;
+    uint64_t since_us, limit_us, timeout_us = (uint64_t)node->out.timeout_ms * 1000;
 
     if (!link_is_open(&node->link) || node->out.inflight.count == node->out.unsent) return false;
     first = &node->out.inflight.entries[node->out.inflight.head];
     since_us = first->sent_us > node->heard_us ? first->sent_us : node->heard_us;
-    late_us = since_us + NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;
+    limit_us = NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;
+    /* A server that was slow once makes the limit long; but whoever waits for this node loses its vote by then. */
+    if (timeout_us > 0 && limit_us > timeout_us) limit_us = timeout_us;
     /* This process may have been suspended itself; then the answers wait to be read. */
-    return link_now_us(&node->link) >= late_us && !conn_has_input(&node->link.conn);
+    return link_now_us(&node->link) >= since_us + limit_us && !conn_has_input(&node->link.conn);
 }
 
 size_t node_channel(const struct node *node, const struct node_key *key, char *ret, size_t size)

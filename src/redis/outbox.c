@@ -186,6 +186,7 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     /* If there is no memory for the batch, there may be enough for a command of its own. */
     if (fault != BYTES_FINE) fault = outbox_add_command(outbox, request, now_us);
     if (fault != BYTES_FINE) return fault == BYTES_FULL ? NODE_FULL : NODE_NOMEM;
+    if (request->timeout_ms > 0) outbox->timeout_ms = request->timeout_ms;
     conn_wake(&outbox->link->conn);
     return NODE_SENT;
 }

@@ -22,6 +22,7 @@ struct outbox {
     const struct dialect *dialect;
     const struct guard *guard;
     uint64_t stall_us;       /* see node_config.stall_ms; 0: never */
+    uint32_t timeout_ms;     /* of the latest request that had one; 0: none yet */
     struct batch batch;      /* requests that wait for the end of the turn, and are not in flight yet */
     bool alone;              /* no batches on this connection */
     uint32_t whole_sent;     /* the scripts that this connection has sent as text, one bit each */

@@ -513,6 +513,21 @@ NODE_TEST(silence_makes_a_node_late_but_an_unread_answer_does_not)
     assert_false(node_is_late(f->node));
 }
 
+NODE_TEST(a_server_that_was_slow_is_late_after_a_timeout_of_its_requests)
+{
+    node_fixture_ready(f, plain_good);
+    ask_sent(f, 1, OP_ACQUIRE, 60000);
+    run_on(f, 1000);
+    fake_write(f->server, "+OK\r\n");
+    run_until(f, "1 yes");
+    ask_sent(f, 2, OP_ACQUIRE, 50);
+    fake_write(f->server, "+OK\r\n");
+    run_until(f, "2 ");
+    ask_sent(f, 3, OP_ACQUIRE, 0);
+    run_on(f, 100);
+    assert_true(node_is_late(f->node));
+}
+
 NODE_TEST(output_that_the_socket_does_not_take_follows_in_order)
 {
     static char key[8192];
