@@ -71,15 +71,16 @@ static bool is_needed(const struct rules *rules, unsigned wanted)
     return (rules->when & wanted & dialects) != 0 && (rules->when & ~dialects & ~wanted) == 0;
 }
 
-/* acl_add_name - add a rule for a pattern. Redisson puts a key into braces if it has none; keys that match * may have
- * some. */
-static void acl_add_name(struct text *text, const char *rule, const char *pattern)
+/* acl_add_name - add a rule for a pattern behind a prefix. Redisson puts a key into braces if it has none; keys that
+ * match * may have some. */
+static void acl_add_name(struct text *text, const char *rule, const char *prefix, const char *pattern)
 {
     const char *place = strchr(rule, '%');
-    bool any = strcmp(pattern, "*") == 0;
-    bool bare = place[1] == '}' && (any || strchr(pattern, '{') != NULL);
+    bool any = *prefix == '\0' && strcmp(pattern, "*") == 0;
+    bool bare = place[1] == '}' && (any || strchr(prefix, '{') != NULL || strchr(pattern, '{') != NULL);
 
-    text_format(text, " %.*s%s%s", (int)(place - rule) - bare, rule, pattern, any && bare ? "" : place + 1 + bare);
+    text_format(text, " %.*s%s%s%s", (int)(place - rule) - bare, rule, prefix, pattern,
+                any && bare ? "" : place + 1 + bare);
 }
 
 static void acl_add_line(struct text *text, const struct settings *settings, const char *const *patterns,
@@ -87,17 +88,17 @@ static void acl_add_line(struct text *text, const struct settings *settings, con
 {
     unsigned wanted = (settings->dialect == QUORLOCK_DIALECT_REDISSON ? REDISSON : PLAIN) |
                       (settings->no_notices ? 0 : NOTICES) | (has_database(settings->nodes) ? DATABASE : 0);
-
+    const char *prefix = settings->prefix != NULL ? settings->prefix : "";
     bool all = false;
 
-    for (size_t i = 0; i < n_patterns; i++) all |= strcmp(patterns[i], "*") == 0;
+    for (size_t i = 0; i < n_patterns; i++) all |= *prefix == '\0' && strcmp(patterns[i], "*") == 0;
     /* Beside ~* the server accepts no other key pattern. */
     text_format(text, "ACL SETUSER %s on resetkeys resetchannels -@all %s", settings->acl,
                 all ? "~*" : "~quorlock:guard");
     for (size_t i = 0; i < n_patterns; i++)
         for (size_t k = 0; k < N_NAMES; k++)
             if (is_needed(&names[k], wanted) && !(all && names[k].text[0] == '~'))
-                acl_add_name(text, names[k].text, patterns[i]);
+                acl_add_name(text, names[k].text, prefix, patterns[i]);
     for (size_t k = 0; k < N_COMMANDS; k++)
         if (is_needed(&commands[k], wanted)) text_format(text, " %s", commands[k].text);
     text_format(text, "\n");
@@ -120,8 +121,15 @@ int acl_print(const struct settings *settings)
     bool good = check_word("--acl", settings->acl);
     int status;
 
+    if (good && settings->prefix != NULL && *settings->prefix != '\0') good = check_word("--prefix", settings->prefix);
     for (size_t i = 0; i < n_patterns && good; i++) good = check_word("key", patterns[i]);
     if (!good) return EXIT_USAGE;
+    /* The user of the line could read more than keys with the prefix. */
+    if (settings->prefix != NULL && strpbrk(settings->prefix, "*?[]") != NULL) {
+        say("--prefix \"%s\": a rule of an ACL takes *, ?, [ and ] for any characters; choose a prefix without them",
+            settings->prefix);
+        return EXIT_USAGE;
+    }
     acl_add_line(&text, settings, patterns, n_patterns);
     status = put(&text);
     if (status == 0)

@@ -353,6 +353,9 @@ static const struct entry entries[] = {
      "adopt and reap processes of CMD whose parent has ended"},
     {LOCKS | REPORTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
+    {COMMANDS | REPORTS | ARGS_DOCTOR | ARGS_CONFIG, 0, "prefix", "TEXT", set_string, SETTING(prefix),
+     "put TEXT in front of every KEY, such as app: for the keys of an\n"
+     "application; else QUORLOCK_PREFIX"},
     {LOCKS, 0, "guard", "connection|strict|off", args_set_guard, SETTING(guard),
      "when to check the guard, which keeps a restarted node from\n"
      "voting too early (default connection)"},

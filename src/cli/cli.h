@@ -84,6 +84,7 @@ struct settings {
     const char *tls_ca, *tls_cert, *tls_key, *tls_name; /* NULL: the library's default */
     const char *label;                                  /* NULL: host and process id */
     const char *set_name;                               /* NULL: from the addresses */
+    const char *prefix;                                 /* of all keys; NULL: none */
     const char *acl;                                    /* of doctor: print the rights of this user; NULL: no */
     bool no_notices;                                    /* of doctor --acl */
     const char *metrics_file;                           /* of run and elect; NULL: none */

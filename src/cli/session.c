@@ -130,6 +130,7 @@ static int make_client(struct session *session)
         .connect_timeout_ms = settings->connect_timeout_ms,
         .max_lease_ms = settings->max_lease_ms,
         .set_name = settings->set_name,
+        .key_prefix = settings->prefix,
         .allow_eviction = settings->allow_eviction,
         .owner_label = settings->label != NULL ? settings->label : label,
         .log = log_line,

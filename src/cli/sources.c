@@ -38,6 +38,7 @@ static const struct source_option options[] = {
     {"connect-timeout", NULL, NULL, "3s, or the node timeout if that is more"},
     {"label", NULL, NULL, "HOST:PID:"},
     {"dialect", NULL, NULL, "plain"},
+    {"prefix", "QUORLOCK_PREFIX", NULL, NULL},
     {"guard", NULL, NULL, "connection"},
     {"set-name", NULL, NULL, "a hash of the addresses"},
     {"allow-eviction", NULL, NULL, "no"},

@@ -6,6 +6,7 @@ A user with the rights of the printed line does all that clients do, and the ser
 taken away in turn: something fails, or a server logs a denial.
 """
 import os
+import signal
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
@@ -258,9 +259,27 @@ class Acl(Bootstrapped):
         self.assertIn("&redisson_lock__channel:other:{x}*", words)
         self.assertIn("&redisson_lock__channel:{job:*}", words)
 
+    def test_keys_with_a_prefix(self):
+        self.options = ("--prefix", "app:", "--fence")
+        self.everywhere("ACL", "DELUSER", "app")
+        self.everywhere(*self.line("--prefix", "app:", "job:*"), ">geheim")
+        holder = self.run_as("-n", "job:x", "--", "sleep", "1000")
+        wait_for(lambda: sum(server.ask("EXISTS", "app:job:x") for server in SERVERS) >= 2)
+        self.assertEqual([server.ask("EXISTS", "job:x") for server in SERVERS], [0, 0, 0])
+        self.assertEqual(self.quorlock("inspect", "--quiet", "--prefix", "app:", "job:x")[0], 0)
+        self.assertEqual(self.quorlock("inspect", "--quiet", "job:x", env={"QUORLOCK_PREFIX": "app:"})[0], 0)
+        self.assertEqual(self.quorlock("inspect", "--quiet", "job:x")[0], 1)
+        holder.terminate()
+        self.assertEqual(self.end(holder)[0], 128 + signal.SIGTERM)
+        self.options = ()
+        self.assertEqual(self.end(self.run_as("-n", "job:x", "--", "true"))[0], 78)
+        self.assertEqual(self.line("--prefix", "", "job:*"), self.line("job:*"))
+
     def test_usage(self):
         for args, said in [(("--acl", ""), "--acl"), (("--acl", "a b"), '"a b": write it without blanks'),
                            (("--acl", "app", "a b"), '"a b": write it without blanks'),
+                           (("--acl", "app", "--prefix", "a b"), '"a b": write it without blanks'),
+                           (("--acl", "app", "--prefix", "a*"), "choose a prefix without them"),
                            (("--fence",), "does not belong"), (("--no-notices",), "only with --acl USER"),
                            (("--dialect", "redisson"), "only with --acl USER"), (("job:*",), "takes no key"),
                            (("--acl",), "--acl needs a value")]:
