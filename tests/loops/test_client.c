@@ -14,7 +14,7 @@
 #define LIMIT_US   (60000 * MS)
 #define TICK_US    (5 * MS)
 #define LEASE_MS   9000u /* a busy machine may stand still for seconds between two renewals */
-#define MANY       20
+#define USERS      6
 #define NODES      3
 #define LOG_LENGTH 65536
 
@@ -37,7 +37,7 @@ struct fixture {
     void *tick; /* not of the guarded loop */
     struct quorlock_loop plain;
     struct quorlock_client_options options;
-    struct user users[MANY];
+    struct user users[USERS];
     char names[NODES][TEXT_SIZE];
     const char *nodes[NODES];
     char log[LOG_LENGTH];
@@ -253,26 +253,6 @@ SERVERS_TEST(a_lock_is_taken_kept_and_given_back)
     cluster_await_free(&f->cluster, "key");
 }
 
-SERVERS_TEST(clients_of_one_loop_wait_for_each_other)
-{
-    struct user *first = make(f, 0, "key"), *second = make(f, 1, "key");
-
-    await_nodes(first);
-    await_nodes(second);
-    acquire(first);
-    await_grant(first);
-    acquire(second);
-    pass(100 * MS);
-    assert_int_equal(second->acquired, 0);
-    release(first);
-    await_grant(second);
-    start_close(first);
-    UNTIL(f, first->closed > 0);
-    /* The held lock is released by the close. */
-    close_user(second);
-    cluster_await_free(&f->cluster, "key");
-}
-
 /* Connections end by a reset and a hang-up, are refused, and come back. */
 SERVERS_TEST(a_server_dies_and_comes_back)
 {
@@ -308,63 +288,16 @@ SERVERS_TEST(a_client_is_closed_inside_its_callback)
     cluster_await_free(&f->cluster, "key");
 }
 
-static void free_and_close(struct user *user)
-{
-    quorlock_free(user->lock);
-    start_close(user);
-}
-
-SERVERS_TEST(a_lock_is_freed_inside_its_callback)
-{
-    struct user *user = make(f, 0, "key");
-
-    user->on_acquired = free_and_close;
-    acquire(user);
-    UNTIL(f, user->acquired > 0);
-    await_silence(user);
-    cluster_await_free(&f->cluster, "key");
-}
-
-SERVERS_TEST(many_clients_of_one_loop)
-{
-    char key[32];
-    int closed = 0;
-
-    for (size_t i = 0; i < MANY; i++) {
-        snprintf(key, sizeof(key), "key-%zu", i);
-        acquire(make(f, i, key));
-    }
-    for (size_t i = 0; i < MANY; i++) await_grant(&f->users[i]);
-    for (size_t i = 0; i < MANY; i++) start_close(&f->users[i]);
-    while (closed < MANY) {
-        closed = 0;
-        for (size_t i = 0; i < MANY; i++) closed += f->users[i].closed;
-        if (closed < MANY) loop_kind.turn();
-    }
-    await_silence(&f->users[0]);
-}
-
 /* ---- host names ---- */
 
 static void name_nodes(struct fixture *f, const char *host)
 {
     for (unsigned i = 0; i < NODES; i++) {
         snprintf(f->names[i], sizeof(f->names[i]), "%s:%u", host, i + 1);
-        if (f->cluster.n > 0) snprintf(f->names[i], sizeof(f->names[i]), "%s:%u", host, f->cluster.servers[i].port);
         f->nodes[i] = f->names[i];
     }
     f->options.nodes = f->nodes;
     f->options.n_nodes = NODES;
-}
-
-SERVERS_TEST(nodes_have_host_names)
-{
-    struct user *user;
-
-    name_nodes(f, "localhost");
-    user = make(f, 0, "key");
-    await_nodes(user);
-    close_user(user);
 }
 
 /* The names are asked for from the first turn on. */
@@ -373,7 +306,7 @@ BARE_TEST(a_client_is_closed_while_names_are_looked_up)
     struct user *user;
 
     name_nodes(f, "quorlock.invalid");
-    for (size_t turns = 0; turns < 6; turns++) {
+    for (size_t turns = 0; turns < USERS; turns++) {
         user = make(f, turns, "key");
         for (size_t i = 0; i < turns; i++) loop_kind.turn();
         close_user(user);
