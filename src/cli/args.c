@@ -96,6 +96,7 @@ static int args_set_number(const struct given *given, uint32_t min, uint32_t max
 WITHIN(set_lease, set_duration, LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
 /* Programs that use the library may have shorter leases than the command. */
 WITHIN(set_max_lease, set_duration, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
+WITHIN(set_max_hold, set_duration, LEASE_MS_MIN, HOLD_MS_MAX)
 WITHIN(set_timeout, set_duration, 1, QUORLOCK_TIMEOUT_MS_MAX)
 WITHIN(set_interval, set_duration, WATCH_INTERVAL_MS_MIN, 3600000)
 WITHIN(set_status, args_set_number, 0, 255, "exit status")
@@ -323,6 +324,9 @@ static const struct entry entries[] = {
      "QUORLOCK_MAX_LEASE; else that of the guards"},
     {ARGS_RUN | ARGS_CONFIG, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
      "longest wait for the lock; 0: try once (default forever)"},
+    {ARGS_RUN, 0, "max-hold", "DURATION", set_max_hold, SETTING(max_hold_ms),
+     "end renewal when CMD had the lock this long, at least a lease;\n"
+     "CMD is ended at most one lease later (default: no limit)"},
     {ARGS_LEADER, 0, "wait", NULL, set_flag, SETTING(wait_leader), "wait until somebody leads"},
     {ARGS_LEADER, 0, "follow", NULL, set_flag, SETTING(follow), "go on, and print a line at each change"},
     {ARGS_RUN | ARGS_CONFIG, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},

@@ -26,6 +26,7 @@ enum exit_status {
 /* The library permits shorter leases, but they have no room for a renewal and for the 10 ms that ending a command
  * takes. */
 #define LEASE_MS_MIN 25
+#define HOLD_MS_MAX  3600000000u
 /* Limits of bench. */
 #define BENCH_IN_FLIGHT_MAX 100000
 #define BENCH_SECONDS_MAX   3600
@@ -100,6 +101,7 @@ struct settings {
     uint32_t interval_ms, count; /* of watch; 0: the default, and no limit */
     uint32_t held_status;
     uint32_t permits;                    /* of run; 0: an ordinary lock */
+    uint32_t max_hold_ms;                /* of run; 0: no limit */
     uint64_t shared;                     /* of run: a bit for each word that is locked shared, from the lowest bit on */
     const char *asked[ARGS_OPTIONS_MAX]; /* the value of each option on the command line; see args_asked */
     const char *const *words;            /* the other arguments: keys */

@@ -85,6 +85,8 @@ static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 
     (void)lock;
     if (run->supervisor.state == SUPERVISE_IDLE) return;
+    if (loss->reason == QUORLOCK_LOST_MAX_HOLD)
+        say("--max-hold of %u ms is over: \"%s\" is not renewed any more", run->settings->max_hold_ms, run->name);
     supervise_lose(&run->supervisor, loss->remaining_ms);
     if (run->settings->verbose > 0) report_votes(loss->votes, loss->n_votes);
 }
@@ -240,6 +242,7 @@ static int run_ask_library(struct run *run)
         .lease_ms = lease_ms,
         .wait_ms = settings->wait_ms,
         .lost_margin_ms = run->supervisor.grace_ms,
+        .max_hold_ms = settings->max_hold_ms,
         .fencing = settings->fence,
         .shared = settings->shared,
         .permits = settings->permits,
@@ -292,13 +295,25 @@ static int check_lines(const struct settings *settings)
     return 0;
 }
 
+/* run_check_hold - refuse a longest hold that the first lease would exceed. */
+static int run_check_hold(const struct settings *settings)
+{
+    uint32_t lease_ms = session_lease_ms(settings);
+
+    if (settings->max_hold_ms == 0 || settings->max_hold_ms >= lease_ms) return 0;
+    say("--max-hold of %u ms is shorter than the lease of %u ms, for which the lock is held in any case: give a longer "
+        "one, or a shorter --lease",
+        settings->max_hold_ms, lease_ms);
+    return EXIT_USAGE;
+}
+
 static int run_check_settings(const struct settings *settings)
 {
     if (settings->n_words == 0) {
         say("no key: give quorlock run KEY... -- CMD ARGS...; for a key that begins with - write --key KEY");
         return EXIT_USAGE;
     }
-    if (check_lines(settings) != 0) return EXIT_USAGE;
+    if (check_lines(settings) != 0 || run_check_hold(settings) != 0) return EXIT_USAGE;
     return run_check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 

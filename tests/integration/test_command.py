@@ -75,6 +75,10 @@ class Usage(Bootstrapped):
                 (("run", "--lease", "40s", "--guard", "off", *run[1:]), "--max-lease"),
                 (("run", "--lease", "40s", "--max-lease", "35s", *run[1:]), "--lease of 40000 ms is longer"),
                 (("run", "--node-timeout", "20s", *run[1:]), "timeout"),
+                (("run", "--max-hold", "24ms", *run[1:]), '"24ms" is out of range: give 25ms to 1000h'),
+                (("run", "--max-hold", "29s", *run[1:]), "--max-hold of 29000 ms is shorter than the lease of 30000 ms"),
+                (("run", "--max-hold", "1s", "--lease", "2s", *run[1:]), "give a longer one, or a shorter --lease"),
+                (("elect", "--max-hold", "40s", *run[1:]), "--max-hold does not belong to this verb"),
                 (("run", "--wait", "5", *run[1:]), '"5" has no unit'),
                 (("run", "--wait", "never", *run[1:]), '"never" is no duration'),
                 (("run", "--wait", "50d", *run[1:]), '"50d" is no duration'),
@@ -110,7 +114,7 @@ class Usage(Bootstrapped):
                 (("bench", "--lease", "40s", "--guard", "off"), "10 to 30000"),
                 (("run", "--seconds", "3", *run[1:]), "--seconds does not belong"),
                 # Of several entries of one name each is named once.
-                (("run", "--m", "3s", *run[1:]), "--m is ambiguous: write --max-lease or --metrics-file\n"),
+                (("run", "--m", "3s", *run[1:]), "--m is ambiguous: write --max-lease or --max-hold or --metrics-file\n"),
                 (("inspect", "--max-l", "3s", "k"), "--max-lease does not belong"),
                 (("inspect", "--wai", "k"), "--wait does not belong")]:
             status, out, err = self.quorlock(*args)

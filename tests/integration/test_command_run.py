@@ -124,6 +124,18 @@ class Loss(Bootstrapped):
         self.assertEqual(self.end(process)[0], 75)
         self.assertEqual(self.values(), [b"someone-else-entirely"] * 3)
 
+    def test_max_hold_ends_the_command(self):
+        process = self.shell("--lease", "3s", "--max-hold", "4s",
+                             script="echo $$ >outer; trap 'exit 3' TERM; >up; while :; do >beat; sleep .01; done")
+        status, _, err = self.end(process)
+        self.assertEqual(status, 75, err)
+        self.assertIn(f'--max-hold of 4000 ms is over: "{self.key}" is not renewed any more\n', err)
+        self.assertIn("the lock was lost while the command ran; its own exit status would have been", err)
+        ran_s = os.stat(self.path("beat")).st_mtime - os.stat(self.path("outer")).st_mtime
+        self.assertGreater(ran_s, 3, "it ran longer than its first lease")
+        self.assert_gone(self.read("outer"))
+        self.assert_free()
+
     def end_after(self, change):
         """The keys change before the first renewal, and the command ends by itself."""
         process = self.shell("--lease", "30s", script=">up; until [ -e go ]; do sleep .01; done; exit 7")
