@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MORE_SIZE 256
+#define MORE_SIZE 512
 
 static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
@@ -34,8 +34,9 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 static void granted(struct user *user, const struct quorlock_result *result)
 {
     char more[MORE_SIZE];
-    int length = snprintf(more, sizeof(more), ",\"fence\":%" PRIu64 ",\"rounds\":%" PRIu32 ",\"yes\":%u", result->fence,
-                          result->rounds, result->granted);
+    int length =
+        snprintf(more, sizeof(more), ",\"fence\":%" PRIu64 ",\"rounds\":%" PRIu32 ",\"yes\":%u,\"token\":\"%s\"",
+                 result->fence, result->rounds, result->granted, result->token);
 
     if (user->permits != 0) {
         user->parts[0].subject.slot = result->slot;

@@ -55,6 +55,7 @@ class System:
         self.certificate = ""  # name of its files, without the ending
         self.setup = 0  # how often the settings of the nodes were changed
         self.nodes, self.clients, self.ports = [], [], Ports()
+        self.copiers = []  # of what nodes execute; each ends with its server
         self.links, self.filter = None, Filter() if private and options.filter else None
         self.names = None  # the name server
         self.begun = self.sources_due = 0.0
@@ -339,7 +340,7 @@ def stop_everything(system):
     for process in processes:
         if process and process.poll() is None:
             process.kill()
-    for process in processes:
+    for process in [*processes, *system.copiers]:
         if process:
             process.wait(timeout=10)
     if system.options.keep_words:

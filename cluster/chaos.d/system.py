@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import time
@@ -110,7 +111,7 @@ class Node:
         self.folder.mkdir()
         self.clock, self.disk = self.shared("clock", 16), self.shared("disk", 32)
         self.set_disk()
-        self.our_logins = 0
+        self.our_logins = self.lives = 0
         self.aof_kept = {}  # how much of each log is never cut off
 
     def shared(self, name, size):
@@ -135,7 +136,7 @@ class Node:
 
     def configure(self):
         (self.folder / "data").mkdir(exist_ok=True)
-        port = [f"port {self.server_port}"]
+        port = [f"port {0 if self.system.options.executed else self.server_port}"]
         if self.system.scheme:
             port = ["port 0", f"tls-port {self.server_port}", "tls-auth-clients no",
                     f'tls-cert-file "{self.system.folder}/{self.system.certificate}.pem"',
@@ -170,7 +171,21 @@ class Node:
                 if self.process.poll() is not None or time.monotonic() > until:
                     raise HarnessError(f"server {self.number} does not start: {self.last_words()}") from None
                 await asyncio.sleep(0.01)
+        if self.system.options.executed:
+            await self.keep_executed()
         self.set_state("up")
+
+    async def keep_executed(self):
+        """Copies what this process executes; its port opens when that has begun, so that nothing is missing."""
+        self.lives += 1
+        with socket.socket(socket.AF_UNIX) as monitor, \
+                open(f"{self.system.options.executed}/node-{self.number}.{self.lives}", "wb") as file:
+            monitor.connect(str(self.folder / "socket"))
+            monitor.sendall(b"MONITOR\r\n")
+            if monitor.recv(5) != b"+OK\r\n":
+                raise HarnessError(f"server {self.number} does not show what it executes")
+            self.system.copiers.append(launch(["cat"], stdin=monitor, stdout=file))
+        await self.ask("CONFIG", "SET", "port", self.server_port)
 
     def last_words(self):
         try:

@@ -68,6 +68,7 @@ test_wrong_usage_is_told() {
     expect_status 64 "$chaos" --bin "$work" --plan
     expect_status 64 "$chaos" "${common[@]}" --lease-ms 3000
     expect_status 64 "$chaos" "${common[@]}" --report /nonexistent/report.html
+    expect_status 64 "$chaos" "${common[@]}" --tls --executed "$work"
 }
 
 test_faults_are_left_out_as_the_help_writes_it() {
