@@ -5,9 +5,8 @@
  * A step is an action of a trace of one key: time passes until it, then the model must be able to do the same. A client
  * of the model is here an attempt of the library. Times are in us. Where the model lets a key end at any moment, the
  * answer of the node says whether it did. A request counts as sent when the node executes it, the latest possible time.
+ * NODES and CLIENTS come from outside: how many nodes a trace has at most, and how many attempts at a time.
  */
-#define NODES 7
-#define CLIENTS 40
 #define TRIES 1
 #define TOKENS CLIENTS
 #define TOKEN(c) (c)
