@@ -178,12 +178,15 @@ struct quorlock_options {
     const char *label;       /* instead of the client's owner_label, for this lock; NULL: the client's */
     uint64_t shared;  /* keys to lock shared: a bit for each by its place, or QUORLOCK_SHARED_ALL; plain dialect only */
     uint32_t permits; /* the key has so many permits, and the lock takes one; default: none; plain dialect only */
+    /* A release earlier than that after the grant leaves the keys until then; 0 to lease_ms. Without permits and shared
+     * keys; plain dialect only. It has 64 bits, because older programs leave the bytes behind permits unset. */
+    uint64_t keep_ms;
 };
 
 enum quorlock_vote_outcome {
     QUORLOCK_VOTE_NONE = 0,    /* not asked */
     QUORLOCK_VOTE_PENDING,     /* asked, no answer yet */
-    QUORLOCK_VOTE_GRANTED,     /* yes; of a release: our key is gone */
+    QUORLOCK_VOTE_GRANTED,     /* yes; of a release: our key is gone, or kept */
     QUORLOCK_VOTE_REFUSED,     /* another owner has the key; of a release: our key was not there any more */
     QUORLOCK_VOTE_FAILED,      /* not counted: unreachable, too late, or an error reply; see error */
     QUORLOCK_VOTE_MISSING,     /* an extend found no key of ours */
@@ -336,7 +339,8 @@ QUORLOCK_API int quorlock_client_set_credentials(quorlock_client *client, const 
 QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
 
 /* quorlock_new - make a lock on n_keys keys, 1 to QUORLOCK_KEYS_MAX; it is not acquired yet. Errors: INVAL, NOMEM,
- * CLOSED, UNSUPPORTED (permits or shared keys in the redisson dialect); *ret is untouched then. See quorlock_new(3). */
+ * CLOSED, UNSUPPORTED (permits, shared keys or keep_ms in the redisson dialect); *ret is untouched then. See
+ * quorlock_new(3). */
 QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                               const struct quorlock_options *options);
 
@@ -354,9 +358,9 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
 
 /* quorlock_release - end one hold with this call; with the last hold of its owner release the keys on every node. After
  * the last one no loss is reported. The result comes when a quorum has answered, or after one node timeout. Nodes that
- * could not be reached are released later. If the lock had expired or was lost, the result is OK, and `expired` is set.
- * cb may be NULL. Errors: STATE (never acquired), BUSY (in flight: an acquire or extend, which can be canceled, or the
- * release of the last hold), CLOSED. See quorlock_acquire(3). */
+ * could not be reached are released later. With keep_ms the keys may stay. If the lock had expired or was lost, the
+ * result is OK, and `expired` is set. cb may be NULL. Errors: STATE (never acquired), BUSY (in flight: an acquire or
+ * extend, which can be canceled, or the release of the last hold), CLOSED. See quorlock_acquire(3). */
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
 
 /* quorlock_cancel - end an acquire or extend in flight: its callback comes with CANCELED, the votes of the acquire are

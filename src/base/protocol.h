@@ -51,7 +51,8 @@ enum op {
     OP_EXTEND, /* if all keys are the owner's: each expires after the lease or later. fenced: the counters live as long,
                   and become at least `fence` */
     OP_RELEASE, /* delete the keys that are the owner's, whatever the others hold (even if the reply is a foreign-type
-                   error), and publish a notice for each. fence != 0: the counters become at least that */
+                   error), and publish a notice for each. keep: they are not deleted, but expire after the lease.
+                   fence != 0: the counters become at least that */
     OP_PEEK,    /* return the holder of the keys, and its remaining lease */
     OP_BREAK,   /* delete the key, whoever holds it, and publish a notice */
     OP_REPAIR,  /* mend a lock that is held: set the missing keys and extend the others. fence != 0: the counters become

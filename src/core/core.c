@@ -24,6 +24,7 @@ void core_init(struct core_lock *lock, const struct core_config *config, uint32_
     assert(config->n_nodes >= 1 && config->n_nodes <= CORE_NODES_MAX);
     assert(config->quorum >= 1 && config->quorum <= config->n_nodes);
     assert(config->lease_us > 0 && config->lease_us < CORE_TIME_MAX_US);
+    assert(config->keep_us <= config->lease_us);
     assert(config->permits <= CORE_SLOTS_MAX);
     assert(first_arbiter < config->n_nodes);
     memset(lock, 0, core_size(config->n_nodes));
@@ -97,6 +98,14 @@ int core_may_release(const struct core_lock *lock)
     return lock->phase == CORE_HELD || lock->phase == CORE_LOST ? 0 : CORE_STATE;
 }
 
+/* Only a lock that its owner held is kept: nobody did the work of others. */
+static uint64_t keep_until_us(const struct core_lock *lock, uint64_t now_us)
+{
+    uint64_t until_us = validity_add(lock->hold.granted_us, lock->config->keep_us);
+
+    return lock->phase == CORE_HELD && now_us < until_us ? until_us : 0;
+}
+
 static int start_release(struct core_lock *lock, struct step *step)
 {
     int status = core_may_release(lock);
@@ -104,6 +113,7 @@ static int start_release(struct core_lock *lock, struct step *step)
     if (status != 0) return status;
     lock->release = (struct release){.attempt = lock->id.number,
                                      .until_us = validity_add(step->now_us, lock->config->node_timeout_us),
+                                     .keep_until_us = keep_until_us(lock, step->now_us),
                                      .expired = lock->phase == CORE_LOST};
     lock->phase = CORE_IDLE;
     lock->hold.round_waits = lock->hold.repair_waits = false;
@@ -145,6 +155,7 @@ static bool core_take(struct core_lock *lock, enum core_notify kind, struct core
     *ret = (struct core_completion){.kind = kind, .status = lock->pending.status[kind]};
     if (kind == CORE_NOTIFY_LOST) ret->loss = lock->hold.loss;
     if (kind == CORE_NOTIFY_RELEASED) ret->expired = lock->release.expired;
+    if (kind == CORE_NOTIFY_RELEASED) ret->keep_until_us = lock->release.keep_until_us;
     assert(kind != CORE_NOTIFY_LOST || (lock->phase == CORE_LOST && ret->loss != CORE_LOSS_NONE));
     return true;
 }

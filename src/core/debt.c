@@ -13,6 +13,10 @@
  *    execute it, for the network or a proxy may deliver it later. So a release on a new connection that finds no key
  *    does not end the debt. The core hands the debt over (struct core_late), and the caller repeats the release for
  *    a while.
+ * 5. Keep (protocol.md, 20). A hold that is released before the keep time after its grant is over keeps its keys: the
+ *    release sets their expiry to the end of that time, and publishes nothing, because nobody can have the keys yet.
+ *    A release that is sent or repeated after the end deletes them. A renewal that is executed late (rule 4) prolongs
+ *    the key, so for these locks renewals count as requests that may set it, and the release is repeated after the end.
  *
  * A key that stays costs liveness for one lease at most, never exclusion: the token of an ended attempt counts for
  * no lock.
@@ -21,6 +25,7 @@
 
 #include <assert.h>
 
+#define MS              1000u
 #define OWN_NOTICES_MAX 200u
 /* How long a request may be under way after its connection ended (protocol.md, 14). */
 #define LATE_US 60000000u
@@ -80,9 +85,15 @@ bool debt_has_room(struct core_node *node, uint64_t now_us)
     return free_debt(node, now_us) != NULL;
 }
 
+/* How long the key is kept from now on, in whole milliseconds. 0: it is not. */
+static uint64_t keep_us(const struct debt *debt, uint64_t now_us)
+{
+    return (validity_sub(debt->keep_until_us, now_us) + MS - 1) / MS * MS;
+}
+
 static void send_release(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
-    struct core_command *command = core_send(lock, step, node, OP_RELEASE, 0);
+    struct core_command *command = core_send(lock, step, node, OP_RELEASE, keep_us(debt, step->now_us));
     const struct attempt_id *id = &debt->id;
 
     assert(debt->state != DEBT_NONE);
@@ -95,13 +106,14 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     debt->state = DEBT_OWED;
     debt->again_at_us = CORE_NEVER;
     command->fence = lock->config->reads ? 0 : id->fence;
-    command->silent = debt->silent;
+    command->silent = debt->silent || command->tag.lease_us != 0;
     command->if_deleted = debt->if_deleted;
     command->tag.attempt = id->number;
     command->tag.slot = id->slot;
     command->token = id->token;
     /* No timeout: the answer counts however late it comes. */
     command->timeout_us = 0;
+    assert(command->tag.lease_us <= lock->config->lease_us);
 }
 
 /* If this process was suspended after it read the clock, the request was sent later than its tag shows: up to now. */
@@ -135,6 +147,8 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
                           .late = is_late(lock, node, step->now_us),
                           .twice = repaired,
                           .again_at_us = CORE_NEVER};
+    if (lock->id.number == lock->release.attempt) debt->keep_until_us = lock->release.keep_until_us;
+    debt->twice |= debt->keep_until_us != 0;
     /* An attempt that was not granted has no fencing token. */
     if (lock->phase == CORE_ASKING) debt->id.fence = 0;
     /* The node was to choose the slot, and its choice is unknown. */
@@ -215,7 +229,8 @@ static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32
 
     /* A node has one debt of an attempt, so an update needs room for one. */
     assert(step->update->late.until_us == 0);
-    step->update->late = (struct core_late){.until_us = step->now_us + for_us,
+    step->update->late = (struct core_late){.until_us = core_larger(step->now_us, debt->keep_until_us) + for_us,
+                                            .from_us = debt->keep_until_us,
                                             .fence = lock->config->reads ? 0 : debt->id.fence,
                                             .token = debt->id.token,
                                             .node = (uint8_t)node,
@@ -290,7 +305,8 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
 
         /* The answer to an extend from before a repair proves nothing about the repair. */
         if (reply->tag.op != OP_EXTEND || reply->tag.round > node->key.repair_round) node->open = false;
-        if (reply->tag.op == OP_EXTEND && reply->outcome == OUTCOME_YES && !repaired) node->late = false;
+        if (reply->tag.op == OP_EXTEND && reply->outcome == OUTCOME_YES && !repaired && lock->config->keep_us == 0)
+            node->late = false;
     }
     if (!may_owe(lock, reply->tag.node) || reply->tag.op == OP_EXTEND) return;
     EACH_DEBT (debt, node) {

@@ -303,6 +303,8 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
 
     /* The renewed key lives longer, and so does the debt for it. */
     if (node->key.until_us != 0) node->key.until_us = core_larger(node->key.until_us, until_us);
+    /* Executed late, it would prolong a key that was released and is kept (debt.c, 5). */
+    if (lock->config->keep_us != 0) node->open = true;
     core_send(lock, step, index, OP_EXTEND, lease_us);
 }
 

@@ -38,6 +38,7 @@ struct attempt_id {
 struct debt {
     struct attempt_id id;     /* the attempt that is released */
     uint64_t until_us;        /* the key has certainly expired by then */
+    uint64_t keep_until_us;   /* until then the release does not delete the key, but lets it expire then (debt.c, 5) */
     uint64_t again_at_us;     /* the next try on the same connection; CORE_NEVER: none */
     uint32_t sent_generation; /* the connection that carries the release; 0: none */
     uint32_t tries;           /* failed tries */
@@ -111,8 +112,9 @@ struct core_node {
         uint8_t own;    /* notices of our own releases that are still to come */
     } notices;
 
-    /* A request that may set the key has no answer. open: it was sent on the present connection. late: it was sent on a
-     * connection that has ended, so the node may still execute it, until the lock's late_until_us. */
+    /* A request that may set the key (debt.c, 4 and 5) has no answer. open: it was sent on the present connection.
+     * late: it was sent on a connection that has ended, so the node may still execute it, until the lock's
+     * late_until_us. */
     bool open, late;
     bool gone; /* the latest definite answer: the node does not have our key */
     struct core_key key;
@@ -223,8 +225,9 @@ struct hold {
 struct release {
     uint64_t attempt; /* 0: none is in flight */
     uint64_t until_us;
-    uint64_t looked_us; /* when its end was first found near (debt.c); 0: not yet */
-    uint32_t absent;    /* nodes that did not have our key */
+    uint64_t looked_us;     /* when its end was first found near (debt.c); 0: not yet */
+    uint64_t keep_until_us; /* as in struct debt */
+    uint32_t absent;        /* nodes that did not have our key */
     bool expired;
 };
 

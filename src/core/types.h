@@ -26,6 +26,7 @@ struct core_config {
     uint64_t min_valid_us;
     uint64_t lost_margin_us;  /* 0: 2 x allowance, at least 10 ms, of the lease in use */
     uint64_t max_hold_us;     /* CORE_NEVER: no bound */
+    uint64_t keep_us;         /* the keys stay for so long after a grant, also when they are released; 0: they do not */
     uint64_t node_timeout_us; /* of a request */
     uint64_t connect_us;      /* of a node that is still connecting, before it can be asked */
     uint64_t drift_fixed_us;
@@ -44,7 +45,7 @@ struct core_config {
 
 /* All of it but for the padding at the end: locks compare theirs byte by byte. */
 #define CORE_CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
-_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 10 * sizeof(uint64_t) + 2 * sizeof(bool) + CORE_NODES_MAX,
+_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 11 * sizeof(uint64_t) + 2 * sizeof(bool) + CORE_NODES_MAX,
                "there is padding between the members");
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
@@ -53,9 +54,9 @@ enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD,
 struct core_tag {
     uint64_t attempt;
     uint64_t sent_us;
-    uint64_t lease_us;
-    uint32_t round; /* acquire is round 0 of its attempt, each renewal one more */
-    uint8_t op;     /* enum op */
+    uint64_t lease_us; /* in a release: how long the keys are kept before they expire; 0: they are deleted */
+    uint32_t round;    /* acquire is round 0 of its attempt, each renewal one more */
+    uint8_t op;        /* enum op */
     uint8_t node;
     uint8_t slot; /* with permits: the slot asked for (first); in a release CORE_SLOT_NONE: any slot of this token */
 };
@@ -212,9 +213,10 @@ enum core_loss {
 /* A completion for the owner's callback. */
 struct core_completion {
     enum core_notify kind;
-    int status;          /* enum core_status */
-    enum core_loss loss; /* of LOST */
-    bool expired;        /* of RELEASED: the hold had expired or was lost before */
+    int status;             /* enum core_status */
+    enum core_loss loss;    /* of LOST */
+    bool expired;           /* of RELEASED: the hold had expired or was lost before */
+    uint64_t keep_until_us; /* of RELEASED: the keys are kept until then; 0: they are not */
 };
 
 /* Worth a log line; a bit each. */
@@ -231,6 +233,7 @@ enum core_log {
  * caller repeats the release until until_us. */
 struct core_late {
     uint64_t until_us; /* 0: there is none */
+    uint64_t from_us;  /* until then the keys are kept, and are not released */
     uint64_t fence;
     struct core_token token;
     uint8_t node;

@@ -55,6 +55,7 @@ static void plan(struct late *late, uint64_t pause_us)
 {
     uint64_t at_us = runtime_now_us(late->all->runtime) + pause_us;
 
+    if (at_us < late->debt.from_us) at_us = late->debt.from_us;
     late->again_us = at_us + GRID_US - 1 - (at_us + GRID_US - 1) % GRID_US;
     late_look_at(late->all, late->again_us);
     assert(late->again_us >= at_us && late->again_us % GRID_US == 0);
@@ -175,6 +176,7 @@ bool late_pay(struct lates *all, const struct keylist *keylist, uint32_t node, u
         bool is_in_way = holder_id == 0 || holder_id == late->holder_id;
 
         if (late->keylist != keylist || late->debt.node != node || !is_in_way) continue;
+        if (runtime_now_us(all->runtime) < late->debt.from_us) continue;
         paid = late->in_flight || pay(late) || paid;
     }
     return paid;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/validity.h"
 
 #define OWNER_SHOWN 8
 #define OWNER_SIZE  136 /* 8 characters of 4 bytes, each an escape */
@@ -385,6 +386,15 @@ static void message_add_held(struct text *text, const struct claim *claim, const
     if (result->granted > 0) message_add(text, "; %u free", result->granted);
 }
 
+/* Add for how long the keys stay. */
+static void add_kept(struct text *text, const struct claim *claim, const struct core_completion *completion)
+{
+    uint64_t kept_us = validity_sub(completion->keep_until_us, runtime_now_us(claim->all->runtime));
+
+    if (kept_us == 0 || completion->expired) return;
+    message_add(text, "; kept for another %llu ms", (unsigned long long)(kept_us / MS));
+}
+
 void message_released(const struct claim *claim, const struct core_completion *completion,
                       const struct quorlock_result *result, char *ret, size_t size)
 {
@@ -405,6 +415,7 @@ void message_released(const struct claim *claim, const struct core_completion *c
         put_count(&text, pending);
         PUT(&text, " more");
     }
+    add_kept(&text, claim, completion);
     if (completion->expired) message_add(&text, "; it had expired or was lost before");
     if (completion->status != CORE_OK) add_failures(&text, result);
 }

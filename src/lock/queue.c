@@ -112,7 +112,7 @@ void queue_leave(struct quorlock *lock)
 }
 
 /* The nodes would be asked the same for both handles. What is read from the terms later may differ: the wait bound,
- * renewal, min_valid, margin and max_hold. */
+ * renewal, min_valid, margin, max_hold and keep. */
 static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 {
     const struct core_config *one = &a->terms->config;

@@ -53,6 +53,10 @@ static int check_terms(const struct quorlock *lock, const struct claim *claim, c
         *ret_why = "its owner holds it without a fencing token: ask for one in the outermost acquire";
         return QUORLOCK_INVAL;
     }
+    if (lock->terms->config.keep_us > claim->terms->config.keep_us) {
+        *ret_why = "its owner holds it with a shorter keep_ms: ask for the longest one in the outermost acquire";
+        return QUORLOCK_INVAL;
+    }
     return 0;
 }
 

@@ -55,6 +55,7 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     request->fenced = terms->config.fencing;
     request->fence = command->fence;
     request->fence_ttl_ms = terms->fence_ttl_ms;
+    request->keep = tag->op == OP_RELEASE && tag->lease_us != 0;
     request->explain = command->explain;
     request->silent = command->silent;
     request->if_deleted = command->if_deleted;

@@ -393,13 +393,50 @@ static uint64_t mask_of(size_t n_keys)
     return n_keys >= 64 ? UINT64_MAX : (UINT64_C(1) << n_keys) - 1;
 }
 
-/* Check permits and shared keys. */
+/* The lease covers the keep time: after the death of its owner nobody else keeps the keys. */
+static int check_keep(const struct quorlock_options *options, const struct quorlock_client_options *client,
+                      struct caller_error *error)
+{
+    uint64_t keep_ms = options->keep_ms;
+    uint32_t most_ms = client->max_lease_ms;
+
+    if (keep_ms == 0) return 0;
+    if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
+        return caller_fail(error, QUORLOCK_UNSUPPORTED,
+                           "the redisson dialect has no keep_ms: leave keep_ms out, or use the plain dialect");
+    }
+    if (options->permits != 0 || options->shared != 0) {
+        return REFUSE(error, "keep_ms is for exclusive locks without permits: choose one of both");
+    }
+    if (keep_ms > most_ms) {
+        return REFUSE(error,
+                      "keep_ms is %llu: at most max_lease_ms, %u. Raise max_lease_ms for all clients of the nodes",
+                      (unsigned long long)keep_ms, most_ms);
+    }
+    if (options->lease_ms == 0 || keep_ms <= options->lease_ms) return 0;
+    return REFUSE(
+        error,
+        "keep_ms is %llu, but the lease has only %u ms: the lease keeps the keys if their owner dies. Choose a "
+        "longer lease",
+        (unsigned long long)keep_ms, options->lease_ms);
+}
+
+/* A lease that was not chosen is made long enough to keep the keys. */
+static uint32_t default_lease_ms(uint64_t keep_ms, uint32_t most_ms)
+{
+    assert(keep_ms <= most_ms);
+    if (keep_ms > QUORLOCK_LEASE_MS_DEFAULT) return (uint32_t)keep_ms;
+    return most_ms < QUORLOCK_LEASE_MS_DEFAULT ? most_ms : QUORLOCK_LEASE_MS_DEFAULT;
+}
+
+/* Check permits, shared keys and the keep time. */
 static int options_check_mode(const struct quorlock_options *options, const struct quorlock_client_options *client,
                               size_t n_keys, struct caller_error *error)
 {
     uint64_t keys = mask_of(n_keys);
+    int status = check_keep(options, client, error);
 
-    if (options->permits == 0 && options->shared == 0) return 0;
+    if (status != 0 || (options->permits == 0 && options->shared == 0)) return status;
     if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
         return caller_fail(error, QUORLOCK_UNSUPPORTED,
                            "the redisson dialect has neither permits nor shared locks: Redisson's own have other rules "
@@ -415,6 +452,15 @@ static int options_check_mode(const struct quorlock_options *options, const stru
     if (options->shared != QUORLOCK_SHARED_ALL && (options->shared & ~keys) != 0)
         return REFUSE(error, "shared has bits for more than the %zu keys", n_keys);
     return 0;
+}
+
+static void config_set_mode(struct core_config *config, const struct quorlock_options *options, size_t n_keys)
+{
+    config->permits = options->permits;
+    config->shared = options->shared & mask_of(n_keys);
+    config->reads = options->shared != 0 && config->shared == mask_of(n_keys);
+    config->keep_us = options->keep_ms * MS;
+    assert(!config->reads || config->permits == 0);
 }
 
 static uint32_t renew_grid_us(uint64_t renew_us)
@@ -433,6 +479,7 @@ static void config_check(const struct core_config *config)
     assert(config->min_valid_us < config->lease_us && config->lost_margin_us < config->lease_us);
     assert(!config->reads || config->shared != 0);
     assert(config->permits == 0 || config->shared == 0);
+    assert(config->keep_us == 0 || (config->permits == 0 && config->shared == 0));
 }
 
 int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
@@ -456,7 +503,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     if (status == 0) status = options_check_mode(&options, client, n_keys, error);
     if (status != 0) return status;
     options_fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
-    options_fill(&options.lease_ms, most_ms < QUORLOCK_LEASE_MS_DEFAULT ? most_ms : QUORLOCK_LEASE_MS_DEFAULT);
+    options_fill(&options.lease_ms, default_lease_ms(options.keep_ms, most_ms));
     status = check_range("the lease in ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;
     config.lease_us = (uint64_t)options.lease_ms * MS;
@@ -467,9 +514,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     config.min_valid_us = (uint64_t)options.min_valid_ms * MS;
     config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.fencing = options.fencing != 0;
-    config.permits = options.permits;
-    config.shared = options.shared & mask_of(n_keys);
-    config.reads = options.shared != 0 && config.shared == mask_of(n_keys);
+    config_set_mode(&config, &options, n_keys);
     config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);

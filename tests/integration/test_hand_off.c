@@ -102,6 +102,7 @@ enum unlike {
     UNLIKE_NO_OWNER,
     UNLIKE_OWNER,
     UNLIKE_LABEL,
+    UNLIKE_KEEP,
     UNLIKES
 };
 
@@ -147,6 +148,7 @@ static void wish(enum unlike unlike, struct quorlock_options *first, struct quor
         first->label = "one";
         successor->label = "two";
         break;
+    case UNLIKE_KEEP: successor->keep_ms = LONG_LEASE_MS; break;
     case UNLIKES: break;
     }
 }
@@ -187,6 +189,15 @@ static void expect_fence_ttl(const struct wishes *wishes)
     assert_true(long_ones >= 2);
 }
 
+static void expect_kept(const struct wishes *wishes)
+{
+    struct seen seen;
+
+    assert_status(fixture_release(wishes->successor, &seen), QUORLOCK_OK);
+    assert_int_equal(holders(wishes->key, wishes->seen.owner), 3);
+    drop_by_hand(wishes->key);
+}
+
 static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
 {
     switch (unlike) {
@@ -205,6 +216,7 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
         assert_int_equal(strncmp(wishes->seen.owner, "two:", 4), 0);
         await_holders(wishes->key, wishes->seen.owner, 3);
         break;
+    case UNLIKE_KEEP: expect_kept(wishes); break;
     case UNLIKE_MIN_VALID: /* that it was granted */
     case UNLIKES: break;
     }

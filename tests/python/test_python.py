@@ -143,6 +143,17 @@ class With(PythonCase):
 
 
 class Modes(PythonCase):
+    def test_keep(self):
+        lock = self.lock(keep_ms=LONG_MS)
+        with lock:
+            token = lock.token.encode()
+        self.assertEqual(lock.valid_ms, 0)
+        self.assertGreaterEqual([server.ask("GET", self.key) for server in SERVERS].count(token), 2)
+        with self.assertRaises(Held):
+            self.lock(wait_ms=0).acquire()
+        for server in SERVERS:
+            server.ask("DEL", self.key)
+
     def test_permits(self):
         def slot(number):
             return [server.ask("GET", f"quorlock:slot:{number}:{self.key}") for server in SERVERS]
@@ -403,6 +414,8 @@ class Refusals(PythonCase):
                                     (("a", "b"), {"permits": 2}, "2 keys"),
                                     (("a",), {"permits": 2, "shared": True}, "choose one of both"),
                                     (("a",), {"permits": -1}, "permits is -1"),
+                                    (("a",), {"keep_ms": LONG_MS + 1}, f"keep_ms is {LONG_MS + 1}: at most"),
+                                    (("a",), {"keep_ms": 2, "permits": 2}, "keep_ms is for exclusive locks"),
                                     (("a",), {"shared": ["b"]}, "shared has 'b'"),
                                     (("a",), {"shared": "ab"}, "shared has 'ab'")]:
             with self.subTest(keys=keys, options=options), self.assertRaises(Invalid) as caught:

@@ -302,6 +302,7 @@ TEST(a_lock_has_these_defaults)
     assert_int_equal(config.min_valid_us, 0);
     assert_int_equal(config.lost_margin_us, 0);
     assert_true(config.max_hold_us == CORE_NEVER);
+    assert_int_equal(config.keep_us, 0);
     assert_int_equal(config.drift_ppm, 10000);
     assert_int_equal(config.drift_fixed_us, 2 * MS);
     assert_false(config.fencing);
@@ -343,6 +344,51 @@ TEST(a_lease_is_at_most_max_lease)
     client.max_lease_ms = QUORLOCK_LEASE_MS_MAX;
     options.lease_ms = QUORLOCK_LEASE_MS_MAX;
     assert_int_equal(takes_lock(&client, &options).lease_us, (uint64_t)QUORLOCK_LEASE_MS_MAX * MS);
+}
+
+TEST(the_lease_covers_the_keep_time)
+{
+    struct quorlock_client_options client = plain_client();
+    struct quorlock_options options = plain_lock();
+
+    options.keep_ms = 30000;
+    assert_int_equal(takes_lock(&client, &options).keep_us, 30000 * MS);
+    options.keep_ms = 30001;
+    refuses_lock(&client, &options, "keep_ms is 30001: at most max_lease_ms, 30000");
+    options.keep_ms = UINT64_C(1) << 32;
+    refuses_lock(&client, &options, "keep_ms is 4294967296: at most");
+    client.max_lease_ms = 90000;
+    options.keep_ms = 60000;
+    assert_int_equal(takes_lock(&client, &options).lease_us, 60000 * MS);
+    options.keep_ms = 10;
+    assert_int_equal(takes_lock(&client, &options).lease_us, 30000 * MS);
+    options.lease_ms = 1000;
+    options.keep_ms = 1000;
+    assert_int_equal(takes_lock(&client, &options).keep_us, 1000 * MS);
+    options.keep_ms = 1001;
+    refuses_lock(&client, &options, "keep_ms is 1001, but the lease has only 1000 ms");
+    client.max_lease_ms = 1000;
+    options.lease_ms = 0;
+    options.keep_ms = 1000;
+    assert_int_equal(takes_lock(&client, &options).lease_us, 1000 * MS);
+}
+
+TEST(only_plain_exclusive_locks_are_kept)
+{
+    struct quorlock_client_options client = plain_client();
+    struct quorlock_options options = plain_lock();
+    struct core_config config;
+
+    options.keep_ms = 10;
+    options.permits = 2;
+    refuses_lock(&client, &options, "keep_ms is for exclusive locks");
+    options.permits = 0;
+    options.shared = QUORLOCK_SHARED_ALL;
+    refuses_lock(&client, &options, "keep_ms is for exclusive locks");
+    options.shared = 0;
+    client.dialect = QUORLOCK_DIALECT_REDISSON;
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_UNSUPPORTED);
+    assert_said("the redisson dialect has no keep_ms");
 }
 
 /* Room for a renewal that fails and another that does not. */

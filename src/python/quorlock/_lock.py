@@ -31,6 +31,7 @@ class LockOptions(TypedDict, total=False):
     owner: Optional[Text]
     label: Optional[str]
     permits: int
+    keep_ms: int
     shared: Union[bool, Text, Sequence[Text]]
     on_lost: "Optional[Callable[[Lock, str], None]]"
 
@@ -48,7 +49,8 @@ class Lock:
     not await, or that runs in threads, calls check() before each step that must not be done twice.
 
     wait_ms: how long to wait for the lock; 0: try once; default: no limit. permits=K: the key has K permits, and the lock
-    takes one of them, `slot`. shared=True locks all keys shared, shared=["key", ...] these keys. The other options are
+    takes one of them, `slot`. keep_ms: nobody can have the lock earlier than that after its grant, also if it is released
+    before. shared=True locks all keys shared, shared=["key", ...] these keys. The other options are
     those of struct quorlock_options: see quorlock_new(3).
 
     `on_lost` is called with the lock and a text when the lock is lost, in the client's thread. No lock is renewed while it
@@ -60,7 +62,7 @@ class Lock:
     def __init__(self, client: Connection, keys: Sequence[Text], *, wait_ms: int = _library.WAIT_FOREVER,
                  lease_ms: int = 0, renew_ms: int = 0, min_valid_ms: int = 0, lost_margin_ms: int = 0,
                  max_hold_ms: int = 0, fencing: bool = False, fence_ttl_ms: int = 0,
-                 owner: Optional[Text] = None, label: Optional[str] = None, permits: int = 0,
+                 owner: Optional[Text] = None, label: Optional[str] = None, permits: int = 0, keep_ms: int = 0,
                  shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
@@ -76,7 +78,8 @@ class Lock:
                                    shared=shared_bits(shared, names))
         set_numbers(options, {"wait_ms": wait_ms, "lease_ms": lease_ms, "renew_ms": renew_ms,
                               "min_valid_ms": min_valid_ms, "lost_margin_ms": lost_margin_ms,
-                              "max_hold_ms": max_hold_ms, "fence_ttl_ms": fence_ttl_ms, "permits": permits})
+                              "max_hold_ms": max_hold_ms, "fence_ttl_ms": fence_ttl_ms, "permits": permits,
+                              "keep_ms": keep_ms})
         if owner is not None:
             options.owner = encode(owner, "owner")
         if label is not None:

@@ -168,13 +168,15 @@ static void write_script(const struct plain_call *call, enum script script)
     struct bytes *out = call->out;
     bool shared = request->shared != 0;
     bool acquires = script == SCRIPT_ACQUIRE, leased = acquires || script == SCRIPT_EXTEND;
+    bool kept = script == SCRIPT_RELEASE && request->keep;
     bool notice = script == SCRIPT_RELEASE && (request->silent || request->if_deleted || shared);
     bool more = acquires || script == SCRIPT_RAISE || call->guarded || call->fenced || notice || shared;
     const char *how = is_strict(call->guard) ? "strict" : "";
     size_t last = shared ? 1 + (acquires ? 2u : 0) : 0;
 
+    assert(!kept || (request->silent && !shared));
     begin_script(call, shared ? shared_one(script) : script,
-                 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice + last);
+                 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice + kept + last);
     bytes_number(out, request->n_keys);
     bytes_word(out, request->owner, request->owner_length);
     if (leased) bytes_number(out, request->lease_ms);
@@ -183,6 +185,7 @@ static void write_script(const struct plain_call *call, enum script script)
     if (more) write_fence(call, acquires);
     if (acquires) write_max_lease(call);
     if (notice) bytes_text(out, release_how(request));
+    if (kept) bytes_number(out, request->lease_ms);
     if (shared && acquires) write_waiter(call);
     if (shared) write_modes(call);
 }
@@ -368,13 +371,13 @@ static bool plain_build(struct bytes *out, const struct node_request *request, u
 /* ---- batches ---- */
 
 /* The letters of combined.lua. An acquire that needs no script is sent alone: its own SET costs a server less than one
- * in a script. */
+ * in a script. So is a release that keeps the key: each has a time of its own. */
 static char letter(const struct node_request *request, const struct guard *guard)
 {
     if (request->n_keys != 1 || request->shared != 0 || request->permits != 0) return '\0';
     if (request->op == OP_EXTEND) return 'e';
     if (request->op == OP_ACQUIRE) return request->fenced || is_strict(guard) ? 'a' : '\0';
-    if (request->op != OP_RELEASE) return '\0';
+    if (request->op != OP_RELEASE || request->keep) return '\0';
     if (request->silent) return 's';
     return request->if_deleted ? 'd' : 'r';
 }

@@ -34,6 +34,7 @@ struct node_request {
                         lease. PEEK: also count the waiting clients */
     bool silent;     /* RELEASE: do not wake waiters of this library */
     bool if_deleted; /* RELEASE: publish no notice for a key that was not deleted */
+    bool keep;       /* RELEASE, with silent: do not delete the keys, but let them expire after lease_ms */
     bool any; /* with permits. ACQUIRE: take the first free slot, counted from `slot` on and wrapping around; the reply
                  tells which. RELEASE: delete whichever slot is the owner's */
     /* The key is a name with so many permits, and the request is about this slot of it. 0: an ordinary lock. */
