@@ -97,6 +97,7 @@ WITHIN(set_lease, set_duration, LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
 /* Programs that use the library may have shorter leases than the command. */
 WITHIN(set_max_lease, set_duration, QUORLOCK_LEASE_MS_MIN, QUORLOCK_LEASE_MS_MAX)
 WITHIN(set_max_hold, set_duration, LEASE_MS_MIN, HOLD_MS_MAX)
+WITHIN(set_keep, set_duration, 1, QUORLOCK_LEASE_MS_MAX)
 WITHIN(set_timeout, set_duration, 1, QUORLOCK_TIMEOUT_MS_MAX)
 WITHIN(set_interval, set_duration, WATCH_INTERVAL_MS_MIN, 3600000)
 WITHIN(set_status, args_set_number, 0, 255, "exit status")
@@ -309,6 +310,10 @@ static const struct entry entries[] = {
      "KEY has K permits, 1 to 64, the same number for all clients;\n"
      "take one of them. CMD gets its number, the slot, in\n"
      "QUORLOCK_SLOT"},
+    {ARGS_RUN, 0, "keep", "DURATION", set_keep, SETTING(keep_ms),
+     "nobody else gets the lock earlier than that after its grant,\n"
+     "also if CMD takes less time: a job that several machines start\n"
+     "at the same minute runs once"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
      "lease of the lock, renewed after a third (default " LEASE_SHOWN ", or the max\n"
      "lease if that is shorter)"},

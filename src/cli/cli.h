@@ -102,6 +102,7 @@ struct settings {
     uint32_t held_status;
     uint32_t permits;                    /* of run; 0: an ordinary lock */
     uint32_t max_hold_ms;                /* of run; 0: no limit */
+    uint32_t keep_ms;                    /* of run; 0: the release deletes the keys */
     uint64_t shared;                     /* of run: a bit for each word that is locked shared, from the lowest bit on */
     const char *asked[ARGS_OPTIONS_MAX]; /* the value of each option on the command line; see args_asked */
     const char *const *words;            /* the other arguments: keys */

@@ -246,6 +246,7 @@ static int run_ask_library(struct run *run)
         .fencing = settings->fence,
         .shared = settings->shared,
         .permits = settings->permits,
+        .keep_ms = settings->keep_ms,
     };
     int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
     int failed;
@@ -283,6 +284,29 @@ static int run_check_mode(const struct settings *settings)
     return EXIT_USAGE;
 }
 
+/* run_check_keep - refuse a keep time that does not fit, as the library does, but in terms of the command line. */
+static int run_check_keep(const struct settings *settings)
+{
+    uint32_t max_lease_ms = settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+
+    if (settings->keep_ms == 0) return 0;
+    if (settings->dialect == QUORLOCK_DIALECT_REDISSON || settings->permits != 0 || settings->shared != 0) {
+        say("--keep is for exclusive locks in the plain dialect, without permits: leave --keep out");
+    } else if (settings->lease_ms > 0 && settings->keep_ms > settings->lease_ms) {
+        say("--keep of %u ms is longer than --lease of %u ms, which keeps the lock if its owner dies: lengthen the "
+            "lease",
+            settings->keep_ms, settings->lease_ms);
+    } else if (settings->keep_ms > max_lease_ms) {
+        say("--keep of %u ms is longer than the max lease of %u ms: give --max-lease as the nodes have it (quorlock "
+            "doctor shows it), shorten --keep, or lengthen the max lease for all clients of these nodes: 'quorlock "
+            "bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or QUORLOCK_MAX_LEASE=%ums",
+            settings->keep_ms, max_lease_ms, settings->keep_ms, settings->keep_ms, settings->keep_ms);
+    } else {
+        return 0;
+    }
+    return EXIT_USAGE;
+}
+
 /* check_lines - refuse a key with a newline: the command gets its keys one a line, and would read two. */
 static int check_lines(const struct settings *settings)
 {
@@ -313,7 +337,7 @@ static int run_check_settings(const struct settings *settings)
         say("no key: give quorlock run KEY... -- CMD ARGS...; for a key that begins with - write --key KEY");
         return EXIT_USAGE;
     }
-    if (check_lines(settings) != 0 || run_check_hold(settings) != 0) return EXIT_USAGE;
+    if (check_lines(settings) != 0 || run_check_keep(settings) != 0 || run_check_hold(settings) != 0) return EXIT_USAGE;
     return run_check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 

@@ -162,6 +162,7 @@ uint32_t session_lease_ms(const struct settings *settings)
     uint32_t max_lease_ms = settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 
     if (settings->lease_ms > 0) return settings->lease_ms;
+    if (settings->keep_ms > QUORLOCK_LEASE_MS_DEFAULT) return settings->keep_ms;
     return max_lease_ms < QUORLOCK_LEASE_MS_DEFAULT ? max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 }
 

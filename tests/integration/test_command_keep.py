@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock run --keep: a job that several machines start runs once: test_command_keep.py PATH_TO_quorlock [TEST...]"""
+import os
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import SERVERS, Bootstrapped, wait_for
+
+APART_S = 1
+KEEP_S = 25  # longer than a busy machine keeps a test waiting
+
+
+class Keep(Bootstrapped):
+    def job(self, *options):
+        """Starts what two machines have in their crontab."""
+        return self.start("run", "-n", "-E", "99", *options, self.key, "--", "sh", "-c", f"echo did >>{self.path('done')}")
+
+    def ttls(self):
+        """How long the key stays, in ms, where a node has it."""
+        return [ttl for ttl in (server.ask("PTTL", self.key) for server in SERVERS) if ttl > 0]
+
+    def test_a_job_that_starts_a_second_apart_runs_once(self):
+        one = self.job("--keep", f"{KEEP_S}s")
+        time.sleep(APART_S)  # so far are the clocks apart
+        other = self.job("--keep", f"{KEEP_S}s")
+        ends = [self.end(process) for process in (one, other)]
+        self.assertEqual(sorted(end[0] for end in ends), [0, 99], ends)
+        self.assertEqual(self.read("done"), "did")
+        for server in SERVERS:
+            server.ask("DEL", self.key)
+        self.assertEqual(self.end(self.job())[0], 0)
+        self.assertEqual(self.read("done"), "did\ndid")
+        self.assert_free()
+
+    def test_the_lock_stays_until_the_end_of_the_time_whatever_the_command_did(self):
+        for script, expected in [("true", 0), ("exit 7", 7)]:
+            status, _, err = self.quorlock("run", "-v", "--keep", f"{KEEP_S}s", self.key, "--", "sh", "-c", script)
+            self.assertEqual(status, expected, err)
+            self.assertIn("; kept for another ", err)
+            wait_for(lambda: all(ttl <= KEEP_S * 1000 for ttl in self.ttls()))
+            self.assertGreaterEqual(len(self.ttls()), 2)
+            for server in SERVERS:
+                server.ask("DEL", self.key)
+
+    def test_a_waiter_comes_after_the_time(self):
+        begun_s = time.monotonic()
+        self.assertEqual(self.quorlock("run", "--keep", "2s", self.key, "--", "true")[0], 0)
+        status, _, err = self.quorlock("run", self.key, "--", "true")
+        self.assertEqual(status, 0, err)
+        self.assertGreaterEqual(time.monotonic() - begun_s, 1.99)  # the nodes' clocks have milliseconds
+        self.assert_free()
+
+    def test_work_that_takes_longer_is_released_at_its_end(self):
+        status, _, err = self.quorlock("run", "-v", "--keep", "1ms", self.key, "--", "sleep", "0.1")
+        self.assertEqual(status, 0, err)
+        self.assertNotIn("kept", err)
+        self.assert_free()
+
+    def test_the_lease_covers_an_owner_that_is_killed(self):
+        process = self.shell("--keep", "100s", "--max-lease", "2m", "--guard", "off", script=">up; sleep 60")
+        process.send_signal(signal.SIGKILL)
+        self.end(process)
+        self.assertGreater(min(self.ttls()), 60000)
+        status, _, err = self.quorlock("run", "-n", "--max-lease", "2m", "--guard", "off", self.key, "--", "true")
+        self.assertEqual(status, 1, err)
+
+    def test_a_wait_that_a_signal_ends_keeps_nothing(self):
+        self.hold("somebody", count=3)
+        process = self.start("run", "-v", "--keep", f"{KEEP_S}s", self.key, "--", "true")
+        self.await_words(process, b"somebody")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end(process)[0], 143)
+        self.assertEqual(self.values(), [b"somebody"] * 3)
+
+    def test_times_that_do_not_fit_are_refused(self):
+        for options, said in [(("--keep", "0s"), '"0s" is out of range: give 1ms to 24h'),
+                              (("--keep", "1001ms", "--lease", "1s"), "--keep of 1001 ms is longer than --lease of 1000 ms"),
+                              (("--keep", "31s"), "--keep of 31000 ms is longer than the max lease of 30000 ms"),
+                              (("--keep", "31s"), "quorlock bootstrap --reconfigure --max-lease 31000ms"),
+                              (("--keep", "1s", "--permits", "2"), "--keep is for exclusive locks"),
+                              (("--keep", "1s", "--shared", "other"), "--keep is for exclusive locks"),
+                              (("--keep", "1s", "--dialect", "redisson"), "--keep is for exclusive locks")]:
+            status, _, err = self.end(self.job(*options))
+            self.assertEqual(status, 64, err)
+            self.assertIn(said, err)
+        self.assertFalse(os.path.exists(self.path("done")))
+
+
+if __name__ == "__main__":
+    command_case.main()
