@@ -16,12 +16,6 @@ static const char acquire_script[] = "if redis.call('exists', KEYS[1]) == 0 or "
                                      "redis.call('hincrby', KEYS[1], ARGV[2], 1) "
                                      "redis.call('pexpire', KEYS[1], ARGV[1]) return nil end "
                                      "return redis.call('pttl', KEYS[1])";
-/* With the latch of the newest versions: a key that holds the answer for some seconds. */
-static const char release_script[] = "if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end "
-                                     "if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then "
-                                     "redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end "
-                                     "redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') "
-                                     "redis.call('set', KEYS[3], 1, 'px', 10000) return 1";
 
 /* A reader looks for a mode, and not for a lock. Its hold is as long as a key beside the hash, which is how it
  * knows other readers: the last one deletes the hash, whatever else is in it. */
@@ -42,26 +36,16 @@ static redisContext *reach(const struct server *server)
     return context;
 }
 
-/* A name that has braces already gets no more of them. */
-static void name_channel(const char *key, char *ret, size_t size)
-{
-    bool braced = strchr(key, '{') != NULL;
-
-    snprintf(ret, size, "redisson_lock__channel:%s%s%s", braced ? "" : "{", key, braced ? "" : "}");
-}
-
 static long long run(const struct server *server, const char *script, const char *key, const char *owner,
                      uint32_t lease_ms)
 {
-    char channel[TEXT_SIZE], latch[TEXT_SIZE], lease[16];
+    char lease[16];
     redisContext *context = reach(server);
     redisReply *reply;
     long long number;
 
-    name_channel(key, channel, sizeof(channel));
-    snprintf(latch, sizeof(latch), "redisson_unlock_latch:{%s}:0123abcd", key);
     snprintf(lease, sizeof(lease), "%u", lease_ms);
-    reply = redisCommand(context, "EVAL %s 3 %s %s %s %s %s", script, key, channel, latch, lease, owner);
+    reply = redisCommand(context, "EVAL %s 1 %s %s %s", script, key, lease, owner);
     if (reply == NULL || (reply->type != REDIS_REPLY_NIL && reply->type != REDIS_REPLY_INTEGER)) {
         const char *why = reply != NULL ? reply->str : context->errstr;
 
@@ -77,11 +61,6 @@ static long long run(const struct server *server, const char *script, const char
 long long peer_acquire(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)
 {
     return run(server, acquire_script, key, owner, lease_ms);
-}
-
-long long peer_release(const struct server *server, const char *key, const char *owner)
-{
-    return run(server, release_script, key, owner, 30000);
 }
 
 long long peer_read(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)
@@ -102,11 +81,6 @@ long long peer_counts(const struct server *server, const char *key, const char *
 long long peer_fields(const struct server *server, const char *key)
 {
     return run(server, "return redis.call('hlen', KEYS[1])", key, "", 0);
-}
-
-bool peer_type_is(const struct server *server, const char *key, const char *type)
-{
-    return run(server, "return redis.call('type', KEYS[1]).ok == ARGV[2] and 1 or 0", key, type, 0) == 1;
 }
 
 struct redisContext *peer_listen(const struct server *server, const char *channel)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * redisson_peer.h - what an RLock sends to one server, by hand: its acquire and release, and a subscriber of its
- * channel
+ * redisson_peer.h - what an RLock sends to one server, by hand: its acquire, and a subscriber of its channel
  *
  * All return at once or fail the running test.
  */
@@ -20,8 +19,6 @@ struct redisContext;
 
 /* peer_acquire - PEER_NIL: it is theirs; else the remaining lease of its holder. */
 long long peer_acquire(const struct server *, const char *key, const char *owner, uint32_t lease_ms);
-/* peer_release - 1: released and published, 0: still held for an outer call, PEER_NIL: not theirs. */
-long long peer_release(const struct server *, const char *key, const char *owner);
 
 /* peer_read - the read lock of an RReadWriteLock: PEER_NIL: it is theirs; else the remaining lease of a writer.
  */
@@ -33,7 +30,6 @@ long long peer_read_end(const struct server *, const char *key, const char *owne
 long long peer_counts(const struct server *, const char *key, const char *owner);
 /* peer_fields - how many fields the hash has; fails where there is something else. */
 long long peer_fields(const struct server *, const char *key);
-bool peer_type_is(const struct server *, const char *key, const char *type);
 
 /* peer_listen - subscribed when it returns; close with peer_deafen. */
 struct redisContext *peer_listen(const struct server *, const char *channel);
