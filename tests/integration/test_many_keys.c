@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_many_keys.c - several keys in one lock: all or none of them, one validity, in any order
+ * test_many_keys.c - several keys in one lock, in any order; and lists that overlap
  */
 #include "fixture.h"
-
-#define DIALECTS_TEST(name)                                                                                            \
-    TEST_RUNS(name,                                                                                                    \
-              RUN_WITH(name, " (plain)", fixture_setup_client) RUN_WITH(name, " (redisson)", fixture_setup_redisson))
 
 static const char *const ab[] = {"a", "b"};
 static const char *const ba[] = {"b", "a"};
@@ -17,49 +13,6 @@ static void await_all_free(const char *const *keys, size_t n_keys)
 {
     for (size_t i = 0; i < n_keys; i++) await_free(keys[i]);
 }
-
-DIALECTS_TEST(one_whole_life)
-{
-    struct seen seen;
-    quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(4000, .fencing = 1));
-
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    assert_contains(seen.text, "\"a, b, c\"");
-    assert_true(seen.result.fence > 0);
-    for (int i = 0; i < 3; i++) await_holders(abc[i], NULL, 3);
-    if (fixture.options.dialect == QUORLOCK_DIALECT_PLAIN) {
-        for (int i = 0; i < 3; i++) assert_int_equal(holders(abc[i], seen.owner), 3);
-    }
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    await_all_free(abc, 3);
-}
-
-/* Another owner has one of the keys on so many nodes that no quorum is possible. */
-DIALECTS_TEST(all_or_none)
-{
-    struct seen seen;
-    quorlock *lock = fixture_lock_all(fixture.client, abc, 3, LEASE(LONG_LEASE_MS));
-
-    for (int k = 0; k < 3; k++) {
-        take_by_hand(2, abc[k], "by-hand");
-        assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
-        assert_contains(seen.text, "by-hand");
-        for (int j = 0; j < 3; j++) await_holders(abc[j], NULL, j == k ? 2 : 0);
-        for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL %s", abc[k]);
-    }
-    /* On a minority it blocks nothing, and that node has none of ours. */
-    take_by_hand(1, "b", "by-hand");
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    await_holders("a", NULL, 2);
-    assert_int_equal(server_has(SERVER(0), "a"), 0);
-    assert_int_equal(server_has(SERVER(0), "c"), 0);
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    await_holders("b", NULL, 1);
-    await_free("a");
-    await_free("c");
-}
-
-/* ---- order ---- */
 
 /* The same keys in another order have the same queue and the same owner. */
 CLIENT_TEST(order_makes_no_difference)
