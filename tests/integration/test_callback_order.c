@@ -2,35 +2,13 @@
 /*
  * test_callback_order.c - the order of callbacks within one turn of the loop, and how they may affect each other
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
 #include "fixture.h"
-
-/* The library's random source, which a test can make fail. */
-static bool random_fails;
-
-ssize_t getrandom(void *buffer, size_t length, unsigned flags);
-ssize_t getrandom(void *buffer, size_t length, unsigned flags)
-{
-    if (random_fails) return -1;
-    return syscall(SYS_getrandom, buffer, length, flags);
-}
-
-/* Without memory that a fork wipes nothing is drawn ahead, so that the test has its say for each attempt. */
-int madvise(void *start, size_t length, int advice);
-int madvise(void *start, size_t length, int advice)
-{
-    if (advice != MADV_WIPEONFORK) return (int)syscall(SYS_madvise, start, length, advice);
-    errno = EINVAL;
-    return -1;
-}
 
 static void sleep_ms(uint32_t ms)
 {
@@ -154,59 +132,6 @@ CLIENT_TEST(a_loss_is_reported_between_two_reports)
     await(both_reported, slow, GENEROUS_MS, "two reports");
     assert_int_equal(loss.calls, 1);
     assert_int_equal(loss.order, slow[0].order < slow[1].order ? slow[1].order - 1 : slow[0].order - 1);
-}
-
-/* ---- without random bytes ---- */
-
-CLIENT_TEST(renewal_and_wait_bounds_need_no_random_bytes)
-{
-    struct seen_loss loss = {.calls = 0};
-    struct seen seen, waiting, bounded;
-    quorlock *lock, *waits, *bound;
-
-    server_do(SERVER(0), "SET taken peer PX 1000");
-    server_do(SERVER(1), "SET taken peer PX 1000");
-    lock = fixture_lock(fixture.client, "key", LEASE(3000));
-    quorlock_on_lost(lock, on_loss, &loss);
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    waits = fixture_lock(fixture.client, "taken", LEASE(3000, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    fixture_start_acquire(waits, &waiting);
-    bound = fixture_lock(fixture.client, "key", LEASE(3000, .wait_ms = 2000));
-    fixture_start_acquire(bound, &bounded);
-    run_ms(100);
-    random_fails = true;
-    /* Longer than the lease: it was renewed meanwhile. */
-    run_ms(3500);
-    assert_int_equal(loss.calls, 0);
-    assert_true(quorlock_valid_ms(lock) > 0);
-    assert_int_equal(bounded.calls, 1);
-    assert_status(bounded.result.status, QUORLOCK_HELD);
-    assert_int_equal(waiting.calls, 0);
-    random_fails = false;
-    await_status(&waiting, QUORLOCK_OK, "the grant of what waited");
-}
-
-/* Its turn comes while there are none: it waits for them, for its call has promised more than an error. */
-CLIENT_TEST(the_next_in_the_queue_waits_for_random_bytes)
-{
-    struct seen first, next;
-    quorlock *asks, *queued;
-
-    server_do(SERVER(0), "SET taken peer PX 1000");
-    server_do(SERVER(1), "SET taken peer PX 1000");
-    asks = fixture_lock(fixture.client, "taken", LEASE(3000, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    fixture_start_acquire(asks, &first);
-    /* With a lease of its own it makes a claim of its own. */
-    queued = fixture_lock(fixture.client, "taken", LEASE(2000, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    fixture_start_acquire(queued, &next);
-    run_ms(100);
-    random_fails = true;
-    assert_status(quorlock_cancel(asks), QUORLOCK_OK);
-    await_status(&first, QUORLOCK_CANCELED, "the cancel of the first");
-    run_ms(1500);
-    assert_int_equal(next.calls, 0);
-    random_fails = false;
-    await_status(&next, QUORLOCK_OK, "the grant of the next");
 }
 
 /* ---- release and acquire ---- */

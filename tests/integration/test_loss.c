@@ -4,10 +4,6 @@
  */
 #include "fixture.h"
 
-#include "redisson_peer.h"
-
-/* ---- keys that are deleted while they are held ---- */
-
 struct hold {
     quorlock *lock;
     struct seen seen;
@@ -47,48 +43,6 @@ static void check_lost_release(struct hold *hold)
     assert_int_equal(hold->seen.result.expired, 1);
     assert_int_equal(hold->loss.calls, 1);
     quorlock_free(hold->lock);
-}
-
-/* One of three is repaired, and nothing is lost. */
-CLIENT_TEST(one_key_deleted_is_repaired)
-{
-    struct hold hold;
-
-    hold_key(&hold, LEASE(LONG_LEASE_MS, .renew_ms = 300));
-    server_do(SERVER(1), "DEL key");
-    await_holders("key", hold.seen.owner, 3);
-    assert_int_equal(hold.loss.calls, 0);
-    /* Another's key in the place of ours is left alone. */
-    server_do(SERVER(1), "SET key by-hand PX 60000");
-    assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
-    assert_status(fixture_extend(hold.lock, 0, &hold.seen), QUORLOCK_OK);
-    assert_true(server_holds(SERVER(1), "key", "by-hand"));
-    assert_status(fixture_release(hold.lock, &hold.seen), QUORLOCK_OK);
-    await_holders("key", NULL, 1);
-    assert_true(server_holds(SERVER(1), "key", "by-hand"));
-}
-
-struct watch {
-    struct hold *hold;
-    uint64_t valid_until_us;
-};
-
-CLIENT_TEST(max_hold_ends_renewal)
-{
-    struct hold hold;
-    uint64_t granted_us;
-
-    hold_key(&hold, LEASE(KEPT_LEASE_MS, .max_hold_ms = 1500));
-    granted_us = hold.seen.at_us;
-    run_ms(1600);
-    assert_true(quorlock_valid_ms(hold.lock) > 0);
-    assert_status(quorlock_extend(hold.lock, 0, on_result, &hold.seen), QUORLOCK_STATE);
-    assert_non_null(strstr(quorlock_client_error(fixture.client), ": max_hold_ms has ended its renewal"));
-    await_count(&hold.loss.calls, 1, GENEROUS_MS, "loss");
-    check_lost(&hold, QUORLOCK_LOST_MAX_HOLD);
-    assert_true(hold.loss.at_us - granted_us >= 1300000);
-    check_lost_release(&hold);
-    await_free("key");
 }
 
 /* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
@@ -190,54 +144,6 @@ SERVERS_TEST(a_long_callback_of_another_does_not_delay_the_loss)
 }
 
 /* ---- renewal ---- */
-
-/*
- * Held at once for longer than their leases, so they live by renewal alone: in each dialect a lock of one key
- * for five leases, one of two keys, and an owner's whose first handle is freed.
- */
-SERVERS_TEST(renewed_locks_outlive_their_leases)
-{
-    static const char *const keys[2][4] = {{"a", "b", "c", "d"}, {"e", "f", "g", "h"}};
-    struct hold holds[2][3] = {{{.loss = {0}}}};
-    uint64_t until_us;
-
-    for (int dialect = 0; dialect < 2; dialect++) {
-        struct hold *hold = holds[dialect];
-        quorlock *outer;
-
-        fixture.options.dialect = dialect == 0 ? QUORLOCK_DIALECT_PLAIN : QUORLOCK_DIALECT_REDISSON;
-        fixture_client(3);
-        hold[0].lock = fixture_lock(fixture.client, keys[dialect][0], LEASE(6000, .wait_ms = GENEROUS_MS));
-        hold[1].lock = fixture_lock_all(fixture.client, keys[dialect] + 1, 2, LEASE(6000, .fencing = 1));
-        hold[2].lock = fixture_lock(fixture.client, keys[dialect][3], LEASE(6000, .owner = "me"));
-        outer = fixture_lock(fixture.client, keys[dialect][3], LEASE(6000, .owner = "me"));
-        assert_status(fixture_acquire(outer, &hold[2].seen), QUORLOCK_OK);
-        for (int i = 0; i < 3; i++) {
-            quorlock_on_lost(hold[i].lock, on_loss, &hold[i].loss);
-            assert_status(fixture_acquire(hold[i].lock, &hold[i].seen), QUORLOCK_OK);
-        }
-        quorlock_free(outer);
-        for (int k = 0; k < 4; k++) await_holders(keys[dialect][k], NULL, 3);
-    }
-    until_us = clock_us() + 7000000;
-    while (clock_us() < until_us) {
-        run_ms(100);
-        for (int i = 0; i < 6; i++) {
-            assert_int_equal(holds[i / 3][i % 3].loss.calls, 0);
-            assert_true(quorlock_valid_ms(holds[i / 3][i % 3].lock) > 0);
-        }
-        assert_int_equal(holders("a", NULL), 3);
-        for (int i = 0; i < 3; i++) assert_true(peer_acquire(SERVER(i), "e", "peer:1", 30000) >= 0);
-    }
-    for (int k = 0; k < 8; k++) assert_int_equal(holders(keys[k / 4][k % 4], NULL), 3);
-    for (int i = 0; i < 6; i++) {
-        struct hold *hold = &holds[i / 3][i % 3];
-
-        assert_status(fixture_release(hold->lock, &hold->seen), QUORLOCK_OK);
-        assert_int_equal(hold->seen.result.expired, 0);
-    }
-    for (int k = 0; k < 8; k++) await_free(keys[k / 4][k % 4]);
-}
 
 CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
 {

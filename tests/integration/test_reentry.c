@@ -54,74 +54,6 @@ FLAVOURS_TEST(one_handle_twice)
     assert_contains(quorlock_client_error(fixture.client), "there is no grant to release");
 }
 
-/* In either order of release. */
-FLAVOURS_TEST(two_handles_of_one_owner)
-{
-    struct seen seen;
-
-    for (int first = 0; first < 2; first++) {
-        quorlock *locks[2] = {lock_of("me", LONG_LEASE_MS), lock_of("me", LONG_LEASE_MS)};
-        char owner[TEXT_SIZE];
-        long long before;
-
-        assert_status(fixture_acquire(locks[0], &seen), QUORLOCK_OK);
-        snprintf(owner, sizeof(owner), "%s", seen.owner);
-        await_holders("key", NULL, 3);
-        before = lock_calls();
-        assert_status(fixture_acquire(locks[1], &seen), QUORLOCK_OK);
-        assert_string_equal(seen.owner, owner);
-        assert_true(quorlock_valid_ms(locks[0]) > 0);
-        assert_true(quorlock_valid_ms(locks[1]) > 0);
-        assert_status(fixture_release(locks[first], &seen), QUORLOCK_OK);
-        assert_int_equal(quorlock_valid_ms(locks[first]), 0);
-        assert_null(quorlock_token(locks[first]));
-        assert_status(quorlock_release(locks[first], on_result, &seen), QUORLOCK_STATE);
-        assert_true(quorlock_valid_ms(locks[1 - first]) > 0);
-        assert_int_equal(lock_calls(), before);
-        assert_int_equal(holders("key", NULL), 3);
-        /* In again, and out. */
-        assert_status(fixture_acquire(locks[first], &seen), QUORLOCK_OK);
-        assert_string_equal(seen.owner, owner);
-        assert_status(fixture_release(locks[first], &seen), QUORLOCK_OK);
-        assert_status(fixture_release(locks[1 - first], &seen), QUORLOCK_OK);
-        assert_int_equal(seen.result.granted, 3 - seen.result.failed - seen.result.refused -
-                                                  (seen.votes[0].outcome == QUORLOCK_VOTE_PENDING) -
-                                                  (seen.votes[1].outcome == QUORLOCK_VOTE_PENDING) -
-                                                  (seen.votes[2].outcome == QUORLOCK_VOTE_PENDING));
-        await_free("key");
-        quorlock_free(locks[0]);
-        quorlock_free(locks[1]);
-    }
-}
-
-FLAVOURS_TEST(different_owners_exclude_each_other)
-{
-    struct seen seen, waited, nobody_waited;
-    quorlock *mine = lock_of("me", LONG_LEASE_MS);
-    quorlock *yours = lock_of("you", LONG_LEASE_MS);
-    quorlock *nobodys = lock_of(NULL, LONG_LEASE_MS);
-    quorlock *waiting = waiter_of("you");
-    quorlock *nobody_waits = waiter_of(NULL);
-
-    assert_status(fixture_acquire(mine, &seen), QUORLOCK_OK);
-    assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
-    assert_status(fixture_acquire(nobodys, &seen), QUORLOCK_HELD);
-    fixture_start_acquire(waiting, &waited);
-    fixture_start_acquire(nobody_waits, &nobody_waited);
-    run_ms(50);
-    assert_int_equal(waited.calls, 0);
-    assert_status(fixture_release(mine, &seen), QUORLOCK_OK);
-    await_status(&waited, QUORLOCK_OK, "the other owner");
-    assert_status(fixture_acquire(mine, &seen), QUORLOCK_HELD);
-    /* Without an owner name there is no reentry, not even on the same handle. */
-    assert_status(fixture_release(waiting, &seen), QUORLOCK_OK);
-    await_status(&nobody_waited, QUORLOCK_OK, "the lock without an owner");
-    assert_status(fixture_acquire(nobodys, &seen), QUORLOCK_HELD);
-    assert_status(quorlock_acquire(nobody_waits, on_result, &seen), QUORLOCK_STATE);
-    assert_status(fixture_release(nobody_waits, &seen), QUORLOCK_OK);
-    await_free("key");
-}
-
 /* ---- validity ---- */
 
 /* Each flavour has a client and a key of its own: their leases run down together. */
@@ -161,28 +93,6 @@ SERVERS_TEST(renewed_first_where_little_is_left)
     assert_contains(seen.text, "renewing it first reached no quorum");
     assert_int_equal(quorlock_valid_ms(inners[2]), 0);
     assert_true(quorlock_valid_ms(outers[2]) > 0);
-}
-
-FLAVOURS_TEST(a_longer_lease_is_asked_for)
-{
-    struct seen seen;
-    quorlock *outer = lock_of("me", 10000);
-    quorlock *longer = lock_of("me", 60000);
-    quorlock *shorter = lock_of("me", 2000);
-
-    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
-    assert_true(quorlock_valid_ms(outer) < 10000);
-    assert_status(fixture_acquire(longer, &seen), QUORLOCK_OK);
-    assert_true(seen.result.valid_ms > 30000);
-    assert_true(quorlock_valid_ms(outer) > 30000);
-    assert_status(fixture_acquire(shorter, &seen), QUORLOCK_OK);
-    assert_true(seen.result.valid_ms > 30000);
-    assert_true(least_pttl("key") > 30000);
-    assert_status(fixture_release(longer, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
-    assert_int_equal(holders("key", NULL), 3);
-    assert_status(fixture_release(shorter, &seen), QUORLOCK_OK);
-    await_free("key");
 }
 
 static bool valid_below_3s(void *arg)
@@ -413,34 +323,6 @@ FLAVOUR_TEST(admitted_on_its_own_terms, majority)
     quorlock_free(outer);
     quorlock_free(longer);
     quorlock_free(fenced);
-    await_free("key");
-}
-
-/* ---- options ---- */
-
-FLAVOURS_TEST(one_fencing_token)
-{
-    struct seen seen;
-    uint64_t fence;
-    quorlock *unfenced = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
-    quorlock *outer = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me", .fencing = 1));
-    quorlock *inner = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me", .fencing = 1));
-
-    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
-    fence = seen.result.fence;
-    assert_true(fence > 0);
-    assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
-    assert_true(seen.result.fence == fence && quorlock_fence(inner) == fence);
-    assert_status(fixture_acquire(unfenced, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(unfenced, &seen), QUORLOCK_OK);
-    await_free("key");
-    /* A hold without a token has none to share. */
-    assert_status(fixture_acquire(unfenced, &seen), QUORLOCK_OK);
-    assert_status(quorlock_acquire(inner, on_result, &seen), QUORLOCK_INVAL);
-    assert_contains(quorlock_client_error(fixture.client), "without a fencing token");
-    assert_status(fixture_release(unfenced, &seen), QUORLOCK_OK);
     await_free("key");
 }
 
