@@ -128,17 +128,6 @@ static const char *ask_words(struct fixture *f, size_t who, const char *const *w
 #define ASK(f, who, ...)           ask_words(f, who, (const char *const[]){__VA_ARGS__, NULL})
 #define EXPECT(f, who, reply, ...) assert_string_equal(ASK(f, who, __VA_ARGS__), reply)
 
-MODEL_TEST(a_key_expires_when_its_last_ms_is_over)
-{
-    EXPECT(f, 0, "+OK\r\n", "SET", "k", "v", "NX", "PX", "10");
-    f->wall_us += 10 * 1000 + 999;
-    EXPECT(f, 0, ":0\r\n", "PTTL", "k");
-    EXPECT(f, 0, "$-1\r\n", "SET", "k", "w", "NX", "PX", "10");
-    f->wall_us++;
-    EXPECT(f, 0, ":-2\r\n", "PTTL", "k");
-    EXPECT(f, 0, "+OK\r\n", "SET", "k", "w", "NX", "PX", "10");
-}
-
 MODEL_TEST(our_scripts_lock_and_release)
 {
     const char *guarded;
@@ -297,21 +286,6 @@ MODEL_TEST(a_restart_forgets_scripts_and_keeps_keys_where_asked)
     EXPECT(f, 0, "$-1\r\n", "GET", "a");
 }
 
-MODEL_TEST(killed_clients_are_hung_up_after_the_reply_to_the_killer)
-{
-    EXPECT(f, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "SUBSCRIBE", "c");
-    feed(f, 2, (const char *const[]){"SET", "a", "v", NULL});
-    EXPECT(f, 0, ":2\r\n", "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-    assert_true(f->peers[2].hung_up && f->peers[3].hung_up);
-    assert_false(f->peers[0].hung_up || f->peers[1].hung_up);
-    EXPECT(f, 0, "$-1\r\n", "GET", "a");
-    EXPECT(f, 0, ":1\r\n", "PUBLISH", "c", "x");
-    EXPECT(f, 0, ":1\r\n", "CLIENT", "KILL", "TYPE", "pubsub");
-    EXPECT(f, 0, ":0\r\n", "PUBLISH", "c", "x");
-    EXPECT(f, 0, ":1\r\n", "CLIENT", "KILL", "SKIPME", "no");
-    assert_true(f->peers[0].hung_up);
-}
-
 MODEL_TEST(a_loading_server_says_so_to_all_but_notices)
 {
     EXPECT(f, 0, "+OK\r\n", "MULTI");
@@ -325,32 +299,6 @@ MODEL_TEST(a_loading_server_says_so_to_all_but_notices)
     EXPECT(f, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "SUBSCRIBE", "c");
     EXPECT(f, 0, ":1\r\n", "PUBLISH", "c", "x");
     model_manners(f->model)->loading = false;
-    EXPECT(f, 0, "+PONG\r\n", "PING");
-}
-
-MODEL_TEST(bytes_come_in_any_pieces)
-{
-    static const char request[] = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\n1\r\n23\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
-    struct peer *peer = &f->peers[0];
-    size_t steps = 0;
-
-    for (size_t i = 0; i < sizeof(request) - 1; i++) {
-        model_feed(peer->session, request + i, 1);
-        while (model_step(peer->session, f->wall_us)) steps++;
-    }
-    assert_int_equal(steps, 2);
-    assert_string_equal(peer->heard, "+OK\r\n$5\r\n1\r\n23\r\n");
-}
-
-MODEL_TEST(a_crowd_is_turned_away_at_its_first_step)
-{
-    struct peer late = {.hung_up = false};
-
-    model_manners(f->model)->max_clients = 4;
-    late.session = model_open(f->model, on_write, on_hang_up, &late);
-    assert_true(model_step(late.session, f->wall_us));
-    assert_string_equal(late.heard, "-ERR max number of clients reached\r\n");
-    assert_true(late.hung_up);
     EXPECT(f, 0, "+PONG\r\n", "PING");
 }
 
@@ -403,34 +351,4 @@ MODEL_TEST(notices_that_get_lost_are_counted_and_do_not_come)
     EXPECT(f, 0, ":1\r\n", "PUBLISH", "c", "x");
     assert_contains(f->peers[1].heard, "message");
     assert_int_equal(model_lost_notices(f->model), 1);
-}
-
-/* What is drawn in one process is drawn again: no answer depends on addresses or on runs before. */
-MODEL_TEST(a_process_answers_as_the_first_did)
-{
-    char first[512];
-
-    for (int i = 0; i < 2; i++) {
-        char text[128] = "", key[16];
-        const char *info;
-
-        f->manners.run = 7;
-        restart(f, true);
-        for (int k = 0; k < 20; k++) {
-            snprintf(key, sizeof(key), "k%d", k * 7 % 20);
-            EXPECT(f, 0, "+OK\r\n", "SET", key, "v");
-        }
-        for (int k = 0; k < 17; k++) {
-            snprintf(key, sizeof(key), "k%d", k);
-            EXPECT(f, 0, ":1\r\n", "DEL", key);
-        }
-        model_each(f->model, f->wall_us, list_key, text);
-        info = strstr(ASK(f, 0, "INFO", "server"), "run_id:");
-        assert_non_null(info);
-        if (i == 0)
-            snprintf(first, sizeof(first), "%s%.47s", text, info);
-        else
-            assert_memory_equal(first, text, strlen(text));
-        if (i == 1) assert_memory_equal(first + strlen(text), info, 47);
-    }
 }
