@@ -33,7 +33,7 @@ struct fixture {
     struct net *net;
     struct machine *machine;
     struct server *servers[SERVERS];
-    quorlock_client *client;
+    quorlock_client *client, *other;
     quorlock *lock;
     int status; /* of the last result; 1: none came */
     unsigned n_results, n_extended, n_lost, n_closed;
@@ -593,14 +593,101 @@ static void start_locks(struct fixture *f, const char *name, int first, int last
     }
 }
 
-#ifndef __SANITIZE_ADDRESS__
-#define CROWD 100 /* more than a client keeps blocks for; */
-#define LATER 10  /* these share theirs */
-
 static void on_ignored(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)result;
 }
+
+#define FLOOD 300 /* more attempts than a client makes at a time */
+
+static void start_flood(void *arg)
+{
+    const struct quorlock_options once = {.size = sizeof(once), .lease_ms = LEASE_MS};
+
+    start_locks(arg, "flood", 0, FLOOD, &once, on_ignored);
+}
+
+/* Two in the queue for the key of another client, after one that goes: the first asks. The second waits for its turn,
+ * and with another lease it does not go on with the attempts of the first. */
+static void start_queue(void *arg)
+{
+    static const char *const key = "key";
+    const uint32_t waits_ms[] = {400, 600};
+    struct fixture *f = arg;
+
+    quorlock_free(f->lock);
+    for (int i = 0; i < 2; i++) {
+        const struct quorlock_options lease = {
+            .size = sizeof(lease), .lease_ms = LEASE_MS >> i, .wait_ms = waits_ms[i]};
+
+        assert_int_equal(quorlock_new(&f->lock, f->client, &key, 1, &lease), 0);
+        assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+    }
+}
+
+static void close_both(void *arg)
+{
+    struct fixture *f = arg;
+
+    assert_int_equal(quorlock_client_close(f->other, on_closed, f), 0);
+    close_client(f);
+}
+
+/* The key goes while nobody listens, with the memory of the servers: no notice tells the lock that waits. */
+WORLD_TEST(a_waiting_lock_asks_again_when_it_listens_again)
+{
+    for (uint64_t seed = 20; seed < 30; seed++) {
+        begin(f, seed);
+        machine_call(f->machine, start, f);
+        until(f, SECOND);
+        f->other = f->client;
+        machine_call(f->machine, start, f);
+        until(f, 5 * SECOND);
+        assert_int_equal(f->n_results, 1);
+        for (int i = 0; i < SERVERS; i++) {
+            server_crash(f->servers[i], false);
+            server_start(f->servers[i], SERVER_EMPTY, false, 0);
+        }
+        until(f, 5 * SECOND + 100 * MS);
+        assert_int_equal(f->n_results, 2);
+        assert_int_equal(f->status, QUORLOCK_OK);
+        machine_call(f->machine, close_both, f);
+        until(f, HOUR);
+        assert_nothing_left(f);
+    }
+}
+
+/* Its turn comes when there is no room for an attempt any more: it was never asked for, but what kept the one before
+ * it waiting kept it, too. */
+WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
+{
+    for (int busy = 0; busy < 2; busy++) {
+        begin(f, 12);
+        machine_call(f->machine, start, f);
+        until(f, SECOND);
+        assert_int_equal(f->status, QUORLOCK_OK);
+        f->other = f->client;
+        machine_call(f->machine, start, f);
+        until(f, 2 * SECOND);
+        for (int i = 0; i < SERVERS && busy; i++) server_busy(f->servers[i], 2 * SECOND + 200 * MS);
+        machine_call(f->machine, start_queue, f);
+        until(f, 2 * SECOND + 200 * MS);
+        for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+        machine_call(f->machine, start_flood, f);
+        until(f, 2 * SECOND + 500 * MS);
+        assert_int_equal(f->n_results, 3);
+        until(f, 2 * SECOND + 700 * MS);
+        assert_int_equal(f->n_results, 4);
+        assert_int_equal(f->status, busy ? QUORLOCK_NOQUORUM : QUORLOCK_HELD);
+        machine_call(f->machine, close_both, f);
+        until(f, HOUR);
+        assert_nothing_left(f);
+    }
+}
+
+#ifndef __SANITIZE_ADDRESS__
+#define CROWD 100 /* more than a client keeps blocks for; */
+#define LATER 10  /* these share theirs */
 
 static const struct quorlock_options crowd_lease = {
     .size = sizeof(crowd_lease), .lease_ms = LEASE_MS, .renew_ms = 1000};
