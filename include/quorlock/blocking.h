@@ -132,6 +132,11 @@ QUORLOCK_API int quorlock_blocking_inspect(quorlock_blocking *blocking, const ch
 QUORLOCK_API int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb,
                                          void *arg);
 
+/* quorlock_blocking_list - do as quorlock_list, and return the status. cb runs before that, in the loop's thread, once
+ * or more often. Errors, without a callback: as quorlock_blocking_inspect. */
+QUORLOCK_API int quorlock_blocking_list(quorlock_blocking *blocking, const char *pattern, quorlock_list_cb cb,
+                                        void *arg);
+
 /* quorlock_blocking_candidate_new - make a candidate, as quorlock_candidate_new; the text of an error goes to error,
  * which may be NULL. Callbacks run in the loop's thread; the candidate that they get may only be compared. */
 QUORLOCK_API int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_blocking *blocking,

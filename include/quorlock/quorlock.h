@@ -100,6 +100,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_RENEW_NEVER      UINT32_MAX
 #define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
 #define QUORLOCK_PERMITS_MAX      64
+#define QUORLOCK_LIST_MAX         1000000u /* locks that quorlock_list() finds */
 #define QUORLOCK_SHARED_ALL       UINT64_MAX
 
 /* All three functions or none. They get `arg`, obey the rules of malloc, realloc and free, and are called in the
@@ -400,6 +401,46 @@ QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quor
 QUORLOCK_API int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb,
                                        void *arg);
 QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+
+enum quorlock_mode {
+    QUORLOCK_MODE_EXCLUSIVE = 1,
+    QUORLOCK_MODE_SHARED, /* readers hold it */
+    QUORLOCK_MODE_PERMIT, /* one permit of its name is held */
+};
+
+/* A lock that is held. The other members: quorlock_list(3). */
+struct quorlock_listed {
+    const char *key;
+    const char *holder; /* the one on most nodes, as in struct quorlock_node_report */
+    int mode;           /* enum quorlock_mode */
+    uint32_t nodes;     /* how many nodes have this holder; fewer than a quorum do not make a lock */
+    int64_t ttl_ms;     /* what is left of the lease on a quorum, or of the longest on fewer nodes; -1: no expiry */
+    uint32_t readers;   /* of a shared lock, on a quorum; 0: unknown */
+    uint32_t permits;   /* how many permits the name has; 0: unknown */
+    uint32_t slot;      /* which of them is held */
+};
+
+/* A part of the locks that were found. See quorlock_list(3). */
+struct quorlock_listing {
+    int more;                                   /* not 0: the callback runs again, with more locks */
+    uint32_t quorum;                            /* how many nodes are one */
+    uint32_t answered;                          /* how many nodes have listed all their keys */
+    const struct quorlock_listed *const *locks; /* in no order */
+    size_t n_locks;
+    /* node, state ("listed", "down" or "error") and error of each; "listed" with an error: some keys could not be read
+     */
+    const struct quorlock_node_report *const *nodes;
+    size_t n_nodes;
+};
+
+/* status: 0 if a quorum of nodes answered; else NOQUORUM, AUTH, NOMEM, CLOSED ...; the same in all calls of a list. */
+typedef void (*quorlock_list_cb)(int status, const struct quorlock_listing *, void *arg);
+
+/* quorlock_list - find the locks whose keys match the pattern, a glob as of SCAN MATCH (NULL: all), in steps of SCAN on
+ * every node. cb runs after the last step, once or more often; keys and pattern are without key_prefix. Nothing is
+ * written on the nodes. Errors: INVAL (the pattern is empty or too long; no callback), NOMEM, CLOSED. See
+ * quorlock_list(3). */
+QUORLOCK_API int quorlock_list(quorlock_client *client, const char *pattern, quorlock_list_cb cb, void *arg);
 
 struct quorlock_bootstrap_options {
     size_t size;

@@ -46,6 +46,7 @@ void admin_stop(struct admin *);
 int report_check(struct admin *, bool has_callback);
 void report_begin(struct admin *, struct report *);
 void report_complete(struct report *);
-/* bootstrap_begin, doctor_begin - implement quorlock_bootstrap and quorlock_examine. */
+/* bootstrap_begin, doctor_begin, list_begin - implement quorlock_bootstrap, quorlock_examine and quorlock_list. */
 int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb, void *arg);
 int doctor_begin(struct admin *, quorlock_examination_cb cb, void *arg);
+int list_begin(struct admin *, const char *pattern, quorlock_list_cb cb, void *arg);

@@ -162,6 +162,27 @@ static void run_ask(struct job *job)
     if (status != 0) blocking_fail(job, status);
 }
 
+static void blocking_on_listing(int status, const struct quorlock_listing *listing, void *arg)
+{
+    struct job *job = arg;
+
+    job->result.status = status;
+    job->list(status, listing, job->list_arg);
+    if (listing->more == 0) blocking_done(job);
+}
+
+static void run_list(struct job *job)
+{
+    int status = blocking_refuse_new(job);
+
+    if (status != 0) {
+        blocking_done(job);
+        return;
+    }
+    status = quorlock_list(job->blocking->client, job->key, blocking_on_listing, job);
+    if (status != 0) blocking_fail(job, status);
+}
+
 static void run_metrics(struct job *job)
 {
     job->result.status =
@@ -563,4 +584,11 @@ int quorlock_blocking_inspect(quorlock_blocking *blocking, const char *key, quor
 int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
 {
     return blocking_ask(blocking, quorlock_break, key, cb, arg);
+}
+
+int quorlock_blocking_list(quorlock_blocking *blocking, const char *pattern, quorlock_list_cb cb, void *arg)
+{
+    if (cb == NULL) return QUORLOCK_INVAL;
+    return blocking_call(
+        &(struct job){.run = run_list, .blocking = blocking, .key = pattern, .list = cb, .list_arg = arg});
 }

@@ -43,6 +43,8 @@ struct job {
     const char *key;
     quorlock_report_cb report;
     void *report_arg;
+    quorlock_list_cb list;
+    void *list_arg;
     const struct quorlock_metrics_options *metrics;
     char *buffer;
     size_t size, *ret_length;

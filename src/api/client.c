@@ -290,6 +290,11 @@ int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_
     return bootstrap_begin(&client->admin, options, cb, arg);
 }
 
+int quorlock_list(quorlock_client *client, const char *pattern, quorlock_list_cb cb, void *arg)
+{
+    return list_begin(&client->admin, pattern, cb, arg);
+}
+
 int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg)
 {
     return doctor_begin(&client->admin, cb, arg);

@@ -74,6 +74,23 @@ static void inspects_what_is_taken(quorlock_client *client)
     }
 }
 
+static void on_listing(int status, const struct quorlock_listing *listing, void *arg)
+{
+    bool listed = false;
+
+    for (size_t i = 0; i < listing->n_locks; i++) listed |= strcmp(listing->locks[i]->key, "listed") == 0;
+    /* Want of memory is no reason to say that there is no lock. */
+    assert_true(listed || status != QUORLOCK_OK);
+    *(int *)arg += listing->more == 0;
+}
+
+static void lists(quorlock_client *client)
+{
+    int calls = 0;
+
+    if (started(quorlock_list(client, NULL, on_listing, &calls))) await_count(&calls, 1, GENEROUS_MS, "list");
+}
+
 static void waits_in_vain(quorlock_client *client, const struct quorlock_options *options)
 {
     const char *key = "taken";
@@ -217,6 +234,7 @@ static bool live(long fail_at, bool for_good)
     holds_with_others(client, key, options);
     inspect_and_break(client, key);
     inspects_what_is_taken(client);
+    lists(client);
     waits_in_vain(client, &options);
     stands_and_observes(client, key, for_good);
     if (fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
@@ -231,6 +249,7 @@ static void sweep(bool for_good)
 
     for (int i = 0; i < 2; i++) {
         server_do(SERVER(i), "SET p:taken peer");
+        server_do(SERVER(i), "SET p:listed peer:0123456789abcdef0123456789abcdef01234567");
         server_do(SERVER(i), "SET quorlock:permits:p:permits 2");
         server_do(SERVER(i), "SET quorlock:slot:1:p:permits peer");
     }

@@ -696,6 +696,46 @@ BLOCKING_TEST(a_key_is_inspected_and_broken)
     quorlock_blocking_free(lock);
 }
 
+struct listed {
+    size_t parts, locks, whole;
+};
+
+static void read_listing(int status, const struct quorlock_listing *listing, void *arg)
+{
+    struct listed *listed = arg;
+
+    assert_int_equal(status, QUORLOCK_OK);
+    assert_int_equal(listing->quorum, 2);
+    listed->parts++;
+    listed->locks += listing->n_locks;
+    for (size_t i = 0; i < listing->n_locks; i++) listed->whole += listing->locks[i]->nodes >= 2;
+}
+
+/* More than one part. */
+BLOCKING_TEST(many_locks_are_listed)
+{
+    enum { LOCKS = 600 };
+    static quorlock_blocking_lock *locks[LOCKS];
+    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct listed listed = {0};
+    char key[16];
+
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        locks[i] = new_lock(key, LONG_LEASE_MS, 0);
+        assert_int_equal(quorlock_blocking_acquire(locks[i], &result), QUORLOCK_OK);
+    }
+    assert_int_equal(quorlock_blocking_list(blocking, "k*", read_listing, &listed), QUORLOCK_OK);
+    assert_int_equal(listed.locks, LOCKS);
+    assert_int_equal(listed.whole, LOCKS);
+    assert_true(listed.parts > 1);
+    assert_int_equal(quorlock_blocking_list(blocking, "", read_listing, &listed), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_list(blocking, "k*", NULL, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_shutdown(blocking), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_list(blocking, NULL, read_listing, &listed), QUORLOCK_CLOSED);
+    for (int i = 0; i < LOCKS; i++) quorlock_blocking_free(locks[i]);
+}
+
 /* In the loop's thread, so that the loop does not see the call before its thread is stopped. */
 static void stop_resigner(const struct quorlock_statistics *statistics, void *arg)
 {

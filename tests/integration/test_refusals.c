@@ -97,6 +97,7 @@ SERVERS_TEST(a_closed_client_says_so_first)
     assert_status(quorlock_inspect(client, NULL, NULL, NULL), QUORLOCK_CLOSED);
     assert_status(quorlock_inspect_node(client, 99, NULL, NULL, NULL), QUORLOCK_CLOSED);
     assert_status(quorlock_break(client, NULL, NULL, NULL), QUORLOCK_CLOSED);
+    assert_status(quorlock_list(client, "", NULL, NULL), QUORLOCK_CLOSED);
     assert_status(quorlock_bootstrap(client, &(struct quorlock_bootstrap_options){.size = 1}, NULL, NULL),
                   QUORLOCK_CLOSED);
     assert_status(quorlock_examine(client, NULL, NULL), QUORLOCK_CLOSED);
@@ -206,6 +207,27 @@ CLIENT_TEST(bad_arguments_of_a_report)
     assert_status(quorlock_inspect_node(fixture.client, fixture.cluster.n, "key", on_report, &report), QUORLOCK_INVAL);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "counted from 0"));
     assert_status(quorlock_break(fixture.client, "quorlock:guard", on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_list(fixture.client, NULL, NULL, NULL), QUORLOCK_INVAL);
+}
+
+static void on_closed_listing(int status, const struct quorlock_listing *listing, void *arg)
+{
+    assert_status(status, QUORLOCK_CLOSED);
+    assert_int_equal(listing->answered, 0);
+    assert_int_equal(listing->n_locks, 0);
+    assert_int_equal(listing->more, 0);
+    *(int *)arg += 1;
+}
+
+CLIENT_TEST(a_close_ends_a_listing_once)
+{
+    quorlock_client *client = fixture_new_client(0);
+    int closed = 0, calls = 0;
+
+    assert_status(quorlock_list(client, "*", on_closed_listing, &calls), QUORLOCK_OK);
+    fixture_start_close(client, &closed);
+    await_count(&closed, 1, GENEROUS_MS, "the client closes");
+    assert_int_equal(calls, 1);
 }
 
 /* ---- wrong passwords, rights and kinds of servers ---- */

@@ -68,6 +68,22 @@ class Words(test_python.PythonCase):
         with self.assertRaises(quorlock.Closed):
             client.inspect(self.key)
 
+    def test_locks_are_listed(self):
+        with self.client.lock(self.key) as lock, self.client.lock(self.key + ":p", permits=3) as permit:
+            wait_for(lambda: all(one.nodes == 3 for one in self.client.list_locks(self.key + "*").locks))
+            listing = self.client.list_locks(self.key + "*")
+        self.assertEqual((listing.quorum, listing.answered), (2, 3))
+        self.assertEqual(sorted(one[:4] + one[5:] for one in listing.locks),
+                         [(self.key, lock.token, "exclusive", 3, 0, 0, 0),
+                          (self.key + ":p", permit.token, "permit", 3, 0, 3, permit.slot)])
+        self.assertEqual([(node.state, node.error) for node in listing.nodes], [("listed", None)] * 3)
+        for server in SERVERS:
+            for number in range(300):
+                server.ask("SET", f"many:{number}", "someone:" + "0" * 40, "PX", "60000")
+        self.assertEqual({one.key for one in self.client.list_locks("many:*").locks}, {f"many:{i}" for i in range(300)})
+        with self.assertRaises(quorlock.Invalid):
+            self.client.list_locks("")
+
     def test_a_user_that_is_refused(self):
         text = self.caught(self.open(user="nobody", password="geheim"), quorlock.Unauthorized)
         self.assertNotIn("geheim", text)

@@ -26,15 +26,15 @@ from ._errors import (Canceled, Closed, Error, Foreign, Held, Invalid, Lost, NoQ
 from ._library import RENEW_NEVER, WAIT_FOREVER
 from ._lock import Lock, LockOptions
 from ._observer import Leader, Observer
-from ._report import Holder, NodeReport, Report
+from ._report import Holder, Listed, Listing, NodeReport, Report
 from ._version import VERSION as __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Candidate", "CandidateOptions", "Client", "ClientOptions", "Closed",
-           "Error", "Foreign", "Held", "Holder", "Invalid", "Leader", "Lock", "LockOptions", "Lost", "NoQuorum", "NodeReport",
-           "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__", "configure", "lock"]
+           "Error", "Foreign", "Held", "Holder", "Invalid", "Leader", "Listed", "Listing", "Lock", "LockOptions", "Lost",
+           "NoQuorum", "NodeReport", "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__", "configure", "lock"]
 
 _guard = threading.Lock()
 _default: Optional[Client] = None

@@ -18,7 +18,7 @@ from ._errors import BUSY, INVAL, OK, STATE, Invalid, error
 from ._library import library
 from ._lock import Lock, LockOptions, tell
 from ._observer import Leader, Observer, tell_leaders
-from ._report import Report, ask
+from ._report import Listing, Report, ask, ask_for_all
 from ._started import Home
 from ._waiting import Waiting
 from ._words import as_python
@@ -186,6 +186,10 @@ class Client(Connection):
     def inspect(self, key: Text) -> Report:
         """Ask every node who holds the key. Nothing is written."""
         return ask(self, "quorlock_blocking_inspect", key)
+
+    def list_locks(self, pattern: Text = "*") -> Listing:
+        """Find the locks whose keys match the pattern, a glob as of SCAN MATCH. Nothing is written."""
+        return ask_for_all(self, pattern)
 
     def break_lock(self, key: Text) -> Report:
         """Delete the key on all nodes, whoever holds it; the holder notices at its next renewal.

@@ -121,6 +121,20 @@ class Report(ctypes.Structure):
 
 ReportCallback = CFUNCTYPE(None, c_int, POINTER(Report), c_void_p)
 
+class Listed(ctypes.Structure):
+    """struct quorlock_listed"""
+    _fields_ = [("key", c_char_p), ("holder", c_char_p), ("mode", c_int), ("nodes", c_uint32), ("ttl_ms", c_int64),
+                ("readers", c_uint32), ("permits", c_uint32), ("slot", c_uint32)]
+
+
+class Listing(ctypes.Structure):
+    """struct quorlock_listing"""
+    _fields_ = [("more", c_int), ("quorum", c_uint32), ("answered", c_uint32), ("locks", POINTER(POINTER(Listed))),
+                ("n_locks", c_size_t), ("nodes", POINTER(POINTER(NodeReport))), ("n_nodes", c_size_t)]
+
+
+ListCallback = CFUNCTYPE(None, c_int, POINTER(Listing), c_void_p)
+
 # The type of the result of each function, and those of its arguments.
 FUNCTIONS = {
     "quorlock_version": (c_char_p,),
@@ -131,6 +145,7 @@ FUNCTIONS = {
     "quorlock_blocking_set_credentials": (c_int, c_void_p, c_char_p, c_char_p),
     "quorlock_blocking_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
     "quorlock_blocking_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_blocking_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
     "quorlock_blocking_break": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_blocking_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, POINTER(Options),
                               c_char_p, c_size_t),

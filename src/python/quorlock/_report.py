@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who holds a key, node by node."""
 import ctypes
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from . import _library
 from ._arguments import Text, encode
@@ -10,6 +10,7 @@ from ._errors import AUTH, NOQUORUM, OK, error
 from ._library import library
 
 KINDS = {1: "slot", 2: "reader", 3: "waits"}
+MODES = {1: "exclusive", 2: "shared", 3: "permit"}
 
 
 class Holder(NamedTuple):
@@ -48,6 +49,28 @@ class Report(NamedTuple):
     nodes: Tuple[NodeReport, ...]
 
 
+class Listed(NamedTuple):
+    """A lock that is held, as struct quorlock_listed. mode: "exclusive", "shared" or "permit"."""
+    key: str
+    holder: Optional[str]
+    mode: str
+    nodes: int
+    ttl_ms: int
+    readers: int
+    permits: int
+    slot: int
+
+
+class Listing(NamedTuple):
+    """All locks that were found, as struct quorlock_listing. If `answered` is below `quorum`, some may be missing.
+
+    A lock on fewer nodes than `quorum` is not held. The state of a node is "listed", "down" or "error"."""
+    quorum: int
+    answered: int
+    locks: Tuple[Listed, ...]
+    nodes: Tuple[NodeReport, ...]
+
+
 def text_of(text: Optional[bytes]) -> Optional[str]:
     return None if text is None else text.decode(errors="replace")
 
@@ -68,23 +91,51 @@ def read(report: Any) -> Report:
                   report.valid_ms, nodes)
 
 
-def ask(client: Connection, function: str, key: Text) -> Report:
-    """Call that function of the library, and return a copy of its report, which is valid only during its callback."""
-    found: Dict[str, Report] = {}
+def read_listed(one: Any) -> Listed:
+    return Listed(text_of(one.key) or "", text_of(one.holder), MODES.get(one.mode, "unknown"), one.nodes, one.ttl_ms,
+                  one.readers, one.permits, one.slot)
+
+
+def call(client: Connection, function: str, text: bytes, take: Callable[[Any], None], callback: Any) -> int:
+    """Call that function of the library, with a callback that takes each report: return the status."""
     problems: List[BaseException] = []
 
     def on_report(_status: int, report: Any, _arg: Any) -> None:
         try:
             if report:
-                found["report"] = read(report.contents)
+                take(report.contents)
         except BaseException as problem:  # pylint: disable=broad-except
             problems.append(problem)
 
-    name = encode(key, "the key")
     with client._call() as handle:
-        status = getattr(library, function)(handle, name, _library.ReportCallback(on_report), None)
+        status: int = getattr(library, function)(handle, text, callback(on_report), None)
     if problems:
         raise problems[0]
-    if status not in (OK, NOQUORUM, AUTH) or "report" not in found:
+    return status
+
+
+def ask(client: Connection, function: str, key: Text) -> Report:
+    """Return a copy of the report of that function, which is valid only during its callback."""
+    found: List[Report] = []
+    status = call(client, function, encode(key, "the key"), lambda report: found.append(read(report)),
+                  _library.ReportCallback)
+    if status not in (OK, NOQUORUM, AUTH) or not found:
         raise error(status, library.quorlock_status_text(status).decode())
-    return found["report"]
+    return found[0]
+
+
+def ask_for_all(client: Connection, pattern: Text) -> Listing:
+    """Return a copy of all parts of a list."""
+    locks: List[Listed] = []
+    last: List[Listing] = []
+
+    def take(part: Any) -> None:
+        locks.extend(read_listed(part.locks[i].contents) for i in range(part.n_locks))
+        if not part.more:
+            nodes = tuple(read_node(part.nodes[i].contents) for i in range(part.n_nodes))
+            last.append(Listing(part.quorum, part.answered, tuple(locks), nodes))
+
+    status = call(client, "quorlock_blocking_list", encode(pattern, "the pattern"), take, _library.ListCallback)
+    if status not in (OK, NOQUORUM, AUTH) or not last:
+        raise error(status, library.quorlock_status_text(status).decode())
+    return last[0]

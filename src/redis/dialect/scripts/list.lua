@@ -1,0 +1,31 @@
+-- SPDX-License-Identifier: BSD-3-Clause
+-- ARGV cursor, pattern, count
+-- Lists locks, readers and slots among the keys of one step: see parts/listing.lua. A lock is a string with the form of
+-- an owner token: a label of 1 to 64 printable characters and a colon, or neither if the key expires; and 40 hex digits.
+-- At most 106 bytes of a value are read, so that large values cost nothing.
+--@ listing
+local now
+return list('string', 2048, function(key)
+  local slot, name = string.match(key, '^quorlock:slot:(%d%d?):(.+)$')
+  if not slot and string.sub(key, 1, 9) == 'quorlock:' then return nil end
+  local value = redis.pcall('GETRANGE', key, '0', '105')
+  if type(value) == 'table' then return nil, value end
+  if value == 'quorlock:readers' and not slot then
+    now = now or redis.pcall('TIME')
+    if now.err then return nil, now end
+    local after = string.format('(%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
+    local readers = redis.pcall('ZCOUNT', 'quorlock:readers:' .. key, after, '+inf')
+    if type(readers) == 'table' then return nil, readers end
+    -- Without readers the key is kept for those that come next, or is about to expire.
+    if readers == 0 then return nil end
+    return 'r', readers, value
+  end
+  local label = string.sub(value, 1, -41)
+  if #value < 40 or #value > 105 or string.find(value, '[^0-9a-f]', -40) then return nil end
+  if label ~= '' and not string.find(label, '^[!-~]+:$') or label == '' and redis.pcall('PTTL', key) == -1 then
+    return nil
+  end
+  local permits = slot and redis.pcall('GET', 'quorlock:permits:' .. name)
+  permits = type(permits) == 'string' and string.match(permits, '^%d%d?$')
+  return slot and 's' or 'x', tonumber(permits or 0), value
+end)
