@@ -11,7 +11,7 @@
 #include "say.h"
 
 /* When a rule is needed: in one of the named dialects, and only with all other named conditions. */
-enum { PLAIN = 1, REDISSON = 2, NOTICES = 4, DATABASE = 8 };
+enum { PLAIN = 1, REDISSON = 2, NOTICES = 4, DATABASE = 8, LIST = 16 };
 
 struct rules {
     unsigned when;
@@ -28,6 +28,8 @@ static const struct rules commands[] = {
     {PLAIN | REDISSON | NOTICES, "+publish +pubsub|numsub +subscribe +unsubscribe +ping"},
     {PLAIN | NOTICES, "+pubsub|numpat"},
     {REDISSON | NOTICES, "+lrange"},
+    {PLAIN | LIST, "+scan +getrange +zcount"},
+    {REDISSON | LIST, "+scan +hlen +hkeys"},
 };
 /* % is replaced by the pattern. */
 static const struct rules names[] = {
@@ -87,7 +89,8 @@ static void acl_add_line(struct text *text, const struct settings *settings, con
                          size_t n_patterns)
 {
     unsigned wanted = (settings->dialect == QUORLOCK_DIALECT_REDISSON ? REDISSON : PLAIN) |
-                      (settings->no_notices ? 0 : NOTICES) | (has_database(settings->nodes) ? DATABASE : 0);
+                      (settings->no_notices ? 0 : NOTICES) | (has_database(settings->nodes) ? DATABASE : 0) |
+                      (settings->with_ls ? LIST : 0);
     const char *prefix = settings->prefix != NULL ? settings->prefix : "";
     bool all = false;
 

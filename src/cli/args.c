@@ -255,6 +255,7 @@ static int set_mode(const struct given *given)
 enum {
     COMMANDS = ARGS_COMMANDS,
     REPORTS = ARGS_REPORTS,
+    LISTS = REPORTS | ARGS_LS,
     LOCKS = ARGS_LOCKING | ARGS_CONFIG,
     KEYED = COMMANDS | REPORTS,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
@@ -297,7 +298,7 @@ static const struct entry entries[] = {
     {EVERYWHERE, 0, "tls-name", "NAME", set_string, SETTING(tls_name),
      "the name or address in the nodes' certificates; else\n"
      "QUORLOCK_TLS_NAME; else the host of each node's address"},
-    {LOCKS | REPORTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
+    {LOCKS | LISTS | ARGS_DOCTOR, 0, "policy", "majority|all", set_choice, SETTING(policy),
      "how many nodes make a quorum: more than half (default), or all"},
     {KEYED, 0, "key", "KEY", set_key, 0, "a key, also one that begins with -"},
     {ARGS_RUN, 0, "shared", "KEY", set_mode, SETTING(shared),
@@ -360,9 +361,9 @@ static const struct entry entries[] = {
      "auto (default): leave after an exit, end after a signal"},
     {COMMANDS, 0, "subreaper", NULL, set_flag, SETTING(subreaper),
      "adopt and reap processes of CMD whose parent has ended"},
-    {LOCKS | REPORTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
+    {LOCKS | LISTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", set_choice, SETTING(dialect),
      "how the lock is written (default plain)"},
-    {COMMANDS | REPORTS | ARGS_DOCTOR | ARGS_CONFIG, 0, "prefix", "TEXT", set_string, SETTING(prefix),
+    {COMMANDS | LISTS | ARGS_DOCTOR | ARGS_CONFIG, 0, "prefix", "TEXT", set_string, SETTING(prefix),
      "put TEXT in front of every KEY, such as app: for the keys of an\n"
      "application; else QUORLOCK_PREFIX"},
     {LOCKS, 0, "guard", "connection|strict|off", args_set_guard, SETTING(guard),
@@ -394,6 +395,7 @@ static const struct entry entries[] = {
     {ARGS_DOCTOR, 0, "no-notices", NULL, set_flag, SETTING(no_notices),
      "with --acl: without the rights for release notices, for clients\n"
      "that do not wait, or may poll"},
+    {ARGS_DOCTOR, 0, "ls", NULL, set_flag, SETTING(with_ls), "with --acl: with the rights for ls, too"},
     {ARGS_BENCH | ARGS_CONFIG, 0, "in-flight", "N", set_in_flight, SETTING(in_flight),
      "how many locks run at a time, each with its own key, 1 to\n" SHOWN(BENCH_IN_FLIGHT_MAX) " (default " SHOWN(
          BENCH_IN_FLIGHT) ")"},
@@ -404,7 +406,7 @@ static const struct entry entries[] = {
      "several keys take turns, at most four a second"},
     {ARGS_WATCH, 0, "count", "N", set_count, SETTING(count), "end after N polls of every key"},
     {ARGS_WATCH, 0, "once", NULL, set_count, SETTING(count), "the same as --count 1"},
-    {REPORTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH | ARGS_CONFIG, 0, "json", NULL, set_flag, SETTING(json),
+    {LISTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH | ARGS_CONFIG, 0, "json", NULL, set_flag, SETTING(json),
      "print the report as JSON"},
     {COMMANDS | ARGS_INSPECT, 'q', "quiet", NULL, set_flag, SETTING(quiet),
      "do not report who holds the lock, neither while waiting nor at\n"

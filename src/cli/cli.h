@@ -61,6 +61,7 @@ enum verb_trait {
     X(argument, BOOTSTRAP, bootstrap, 0)                                                                               \
     X(argument, DOCTOR, doctor, 0)                                                                                     \
     X(argument, INSPECT, inspect, VERB_REPORT)                                                                         \
+    X(argument, LS, ls, 0)                                                                                             \
     X(argument, WATCH, watch, VERB_REPORT)                                                                             \
     X(argument, BREAK, break, VERB_REPORT)                                                                             \
     X(argument, BENCH, bench, VERB_LOCKS)                                                                              \
@@ -87,7 +88,7 @@ struct settings {
     const char *set_name;                               /* NULL: from the addresses */
     const char *prefix;                                 /* of all keys; NULL: none */
     const char *acl;                                    /* of doctor: print the rights of this user; NULL: no */
-    bool no_notices;                                    /* of doctor --acl */
+    bool no_notices, with_ls;                           /* of doctor --acl */
     const char *metrics_file;                           /* of run and elect; NULL: none */
     const char *advertise;                              /* of elect; NULL: the label */
     bool restart;             /* of elect: start another candidacy when the command has ended by itself */
@@ -100,9 +101,9 @@ struct settings {
     uint32_t in_flight, seconds; /* of bench */
     uint32_t interval_ms, count; /* of watch; 0: the default, and no limit */
     uint32_t held_status;
-    uint32_t permits;                    /* of run; 0: an ordinary lock */
     uint32_t max_hold_ms;                /* of run; 0: no limit */
     uint32_t keep_ms;                    /* of run; 0: the release deletes the keys */
+    uint32_t permits;                    /* of run; 0: an ordinary lock */
     uint64_t shared;                     /* of run: a bit for each word that is locked shared, from the lowest bit on */
     const char *asked[ARGS_OPTIONS_MAX]; /* the value of each option on the command line; see args_asked */
     const char *const *words;            /* the other arguments: keys */

@@ -84,6 +84,14 @@ static const struct verb verbs[] = {
      "\n"
      "Exit status: 0 a quorum of nodes answered, whether the lock is held or free (with --quiet: 0 held, 1\n"
      "free); 64 usage; 69 too few answered; 74 the report could not be written.\n"},
+    {"ls", ARGS_LS, verb_ls, "ls [OPTIONS] [PATTERN]", "list the locks on the nodes",
+     "Searches every node for locks whose keys match PATTERN, a glob as of Redis' SCAN (default: all), and prints\n"
+     "for each its mode, its holder, the rest of its lease, and on how many nodes it is. Fewer nodes than a\n"
+     "quorum are marked: such a lock is not held. Nothing is written on the nodes. They are searched in small\n"
+     "steps, so a lock that is taken or released meanwhile may be missing or marked.\n"
+     "\n"
+     "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 71 out of memory; 74 the list\n"
+     "could not be written; 78 the nodes refuse the password or the rights.\n"},
     {"watch", ARGS_WATCH, verb_watch, "watch [OPTIONS] KEY...", "show the holders of locks as they change",
      "Asks every node again and again which owner holds KEY. On a terminal it shows a table: the holder, the\n"
      "number of its nodes, the rest of its lease on each node, which nodes are down or quarantined, and how many\n"
@@ -167,7 +175,8 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
     if (settings->help) return print_verb_help(verb);
     status = sources_settle(settings, verb->place);
     if (status != 0) return status;
-    may_take_keys = (verb->place & ARGS_COMMANDS) != 0 || (verb->place == ARGS_DOCTOR && settings->acl != NULL);
+    may_take_keys = (verb->place & ARGS_COMMANDS) != 0 || verb->place == ARGS_LS ||
+                    (verb->place == ARGS_DOCTOR && settings->acl != NULL);
     if (!may_take_keys && (settings->n_words > 0) != takes_keys) {
         say("%s takes %s: quorlock %s", verb->name, takes_keys ? "keys" : "no key", verb->synopsis);
         return EXIT_USAGE;
