@@ -36,6 +36,7 @@ static const char *unfit_actor(const struct plan_actor *actor)
     if (__builtin_popcount(actor->keys) > 1) return "lists of keys";
     if (actor->owner != 0) return "owners whose holds nest";
     if (actor->shared != 0) return "shared locks";
+    if (actor->options.keep_ms != 0) return "kept locks";
     return actor->options.permits != 0 ? "permits" : NULL;
 }
 

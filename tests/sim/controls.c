@@ -111,6 +111,8 @@ static const struct control controls[] = {
     {"endless-intent-i10", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 3, 200},
     {"credentials-of-the-start", {"credentials-of-the-start"}, BIAS_PASSWORDS, I9_LIVENESS, 3, 100},
     {"refused-login-ends-the-wait", {"refused-login-ends-the-wait"}, BIAS_PASSWORDS, UNEXPLAINED, 3, 400},
+    {"keep-forgotten", {"keep-forgotten"}, BIAS_KEEP, I18_KEPT, 3, 100},
+    {"keep-without-end", {"script-kept-key-keeps-its-expiry"}, BIAS_KEEP, I18_KEPT, 3, 100},
     {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
 };
 

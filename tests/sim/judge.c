@@ -203,6 +203,7 @@ static void check_exclusion(struct actor *actor, bool at_grant)
     }
     check_ghosts(actor);
     check_peers(actor);
+    keep_check(actor);
     if (actor->window.held.permits != 0) check_permits(actor);
 }
 
@@ -311,7 +312,9 @@ static void open_window(struct actor *actor, const struct quorlock_result *resul
                               .open = true,
                               .token_hash = world_hash(token, strlen(token)),
                               .fence = quorlock_fence(actor->lock),
+                              .granted_us = process_now_us(actor_process(actor)),
                               .until_us = process_now_us(actor_process(actor)) + valid_ms(actor) * MS};
+    window->asked_us = window->until_us - MS * actor->plan->options.lease_ms;
     (void)snprintf(window->token, sizeof(window->token), "%s", token);
     if (actor->plan->owner != 0) holds_as_taken(actor->world, window);
     world_mix(actor->world, window->token_hash ^ window->until_us);
@@ -372,6 +375,7 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
 
 void judge_given_back(struct actor *actor)
 {
+    actor->kept = NOBODY;
     if (actor->window.open) {
         /* What it relied on up to now. */
         refresh(actor);
@@ -379,6 +383,7 @@ void judge_given_back(struct actor *actor)
         handover_freed(actor);
         actions_holder(actor, "released");
         rare_given_back(actor);
+        keep_given_back(actor);
     }
     actor->window.open = false;
     actor->lost = false;

@@ -61,6 +61,7 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_TOKENS:
     case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
     case BIAS_LOSS: return features & ~rare;
+    case BIAS_KEEP: return features & ~rare & ~bit(FEATURE_REDISSON) & ~bit(FEATURE_OWNERS);
     case BIAS_NESTS:
         return (features & ~rare & ~bit(FEATURE_CLOSES)) | bit(FEATURE_OWNERS) | bit(FEATURE_INSIDE) |
                bit(FEATURE_UNRENEWED) | bit(FEATURE_MAX_HOLD);
@@ -97,7 +98,7 @@ static void draw_features(struct plan *plan, struct rng *rng, enum plan_bias bia
         [FEATURE_PERMITS] = 4,   [FEATURE_SHARED] = 3};
     uint32_t one_in = (uint32_t)rng_between(rng, 1, 4);
 
-    for (uint32_t i = 0; i < FEATURES; i++) {
+    for (uint32_t i = 0; i < FEATURE_KEEP; i++) {
         uint32_t of = i < sizeof(rare) && rare[i] != 0 ? rare[i] : one_in;
 
         if (rng_one_in(rng, of)) plan->features |= 1u << i;
@@ -555,4 +556,6 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     draw_lost(plan, &rng, bias);
     rng_seed(&rng, seed, 11);
     draw_elections(plan, &rng, bias);
+    rng_seed(&rng, seed, 13);
+    if ((without & bit(FEATURE_KEEP)) == 0) plan_keep(plan, &rng);
 }

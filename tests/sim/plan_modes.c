@@ -71,3 +71,27 @@ void plan_modes(struct plan *plan, struct rng *rng)
         follow_owner(plan, i, &plan->actors[i]);
     }
 }
+
+/* Where waits have bounds, or hand-overs are measured, no lock is kept. */
+static bool may_keep(const struct plan *plan)
+{
+    bool several = plan_has(plan, FEATURE_KEYLISTS) && plan_has(plan, FEATURE_PERMITS);
+
+    return (plan->bias == BIAS_NONE || plan->bias == BIAS_KEEP) && !several && !plan_has(plan, FEATURE_REDISSON);
+}
+
+void plan_keep(struct plan *plan, struct rng *rng)
+{
+    if (!may_keep(plan) || (plan->bias != BIAS_KEEP && !rng_one_in(rng, 3))) return;
+    plan->features |= 1u << FEATURE_KEEP;
+    for (uint32_t i = 0; i < plan->n_actors; i++) {
+        struct plan_actor *actor = &plan->actors[i];
+        uint64_t keep_ms = rng_between(rng, 1, actor->options.lease_ms);
+
+        /* A list would wait for ever beside locks that keep its keys in turn, and end without notices. */
+        if (plan_has(plan, FEATURE_KEYLISTS)) actor->keys = plan->actors[0].keys;
+        actor->shared &= actor->keys;
+        if (rng_one_in(rng, 2) || plan->bias == BIAS_KEEP) actor->options.keep_ms = keep_ms;
+        if (actor->options.permits != 0 || actor->shared != 0) actor->options.keep_ms = 0;
+    }
+}

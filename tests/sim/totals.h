@@ -39,6 +39,8 @@
     X(RELEASED_EXPIRED, "released, had expired")                                                                       \
     X(RELEASE_NOQUORUM, "released, no quorum answered")                                                                \
     X(REACQUIRED, "acquired with a release in flight")                                                                 \
+    X(KEPT, "kept after their release")                                                                                \
+    X(KEPT_QUORUM, "kept on a quorum")                                                                                 \
     X(FREED, "handles freed")                                                                                          \
     X(FREED_BUSY, "handles freed with an operation in flight")                                                         \
     X(FREED_INSIDE, "handles freed in a callback")                                                                     \

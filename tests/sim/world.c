@@ -140,7 +140,7 @@ static void build_users(struct world *world)
         actor->world = world;
         actor->index = i;
         actor->plan = &plan->actors[i];
-        actor->grant = NOBODY;
+        actor->grant = actor->kept = NOBODY;
         rng_seed(&actor->rng, plan->seed, 3000 + i);
     }
     election_build(world);
@@ -183,6 +183,7 @@ static void build(struct world *world, const struct plan *plan)
     world->plan = plan;
     world->phase = PHASE_FAULTS;
     world->n_ghosts = world->n_shadows = world->n_grants = world->n_promises = world->n_given_up = 0;
+    world->n_kept = 0;
     world->healed_us = 0;
     world->runs = world->commands = world->rounds = 0;
     world->reconfigures = 0;
@@ -476,7 +477,7 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     if (plan->outside) {
         totals->of[TOTAL_OUTSIDE]++;
         world->judged &= ~((1u << I1_EXCLUSION) | (1u << I5_QUORUM_HOLDS) | (1u << I7_FOREIGN_VOTE) |
-                           (1u << I12_PERMITS) | (1u << I13_READERS) | (1u << I16_ONE_LEADER));
+                           (1u << I12_PERMITS) | (1u << I13_READERS) | (1u << I16_ONE_LEADER) | (1u << I18_KEPT));
         if (plan->counters_void) world->judged &= ~((1u << I2_UNIQUE) | (1u << I4_ORDER));
     }
     /* What is made up has no reason in the world. */

@@ -13,6 +13,7 @@
  *   membership  the clients get another set of nodes, one process after the other
  *   judge     what must hold in true time, seen from outside of the library
  *   holds     what servers hold of locks, slots and readers
+ *   keep      locks that are kept after their release
  *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
  *   election  candidates and observers of one election
@@ -51,6 +52,7 @@
 #define SHADOWS_MAX    4096u
 #define GHOSTS_MAX     256u
 #define GIVEN_UP_MAX   256u
+#define KEPT_MAX       256u
 #define HOLDS_MAX      64u                     /* takings of a key on a server whose order is remembered */
 #define MACHINES_ALL   (PLAN_MACHINES_MAX + 1) /* with the operator's */
 #define OWNER_CLIENTS  (PLAN_CLIENTS_MAX + 1)
@@ -77,6 +79,7 @@ enum invariant {
     I14_GIVEN_UP,
     I16_ONE_LEADER,
     I17_TERMS_RISE,
+    I18_KEPT,
     RESTARTS_KEEP,
     STALE_WRITE,
     REQUEST_STORM,
@@ -125,6 +128,8 @@ struct window {
     bool fresh;          /* not checked since it was opened or grew */
     bool ended;          /* quorlock_valid_ms() has said 0 */
     uint64_t until_us;   /* machine's clock */
+    uint64_t asked_us;   /* the same: not later than the vote that its validity counts from was asked for */
+    uint64_t granted_us; /* the same: when the callback said granted */
     uint64_t token_hash; /* of its owner token */
     uint64_t fence;
     char token[TOKEN_SIZE];
@@ -160,6 +165,7 @@ struct actor {
     uint64_t granted_us;
     struct window window;
     uint32_t grant; /* of world->grants; NOBODY: none */
+    uint32_t kept;  /* of world->kept, until its release has ended; NOBODY: none */
 };
 
 /* A client's part in the election. */
@@ -254,6 +260,17 @@ struct given_up {
     uint64_t token_hash, since_us;
     uint8_t server, place;
     bool stands;
+};
+
+/* A lock that is kept after its release. */
+struct kept {
+    uint64_t token_hash;
+    struct held held;
+    uint32_t actor;
+    uint64_t released_us;     /* true time of the call */
+    uint64_t least_us;        /* machine's clock: it is kept until then at least */
+    uint64_t rest_us;         /* for how long from the call on, at most */
+    uint64_t closed_until_us; /* true time: nobody else is granted the key before; 0: that is not known yet */
 };
 
 /* An owner took a place on a server. */
@@ -390,6 +407,8 @@ struct world {
     uint32_t n_shadows;
     struct given_up given_up[GIVEN_UP_MAX];
     uint32_t n_given_up;
+    struct kept kept[KEPT_MAX]; /* the latest ones */
+    uint32_t n_kept;            /* ever */
     struct grant *grants;
     uint32_t n_grants;
     struct promise *promises;
@@ -611,6 +630,16 @@ bool holds_is_quarantined(struct world *, uint32_t server);
 /* holds_each - each token of a lock, slot or reader that stands on that server, and its place. */
 typedef void (*holds_standing)(void *arg, uint32_t place, const char *token, size_t length);
 void holds_each(struct world *, uint32_t server, holds_standing, void *arg);
+
+/* ---- keep.c ---- */
+
+/* keep_given_back - the owner gives its hold back, now. keep_answered: the release has ended. */
+void keep_given_back(struct actor *);
+void keep_answered(struct actor *, const struct quorlock_result *);
+/* keep_check - what the actor was granted is kept for nobody else. */
+void keep_check(struct actor *);
+/* keep_may_stand - that token's keys may stand on servers although nobody holds them. */
+bool keep_may_stand(const struct world *, uint64_t token_hash);
 
 /* ---- rest.c ---- */
 
