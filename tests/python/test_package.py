@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 
 SKIPPED = 77
-LIMIT_S = 120
+LIMIT_S = 240
 PYTHONS = (sys.executable, "/usr/bin/python3")
 
 

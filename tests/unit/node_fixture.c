@@ -175,7 +175,7 @@ void node_fixture_open(struct node_fixture *f)
                                               .now_us = clock_us,
                                               .log = node_fixture_log,
                                               .arg = f},
-                                     .stall_ms = 15000};
+                                     .stall_ms = 60000};
 }
 
 void node_fixture_uri(struct node_fixture *f, const char *front, const char *back)

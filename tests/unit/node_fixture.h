@@ -14,7 +14,7 @@
 #include "redis/subscriber.h"
 #include "test.h"
 
-#define LIMIT_S 20
+#define LIMIT_S 60
 
 /* NODE_TEST - a test whose `f` is to be opened by node_fixture_open or a function that calls it. */
 #define NODE_TEST(name) TEST_WITH(node_fixture, name, node_fixture_setup, node_fixture_teardown)
