@@ -669,7 +669,7 @@ WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
         f->other = f->client;
         machine_call(f->machine, start, f);
         until(f, 2 * SECOND);
-        for (int i = 0; i < SERVERS && busy; i++) server_busy(f->servers[i], 2 * SECOND + 200 * MS);
+        for (int i = 0; i < SERVERS && busy != 0; i++) server_busy(f->servers[i], 2 * SECOND + 200 * MS);
         machine_call(f->machine, start_queue, f);
         until(f, 2 * SECOND + 200 * MS);
         for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
@@ -678,7 +678,7 @@ WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
         assert_int_equal(f->n_results, 3);
         until(f, 2 * SECOND + 700 * MS);
         assert_int_equal(f->n_results, 4);
-        assert_int_equal(f->status, busy ? QUORLOCK_NOQUORUM : QUORLOCK_HELD);
+        assert_int_equal(f->status, busy != 0 ? QUORLOCK_NOQUORUM : QUORLOCK_HELD);
         machine_call(f->machine, close_both, f);
         until(f, HOUR);
         assert_nothing_left(f);
