@@ -394,6 +394,61 @@ SERVER_TEST(test_shorter_guard_of_a_lost_life)
 
 /* ---- bootstrap ---- */
 
+SERVER_TEST(test_bootstrap)
+{
+    const struct server *server = SERVER(0);
+    struct node_request request = {.op = OP_BOOTSTRAP, .lease_ms = 60000};
+    struct probe *probe, *admin, *again;
+    struct answer answer;
+    unsigned levels;
+
+    bootstrap(60000);
+    probe = begin(60000, NODE_READY);
+    assert_int_equal(probe->levels, 1);
+
+    admin = probe_ready(server->address, QUORLOCK_GUARD_OFF);
+    answer = probe_ask(admin, &request);
+    assert_int_equal(answer.reply.outcome, OUTCOME_OTHER);
+    assert_true(server_holds(server, "quorlock:guard", answer.holder));
+
+    /* The rehearsal disconnects no client. By force: leases of the old length may still run, so it waits that
+     * long, and each client reconnects, and is refused. */
+    request.op = OP_MAY_KILL;
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe->levels, 1);
+    request.op = OP_BOOTSTRAP;
+    request.force = true;
+    request.lease_ms = SHORT_MS;
+    levels = probe->levels;
+    answer = probe_ask(admin, &request);
+    assert_int_equal(answer.reply.outcome, OUTCOME_YES);
+    assert_true(server_holds(server, "quorlock:guard", answer.holder));
+    assert_int_equal(admin->levels, 1); /* not itself */
+    probe_await_after(probe, NODE_DOWN, levels);
+    assert_int_equal(probe->fault, FAULT_CONFIG);
+    probe_close(probe);
+    probe = begin(SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(probe->node) > clock_us() + 50000000);
+    /* Neither a restart meanwhile nor a second bootstrap shortens it. */
+    levels = probe->levels;
+    server_restart(SERVER(0));
+    probe_await_after(probe, NODE_QUARANTINED, levels);
+    assert_true(node_quarantined_until_us(probe->node) > clock_us() + 50000000);
+    probe_close(probe);
+    probe_close(admin);
+    admin = probe_ready(server->address, QUORLOCK_GUARD_OFF);
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
+    again = begin(SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(again->node) > clock_us() + 50000000);
+    probe_close(again);
+    /* The max lease of another node counts as well. */
+    request.longest_ms = 600000;
+    assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);
+    again = begin(SHORT_MS, NODE_QUARANTINED);
+    assert_true(node_quarantined_until_us(again->node) > clock_us() + 590000000);
+}
+
 /* The connection that bootstraps may be from before a change of role: the guard is of the server as it is. */
 SERVER_TEST(test_bootstrap_after_a_role_flip)
 {

@@ -25,7 +25,57 @@ static quorlock *permit(quorlock_client *client, uint32_t wait_ms)
     return fixture_lock(client, "key", PERMIT(K, .wait_ms = wait_ms));
 }
 
+/* ---- one holder ---- */
+
+CLIENT_TEST(a_permit_is_a_slot_in_one_round)
+{
+    quorlock *lock = permit(fixture.client, 0);
+    struct seen seen;
+    char text[64];
+    uint32_t slot;
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.rounds, 1);
+    slot = seen.result.slot;
+    assert_true(slot < K);
+    snprintf(text, sizeof(text), "granted slot %u of \"key\" by", slot);
+    assert_contains(seen.text, text);
+    await_holders(slot_key(slot), seen.owner, 3);
+    assert_int_equal(holders("quorlock:permits:key", "3"), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(server_pttl(SERVER(i), "quorlock:permits:key") >= server_pttl(SERVER(i), slot_key(slot)) - 1);
+    }
+    assert_int_equal(holders("key", NULL), 0);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    await_free(slot_key(slot));
+    /* The slot that was held last is asked for first. */
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.rounds, 1);
+    assert_int_equal(seen.result.slot, slot);
+}
+
 /* ---- as many holders as permits ---- */
+
+CLIENT_TEST(as_many_hold_as_there_are_permits)
+{
+    quorlock_client *other = fixture_new_client(3);
+    struct seen seen;
+    uint32_t taken = 0;
+
+    for (uint32_t i = 0; i < K; i++) {
+        quorlock *lock = permit(i % 2 == 0 ? fixture.client : other, 0);
+
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        assert_true(seen.result.rounds <= OWN_ROUNDS);
+        assert_int_equal(taken & 1u << seen.result.slot, 0);
+        taken |= 1u << seen.result.slot;
+    }
+    assert_int_equal(taken, (1u << K) - 1);
+    assert_status(fixture_acquire(permit(fixture.client, 0), &seen), QUORLOCK_HELD);
+    assert_contains(seen.text, "all 3 permits are taken");
+    assert_int_equal(seen.result.slot, 0);
+    assert_status(fixture_acquire(permit(other, 0), &seen), QUORLOCK_HELD);
+}
 
 /* The most that a name can have, and the least; from the last slots on few are free. */
 CLIENT_TEST(many_permits_and_one)
@@ -48,6 +98,19 @@ CLIENT_TEST(many_permits_and_one)
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.slot, 0);
     assert_status(fixture_acquire(fixture_lock(fixture.client, "one", PERMIT(1)), &seen), QUORLOCK_HELD);
+}
+
+/* An ordinary lock of the same key is another lock. */
+CLIENT_TEST(an_ordinary_lock_of_the_name_is_apart)
+{
+    quorlock *ordinary = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    struct seen seen;
+
+    for (uint32_t i = 0; i < K; i++) assert_status(fixture_acquire(permit(fixture.client, 0), &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(ordinary, &seen), QUORLOCK_OK);
+    assert_int_equal(seen.result.slot, 0);
+    assert_int_equal(holders("key", seen.owner), 3);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS)), &seen), QUORLOCK_HELD);
 }
 
 /* While a slot is held; when none is the number may change. */
