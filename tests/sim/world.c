@@ -267,11 +267,23 @@ static bool may_miss(const struct world *world, const struct plan_actor *plan)
     return false;
 }
 
+/* Others that keep a key after its release leave it free for a moment at a time: who waits for less may miss each. */
+static bool may_miss_kept(const struct world *world, const struct plan_actor *plan)
+{
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct plan_actor *other = world->actors[i].plan;
+
+        if ((other->keys & plan->keys) != 0 && other->options.keep_ms > plan->options.wait_ms) return true;
+    }
+    return false;
+}
+
 /* Each of its keys was granted, in its mode; or it was, where each lock is to have a turn. */
 static bool is_satisfied(const struct world *world, const struct actor *actor)
 {
     const struct plan_actor *plan = actor->plan;
 
+    if (may_miss_kept(world, plan)) return true;
     for (uint32_t key = 0; key < world->plan->n_keys; key++) {
         if ((plan->keys >> key & 1u) != 0 && !was_granted(world, plan, key) && !may_miss(world, plan)) return false;
     }
