@@ -253,12 +253,7 @@ static void examine_on_due(void *arg)
 {
     struct examine *examine = arg;
 
-    if (link_now_us(&examine->link) < examine->link.step_us) {
-        (void)link_arm(&examine->link, examine->link.step_us);
-        return;
-    }
-    link_drop(&examine->link, FAULT_UNREACHABLE, "no answer within %u ms: frozen, cut off, or busy",
-              (unsigned)examine->config.link.timeout_ms);
+    link_drop_late(&examine->link, FAULT_UNREACHABLE);
 }
 
 /* An examination does not try a second time. */

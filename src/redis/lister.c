@@ -171,11 +171,7 @@ static void lister_on_due(void *arg)
 {
     struct lister *lister = arg;
 
-    if (link_now_us(&lister->link) < lister->link.step_us)
-        (void)link_arm(&lister->link, lister->link.step_us);
-    else
-        link_drop(&lister->link, FAULT_TIMEOUT, "no answer within %u ms: frozen, cut off, or busy",
-                  (unsigned)lister->config.link.timeout_ms);
+    link_drop_late(&lister->link, FAULT_TIMEOUT);
 }
 
 /* A listing does not begin anew on another connection. */

@@ -133,4 +133,6 @@ void link_arm_by(struct redis_link *, uint64_t now_us, uint64_t wake_us);
  * afterwards. */
 void link_drop(struct redis_link *, enum fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_drop_nomem(struct redis_link *);
+/* link_drop_late - drop an open link that was to be answered by the end of its step, if that is over; else arm it. */
+void link_drop_late(struct redis_link *, enum fault);
 void link_log(struct redis_link *, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
