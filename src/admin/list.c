@@ -243,6 +243,7 @@ static bool on_found(void *arg, const struct lister_key *key)
     uint32_t slot = 0;
     const char *name = raw != NULL ? name_of(listing, raw, &slot) : NULL;
     struct listed *listed = NULL;
+    char why[80];
 
     if (raw != NULL && (name == NULL || key->kind == LISTER_DENIED)) {
         node->denied += name != NULL;
@@ -258,7 +259,8 @@ static bool on_found(void *arg, const struct lister_key *key)
     if (listing->table.count <= QUORLOCK_LIST_MAX) return true;
     hashtable_remove(&listing->table, &listed->entry);
     free_listed(listing, listed);
-    list_end(node, FAULT_LIMIT, "more than 1000000 locks match: give a narrower pattern");
+    snprintf(why, sizeof(why), "more than %u locks match: give a narrower pattern", QUORLOCK_LIST_MAX);
+    list_end(node, FAULT_LIMIT, why);
     return false;
 }
 
