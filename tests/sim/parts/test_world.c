@@ -248,6 +248,13 @@ static void assert_nothing_left(struct fixture *f)
     assert_int_equal(machine_descriptors(f->machine), 0);
 }
 
+static void end(struct fixture *f, void (*close)(void *arg))
+{
+    machine_call(f->machine, close, f);
+    until(f, HOUR);
+    assert_nothing_left(f);
+}
+
 /* One hold ends well, the next in silence. */
 static uint64_t live(struct fixture *f, uint64_t seed)
 {
@@ -445,9 +452,7 @@ WORLD_TEST(a_release_counts_its_own_answers_while_the_next_acquire_is_in_flight)
             until(f, f->queue.now_us + SECOND);
         }
         assert_int_equal(f->status, QUORLOCK_OK);
-        machine_call(f->machine, close_client, f);
-        until(f, HOUR);
-        assert_nothing_left(f);
+        end(f, close_client);
     }
 }
 
@@ -491,9 +496,7 @@ WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)
     assert_int_equal(f->n_results, 1);
     assert_int_equal(f->status, 0);
     assert_true(f->valid_ms >= LEAST_MS);
-    machine_call(f->machine, close_client, f);
-    until(f, HOUR);
-    assert_nothing_left(f);
+    end(f, close_client);
 }
 
 static void start_of_bounded_owner(void *arg)
@@ -541,9 +544,7 @@ WORLD_TEST(a_hold_that_can_be_renewed_no_more_is_refused_when_it_is_told)
     assert_int_equal(f->n_results, 1);
     assert_int_equal(f->status, QUORLOCK_STATE);
     assert_true(quorlock_valid_ms(f->lock) > 0);
-    machine_call(f->machine, close_client, f);
-    until(f, HOUR);
-    assert_nothing_left(f);
+    end(f, close_client);
 }
 
 static void try_once(void *arg)
@@ -651,9 +652,7 @@ WORLD_TEST(a_waiting_lock_asks_again_when_it_listens_again)
         until(f, 5 * SECOND + 100 * MS);
         assert_int_equal(f->n_results, 2);
         assert_int_equal(f->status, QUORLOCK_OK);
-        machine_call(f->machine, close_both, f);
-        until(f, HOUR);
-        assert_nothing_left(f);
+        end(f, close_both);
     }
 }
 
@@ -679,9 +678,7 @@ WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
         until(f, 2 * SECOND + 700 * MS);
         assert_int_equal(f->n_results, 4);
         assert_int_equal(f->status, busy != 0 ? QUORLOCK_NOQUORUM : QUORLOCK_HELD);
-        machine_call(f->machine, close_both, f);
-        until(f, HOUR);
-        assert_nothing_left(f);
+        end(f, close_both);
     }
 }
 
@@ -735,9 +732,7 @@ WORLD_TEST(a_lock_that_cannot_be_renewed_for_want_of_memory_is_lost_in_time)
     assert_int_equal(statistics.degraded, 0);
     assert_int_equal(statistics.losses[QUORLOCK_LOST_EXPIRED], 1 + CROWD + LATER);
     f->no_memory = false;
-    machine_call(f->machine, close_client, f);
-    until(f, HOUR);
-    assert_nothing_left(f);
+    end(f, close_client);
 }
 #endif
 
@@ -763,9 +758,7 @@ WORLD_TEST(a_request_after_a_suspension_ends_in_time)
     until(f, 45 * SECOND + 300 * MS);
     assert_int_equal(f->n_results, 3);
     assert_int_equal(f->status, QUORLOCK_NOQUORUM);
-    machine_call(f->machine, close_client, f);
-    until(f, HOUR);
-    assert_nothing_left(f);
+    end(f, close_client);
 }
 
 #define CYCLERS 512
@@ -821,9 +814,7 @@ static unsigned cycle(struct fixture *f, uint64_t delay_us)
     grants = f->n_results;
     until(f, 3 * SECOND);
     grants = f->n_results - grants;
-    machine_call(f->machine, close_client, f);
-    until(f, HOUR);
-    assert_nothing_left(f);
+    end(f, close_client);
     return grants;
 }
 
