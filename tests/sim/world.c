@@ -273,7 +273,8 @@ static bool may_miss_kept(const struct world *world, const struct plan_actor *pl
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         const struct plan_actor *other = world->actors[i].plan;
 
-        if ((other->keys & plan->keys) != 0 && other->options.keep_ms > plan->options.wait_ms) return true;
+        if (other != plan && (other->keys & plan->keys) != 0 && other->options.keep_ms > plan->options.wait_ms)
+            return true;
     }
     return false;
 }
