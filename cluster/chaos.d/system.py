@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import time
 
@@ -109,16 +108,20 @@ class Node:
         self.lock = asyncio.Lock()
         self.state = ""
         self.folder.mkdir()
-        self.clock, self.disk = self.shared("clock", 16), self.shared("disk", 32)
+        self.clock, self.disk = self.shared("clock", 2), self.shared("disk", 4)
         self.set_disk()
         self.our_logins = self.lives = 0
         self.aof_kept = {}  # how much of each log is never cut off
 
-    def shared(self, name, size):
-        """Memory that is shared with a preloaded shim of the server."""
+    def shared(self, name, count):
+        """Numbers that are shared with a preloaded shim of the server, which may read them at any instant.
+
+        An item of a memoryview is stored at once. struct.pack_into() first sets what it writes to zero, and a server
+        that read just then had no room on its disk.
+        """
         with open(self.folder / name, "w+b") as file:
-            file.truncate(size)
-            return mmap.mmap(file.fileno(), size)
+            file.truncate(8 * count)
+            return memoryview(mmap.mmap(file.fileno(), 8 * count)).cast("q")
 
     @property
     def behind_link(self):
@@ -204,24 +207,23 @@ class Node:
         self.process.send_signal(number)
 
     def step_clock(self, step_ms):
-        offset_us, = struct.unpack_from("q", self.clock)
-        struct.pack_into("q", self.clock, 0, offset_us + step_ms * 1000)
+        self.clock[0] += step_ms * 1000
 
     def clock_offset_ms(self):
-        return struct.unpack_from("q", self.clock)[0] // 1000
+        return self.clock[0] // 1000
 
     def steps_read(self):
-        return struct.unpack_from("q", self.clock, 8)[0]
+        return self.clock[1]
 
     def set_disk(self, stall_ms=0, room_bytes=-1):
         """Sets how long each fsync takes, and how much can still be written; see disk_shim.c."""
-        struct.pack_into("qq", self.disk, 0, stall_ms, room_bytes)
+        self.disk[0], self.disk[1] = stall_ms, room_bytes
 
     def fsyncs_stalled(self):
-        return struct.unpack_from("q", self.disk, 16)[0]
+        return self.disk[2]
 
     def writes_refused(self):
-        return struct.unpack_from("q", self.disk, 24)[0]
+        return self.disk[3]
 
     def log_file(self):
         """The append-only file: the newest of several, or the only one before Redis 7."""

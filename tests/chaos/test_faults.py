@@ -7,13 +7,14 @@ usage: tests/chaos/test_faults.py BUILD_BIN [TEST...]
 import asyncio
 import concurrent.futures
 import json
+import mmap
 import os
 import resource
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 from pathlib import Path
@@ -170,6 +171,27 @@ class NothingHit(unittest.TestCase):
         self.assertIn("clock-strobe came but never hit anything", run.stderr)
 
 
+class Disk(unittest.TestCase):
+    @staticmethod
+    def watch(path, seconds):
+        """Runs in a process of its own, as the server does: how often the disk had no room."""
+        with open(path, "r+b") as file:
+            disk = memoryview(mmap.mmap(file.fileno(), 32)).cast("q")
+        end, full = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            full += sum(disk[1] == 0 for _ in range(1000))
+        return full
+
+    def test_a_disk_that_becomes_slow_is_not_full_for_an_instant(self):
+        with tempfile.TemporaryDirectory() as folder, concurrent.futures.ProcessPoolExecutor(1) as pool:
+            address = ("127.0.0.1", 1)
+            node = Node(types.SimpleNamespace(folder=Path(folder)), 1, address, address)
+            watch = pool.submit(self.watch, node.folder / "disk", 0.5)
+            while not watch.done():
+                node.set_disk(stall_ms=20)
+            self.assertEqual(watch.result(), 0)
+
+
 class Strobe(unittest.TestCase):
     @staticmethod
     async def strobe(folder):
@@ -182,7 +204,7 @@ class Strobe(unittest.TestCase):
         while not run.done():
             seen.add(node.clock_offset_ms())
             await asyncio.sleep(0)
-            struct.pack_into("q", node.clock, 8, 1)  # as the shim of a server that has read a step
+            node.clock[1] = 1  # as the shim of a server that has read a step
         await run
         return seen, node.clock_offset_ms()
 
