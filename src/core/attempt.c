@@ -18,6 +18,10 @@
  * 5. Reason. A failed attempt asks the nodes that refused for the holder. It ends when Q nodes have voted (the lock
  *    is held, or votes were split), or when no other node can vote (no quorum).
  * 6. Then the acquire fails, or waits (wait.c) and tries again.
+ * 7. Adoption (protocol.md, 21). The token is one that another client held, and no key is set: all nodes that take
+ *    requests are asked to extend its keys. Q yeses grant. If so many nodes do not have the keys that Q is out of
+ *    reach, the lock is lost, and the keys that are left are released. Otherwise too few nodes answered. Then nothing
+ *    is released, because the token may still be held, and may be adopted again.
  */
 #include "attempt.h"
 
@@ -80,7 +84,11 @@ static void attempt_fail(struct core_lock *lock, struct step *step, int status)
 
 void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 {
-    attempt_release(lock, step);
+    if (lock->acquire.adopts) {
+        debt_waive(lock);
+    } else {
+        attempt_release(lock, step);
+    }
     attempt_fail(lock, step, status);
 }
 
@@ -94,7 +102,7 @@ static void attempt_ask_others(struct core_lock *lock, struct step *step)
         struct core_node *node = &lock->nodes[index];
 
         if (node->vote != CORE_VOTE_NONE) continue;
-        if (node->state == NODE_READY) {
+        if (vote_may_ask(lock, node)) {
             vote_ask(lock, step, index);
         } else if (node->state != NODE_CONNECTING) {
             core_vote_failed(node, node->down_fault);
@@ -107,6 +115,14 @@ static bool counts(const struct core_lock *lock)
     return lock->config->fencing && !lock->config->reads;
 }
 
+/* A node that is not asked now may have the keys, too, and get the release later. */
+static void expect_keys(struct core_lock *lock, uint64_t now_us)
+{
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (debt_has_room(node, now_us)) node->key.until_us = validity_debt_until(now_us, lock->lease_us);
+    }
+}
+
 static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 {
     struct attempt *attempt = &lock->attempt;
@@ -114,7 +130,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 
     assert(step->random != NULL);
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_WAITING || lock->phase == CORE_LOST);
-    memcpy(lock->id.token.bytes, step->random, CORE_TOKEN_SIZE);
+    if (!lock->acquire.adopts) memcpy(lock->id.token.bytes, step->random, CORE_TOKEN_SIZE);
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     lock->phase = CORE_ASKING;
     lock->acquire.attempts++;
@@ -132,6 +148,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     lock->hold.round = 0;
     intent_begin(lock);
     vote_clear(lock);
+    if (lock->acquire.adopts) expect_keys(lock, step->now_us);
     if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes);
     /* A second attempt of one number would count the votes of the first. */
     assert(lock->id.number >= lock->acquire.attempts);
@@ -277,7 +294,8 @@ static uint32_t failed_for_good(const struct core_lock *lock, const struct step 
     return tally->failed[FAULT_CLASS_AUTH] + tally->failed[FAULT_CLASS_LOGIN];
 }
 
-static void conclude(struct core_lock *lock, struct step *step, const struct vote_tally *tally)
+/* Return the status for faults of the nodes that last, or 0. */
+static int permanent_status(const struct core_lock *lock, const struct step *step, const struct vote_tally *tally)
 {
     static const struct {
         enum fault_class fault;
@@ -287,17 +305,24 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
                      {FAULT_CLASS_PROTO, CORE_NO_PROTO},
                      {FAULT_CLASS_CONFIG, CORE_INVAL}};
     uint32_t spare = lock->config->n_nodes - lock->config->quorum;
+
+    for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
+        if (failed_for_good(lock, step, tally, permanent[i].fault) > spare) return permanent[i].status;
+    }
+    return 0;
+}
+
+static void conclude(struct core_lock *lock, struct step *step, const struct vote_tally *tally)
+{
     bool held = tally->yes + tally->other >= lock->config->quorum;
+    int status = permanent_status(lock, step, tally);
 
     /* The attempt was released, so it is no grant, whatever its votes are. */
     assert(lock->phase == CORE_ASKING);
     assert(lock->attempt.stage == ATTEMPT_FAILED);
-    /* Permanent errors fail immediately. */
-    for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++) {
-        if (failed_for_good(lock, step, tally, permanent[i].fault) > spare) {
-            attempt_fail(lock, step, permanent[i].status);
-            return;
-        }
+    if (status != 0) {
+        attempt_fail(lock, step, status);
+        return;
     }
     lock->acquire.seen |= held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
     if (step->slots != NULL && held)
@@ -321,8 +346,8 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
     uint64_t late_us[CORE_NODES_MAX];
     uint32_t pending = 0;
 
-    /* An acquire that tries once has no later attempt, so it waits for late votes. */
-    if (lock->config->wait_us == 0) return CORE_NEVER;
+    /* An acquire that tries once, and an adoption, have no later attempt, so they wait for late votes. */
+    if (lock->config->wait_us == 0 || lock->acquire.adopts) return CORE_NEVER;
     if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         bool comes = node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);
@@ -332,15 +357,37 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
     return validity_of_quorum(late_us, pending, quorum - tally->yes);
 }
 
-static void agree(struct core_lock *lock, struct step *step, uint32_t pending)
+/* A quorum said yes. Return false if it cannot agree on a fencing token. */
+static bool agree(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     switch (lock->config->fencing ? fence_judge(lock, step, pending) : FENCE_AGREED) {
     case FENCE_AGREED:
         hold_grant(lock, step->now_us);
         intent_withdraw(lock, step);
         break;
-    case FENCE_HOPELESS: fail_attempt(lock, step); break;
+    case FENCE_HOPELESS: return false;
     case FENCE_WAIT: break;
+    }
+    return true;
+}
+
+/* Rule 7. */
+static void judge_adoption(struct core_lock *lock, struct step *step)
+{
+    struct vote_tally tally = vote_count(lock);
+    uint32_t gone = 0;
+    int status;
+
+    assert(lock->attempt.stage == ATTEMPT_ASKS_ALL);
+    if (tally.yes >= lock->config->quorum && agree(lock, step, tally.pending)) return;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) gone += node->gone;
+    tally = vote_count(lock);
+    if (gone > lock->config->n_nodes - lock->config->quorum) {
+        debt_end_attempt(lock, step, DEBT_WAKES_ALL);
+        attempt_fail(lock, step, CORE_LOST_LOCK);
+    } else if (tally.pending == 0) {
+        status = permanent_status(lock, step, &tally);
+        attempt_give_up(lock, step, status != 0 ? status : CORE_NOQUORUM);
     }
 }
 
@@ -397,11 +444,15 @@ static void attempt_judge(struct core_lock *lock, struct step *step)
     bool explained;
 
     if (lock->phase != CORE_ASKING) return;
+    if (lock->acquire.adopts) {
+        judge_adoption(lock, step);
+        return;
+    }
     if (attempt->stage == ATTEMPT_ASKS_ARBITER && !judge_arbiter(lock, step)) return;
     tally = vote_count(lock);
     if (attempt->stage == ATTEMPT_ASKS_ALL) {
         if (tally.yes >= quorum) {
-            agree(lock, step, tally.pending);
+            if (!agree(lock, step, tally.pending)) fail_attempt(lock, step);
         } else if (tally.yes + tally.pending < quorum || step->now_us >= hopeless_at(lock, &tally)) {
             fail_attempt(lock, step);
         }
@@ -449,6 +500,12 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     assert(begun_us <= step->now_us);
     lock->acquire = (struct acquire){
         .begun_us = begun_us, .until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
+    if (acquire->adopts != NULL) {
+        lock->acquire.adopts = true;
+        lock->acquire.until_us = CORE_NEVER;
+        lock->id.token = *acquire->adopts;
+        lock->id.fence = 0;
+    }
     lock->lease_us = lock->config->lease_us;
     lock->queued = WAIT_STAY;
     lock->wait = (struct wait){.poll_at_us = CORE_NEVER, .retry_at_us = CORE_NEVER};
@@ -509,7 +566,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     bool asking = lock->phase == CORE_ASKING;
 
     assert(index < lock->config->n_nodes);
-    if (node->state == NODE_READY && node->vote == CORE_VOTE_NONE) {
+    if (vote_may_ask(lock, node) && node->vote == CORE_VOTE_NONE) {
         if (still_asks(lock, step)) {
             vote_ask(lock, step, index);
         } else if (asking && lock->attempt.stage == ATTEMPT_FAILED) {
@@ -553,6 +610,10 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
 void attempt_too_late(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_GRANTED);
+    if (lock->acquire.adopts) {
+        attempt_give_up(lock, step, CORE_TIMEDOUT);
+        return;
+    }
     attempt_release(lock, step);
     wait_or_fail(lock, step, CORE_TIMEDOUT, true);
     assert(lock->phase != CORE_GRANTED);

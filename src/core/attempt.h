@@ -15,7 +15,7 @@ void attempt_on_room(struct core_lock *, struct step *);
 void attempt_on_timer(struct core_lock *, struct step *);
 /* attempt_on_node_state - ask a node that became READY, or stop waiting for a node that went away. */
 void attempt_on_node_state(struct core_lock *, struct step *, uint32_t node);
-/* attempt_on_reply - take the reply to an acquire, a peek or a raise of the present attempt. */
+/* attempt_on_reply - take the reply to an acquire, an adoption's extend, a peek or a raise of the present attempt. */
 void attempt_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* attempt_on_step - drop the node's yes if it was asked for before before_us: the node's clock stepped forward. */
 void attempt_on_step(struct core_lock *, struct step *, uint32_t node, uint64_t before_us);

@@ -52,7 +52,7 @@ static void check_node(const struct core_lock *lock, const struct core_node *nod
     /* The debts of all other nodes are never looked at. */
     assert((lock->owing & 1u << (node - lock->nodes)) != 0 || debt_count(node) == 0);
     /* A token that is released is not held: the release could delete the key of the hold. */
-    assert((lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) || debt_of(node, lock->id.number) == NULL);
+    assert((lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) || !debt_has_token(node, &lock->id.token));
     assert(node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
     assert(node->key.until_us == 0 || node->key.yes_round <= lock->hold.round);
     assert(node->key.until_us == 0 || node->key.repair_round <= lock->hold.round);

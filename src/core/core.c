@@ -57,6 +57,7 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
     int status = refuse_acquire(lock);
 
     if (status != 0) return status;
+    if (acquire->adopts != NULL && core_has_token(lock, acquire->adopts)) return CORE_STATE;
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
     attempt_release(lock, step);
     attempt_begin_acquire(lock, step, acquire);
@@ -122,6 +123,16 @@ static int start_release(struct core_lock *lock, struct step *step)
     debt_judge_release(lock, step->now_us);
     assert((lock->release.attempt != 0) != core_is_pending(lock, CORE_NOTIFY_RELEASED));
     assert(!core_is_pending(lock, CORE_NOTIFY_LOST));
+    return 0;
+}
+
+static int detach(struct core_lock *lock)
+{
+    if (is_busy(lock)) return CORE_BUSY;
+    if (lock->phase != CORE_HELD) return CORE_STATE;
+    lock->phase = CORE_IDLE;
+    lock->hold.round_waits = lock->hold.repair_waits = false;
+    debt_waive(lock);
     return 0;
 }
 
@@ -246,7 +257,7 @@ static void core_on_reply(struct core_lock *lock, struct step *step, const struc
         debt_on_reply(lock, step, reply);
     } else if (reply->tag.op == OP_INTEND || !is_current(lock, reply)) {
         return;
-    } else if (reply->tag.op == OP_EXTEND || reply->tag.op == OP_REPAIR) {
+    } else if ((reply->tag.op == OP_EXTEND && reply->tag.round > 0) || reply->tag.op == OP_REPAIR) {
         hold_on_reply(lock, step, reply);
     } else {
         attempt_on_reply(lock, step, reply);
@@ -260,6 +271,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_HAND_OFF: return hand_off(lock, event->hand_off.begun_us, event->hand_off.config);
     case CORE_EV_EXTEND: return start_extend(lock, step, event->extend.lease_us);
     case CORE_EV_RELEASE: return start_release(lock, step);
+    case CORE_EV_DETACH: return detach(lock);
     case CORE_EV_CANCEL: return cancel(lock, step, event->cancel.status);
     case CORE_EV_TIMER:
         debt_on_timer(lock, step);
@@ -491,6 +503,16 @@ const struct core_token *core_waiter(const struct core_lock *lock)
 const struct core_token *core_token_now(const struct core_lock *lock)
 {
     return &lock->id.token;
+}
+
+bool core_has_token(const struct core_lock *lock, const struct core_token *token)
+{
+    bool has = (lock->phase != CORE_IDLE && memcmp(&lock->id.token, token, sizeof(*token)) == 0);
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock) && !has; node++) {
+        has = debt_has_token(node, token);
+    }
+    return has;
 }
 
 bool core_quiet(const struct core_lock *lock)

@@ -21,7 +21,10 @@
  * only with the arbiter's yes (wait.c, arbiter.c). Notices of releases only decide when to try; no vote depends on
  * them.
  *
- * An attempt that ends in any way (failed, canceled, released, lost and released) leaves a debt at every node that
+ * A lock that is detached is IDLE, too, and its keys stay. An adoption is an acquire that asks the nodes to extend the
+ * keys of a token that another client held, once (attempt.c, 7).
+ *
+ * An attempt that ends in any other way (failed, canceled, released, lost and released) leaves a debt at every node that
  * may have its key: a release that the node has not answered yet. The release is sent again on each new connection
  * until the node answers, or until the lease has certainly ended (debt.c). New attempts do not wait for debts: on one
  * connection the release is sent before the next acquire.
@@ -40,7 +43,7 @@ void core_init(struct core_lock *, const struct core_config *, uint32_t first_ar
 /*
  * core_step - take one event, and fill one update
  *
- * *update need not be initialized. Returns 0, or for ACQUIRE, EXTEND, RELEASE, CANCEL and HAND_OFF a core_status
+ * *update need not be initialized. Returns 0, or for ACQUIRE, EXTEND, RELEASE, DETACH, CANCEL and HAND_OFF a core_status
  * (BUSY, STATE, INVAL) if nothing was begun.
  */
 int core_step(struct core_lock *, const struct core_event *, struct core_update *);
@@ -101,6 +104,8 @@ uint64_t core_attempt(const struct core_lock *);
 uint32_t core_rounds(const struct core_lock *);
 /* core_token_now - return the token of the latest attempt. */
 const struct core_token *core_token_now(const struct core_lock *);
+/* core_has_token - tell whether the lock acquires, holds or lost that token, or a node owes its release. */
+bool core_has_token(const struct core_lock *, const struct core_token *);
 /* core_waiter - return the intent's name (intent.h), or NULL for a lock that tries once. */
 const struct core_token *core_waiter(const struct core_lock *);
 /* core_quiet - tell whether the lock is idle without completions and debts, so that its memory may be freed. */

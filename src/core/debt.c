@@ -18,12 +18,17 @@
  *    A release that is sent or repeated after the end deletes them. A renewal that is executed late (rule 4) prolongs
  *    the key, so for these locks renewals count as requests that may set it, and the release is repeated after the end.
  *
+ * 6. Passing on (protocol.md, 21). A lock that is detached, and an adoption without a result, leave no debt: another
+ *    client may hold the keys by their token. A repair that is still under way then may set a key after that client
+ *    has released it.
+ *
  * A key that stays costs liveness for one lease at most, never exclusion: the token of an ended attempt counts for
  * no lock.
  */
 #include "debt.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define MS              1000u
 #define OWN_NOTICES_MAX 200u
@@ -65,6 +70,14 @@ const struct debt *debt_of(const struct core_node *node, uint64_t attempt)
         if (debt->state != DEBT_NONE && debt->id.number == attempt) return debt;
     }
     return NULL;
+}
+
+bool debt_has_token(const struct core_node *node, const struct core_token *token)
+{
+    LOOK_AT_EACH_DEBT (debt, node) {
+        if (debt->state != DEBT_NONE && memcmp(&debt->id.token, token, sizeof(*token)) == 0) return true;
+    }
+    return false;
 }
 
 static void forget_paid(struct core_lock *lock, uint32_t index)
@@ -178,6 +191,14 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
         if (node->key.until_us != 0) owe(lock, step, index, silent, wakes != DEBT_WAKES_ALL);
         /* No key stays without a debt. */
         assert(node->key.until_us == 0);
+    }
+}
+
+void debt_waive(struct core_lock *lock)
+{
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        node->key.until_us = 0;
+        node->open = node->late = false;
     }
 }
 

@@ -10,6 +10,8 @@
  * the release, if it deletes the key; n_nodes: none. DEBT_WAKES_ALL: every node publishes, even without the key, for
  * waiters do not listen at all nodes. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
+/* debt_waive - let the keys of the present attempt or hold stay where they are: another client may have its token. */
+void debt_waive(struct core_lock *);
 /* debt_has_room - tell whether the node has room for one more debt, and so may be asked. */
 bool debt_has_room(struct core_node *, uint64_t now_us);
 /* debt_waits - tell whether a release waits for room in the node's queue. No new request may overtake it. */
@@ -18,6 +20,8 @@ bool debt_waits(const struct core_node *);
 uint32_t debt_count(const struct core_node *);
 /* debt_of - return the node's debt of that attempt, or NULL. */
 const struct debt *debt_of(const struct core_node *, uint64_t attempt);
+/* debt_has_token - tell whether the node has a debt of that token. */
+bool debt_has_token(const struct core_node *, const struct core_token *);
 /* debt_pay - send the node's debts that its present connection has not carried yet. */
 void debt_pay(struct core_lock *, struct step *, uint32_t node);
 /* debt_on_room - send the node's debts that could not be queued before. */

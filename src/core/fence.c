@@ -19,6 +19,10 @@
  * A lock that is shared in all its keys gets T, too, but no node increments its counter for it. T is not less than
  * the token of any writer before. It may be more, if a writer's attempt failed, and readers may get different
  * tokens.
+ *
+ * In an adoption no node increments or shows its counter with its yes. All are asked to raise it to 1 at least, and so
+ * show it. T is the token of the former owner, or higher if a node of that grant showed more only after the grant. No
+ * other grant has T, because the keys were never free in between.
  */
 #include "fence.h"
 
@@ -26,7 +30,7 @@
 
 static uint64_t largest_shown(const struct core_lock *lock)
 {
-    uint64_t largest = 0;
+    uint64_t largest = lock->acquire.adopts ? 1 : 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->vote == CORE_VOTE_YES && node->asked.fence > largest) largest = node->asked.fence;

@@ -128,6 +128,7 @@ struct acquire {
     uint64_t until_us; /* end of the wait */
     uint32_t seen;     /* what was in the way so far, bits of enum core_seen */
     uint32_t attempts;
+    bool adopts; /* the token came from another client (attempt.c, 7) */
 };
 
 enum attempt_stage {

@@ -98,6 +98,7 @@ enum core_event_type {
     CORE_EV_HAND_OFF, /* another owner with the same options takes over the acquire in flight */
     CORE_EV_EXTEND,
     CORE_EV_RELEASE,
+    CORE_EV_DETACH, /* the lock is not held any more, and its keys stay for whoever adopts its token */
     CORE_EV_CANCEL,
     CORE_EV_TIMER, /* may use random */
     CORE_EV_NODE,  /* a node's state changed */
@@ -130,6 +131,8 @@ struct core_event {
             uint32_t seen;     /* what was in the way before, bits of enum core_seen */
             bool behind;       /* a lock of this process holds the keys, or others come first: wait for a notice, a
                                   wake or a poll before the first attempt */
+            const struct core_token *adopts; /* the nodes are asked to extend the keys of that token, once; NULL: they
+                                                are asked for the keys */
         } acquire;
         struct {
             uint64_t begun_us;                /* the new owner's wait_us counts from then */

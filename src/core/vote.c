@@ -14,6 +14,11 @@ bool vote_may_still_connect(const struct core_node *node)
     return node->vote == CORE_VOTE_NONE && node->state == NODE_CONNECTING;
 }
 
+bool vote_may_ask(const struct core_lock *lock, const struct core_node *node)
+{
+    return lock->acquire.adopts ? core_can_talk(node) : node->state == NODE_READY;
+}
+
 struct vote_tally vote_count(const struct core_lock *lock)
 {
     struct vote_tally tally = {0};
@@ -55,6 +60,20 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     command->passed = slots_shut(step->slots, lock, step->now_us);
 }
 
+/* Executed late, it would prolong keys that were released and are kept (debt.c, 5). */
+static void send_adoption(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct core_node *node = &lock->nodes[index];
+
+    assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
+    assert(lock->hold.round == 0);
+    node->vote = CORE_VOTE_PENDING;
+    node->open = lock->config->keep_us != 0;
+    node->asked.at_us = step->now_us;
+    node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
+    core_send(lock, step, index, OP_EXTEND, lock->lease_us);
+}
+
 static void forget_holder(struct core_node *node)
 {
     node->asked.holder.before_id = node->asked.holder.id;
@@ -69,13 +88,17 @@ void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
 
     /* A node is asked once an attempt, and only while its yes counts. */
     assert(node->vote == CORE_VOTE_NONE);
-    assert(node->state == NODE_READY);
+    assert(vote_may_ask(lock, node));
     if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
         core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
     }
     forget_holder(node);
-    send_acquire(lock, step, index);
+    if (lock->acquire.adopts) {
+        send_adoption(lock, step, index);
+    } else {
+        send_acquire(lock, step, index);
+    }
 }
 
 void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
@@ -174,11 +197,16 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
     bool failed;
 
     if (node->vote != CORE_VOTE_PENDING) return;
+    if (lock->acquire.adopts && reply->outcome == OUTCOME_MISSING) {
+        node->vote = CORE_VOTE_MISSING;
+        node->gone = true;
+        return;
+    }
     failed = lock->attempt.stage == ATTEMPT_FAILED;
     switch (reply->outcome) {
     case OUTCOME_YES: vote_on_yes(lock, step, reply); break;
     case OUTCOME_OTHER:
-        if (ask_again(lock, step, reply)) return;
+        if (!lock->acquire.adopts && ask_again(lock, step, reply)) return;
         node->vote = CORE_VOTE_OTHER;
         node->gone = true;
         node->asked.holder.id = reply->holder_id;
@@ -190,7 +218,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         if (lock->phase == CORE_ASKING && failed) vote_peek(lock, step, reply->tag.node);
         break;
     case OUTCOME_UNSENT:
-        node->key.until_us = 0;
+        if (!lock->acquire.adopts) node->key.until_us = 0;
         core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
     default:

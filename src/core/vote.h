@@ -14,9 +14,12 @@ struct vote_tally {
 struct vote_tally vote_count(const struct core_lock *);
 /* vote_may_still_connect - tell whether the node has not been asked because it is still connecting. */
 bool vote_may_still_connect(const struct core_node *);
+/* vote_may_ask - tell whether the node's yes would count. A node in quarantine renews locks, and so it has a vote in an
+ * adoption. */
+bool vote_may_ask(const struct core_lock *, const struct core_node *);
 /* vote_clear - forget the votes of the attempt before. */
 void vote_clear(struct core_lock *);
-/* vote_ask - send an acquire, unless the node owes too many releases. */
+/* vote_ask - send an acquire, or for an adoption an extend, unless the node owes too many releases. */
 void vote_ask(struct core_lock *, struct step *, uint32_t node);
 /* vote_peek - ask a node that refused for the holder, unless its refusal named the holder. */
 void vote_peek(struct core_lock *, struct step *, uint32_t node);
@@ -24,5 +27,5 @@ void vote_peek(struct core_lock *, struct step *, uint32_t node);
 void vote_ask_holder(struct core_lock *, struct step *, uint32_t node);
 /* vote_connection_ended - drop what the node had still to answer. */
 void vote_connection_ended(struct core_node *);
-/* vote_on_reply - take the reply to an acquire, a peek or a raise of the present attempt. */
+/* vote_on_reply - take the reply to an acquire, an adoption's extend, a peek or a raise of the present attempt. */
 void vote_on_reply(struct core_lock *, struct step *, const struct core_reply *);

@@ -122,6 +122,16 @@ int fixture_acquire(struct fixture *f)
     return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE});
 }
 
+int fixture_adopt(struct fixture *f, const struct core_token *token)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .acquire = {.adopts = token}});
+}
+
+int fixture_detach(struct fixture *f)
+{
+    return step(f, &(struct core_event){.type = CORE_EV_DETACH});
+}
+
 int fixture_acquire_behind(struct fixture *f)
 {
     return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .acquire = {.behind = true}});

@@ -56,6 +56,10 @@ int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
 int fixture_acquire(struct fixture *);
+/* fixture_adopt - ask the nodes to extend the keys of that token.
+ * fixture_detach - stop holding, and let the keys stay. */
+int fixture_adopt(struct fixture *, const struct core_token *);
+int fixture_detach(struct fixture *);
 /* fixture_acquire_behind - the same, while another lock of this process holds the keys. */
 int fixture_acquire_behind(struct fixture *);
 /* fixture_acquire_since - the wait began then. */
