@@ -369,6 +369,22 @@ QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
  * quorlock_acquire(3). */
 QUORLOCK_API int quorlock_cancel(quorlock *lock);
 
+/* quorlock_detach - stop holding the lock without releasing it, so that another client can adopt it: set *ret_token to
+ * the whole owner token, valid until the next call, *ret_fence to the fencing token, or 0, and *ret_valid_ms to the
+ * validity left. The last two may be NULL. No loss is reported any more, and the handle can be used again. Nobody else
+ * gets the keys until they expire. Errors: STATE (not held), BUSY (an extend is in flight), INVAL (ret_token is NULL),
+ * UNSUPPORTED (as quorlock_adopt), CLOSED. See quorlock_adopt(3). */
+QUORLOCK_API int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence, uint32_t *ret_valid_ms);
+
+/* quorlock_adopt - ask all nodes once to extend the keys that the token holds, with this lock's lease. With a quorum of
+ * yeses the lock is held, as after an acquire. Two holders of one token are one owner to the nodes, and no fencing
+ * token tells them apart: the caller ensures that there is one. Result: OK; LOST (so many nodes do not have it that no
+ * quorum can; the keys that were left are released); NOQUORUM, AUTH, FOREIGN, PROTO, INVAL, TIMEDOUT, CANCELED or
+ * CLOSED (nothing was released: the token may be adopted again until its keys expire). Errors: as quorlock_acquire;
+ * also INVAL (no owner token), STATE (this client holds or releases that token), UNSUPPORTED (shared keys, permits, an
+ * owner, the redisson dialect). See quorlock_adopt(3). */
+QUORLOCK_API int quorlock_adopt(quorlock *lock, const char *token, quorlock_cb cb, void *arg);
+
 /* quorlock_free - cancel, release all holds in the background, and free. Do not use the handle after this call. Pending
  * callbacks still run, canceled ones with CANCELED; in them the pointer may only be compared. NULL is permitted. See
  * quorlock_new(3). */

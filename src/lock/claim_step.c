@@ -460,7 +460,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     status = claim_step(claim, &event);
     if (status != 0) return status;
     claim->acquirer = acquirer;
-    if (claim->terms->config.wait_us != 0) claim->keylist->asked = claim;
+    if (claim->terms->config.wait_us != 0 && acquire->adopts == NULL) claim->keylist->asked = claim;
     claim_notify_subscribed(claim, true);
     claim_check(claim);
     return 0;

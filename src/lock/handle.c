@@ -165,21 +165,36 @@ bool handle_asks(const struct quorlock *lock)
     return lock->claim != NULL && lock->claim->acquirer == lock;
 }
 
-/* Leave a claim that is still busy with an earlier hold: the claim ends that alone, and the handle need not wait. */
-static void part_from_busy(struct quorlock *lock)
+/* Leave the claim, which ends alone what it has still to do. */
+static void part(struct quorlock *lock)
 {
     struct claim *claim = lock->claim;
 
-    if (claim == NULL || core_may_acquire(claim->core)) return;
+    assert(lock->holds == 0);
     lock->claim = NULL;
     claim->handle = NULL;
     claim_let_go(claim);
     claim_reap(claim);
 }
 
-static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
+/* Leave a claim that is still busy with an earlier hold: the handle need not wait. */
+static void part_from_busy(struct quorlock *lock)
 {
-    const struct core_acquire acquire = {.begun_us = lock->pending.ended.begun_us, .behind = behind, .seen = seen};
+    if (lock->claim != NULL && !core_may_acquire(lock->claim->core)) part(lock);
+}
+
+void handle_agree(struct quorlock *lock, struct terms *terms)
+{
+    struct locks *all = locks_of(lock);
+    struct terms *before = lock->terms;
+
+    if (terms != before && lock->claim != NULL) part(lock);
+    lock->terms = terms;
+    terms_leave(&all->claims.terms, &all->runtime->alloc, before);
+}
+
+static int begin_to_ask(struct quorlock *lock, const struct core_acquire *acquire, bool promised)
+{
     int status;
 
     if (lock->claim == NULL) {
@@ -187,9 +202,25 @@ static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised
     }
     if (lock->claim == NULL) return QUORLOCK_NOMEM;
     assert(lock->claim->handle == lock && lock->claim->terms == lock->terms);
-    status = claim_acquire(lock->claim, lock, &acquire, promised);
+    status = claim_acquire(lock->claim, lock, acquire, promised);
     if (status == 0) buggify_acquire(lock->claim);
     return status;
+}
+
+static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
+{
+    const struct core_acquire acquire = {.begun_us = lock->pending.ended.begun_us, .behind = behind, .seen = seen};
+
+    return begin_to_ask(lock, &acquire, promised);
+}
+
+/* Without a wait for room before there is a claim, which stores the token. */
+int handle_adopt(struct quorlock *lock, const struct core_token *token)
+{
+    const struct core_acquire acquire = {.begun_us = lock->pending.ended.begun_us, .adopts = token};
+
+    part_from_busy(lock);
+    return begin_to_ask(lock, &acquire, false);
 }
 
 /* Wait without a claim: any number of handles may wait, and a claim is many times as large. */

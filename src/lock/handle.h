@@ -146,16 +146,20 @@ void handle_check(const struct quorlock *);
  * handle_end - the operation is over. */
 int handle_begin(struct quorlock *, enum operation, const struct lock_callback *);
 void handle_end(struct quorlock *);
+/* handle_agree - go on by these terms, of which the handle gets the caller's share, with a claim of its own. */
+void handle_agree(struct quorlock *, struct terms *);
 /* handle_share - the handle holds the claim, once more. handle_unshare - it holds the claim so many times less. */
 void handle_share(struct quorlock *, struct claim *);
 void handle_unshare(struct quorlock *, uint32_t holds);
 /* handle_ask - let the handle's claim ask the nodes, and make the claim where there is none; see claim_acquire. Without
  * a claim, while the nodes have no room, the handle waits for room first. 0 or a status.
+ * handle_adopt - let the handle's claim ask the nodes to extend the keys of that token. 0 or a status.
  * handle_asks - the claim asks the nodes for this handle.
  * handle_waits_for_room - the handle waits for room at the nodes, and has no claim yet.
  * handle_begin_admitted - begin to ask, now that there is room; see struct admission.
  * handle_stop_waiting - wait neither for room nor for the wait bound. */
 int handle_ask(struct quorlock *, bool behind, bool promised, uint32_t seen);
+int handle_adopt(struct quorlock *, const struct core_token *);
 bool handle_asks(const struct quorlock *);
 bool handle_waits_for_room(const struct quorlock *);
 bool handle_begin_admitted(struct quorlock *);

@@ -2,6 +2,7 @@
 #include "lock/late.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/backoff.h"
 #include "lock/request.h"
@@ -164,6 +165,14 @@ void late_add(struct lates *all, struct keylist *keylist, struct terms *terms, c
     list_add(&all->all, &late->in_all);
     plan(late, backoff_late_us(late->tries++));
     lates_check(all);
+}
+
+bool lates_have_token(const struct lates *all, const struct core_token *token)
+{
+    LIST_EACH (struct late, late, &all->all, in_all) {
+        if (memcmp(&late->debt.token, token, sizeof(*token)) == 0) return true;
+    }
+    return false;
 }
 
 bool late_pay(struct lates *all, const struct keylist *keylist, uint32_t node, uint64_t holder_id)

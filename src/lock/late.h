@@ -31,3 +31,5 @@ void late_add(struct lates *, struct keylist *, struct terms *, const struct cor
 /* late_pay - an acquire of these keys was refused at that node: send the releases of what may be in its way. holder_id:
  * the holder that the refusal named, as in struct core_reply; 0: unknown. False: there are none. */
 bool late_pay(struct lates *, const struct keylist *, uint32_t node, uint64_t holder_id);
+/* lates_have_token - tell whether a release of that token is still to be sent again. */
+bool lates_have_token(const struct lates *, const struct core_token *);

@@ -219,6 +219,15 @@ static int prepare_release(struct quorlock *lock)
     return 0;
 }
 
+/* Return the status, and set the text unless it is 0. */
+static int lock_fail_to_ask(struct quorlock *lock, int status)
+{
+    if (status == QUORLOCK_STATE) {
+        return runtime_fail(locks_of(lock)->runtime, status, "getrandom failed: no owner token without it");
+    }
+    return status == 0 ? 0 : handle_fail(lock, status, "");
+}
+
 static int begin_acquire(struct quorlock *lock, const struct lock_callback *callback)
 {
     const char *why = NULL;
@@ -227,6 +236,7 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
     int status = !named && (handle_held(lock) != NULL || handle_is_compact(lock)) ? give_up_lost(lock) : 0;
 
     if (status != 0) return status;
+    if (lock->terms->own != NULL) handle_agree(lock, terms_share(lock->terms->own));
     if (named && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
     if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
     if (named) status = reentry_find(lock, &claim);
@@ -236,11 +246,19 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
         if (status == 0 || why == NULL) return status == 0 ? 0 : handle_fail(lock, status, "");
         return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s", keylist_name(lock->keylist), why);
     }
-    status = queue_acquire(lock);
-    if (status == QUORLOCK_STATE) {
-        return runtime_fail(locks_of(lock)->runtime, status, "getrandom failed: no owner token without it");
+    return lock_fail_to_ask(lock, queue_acquire(lock));
+}
+
+/* An acquire or adoption began, unless status is not 0. */
+static void lock_acquire_begun(struct quorlock *lock, int status)
+{
+    if (status != 0) {
+        handle_end(lock);
+    } else {
+        locks_of(lock)->claims.counts.waiting++;
+        TRACE2(acquire_begin, lock, keylist_name(lock->keylist));
     }
-    return status == 0 ? 0 : handle_fail(lock, status, "");
+    handle_check(lock);
 }
 
 int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
@@ -254,14 +272,133 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
     callback.begun_us = runtime_now_us(runtime);
     status = begin_acquire(lock, &callback);
     runtime_batch(runtime, false);
-    if (status != 0) {
-        handle_end(lock);
-    } else {
-        locks_of(lock)->claims.counts.waiting++;
-        TRACE2(acquire_begin, lock, keylist_name(lock->keylist));
-    }
-    handle_check(lock);
+    lock_acquire_begun(lock, status);
     return status;
+}
+
+/* ---- passing a lock on ---- */
+
+static int refuse_passing(const struct quorlock *lock)
+{
+    struct runtime *runtime = locks_of(lock)->runtime;
+    const char *name = keylist_name(lock->keylist);
+
+    if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON) {
+        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+                            "\"%s\": the dialect is redisson, and only locks of the plain dialect can be passed on: "
+                            "use that dialect",
+                            name);
+    }
+    if (lock->terms->config.permits != 0) {
+        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+                            "\"%s\": permits is %u, and a permit cannot be passed on: make the lock without permits",
+                            name, lock->terms->config.permits);
+    }
+    if (lock->terms->config.shared != 0) {
+        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+                            "\"%s\": shared is set for some of its keys, and a shared lock cannot be passed on: lock "
+                            "all keys exclusively",
+                            name);
+    }
+    if (lock->reentrant != NULL) {
+        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+                            "\"%s\": owner is \"%.64s\", and a lock whose holds nest cannot be passed on: make the "
+                            "lock without an owner",
+                            name, handle_owner(lock)->name);
+    }
+    return 0;
+}
+
+/* A release of that token that is still to come would delete the keys of the adopted lock. */
+static bool has_token(const struct locks *all, const struct core_token *token)
+{
+    LIST_EACH (struct claim, claim, &all->claims.all, in_all) {
+        if (core_has_token(claim->core, token)) return true;
+    }
+    LIST_EACH (struct quorlock, lock, &all->handles, in_all) {
+        if (handle_is_compact(lock) && memcmp(&handle_record(lock)->token, token, sizeof(*token)) == 0) return true;
+    }
+    return lates_have_token(&all->claims.lates, token);
+}
+
+static int begin_adopt(struct quorlock *lock, const char *text, const struct lock_callback *callback)
+{
+    struct locks *all = locks_of(lock);
+    struct core_token token;
+    char label[OPTIONS_LABEL_SIZE];
+    size_t label_length;
+    struct terms *own, *terms;
+    int status;
+
+    if (text == NULL || !owner_read_plain(text, &label_length, &token)) {
+        return runtime_fail(all->runtime, QUORLOCK_INVAL,
+                            "\"%s\": this is no owner token: pass the whole token that quorlock_detach() returned",
+                            keylist_name(lock->keylist));
+    }
+    status = handle_held(lock) != NULL || handle_is_compact(lock) ? give_up_lost(lock) : 0;
+    if (status != 0) return status;
+    if (has_token(all, &token)) {
+        return handle_fail(lock, QUORLOCK_STATE, ": this client holds that token, or is releasing it");
+    }
+    memcpy(label, text, label_length);
+    label[label_length] = '\0';
+    own = lock->terms->own != NULL ? lock->terms->own : lock->terms;
+    terms = terms_adopt(&all->claims.terms, &all->runtime->alloc, own, label);
+    if (terms == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    handle_agree(lock, terms);
+    if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    return lock_fail_to_ask(lock, handle_adopt(lock, &token));
+}
+
+int quorlock_adopt(quorlock *lock, const char *token, quorlock_cb cb, void *arg)
+{
+    struct runtime *runtime = locks_of(lock)->runtime;
+    struct lock_callback callback = {.call = cb, .arg = arg};
+    int status = check_free(lock);
+
+    if (status == 0) status = refuse_passing(lock);
+    if (status != 0) return status;
+    runtime_batch(runtime, true);
+    callback.begun_us = runtime_now_us(runtime);
+    status = begin_adopt(lock, token, &callback);
+    runtime_batch(runtime, false);
+    lock_acquire_begun(lock, status);
+    return status;
+}
+
+int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence, uint32_t *ret_valid_ms)
+{
+    struct core_event event = {.type = CORE_EV_DETACH};
+    uint32_t valid_ms = 0;
+    struct claim *claim;
+    int status = check_free(lock);
+
+    if (status == 0) status = refuse_passing(lock);
+    if (status != 0) return status;
+    if (ret_token == NULL) {
+        return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL,
+                            "ret_token is NULL: without its token nobody could hold the lock");
+    }
+    valid_ms = quorlock_valid_ms(lock);
+    if (valid_ms == 0) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
+    *ret_token = quorlock_token(lock);
+    if (ret_fence != NULL) *ret_fence = quorlock_fence(lock);
+    if (ret_valid_ms != NULL) *ret_valid_ms = valid_ms;
+    assert(*ret_token != NULL);
+    if (handle_is_compact(lock)) {
+        compact_drop(lock);
+        return 0;
+    }
+    claim = handle_held(lock);
+    /* The keys are not free: a notice of their release is news. */
+    claim->granted = false;
+    status = claim_step(claim, &event);
+    (void)status; /* without assertions */
+    assert(status == 0);
+    handle_unshare(lock, 1);
+    claim_reap(claim);
+    handle_check(lock);
+    return 0;
 }
 
 static int refuse_extend(struct quorlock *lock, struct claim *claim, int status, uint32_t lease_ms)

@@ -426,6 +426,20 @@ static void add_too_few(struct text *text, const struct claim *claim, const stru
                 result->granted + result->refused, result->n_votes, runtime_quorum(claim->all->runtime));
 }
 
+/* An adoption failed; or a hold was lost. */
+static void message_add_lost(struct text *text, const struct claim *claim, const struct quorlock_result *result)
+{
+    char owner[OWNER_SIZE];
+    size_t missing = 0, on;
+    const char *holder = main_holder(result, &on);
+
+    message_add(text, "%s: \"%s\"", quorlock_status_text(QUORLOCK_LOST), keylist_name(claim->keylist));
+    if (claim->granted) return;
+    for (size_t i = 0; i < result->n_votes; i++) missing += result->votes[i]->outcome == QUORLOCK_VOTE_MISSING;
+    message_add(text, ": its token is gone from %zu of %zu nodes", missing + result->refused, result->n_votes);
+    if (holder != NULL) message_add(text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
+}
+
 void message_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
                      size_t size)
 {
@@ -448,6 +462,7 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
             add_too_few(&text, claim, result);
         }
         break;
+    case QUORLOCK_LOST: message_add_lost(&text, claim, result); break;
     case QUORLOCK_INVAL:
         message_add(&text, "the nodes refuse the settings of this client for \"%s\"", keylist_name(claim->keylist));
         break;

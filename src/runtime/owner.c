@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/system.h"
+#include "runtime/options.h"
 
 #define UUID_BYTES    16
 #define HEX_DIGITS    "0123456789abcdef"
@@ -76,6 +77,26 @@ size_t owner_plain(char *ret, const char *label, size_t label_length, const stru
     assert(at == ret + label_length + 2 * (size_t)CORE_TOKEN_SIZE);
     *at = '\0';
     return (size_t)(at - ret);
+}
+
+bool owner_read_plain(const char *owner, size_t *ret_label_length, struct core_token *ret)
+{
+    size_t digits = 2 * (size_t)CORE_TOKEN_SIZE, length = strlen(owner);
+    const char *hex;
+
+    if (length < digits || length - digits >= OPTIONS_LABEL_SIZE) return false;
+    hex = owner + length - digits;
+    if (strspn(hex, HEX_DIGITS) != digits || (hex != owner && hex[-1] != ':')) return false;
+    for (const char *at = owner; at < hex; at++)
+        if (*at <= ' ' || *at >= 0x7f) return false;
+    for (size_t i = 0; i < CORE_TOKEN_SIZE; i++) {
+        size_t high = (size_t)(strchr(HEX_DIGITS, hex[2 * i]) - HEX_DIGITS);
+        size_t low = (size_t)(strchr(HEX_DIGITS, hex[2 * i + 1]) - HEX_DIGITS);
+
+        ret->bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    *ret_label_length = (size_t)(hex - owner);
+    return true;
 }
 
 uint64_t owner_id(const char *owner, size_t length)

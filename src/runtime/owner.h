@@ -31,6 +31,9 @@ int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *);
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);
 /* owner_plain - the same in the plain dialect: the label, and the token's 20 bytes in hex. */
 size_t owner_plain(char *ret, const char *label, size_t label_length, const struct core_token *);
+/* owner_read_plain - read such an owner: set the length of its label, with the colon, and the token. False: it is none.
+ */
+bool owner_read_plain(const char *owner, size_t *ret_label_length, struct core_token *ret);
 /* owner_is_redisson - tell whether the owner has the form <uuid>:<number>. */
 bool owner_is_redisson(const char *owner);
 /* owner_id - return a hash of the owner's bytes, never 0. The core knows holders by it. */
