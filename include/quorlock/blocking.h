@@ -85,6 +85,12 @@ QUORLOCK_API int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t
                                           struct quorlock_blocking_result *result);
 QUORLOCK_API int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result);
 
+/* quorlock_blocking_adopt, _detach - do as the functions without "blocking", likewise. detach writes token, fence and
+ * valid_ms to result, which must not be NULL. */
+QUORLOCK_API int quorlock_blocking_adopt(quorlock_blocking_lock *lock, const char *token,
+                                         struct quorlock_blocking_result *result);
+QUORLOCK_API int quorlock_blocking_detach(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result);
+
 /* quorlock_blocking_start_acquire, _start_release - start the operation, and return. If they return 0, cb runs once, in
  * the loop's thread, with a result that is valid until cb returns. After a free of the lock its status is CANCELED,
  * after a close of the client CLOSED. Errors: INVAL (lock or cb is NULL), CLOSED, NOMEM; others come as results. */

@@ -93,12 +93,27 @@ static void run_acquire(struct job *job)
         blocking_done(job);
         return;
     }
-    status = quorlock_acquire(job->lock->lock, on_result, job);
+    status = job->token != NULL ? quorlock_adopt(job->lock->lock, job->token, on_result, job)
+                                : quorlock_acquire(job->lock->lock, on_result, job);
     if (status == 0) {
         job->lock->acquiring = job;
     } else {
         blocking_fail(job, status);
     }
+}
+
+static void run_detach(struct job *job)
+{
+    const char *token = NULL;
+    int status = quorlock_detach(job->lock->lock, &token, &job->result.fence, &job->result.valid_ms);
+
+    if (status != 0) {
+        blocking_fail(job, status);
+        return;
+    }
+    snprintf(job->result.token, sizeof(job->result.token), "%s", token);
+    snprintf(job->result.text, sizeof(job->result.text), "detached, valid for another %u ms", job->result.valid_ms);
+    blocking_done(job);
 }
 
 static void end_acquire(quorlock_blocking_lock *handle)
@@ -484,6 +499,20 @@ int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms, st
 int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
 {
     return call(&(struct job){.run = run_operation, .lock = lock, .start = quorlock_release}, result);
+}
+
+int quorlock_blocking_adopt(quorlock_blocking_lock *lock, const char *token, struct quorlock_blocking_result *result)
+{
+    if (token == NULL) return QUORLOCK_INVAL;
+    return call(
+        &(struct job){.run = run_acquire, .lock = lock, .start = quorlock_acquire, .token = token, .cancelable = true},
+        result);
+}
+
+int quorlock_blocking_detach(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
+{
+    if (result == NULL) return QUORLOCK_INVAL;
+    return call(&(struct job){.run = run_detach, .lock = lock}, result);
 }
 
 static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(struct job *),

@@ -35,6 +35,7 @@ struct job {
     size_t n_keys;
     const struct quorlock_options *options;
     uint32_t lease_ms;
+    const char *token; /* of an acquire that is an adoption; else NULL */
     quorlock_blocking_lost_cb lost;
     void *lost_arg;
     quorlock_blocking_statistics_cb read;

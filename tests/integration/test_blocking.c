@@ -42,6 +42,28 @@ BLOCKING_TEST(one_life)
     quorlock_blocking_free(NULL);
 }
 
+BLOCKING_TEST(a_lock_passes_from_one_handle_to_another)
+{
+    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    struct quorlock_blocking_result result = {.size = sizeof(result)}, adopted = result;
+    quorlock_blocking_lock *heir = new_lock("key", LONG_LEASE_MS, 0);
+
+    assert_int_equal(quorlock_blocking_detach(lock, &result), QUORLOCK_STATE);
+    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_blocking_detach(lock, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_detach(lock, &result), QUORLOCK_OK);
+    assert_true(result.valid_ms > 0 && cluster_holders(&fixture.cluster, "key", result.token) >= 2);
+    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    assert_int_equal(quorlock_blocking_adopt(heir, NULL, &adopted), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_blocking_adopt(heir, result.token, &adopted), QUORLOCK_OK);
+    assert_string_equal(adopted.token, result.token);
+    assert_true(quorlock_blocking_valid_ms(heir) > 0);
+    assert_int_equal(quorlock_blocking_release(heir, NULL), QUORLOCK_OK);
+    cluster_await_free(&fixture.cluster, "key");
+    quorlock_blocking_free(lock);
+    quorlock_blocking_free(heir);
+}
+
 /* A result of another size than the library's, and the bytes behind it. */
 BLOCKING_TEST(results_say_their_size)
 {

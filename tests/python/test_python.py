@@ -143,6 +143,26 @@ class With(PythonCase):
 
 
 class Modes(PythonCase):
+    def test_a_detached_lock_is_adopted_by_another_client(self):
+        with self.lock(fencing=True, lease_ms=LONG_MS) as lock:
+            token, fence, valid_ms = lock.detach()
+            self.assertEqual((token, fence, lock.valid_ms), (lock.token, lock.fence, 0))
+            self.assertGreater(valid_ms, 0)
+        self.assertEqual(self.holders(), {token})
+        heir = self.open().lock(self.key, fencing=True, lease_ms=LONG_MS)
+        heir.adopt(token)
+        self.assertEqual((heir.token, heir.fence), (token, fence))
+        heir.check()
+        self.assertTrue(heir.release())
+        self.assert_free()
+        with self.assertRaises(Lost):
+            self.lock().adopt(token)
+        with self.assertRaises(quorlock.Error):
+            heir.detach()
+        with lock:
+            self.assertNotEqual(lock.token, token)
+        self.assert_free()
+
     def test_keep(self):
         lock = self.lock(keep_ms=LONG_MS)
         with lock:

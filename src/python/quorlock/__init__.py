@@ -24,7 +24,7 @@ from ._election import Candidate, CandidateOptions
 from ._errors import (Canceled, Closed, Error, Foreign, Held, Invalid, Lost, NoQuorum, Protocol, TimedOut,
                       Unauthorized)
 from ._library import RENEW_NEVER, WAIT_FOREVER
-from ._lock import Lock, LockOptions
+from ._lock import Detached, Lock, LockOptions
 from ._observer import Leader, Observer
 from ._report import Holder, Listed, Listing, NodeReport, Report
 from ._version import VERSION as __version__
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Candidate", "CandidateOptions", "Client", "ClientOptions", "Closed",
-           "Error", "Foreign", "Held", "Holder", "Invalid", "Leader", "Listed", "Listing", "Lock", "LockOptions", "Lost",
-           "NoQuorum", "NodeReport", "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__", "configure", "lock"]
+           "Detached", "Error", "Foreign", "Held", "Holder", "Invalid", "Leader", "Listed", "Listing", "Lock", "LockOptions",
+           "Lost", "NoQuorum", "NodeReport", "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__",
+           "configure", "lock"]
 
 _guard = threading.Lock()
 _default: Optional[Client] = None

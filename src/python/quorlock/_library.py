@@ -152,6 +152,8 @@ FUNCTIONS = {
     "quorlock_blocking_acquire": (c_int, c_void_p, POINTER(Result)),
     "quorlock_blocking_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
     "quorlock_blocking_release": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_blocking_adopt": (c_int, c_void_p, c_char_p, POINTER(Result)),
+    "quorlock_blocking_detach": (c_int, c_void_p, POINTER(Result)),
     "quorlock_blocking_start_acquire": (c_int, c_void_p, EndCallback, c_void_p),
     "quorlock_blocking_start_release": (c_int, c_void_p, EndCallback, c_void_p),
     "quorlock_blocking_cancel": (c_int, c_void_p),

@@ -72,6 +72,7 @@ class Lock:
         self._fence, self._token, self._slot = 0, "", 0
         self._inside: Optional[Inside] = None
         self._canceled = False
+        self._detached = False
         self._keys = keys
         names = [encode(key, "the key") for key in keys]
         options = _library.Options(size=ctypes.sizeof(_library.Options), fencing=int(fencing),
@@ -162,7 +163,8 @@ class Lock:
 
     def acquire(self) -> None:
         """Wait for the lock. Raises Held, TimedOut, NoQuorum ... if it fails. Ctrl-C ends the wait."""
-        interruptible(self._acquire, self._give_up)
+        interruptible(lambda: self._acquire(library.quorlock_blocking_acquire),
+                      lambda wait: self._give_up(wait, self.release))
 
     def release(self) -> bool:
         """Release the lock. Raises Lost if the lock had expired or was lost before.
@@ -181,6 +183,23 @@ class Lock:
         wanted_ms = number(lease_ms, "lease_ms")
         self._do(lambda handle, result: int(library.quorlock_blocking_extend(handle, wanted_ms, result)))
 
+    def detach(self) -> "Detached":
+        """Stop holding the lock without releasing it, and return what another process needs to adopt it.
+
+        The end of the block of a `with` releases nothing then. Raises Error if the lock is not held."""
+        result = self._do(library.quorlock_blocking_detach)
+        self._detached = True
+        return Detached(result.token.decode(), int(result.fence), int(result.valid_ms))
+
+    def adopt(self, token: str) -> None:
+        """Hold the lock by the token of a process that has detached it or has ended: see quorlock_adopt(3).
+
+        Raises Lost if no quorum has the token any more. After NoQuorum it may be adopted again. At most one process may
+        hold a token: that is up to the callers. Ctrl-C ends the wait. With asyncio call it by asyncio.to_thread()."""
+        text = encode(token, "token")
+        interruptible(lambda: self._acquire(lambda handle, result: int(
+            library.quorlock_blocking_adopt(handle, text, result))), lambda wait: self._give_up(wait, self.detach))
+
     def cancel(self) -> None:
         """End an acquire or extend that another thread waits for: it raises Canceled there."""
         with self._client._call():
@@ -192,6 +211,8 @@ class Lock:
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
+        if self._detached:
+            return
         try:
             self.release()
         except Error:
@@ -265,6 +286,8 @@ class Lock:
         if kind is GeneratorExit:  # the loop has ended, as in acquire_async
             self._release_quietly(lambda: None)
             return
+        if self._detached:
+            return
         try:
             await self.release_async()
         except Error:
@@ -314,23 +337,24 @@ class Lock:
             raise error(result.status, result.text.decode(errors="replace"))
         return result
 
-    def _acquire(self) -> None:
+    def _acquire(self, call: Callable[..., int]) -> None:
         # Clear the old loss first: the new grant may be lost before this thread knows of the grant. If there is no new
         # grant, the old loss stays.
         self._make_in_child()
         lost, self._lost = self._lost, None
         try:
-            result = self._do(library.quorlock_blocking_acquire)
+            result = self._do(call)
         except BaseException:
             self._lost = self._lost or lost
             raise
         self._grant(result)
 
     def _grant(self, result: Any) -> None:
+        self._detached = False
         self._fence, self._token, self._slot = int(result.fence), result.token.decode(), int(result.slot)
 
-    def _give_up(self, wait: Waiting) -> None:
-        """Cancel an acquire that nobody waits for any more, and release its grant."""
+    def _give_up(self, wait: Waiting, end: Callable[[], object]) -> None:
+        """Cancel an acquire that nobody waits for any more, and end its grant."""
         if not wait.abandon():
             return
         while not wait.done.wait(CANCEL_AGAIN_S):
@@ -340,7 +364,7 @@ class Lock:
                 pass
         if wait.problem is None:
             try:
-                self.release()
+                end()
             except Error:
                 pass
 
@@ -358,6 +382,13 @@ class Lock:
         if self._inside is not None and self._lost is not None and not self._canceled:
             self._canceled = True
             self._inside.task.cancel()
+
+
+class Detached(NamedTuple):
+    """What Lock.detach() returns."""
+    token: str     # for adopt(), in another process
+    fence: int     # 0 without fencing
+    valid_ms: int  # the lock expires then, unless it is adopted before
 
 
 class Inside(NamedTuple):
