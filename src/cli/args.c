@@ -258,6 +258,7 @@ enum {
     LISTS = REPORTS | ARGS_LS,
     LOCKS = ARGS_LOCKING | ARGS_CONFIG,
     KEYED = COMMANDS | REPORTS,
+    STEPS = ARGS_ACQUIRE | ARGS_RENEW | ARGS_RELEASE,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     EVERYWHERE = (ARGS_GLOBAL << (N_VERBS + 1)) - 1,
     VERBS = EVERYWHERE - ARGS_GLOBAL,
@@ -316,8 +317,8 @@ static const struct entry entries[] = {
      "also if CMD takes less time: a job that several machines start\n"
      "at the same minute runs once"},
     {LOCKS, 0, "lease", "DURATION", set_lease, SETTING(lease_ms),
-     "lease of the lock, renewed after a third (default " LEASE_SHOWN ", or the max\n"
-     "lease if that is shorter)"},
+     "lease of the lock, renewed after a third, but not by acquire and\n"
+     "renew (default " LEASE_SHOWN ", or the max lease if that is shorter)"},
     {LOCKS, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
      "longest lease of any client of these nodes, the same value for\n"
      "all clients; else QUORLOCK_MAX_LEASE; else " LEASE_SHOWN},
@@ -328,15 +329,15 @@ static const struct entry entries[] = {
     {ARGS_DOCTOR, 0, "max-lease", "DURATION", set_max_lease, SETTING(max_lease_ms),
      "longest lease of any client of these nodes; else\n"
      "QUORLOCK_MAX_LEASE; else that of the guards"},
-    {ARGS_RUN | ARGS_CONFIG, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
+    {ARGS_RUN | ARGS_ACQUIRE | ARGS_CONFIG, 0, "wait", "DURATION|0|forever", set_wait, SETTING(wait_ms),
      "longest wait for the lock; 0: try once (default forever)"},
     {ARGS_RUN, 0, "max-hold", "DURATION", set_max_hold, SETTING(max_hold_ms),
      "end renewal when CMD had the lock this long, at least a lease;\n"
      "CMD is ended at most one lease later (default: no limit)"},
     {ARGS_LEADER, 0, "wait", NULL, set_flag, SETTING(wait_leader), "wait until somebody leads"},
     {ARGS_LEADER, 0, "follow", NULL, set_flag, SETTING(follow), "go on, and print a line at each change"},
-    {ARGS_RUN | ARGS_CONFIG, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},
-    {ARGS_RUN, 'E', NULL, "STATUS", set_status, SETTING(held_status),
+    {ARGS_RUN | ARGS_ACQUIRE | ARGS_CONFIG, 'n', NULL, NULL, set_wait, SETTING(wait_ms), "the same as --wait 0"},
+    {ARGS_RUN | ARGS_ACQUIRE, 'E', NULL, "STATUS", set_status, SETTING(held_status),
      "exit status if somebody else holds the lock, 0 to 255\n"
      "(default 1)"},
     {VERBS, 0, "node-timeout", "DURATION", set_timeout, SETTING(node_timeout_ms),
@@ -344,7 +345,7 @@ static const struct entry entries[] = {
      "lease, at least 50ms, at most 1s)"},
     {VERBS, 0, "connect-timeout", "DURATION", set_timeout, SETTING(connect_timeout_ms),
      "a node that connects later counts as down (default 3s)"},
-    {ARGS_RUN | ARGS_CONFIG, 0, "label", "TEXT", set_string, SETTING(label),
+    {ARGS_RUN | ARGS_ACQUIRE | ARGS_CONFIG, 0, "label", "TEXT", set_string, SETTING(label),
      "readable front of the owner token, at most 64 printable\n"
      "characters without space; a colon follows it (default\n"
      "HOST:PID:)"},
@@ -383,8 +384,12 @@ static const struct entry entries[] = {
      "with --reconfigure: print the connected clients and the guards\n"
      "that would be written, and write nothing"},
     {ARGS_BOOTSTRAP, 0, "yes", NULL, set_flag, SETTING(yes), "with --reconfigure: do not ask for confirmation"},
-    {ARGS_RUN | ARGS_BENCH | ARGS_CONFIG, 0, "fence", "yes|no", set_switch, SETTING(fence),
-     "take a fencing token; run passes it to CMD in QUORLOCK_FENCE"},
+    {ARGS_RUN | STEPS | ARGS_BENCH | ARGS_CONFIG, 0, "fence", "yes|no", set_switch, SETTING(fence),
+     "take a fencing token; run passes it to CMD in QUORLOCK_FENCE,\n"
+     "acquire prints it; renew and release must have it if acquire had"},
+    {STEPS, 0, "token-file", "FILE", set_string, SETTING(token_file),
+     "acquire writes the owner token to FILE, which only this user can\n"
+     "read, and prints it not; renew and release read its first line"},
     {COMMANDS, 0, "metrics-file", "FILE", set_string, SETTING(metrics_file),
      "write metrics to FILE every 5 seconds and at the end, for the\n"
      "textfile collector of Prometheus' node_exporter"},
@@ -408,7 +413,7 @@ static const struct entry entries[] = {
     {ARGS_WATCH, 0, "once", NULL, set_count, SETTING(count), "the same as --count 1"},
     {LISTS | ARGS_BOOTSTRAP | ARGS_DOCTOR | ARGS_BENCH | ARGS_CONFIG, 0, "json", NULL, set_flag, SETTING(json),
      "print the report as JSON"},
-    {COMMANDS | ARGS_INSPECT, 'q', "quiet", NULL, set_flag, SETTING(quiet),
+    {COMMANDS | ARGS_ACQUIRE | ARGS_INSPECT, 'q', "quiet", NULL, set_flag, SETTING(quiet),
      "do not report who holds the lock, neither while waiting nor at\n"
      "the end; inspect prints nothing, and exits with 0 if the lock is\n"
      "held, 1 if it is free"},

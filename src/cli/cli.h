@@ -57,6 +57,9 @@ enum verb_trait {
 #define VERB_MAP(X, argument)                                                                                          \
     X(argument, RUN, run, VERB_LOCKS | VERB_COMMAND)                                                                   \
     X(argument, ELECT, elect, VERB_LOCKS | VERB_COMMAND)                                                               \
+    X(argument, ACQUIRE, acquire, VERB_LOCKS | VERB_REPORT)                                                            \
+    X(argument, RENEW, renew, VERB_LOCKS | VERB_REPORT)                                                                \
+    X(argument, RELEASE, release, VERB_LOCKS | VERB_REPORT)                                                            \
     X(argument, LEADER, leader, VERB_REPORT)                                                                           \
     X(argument, BOOTSTRAP, bootstrap, 0)                                                                               \
     X(argument, DOCTOR, doctor, 0)                                                                                     \
@@ -91,6 +94,7 @@ struct settings {
     bool no_notices, with_ls;                           /* of doctor --acl */
     const char *metrics_file;                           /* of run and elect; NULL: none */
     const char *advertise;                              /* of elect; NULL: the label */
+    const char *token_file;                             /* of acquire, renew and release; NULL: none */
     bool restart;             /* of elect: start another candidacy when the command has ended by itself */
     int group;                /* of run and elect, enum group_rule */
     bool subreaper;           /* of run and elect */

@@ -24,8 +24,24 @@ void hide_addresses(char *text)
     }
 }
 
+/* Hide an owner token behind renew or release, because whoever has it can release the lock. Its label stays. */
+static void hide_token(char *word)
+{
+    size_t length = strlen(word), digits = 40;
+
+    if (length < digits || strspn(word + length - digits, "0123456789abcdef") != digits) return;
+    memset(word + length - digits, '*', digits);
+}
+
 void hide_all(char **words, int count)
 {
+    bool takes_token = false;
+
+    for (int i = 1; i < count; i++) {
+        if (takes_token) hide_token(words[i]);
+        takes_token |= strcmp(words[i], "renew") == 0 || strcmp(words[i], "release") == 0;
+        if (!takes_token && strcmp(words[i], "--") == 0) break;
+    }
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         if (strstr(words[i], "://") != NULL || (words[i][0] == '-' && strchr(words[i], '@') != NULL) ||
             (i > 0 && strcmp(words[i - 1], "--nodes") == 0))

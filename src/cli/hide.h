@@ -14,7 +14,7 @@ const char *hide_shown(const char *word);
 /* hide_addresses - replace user and password in every URI in `text`, in place. The text gets shorter, and the bytes
  * behind its new end are wiped. */
 void hide_addresses(char *text);
-/* hide_all - do the same for the arguments before "--", which other users see in ps. */
+/* hide_all - do the same for the arguments before "--", which other users see in ps, and hide owner tokens there. */
 void hide_all(char **words, int count);
 /* hide_scheme_length - return the length of "word://" at the beginning of `text`; 0: there is none. */
 size_t hide_scheme_length(const char *text);

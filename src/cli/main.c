@@ -55,6 +55,27 @@ static const struct verb verbs[] = {
      "Exit status: that of CMD, or 128+N if signal N ended it or the wait; 64 usage; 71 out of memory or\n"
      "processes; 74 the metrics file could not be written; 75 deposed while CMD was ending; 78 the nodes\n"
      "refuse the password, rights, settings or name; 126 CMD is not executable; 127 CMD does not exist.\n"},
+    {"acquire", ARGS_ACQUIRE, verb_acquire, "acquire [OPTIONS] KEY...", "take a lock for later commands",
+     "Acquires the lock KEY, prints its owner token, with --fence also the fencing token, and ends. Nothing renews\n"
+     "the lock: it ends with its lease, unless quorlock renew or quorlock release gets the token before. Several\n"
+     "keys are locked together or not at all. Prefer quorlock run where one command can do the work.\n"
+     "\n"
+     "Exit status: 0 acquired; 1 (or -E) somebody else holds the lock; 64 usage; 69 too few nodes can vote: try\n"
+     "again; 71 out of memory; 74 the token could not be written, and the lock was released; 75 its lease ended\n"
+     "before; 78 the nodes refuse the password, rights, settings or key; 128+N ended by signal N.\n"},
+    {"renew", ARGS_RENEW, verb_renew, "renew [OPTIONS] KEY... TOKEN", "renew a lock that acquire took",
+     "Asks the nodes to extend the lock KEY, which has that owner token, by a new lease from now on. Only one\n"
+     "process at a time may use the token.\n"
+     "\n"
+     "Exit status: 0 renewed; 64 usage; 69 too few nodes answered: the lock may still be held until its lease\n"
+     "ends; 71 out of memory; 74 the output could not be written; 75 the lock was lost; 78 the nodes refuse the\n"
+     "password, rights, settings or key; 128+N ended by signal N.\n"},
+    {"release", ARGS_RELEASE, verb_release, "release [OPTIONS] KEY... TOKEN", "release a lock that acquire took",
+     "Releases the lock KEY, which has that owner token, on every node. Another owner's lock is not touched.\n"
+     "\n"
+     "Exit status: 0 released; 64 usage; 69 too few nodes answered: the lock may be held until its lease ends; 71\n"
+     "out of memory; 74 the output could not be written; 75 the lock was lost before; 78 the nodes refuse the\n"
+     "password, rights, settings or key; 128+N ended by signal N.\n"},
     {"leader", ARGS_LEADER, verb_leader, "leader [OPTIONS] NAME", "show who leads, and follow it",
      "Asks the nodes who leads the election NAME, and prints the text that the leader advertises, and its term.\n"
      "With --wait it waits until somebody leads. With --follow it goes on, and prints a line at each change.\n"

@@ -332,7 +332,7 @@ static int begin_adopt(struct quorlock *lock, const char *text, const struct loc
 
     if (text == NULL || !owner_read_plain(text, &label_length, &token)) {
         return runtime_fail(all->runtime, QUORLOCK_INVAL,
-                            "\"%s\": this is no owner token: pass the whole token that quorlock_detach() returned",
+                            "\"%s\": this is no owner token: pass the whole token as it was shown, LABEL:0123...",
                             keylist_name(lock->keylist));
     }
     status = handle_held(lock) != NULL || handle_is_compact(lock) ? give_up_lost(lock) : 0;

@@ -43,6 +43,8 @@ JOBS = {
     "transfer": 'case "$QUORLOCK_KEYS" in "account:3\naccount:7" | "account:17\naccount:4") ;; *) exit 1 ;; esac',
     "report": 'test "$QUORLOCK_KEYS" = nightly-report',
     "deploy": 'test "$QUORLOCK_KEYS" = deploy',
+    "prepare": 'test "$1" = accounts && redis-cli -p 6380 EXISTS accounts | grep -q 1',
+    "commit": 'test "$1" = accounts && redis-cli -p 6380 EXISTS accounts | grep -q 1',
 }
 # What quorlock(1) has for the reader's own servers; README's are up with another max lease.
 BEFORE_EXAMPLES = """cluster/down

@@ -182,7 +182,15 @@ CORE_TEST(a_detached_lock_is_neither_renewed_nor_released)
     fixture_expect_nothing(f);
     fixture_expect_pending(f, OP_EXTEND, "000");
     expect_no_release(f);
+}
+
+/* Another client may have adopted it. */
+CORE_TEST(an_acquire_after_a_detach_releases_nothing)
+{
+    fixture_open_held(f, 3, 2);
+    assert_int_equal(fixture_detach(f), CORE_OK);
     fixture_grant(f);
+    fixture_expect_pending(f, OP_RELEASE, "000");
 }
 
 CORE_TEST(only_a_lock_that_is_held_and_not_being_extended_is_detached)

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * acquire.c - quorlock acquire, renew and release: a lock for several commands, which hand its token on
+ *
+ * acquire holds the lock for a moment, shows its token and detaches. renew and release adopt the token; renew detaches
+ * again.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "report.h"
+#include "say.h"
+#include "signals.h"
+#include "sources.h"
+
+#define TOKEN_SIZE 256 /* longer than any token */
+
+enum step_kind { STEP_ACQUIRE, STEP_RENEW, STEP_RELEASE };
+
+struct step {
+    struct session session;
+    const struct settings *settings;
+    enum step_kind kind;
+    size_t n_keys; /* of the words; with renew and release the last word may be the token */
+    char *name;    /* all keys, for messages */
+    char token[TOKEN_SIZE];
+    quorlock *lock;
+    struct signals signals;
+    struct event *on_signals;
+    bool asking; /* the nodes are asked for the lock */
+    int signal;  /* that ended the wait */
+    bool typed;
+};
+
+static void step_leave(struct step *step, int status)
+{
+    step->session.status = step->signal != 0 ? EXIT_SIGNAL + step->signal : status;
+    session_leave(&step->session);
+}
+
+/* ---- the token's file ---- */
+
+static int step_read_token(struct step *step)
+{
+    const char *path = step->settings->token_file;
+    FILE *file = fopen(path, "re");
+    bool read = file != NULL && fgets(step->token, sizeof(step->token), file) != NULL;
+
+    if (!read) say("--token-file: cannot read \"%s\": %s", path, file == NULL ? strerror(errno) : "it is empty");
+    if (file != NULL) fclose(file);
+    step->token[strcspn(step->token, "\r\n")] = '\0';
+    return read ? 0 : EXIT_USAGE;
+}
+
+/* Whoever reads the token can release the lock, so only this user may. */
+static int step_write_token(const struct step *step, const char *token)
+{
+    const char *path = step->settings->token_file;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR);
+    bool written = fd >= 0 && dprintf(fd, "%s\n", token) > 0;
+
+    if (fd >= 0 && close(fd) != 0) written = false;
+    if (!written) say("--token-file: cannot write \"%s\": %s", path, strerror(errno));
+    return written ? 0 : EXIT_OUTPUT;
+}
+
+/* ---- results ---- */
+
+static json_t *step_keys(const struct step *step)
+{
+    json_t *keys = json_array();
+
+    for (size_t i = 0; i < step->n_keys; i++) document_append(&keys, document_text(step->settings->words[i]));
+    return keys;
+}
+
+/* Show what the next step needs; token: NULL: it is in a file, or the caller has it. */
+static int step_show(const struct step *step, const char *token, uint64_t fence, uint32_t valid_ms)
+{
+    struct text text = {0};
+    json_t *document;
+
+    if (step->settings->json) {
+        document = json_object();
+        document_add(&document, "keys", step_keys(step));
+        document_add(&document, "token", document_text(token));
+        document_add(&document, "fence", document_number((int64_t)fence, 1));
+        document_add(&document, "valid_ms", document_number(valid_ms, 0));
+        document_write(&text, document);
+    } else if (step->kind == STEP_ACQUIRE) {
+        if (token != NULL) text_format(&text, "%s", token);
+        if (fence != 0) text_format(&text, "%s%" PRIu64, token != NULL ? " " : "", fence);
+        if (text.length > 0) text_format(&text, "\n");
+    }
+    return put(&text);
+}
+
+static int step_show_released(const struct step *step, bool expired)
+{
+    struct text text = {0};
+    json_t *document = json_object();
+
+    document_add(&document, "keys", step_keys(step));
+    document_add(&document, "expired", document_truth(expired));
+    document_write(&text, document);
+    return put(&text);
+}
+
+static void step_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct step *step = arg;
+    int status = session_exit(result->status);
+
+    (void)lock;
+    if (step->kind != STEP_RELEASE) {
+        step_leave(step, step->session.status);
+        return;
+    }
+    if (result->status != QUORLOCK_OK) {
+        say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", step->name,
+            report_gone(result), result->n_votes);
+        report_votes(result->votes, result->n_votes);
+    } else if (step->settings->verbose > 0) {
+        say_at(LOG_INFO, "%s", result->text);
+    }
+    if (status == 0 && step->settings->json) status = step_show_released(step, result->expired != 0);
+    step_leave(step, status);
+}
+
+static void step_release(struct step *step, int status)
+{
+    step->session.status = status;
+    if (quorlock_release(step->lock, step_released, step) != 0) step_leave(step, status);
+}
+
+/* What is shown must be worth something: so the lock is detached last. */
+static void step_pass_on(struct step *step, const struct quorlock_result *result)
+{
+    bool acquired = step->kind == STEP_ACQUIRE, filed = step->settings->token_file != NULL;
+    const char *token = NULL;
+    uint32_t valid_ms = quorlock_valid_ms(step->lock);
+    int status = 0;
+
+    if (acquired && filed) status = step_write_token(step, result->token);
+    if (status == 0) status = step_show(step, acquired && !filed ? result->token : NULL, result->fence, valid_ms);
+    if (status != 0 && acquired) {
+        step_release(step, status);
+        return;
+    }
+    if (quorlock_detach(step->lock, &token, NULL, &valid_ms) != 0) {
+        say("lost \"%s\": its lease ended before its token was handed on", step->name);
+        step_release(step, EXIT_LOST);
+        return;
+    }
+    if (step->settings->verbose > 0)
+        say_at(LOG_INFO, "%s \"%s\", valid %u ms", acquired ? "acquired" : "renewed", step->name, valid_ms);
+    step_leave(step, status);
+}
+
+static int step_refused(const struct step *step, const struct quorlock_result *result)
+{
+    size_t quorum = step->settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
+    bool enough_votes = (size_t)result->granted + result->refused >= quorum;
+    bool adopts = step->kind != STEP_ACQUIRE;
+
+    if (step->signal != 0) return EXIT_SIGNAL + step->signal;
+    if (result->status == QUORLOCK_LOST) {
+        say("%s", result->text);
+        if (step->kind == STEP_RELEASE && step->settings->json && step_show_released(step, true) != 0)
+            return EXIT_OUTPUT;
+        return EXIT_LOST;
+    }
+    if (!adopts && (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes))) {
+        if (!step->settings->quiet) report_held(result);
+        return (int)step->settings->held_status;
+    }
+    say("cannot %s \"%s\": %s%s",
+        step->kind == STEP_ACQUIRE ? "lock"
+        : step->kind == STEP_RENEW ? "renew"
+                                   : "release",
+        step->name,
+        result->status == QUORLOCK_INVAL ? "the nodes refuse the settings of this client"
+                                         : quorlock_status_text(result->status),
+        adopts ? "; it may still be held until its lease ends" : "");
+    report_votes(result->votes, result->n_votes);
+    return session_refused(result->status);
+}
+
+static void step_answered(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct step *step = arg;
+
+    (void)lock;
+    step->asking = false;
+    if (result->status != QUORLOCK_OK) {
+        step_leave(step, step_refused(step, result));
+    } else if (step->kind == STEP_RELEASE || (step->kind == STEP_ACQUIRE && step->signal != 0)) {
+        step_release(step, 0);
+    } else {
+        step_pass_on(step, result);
+    }
+}
+
+/* ---- the work ---- */
+
+static void step_signaled(evutil_socket_t fd, short what, void *arg)
+{
+    struct step *step = arg;
+    bool typed = false;
+
+    (void)fd;
+    (void)what;
+    for (int number; (number = signals_next(&step->signals, &typed)) != 0;) {
+        if (number == SIGTSTP) signals_stop();
+        if (step->signal != 0 || !signals_end_wait(number)) continue;
+        step->signal = number;
+        step->typed = typed;
+        /* A release goes on: its callback comes within the node timeout. */
+        if (step->asking) (void)quorlock_cancel(step->lock);
+    }
+}
+
+static int step_ask(struct step *step)
+{
+    const struct settings *settings = step->settings;
+    struct quorlock_options options = {.size = sizeof(options),
+                                       .lease_ms = session_lease_ms(settings),
+                                       .wait_ms = settings->wait_ms,
+                                       .renew_ms = QUORLOCK_RENEW_NEVER,
+                                       .fencing = settings->fence};
+    int status = quorlock_new(&step->lock, step->session.client, settings->words, step->n_keys, &options);
+
+    if (status == 0) {
+        status = step->kind == STEP_ACQUIRE ? quorlock_acquire(step->lock, step_answered, step)
+                                            : quorlock_adopt(step->lock, step->token, step_answered, step);
+    }
+    step->asking = status == 0;
+    return session_check(&step->session, status);
+}
+
+static int step_watch_signals(struct step *step)
+{
+    if (!signals_open(&step->signals)) {
+        say("cannot watch signals: %s", strerror(errno));
+        return EXIT_SYSTEM;
+    }
+    step->on_signals = event_new(step->session.base, step->signals.fd, EV_READ | EV_PERSIST, step_signaled, step);
+    if (step->on_signals != NULL && event_add(step->on_signals, NULL) == 0) return 0;
+    say("out of memory");
+    return EXIT_SYSTEM;
+}
+
+/* Take the token from its file, or from the last word. */
+static int step_find_token(struct step *step, const char *verb)
+{
+    const struct settings *settings = step->settings;
+    size_t n_words = settings->n_words;
+
+    step->n_keys = n_words;
+    if (step->kind == STEP_ACQUIRE) return 0;
+    if (settings->token_file != NULL) return step_read_token(step);
+    if (n_words < 2) {
+        say("no token: give quorlock %s KEY... TOKEN, or --token-file FILE, which acquire has written", verb);
+        return EXIT_USAGE;
+    }
+    step->n_keys = n_words - 1;
+    snprintf(step->token, sizeof(step->token), "%s", settings->words[n_words - 1]);
+    return 0;
+}
+
+static int step_run(const struct settings *settings, enum step_kind kind, const char *verb)
+{
+    /* It is static because callbacks for a frozen node may refer to it until the process ends. */
+    static struct step step;
+    int status;
+
+    step = (struct step){.settings = settings, .kind = kind, .signals.fd = -1};
+    if (settings->dialect == QUORLOCK_DIALECT_REDISSON) {
+        say("--dialect redisson: %s hands a lock on by its token, which only the plain dialect can: use that dialect",
+            verb);
+        return EXIT_USAGE;
+    }
+    status = step_find_token(&step, verb);
+    if (status != 0) return status;
+    step.name = text_joined(settings->words, step.n_keys, ", ");
+    if (step.name == NULL) return EXIT_SYSTEM;
+    status = session_open(&step.session, settings);
+    if (status == 0) status = step_watch_signals(&step);
+    if (status == 0) sources_forget(settings);
+    if (step.session.base != NULL) status = session_run(&step.session, status != 0 ? status : step_ask(&step));
+    if (step.typed && status == EXIT_SIGNAL + step.signal) signals_die(step.signal, false);
+    free(step.name);
+    return status;
+}
+
+int verb_acquire(const struct settings *settings)
+{
+    return step_run(settings, STEP_ACQUIRE, "acquire");
+}
+
+int verb_renew(const struct settings *settings)
+{
+    return step_run(settings, STEP_RENEW, "renew");
+}
+
+int verb_release(const struct settings *settings)
+{
+    return step_run(settings, STEP_RELEASE, "release");
+}

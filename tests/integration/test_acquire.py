@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""quorlock acquire, renew and release: a lock for several commands: test_acquire.py PATH_TO_quorlock [TEST...]"""
+import json
+import os
+import pathlib
+import signal
+import stat
+import sys
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+import command_case
+from command_case import SERVERS, Bootstrapped, wait_for
+
+LEASE = ("--lease", "25s")
+
+
+class Steps(Bootstrapped):
+    def holders(self):
+        return {value.decode() for value in self.values() if value is not None}
+
+    def acquire(self, *options):
+        status, out, err = self.quorlock("acquire", *LEASE, *options, self.key)
+        self.assertEqual((status, err), (0, ""))
+        return out
+
+    def shorten(self, ttl_ms=20000):
+        for server in SERVERS:
+            server.ask("PEXPIRE", self.key, str(ttl_ms))
+
+    def ttls(self):
+        return [server.ask("PTTL", self.key) for server in SERVERS]
+
+    def test_steps_share_a_lock_by_its_token(self):
+        token = self.acquire().rstrip("\n")
+        self.assertEqual(self.holders(), {token})
+        self.assertEqual(self.quorlock("acquire", "-n", self.key)[0], 1)
+        self.shorten()
+        self.assertEqual(self.quorlock("renew", *LEASE, self.key, token), (0, "", ""))
+        wait_for(lambda: min(self.ttls()) > 20000)
+        self.assertEqual(self.quorlock("release", *LEASE, self.key, token), (0, "", ""))
+        self.assert_free()
+        for verb in ("renew", "release"):
+            status, out, err = self.quorlock(verb, *LEASE, self.key, token)
+            self.assertEqual((status, out), (75, ""))
+            self.assertIn("its token is gone from", err)
+
+    def test_several_keys_a_fencing_token_and_json(self):
+        keys = [self.key, self.key + "2"]
+        status, out, err = self.quorlock("acquire", "--json", "--fence", *keys)
+        self.assertEqual((status, err), (0, ""))
+        first = json.loads(out)
+        self.assertEqual(first["keys"], keys)
+        self.assertGreater(first["fence"], 0)
+        self.assertGreater(first["valid_ms"], 0)
+        _, out, _ = self.quorlock("renew", "--json", "--fence", *keys, first["token"])
+        renewed = json.loads(out)
+        self.assertEqual((renewed["keys"], renewed["token"], renewed["fence"]), (keys, None, first["fence"]))
+        _, out, _ = self.quorlock("release", "--json", *keys, first["token"])
+        self.assertEqual(json.loads(out), {"keys": keys, "expired": False})
+        self.assert_free()
+        token, fence = self.acquire("--fence").split()
+        self.assertGreater(int(fence), first["fence"])
+        status, out, _ = self.quorlock("release", "--json", keys[1], token)
+        self.assertEqual((status, json.loads(out)), (75, {"keys": keys[1:], "expired": True}))
+        self.assertEqual(self.quorlock("release", self.key, token)[0], 0)
+
+    def test_a_token_file_is_for_its_user_only(self):
+        path = pathlib.Path(self.path("token"))
+        self.assertEqual(self.acquire("--token-file", path), "")
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        self.assertEqual(self.holders(), {path.read_text(encoding="ascii").rstrip("\n")})
+        for verb in ("renew", "release"):
+            self.assertEqual(self.quorlock(verb, *LEASE, "--token-file", path, self.key), (0, "", ""))
+        self.assert_free()
+
+    def test_a_token_that_nobody_would_get_is_released(self):
+        status, _, err = self.quorlock("acquire", "--token-file", self.path("no/folder"), self.key)
+        self.assertEqual(status, 74)
+        self.assertIn("cannot write", err)
+        self.assert_free()
+
+    def test_without_a_quorum_nothing_is_released(self):
+        token = self.acquire().rstrip("\n")
+        for server in SERVERS[1:]:
+            server.freeze()
+        try:
+            for verb in ("renew", "release"):
+                status, _, err = self.quorlock(verb, *LEASE, "--node-timeout", "200ms", self.key, token)
+                self.assertEqual(status, 69)
+                self.assertIn("it may still be held until its lease ends", err)
+        finally:
+            for server in SERVERS[1:]:
+                server.thaw()
+        self.assertEqual(self.quorlock("renew", *LEASE, self.key, token)[0], 0)
+        self.assertEqual(self.quorlock("release", *LEASE, self.key, token)[0], 0)
+
+    def test_ps_does_not_show_the_token(self):
+        token = self.acquire().rstrip("\n")
+        for server in SERVERS:
+            server.freeze()
+        try:
+            process = self.start("renew", *LEASE, self.key, token)
+            line = pathlib.Path(f"/proc/{process.pid}/cmdline")
+            wait_for(lambda: b"*" * 40 in line.read_bytes())
+            self.assertNotIn(token.rsplit(":", 1)[1].encode(), line.read_bytes())
+            os.kill(process.pid, signal.SIGTERM)
+            self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM)
+        finally:
+            for server in SERVERS:
+                server.thaw()
+        self.assertEqual(self.quorlock("release", *LEASE, self.key, token)[0], 0)
+
+    def test_a_signal_ends_the_wait_of_acquire(self):
+        token = self.acquire().rstrip("\n")
+        process = self.start("acquire", self.key)
+        self.await_words(process, b"waiting for")
+        os.kill(process.pid, signal.SIGTERM)
+        self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM)
+        self.assertEqual(self.holders(), {token})
+        self.assertEqual(self.quorlock("release", *LEASE, self.key, token)[0], 0)
+        self.assert_free()
+
+    def test_usage_errors_say_what_to_give(self):
+        for args, said in [
+                (("renew", "k"), "no token: give quorlock renew KEY... TOKEN"),
+                (("release", "k", "text"), "this is no owner token"),
+                (("renew", "--token-file", self.path("none"), "k"), "cannot read"),
+                (("acquire", "--dialect", "redisson", "k"), "only the plain dialect"),
+                (("acquire", "--permits", "2", "k"), "does not belong"), (("renew", "--wait", "1s", "k"), "does not belong")]:
+            status, out, err = self.quorlock(*args)
+            self.assertEqual((status, out), (64, ""), args)
+            self.assertIn(said, err)
+
+
+if __name__ == "__main__":
+    command_case.main()
