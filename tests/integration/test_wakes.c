@@ -119,6 +119,47 @@ BOTH_TEST(each_channel_is_left_after_its_last_wait)
     for (int i = 0; i < 3; i++) await_no_listener(keys[i]);
 }
 
+/* The handle's wait before this one was canceled, and its channel was left. */
+DIALECTS_TEST(a_release_before_the_confirmation_of_a_second_wait_is_found)
+{
+    unsigned waits;
+
+    hold_and_wait();
+    run_ms(300); /* until the waiter has heard of its subscriptions; it would pass without */
+    assert_int_equal(quorlock_cancel(waiter), 0);
+    await_status(&waited, QUORLOCK_CANCELED, "the canceled wait");
+    await_no_listener("key");
+    waits = logged("waiting for");
+    fixture_start_acquire(waiter, &waited);
+    await_log("waiting for", waits + 1);
+    expect_woken();
+}
+
+static uint64_t requests(void)
+{
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+    uint64_t all = 0;
+
+    assert_status(quorlock_client_statistics(fixture.client, &statistics), QUORLOCK_OK);
+    for (size_t i = 0; i < statistics.n_nodes; i++) all += statistics.nodes[i]->requests;
+    return all;
+}
+
+/* It released what it got, and the holder has the key as before. */
+TEST_RUNS(a_failed_attempt_of_another_wakes_nobody,
+          RUN_WITH(a_failed_attempt_of_another_wakes_nobody, "", setup_both_redisson))
+{
+    uint64_t before;
+
+    hold_and_wait();
+    run_ms(300);
+    before = requests();
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "PUBLISH redisson_lock__channel:{key} 00");
+    run_ms(300);
+    assert_int_equal(requests(), before);
+    expect_woken();
+}
+
 static void cut_subscribers(void)
 {
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL TYPE pubsub");

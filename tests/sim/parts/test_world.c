@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api/client.h"
+#include "lock/lock.h"
 #include "place_fixture.h"
 #include "test.h"
 
@@ -26,7 +27,7 @@
 
 /* Where a fault strikes: at the so-manyth clock reading, send or allocation of the machine. */
 enum point { AT_CLOCK, AT_SEND, AT_ALLOCATION, POINTS };
-enum fault { NO_FAULT, KILL, KILL_HOST, STALL, SUSPEND, NO_MEMORY };
+enum harm { NO_FAULT, KILL, KILL_HOST, STALL, SUSPEND, NO_MEMORY };
 
 struct fixture {
     struct queue queue;
@@ -40,7 +41,7 @@ struct fixture {
     uint32_t remaining_ms; /* when it was lost */
     uint32_t valid_ms;     /* of the last result */
     enum point point;
-    enum fault fault;
+    enum harm fault;
     uint64_t until_fault; /* so many times the point is passed before */
     bool struck, closing;
     bool no_memory; /* from now on */
@@ -301,7 +302,7 @@ WORLD_TEST(one_seed_makes_one_trace)
 
 /* ---- a fault at every point of a short life ---- */
 
-static void live_shortly(struct fixture *f, enum point point, enum fault fault, uint64_t until_fault)
+static void live_shortly(struct fixture *f, enum point point, enum harm fault, uint64_t until_fault)
 {
     begin(f, 3);
     f->point = point;
@@ -735,6 +736,22 @@ WORLD_TEST(a_lock_that_cannot_be_renewed_for_want_of_memory_is_lost_in_time)
     end(f, close_client);
 }
 #endif
+
+/* The server that restarted has lost the key; all the time there is room to renew it, and none to repair it only. */
+WORLD_TEST(a_lock_that_waits_for_a_repair_is_renewed_in_time)
+{
+    begin(f, 13);
+    machine_call(f->machine, start, f);
+    until(f, SECOND);
+    assert_true(handle_is_compact(f->lock));
+    locks_of(f->lock)->claims.admission.paces[0].room = 1; /* half of that is none */
+    server_crash(f->servers[1], false);
+    server_start(f->servers[1], SERVER_EMPTY, false, 0);
+    until(f, MS * 2 * LEASES_MS);
+    assert_int_equal(f->n_lost, 0);
+    assert_true(quorlock_valid_ms(f->lock) > LEASE_MS / 2);
+    end(f, close_client);
+}
 
 /* The loop's plain timers do not count a suspended machine's time: one that was set before fires late. */
 WORLD_TEST(a_request_after_a_suspension_ends_in_time)
