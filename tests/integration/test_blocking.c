@@ -213,6 +213,7 @@ BLOCKING_TEST(errors_of_open_and_new)
     struct quorlock_client_options options = {.size = sizeof(options), .nodes = fixture.nodes};
     const char *key = "quorlock:guard";
     quorlock_blocking_lock *lock = NULL;
+    quorlock_blocking_candidate *candidate = NULL;
     quorlock_blocking *other = NULL;
     char error[TEXT_SIZE] = "";
 
@@ -224,6 +225,11 @@ BLOCKING_TEST(errors_of_open_and_new)
     error[0] = '\0';
     assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, NULL, error, sizeof(error)), QUORLOCK_INVAL);
     assert_null(lock);
+    assert_non_null(strstr(error, key));
+    error[0] = '\0';
+    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, key, NULL, error, sizeof(error)),
+                     QUORLOCK_INVAL);
+    assert_null(candidate);
     assert_non_null(strstr(error, key));
     assert_int_equal(quorlock_blocking_close(NULL), 0);
 }
@@ -644,9 +650,10 @@ static void stop_here(int number)
 struct late {
     pthread_t thread;
     quorlock_blocking_candidate *candidate;
+    quorlock_blocking_lock *lock;
     atomic_int id;
     bool stopped;
-    int status;
+    int status, canceled;
 };
 
 static void *resigns_late(void *arg)
@@ -758,6 +765,39 @@ BLOCKING_TEST(many_locks_are_listed)
     for (int i = 0; i < LOCKS; i++) quorlock_blocking_free(locks[i]);
 }
 
+static void *extends_late(void *arg)
+{
+    struct late *late = arg;
+
+    atomic_store(&late->id, (int)syscall(SYS_gettid));
+    late->status = quorlock_blocking_extend(late->lock, 0, NULL);
+    return NULL;
+}
+
+/* In the loop's thread, which has not seen the extend. */
+static void cancel_extender(const struct quorlock_statistics *statistics, void *arg)
+{
+    struct late *late = arg;
+
+    (void)statistics;
+    if (pthread_create(&late->thread, NULL, extends_late, late) != 0) return;
+    while (atomic_load(&late->id) == 0) continue;
+    if (await_sleep(atomic_load(&late->id))) late->canceled = quorlock_blocking_cancel(late->lock);
+}
+
+BLOCKING_TEST(an_extend_is_canceled_before_it_begins)
+{
+    struct late late = {.lock = new_lock("key", LONG_LEASE_MS, 0), .canceled = 1, .status = 1};
+
+    assert_int_equal(quorlock_blocking_acquire(late.lock, NULL), 0);
+    assert_int_equal(quorlock_blocking_statistics(blocking, cancel_extender, &late), 0);
+    assert_int_equal(late.canceled, QUORLOCK_OK);
+    assert_int_equal(pthread_join(late.thread, NULL), 0);
+    assert_int_equal(late.status, QUORLOCK_CANCELED);
+    assert_true(quorlock_blocking_valid_ms(late.lock) > 0);
+    quorlock_blocking_free(late.lock);
+}
+
 /* In the loop's thread, so that the loop does not see the call before its thread is stopped. */
 static void stop_resigner(const struct quorlock_statistics *statistics, void *arg)
 {
@@ -795,4 +835,36 @@ BLOCKING_TEST(a_resign_that_wakes_late_returns)
     close(gate[0]);
     close(gate[1]);
     quorlock_blocking_candidate_free(late.candidate);
+}
+
+static void *closes_late(void *arg)
+{
+    struct late *late = arg;
+
+    atomic_store(&late->id, (int)syscall(SYS_gettid));
+    late->status = quorlock_blocking_close(blocking);
+    return NULL;
+}
+
+/* While the first one waits for an answer to the release. */
+BLOCKING_TEST(a_second_close_is_refused)
+{
+    struct late first = {.status = 1};
+    quorlock_blocking_lock *lock;
+
+    fixture.options.node_timeout_ms = HANG_MS;
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
+    lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
+    for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
+    assert_int_equal(pthread_create(&first.thread, NULL, closes_late, &first), 0);
+    while (atomic_load(&first.id) == 0) continue;
+    assert_true(await_sleep(atomic_load(&first.id)));
+    assert_int_equal(quorlock_blocking_close(blocking), QUORLOCK_CLOSED);
+    assert_int_equal(pthread_join(first.thread, NULL), 0);
+    assert_int_equal(first.status, 0);
+    blocking = NULL;
+    for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
+    quorlock_blocking_free(lock);
 }
