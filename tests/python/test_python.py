@@ -299,6 +299,13 @@ class Ends(PythonCase):
         except quorlock.Error as problem:
             found.append(type(problem))
 
+    def test_configure_closes_the_client_before_it(self):
+        clients = [quorlock.configure(nodes(), guard="off") for _ in range(2)]
+        self.addCleanup(clients[1].close)
+        self.assertEqual([client.closed for client in clients], [True, False])
+        with quorlock.lock(self.key):
+            self.assertEqual(len(clients[1]._locks), 1)
+
     def test_a_child_of_fork_has_the_nodes_of_configure(self):
         child = self.python("""
 import os, sys, warnings, quorlock
@@ -458,18 +465,6 @@ class Refusals(PythonCase):
         self.assertEqual(caught.exception.name, "STATE")
         with lock, self.assertRaises(quorlock.Error):
             lock.acquire()
-
-    def test_the_certificates_of_the_environment(self):
-        """Those of nodes that need none are left alone, as by the command."""
-        for scheme, text in [("rediss", "/no/such/ca.pem"), ("redis", "")]:
-            process = self.python("import os, quorlock\n"
-                                  "os.environ['QUORLOCK_TLS_CA'] = '/no/such/ca.pem'\n"
-                                  f"os.environ['QUORLOCK_NODES'] = '{scheme}://127.0.0.1:1'\n"
-                                  "try: quorlock.lock('a')\n"
-                                  "except quorlock.Invalid as problem: print(problem)\n")
-            out, _ = process.communicate(timeout=LIMIT_S)
-            self.assertIn(text, out)
-            self.assertEqual(bool(text), bool(out), out)
 
     def test_troubles_on_purpose(self):
         lines = []

@@ -1,17 +1,50 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What the Python package says, and by which exception: test_words.py PATH_TO_quorlock [TEST...]"""
+import ctypes
 import inspect
 import os
+import pathlib
+import re
 import shutil
 import socket
 import tempfile
 import threading
+import types
+import unittest.mock
 
 import test_python
 from test_python import LONG_MS, SERVERS, command_case, nodes, wait_for
 
 import quorlock
+from quorlock import _client, _election, _errors, _library, _lock, _observer, _report
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include" / "quorlock"
+
+
+def numbers_of_headers():
+    """{the name behind QUORLOCK_: number} of all enumerators, and of the statuses, which a macro lists."""
+    found = {}
+    for header in INCLUDE.glob("*.h"):
+        text = re.sub(r" */\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
+        for name, number in re.findall(r"X\((\w+), (-?\d+),", text.partition("QUORLOCK_STATUS_MAP")[2].partition("\n\n")[0]):
+            found[name] = int(number)
+        for body in re.findall(r"enum \w+ \{(.*?)\}", text, re.S):
+            number = -1
+            for name, given in re.findall(r"^ *QUORLOCK_(\w+)(?: = (-?\d+))?,?$", body, re.M):
+                number = found[name] = int(given) if given else number + 1
+    return found
+
+
+def filled(struct):
+    """One of that kind, each of whose members has another value; it points to no others."""
+    made = struct()
+    for place, (name, kind) in enumerate(struct._fields_):
+        if kind is ctypes.c_char_p:
+            setattr(made, name, name.encode())
+        elif name not in ("n_holders", "n_nodes") and issubclass(kind, ctypes._SimpleCData):
+            setattr(made, name, 100 + place)
+    return made
 
 
 def serve(listener):
@@ -155,6 +188,76 @@ class Words(test_python.PythonCase):
             self.client.observe(key)
         with self.assertRaisesRegex(quorlock.Invalid, "poll_ms"):
             self.open().observe(key, poll_ms=1)
+
+    def test_each_number_is_that_of_the_headers(self):
+        numbers = numbers_of_headers()
+        words = {"": {**_client.POLICIES, "ok": _errors.OK, "busy": _errors.BUSY, "state": _errors.STATE},
+                 "DIALECT_": _client.DIALECTS, "GUARD_": _client.GUARDS,
+                 "HOLDER_": {word: number for number, word in _report.KINDS.items()},
+                 "MODE_": {word: number for number, word in _report.MODES.items()},
+                 "LEADER_": {word: number for number, word in enumerate(_observer.STATES)}}
+        for front, numbered in words.items():
+            for word, number in numbered.items():
+                self.assertEqual(numbers[front + word.upper()], number, front + word)
+        status_of = {"Unauthorized": "AUTH", "Protocol": "PROTO", "Invalid": "INVAL"}
+        for number, kind in _errors.CLASSES.items():
+            name = status_of.get(kind.__name__, kind.__name__.upper())
+            self.assertEqual((numbers[name], quorlock._library.status_name(number)), (number, name))
+
+    def test_each_member_of_a_report_is_the_library_s(self):
+        for struct, read in ((_library.Holder, _report.read_holder), (_library.NodeReport, _report.read_node),
+                             (_library.Report, _report.read), (_library.Listed, _report.read_listed)):
+            made = filled(struct)
+            for name, value in read(made)._asdict().items():
+                if name not in ("kind", "mode") and not isinstance(value, tuple):
+                    given = getattr(made, name)
+                    self.assertEqual(value, given.decode() if isinstance(given, bytes) else type(value)(given), (struct, name))
+
+    def test_each_option_reaches_the_library(self):
+        def options_of(module, function, make):
+            """The struct that the constructor gives to that function."""
+            seen = []
+
+            def take(*given):
+                seen.extend(one._obj for one in given if isinstance(getattr(one, "_obj", None), ctypes.Structure))
+                return _errors.INVAL
+            fake = types.SimpleNamespace(**{function: take})
+            with unittest.mock.patch.object(module, "library", fake), self.assertRaises(quorlock.Invalid):
+                make()
+            return seen[0]
+
+        values, checked = {int: 7, bool: True, type(None): "text"}, 0
+        for module, function, struct, kind, make in [
+                (_lock, "quorlock_blocking_new", _library.Options, quorlock.Lock, self.lock),
+                (_client, "quorlock_blocking_open", _library.ClientOptions, quorlock.Client,
+                 lambda **more: quorlock.Client("a:1", **more)),
+                (_election, "quorlock_blocking_candidate_new", _library.CandidateOptions, quorlock.Candidate,
+                 lambda **more: self.client.candidate(self.key, **more))]:
+            names = {name for name, _ in struct._fields_} - {"shared", "credentials", "log"}
+            for name, parameter in inspect.signature(kind.__init__).parameters.items():
+                value = values.get(type(parameter.default))
+                if name not in names or value is None:
+                    continue
+                given = options_of(module, function, lambda name=name, value=value: make(**{name: value}))
+                self.assertEqual(getattr(given, name), value.encode() if value == "text" else value, (kind, name))
+                checked += 1
+        self.assertGreater(checked, 25)
+
+    def test_the_environment_of_the_client_without_configure(self):
+        """Each variable that the package's own words name is read."""
+        variables = {*re.findall(r"QUORLOCK_[A-Z_]+", quorlock.__doc__)} - {"QUORLOCK_NODES"}
+        self.assertGreater(len(variables), 6)
+        for addresses, left_out in (("valkeys://a:1", "QUORLOCK_PASSWORD"), ("rediss://a:1", "QUORLOCK_PASSWORD_FILE"),
+                                    ("redis://a:1", "QUORLOCK_PASSWORD")):
+            given = {}
+            environment = {name: f"of {name}" for name in variables - {left_out}} | {"QUORLOCK_NODES": addresses}
+            with unittest.mock.patch.dict(os.environ, environment), unittest.mock.patch.object(quorlock, "_default", None), \
+                    unittest.mock.patch.object(quorlock, "Client", lambda text, **more: given.update(more, nodes=text)):
+                os.environ.pop(left_out, None)
+                quorlock._default_client()
+            # As of the command: those of TLS are left alone where no node asks for them.
+            self.assertEqual(given, {name.removeprefix("QUORLOCK_").lower(): value for name, value in environment.items()
+                                     if "TLS" not in name or addresses != "redis://a:1"})
 
     def test_the_typed_options_are_those_of_the_constructors(self):
         for options, kind in ((quorlock.LockOptions, quorlock.Lock), (quorlock.ClientOptions, quorlock.Client),
