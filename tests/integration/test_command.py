@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock: usage, locks of others, failing nodes, inspect, break: test_command.py PATH_TO_quorlock [TEST...]"""
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import resource
 import signal
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
@@ -129,6 +131,13 @@ class Usage(Bootstrapped):
             status, _, err = self.quorlock("--nodes=127.0.0.1:1", "run", "-n", "--lease=300ms",
                                            f"--node-timeout={timeout_ms}ms", "k", "--", "true")
             self.assertEqual(status, expected, (timeout_ms, err))
+
+    def test_times_may_be_as_long_as_each_other(self):
+        """A usage error comes before any node is asked."""
+        for options in [("--lease=30s", "--max-lease=30s"), ("--max-hold=1s", "--lease=1s"), ("--keep=1s", "--lease=1s"),
+                        ("--keep=30s",), ("--keep=40s", "--max-lease=40s"), ("--max-lease=25ms",)]:
+            status, _, err = self.quorlock("--nodes=127.0.0.1:1", "run", "-n", *options, "k", "--", "true")
+            self.assertEqual(status, 69, (options, err))
 
     def test_options_may_be_abbreviated_joined_and_after_the_keys(self):
         self.hold("someone-else-entirely", count=3)
@@ -258,6 +267,19 @@ class Descriptors(Bootstrapped):
                     self.assertTrue(err.startswith("quorlock: "), err)
             self.assert_free()
         self.assertEqual(self.quorlock("run", self.key, "--", "sh", "-c", "exit 7", preexec=few)[0], 7)
+
+
+    def test_a_standard_descriptor_that_is_closed_becomes_no_socket(self):
+        """Else messages would go to a server."""
+        def close_all():
+            die_with_us()
+            for number in range(3):
+                os.close(number)
+        process = self.shell(script=">up; while [ ! -e go ]; do sleep .01; done", preexec=close_all)
+        found = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
+        self.assertEqual(found, ["/dev/null"] * 3)
+        open(self.path("go"), "w").close()
+        self.assertEqual(self.end(process)[0], 0)
 
 
 class Held(Bootstrapped):
@@ -444,6 +466,19 @@ class Nodes(Bootstrapped):
         report = json.loads(out)
         self.assertEqual((status, report["held"]), (0, False), report)
         self.assertEqual([node["state"] for node in report["nodes"]], ["foreign"] * 3)
+
+    def test_a_server_that_is_no_redis(self):
+        def serve(listener):
+            with contextlib.suppress(OSError):
+                while True:
+                    with listener.accept()[0] as connection:
+                        connection.recv(65536)
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        with listen() as listener:
+            threading.Thread(target=serve, args=(listener,), daemon=True).start()
+            status, _, err = self.quorlock("--nodes", "127.0.0.1:%d" % listener.getsockname()[1], "run", "-n", self.key, "--",
+                                           "true")
+            self.assertEqual(status, 78, err)
 
     def test_no_redis_and_a_wrong_password(self):
         with listen() as listener:

@@ -23,6 +23,8 @@ class Run(Bootstrapped):
                                  ("kill -TERM $$", 143)]:
             status, out, err = self.quorlock("run", self.key, "--", "sh", "-c", script)
             self.assertEqual((status, out), (expected, ""), err)
+        status, _, err = self.quorlock("run", self.key, "--", "/dev/null/command")
+        self.assertEqual(status, 127, err)
         status, _, err = self.quorlock("run", self.key, "--", "no-such-command-here")
         self.assertEqual(status, 127)
         self.assertIn("quorlock: cannot execute no-such-command-here: No such file or directory\n", err)

@@ -75,6 +75,26 @@ class Places(Files):
                 self.assertTrue(values[name][0].startswith(said[1]), (name, said[1], values[name]))
         self.assertGreaterEqual(checked, 12)
 
+    def test_each_key_is_read_from_each_place(self):
+        """From an option, from the variable that the help names, and from a file."""
+        password, listed = self.write("secret\n", "secret"), "rediss://a,b"
+        values = {"nodes": listed, "password-file": password, "DURATION": "7s", "DURATION|0|forever": "7s", "N": "3"}
+        left_out = {"config", "set", "tls-ca", "tls-cert", "tls-key"}  # these must be there, and a test of TLS has them
+        checked = set()
+        for name, kind, more in re.findall(r"(?m)^  --([a-z-]+)(?: |\[=)(\S+?)\]?\s((?s:.*?))(?=^  -|\Z)",
+                                           self.quorlock("config", "--help")[1]):
+            if name in left_out:
+                continue
+            value = values.get(name) or values.get(kind) or kind.split("|")[-1].lower()
+            nodes_given = () if name == "nodes" else (f"--nodes={listed}",)
+            file, variable = self.write(f"\n{name} = {value}\n"), re.search(r"else\s+(QUORLOCK_\w+)", more)
+            self.assertEqual(self.values(*nodes_given, f"--{name}={value}")[name], (value, "option"))
+            self.assertEqual(self.values(*nodes_given, "--config", file)[name], (value, f"{file}:2"))
+            if variable and name != "password-file":
+                self.assertEqual(self.values(*nodes_given, env={variable[1]: value})[name], (value, "environment"))
+            checked.add(name)
+        self.assertEqual(checked, {*self.values()} - left_out - {"password"})
+
     def test_what_goes_before_what(self):
         """Command line, environment, set, file, default: each is in force where nothing before it is."""
         file = self.write("max-lease = 1m\nlease = 1s\nuser = general\n[set other]\nmax-lease = 4m\n"
@@ -270,7 +290,8 @@ class Used(Files):
             for line, key, path in [(1, "tls-ca", "/nonexistent"), (3, "password-file", "/nonexistent/p")]))
 
     def test_config_compares_leases(self):
-        file = self.write("lease = 1m\nmax-lease = 1m\n[set short]\nmax-lease = 59s\n[set long]\nlease = 60001ms\n")
+        file = self.write("lease = 1m\nmax-lease = 1m\n[set short]\nmax-lease = 59s\n[set long]\nlease = 60001ms\n"
+                          "[set equal]\nlease = 60s\n")
         status, out, err = self.quorlock("config", "--config", file, env=NOWHERE)
         self.assertEqual((status, out[:3]), (0, "KEY"), err)
         self.assertEqual(re.findall(r'(?m)^quorlock: (.*) it is longer than the max lease, (\w+): shorten', err), [

@@ -131,7 +131,7 @@ class Life(Election):
 
 class Restart(Election):
     def test_it_stands_again(self):
-        script = "echo $QUORLOCK_TERM >>terms; exit 3"
+        script = "echo $QUORLOCK_TERM >>terms; sleep .1; exit 3"
         processes = [self.elect("--restart", script=script) for _ in range(2)]
         wait_for(lambda: os.path.exists(self.path("terms")) and len(self.read("terms").split()) >= 4)
         for process in processes:
@@ -144,6 +144,8 @@ class Restart(Election):
         for err in errors:
             self.assertIn("the command ended with status 3: resigned from", err)
             self.assertIn("candidate again in 1000 ms", err)
+        # Three of the four terms have ended, and so two of one candidate.
+        self.assertTrue(any("candidate again in 2000 ms" in err for err in errors), errors)
         self.assert_free()
 
     def test_a_signal_while_it_resigns(self):

@@ -212,6 +212,27 @@ class Setup(GuardCase):
         self.assertEqual(self.run_once()[::2], (0, ""))
 
 
+class Set(GuardCase):
+    def test_the_order_of_the_addresses_makes_no_other_set(self):
+        self.bootstrap()
+        for turned in (SERVERS[::-1], SERVERS[1:] + SERVERS[:1]):
+            status, _, err = self.run_once("--nodes", ",".join(map(str, turned)))
+            self.assertEqual((status, err), (0, ""))
+
+
+class Strict(GuardCase):
+    def test_it_is_checked_by_a_script_in_the_acquire_too(self):
+        self.bootstrap()
+        scripts = {}
+        for guard in ("connection", "strict"):
+            for server in SERVERS:
+                server.ask("CONFIG", "RESETSTAT")
+            self.assertEqual(self.run_once("--guard", guard)[0], 0)
+            stats = b"".join(server.ask("INFO", "commandstats") for server in SERVERS).decode()
+            scripts[guard] = sum(map(int, re.findall(r"cmdstat_eval(?:sha)?:calls=(\d+)", stats)))
+        self.assertGreater(scripts["strict"], scripts["connection"])
+
+
 class Fencing(GuardCase):
     def test_without_it_there_is_no_token(self):
         self.bootstrap()

@@ -77,6 +77,14 @@ class Notify(Bootstrapped):
         self.assertEqual(self.end(process)[0], 1)
         self.assertEqual(self.next(), f'STOPPING=1\nSTATUS=no lock on "{self.key}"')
 
+    def test_a_candidate_is_ready_before_it_leads(self):
+        self.hold("someone-else-entirely", count=3)
+        process = self.start("elect", self.key, "--", "true", env=self.environment())
+        self.assertEqual(self.next(), f'READY=1\nSTATUS=candidate for "{self.key}"')
+        process.terminate()
+        self.assertEqual(self.until("STOPPING=1")[-1], f'STOPPING=1\nSTATUS=resigning from "{self.key}"')
+        self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM)
+
     def test_the_watchdog_is_fed_while_the_lock_is_renewed(self):
         env = self.environment(WATCHDOG_USEC="100000")
         self.hold("someone-else-entirely", count=3)
@@ -198,6 +206,9 @@ class Journal(Bootstrapped):
         status, lines = self.lines("-n", self.key, "--", "true")
         self.assertEqual((status, len(lines)), (1, 1), lines)
         self.assertTrue(lines[0].startswith(f'<3>"{self.key}" is held by'), lines)
+        for verbose, wanted in (("-v", False), ("-vv", True)):
+            _, lines = self.lines(verbose, "--wait", "1s", self.key, "--", "true")
+            self.assertEqual(any(line.startswith("<7>") for line in lines), wanted, lines)
         SERVERS[0].kill()
         _, lines = self.lines("-n", self.key, "--", "true")
         self.assertTrue(any(re.match(r"<4>\S+: down: ", line) for line in lines), lines)

@@ -246,7 +246,8 @@ class Tls(Case):
         plain = ",".join(f"127.0.0.1:{server.port}" for server in SERVERS)
         with open(file, "w", encoding="utf-8") as f:
             f.write(f"nodes = {nodes()}\ntls-ca = {self.ca.path}\ntls-cert = {ours.path}\ntls-key = {ours.key}\n"
-                    f"tls-name = 127.0.0.1\n[set plain]\nnodes = {plain}\n")
+                    f"tls-name = 127.0.0.1\n[set plain]\nnodes = {plain}\n"
+                    f"[set valkeys]\nnodes = {nodes().replace('rediss:', 'valkeys:')}\n")
         nothing = {"QUORLOCK_NODES": "", "QUORLOCK_TLS_CA": ""}
         ca, key, both = self.path("ca"), self.path("key"), self.path("both")
         shutil.copy(self.ca.path, ca)
@@ -260,7 +261,8 @@ class Tls(Case):
             values = json.loads(out)["values"]
             return [values[key]["value"] for key in ("tls-ca", "tls-cert", "tls-key", "tls-name")]
 
-        self.assertEqual(in_force(), [self.ca.path, ours.path, ours.key, "127.0.0.1"])
+        for options in [(), ("--set", "valkeys")]:
+            self.assertEqual(in_force(*options), [self.ca.path, ours.path, ours.key, "127.0.0.1"])
         self.assertEqual(in_force("--tls-cert", both, QUORLOCK_TLS_CA=ca), [ca, both, None, "127.0.0.1"])
         self.assertEqual(in_force(QUORLOCK_TLS_KEY=key), [self.ca.path, ours.path, key, "127.0.0.1"])
         for certificates in [{}, {"QUORLOCK_TLS_CA": "ca", "QUORLOCK_TLS_KEY": "key"}]:
