@@ -168,7 +168,8 @@ static const struct {
     {{CLIENT, .max_lease_ms = QUORLOCK_LEASE_MS_MAX}, NULL},
     {{CLIENT, .drift_ppm = 1000000}, "drift_ppm is 1000000"},
     {{CLIENT, .drift_fixed_ms = UINT32_MAX}, "drift_fixed_ms is 4294967295"},
-    {{CLIENT, .node_timeout_ms = UINT32_MAX}, "node_timeout_ms is 4294967295"},
+    {{CLIENT, .node_timeout_ms = 60001}, "node_timeout_ms is 60001: it must be 0 to 60000"},
+    {{CLIENT, .node_timeout_ms = 60000, .connect_timeout_ms = 60000}, NULL},
     {{CLIENT, .connect_timeout_ms = 60001}, "connect_timeout_ms is 60001: it must be 1 to 60000"},
     {{CLIENT, .reconnect_min_ms = 300, .reconnect_max_ms = 200}, "200"},
     {{CLIENT, .reconnect_min_ms = UINT32_MAX}, "reconnect_min_ms is 4294967295: it must be 1 to 3600000"},
@@ -569,6 +570,11 @@ TEST(a_key_is_neither_empty_nor_too_long_nor_reserved)
     assert_int_equal(options_key(key, &checked, &error), QUORLOCK_INVAL);
     assert_said("1025");
     key[QUORLOCK_KEY_LENGTH_MAX] = '\0';
+    assert_int_equal(options_key(key, &checked, &error), 0);
+    checked.key_prefix = "p";
+    assert_int_equal(options_key(key, &checked, &error), QUORLOCK_INVAL);
+    assert_said("the key has 1025 bytes with its prefix");
+    key[QUORLOCK_KEY_LENGTH_MAX - 1] = '\0';
     assert_int_equal(options_key(key, &checked, &error), 0);
 }
 
