@@ -267,14 +267,21 @@ static bool may_miss(const struct world *world, const struct plan_actor *plan)
     return false;
 }
 
-/* Others that keep a key after its release leave it free for a moment at a time: who waits for less may miss each. */
+/*
+ * Others that keep a key after its release leave it free for a moment at a time, and tell nobody: whoever asks first
+ * has it. Who waits for less than they keep it may miss each moment. So may who waits without end, while they take the
+ * key.
+ */
 static bool may_miss_kept(const struct world *world, const struct plan_actor *plan)
 {
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         const struct plan_actor *other = world->actors[i].plan;
 
-        if (other != plan && (other->keys & plan->keys) != 0 && other->options.keep_ms > plan->options.wait_ms)
-            return true;
+        if (other == plan || (other->keys & plan->keys) == 0 || other->options.keep_ms == 0) continue;
+        if (other->options.keep_ms > plan->options.wait_ms) return true;
+        for (uint32_t key = 0; key < world->plan->n_keys; key++) {
+            if ((other->keys & plan->keys & 1u << key) != 0 && world->grants_healed[key][0] > 0) return true;
+        }
     }
     return false;
 }
