@@ -61,12 +61,21 @@ static int step_read_token(struct step *step)
     return read ? 0 : EXIT_USAGE;
 }
 
+/* A file that is there already has a mode of its own. A device or a pipe keeps it. */
+static bool step_make_private(int fd)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0) return false;
+    return !S_ISREG(status.st_mode) || fchmod(fd, S_IRUSR | S_IWUSR) == 0;
+}
+
 /* Whoever reads the token can release the lock, so only this user may. */
 static int step_write_token(const struct step *step, const char *token)
 {
     const char *path = step->settings->token_file;
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR);
-    bool written = fd >= 0 && dprintf(fd, "%s\n", token) > 0;
+    bool written = fd >= 0 && step_make_private(fd) && dprintf(fd, "%s\n", token) > 0;
 
     if (fd >= 0 && close(fd) != 0) written = false;
     if (!written) say("--token-file: cannot write \"%s\": %s", path, strerror(errno));

@@ -67,6 +67,7 @@ class Steps(Bootstrapped):
 
     def test_a_token_file_is_for_its_user_only(self):
         path = pathlib.Path(self.path("token"))
+        path.touch(0o644)
         self.assertEqual(self.acquire("--token-file", path), "")
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         self.assertEqual(self.holders(), {path.read_text(encoding="ascii").rstrip("\n")})
