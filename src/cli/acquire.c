@@ -22,7 +22,9 @@
 #include "signals.h"
 #include "sources.h"
 
-#define TOKEN_SIZE 256 /* longer than any token */
+#define TOKEN_SIZE  256  /* longer than any token */
+#define SPREAD_MS   1000 /* the nodes that lack the lock may take so long to get it */
+#define SPREAD_LOOK 20   /* when to look again, in ms */
 
 enum step_kind { STEP_ACQUIRE, STEP_RENEW, STEP_RELEASE };
 
@@ -33,7 +35,10 @@ struct step {
     size_t n_keys; /* of the words; with renew and release the last word may be the token */
     char *name;    /* all keys, for messages */
     char token[TOKEN_SIZE];
+    uint64_t fence;
     quorlock *lock;
+    struct event *look; /* whether all nodes have the lock */
+    uint32_t looks;
     struct signals signals;
     struct event *on_signals;
     bool asking; /* the nodes are asked for the lock */
@@ -152,15 +157,15 @@ static void step_release(struct step *step, int status)
 }
 
 /* What is shown must be worth something: so the lock is detached last. */
-static void step_pass_on(struct step *step, const struct quorlock_result *result)
+static void step_pass_on(struct step *step)
 {
     bool acquired = step->kind == STEP_ACQUIRE, filed = step->settings->token_file != NULL;
     const char *token = NULL;
     uint32_t valid_ms = quorlock_valid_ms(step->lock);
     int status = 0;
 
-    if (acquired && filed) status = step_write_token(step, result->token);
-    if (status == 0) status = step_show(step, acquired && !filed ? result->token : NULL, result->fence, valid_ms);
+    if (acquired && filed) status = step_write_token(step, step->token);
+    if (status == 0) status = step_show(step, acquired && !filed ? step->token : NULL, step->fence, valid_ms);
     if (status != 0 && acquired) {
         step_release(step, status);
         return;
@@ -173,6 +178,49 @@ static void step_pass_on(struct step *step, const struct quorlock_result *result
     if (step->settings->verbose > 0)
         say_at(LOG_INFO, "%s \"%s\", valid %u ms", acquired ? "acquired" : "renewed", step->name, valid_ms);
     step_leave(step, status);
+}
+
+/* ---- all nodes ---- */
+
+/* A node that has failed is not waited for. */
+static bool step_is_everywhere(const struct quorlock_result *result)
+{
+    for (size_t i = 0; i < result->n_votes; i++) {
+        int outcome = result->votes[i]->outcome;
+
+        if (outcome == QUORLOCK_VOTE_NONE || outcome == QUORLOCK_VOTE_PENDING || outcome == QUORLOCK_VOTE_MISSING)
+            return false;
+    }
+    return true;
+}
+
+static void step_spread(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    const struct timeval pause = {.tv_usec = SPREAD_LOOK * 1000};
+    struct step *step = arg;
+    bool waits = result->status == QUORLOCK_OK && !step_is_everywhere(result) &&
+                 step->looks++ < SPREAD_MS / SPREAD_LOOK && step->signal == 0;
+
+    (void)lock;
+    if (waits && evtimer_add(step->look, &pause) == 0) return;
+    if (step->signal != 0 && step->kind == STEP_ACQUIRE) {
+        step_release(step, 0);
+    } else {
+        step_pass_on(step);
+    }
+}
+
+/*
+ * Between the steps nothing renews the lock, so nothing repairs it: on a bare quorum of the nodes it would end with any
+ * of them. So it is extended until the nodes have it that were still connecting, or have lost it.
+ */
+static void step_look(evutil_socket_t fd, short what, void *arg)
+{
+    struct step *step = arg;
+
+    (void)fd;
+    (void)what;
+    if (quorlock_extend(step->lock, 0, step_spread, step) != 0) step_pass_on(step);
 }
 
 static int step_refused(const struct step *step, const struct quorlock_result *result)
@@ -208,14 +256,15 @@ static void step_answered(quorlock *lock, const struct quorlock_result *result, 
 {
     struct step *step = arg;
 
-    (void)lock;
     step->asking = false;
     if (result->status != QUORLOCK_OK) {
         step_leave(step, step_refused(step, result));
     } else if (step->kind == STEP_RELEASE || (step->kind == STEP_ACQUIRE && step->signal != 0)) {
         step_release(step, 0);
     } else {
-        step_pass_on(step, result);
+        snprintf(step->token, sizeof(step->token), "%s", result->token);
+        step->fence = result->fence;
+        step_spread(lock, result, step);
     }
 }
 
@@ -246,7 +295,11 @@ static int step_ask(struct step *step)
                                        .wait_ms = settings->wait_ms,
                                        .renew_ms = QUORLOCK_RENEW_NEVER,
                                        .fencing = settings->fence};
-    int status = quorlock_new(&step->lock, step->session.client, settings->words, step->n_keys, &options);
+    int status;
+
+    step->look = evtimer_new(step->session.base, step_look, step);
+    if (step->look == NULL) return session_check(&step->session, QUORLOCK_NOMEM);
+    status = quorlock_new(&step->lock, step->session.client, settings->words, step->n_keys, &options);
 
     if (status == 0) {
         status = step->kind == STEP_ACQUIRE ? quorlock_acquire(step->lock, step_answered, step)

@@ -45,6 +45,16 @@ class Steps(Bootstrapped):
             self.assertEqual((status, out), (75, ""))
             self.assertIn("its token is gone from", err)
 
+    def test_each_step_leaves_the_lock_on_all_nodes(self):
+        for server in SERVERS:
+            token = self.acquire().rstrip("\n")
+            self.assertEqual(self.values(), [token.encode()] * len(SERVERS))
+            server.ask("DEL", self.key)
+            self.assertEqual(self.quorlock("renew", *LEASE, self.key, token)[0], 0)
+            self.assertEqual(self.values(), [token.encode()] * len(SERVERS))
+            self.assertEqual(self.quorlock("release", *LEASE, self.key, token)[0], 0)
+            self.assert_free()
+
     def test_several_keys_a_fencing_token_and_json(self):
         keys = [self.key, self.key + "2"]
         status, out, err = self.quorlock("acquire", "--json", "--fence", *keys)
