@@ -2,8 +2,8 @@
 /*
  * scheduled_job.c - a job that several replicas are to start at the same tick, and one of them does
  *
- * usage: scheduled_job lock|tick REPLICA WORK_MS DATABASE [NODE...]
- *        scheduled_job job lock|tick TICK REPLICA WORK_MS DATABASE
+ * usage: scheduled_job lock|keep|tick REPLICA WORK_MS DATABASE [NODE...]
+ *        scheduled_job job lock|keep|tick TICK REPLICA WORK_MS DATABASE
  *
  * One replica. Each line on stdin is a tick that its clock shows, by its number (time(NULL) / 60 for each
  * minute). Without nodes it works without a lock. The second form is the job alone, for scheduled_job.sh.
@@ -12,6 +12,8 @@
  *          so and goes. The lock keeps two from running at the same time, and that is all: a replica whose
  *          clock is so slow that it starts when the others are done finds the lock free, and runs the job
  *          again.
+ *   keep   the same, but nobody gets the lock for KEEP_MS after it was taken, although the job takes less time. So
+ *          clocks may be so far apart. The next tick must be further away.
  *   tick   the job itself remembers, where it writes its results, for which tick it ran last: a replica that
  *          comes with that one, or an older one, learns that it was run, and goes. So it does no harm to be
  *          late, and all can wait for the lock. The tick's number is the fence.
@@ -26,12 +28,13 @@
 #include "example.h"
 
 #define LEASE_MS 10000
+#define KEEP_MS  4000
 
 struct job {
     sqlite3 *db;
     const char *replica;
     unsigned work_ms;
-    bool by_tick;
+    bool by_tick, keeps;
 };
 
 /* False where this tick, or a later one, was claimed before. */
@@ -73,8 +76,10 @@ static void fire(const struct job *job, quorlock_blocking_lock *lock, long long 
 
 static void replica_run(const struct job *job, const char *const *nodes, size_t n_nodes)
 {
-    const struct quorlock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = job->by_tick ? QUORLOCK_WAIT_FOREVER : 0};
+    const struct quorlock_options options = {.size = sizeof(options),
+                                             .lease_ms = LEASE_MS,
+                                             .wait_ms = job->by_tick ? QUORLOCK_WAIT_FOREVER : 0,
+                                             .keep_ms = job->keeps ? KEEP_MS : 0};
     quorlock_blocking *client = n_nodes > 0 ? example_open(nodes, n_nodes, 0) : NULL;
     quorlock_blocking_lock *lock = n_nodes > 0 ? example_lock(client, "job", &options) : NULL;
     char line[32];
@@ -90,8 +95,9 @@ int main(int argc, char **argv)
     char **words = argv + 1 + alone;
     struct job job = {0};
 
-    if (argc < 5) die("usage: scheduled_job lock|tick REPLICA WORK_MS DATABASE [NODE...]");
+    if (argc < 5) die("usage: scheduled_job lock|keep|tick REPLICA WORK_MS DATABASE [NODE...]");
     job.by_tick = strcmp(words[0], "tick") == 0;
+    job.keeps = strcmp(words[0], "keep") == 0;
     job.replica = words[1 + alone];
     job.work_ms = (unsigned)strtoul(words[2 + alone], NULL, 10);
     job.db = account_open(words[3 + alone]);

@@ -12,10 +12,12 @@ import time
 sys.dont_write_bytecode = True
 
 import examples
-from examples import LIMIT_S, MAX_LEASE_MS, Fixture, Worker, await_that, check, main
+from examples import LIMIT_S, MAX_LEASE_MS, Fixture, TooBusy, Worker, await_that, check, main, try_often
 
 REPLICAS, TICKS = 3, 6
 WORK_MS = 50
+KEEP_S = 4  # as in the programs
+KEPT_TICKS = 2  # each waits until the key is free
 WAYS = {"lock": "with the lock alone", "tick": "with the lock and a fence a tick"}
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scheduled_job.sh")
 
@@ -133,6 +135,26 @@ def form_clocks(name, begin, way):
               flush=True)
 
 
+def form_kept(name, begin):
+    """As form_clocks, but the lock is kept: the replicas that fire within that time find it held."""
+    with Fixture(MAX_LEASE_MS) as fixture:
+        table(fixture)
+        replicas = begin(fixture, "keep", fixture.servers)
+        for tick in range(1, KEPT_TICKS + 1):
+            fixture.await_free("job")
+            began, said = time.monotonic(), []
+            for replica in replicas:
+                replica.tell(tick)
+                said.append(replica.expect("ran", "another-runs", "no-lock")["what"])
+            if time.monotonic() - began > KEEP_S or "no-lock" in said:
+                raise TooBusy(f"tick {tick}: the replicas said {said}")
+            check(said == ["ran"] + ["another-runs"] * (REPLICAS - 1), f"tick {tick}: the replicas said {said}")
+        finish(replicas)
+        check(runs(fixture) == [1] * KEPT_TICKS, f"{name}, kept: it ran {runs(fixture)} times")
+        print(f"scheduled job, {name}, clocks that differ, with a lock that is kept for {KEEP_S} s: {KEPT_TICKS} ticks, run "
+              f"{sum(runs(fixture))} times", flush=True)
+
+
 def scenario():
     form_without()
     for name, begin in (("library", library), ("shell loop", shell)):
@@ -140,6 +162,7 @@ def scenario():
             for fault in (False, True):
                 form_with(name, begin, way, fault)
             form_clocks(name, begin, way)
+        try_often(form_kept, name, begin)
 
 
 if __name__ == "__main__":
