@@ -366,11 +366,32 @@ int quorlock_adopt(quorlock *lock, const char *token, quorlock_cb cb, void *arg)
     return status;
 }
 
-int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence, uint32_t *ret_valid_ms)
+/* Stop holding the keys without releasing them. STATE: the lock was lost. */
+static int let_keys_stay(struct quorlock *lock)
 {
     struct core_event event = {.type = CORE_EV_DETACH};
-    uint32_t valid_ms = 0;
-    struct claim *claim;
+    struct claim *claim = handle_held(lock);
+
+    if (handle_is_compact(lock)) {
+        compact_drop(lock);
+        return 0;
+    }
+    /* The keys are not free: a notice of their release is news. */
+    claim->granted = false;
+    if (claim_step(claim, &event) != 0) {
+        claim->granted = true;
+        return QUORLOCK_STATE;
+    }
+    handle_unshare(lock, 1);
+    claim_reap(claim);
+    return 0;
+}
+
+int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence, uint32_t *ret_valid_ms)
+{
+    const char *token;
+    uint32_t valid_ms;
+    uint64_t fence;
     int status = check_free(lock);
 
     if (status == 0) status = refuse_passing(lock);
@@ -380,23 +401,15 @@ int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence,
                             "ret_token is NULL: without its token nobody could hold the lock");
     }
     valid_ms = quorlock_valid_ms(lock);
-    if (valid_ms == 0) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
-    *ret_token = quorlock_token(lock);
-    if (ret_fence != NULL) *ret_fence = quorlock_fence(lock);
-    if (ret_valid_ms != NULL) *ret_valid_ms = valid_ms;
-    assert(*ret_token != NULL);
-    if (handle_is_compact(lock)) {
-        compact_drop(lock);
-        return 0;
+    token = quorlock_token(lock);
+    fence = quorlock_fence(lock);
+    /* The clock goes on: the lock may be lost only now. */
+    if (valid_ms == 0 || token == NULL || let_keys_stay(lock) != 0) {
+        return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
     }
-    claim = handle_held(lock);
-    /* The keys are not free: a notice of their release is news. */
-    claim->granted = false;
-    status = claim_step(claim, &event);
-    (void)status; /* without assertions */
-    assert(status == 0);
-    handle_unshare(lock, 1);
-    claim_reap(claim);
+    *ret_token = token;
+    if (ret_fence != NULL) *ret_fence = fence;
+    if (ret_valid_ms != NULL) *ret_valid_ms = valid_ms;
     handle_check(lock);
     return 0;
 }
