@@ -98,6 +98,7 @@ void actor_reset(struct actor *actor)
     actor->lock = NULL;
     actor->holds = actor->releasing = 0;
     actor->acquiring = actor->extending = NULL;
+    actor->adopting = NULL;
 }
 
 /* ---- what it calls ---- */
@@ -124,7 +125,7 @@ static void begin_acquire(struct actor *actor)
         act_in(actor, AGAIN_US);
         return;
     }
-    status = user_acquire(actor);
+    status = user_acquire(actor, passing_take(actor));
     /* No attempt, and so no owner token, without random bytes. */
     if (status == QUORLOCK_STATE && process_lacks_random(actor_process(actor)) && actor->plan->owner == 0) {
         actor->world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
@@ -210,7 +211,7 @@ static void misuse(struct actor *actor)
     switch (rng_below(&actor->rng, 4)) {
     case 0:
         /* One that does not listen to losses may have lost it. */
-        if (plain && !actor->no_lost && judge_is_open(actor)) status = user_acquire(actor);
+        if (plain && !actor->no_lost && judge_is_open(actor)) status = user_acquire(actor, NULL);
         break;
     case 1:
         expected = QUORLOCK_INVAL;
@@ -260,7 +261,10 @@ static void act_holding(struct actor *actor)
     write_something(actor);
     if (!trouble(actor, false)) return;
     if (world_now(world) >= actor->hold_until_us || world->phase >= PHASE_HEALED) {
-        if (draw_if(actor, FEATURE_FREES, 8)) {
+        if (passing_hand_on(actor)) {
+            actor->state = ACTOR_IDLE;
+            act_in(actor, draw(actor, lease_us(actor) / 2));
+        } else if (draw_if(actor, FEATURE_FREES, 8)) {
             free_handle(actor, false);
         } else {
             begin_release(actor);

@@ -113,6 +113,8 @@ static const struct control controls[] = {
     {"refused-login-ends-the-wait", {"refused-login-ends-the-wait"}, BIAS_PASSWORDS, UNEXPLAINED, 3, 400},
     {"keep-forgotten", {"keep-forgotten"}, BIAS_KEEP, I18_KEPT, 3, 100},
     {"keep-without-end", {"script-kept-key-keeps-its-expiry"}, BIAS_KEEP, I18_KEPT, 3, 100},
+    {"adopt-without-asking", {"adopt-without-asking"}, BIAS_PASSING, I5_QUORUM_HOLDS, 3, 400},
+    {"adopt-without-asking-i1", {"adopt-without-asking"}, BIAS_PASSING, I1_EXCLUSION, 1, 2000},
     {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
 };
 

@@ -365,6 +365,9 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
     rare_granted(actor);
     if (is_nested(actor)) {
         world->totals->of[TOTAL_NESTED]++;
+    } else if (actor->adopting != NULL) {
+        passing_adopted(actor);
+        tokens_granted(actor);
     } else {
         check_votes(actor);
         tokens_granted(actor);
@@ -617,7 +620,9 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_CANCELED: return promise->kind <= PROMISE_EXTEND;
     case QUORLOCK_HELD:
     case QUORLOCK_TIMEDOUT: return acquires;
-    case QUORLOCK_LOST: return promise->kind == PROMISE_EXTEND || (acquires && owned);
+    case QUORLOCK_LOST:
+        return promise->kind == PROMISE_EXTEND ||
+               (acquires && (owned || (promise->actor != NULL && promise->actor->adopting != NULL)));
     /* An acquire that waits goes on, unless no node has ever let the client in. */
     case QUORLOCK_AUTH:
         if (!has_fault(world, FAULT_ROTATE)) return false;

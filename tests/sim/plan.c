@@ -61,6 +61,7 @@ static uint32_t bend_features(uint32_t features, enum plan_bias bias)
     case BIAS_TOKENS:
     case BIAS_TOKENS_LOST: return (features & ~rare) | bit(FEATURE_FENCING);
     case BIAS_LOSS: return features & ~rare;
+    case BIAS_PASSING:
     case BIAS_KEEP: return features & ~rare & ~bit(FEATURE_REDISSON) & ~bit(FEATURE_OWNERS);
     case BIAS_NESTS:
         return (features & ~rare & ~bit(FEATURE_CLOSES)) | bit(FEATURE_OWNERS) | bit(FEATURE_INSIDE) |

@@ -171,7 +171,8 @@ struct plan_fault {
     X(SCENES, "all do the same again and again, and each wait has a bound")                                            \
     X(PASSWORDS, "passwords change at servers and at clients, at one before the other")                                \
     X(PACKETS, "links lose packets, under leases that outlive that")                                                   \
-    X(KEEP, "locks that are kept after their release")
+    X(KEEP, "locks that are kept after their release")                                                                 \
+    X(PASSING, "locks that pass from one client to another")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,

@@ -35,6 +35,7 @@ static bool has_to_release(const struct rest *rest, const char *owner, size_t ow
     const struct world *world = rest->world;
 
     if (keep_may_stand(world, world_hash(owner, owner_length))) return false;
+    if (passing_may_stand(world, world_hash(owner, owner_length))) return false;
     for (uint32_t i = 0; i < world->plan->n_clients; i++) {
         size_t length = strlen(world->clients[i].label);
 

@@ -41,6 +41,8 @@
     X(REACQUIRED, "acquired with a release in flight")                                                                 \
     X(KEPT, "kept after their release")                                                                                \
     X(KEPT_QUORUM, "kept on a quorum")                                                                                 \
+    X(DETACHED, "detached")                                                                                            \
+    X(ADOPTED, "adopted")                                                                                              \
     X(FREED, "handles freed")                                                                                          \
     X(FREED_BUSY, "handles freed with an operation in flight")                                                         \
     X(FREED_INSIDE, "handles freed in a callback")                                                                     \

@@ -429,6 +429,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     judge_ended(promise, result->status);
     if (result->status == QUORLOCK_HELD) rare_refused(actor);
     if (result->status == QUORLOCK_OK) judge_granted(actor, result);
+    if (result->status != QUORLOCK_OK) passing_refused(actor, result->status);
     if (process_at(actor_process(actor), AT_CALLBACK)) actor_acquired(actor, result);
 }
 
@@ -448,10 +449,10 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     if (process_at(actor_process(actor), AT_CALLBACK)) actor_lost(actor, loss);
 }
 
-int user_acquire(struct actor *actor)
+int user_acquire(struct actor *actor, const char *adopts)
 {
     struct world *world = actor->world;
-    uint32_t wait_ms = actor->plan->options.wait_ms;
+    uint32_t wait_ms = adopts != NULL ? 0 : actor->plan->options.wait_ms;
     uint64_t timeout_us = user_node_timeout_ms(world, actor) * MS;
     uint64_t connect_us = user_connect_ms(world, actor->plan->client) * MS;
     uint64_t bound_us = wait_ms == 0 ? 2 * connect_us + 4 * timeout_us : wait_ms * MS / 100 * 104 + timeout_us / 4;
@@ -466,9 +467,12 @@ int user_acquire(struct actor *actor)
         actor->no_lost = world->plan->bias == BIAS_NONE && rng_one_in(&actor->rng, 16);
         quorlock_on_lost(actor->lock, actor->no_lost ? NULL : on_lost, actor);
     }
-    status = quorlock_acquire(actor->lock, on_acquired, promise);
-    TRACE(world, "actor %u  < acquires%s: %s", actor->index, nested ? " once more" : "", quorlock_status_name(status));
+    status = adopts != NULL ? quorlock_adopt(actor->lock, adopts, on_acquired, promise)
+                            : quorlock_acquire(actor->lock, on_acquired, promise);
+    TRACE(world, "actor %u  < %s%s: %s", actor->index, adopts != NULL ? "adopts" : "acquires",
+          nested ? " once more" : "", quorlock_status_name(status));
     if (status != QUORLOCK_OK) {
+        passing_refused(actor, status);
         user_drop(promise);
         world->totals->of[TOTAL_CALLS_NOMEM] += status == QUORLOCK_NOMEM;
     }
@@ -553,6 +557,28 @@ int user_release(struct actor *actor, bool quietly)
     }
     if (promise != NULL) actor->releasing++;
     if (actor->holds > 0) actor->holds--;
+    return 0;
+}
+
+int user_detach(struct actor *actor, char ret_token[128])
+{
+    struct window before = actor->window;
+    const char *token = NULL;
+    uint64_t fence = 0;
+    uint32_t valid_ms = 0;
+    int status;
+
+    judge_given_back(actor);
+    status = quorlock_detach(actor->lock, &token, &fence, &valid_ms);
+    TRACE(actor->world, "actor %u  < detaches: %s", actor->index, quorlock_status_name(status));
+    if (status != QUORLOCK_OK) {
+        actor->window = before;
+        return status;
+    }
+    (void)snprintf(ret_token, 128, "%s", token);
+    actor->holds = 0;
+    if (fence != before.fence || valid_ms == 0)
+        judge_violated(actor->world, I6_TOLD_ONCE, "actor %u detaches a lock that is not as it was", actor->index);
     return 0;
 }
 

@@ -184,6 +184,7 @@ static void build(struct world *world, const struct plan *plan)
     world->phase = PHASE_FAULTS;
     world->n_ghosts = world->n_shadows = world->n_grants = world->n_promises = world->n_given_up = 0;
     world->n_kept = 0;
+    world->n_passed = 0;
     world->healed_us = 0;
     world->runs = world->commands = world->rounds = 0;
     world->reconfigures = 0;

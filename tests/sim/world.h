@@ -14,6 +14,7 @@
  *   judge     what must hold in true time, seen from outside of the library
  *   holds     what servers hold of locks, slots and readers
  *   keep      locks that are kept after their release
+ *   passing   locks that pass from one actor to another
  *   rest      what is left on the servers in the end
  *   tokens    fencing tokens, and a register that they guard
  *   election  candidates and observers of one election
@@ -53,6 +54,7 @@
 #define GHOSTS_MAX     256u
 #define GIVEN_UP_MAX   256u
 #define KEPT_MAX       256u
+#define PASSED_MAX     256u
 #define HOLDS_MAX      64u                     /* takings of a key on a server whose order is remembered */
 #define MACHINES_ALL   (PLAN_MACHINES_MAX + 1) /* with the operator's */
 #define OWNER_CLIENTS  (PLAN_CLIENTS_MAX + 1)
@@ -164,8 +166,9 @@ struct actor {
     uint64_t round_begun_us; /* its token cannot be older */
     uint64_t granted_us;
     struct window window;
-    uint32_t grant; /* of world->grants; NOBODY: none */
-    uint32_t kept;  /* of world->kept, until its release has ended; NOBODY: none */
+    uint32_t grant;          /* of world->grants; NOBODY: none */
+    uint32_t kept;           /* of world->kept, until its release has ended; NOBODY: none */
+    struct passed *adopting; /* whose token it adopts; NULL: it does not */
 };
 
 /* A client's part in the election. */
@@ -260,6 +263,15 @@ struct given_up {
     uint64_t token_hash, since_us;
     uint8_t server, place;
     bool stands;
+};
+
+/* A lock that one actor has detached. */
+struct passed {
+    uint64_t token_hash, fence;
+    char token[128];
+    uint8_t keys;
+    bool fencing;
+    bool waits; /* for an actor that adopts it */
 };
 
 /* A lock that is kept after its release. */
@@ -407,8 +419,10 @@ struct world {
     uint32_t n_shadows;
     struct given_up given_up[GIVEN_UP_MAX];
     uint32_t n_given_up;
-    struct kept kept[KEPT_MAX]; /* the latest ones */
-    uint32_t n_kept;            /* ever */
+    struct kept kept[KEPT_MAX];       /* the latest ones */
+    uint32_t n_kept;                  /* ever */
+    struct passed passed[PASSED_MAX]; /* the latest ones */
+    uint32_t n_passed;                /* ever */
     struct grant *grants;
     uint32_t n_grants;
     struct promise *promises;
@@ -485,7 +499,8 @@ uint32_t user_timeout_ms(const struct world *, uint32_t client);
 uint32_t user_connect_ms(const struct world *, uint32_t client);
 /* What actors call: the library's status, promises kept in mind. */
 int user_new(struct actor *);
-int user_acquire(struct actor *);
+int user_acquire(struct actor *, const char *adopts); /* a token; NULL: it acquires */
+int user_detach(struct actor *, char ret_token[128]);
 int user_extend(struct actor *, uint32_t lease_ms);
 int user_release(struct actor *, bool quietly);
 int user_cancel(struct actor *);
@@ -640,6 +655,18 @@ void keep_answered(struct actor *, const struct quorlock_result *);
 void keep_check(struct actor *);
 /* keep_may_stand - that token's keys may stand on servers although nobody holds them. */
 bool keep_may_stand(const struct world *, uint64_t token_hash);
+
+/* ---- passing.c ---- */
+
+/* passing_hand_on - detach the lock, now and then where the plan is of that. False: it is to be released. */
+bool passing_hand_on(struct actor *);
+/* passing_take - return a token that the actor is to adopt, or NULL. */
+const char *passing_take(struct actor *);
+/* passing_refused - the acquire has failed. passing_adopted: the actor has adopted its token. */
+void passing_refused(struct actor *, int status);
+void passing_adopted(struct actor *);
+/* passing_may_stand - that token's keys may stand on servers although nobody holds them. */
+bool passing_may_stand(const struct world *, uint64_t token_hash);
 
 /* ---- rest.c ---- */
 
