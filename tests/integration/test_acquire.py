@@ -15,7 +15,7 @@ from command_case import SERVERS, Bootstrapped, wait_for
 # A verb ends when a quorum has answered. A node that connects too late keeps its key for so long.
 LEASE = ("--lease", "10s")
 SHORTER_MS = 8000
-LONG = ("--lease", "25s")  # longer than nodes are frozen here
+LONG = ("--lease", "25s")  # longer than nodes are frozen here, and than a test waits for a release
 
 
 class Steps(Bootstrapped):
@@ -89,7 +89,7 @@ class Steps(Bootstrapped):
         self.assert_free()
 
     def test_a_token_that_nobody_would_get_is_released(self):
-        status, _, err = self.quorlock("acquire", *LEASE, "--token-file", self.path("no/folder"), self.key)
+        status, _, err = self.quorlock("acquire", *LONG, "--token-file", self.path("no/folder"), self.key)
         self.assertEqual(status, 74)
         self.assertIn("cannot write", err)
         self.assert_free()
