@@ -6,8 +6,8 @@ file that it includes (also in comments, which may have NOLINT), its compile
 command, the checks, or clang-tidy.
 
 The analyzer follows the paths through a function up to a limit, by default a
-quarter of its own: three quarters of its time would go into longer paths, which
-see the same lines again. It skips the tests, which run under the sanitizers; the
+fourteenth of its own: most of its time would go into longer paths, which see
+the same lines again. It skips the tests, which run under the sanitizers; the
 other checks include them. QUORLOCK_LINT_DEEP=1 uses the analyzer's own limit,
 and includes the tests.
 
@@ -24,7 +24,7 @@ import subprocess
 import sys
 
 DEEP = os.environ.get("QUORLOCK_LINT_DEEP") == "1"
-BOUND = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=50000") if not DEEP]
+BOUND = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=16000") if not DEEP]
 NO_ANALYZER = "--checks=-clang-analyzer-*"
 QUERY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "conditions.query")
 SAID = {"pointer": "a pointer is no condition; compare it with NULL",

@@ -103,19 +103,19 @@ static const struct control controls[] = {
     {"stale-round-trips-storm", {"stale-round-trips"}, BIAS_FARTHER, REQUEST_STORM, 1, 200},
     {"permits-counted", {"permits-counted-by-each-node"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
     {"any-number-of-permits", {"number-of-permits-ignored"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
-    {"slot-by-each-node", {"slot-named-by-each-node", "other-slot-is-no-fault"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
+    {"slot-by-each-node", {"slot-named-by-each-node", "other-slot-is-no-fault"}, BIAS_SCENES, I10_FORGOTTEN, 1, 100},
     {"no-sentinel", {"script-no-sentinel"}, BIAS_SHARED, I13_READERS, 3, 400},
     {"readers-by-another-clock", {"script-readers-by-another-clock"}, BIAS_SHARED, I13_READERS, 3, 400},
     {"endless-intent", {"script-endless-intent"}, BIAS_SHARED, I9_LIVENESS, 3, 400},
-    {"repaired-at-renewals-only", {"repaired-at-renewals-only"}, BIAS_SCENES, RESTARTS_KEEP, 3, 400},
-    {"endless-intent-i10", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 3, 200},
+    {"repaired-at-renewals-only", {"repaired-at-renewals-only"}, BIAS_SCENES, RESTARTS_KEEP, 1, 400},
+    {"endless-intent-i10", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 1, 200},
     {"credentials-of-the-start", {"credentials-of-the-start"}, BIAS_PASSWORDS, I9_LIVENESS, 3, 100},
     {"refused-login-ends-the-wait", {"refused-login-ends-the-wait"}, BIAS_PASSWORDS, UNEXPLAINED, 3, 400},
     {"keep-forgotten", {"keep-forgotten"}, BIAS_KEEP, I18_KEPT, 3, 100},
     {"keep-without-end", {"script-kept-key-keeps-its-expiry"}, BIAS_KEEP, I18_KEPT, 3, 100},
     {"adopt-without-asking", {"adopt-without-asking"}, BIAS_PASSING, I5_QUORUM_HOLDS, 3, 400},
     {"adopt-without-asking-i1", {"adopt-without-asking"}, BIAS_PASSING, I1_EXCLUSION, 1, 2000},
-    {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 3, 100},
+    {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 1, 100},
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))
