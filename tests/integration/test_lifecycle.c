@@ -63,7 +63,13 @@ SERVERS_TEST(one_whole_life)
     assert_string_equal(seen.owner, quorlock_token(lock));
     assert_ptr_equal(strstr(seen.owner, "tester:7"), seen.owner);
     assert_int_equal(quorlock_fence(lock), 0);
-    for (int i = 0; i < 3; i++) assert_string_equal(seen.votes[i].node, fixture.cluster.addresses[i]);
+    for (int i = 0; i < 3; i++) {
+        bool granted = seen.votes[i].outcome == QUORLOCK_VOTE_GRANTED;
+
+        assert_string_equal(seen.votes[i].node, fixture.cluster.addresses[i]);
+        assert_int_equal(seen.votes[i].latency_us > 0, granted);
+        assert_true(seen.votes[i].latency_us / 1000 <= seen.result.elapsed_ms);
+    }
     await_holders("app:job", seen.owner, 3);
 
     /* Several renewals. */

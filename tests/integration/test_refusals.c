@@ -110,6 +110,17 @@ SERVERS_TEST(a_closed_client_says_so_first)
     await_count(&closed, 1, GENEROUS_MS, "the client closes");
 }
 
+SERVERS_TEST(votes_of_nodes_in_quarantine_have_failed)
+{
+    struct seen seen;
+
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    fixture_client(0);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS)), &seen), QUORLOCK_NOQUORUM);
+    assert_int_equal(seen.result.failed, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(seen.votes[i].outcome, QUORLOCK_VOTE_QUARANTINED);
+}
+
 /* Without a place for what is made nothing is made. */
 CLIENT_TEST(no_place_for_what_is_made)
 {

@@ -323,6 +323,27 @@ CLIENT_TEST(requests_and_their_answers_are_counted)
     }
 }
 
+/* Both measures of one request, in microseconds; the smoothed one has it with a weight of one eighth. */
+CLIENT_TEST(a_slow_answer_is_measured)
+{
+    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    struct seen seen = {0};
+    uint64_t sum_us, took_us;
+    uint32_t smooth_us;
+
+    await_field(in_flight, 0, 0, "all is answered");
+    sum_us = statistics().nodes[2]->round_trips->sum_us;
+    smooth_us = statistics().nodes[2]->round_trip_us;
+    server_freeze(SERVER(2));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    run_ms(50);
+    server_thaw(SERVER(2));
+    await_field(in_flight, 0, 0, "the answer");
+    took_us = statistics().nodes[2]->round_trips->sum_us - sum_us;
+    assert_true(took_us >= 50000);
+    assert_int_equal(statistics().nodes[2]->round_trip_us, smooth_us - smooth_us / 8 + took_us / 8);
+}
+
 CLIENT_TEST(a_node_that_dies_and_comes_back_is_seen_so)
 {
     assert_int_equal(errors(0, QUORLOCK_NODE_ERROR_UNREACHABLE), 0);
@@ -343,7 +364,7 @@ SERVERS_TEST(a_frozen_node_times_out)
 {
     quorlock *lock;
     struct seen seen = {0};
-    uint64_t answered;
+    uint64_t answered, requests = 0, ended = 0, cut = 0;
 
     fixture.options.node_timeout_ms = NODE_TIMEOUT_MS;
     fixture_client(3);
@@ -354,6 +375,15 @@ SERVERS_TEST(a_frozen_node_times_out)
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
     assert_true(errors(0, QUORLOCK_NODE_ERROR_TIMEOUT) >= 1);
     assert_int_equal(statistics().nodes[0]->round_trips->count, answered);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct quorlock_node_statistics *node = statistics().nodes[i];
+
+        requests += node->requests;
+        ended += node->round_trips->count + sum(node->errors, node->n_errors);
+        cut += node->errors[QUORLOCK_NODE_ERROR_UNREACHABLE];
+    }
+    /* Connections may have ended if this process stood still for seconds; they are counted, too. */
+    if (cut == 0) assert_int_equal(requests, ended + statistics().in_flight);
     server_thaw(SERVER(0));
     server_thaw(SERVER(1));
 }

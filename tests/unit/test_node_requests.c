@@ -15,12 +15,15 @@
 
 /* Only the transport sends by send(): one call is one write. */
 static unsigned n_writes;
+static uint64_t n_written; /* bytes */
 /* So much is taken by one call, and then nothing by the next: a full socket, without filling one. 0: all. */
 static size_t write_most;
 static bool write_full;
 
 ssize_t send(int fd, const void *data, size_t length, int flags)
 {
+    ssize_t n;
+
     n_writes++;
     if (write_most != 0) {
         write_full = !write_full;
@@ -30,7 +33,9 @@ ssize_t send(int fd, const void *data, size_t length, int flags)
         }
         if (length > write_most) length = write_most;
     }
-    return sendto(fd, data, length, flags, NULL, 0);
+    n = sendto(fd, data, length, flags, NULL, 0);
+    if (n > 0) n_written += (uint64_t)n;
+    return n;
 }
 
 static const struct fake_step plain_good[] = {SHAKE, END};
@@ -107,6 +112,25 @@ NODE_TEST(replies_are_read_byte_by_byte)
     run_until(f, "2 yes");
     assert_trace(f, "ready 1\n1 yes\n2 yes\n");
     assert_string_equal(f->holder, "bob");
+}
+
+NODE_TEST(bytes_are_counted_as_on_the_wire)
+{
+    static const struct fake_step script[] = {SHAKE, EXPECT("SET"), SEND("+OK\r\n"), END};
+    static struct link_counts counts;
+    uint64_t before = n_written, bytes_in;
+
+    counts = (struct link_counts){0};
+    node_fixture_open(f);
+    f->config.link.counts = &counts;
+    fake_play(f->server, script);
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "ready 1");
+    bytes_in = counts.bytes_in;
+    assert_int_equal(ask(f, 1, OP_ACQUIRE, 0), NODE_SENT);
+    run_until(f, "1 yes");
+    assert_int_equal(counts.bytes_in - bytes_in, strlen("+OK\r\n"));
+    assert_int_equal(counts.bytes_out, n_written - before);
 }
 
 /* ---- scripts ---- */

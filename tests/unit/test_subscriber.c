@@ -180,18 +180,21 @@ NODE_TEST(each_reason_of_a_failed_handshake_is_logged_once)
 {
     static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS no\r\n"), END};
     static const struct fake_step other[] = {EXPECT("AUTH"), SEND("-ERR AUTH is off\r\n"), END};
+    static const struct fake_step brief[] = {GREET, EXPECT("SUBSCRIBE a"), SEND(SUBSCRIBED("a")), CLOSE};
 
     notice_fixture_begin(f);
     for (int i = 0; i < 3; i++) fake_play(f->server, wrong);
     fake_play(f->server, other);
     fake_play(f->server, wrong);
+    fake_play(f->server, brief); /* what comes behind an open connection is news */
+    fake_play(f->server, wrong);
     fake_play(f->server, good);
     node_fixture_uri(f, "redis://:sesame@127.0.0.1", "");
     f->wants = "a";
     notice_fixture_start(f);
-    run_until(f, "listening a");
-    assert_int_equal(fake_connections(f->server), 6);
-    assert_int_equal(times_in(f->logged, "WRONGPASS"), 2);
+    run_until(f, "closed\nopen\nlistening a");
+    assert_int_equal(fake_connections(f->server), 8);
+    assert_int_equal(times_in(f->logged, "WRONGPASS"), 3);
     assert_int_equal(times_in(f->logged, "is off"), 1);
 }
 
