@@ -168,6 +168,7 @@ class Report(Doctor):
             self.assertEqual((node["guard_nodes"], node["guard_set"]), (3, guard[2]))
             self.assertEqual((node["guard_max_lease_ms"], node["quarantine_ms"]), (30000, 0))
             self.assertEqual((node["clients_max"], node["maxmemory"], node["refused"]), (1000, 0, None))
+            self.assertTrue(0 < node["clients"] < 500)
             self.assertGreater(node["latency_us"], 0)
             self.assertGreater(node["used_memory"], 0)
             self.assertLess(abs(node["clock_offset_us"]), 1000000 + node["clock_error_us"])
@@ -216,6 +217,7 @@ class Kind(Doctor):
         # Its first replica gives a master a new replication id: for the guard that is another life.
         self.assertEqual(self.codes(), (2, [("no-quorum", None), ("quarantine", 0), ("replica", 2), ("replicas", 0)]))
         self.assertEqual(self.codes(severity="note")[1], [("replicas", 0)])
+        self.assertEqual([node["replicas"] for node in self.examine()[1]["nodes"]], [1, 0, 0])
         SERVERS[0].ask("SET", "quorlock:guard", self.lives(SERVERS[0], SERVERS[1]))
         wait_for(lambda: SERVERS[2].ask("GET", "quorlock:guard"))
         # A promoted replica has its master's guard, written by another process.
@@ -264,6 +266,8 @@ class Memory(Doctor):
         SERVERS[1].ask("CONFIG", "SET", "maxmemory", "1gb")
         self.assertEqual(self.codes(), (2, [("eviction", 1)]))
         self.assertIn("volatile-lru", self.text("eviction"))
+        node = self.examine()[1]["nodes"][1]
+        self.assertEqual((node["maxmemory"], node["maxmemory_policy"]), (1 << 30, "volatile-lru"))
         self.assertEqual(self.codes("--allow-eviction"), (1, [("eviction", 1)]))
         SERVERS[1].ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
         self.assertEqual(self.codes(), (0, []))
@@ -421,6 +425,7 @@ class Clocks(Doctor):
         self.assertRegex(self.text("clock", addresses=addresses), r"its clock is (4\.9|5\.0) s ahead of this")
         offset_us = self.examine(addresses=addresses)[1]["nodes"][2]["clock_offset_us"]
         self.assertLess(abs(offset_us - 5000000), 1000000)
+        self.assertRegex(self.quorlock("doctor", env={"QUORLOCK_NODES": addresses})[1], r" \+(4\.9|5(\.0)?) s ")
 
     def test_two_nodes_are_off_both_ways(self):
         addresses = self.shifted(-3, 0, 3)

@@ -76,6 +76,13 @@ class Ls(Bootstrapped):
         self.assertRegex(out, r"(?m)^k +exclusive +someone:01234567 +1\d{4} ms +2 of 3$")
         self.assertRegex(out, r"(?m)^forever +exclusive +someone:01234567 +no expiry +3 of 3$")
 
+    def test_as_many_readers_as_a_quorum_has(self):
+        for server, readers in zip(SERVERS, (1, 3, 2)):
+            server.ask("SET", "r", "quorlock:readers", "PX", 60000)
+            for number in range(readers):
+                server.ask("ZADD", "quorlock:readers:r", "99999999999999", f"r{number}:" + DIGITS)
+        self.assertEqual([lock["readers"] for lock in self.listed()[0]], [2])
+
     def test_other_keys_are_skipped(self):
         values = ["", "x", DIGITS, ":" + DIGITS, TOKEN + "0", TOKEN[:-1], "a b:" + DIGITS, TOKEN.upper(), "x" * 1000000,
                   "l" * 65 + ":" + DIGITS, TOKEN + "\n", "1" * 32]
@@ -170,9 +177,9 @@ class Ls(Bootstrapped):
 
     # ---- rights ----
 
-    def as_user(self, *words):
+    def as_user(self, *words, verb="ls"):
         listed = ",".join(f"redis://app:geheim@{server}" for server in SERVERS)
-        return self.connected("ls", *words, env={"QUORLOCK_NODES": listed})
+        return self.connected(verb, *words, env={"QUORLOCK_NODES": listed})
 
     def user(self, *rules):
         self.everywhere("ACL", "SETUSER", "app", "reset", "on", ">geheim", *rules)
@@ -181,6 +188,20 @@ class Ls(Bootstrapped):
 
     def denials(self):
         return [entry for server in SERVERS for entry in as_text(server.ask("ACL", "LOG"))]
+
+    def test_one_node_that_refuses_us_is_not_too_many(self):
+        """Of the nodes that are lacking the others are down: that may pass."""
+        self.user("~*", "-@all")
+        SERVERS[1].ask("ACL", "SETUSER", "app", "+@all")
+        SERVERS[2].ask("ACL", "SETUSER", "app", "+@all")
+        def statuses():
+            return {self.as_user("k", verb=verb)[0] for verb in ("ls", "inspect")}
+        self.assertEqual(statuses(), {0})
+        SERVERS[2].kill()
+        self.addCleanup(SERVERS[2].start)
+        self.assertEqual(statuses(), {69})
+        SERVERS[1].ask("ACL", "SETUSER", "app", "-@all")
+        self.assertEqual(statuses(), {78})
 
     def test_the_rights_of_doctor_suffice(self):
         for dialect in ("plain", "redisson"):

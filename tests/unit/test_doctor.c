@@ -261,6 +261,8 @@ DOCTOR_TEST(limits_of_memory_and_clients_are_checked)
     assert_string_equal(judged(f), "");
     f->facts[0].clients = 4;
     assert_string_equal(judged(f), "warning clients a:1");
+    f->facts[0].maxclients = 5; /* four fifths are enough */
+    assert_string_equal(judged(f), "warning clients a:1");
     f->facts[0].clients = f->facts[0].maxclients = UINT32_MAX;
     assert_string_equal(judged(f), "warning clients a:1");
 }
@@ -286,6 +288,12 @@ DOCTOR_TEST(clocks_that_differ_are_found)
     assert_string_equal(judged(f), "");
     for (unsigned i = 0; i < NODES; i++) f->facts[i].guard.max_lease_ms = 1000;
     assert_string_equal(judged(f), "warning clock b:2; warning clocks");
+    /* But not less than two milliseconds. */
+    for (unsigned i = 0; i < NODES; i++) f->facts[i].guard.max_lease_ms = 10;
+    f->facts[1].offset_us = 2050;
+    assert_string_equal(judged(f), "");
+    f->facts[1].offset_us = 2051;
+    assert_string_equal(judged(f), "warning clock b:2");
     /* With one node it may be either clock. */
     f->set.n_nodes = f->set.quorum = 1;
     f->facts[0].guard.n_nodes = 1;
