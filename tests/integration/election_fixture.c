@@ -55,16 +55,19 @@ void on_ended(quorlock_candidate *candidate, int status, const char *text, void 
     if (status == QUORLOCK_CLOSED) seat->candidate = NULL;
 }
 
-void sit(struct seat *seat, quorlock_client *client, const char *advertise, uint32_t lease_ms)
+void sit_with(struct seat *seat, quorlock_client *client, const struct quorlock_candidate_options *options)
 {
-    struct quorlock_candidate_options options =
-        CANDIDATE(.advertise = advertise, .lease_ms = lease_ms, .arg = seat, .renew_ms = lease_ms / 5);
-
     memset(seat, 0, sizeof(*seat));
-    if (quorlock_candidate_new(&seat->candidate, client, NAME, &options) != 0)
+    if (quorlock_candidate_new(&seat->candidate, client, NAME, options) != 0)
         fail_msg("%s", quorlock_client_error(client));
     assert_true(n_seats < LENGTH(seats));
     seats[n_seats++] = seat;
+}
+
+void sit(struct seat *seat, quorlock_client *client, const char *advertise, uint32_t lease_ms)
+{
+    sit_with(seat, client,
+             &CANDIDATE(.advertise = advertise, .lease_ms = lease_ms, .arg = seat, .renew_ms = lease_ms / 5));
 }
 
 void stand(struct seat *seat)

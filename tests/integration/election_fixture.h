@@ -42,6 +42,7 @@ struct watcher {
 void no_seats(void);
 void no_more_checks(void); /* no candidate may be asked any more */
 void sit(struct seat *, quorlock_client *, const char *advertise, uint32_t lease_ms);
+void sit_with(struct seat *, quorlock_client *, const struct quorlock_candidate_options *);
 void stand(struct seat *);
 void resign(struct seat *);
 void on_elected(quorlock_candidate *, uint64_t term, void *seat);

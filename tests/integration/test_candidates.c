@@ -79,6 +79,8 @@ CLIENT_TEST(invalid_options_are_refused)
     watching.poll_ms = 9;
     assert_int_equal(quorlock_observe(&observer, client, NAME, &watching), QUORLOCK_INVAL);
     assert_non_null(strstr(quorlock_client_error(client), "poll_ms is 9"));
+    watching.poll_ms = 3600001;
+    assert_int_equal(quorlock_observe(&observer, client, NAME, &watching), QUORLOCK_INVAL);
     assert_null(observer);
     quorlock_candidate_free(NULL);
     quorlock_observer_free(NULL);
@@ -96,6 +98,22 @@ REDISSON_TEST(the_redisson_dialect_has_no_elections)
     assert_int_equal(quorlock_observe(&observer, fixture.client, NAME, &watching), QUORLOCK_UNSUPPORTED);
     assert_null(candidate);
     assert_null(observer);
+}
+
+CLIENT_TEST(a_terms_counter_lives_as_long_as_was_asked_for)
+{
+    static struct seat seat;
+    int64_t left_ms;
+
+    no_seats();
+    sit_with(&seat, fixture.client, &CANDIDATE(.arg = &seat, .lease_ms = LONG_LEASE_MS, .fence_ttl_ms = LONG_LEASE_MS));
+    stand(&seat);
+    await_count(&seat.elected, 1, GENEROUS_MS, "election");
+    await_holders(NAME, NULL, 3);
+    for (int i = 0; i < 3; i++) {
+        left_ms = server_pttl(SERVER(i), "quorlock:fence:" NAME);
+        assert_in_range(left_ms, LONG_LEASE_MS / 2, 2 * LONG_LEASE_MS);
+    }
 }
 
 CLIENT_TEST(a_key_that_is_no_lock_ends_the_candidate)

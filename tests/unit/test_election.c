@@ -304,6 +304,9 @@ TEST(an_observer_asks_often_where_something_changes)
     assert_true(election_poll_us(&jitter, &view, SECOND, UINT64_MAX) <= 40 * MS);
     for (int i = 0; i < 20; i++) shows_none(&view);
     assert_in_range(election_poll_us(&jitter, &view, SECOND, UINT64_MAX), SECOND / 2, SECOND);
+    assert_true(shows(&view, 7, 41));
+    assert_true(shows_none(&view));
+    assert_true(election_poll_us(&jitter, &view, SECOND, UINT64_MAX) <= 10 * MS);
 }
 
 TEST(a_leader_that_is_deposed_soon_pauses_longer_each_time)
