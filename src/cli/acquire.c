@@ -24,7 +24,7 @@
 
 #define TOKEN_SIZE  256  /* longer than any token */
 #define SPREAD_MS   1000 /* the nodes that lack the lock may take so long to get it */
-#define SPREAD_LOOK 20   /* when to look again, in ms */
+#define SPREAD_LOOK 20L  /* when to look again, in ms */
 
 enum step_kind { STEP_ACQUIRE, STEP_RENEW, STEP_RELEASE };
 
@@ -182,6 +182,26 @@ static void step_pass_on(struct step *step)
 
 /* ---- all nodes ---- */
 
+static void step_go_on(struct step *step)
+{
+    if (step->kind == STEP_RELEASE || (step->kind == STEP_ACQUIRE && step->signal != 0)) {
+        step_release(step, 0);
+    } else {
+        step_pass_on(step);
+    }
+}
+
+static bool step_is_connecting(const struct step *step)
+{
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+    if (quorlock_client_statistics(step->session.client, &statistics) != 0) return false;
+    for (size_t i = 0; i < statistics.n_nodes; i++) {
+        if (statistics.nodes[i]->state == QUORLOCK_NODE_CONNECTING) return true;
+    }
+    return false;
+}
+
 /* A node that has failed is not waited for. */
 static bool step_is_everywhere(const struct quorlock_result *result)
 {
@@ -194,25 +214,27 @@ static bool step_is_everywhere(const struct quorlock_result *result)
     return true;
 }
 
-static void step_spread(quorlock *lock, const struct quorlock_result *result, void *arg)
+/* Look again a little later, for a while. */
+static bool step_waits(struct step *step)
 {
     const struct timeval pause = {.tv_usec = SPREAD_LOOK * 1000};
+
+    return step->signal == 0 && step->looks++ < SPREAD_MS / SPREAD_LOOK && evtimer_add(step->look, &pause) == 0;
+}
+
+static void step_spread(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
     struct step *step = arg;
-    bool waits = result->status == QUORLOCK_OK && !step_is_everywhere(result) &&
-                 step->looks++ < SPREAD_MS / SPREAD_LOOK && step->signal == 0;
+    bool done = result->status != QUORLOCK_OK || step_is_everywhere(result);
 
     (void)lock;
-    if (waits && evtimer_add(step->look, &pause) == 0) return;
-    if (step->signal != 0 && step->kind == STEP_ACQUIRE) {
-        step_release(step, 0);
-    } else {
-        step_pass_on(step);
-    }
+    if (done || !step_waits(step)) step_go_on(step);
 }
 
 /*
  * Between the steps nothing renews the lock, so nothing repairs it: on a bare quorum of the nodes it would end with any
- * of them. So it is extended until the nodes have it that were still connecting, or have lost it.
+ * of them. So it is extended until the nodes have it that were still connecting, or have lost it. And a release before
+ * that would leave it, for its whole lease, on a node that was still connecting.
  */
 static void step_look(evutil_socket_t fd, short what, void *arg)
 {
@@ -220,7 +242,8 @@ static void step_look(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (quorlock_extend(step->lock, 0, step_spread, step) != 0) step_pass_on(step);
+    if (step_is_connecting(step) && step_waits(step)) return;
+    if (step->signal != 0 || quorlock_extend(step->lock, 0, step_spread, step) != 0) step_go_on(step);
 }
 
 static int step_refused(const struct step *step, const struct quorlock_result *result)
@@ -259,8 +282,6 @@ static void step_answered(quorlock *lock, const struct quorlock_result *result, 
     step->asking = false;
     if (result->status != QUORLOCK_OK) {
         step_leave(step, step_refused(step, result));
-    } else if (step->kind == STEP_RELEASE || (step->kind == STEP_ACQUIRE && step->signal != 0)) {
-        step_release(step, 0);
     } else {
         snprintf(step->token, sizeof(step->token), "%s", result->token);
         step->fence = result->fence;
