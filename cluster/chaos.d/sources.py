@@ -39,8 +39,8 @@ def processes(group):
 
 def inodes(pid):
     """The inodes of the open sockets of a process."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{pid}/fd"):
+    with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
             with contextlib.suppress(OSError):
                 target = os.readlink(entry.path)
                 if target.startswith("socket:["):
