@@ -444,7 +444,7 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
 
 BLOCKING_TEST(loss_is_told_from_the_loop)
 {
-    quorlock_blocking_lock *lock = new_lock("key", 900, 0);
+    quorlock_blocking_lock *lock = new_lock("key", 900, QUORLOCK_WAIT_FOREVER);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
     struct losses losses = {0};
     uint64_t until_us;

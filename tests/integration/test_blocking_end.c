@@ -358,7 +358,7 @@ static void *await_end(void *arg)
 BLOCKING_TEST(a_late_loop_makes_nothing_valid_for_longer)
 {
     const struct quorlock_candidate_options options = {.size = sizeof(options), .lease_ms = SHORT_MS};
-    struct hold_up hold_up = {.lock = new_lock("key", SHORT_MS, 0)};
+    struct hold_up hold_up = {.lock = new_lock("key", SHORT_MS, QUORLOCK_WAIT_FOREVER)};
     pthread_t thread;
 
     assert_int_equal(quorlock_blocking_candidate_new(&hold_up.candidate, blocking, "election", &options, NULL, 0), 0);
