@@ -24,8 +24,8 @@
  * A lock that is detached is IDLE, too, and its keys stay. An adoption is an acquire that asks the nodes to extend the
  * keys of a token that another client held, once (attempt.c, 7).
  *
- * An attempt that ends in any other way (failed, canceled, released, lost and released) leaves a debt at every node that
- * may have its key: a release that the node has not answered yet. The release is sent again on each new connection
+ * An attempt that ends in any other way (failed, canceled, released, lost and released) leaves a debt at every node
+ * that may have its key: a release that the node has not answered yet. The release is sent again on each new connection
  * until the node answers, or until the lease has certainly ended (debt.c). New attempts do not wait for debts: on one
  * connection the release is sent before the next acquire.
  */
@@ -43,8 +43,8 @@ void core_init(struct core_lock *, const struct core_config *, uint32_t first_ar
 /*
  * core_step - take one event, and fill one update
  *
- * *update need not be initialized. Returns 0, or for ACQUIRE, EXTEND, RELEASE, DETACH, CANCEL and HAND_OFF a core_status
- * (BUSY, STATE, INVAL) if nothing was begun.
+ * *update need not be initialized. Returns 0, or for ACQUIRE, EXTEND, RELEASE, DETACH, CANCEL and HAND_OFF a
+ * core_status (BUSY, STATE, INVAL) if nothing was begun.
  */
 int core_step(struct core_lock *, const struct core_event *, struct core_update *);
 
