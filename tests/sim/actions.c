@@ -23,6 +23,7 @@
 static const char *unfit_run(const struct plan *plan)
 {
     if (plan->outside) return "faults outside of what is promised";
+    if (plan->bias == BIAS_PASSING) return "locks that are passed on";
     if (plan_has(plan, FEATURE_REDISSON)) return "the redisson dialect";
     if (plan->changes) return "another set of nodes";
     for (uint32_t i = 0; i < plan->n_faults; i++) {
