@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "owner.h"
+
 void hide_addresses(char *text)
 {
     for (char *at = strchr(text, '@'); at != NULL; at = strchr(at, '@')) {
@@ -27,10 +29,9 @@ void hide_addresses(char *text)
 /* Hide an owner token behind renew or release, because whoever has it can release the lock. Its label stays. */
 static void hide_token(char *word)
 {
-    size_t length = strlen(word), digits = 40;
+    const char *digits = owner_digits(word);
 
-    if (length < digits || strspn(word + length - digits, "0123456789abcdef") != digits) return;
-    memset(word + length - digits, '*', digits);
+    if (digits != NULL) memset(word + (digits - word), '*', strlen(digits));
 }
 
 void hide_all(char **words, int count)

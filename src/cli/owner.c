@@ -42,13 +42,21 @@ static size_t chars_length(const char *text, size_t n)
     return length;
 }
 
+const char *owner_digits(const char *owner)
+{
+    size_t length = strlen(owner);
+    const char *digits = owner + (length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0);
+
+    return strspn(digits, hex_digits) == TOKEN_DIGITS ? digits : NULL;
+}
+
 void owner_short(struct text *text, const char *owner)
 {
     size_t length = strlen(owner);
     size_t colon = redisson_colon(owner, length);
-    size_t label = length >= TOKEN_DIGITS ? length - TOKEN_DIGITS : 0;
+    const char *digits = owner_digits(owner);
+    size_t label = digits != NULL ? (size_t)(digits - owner) : 0;
 
-    if (length < TOKEN_DIGITS || strspn(owner + label, hex_digits) != TOKEN_DIGITS) label = 0;
     if (label > LABEL_SHOWN) label = LABEL_SHOWN;
     if (length == 0) {
         text_format(text, "\"\""); /* an empty token would be invisible */

@@ -14,6 +14,8 @@
  * characters of the uuid, and the number. An escape \xNN counts as one character.
  */
 void owner_short(struct text *text, const char *owner);
+/* owner_digits - return where the token behind the label begins; NULL: it is no owner of the plain dialect. */
+const char *owner_digits(const char *owner);
 /*
  * owner_parent    - if that holder is the quorlock around this command (QUORLOCK_OWNER), return what to add to a
  * message; else "" owner_parent_in - do the same for a message that names the holder in short
