@@ -139,13 +139,7 @@ static void step_released(quorlock *lock, const struct quorlock_result *result, 
         step_leave(step, step->session.status);
         return;
     }
-    if (result->status != QUORLOCK_OK) {
-        say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", step->name,
-            report_gone(result), result->n_votes);
-        report_votes(result->votes, result->n_votes);
-    } else if (step->settings->verbose > 0) {
-        say_at(LOG_INFO, "%s", result->text);
-    }
+    report_released(step->settings, step->name, result);
     if (status == 0 && step->settings->json) status = step_show_released(step, result->expired != 0);
     step_leave(step, status);
 }
@@ -248,8 +242,6 @@ static void step_look(evutil_socket_t fd, short what, void *arg)
 
 static int step_refused(const struct step *step, const struct quorlock_result *result)
 {
-    size_t quorum = step->settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
-    bool enough_votes = (size_t)result->granted + result->refused >= quorum;
     bool adopts = step->kind != STEP_ACQUIRE;
 
     if (step->signal != 0) return EXIT_SIGNAL + step->signal;
@@ -259,7 +251,7 @@ static int step_refused(const struct step *step, const struct quorlock_result *r
             return EXIT_OUTPUT;
         return EXIT_LOST;
     }
-    if (!adopts && (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes))) {
+    if (!adopts && report_is_held(step->settings, result)) {
         if (!step->settings->quiet) report_held(result);
         return (int)step->settings->held_status;
     }

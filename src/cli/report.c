@@ -459,7 +459,20 @@ void report_held(const struct quorlock_result *result)
     say_text(LOG_ERR, &line);
 }
 
-size_t report_gone(const struct quorlock_result *result)
+size_t report_quorum(const struct settings *settings, const struct quorlock_result *result)
+{
+    return settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
+}
+
+bool report_is_held(const struct settings *settings, const struct quorlock_result *result)
+{
+    bool enough_votes = (size_t)result->granted + result->refused >= report_quorum(settings, result);
+
+    return result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes);
+}
+
+/* Return on how many nodes the key is certainly gone after a release. */
+static size_t report_gone(const struct quorlock_result *result)
 {
     size_t gone = 0;
 
@@ -470,4 +483,15 @@ size_t report_gone(const struct quorlock_result *result)
             outcome != QUORLOCK_VOTE_PENDING && outcome != QUORLOCK_VOTE_FAILED && outcome != QUORLOCK_VOTE_QUARANTINED;
     }
     return gone;
+}
+
+void report_released(const struct settings *settings, const char *name, const struct quorlock_result *result)
+{
+    if (result->status != QUORLOCK_OK) {
+        say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", name, report_gone(result),
+            result->n_votes);
+        report_votes(result->votes, result->n_votes);
+    } else if (settings->verbose > 0) {
+        say_at(LOG_INFO, "%s", result->text);
+    }
 }

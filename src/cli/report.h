@@ -6,6 +6,8 @@
 
 #include "text.h"
 
+struct settings;
+
 enum report_kind { REPORT_INSPECT, REPORT_BREAK, REPORT_BOOTSTRAP };
 
 /* report_summary - add a line that tells whether the key is held in that dialect, and by which owner. */
@@ -25,5 +27,9 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 void report_reason(struct text *line, const char *reason);
 /* report_held - print who holds the lock, in the library's words, and what helps. */
 void report_held(const struct quorlock_result *result);
-/* report_gone - return on how many nodes the key is certainly gone after a release. */
-size_t report_gone(const struct quorlock_result *result);
+/* report_quorum - return how many nodes must grant the lock. */
+size_t report_quorum(const struct settings *settings, const struct quorlock_result *result);
+/* report_is_held - return whether an acquire failed because others hold the lock, and not for a lack of votes. */
+bool report_is_held(const struct settings *settings, const struct quorlock_result *result);
+/* report_released - print where a release did not arrive; if all is well only with -v. */
+void report_released(const struct settings *settings, const char *name, const struct quorlock_result *result);

@@ -42,13 +42,7 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
     struct run *run = arg;
 
     (void)lock;
-    if (result->status != QUORLOCK_OK) {
-        say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", run->name,
-            report_gone(result), result->n_votes);
-        report_votes(result->votes, result->n_votes);
-    } else if (run->settings->verbose > 0) {
-        say_at(LOG_INFO, "%s", result->text);
-    }
+    report_released(run->settings, run->name, result);
     /* The lock was gone when the command ended, but no loss was reported: somebody broke it, or our clock had stopped.
        Another command may have run at the same time. */
     if (result->expired != 0 && run->supervisor.child.state == CHILD_ENDED && run->supervisor.child.exec_errno == 0 &&
@@ -198,20 +192,18 @@ static void granted(struct run *run, const struct quorlock_result *result)
 /* run_refused - print why there is no lock, and choose the exit status. */
 static void run_refused(struct run *run, const struct quorlock_result *result)
 {
-    size_t quorum = run->settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
-    bool enough_votes = (size_t)result->granted + result->refused >= quorum;
     int status = session_refused(result->status);
     const char *why = quorlock_status_text(result->status);
 
     if (result->status == QUORLOCK_INVAL) why = "the nodes refuse the settings of this client";
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
-    } else if (result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes)) {
+    } else if (report_is_held(run->settings, result)) {
         if (!run->settings->quiet) report_held(result);
         status = (int)run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
-            result->granted + result->refused, result->n_votes, quorum);
+            result->granted + result->refused, result->n_votes, report_quorum(run->settings, result));
         report_votes(result->votes, result->n_votes);
     }
     notify_status("STOPPING=1", "no lock on \"%s\"", run->name);
