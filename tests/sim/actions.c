@@ -5,7 +5,7 @@
  * A line for each action, with the true time in us first. What a server does with a request for a lock:
  *   TIME sets|extends|releases|raises SERVER KEY TOKEN yes|no now|late LEASE_MS ASKED SHOWN
  * ASKED and SHOWN are the number of a raise, and the counter of the reply; late: the client has closed the connection.
- *   TIME guards SERVER REST_MS       a connection reads the guard, whose quarantine lasts so long
+ *   TIME guards SERVER REST_MS       a connection reads the guard, or bootstrap writes it, with so long a quarantine
  *   TIME declares SERVER             bootstrap writes a guard without a quarantine
  *   TIME restarts|forgets|ages SERVER   it comes back with its memory, with none, with an older one
  *   TIME granted|renewed|ended|lost|released|crashed KEY TOKEN UNTIL_US FENCE QUORUM yes|no
@@ -191,6 +191,12 @@ static void combined(const struct asked *asked, const struct word *text)
     }
 }
 
+/* Of a bootstrap. */
+static bool is_written(const struct reply *reply)
+{
+    return reply->texts[0].length > 8 && memcmp(reply->texts[0].text, "written:", 8) == 0;
+}
+
 static void script_replied(const struct asked *asked, const char *script, const struct reply *reply)
 {
     const struct site *site = asked->site;
@@ -208,13 +214,26 @@ static void script_replied(const struct asked *asked, const char *script, const 
     } else if (strcmp(script, "combined") == 0 && reply->types[0] == '$') {
         combined(asked, &reply->texts[0]);
     } else if (strcmp(script, "guard") == 0) {
-        bool read = is(&reply->texts[0], "kept") || is(&reply->texts[0], "new") || is(&reply->texts[0], "lost");
+        struct word connected = word_at(asked, 5);
+        bool read = is(&reply->texts[0], "kept") || is(&reply->texts[0], "new");
 
+        /* Else it must connect again. */
+        if (is(&reply->texts[0], "lost") && !is(&connected, "1")) read = true;
         if (read) (void)printf("%llu guards %u %lld\n", now_us, site->index, (long long)reply->numbers[1]);
-    } else if (strcmp(script, "bootstrap") == 0 && is(&how, "new") && reply->texts[0].length > 8 &&
-               memcmp(reply->texts[0].text, "written:", 8) == 0) {
+    } else if (strcmp(script, "bootstrap") == 0 && is(&how, "new") && is_written(reply)) {
         (void)printf("%llu declares %u\n", now_us, site->index);
     }
+}
+
+/* A guard with a quarantine is written in a transaction, which also ends other connections. */
+static void transaction_replied(const struct asked *asked, const struct reply *reply)
+{
+    const struct world *world = asked->site->world;
+    const struct word *guard = &reply->texts[0];
+
+    if (!is_written(reply) || memmem(guard->text, guard->length, "|reconfigure|", 13) == NULL) return;
+    /* It waits at least for the leases of the max_lease that it writes. */
+    (void)printf("%" PRIu64 " guards %u %u\n", world_now(world), asked->site->index, world->plan->max_lease_ms);
 }
 
 void actions_replied(void *arg, struct session *session, const char *script, const struct word *words, size_t n_words,
@@ -232,6 +251,8 @@ void actions_replied(void *arg, struct session *session, const char *script, con
         asked.words = asked.keys + asked.n_keys;
         asked.n_words = n_words - 3 - asked.n_keys;
         script_replied(&asked, script, &reply);
+    } else if (n_words == 1 && is(&words[0], "EXEC")) {
+        transaction_replied(&asked, &reply);
     } else if (n_words == 6 && is(&words[0], "SET") && is(&words[3], "NX") && is(&words[4], "PX")) {
         asked.keys = words + 1;
         print_request(&asked, 'S', 0, words[2], number_of(words[5].text, words[5].text + words[5].length), 0, &reply);
