@@ -111,6 +111,12 @@ class Doctor(Case):
             self.assertEqual(sorted(finding), ["code", "node", "remedy", "severity", "text"])
             self.assertGreater(len(finding["text"]), 10, finding)
             self.assertGreater(len(finding["remedy"]), 10, finding)
+        down = {finding["node"]: finding["text"] for finding in report["findings"] if finding["code"] == "unreachable"}
+        for node in report["nodes"]:
+            self.assertIs(node["reachable"], node["node"] not in down, node)
+            self.assertIn(node["error"] or "", down.get(node["node"], ""), node)
+            self.assertEqual(node["error"] is None, node["reachable"], node)
+        self.assertEqual(report["reachable"], len(report["nodes"]) - len(down))
         worst = [finding["severity"] for finding in report["findings"]]
         self.assertEqual(worst, sorted(worst, key=["unsafe", "warning", "note"].index), "the worst come first")
         return status, report
