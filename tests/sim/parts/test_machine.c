@@ -42,8 +42,7 @@ struct fixture {
     size_t n_notes;
     uint64_t noted_us[8];
     struct conn *conn;
-    unsigned clock_reads, turns;
-    bool kills;
+    unsigned turns;
 };
 
 static void note(struct fixture *f, char letter)
@@ -84,14 +83,6 @@ static void on_turned(void *arg, struct machine *machine)
     ((struct fixture *)arg)->turns++;
 }
 
-static void on_reads_clock(void *arg, struct machine *machine)
-{
-    struct fixture *f = arg;
-
-    f->clock_reads++;
-    if (f->kills) machine_kill(machine, false);
-}
-
 static void *on_accept(void *server, struct conn *conn)
 {
     ((struct fixture *)server)->conn = conn;
@@ -111,7 +102,7 @@ static void on_gone(void *session)
 static void boot(struct fixture *f, int i, uint64_t seed)
 {
     const struct skew skews[MACHINE_CLOCKS] = {{0, BOOT_US, 0}, {0, BOOT_US, 0}, {0, WALL_US, 0}};
-    const struct machine_events events = {.turned = on_turned, .reads_clock = on_reads_clock, .arg = f};
+    const struct machine_events events = {.turned = on_turned, .arg = f};
 
     machine_boot(f->machines[i], (uint32_t)i, seed, skews, &events);
 }
@@ -279,38 +270,6 @@ MACHINE_TEST(a_turn_has_libevents_order)
     free_all(f);
 }
 
-static void stop_all(struct fixture *f)
-{
-    f->system->loop.task_stop(f->task);
-    f->system->loop.timer_stop(f->plain);
-    f->system->ops->alarm_set(f->precise, 1000 * SECOND);
-}
-
-static void free_plain(struct fixture *f)
-{
-    f->system->loop.timer_free(f->plain);
-    f->plain = f->system->loop.timer_new(f->system->loop.arg, on_noted, noting(f, 'n', NULL));
-}
-
-/* They are active already, behind the call. */
-MACHINE_TEST(what_is_active_can_be_stopped_and_freed)
-{
-    make_all(f);
-    start_all(f);
-    begin_with(f, stop_all);
-    pass(f, SECOND);
-    assert_null(strchr(f->noted, 'p'));
-    free_all(f);
-    memset(f->noted, 0, sizeof(f->noted));
-    f->n_notes = 0;
-    make_all(f);
-    f->system->loop.timer_set(f->plain, 0);
-    begin_with(f, free_plain);
-    pass(f, SECOND);
-    assert_string_equal(f->noted, ".");
-    free_all(f);
-}
-
 static void set_again(struct fixture *f)
 {
     f->system->loop.timer_set(f->plain, SECOND);
@@ -363,23 +322,6 @@ MACHINE_TEST(a_suspended_machine_wakes_late)
     assert_string_equal(f->noted, "Popo");
     assert_int_equal(f->system->ops->boot_us(f->system) - f->system->ops->raw_us(f->system), 60 * SECOND);
     assert_int_equal(machine_now_us(f->machine), BOOT_US + f->queue.now_us);
-    free_all(f);
-}
-
-/* What two suspends share counts once. */
-MACHINE_TEST(suspends_that_overlap)
-{
-    make_all(f);
-    f->system->loop.timer_set(f->plain, 5 * SECOND);
-    machine_stall(f->machine, 60 * SECOND, true);
-    pass(f, 10 * SECOND);
-    machine_stall(f->machine, 20 * SECOND, true);
-    pass(f, 10 * SECOND);
-    machine_stall(f->machine, 50 * SECOND, true);
-    pass(f, 50 * SECOND);
-    assert_int_equal(f->system->ops->boot_us(f->system) - f->system->ops->raw_us(f->system), 70 * SECOND);
-    pass(f, 5 * SECOND + 10);
-    assert_string_equal(f->noted, "po");
     free_all(f);
 }
 
@@ -603,64 +545,6 @@ MACHINE_TEST(a_host_name_is_where_the_server_is)
 }
 
 /* ---- death ---- */
-
-static void kill_by_clock(struct fixture *f)
-{
-    assert_non_null(f->system->ops->lookup(f->system, "node1", 1234, on_resolved, f));
-    f->kills = true;
-    (void)f->system->ops->boot_us(f->system);
-    assert_true(machine_is_dead(f->machine) && machine_is_running(f->machine));
-    f->kills = false;
-    assert_int_equal(f->system->ops->send(f->system, f->fd, "x", 1), 1);
-    assert_int_equal(f->system->ops->connect(f->system, &(struct address){.length = 1}, 0), -1);
-    f->clock_reads = 0;
-    f->system->loop.task_run(f->task);
-    f->system->loop.timer_set(f->plain, 1);
-}
-
-static void close_all(void *arg)
-{
-    struct fixture *f = arg;
-
-    f->system->loop.task_run(f->task);
-    f->system->ops->alarm_set(f->precise, 70 * SECOND);
-    f->notes[0].more = close_socket;
-    f->system->loop.watch_set(f->watch, WATCH_READ);
-}
-
-static void free_late(struct fixture *f)
-{
-    const struct quorlock_loop *loop = &f->system->loop;
-
-    loop->task_free(f->task);
-    loop->task_free(f->other_task);
-    loop->timer_free(f->plain);
-    f->system->ops->alarm_free(f->precise);
-}
-
-/* It sends nothing, is told nothing, and ends in a time of its own. */
-MACHINE_TEST(a_machine_is_killed_inside_a_callback_and_buried)
-{
-    open_socket(f, 0, NULL);
-    make_all(f);
-    begin_with(f, kill_by_clock);
-    pass(f, SECOND);
-    assert_string_equal(f->noted, ".g");
-    f->notes[4].more = free_late; /* of the precise timer */
-    memset(f->noted, 0, sizeof(f->noted));
-    assert_int_equal(machine_bury(f->machine, close_all, f), 0);
-    assert_int_equal(f->clock_reads, 0);
-    assert_string_equal(f->noted + strlen(f->noted) - 1, "P");
-    assert_contains(f->noted, "t");
-    assert_contains(f->noted, "-");
-    assert_contains(f->noted, "r");
-    assert_in_range(f->queue.now_us, SECOND, SECOND + 20 * MS);
-    boot(f, 0, 5);
-    f->kills = false;
-    begin_with(f, NULL);
-    pass(f, MS);
-    assert_string_equal(f->noted + strlen(f->noted) - 1, ".");
-}
 
 static void close_nothing(void *arg)
 {

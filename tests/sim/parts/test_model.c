@@ -128,22 +128,6 @@ static const char *ask_words(struct fixture *f, size_t who, const char *const *w
 #define ASK(f, who, ...)           ask_words(f, who, (const char *const[]){__VA_ARGS__, NULL})
 #define EXPECT(f, who, reply, ...) assert_string_equal(ASK(f, who, __VA_ARGS__), reply)
 
-MODEL_TEST(our_scripts_lock_and_release)
-{
-    const char *guarded;
-
-    EXPECT(f, 0, "*3\r\n:1\r\n:0\r\n:1700000000000000\r\n", "EVAL", script_acquire, "1", "k", "1", "me", "1000", "", "",
-           "", "604800000", "30000");
-    assert_string_equal(f->executed, "acquire k 1 me 1000    604800000 30000");
-    EXPECT(f, 0, "*3\r\n$2\r\nme\r\n:1000\r\n:0\r\n", "EVAL", script_acquire, "1", "k", "1", "you", "1000", "", "", "",
-           "604800000", "30000");
-    EXPECT(f, 1, "*3\r\n$9\r\nsubscribe\r\n$19\r\nquorlock:released:k\r\n:1\r\n", "SUBSCRIBE", "quorlock:released:k");
-    EXPECT(f, 0, ":2\r\n", "EVAL", script_release, "1", "k", "1", "me");
-    assert_contains(f->peers[1].heard, "*3\r\n$7\r\nmessage\r\n$19\r\nquorlock:released:k\r\n$2\r\nme\r\n");
-    guarded = ASK(f, 0, "EVAL", script_guard, "1", "quorlock:guard", "3", "set", "30000", "a", "b");
-    assert_contains(guarded, "*4\r\n$3\r\nnew\r\n:30001\r\n:30000\r\n");
-}
-
 /* It would undo what a client wrote that connected since. */
 #define LOOK "1", "quorlock:guard", "3", "set", "30000", "", "", "look"
 

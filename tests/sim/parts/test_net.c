@@ -93,21 +93,6 @@ NET_TEST(a_full_socket_takes_no_more)
     assert_int_equal(net_ready(f->net, f->fd), WATCH_WRITE);
 }
 
-NET_TEST(a_frozen_process_accepts_later)
-{
-    net_freeze(f->net, 0, true);
-    dial(f, 0, 1, 6379);
-    pass(f, SECOND);
-    assert_int_equal(net_ready(f->net, f->fd), WATCH_WRITE);
-    say(f, "early");
-    net_close(f->net, f->fd, false);
-    pass(f, SECOND);
-    assert_int_equal(f->accepted, 0);
-    net_freeze(f->net, 0, false);
-    assert_string_equal(f->heard, "early");
-    assert_int_equal(f->gone, 1);
-}
-
 NET_TEST(bytes_wait_until_a_cut_ends)
 {
     open_one(f);
@@ -146,19 +131,6 @@ NET_TEST(a_long_cut_ends_a_connection_that_has_sent)
     pass(f, SECOND);
     assert_int_equal(f->gone, 1);
     assert_int_equal(f->n_heard, 0);
-}
-
-NET_TEST(a_cut_of_the_answers_alone_does_so_too)
-{
-    open_one(f);
-    cut(f, NET_TO_CLIENT, NEVER);
-    say(f, "x");
-    pass(f, TIMEOUT * MS);
-    assert_int_equal(listen_to(f), ETIMEDOUT);
-    assert_string_equal(f->heard, "x");
-    net_close(f->net, f->fd, false);
-    pass(f, SECOND);
-    assert_int_equal(f->gone, 1);
 }
 
 NET_TEST(probes_end_an_idle_connection_after_19_seconds)
@@ -282,31 +254,6 @@ NET_TEST(late_bytes_are_executed_after_a_reset)
     }
 }
 
-/* An acknowledgement that is late, but not too late, leaves nothing behind for the next cut. */
-NET_TEST(a_second_cut_begins_anew)
-{
-    open_one(f);
-    cut(f, NET_TO_CLIENT, NEVER);
-    say(f, "x");
-    pass(f, 4 * SECOND);
-    cut(f, NET_TO_CLIENT, 0);
-    cut(f, NET_TO_SERVER, 10 * SECOND);
-    pass(f, 20 * SECOND);
-    cut(f, NET_TO_CLIENT, 18 * SECOND);
-    pass(f, 30 * SECOND);
-    assert_int_equal(listen_to(f), EAGAIN);
-    assert_string_equal(f->said, "+x");
-    /* Also where it comes before the bytes would have timed out. */
-    cut(f, NET_TO_CLIENT, SECOND);
-    say(f, "y");
-    pass(f, 3 * SECOND);
-    cut(f, NET_TO_CLIENT, NEVER);
-    pass(f, 16 * SECOND);
-    assert_int_equal(listen_to(f), EAGAIN);
-    pass(f, 4 * SECOND);
-    assert_int_equal(listen_to(f), ETIMEDOUT);
-}
-
 NET_TEST(a_healed_link_is_as_fast_as_before)
 {
     char bytes[1000] = "";
@@ -343,35 +290,6 @@ NET_TEST(an_answer_of_a_host_that_vanished_is_lost)
     assert_string_equal(f->said, "");
 }
 
-NET_TEST(the_lowest_descriptor_is_used_again)
-{
-    int first = dial(f, 0, 1, 6379), second = dial(f, 0, 1, 6379), other = dial(f, 1, 1, 6379);
-
-    assert_int_not_equal(first, second);
-    assert_true(other != first && other != second);
-    assert_int_equal(net_fd_index(other), net_fd_index(first));
-    net_close(f->net, first, false);
-    assert_int_equal(dial(f, 0, 2, 6379), first);
-    assert_int_equal(net_server_of(f->net, first), 1);
-    pass(f, SECOND);
-    assert_int_equal(f->accepted, 3);
-}
-
-NET_TEST(a_steady_link_takes_the_same_time_always)
-{
-    open_one(f);
-    net_link(f->net, 0, 0)->steady = true;
-    net_heal(f->net);
-    net_link(f->net, 0, 0)->delay_us[NET_TO_SERVER] = 1000;
-    for (size_t i = 1; i < 20; i++) {
-        say(f, "x");
-        pass(f, 1000);
-        assert_int_equal(f->n_heard, i - 1);
-        pass(f, 1);
-        assert_int_equal(f->n_heard, i);
-    }
-}
-
 NET_TEST(narrow_and_slow_links_take_their_time)
 {
     char bytes[1000] = "";
@@ -406,15 +324,6 @@ NET_TEST(a_process_that_dies_is_noticed_and_a_host_is_not)
         pass(f, 200 * SECOND);
         assert_int_equal(f->gone, 1);
     }
-}
-
-NET_TEST(what_a_host_that_vanished_would_send_again_never_arrives)
-{
-    open_one(f);
-    cut(f, NET_TO_SERVER, 10 * SECOND);
-    say(f, "x");
-    net_die(f->net, 0, true);
-    expect_gone(f, 299, 301);
 }
 
 /* The process that answered the handshake is not the one that listens now. */

@@ -125,20 +125,6 @@ NET_TEST(a_process_that_dies_sends_again_only_what_it_was_to_keep)
     }
 }
 
-NET_TEST(what_is_on_its_way_arrives_in_front_of_a_reset)
-{
-    open_one(f);
-    net_link(f->net, 0, 0)->slow_us = 3 * SECOND;
-    net_link(f->net, 0, 0)->slow_until_us = NEVER;
-    say(f, "x");
-    net_close(f->net, f->fd, true);
-    pass(f, 2 * SECOND);
-    assert_int_equal(f->n_heard, 0);
-    pass(f, 2 * SECOND);
-    assert_string_equal(f->heard, "x");
-    assert_int_equal(f->gone, 1);
-}
-
 NET_TEST(a_proxy_may_go_on_behind_a_reset)
 {
     unsigned n = 0;
