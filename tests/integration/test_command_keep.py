@@ -4,13 +4,11 @@
 import os
 import signal
 import sys
-import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
 from command_case import SERVERS, Bootstrapped, wait_for
 
-APART_S = 1
 KEEP_S = 25  # longer than a busy machine keeps a test waiting
 
 
@@ -23,19 +21,6 @@ class Keep(Bootstrapped):
         """How long the key stays, in ms, where a node has it."""
         return [ttl for ttl in (server.ask("PTTL", self.key) for server in SERVERS) if ttl > 0]
 
-    def test_a_job_that_starts_a_second_apart_runs_once(self):
-        one = self.job("--keep", f"{KEEP_S}s")
-        time.sleep(APART_S)  # so far are the clocks apart
-        other = self.job("--keep", f"{KEEP_S}s")
-        ends = [self.end(process) for process in (one, other)]
-        self.assertEqual(sorted(end[0] for end in ends), [0, 99], ends)
-        self.assertEqual(self.read("done"), "did")
-        for server in SERVERS:
-            server.ask("DEL", self.key)
-        self.assertEqual(self.end(self.job())[0], 0)
-        self.assertEqual(self.read("done"), "did\ndid")
-        self.assert_free()
-
     def test_the_lock_stays_until_the_end_of_the_time_whatever_the_command_did(self):
         for script, expected in [("true", 0), ("exit 7", 7)]:
             status, _, err = self.quorlock("run", "-v", "--keep", f"{KEEP_S}s", self.key, "--", "sh", "-c", script)
@@ -45,28 +30,6 @@ class Keep(Bootstrapped):
             self.assertGreaterEqual(len(self.ttls()), 2)
             for server in SERVERS:
                 server.ask("DEL", self.key)
-
-    def test_a_waiter_comes_after_the_time(self):
-        begun_s = time.monotonic()
-        self.assertEqual(self.quorlock("run", "--keep", "2s", self.key, "--", "true")[0], 0)
-        status, _, err = self.quorlock("run", self.key, "--", "true")
-        self.assertEqual(status, 0, err)
-        self.assertGreaterEqual(time.monotonic() - begun_s, 1.99)  # the nodes' clocks have milliseconds
-        self.assert_free()
-
-    def test_work_that_takes_longer_is_released_at_its_end(self):
-        status, _, err = self.quorlock("run", "-v", "--keep", "1ms", self.key, "--", "sleep", "0.1")
-        self.assertEqual(status, 0, err)
-        self.assertNotIn("kept", err)
-        self.assert_free()
-
-    def test_the_lease_covers_an_owner_that_is_killed(self):
-        process = self.shell("--keep", "100s", "--max-lease", "2m", "--guard", "off", script=">up; sleep 60")
-        process.send_signal(signal.SIGKILL)
-        self.end(process)
-        self.assertGreater(min(self.ttls()), 60000)
-        status, _, err = self.quorlock("run", "-n", "--max-lease", "2m", "--guard", "off", self.key, "--", "true")
-        self.assertEqual(status, 1, err)
 
     def test_a_wait_that_a_signal_ends_keeps_nothing(self):
         self.hold("somebody", count=3)

@@ -316,49 +316,6 @@ class Permits(Holding):
             self.go_on(one)
         self.assert_no_key()
 
-    def test_one_that_waits_gets_what_is_given_back(self):
-        held = [self.hold_with("--permits", "2", self.key) for _ in range(2)]
-        for one in held:
-            self.inside(one)
-        waiter = self.hold_with("--permits", "2", "--wait", "20s", self.key)
-        wait_for(lambda: any(node["waiters"] for node in self.report()["nodes"]))
-        slot = self.inside(held[1])[0]
-        self.go_on(held[1])
-        self.assertEqual(self.inside(waiter)[0], slot)
-        self.go_on(waiter)
-        self.go_on(held[0])
-
-    def test_tokens_rise_slot_by_slot(self):
-        last = {}
-        for _ in range(3):
-            held = [self.hold_with("--permits", "2", "--fence", self.key) for _ in range(2)]
-            for one in held:
-                slot, fence = self.inside(one)
-                self.assertGreater(int(fence), last.get(slot, 0))
-                last[slot] = int(fence)
-            # A node where an attempt failed may have counted on.
-            seen = {part["slot"]: part["fence"] for part in self.report()["holders"]}
-            self.assertTrue(all(seen[int(slot)] >= fence for slot, fence in last.items()), (seen, last))
-            for one in held:
-                self.go_on(one)
-        self.assertEqual(sorted(last), ["0", "1"])
-
-    def test_another_number_is_refused_with_both(self):
-        held = self.hold_with("--permits", "3", self.key)
-        self.inside(held)
-        for wait in ("-n", "--wait=20s"):
-            status, out, err = self.quorlock("run", wait, "--permits", "5", self.key, "--", "echo", "ran")
-            self.assertEqual((status, out), (78, ""), err)
-            self.assertRegex(err, r"\b3\b.*\b5\b|\b5\b.*\b3\b")
-        self.go_on(held)
-
-    def test_a_dead_holders_slot_comes_back(self):
-        held = self.hold_with("--permits", "1", "--lease", "1s", self.key)
-        self.inside(held)
-        held[0].kill()
-        held[0].wait()
-        self.assertEqual(self.quorlock("run", "--wait", "20s", "--permits", "1", self.key, "--", "true")[0], 0)
-
     def test_a_lock_without_permits_is_another(self):
         held = self.hold_with("--permits", "1", self.key)
         self.inside(held)
@@ -413,20 +370,6 @@ class Shared(Holding):
         self.go_on(writer)
         self.try_once("--shared", self.key, status=0)
 
-    def test_a_writer_that_waits_comes_first(self):
-        held = self.hold_with("--shared", self.key)
-        self.inside(held)
-        writer = self.hold_with("--wait", "20s", self.key)
-        wait_for(lambda: [part for part in self.report()["holders"] if part["kind"] == "waits"])
-        self.try_once("--shared", self.key)
-        reader = self.hold_with("--wait", "20s", "--shared", self.key)
-        self.go_on(held)
-        self.inside(writer)
-        self.go_on(writer)
-        self.inside(reader)
-        self.go_on(reader)
-        self.assert_no_key()
-
     def test_mixed(self):
         names = [self.key + suffix for suffix in ("-a", "-b", "-c")]
         held = self.hold_with(names[0], "--shared", names[2], "--exclusive", names[1])
@@ -471,18 +414,6 @@ class Shared(Holding):
         self.try_once("--shared=--wait", status=0)
         self.assertEqual(self.quorlock("run", "--shared=-a", "--exclusive=-b", "--", "printenv", "QUORLOCK_KEYS")[1],
                          "-a\n-b\n")
-
-    def test_broken(self):
-        held = [self.hold_with("--lease", "3s", "--shared", self.key) for _ in range(2)]
-        for one in held:
-            self.inside(one)
-        status, out, err = self.quorlock("break", self.key)
-        self.assertEqual(status, 0, err)
-        self.assertIn("held shared by 2 readers", out)
-        for one in held:
-            self.assertEqual(self.end(one[0])[0], 75)
-        self.assert_no_key()
-
 
 if __name__ == "__main__":
     command_case.main()

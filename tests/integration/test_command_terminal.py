@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
 from command_case import LIMIT_S, SERVERS, Bootstrapped, die_with_us, nodes, state, wait_for
 
-CTRL_C, CTRL_BACKSLASH, CTRL_Z = b"\x03", b"\x1c", b"\x1a"
+CTRL_BACKSLASH, CTRL_Z = b"\x1c", b"\x1a"
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
 
 # Writes its process id and its parent's to a file, then does what its arguments say, one after the other:
@@ -224,40 +224,6 @@ class Foreground(Terminal):
 
 class Typed(Terminal):
     """A signal that is typed ends quorlock as it ends the command, so that the shell sees it."""
-
-    def interrupted(self, line):
-        self.shell_types(line)
-        self.pids("cmd")
-        os.write(self.master, CTRL_C)
-        self.assert_prompt()
-        # If the loop went on, the file would be there again.
-        os.unlink(self.path("pid.cmd"))
-        self.type("sleep .5")
-        self.assert_prompt()
-        self.assertFalse(os.path.exists(self.path("pid.cmd")))
-        self.assert_free()
-
-    def test_a_loop_in_a_pipeline(self):
-        self.interrupted("while :; do RUN -- $ACT cmd wait never | cat; done")
-
-    def test_a_loop_in_a_script(self):
-        for shell in ["bash", "sh"]:
-            self.interrupted(shell + " -c 'while :; do RUN -- $ACT cmd wait never; done'")
-
-    def test_a_loop_in_a_script_whose_command_has_the_foreground(self):
-        with self.subTest("bash"):
-            self.shell_types("bash -c 'while :; do RUN -- $ACT cmd line never; done'")
-            command, _ = self.pids("cmd")
-            wait_for(lambda: self.foreground() == command)
-            os.write(self.master, CTRL_C)
-            self.assert_prompt()
-            self.assert_free()
-
-    def test_a_command_that_has_a_handler_decides(self):
-        self.shell_types("RUN -- sh -c 'trap \"exit 5\" INT; >pid.cmd; while :; do sleep .01; done'; echo $? >status")
-        self.wait_file("pid.cmd")
-        os.write(self.master, CTRL_C)
-        self.assert_status("5")
 
     def test_quit_leaves_no_second_core(self):
         pid = self.on_terminal(command_case.QUORLOCK, "run", self.key, "--", sys.executable, "act.py", "cmd", "wait",

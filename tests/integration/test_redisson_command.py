@@ -11,7 +11,6 @@ import command_case
 from command_case import SERVERS, Case, wait_for
 
 PEER = "9d1c0b7a-0000-4000-8000-0123456789ab:41"
-OWNER = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[1-9][0-9]{0,18}"
 OURS = ("--dialect", "redisson", "--guard", "off")
 
 
@@ -20,23 +19,6 @@ class Redisson(Case):
         for server in SERVERS[:count]:
             server.ask("HINCRBY", self.key, PEER, times)
             server.ask("PEXPIRE", self.key, ms)
-
-    def test_the_hash_is_there_while_the_command_runs(self):
-        process = self.shell("-v", *OURS, "--lease", "10s", script="printf %s $QUORLOCK_OWNER >owner; >up; "
-                             "while [ ! -e go ]; do sleep .01; done")
-        owner = self.read("owner")
-        self.assertRegex(owner, f"^{OWNER}$")
-        wait_for(lambda: [server.ask("HGET", self.key, owner) for server in SERVERS] == [b"1"] * 3)
-        for server in SERVERS:
-            self.assertEqual(server.ask("HLEN", self.key), 1)
-            self.assertTrue(0 < server.ask("PTTL", self.key) <= 10000)
-        open(self.path("go"), "w").close()
-        status, _, err = self.end(process)
-        self.assertEqual(status, 0)
-        # Messages show the front of the uuid and the number only.
-        self.assertIn(f"owner {owner[:8]}{owner[36:]}\n", err)
-        self.assertNotIn(owner, err)
-        wait_for(lambda: [server.ask("EXISTS", self.key) for server in SERVERS] == [0] * 3)
 
     def test_a_lock_of_redisson_is_honoured_and_shown(self):
         self.peer(2, times=3)
@@ -52,18 +34,6 @@ class Redisson(Case):
         report = json.loads(out)
         self.assertEqual((status, report["held"], report["holder"]), (0, True, PEER))
         self.assertEqual([node.get("count") for node in report["nodes"]], [3, 3, None])
-
-    def test_break(self):
-        self.peer(3)
-        status, out, _ = self.quorlock("break", "--dialect", "redisson", self.key)
-        self.assertEqual(status, 0)
-        self.assertIn(PEER, out)
-        self.assertEqual([server.ask("EXISTS", self.key) for server in SERVERS], [0] * 3)
-
-    def test_waits_for_a_lock_of_redisson(self):
-        self.peer(3, ms=1500)
-        status, out, err = self.quorlock("run", *OURS, self.key, "--", "echo", "ran")
-        self.assertEqual((status, out), (0, "ran\n"), err)
 
     def test_the_other_dialect_is_foreign(self):
         self.peer(3)

@@ -95,37 +95,12 @@ class With(PythonCase):
                 raise ZeroDivisionError
         self.assert_free()
 
-    def test_several_keys(self):
-        with self.client.lock("a", "b", self.key, lease_ms=LEASE_MS):
-            with self.assertRaises(Held):
-                self.lock(wait_ms=0).acquire()
-        self.assert_free()
-
     def test_a_loss_that_only_the_release_finds_is_raised(self):
         lock = self.lock(lease_ms=LONG_MS)
         lock.acquire()
         self.take_away()
         with self.assertRaises(Lost):
             lock.release()
-
-    def test_fencing_tokens_rise(self):
-        lock = self.lock(fencing=True)
-        fences = []
-        for _ in range(3):
-            with lock:
-                fences.append(lock.fence)
-        self.assertEqual(fences, sorted(set(fences)))
-        self.assertGreater(fences[0], 0)
-
-    def test_holds_of_one_owner_nest(self):
-        with self.lock(owner="me") as outer:
-            with self.lock(owner="me", wait_ms=0) as inner:
-                self.assertEqual(inner.token, outer.token)
-            outer.check()
-
-    def test_a_lock_has_a_label_of_its_own(self):
-        with self.lock(label="build-7") as lock:
-            self.assertTrue(lock.token.startswith("build-7:"), lock.token)
 
     def test_extend(self):
         with self.lock(lease_ms=LEASE_MS) as lock:
@@ -162,17 +137,6 @@ class Modes(PythonCase):
         with lock:
             self.assertNotEqual(lock.token, token)
         self.assert_free()
-
-    def test_keep(self):
-        lock = self.lock(keep_ms=LONG_MS)
-        with lock:
-            token = lock.token.encode()
-        self.assertEqual(lock.valid_ms, 0)
-        self.assertGreaterEqual([server.ask("GET", self.key) for server in SERVERS].count(token), 2)
-        with self.assertRaises(Held):
-            self.lock(wait_ms=0).acquire()
-        for server in SERVERS:
-            server.ask("DEL", self.key)
 
     def test_permits(self):
         def slot(number):
@@ -403,24 +367,6 @@ sys.exit(os.waitpid(pid, 0)[1] != 0)
             return 3
         except Held:
             return 0
-
-    def test_threads_exclude_each_other(self):
-        self.count = 0
-        threads = [threading.Thread(target=self.increase, daemon=True) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(LIMIT_S)
-        self.assertEqual(self.count, 8 * 5)
-
-    def increase(self):
-        lock = self.lock()
-        for _ in range(5):
-            with lock:
-                count = self.count
-                time.sleep(0.001)
-                self.count = count + 1
-
 
 class Refusals(PythonCase):
     def test_arguments(self):
