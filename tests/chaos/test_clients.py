@@ -302,11 +302,6 @@ class Bad(unittest.TestCase):
         self.assertEqual(done.returncode, 65, done.stderr)
         self.assertRegex(done.stderr, r"chaos: client c\d ended with status 1: no such lock server\n")
 
-    def test_a_client_that_is_told_too_little(self):
-        done = chaos(*CALM, "--client", "sh -c 'echo my lock needs a licence >&2; exit 64'")
-        self.assertEqual(done.returncode, 65, done.stderr)
-        self.assertRegex(done.stderr, r"chaos: client c\d ended with status 64: my lock needs a licence\n")
-
     def test_no_program(self):
         for words, text in (("/nonexistent/lock --fast", "'/nonexistent/lock' is no program that can be run"),
                             ("", "'' is no program"), ("lock 'half", "cannot be read as a command line: No closing")):

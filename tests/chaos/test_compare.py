@@ -5,10 +5,8 @@
 usage: tests/chaos/test_compare.py BUILD_BIN [TEST...]
 """
 import collections
-import html.parser
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -20,46 +18,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CLUSTER = HERE.parents[1] / "cluster"
 NO_LOCK = f"no-lock={sys.executable} {HERE / 'no_lock.py'}"
-VOID = {"meta", "br", "rect", "path", "line", "circle", "polygon"}
 BIN = None
 
 
 def compare(*words, env=None):
     return subprocess.run([str(CLUSTER / "chaos"), "compare", "--bin", str(BIN), *words], capture_output=True,
                           text=True, timeout=150, check=False, env=env)
-
-
-class Page(html.parser.HTMLParser):
-    """Refuses tags that do not nest, and collects what a browser would fetch."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.ids, self.fetched, self.texts = [], [], [], []
-        self.feed(text)
-        self.close()
-        if self.open:
-            raise AssertionError(f"never closed: {self.open}")
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in VOID:
-            self.open.append(tag)
-        self.collect(dict(attrs))
-
-    def handle_startendtag(self, tag, attrs):
-        self.collect(dict(attrs))
-
-    def collect(self, attrs):
-        self.ids += [attrs["id"]] if "id" in attrs else []
-        self.fetched += [attrs[name] for name in ("src", "href", "data", "action", "srcset") if name in attrs]
-
-    def handle_endtag(self, tag):
-        if tag in VOID:
-            return
-        if not self.open or self.open.pop() != tag:
-            raise AssertionError(f"</{tag}> closes nothing, line {self.getpos()[0]}")
-
-    def handle_data(self, data):
-        self.texts.append(data)
 
 
 class Compared(unittest.TestCase):
@@ -137,25 +101,6 @@ class Compared(unittest.TestCase):
         again = subprocess.run([*words, "--plan"], capture_output=True, text=True, timeout=60, check=False,
                                cwd=CLUSTER.parent)
         self.assertEqual(again.stdout.splitlines(), self.index["rounds"]["chosen"]["plan"], again.stderr)
-
-    def test_the_page(self):
-        text = self.page.read_text(encoding="utf-8")
-        page = Page(text)
-        self.assertEqual([url for url in page.fetched if not url.startswith("#")], [])
-        self.assertIsNone(re.search(r"@import|url\((?!#)|<(script|link|img|iframe)\b", text))
-        self.assertEqual(len(page.ids), len(set(page.ids)))
-        shown = " ".join(page.texts)
-        figures, replay = self.figures_of("no-lock"), self.clients["no-lock"]["runs"]["chosen"]["replay"]
-        for what in (f"{figures['grants']:,}", f"{figures['overlaps']:,}", replay, "no lock 1", self.index["made"],
-                     "How they broke", "two owners at"):
-            self.assertIn(what, shown)
-        self.assertEqual(text.count('class="card broke"'), 1)
-
-    def test_the_table(self):
-        figures = self.figures_of("no-lock")
-        row = next(line for line in self.done.stdout.splitlines() if line.startswith("no-lock  "))
-        counts = [figures[name] for name in ("overlaps", "stale_writes", "never_told", "grants")]
-        self.assertEqual(row.split()[1:5], [f"{count:,}" for count in counts])
 
     def test_drawn_again_from_the_histories(self):
         again = self.page.with_name("again.html")

@@ -196,18 +196,6 @@ BLOCKING_TEST(nested_and_many_keys)
     quorlock_blocking_free(outer);
 }
 
-BLOCKING_TEST(held_by_another)
-{
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
-
-    for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key by-hand PX 60000");
-    assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_HELD);
-    assert_non_null(strstr(result.text, "by-hand"));
-    assert_string_equal(result.token, "");
-    quorlock_blocking_free(lock);
-}
-
 BLOCKING_TEST(errors_of_open_and_new)
 {
     struct quorlock_client_options options = {.size = sizeof(options), .nodes = fixture.nodes};

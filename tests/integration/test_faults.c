@@ -123,38 +123,6 @@ SERVERS_TEST(one_node_frozen)
     one_gone(FROZEN);
 }
 
-static void silent_from_the_start(bool mute_syn)
-{
-    struct blackhole hole;
-
-    blackhole_open(&hole, mute_syn);
-    fixture.nodes[2] = hole.address;
-    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    fixture_client(0);
-    /* No node is connected yet when the first acquire comes. */
-    life_without_node_2(fixture.client, "key");
-    fixture_close(fixture.client);
-    blackhole_close(&hole);
-}
-
-SERVERS_TEST(one_node_takes_connections_and_is_silent)
-{
-    silent_from_the_start(false);
-}
-
-SERVERS_TEST(one_node_does_not_even_connect)
-{
-    silent_from_the_start(true);
-}
-
-SERVERS_TEST(one_node_dead_from_the_start)
-{
-    fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
-    server_kill(SERVER(2));
-    fixture_client(0);
-    life_without_node_2(fixture.client, "key");
-}
-
 /* Close does not wait for a frozen node longer than one node timeout. */
 SERVERS_TEST(close_does_not_wait_for_the_frozen)
 {

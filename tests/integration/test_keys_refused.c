@@ -28,22 +28,6 @@ DIALECTS_TEST(test_foreign)
     }
 }
 
-DIALECTS_TEST(test_no_memory)
-{
-    for (int fenced = 0; fenced < 2; fenced++) {
-        server_do(server, "CONFIG SET maxmemory 1");
-        assert_fault(fenced != 0 ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), FAULT_REFUSED);
-        assert_int_equal(key_count(), 0);
-        server_do(server, "CONFIG SET maxmemory 0");
-        assert_outcome(fenced != 0 ? ask_fenced(OP_ACQUIRE, 0) : ask(OP_ACQUIRE), OUTCOME_YES);
-        server_do(server, "CONFIG SET maxmemory 1");
-        assert_outcome(fenced != 0 ? ask_fenced(OP_EXTEND, 5) : ask(OP_EXTEND), OUTCOME_YES);
-        assert_outcome(fenced != 0 ? ask_fenced(OP_RELEASE, 5) : ask(OP_RELEASE), OUTCOME_YES);
-        server_do(server, "CONFIG SET maxmemory 0");
-        for (size_t i = 0; i < N; i++) assert_false(has(i));
-    }
-}
-
 static void as_bob(const char *rights)
 {
     redisContext *context = redisConnect("127.0.0.1", server->port);
@@ -106,55 +90,6 @@ DIALECTS_TEST(test_taken_back)
             assert_fault(ask(OP_REPAIR), FAULT_AUTH);
             assert_int_equal(key_count(), 1);
             assert_true(holds((p + 1) % N, US));
-        }
-    }
-}
-
-/* ---- guard ---- */
-
-DIALECTS_TEST(test_guard)
-{
-    struct node_request bootstrap = {.op = OP_BOOTSTRAP};
-    static const uint32_t modes[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
-
-    for (size_t m = 0; m < 2; m++) {
-        for (int fenced = 0; fenced < 2; fenced++) {
-            struct node_request request = request_of(OP_ACQUIRE, US);
-            unsigned levels;
-
-            wipe();
-            (void)probe_ask(probe, &bootstrap);
-            probe_close(probe);
-            open_probe(server->address, modes[m]);
-            request.fenced = fenced != 0;
-            assert_counts(probe_ask(probe, &request), fenced != 0 ? 1 : 0);
-            assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
-            request.op = OP_EXTEND;
-            assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
-            assert_outcome(ask_fenced(OP_RAISE, 7), OUTCOME_YES);
-            /* Another guard than this connection saw: nothing is taken or extended, but given back. */
-            put_all(US, SHORT_MS);
-            server_do(server, "SET quorlock:guard other");
-            request.op = fenced != 0 ? OP_EXTEND : OP_ACQUIRE;
-            assert_fault(probe_ask(probe, &request), FAULT_GUARD);
-            for (size_t i = 0; i < N; i++) assert_left(i, 1, SHORT_MS);
-            wipe();
-            probe_close(probe);
-            open_probe(server->address, QUORLOCK_GUARD_OFF);
-            (void)probe_ask(probe, &bootstrap);
-            probe_close(probe);
-            open_probe(server->address, modes[m]);
-            put_all(US, SHORT_MS);
-            server_do(server, "SET quorlock:guard other");
-            levels = probe->levels;
-            request.op = OP_RELEASE;
-            assert_outcome(probe_ask(probe, &request), OUTCOME_YES);
-            for (size_t i = 0; i < N; i++) assert_false(has(i));
-            /* And the connection that saw it is closed. */
-            server_do(server, "DEL quorlock:guard");
-            probe_await_after(probe, NODE_QUARANTINED, levels);
-            probe_close(probe);
-            open_probe(server->address, QUORLOCK_GUARD_OFF);
         }
     }
 }

@@ -66,26 +66,6 @@ CLIENT_TEST(keys_of_two_owners_are_held_by_no_one_owner)
     assert_contains(waited.text, "\"key\" is taken on 2 of 3 nodes, by several owners");
 }
 
-/* A lease in milliseconds that overflows in microseconds is a very long one, not one that has ended. */
-CLIENT_TEST(an_overflowing_lease_is_polled_seldom)
-{
-    static const char *const leases[] = {"10000000000000000", "18446744073709600", "9223372036854775"};
-
-    for (size_t i = 0; i < sizeof(leases) / sizeof(leases[0]); i++) {
-        quorlock *lock = fixture_lock(fixture.client, "key", LEASE(60000, .wait_ms = WAIT_MS));
-        long long before;
-
-        for (uint32_t node = 0; node < 3; node++) {
-            server_do(SERVER(node), "SET key odd");
-            /* Not every version accepts such an expiry. */
-            (void)server_ask_number(SERVER(node), "PEXPIRE key %s", leases[i]);
-        }
-        before = lock_calls();
-        assert_status(fixture_acquire(lock, &waited), QUORLOCK_HELD);
-        if (lock_calls() - before > CALLS_MAX) fail_msg("PX %s: %lld requests", leases[i], lock_calls() - before);
-    }
-}
-
 CLIENT_TEST(a_peers_key_makes_ours_held)
 {
     struct seen seen;

@@ -8,9 +8,6 @@
 #include <quorlock/blocking.h>
 #include <quorlock/election.h>
 
-#include <event2/bufferevent.h>
-#include <event2/listener.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #define SECRET "s3cret-Pa55"
@@ -185,28 +182,6 @@ BARE_TEST(errors_have_their_text)
 
 /* ---- what quorlock_new refuses ---- */
 
-static void refuse_lock(const char *key, const char *part)
-{
-    quorlock *lock = NULL;
-
-    assert_status(quorlock_new(&lock, fixture.client, &key, 1, NULL), QUORLOCK_INVAL);
-    assert_null(lock);
-    assert_contains(quorlock_client_error(fixture.client), part);
-}
-
-CLIENT_TEST(bad_lists_of_keys)
-{
-    const char *const key = "key";
-    quorlock *lock = NULL;
-
-    refuse_lock("", "empty");
-    refuse_lock(NULL, "");
-    refuse_lock("quorlock:guard", "quorlock:");
-    assert_status(quorlock_new(&lock, fixture.client, &key, 0, NULL), QUORLOCK_INVAL);
-    assert_status(quorlock_new(&lock, fixture.client, NULL, 1, NULL), QUORLOCK_INVAL);
-    assert_null(lock);
-}
-
 CLIENT_TEST(bad_arguments_of_a_report)
 {
     struct seen_report report;
@@ -289,24 +264,6 @@ static void verdict(uint32_t n, int status, const char *part, struct seen *seen)
     assert_null(strstr(seen->text, SECRET));
     fixture_close(client);
     no_password_in_the_log();
-}
-
-SERVERS_TEST(passwords)
-{
-    struct seen seen;
-
-    for (int i = 0; i < 3; i++) {
-        fixture.cluster.servers[i].password = SECRET;
-        server_restart(SERVER(i));
-    }
-    verdict(3, QUORLOCK_AUTH, "NOAUTH", &seen);
-    fixture_log_in(":wrong-" SECRET "@", "");
-    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
-    fixture_log_in(":" SECRET "@", "");
-    verdict(3, QUORLOCK_OK, NULL, &seen);
-    fixture_log_in(":s3cret%2DPa55@", "");
-    verdict(3, QUORLOCK_OK, NULL, &seen);
-    assert_string_equal(seen.votes[0].node, fixture.cluster.addresses[0]);
 }
 
 SERVERS_TEST(users_and_rights)
@@ -398,27 +355,6 @@ SERVERS_TEST(a_master_turned_replica_is_noticed)
     await_free("key");
 }
 
-CLIENT_TEST(a_key_of_another_type)
-{
-    struct seen_report report;
-    struct seen seen;
-    quorlock *lock;
-
-    for (int i = 0; i < 2; i++) server_do(SERVER(i), "HSET key field value");
-    /* a permanent error fails immediately, without a wait */
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
-    assert_true(seen.result.elapsed_ms < 15000);
-    assert_int_equal(seen.votes[0].outcome, QUORLOCK_VOTE_FAILED);
-    assert_true(strlen(seen.votes[0].error) > 0);
-    await_holders("key", NULL, 2);
-    assert_int_equal(server_ask_number(SERVER(0), "HLEN key"), 1);
-    fixture_inspect(fixture.client, "key", &report);
-    assert_string_equal(report.nodes[0].state, "foreign");
-    assert_string_equal(report.nodes[2].state, "free");
-    assert_int_equal(report.report.held, 0);
-}
-
 SERVERS_TEST(no_room_on_the_nodes)
 {
     struct seen seen;
@@ -433,80 +369,7 @@ SERVERS_TEST(no_room_on_the_nodes)
     verdict(3, QUORLOCK_OK, NULL, &seen);
 }
 
-/* ---- something that listens but is no Redis ---- */
-
-struct greeter {
-    struct evconnlistener *listener;
-    struct bufferevent *guests[64];
-    int n_guests;
-    const char *greeting;
-    char address[TEXT_SIZE];
-};
-
-static void greet(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from, int length, void *arg)
-{
-    struct greeter *greeter = arg;
-    struct bufferevent *guest = bufferevent_socket_new(fixture.base, fd, BEV_OPT_CLOSE_ON_FREE);
-
-    assert_non_null(guest);
-    assert_true(greeter->n_guests < 64);
-    greeter->guests[greeter->n_guests++] = guest;
-    bufferevent_write(guest, greeter->greeting, strlen(greeter->greeting));
-    bufferevent_enable(guest, EV_WRITE);
-}
-
-static void greeter_open(struct greeter *greeter, const char *greeting)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t length = sizeof(address);
-
-    memset(greeter, 0, sizeof(*greeter));
-    greeter->greeting = greeting;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    greeter->listener = evconnlistener_new_bind(fixture.base, greet, greeter, LEV_OPT_CLOSE_ON_FREE, 100,
-                                                (struct sockaddr *)&address, sizeof(address));
-    assert_non_null(greeter->listener);
-    assert_int_equal(getsockname(evconnlistener_get_fd(greeter->listener), (struct sockaddr *)&address, &length), 0);
-    snprintf(greeter->address, sizeof(greeter->address), "127.0.0.1:%u", ntohs(address.sin_port));
-}
-
-static void greeter_close(struct greeter *greeter)
-{
-    evconnlistener_free(greeter->listener);
-    for (int i = 0; i < greeter->n_guests; i++) bufferevent_free(greeter->guests[i]);
-    event_base_loop(fixture.base, EVLOOP_NONBLOCK); /* bufferevents end in the loop */
-}
-
-SERVERS_TEST(a_server_that_is_no_redis)
-{
-    static const struct {
-        const char *greeting;
-        int status;
-    } rows[] = {
-        {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", QUORLOCK_PROTO},
-        {"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", QUORLOCK_PROTO},
-        {"\x15\x03\x01\r\n\r\n", QUORLOCK_PROTO},
-        {"+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n", QUORLOCK_PROTO},
-        {"*9999999999999\r\n", QUORLOCK_PROTO},
-        /* An error reply of a Redis: an outage of that node, with the error in the vote. */
-        {"-ERR unknown\r\n-ERR unknown\r\n-ERR unknown\r\n", QUORLOCK_NOQUORUM},
-    };
-    struct seen seen;
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct greeter greeter;
-
-        greeter_open(&greeter, rows[i].greeting);
-        fixture_log_in("", "");
-        fixture.nodes[2] = greeter.address;
-        verdict(3, QUORLOCK_OK, NULL, &seen);
-        fixture.nodes[0] = greeter.address;
-        verdict(1, rows[i].status, "", &seen);
-        assert_true(strlen(seen.votes[0].error) > 0);
-        assert_string_equal(seen.votes[0].node, greeter.address);
-        greeter_close(&greeter);
-    }
-}
+/* ---- no server ---- */
 
 BARE_TEST(no_server_listens)
 {

@@ -26,12 +26,6 @@ static long long connections(void)
     return n;
 }
 
-/* A peer does not tell anybody of its release. */
-static void peer_releases(void)
-{
-    drop_by_hand("key");
-}
-
 /* Recorded times: the grant came within so long after that. */
 static void expect_grant(uint64_t since_us, uint32_t within_ms, const char *what)
 {
@@ -51,61 +45,7 @@ static void expect_hand_over(void (*release)(void), const char *what)
     expect_grant(released_us, LITTLE_MS, what);
 }
 
-/* ---- nodes ---- */
-
-SERVERS_TEST(the_node_one_listens_to_dies)
-{
-    for (uint32_t node = 0; node < 3; node++) {
-        open_both();
-        hold_and_wait();
-        server_kill(SERVER(node));
-        expect_hand_over(release_holder, "hand-over with a dead node");
-        close_both();
-        server_wipe(SERVER(node)); /* no client owes a release of what is left there */
-    }
-}
-
-/* Its notices end without a sign. */
-SERVERS_TEST(the_node_one_listens_to_freezes)
-{
-    for (uint32_t node = 0; node < 3; node++) {
-        open_both();
-        hold_and_wait();
-        server_freeze(SERVER(node));
-        frozen = node;
-        expect_hand_over(release_holder, "hand-over with a frozen node");
-        close_both();
-        server_thaw(SERVER(node));
-        cluster_await_free(&fixture.cluster, "key");
-    }
-}
-
 /* ---- notices ---- */
-
-static void cut_subscribers(void)
-{
-    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL TYPE pubsub");
-}
-
-/* The connections are cut and the release happens before they are made anew: no notice follows. */
-DIALECTS_TEST(a_release_in_the_gap_of_a_cut_subscriber)
-{
-    take_by_hand(3, "key", "peer");
-    begin_to_wait();
-    cut_subscribers();
-    expect_hand_over(peer_releases, "hand-over in the gap");
-}
-
-/* Cut again and again, they come back, and the next notice is heard. */
-BOTH_TEST(cut_subscribers_listen_again)
-{
-    hold_and_wait();
-    for (int turn = 0; turn < 3; turn++) {
-        cut_subscribers();
-        await_listeners("key");
-    }
-    expect_hand_over(release_holder, "hand-over after cuts");
-}
 
 static uint64_t asked(void)
 {

@@ -246,20 +246,6 @@ TEST(bytes_of_an_owner_become_text)
     }
 }
 
-TEST(the_option_chooses_the_dialect)
-{
-    const char *node = "127.0.0.1:6379";
-    struct quorlock_client_options ret, options = {.size = sizeof(options), .nodes = &node, .n_nodes = 1};
-    struct caller_error error = {""};
-
-    options.dialect = QUORLOCK_DIALECT_REDISSON;
-    assert_int_equal(options_client(&ret, &options, &error), 0);
-    assert_int_equal(ret.dialect, QUORLOCK_DIALECT_REDISSON);
-    options.dialect = 2;
-    assert_int_equal(options_client(&ret, &options, &error), QUORLOCK_INVAL);
-    assert_non_null(strstr(error.text, "dialect is 2"));
-}
-
 TEST(owners_are_the_same_by_their_number)
 {
     static const char first[] = "11111111-2222-4333-8444-555555555555:17";
