@@ -88,7 +88,9 @@ c_code {
 #define CRASHED 14
 #define FORGOTTEN 15
 #define ENDED 16
-#define ENDS 17
+#define DETACHED 17
+#define ADOPTED 18
+#define ENDS 19
 
 inline fresh(t) {
     phase[t] = none; tries[t] = 0; left[t] = 0; ended[t] = false; asked[t] = 0; fence[t] = 0; counted[t] = 0; highest[t] = 0;
@@ -180,6 +182,16 @@ inline is_renewed() {
     REFUSED(AFTER_END, !HOLDS(who)); count_votes(who); REFUSED(NO_QUORUM, lease > m);
     left[who] = (HOLDS(who) -> lease : left[who]); judge_window(who)
 }
+/* Its holder may be told of the end; who adopts it asks all nodes anew. */
+inline is_detached() {
+    REFUSED(NOT_HELD, phase[who] != held || ended[who]); left[who] = 0; ended[who] = true;
+    for (i : 0 .. NODES - 1) { vote[AT(who, i)] = 0 }
+}
+inline is_adopted() {
+    REFUSED(NOT_HELD, phase[who] != held || !ended[who]); count_votes(who); REFUSED(NO_QUORUM, lease > m);
+    left[who] = (lease < 0 -> 0 : lease); ended[who] = false;
+    if :: left[who] > 0 -> judge_window(who) :: else fi
+}
 
 active proctype Trace() {
     d_step {
@@ -208,6 +220,8 @@ active proctype Trace() {
                 :: what == LOST -> REFUSED(NOT_HELD, phase[who] != held || ended[who]); ended[who] = true; left[who] = (lease < left[who] -> lease : left[who])
                 :: what == ENDED -> left[who] = 0
                 :: what == RELEASED -> REFUSED(NOT_HELD, phase[who] != held); give_up(who)
+                :: what == DETACHED -> is_detached()
+                :: what == ADOPTED -> quorum = sure; is_adopted()
                 :: what == CRASHED -> ended[who] = true
                 :: what == FORGOTTEN -> fresh(who)
                 :: else

@@ -8,7 +8,7 @@
  *   TIME guards SERVER REST_MS       a connection reads the guard, or bootstrap writes it, with so long a quarantine
  *   TIME declares SERVER             bootstrap writes a guard without a quarantine
  *   TIME restarts|forgets|ages SERVER   it comes back with its memory, with none, with an older one
- *   TIME granted|renewed|ended|lost|released|crashed KEY TOKEN UNTIL_US FENCE QUORUM yes|no
+ *   TIME granted|renewed|ended|lost|released|crashed|detached|adopted KEY TOKEN UNTIL_US FENCE QUORUM yes|no
  * ended: it says that its validity is over. UNTIL_US is the true time at which the holder's validity ends; yes: its
  * machine stood still before it was told.
  */
@@ -23,7 +23,6 @@
 static const char *unfit_run(const struct plan *plan)
 {
     if (plan->outside) return "faults outside of what is promised";
-    if (plan->bias == BIAS_PASSING) return "locks that are passed on";
     if (plan_has(plan, FEATURE_REDISSON)) return "the redisson dialect";
     if (plan->changes) return "another set of nodes";
     for (uint32_t i = 0; i < plan->n_faults; i++) {
@@ -271,7 +270,7 @@ void actions_holder(struct actor *actor, const char *what)
     struct world *world = actor->world;
     struct process *process = actor_process(actor);
 
-    if (!world->actions || world->over) return;
+    if (!world->actions || world->over || what == NULL) return;
     (void)printf("%" PRIu64 " %s %s %s %" PRIu64 " %" PRIu64 " %u %s\n", world_now(world), what,
                  world_full_key(world, (uint32_t)__builtin_ctz(actor->plan->keys)), actor->window.token,
                  process_true_us(process, actor->window.until_us), actor->window.fence,

@@ -91,7 +91,7 @@ void actor_hurry(struct actor *actor)
 
 void actor_reset(struct actor *actor)
 {
-    judge_given_back(actor);
+    judge_given_back(actor, "released");
     queue_set(&actor->world->queue, &actor->moment, NEVER);
     actor->state = ACTOR_IDLE;
     actor->called = actor->lost = false;

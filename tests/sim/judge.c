@@ -318,7 +318,7 @@ static void open_window(struct actor *actor, const struct quorlock_result *resul
     (void)snprintf(window->token, sizeof(window->token), "%s", token);
     if (actor->plan->owner != 0) holds_as_taken(actor->world, window);
     world_mix(actor->world, window->token_hash ^ window->until_us);
-    actions_holder(actor, "granted");
+    actions_holder(actor, actor->adopting != NULL ? "adopted" : "granted");
 }
 
 static void count_grant(struct actor *actor)
@@ -376,7 +376,7 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
     judge_quorum(actor);
 }
 
-void judge_given_back(struct actor *actor)
+void judge_given_back(struct actor *actor, const char *action)
 {
     actor->kept = NOBODY;
     if (actor->window.open) {
@@ -384,7 +384,7 @@ void judge_given_back(struct actor *actor)
         refresh(actor);
         if (actor->window.fresh) judge_quorum(actor);
         handover_freed(actor);
-        actions_holder(actor, "released");
+        actions_holder(actor, action);
         rare_given_back(actor);
         keep_given_back(actor);
     }

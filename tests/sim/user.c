@@ -478,7 +478,7 @@ int user_acquire(struct actor *actor, const char *adopts)
     }
     /* An acquire anew gives up what was lost, also where it fails. */
     if (actor->lost && actor->plan->owner == 0) {
-        judge_given_back(actor);
+        judge_given_back(actor, "released");
         actor->holds = 0;
         actor->state = ACTOR_IDLE;
     }
@@ -546,7 +546,7 @@ int user_release(struct actor *actor, bool quietly)
 
     if (actor_client(actor)->crowd.n > 0) bound_us = NEVER;
     /* The hold ends with the call: what is sent may arrive before it returns. */
-    if (actor->holds == 1) judge_given_back(actor);
+    if (actor->holds == 1) judge_given_back(actor, "released");
     if (!quietly) promise = user_promise(world, actor->plan->client, actor, PROMISE_RELEASE, bound_us);
     status = quorlock_release(actor->lock, promise != NULL ? on_released : NULL, promise);
     TRACE(world, "actor %u  < releases: %s", actor->index, quorlock_status_name(status));
@@ -568,7 +568,7 @@ int user_detach(struct actor *actor, char ret_token[128])
     uint32_t valid_ms = 0;
     int status;
 
-    judge_given_back(actor);
+    judge_given_back(actor, NULL);
     status = quorlock_detach(actor->lock, &token, &fence, &valid_ms);
     TRACE(actor->world, "actor %u  < detaches: %s", actor->index, quorlock_status_name(status));
     if (status != QUORLOCK_OK) {
@@ -577,6 +577,7 @@ int user_detach(struct actor *actor, char ret_token[128])
     }
     (void)snprintf(ret_token, 128, "%s", token);
     actor->holds = 0;
+    if (before.open) actions_holder(actor, "detached");
     if (fence != before.fence || valid_ms == 0)
         judge_violated(actor->world, I6_TOLD_ONCE, "actor %u detaches a lock that is not as it was", actor->index);
     return 0;

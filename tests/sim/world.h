@@ -600,9 +600,10 @@ void operator_strike(struct process *, enum opportunity);
 void judge_violated(struct world *, enum invariant, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* judge_shown - what another thread of that process reads now, beside what its loop knows: never more. */
 void judge_shown(struct process *, const struct expiry *, const struct expiry_clock *, uint64_t known_ms);
-/* judge_granted - the callback says so. judge_given_back: the holder may not act on it any more. */
+/* judge_granted - the callback says so. judge_given_back: the holder may not act on it any more; action: what the model
+ * calls it, or NULL. */
 void judge_granted(struct actor *, const struct quorlock_result *);
-void judge_given_back(struct actor *);
+void judge_given_back(struct actor *, const char *action);
 void judge_lost(struct actor *, const struct quorlock_loss *);
 void judge_ended(const struct promise *, int status);
 /* judge_called - a callback of that client begins, of whatever but a loss. */
