@@ -91,6 +91,16 @@ QUORLOCK_API int quorlock_blocking_adopt(quorlock_blocking_lock *lock, const cha
                                          struct quorlock_blocking_result *result);
 QUORLOCK_API int quorlock_blocking_detach(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result);
 
+/* quorlock_with - acquire the lock of one key, run fn in this thread while it is held and renewed, release it, and
+ * return what fn returned: 0 or more, because less is a status. If the lock is not granted, return its status; fn did
+ * not run. If the lock was lost while fn ran, return LOST, whatever fn returned. fn finds a loss by
+ * quorlock_blocking_valid_ms(), which is 0 then; it must neither release nor free the lock. options may be NULL: the
+ * defaults. result may be NULL: it gets the text, after fn that of the release. Other errors: as quorlock_blocking_new;
+ * INVAL (fn is NULL). */
+typedef int (*quorlock_with_cb)(quorlock_blocking_lock *, const struct quorlock_blocking_result *grant, void *arg);
+QUORLOCK_API int quorlock_with(quorlock_blocking *blocking, const char *key, const struct quorlock_options *options,
+                               quorlock_with_cb fn, void *arg, struct quorlock_blocking_result *result);
+
 /* quorlock_blocking_start_acquire, _start_release - start the operation, and return. If they return 0, cb runs once, in
  * the loop's thread, with a result that is valid until cb returns. After a free of the lock its status is CANCELED,
  * after a close of the client CLOSED. Errors: INVAL (lock or cb is NULL), CLOSED, NOMEM; others come as results. */

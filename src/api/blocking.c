@@ -515,6 +515,36 @@ int quorlock_blocking_detach(quorlock_blocking_lock *lock, struct quorlock_block
     return call(&(struct job){.run = run_detach, .lock = lock}, result);
 }
 
+int quorlock_with(quorlock_blocking *blocking, const char *key, const struct quorlock_options *options,
+                  quorlock_with_cb fn, void *arg, struct quorlock_blocking_result *result)
+{
+    const struct quorlock_options defaults = {.size = sizeof(defaults)};
+    struct quorlock_blocking_result last = {.size = sizeof(last)};
+    quorlock_blocking_lock *lock = NULL;
+    int status;
+
+    if (fn == NULL || check_result(result) != 0) return QUORLOCK_INVAL;
+    status = quorlock_blocking_new(&lock, blocking, &key, 1, options != NULL ? options : &defaults, last.text,
+                                   sizeof(last.text));
+    if (status == 0) {
+        status = quorlock_blocking_acquire(lock, &last);
+    } else {
+        last.status = status;
+    }
+    if (status == 0) {
+        bool kept;
+
+        status = fn(lock, &last, arg);
+        kept = quorlock_blocking_valid_ms(lock) > 0;
+        /* The nodes may know of a loss that we do not know of yet. */
+        (void)quorlock_blocking_release(lock, &last);
+        if (!kept || last.expired != 0) status = last.status = QUORLOCK_LOST;
+    }
+    quorlock_blocking_free(lock);
+    if (result != NULL) blocking_give(result, &last);
+    return status;
+}
+
 static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(struct job *),
                                     int (*operation)(quorlock *, quorlock_cb, void *), quorlock_blocking_cb cb,
                                     void *arg)

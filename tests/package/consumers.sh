@@ -72,10 +72,10 @@ extract_examples() {
     manual_example "$source_dir" quorlock_blocking_open >"$work/nested.c"
     manual_example "$source_dir" quorlock_blocking_open 2 >"$work/daemon.c"
     grep -q 'quorlock_blocking_shutdown' "$work/daemon.c" || fail "no C example of a daemon in quorlock_blocking_open(3)"
-    grep -q 'quorlock_blocking_acquire' "$work/example.c" || fail "no C example in README.md"
+    grep -q 'quorlock_with' "$work/example.c" || fail "no C example in README.md"
     grep -q 'quorlock_acquire' "$work/callbacks.c" || fail "no C example with callbacks in quorlock(3)"
     grep -q 'quorlock_blocking_acquire' "$work/nested.c" || fail "no C example of nested calls in quorlock_blocking_open(3)"
-    grep -q 'quorlock_blocking_acquire' "$work/manual.c" || fail "no C example in quorlock(3)"
+    grep -q 'quorlock_with' "$work/manual.c" || fail "no C example in quorlock(3)"
     cp "$source_dir/tests/package/consumer.cpp" "$work"
     # The same with one number changed: a lease that is longer than the longest.
     for program in example callbacks; do
