@@ -182,6 +182,9 @@ struct quorlock_options {
     /* A release earlier than that after the grant leaves the keys until then; 0 to lease_ms. Without permits and shared
      * keys; plain dialect only. It has 64 bits, because older programs leave the bytes behind permits unset. */
     uint64_t keep_ms;
+    /* Not 0: locks that wait get the keys in the order in which they came. Without permits; plain dialect only. It has
+     * 64 bits, so that the struct ends without padding. */
+    int64_t fair;
 };
 
 enum quorlock_vote_outcome {
@@ -340,7 +343,7 @@ QUORLOCK_API int quorlock_client_set_credentials(quorlock_client *client, const 
 QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
 
 /* quorlock_new - make a lock on n_keys keys, 1 to QUORLOCK_KEYS_MAX; it is not acquired yet. Errors: INVAL, NOMEM,
- * CLOSED, UNSUPPORTED (permits, shared keys or keep_ms in the redisson dialect); *ret is untouched then. See
+ * CLOSED, UNSUPPORTED (permits, shared keys, keep_ms or fair in the redisson dialect); *ret is untouched then. See
  * quorlock_new(3). */
 QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                               const struct quorlock_options *options);

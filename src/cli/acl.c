@@ -37,6 +37,7 @@ static const struct rules names[] = {
     {PLAIN | REDISSON, "~quorlock:fence:%"}, /* waiters read the counter, also without fencing */
     {PLAIN, "~quorlock:readers:%"},
     {PLAIN, "~quorlock:intents:%"},
+    {PLAIN, "~quorlock:queue:%"},
     {PLAIN, "~quorlock:permits:%"},
     {PLAIN, "~quorlock:slot:*:%"},
     {PLAIN, "~quorlock:fence:quorlock:slot:*:%"},

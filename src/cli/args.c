@@ -312,6 +312,9 @@ static const struct entry entries[] = {
      "KEY has K permits, 1 to 64, the same number for all clients;\n"
      "take one of them. CMD gets its number, the slot, in\n"
      "QUORLOCK_SLOT"},
+    {ARGS_RUN, 0, "fair", NULL, set_flag, SETTING(fair),
+     "clients that wait get the lock in the order in which they\n"
+     "came; all should ask for it so. Not with --permits"},
     {ARGS_RUN, 0, "keep", "DURATION", set_keep, SETTING(keep_ms),
      "nobody else gets the lock earlier than that after its grant,\n"
      "also if CMD takes less time: a job that several machines start\n"

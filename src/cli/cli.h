@@ -81,7 +81,7 @@ enum group_rule {
 /* The settings from command line, environment and files. Strings belong to main's copy of the arguments, to the
  * environment or to sources.c. */
 struct settings {
-    bool help, version, json, quiet, fence, reconfigure, if_needed, yes, dry_run, allow_eviction;
+    bool help, version, json, quiet, fence, fair, reconfigure, if_needed, yes, dry_run, allow_eviction;
     int verbose;
     const char *config, *set;                           /* NULL: see sources.h */
     char *nodes;                                        /* URI,URI,... */

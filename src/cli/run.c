@@ -239,6 +239,7 @@ static int run_ask_library(struct run *run)
         .shared = settings->shared,
         .permits = settings->permits,
         .keep_ms = settings->keep_ms,
+        .fair = settings->fair,
     };
     int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
     int failed;
@@ -273,6 +274,18 @@ static int run_check_mode(const struct settings *settings)
     } else {
         return 0;
     }
+    return EXIT_USAGE;
+}
+
+/* run_check_fair - refuse a fair lock that has no queue, as the library does, but in terms of the command line. */
+static int run_check_fair(const struct settings *settings)
+{
+    bool redisson = settings->dialect == QUORLOCK_DIALECT_REDISSON;
+
+    if (!settings->fair || (!redisson && settings->permits == 0)) return 0;
+    say("--fair has no queue %s: leave out --fair, or %s",
+        redisson ? "in the redisson dialect" : "for a name with permits",
+        redisson ? "use the plain dialect" : "--permits");
     return EXIT_USAGE;
 }
 
@@ -330,6 +343,7 @@ static int run_check_settings(const struct settings *settings)
         return EXIT_USAGE;
     }
     if (check_lines(settings) != 0 || run_check_keep(settings) != 0 || run_check_hold(settings) != 0) return EXIT_USAGE;
+    if (run_check_fair(settings) != 0) return EXIT_USAGE;
     return run_check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 

@@ -30,6 +30,7 @@
 
 #include "arbiter.h"
 #include "debt.h"
+#include "fair.h"
 #include "fence.h"
 #include "hold.h"
 #include "intent.h"
@@ -123,10 +124,37 @@ static void expect_keys(struct core_lock *lock, uint64_t now_us)
     }
 }
 
+/* Ask that node first; n_nodes: ask all. */
+static void ask_arbiter(struct core_lock *lock, struct step *step, uint32_t index)
+{
+    struct attempt *attempt = &lock->attempt;
+    struct core_node *node = &lock->nodes[index];
+
+    if (index >= lock->config->n_nodes) {
+        attempt_ask_others(lock, step);
+        return;
+    }
+    attempt->stage = ATTEMPT_ASKS_ARBITER;
+    attempt->arbiter = index;
+    attempt->others_at_us = lock->config->fair ? fair_timeout(node, step->now_us) : arbiter_timeout(node, step->now_us);
+    /* A fair lock waits for a node that is connecting. */
+    if (vote_may_ask(lock, node)) vote_ask(lock, step, index);
+}
+
+/* A fair lock asks one node after the other (fair.c, 4). */
+static void ask_next_arbiter(struct core_lock *lock, struct step *step)
+{
+    do {
+        ask_arbiter(lock, step, fair_choose(lock));
+    } while (lock->attempt.stage == ATTEMPT_ASKS_ARBITER &&
+             lock->nodes[lock->attempt.arbiter].vote == CORE_VOTE_FAILED);
+}
+
 static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 {
     struct attempt *attempt = &lock->attempt;
-    uint32_t arbiter = all ? lock->config->n_nodes : arbiter_choose(lock);
+    bool fair = lock->config->fair && !lock->acquire.adopts;
+    uint32_t arbiter = all || fair ? lock->config->n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_WAITING || lock->phase == CORE_LOST);
@@ -152,13 +180,11 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes);
     /* A second attempt of one number would count the votes of the first. */
     assert(lock->id.number >= lock->acquire.attempts);
-    if (arbiter < lock->config->n_nodes) {
-        attempt->stage = ATTEMPT_ASKS_ARBITER;
-        attempt->arbiter = arbiter;
-        attempt->others_at_us = arbiter_timeout(&lock->nodes[arbiter], step->now_us);
-        vote_ask(lock, step, arbiter);
+    if (fair) {
+        fair_begin(lock, step->now_us);
+        ask_next_arbiter(lock, step);
     } else {
-        attempt_ask_others(lock, step);
+        ask_arbiter(lock, step, arbiter);
     }
 }
 
@@ -413,19 +439,25 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
     assert(lock->attempt.arbiter < lock->config->n_nodes);
     /* A doubted refusal asks the other nodes at once, so the arbiter is judged once an attempt. */
     assert(lock->attempt.doubt == DOUBT_NONE);
-    assert(node->vote != CORE_VOTE_NONE);
+    assert(node->vote != CORE_VOTE_NONE || lock->config->fair);
     if (node->vote == CORE_VOTE_OTHER) {
         node->key.until_us = 0;
-        if (!arbiter_doubt(lock)) {
+        if (lock->wait.behind || !arbiter_doubt(lock)) {
+            /* A former arbiter of this attempt may still grant. */
+            if (lock->config->fair) debt_end_attempt(lock, step, lock->config->n_nodes);
             /* The other nodes were not asked: their states tell contention from outage. */
             lock->acquire.seen |= core_quorum_is_ready(lock) ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
             wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
             return false;
         }
     }
-    if (node->vote == CORE_VOTE_PENDING) {
+    if (node->vote == CORE_VOTE_PENDING || (vote_may_still_connect(node) && !node->doubt.broken)) {
         if (step->now_us < lock->attempt.others_at_us) return false;
         node->doubt.overdue = true;
+    }
+    if (lock->config->fair && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
+        ask_next_arbiter(lock, step);
+        return lock->attempt.stage != ATTEMPT_ASKS_ARBITER;
     }
     if (step->slots != NULL && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
         begin_anew(lock, step);
@@ -567,7 +599,10 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
 
     assert(index < lock->config->n_nodes);
     if (vote_may_ask(lock, node) && node->vote == CORE_VOTE_NONE) {
-        if (still_asks(lock, step)) {
+        bool awaited = asking && lock->attempt.stage == ATTEMPT_ASKS_ARBITER && index == lock->attempt.arbiter;
+
+        if (awaited) lock->attempt.others_at_us = fair_timeout(node, step->now_us);
+        if (awaited || still_asks(lock, step)) {
             vote_ask(lock, step, index);
         } else if (asking && lock->attempt.stage == ATTEMPT_FAILED) {
             vote_ask_holder(lock, step, index);
@@ -576,7 +611,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     if (asking) {
         /* While the arbiter alone is asked another node may come back before its vote is needed. */
         if (node->state != NODE_READY && node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
-            lock->attempt.stage != ATTEMPT_ASKS_ARBITER) {
+            (lock->attempt.stage != ATTEMPT_ASKS_ARBITER || index == lock->attempt.arbiter)) {
             core_vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) vote_connection_ended(node);

@@ -206,6 +206,7 @@ static void core_on_node_state(struct core_lock *lock, struct step *step, const 
     if (change->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
     if (change->srtt_us != 0) node->srtt_us = change->srtt_us;
     node->doubt.overdue = node->doubt.unfit = false;
+    node->doubt.broken = change->state == NODE_CONNECTING && change->fault != FAULT_CLASS_NONE;
     debt_pay(lock, step, change->index);
     attempt_on_node_state(lock, step, change->index);
     hold_on_node_state(lock, step, change);
@@ -497,7 +498,7 @@ uint32_t core_rounds(const struct core_lock *lock)
 
 const struct core_token *core_waiter(const struct core_lock *lock)
 {
-    return lock->config->wait_us != 0 ? &lock->wait.waiter : NULL;
+    return lock->config->wait_us != 0 || lock->config->fair ? &lock->wait.waiter : NULL;
 }
 
 const struct core_token *core_token_now(const struct core_lock *lock)

@@ -106,7 +106,7 @@ uint32_t core_rounds(const struct core_lock *);
 const struct core_token *core_token_now(const struct core_lock *);
 /* core_has_token - tell whether the lock acquires, holds or lost that token, or a node owes its release. */
 bool core_has_token(const struct core_lock *, const struct core_token *);
-/* core_waiter - return the intent's name (intent.h), or NULL for a lock that tries once. */
+/* core_waiter - return the intent's name (intent.h), or NULL for a lock that tries once and is not fair. */
 const struct core_token *core_waiter(const struct core_lock *);
 /* core_quiet - tell whether the lock is idle without completions and debts, so that its memory may be freed. */
 bool core_quiet(const struct core_lock *);

@@ -44,6 +44,7 @@ static void send(struct core_lock *lock, struct step *step, uint32_t node, uint6
     command->token = lock->wait.waiter;
     command->fence = 0;
     command->waited_us = intent_waited_us(lock, step->now_us);
+    command->queues = lock->config->fair;
 }
 
 static void intent_send_all(struct core_lock *lock, struct step *step, uint64_t life_us)
@@ -68,6 +69,8 @@ void intent_leave(struct core_lock *lock, struct step *step)
 
     assert(lock->phase == CORE_WAITING);
     if (lock->config->wait_us == 0) return;
+    /* A fair lock has its place in the arbiter's queue instead. */
+    if (lock->config->fair) return;
     if (!core_quorum_is_ready(lock)) return;
     if (!other_mode_refused(lock)) return;
     if (*left_us != 0 && step->now_us < *left_us + AGAIN_US) return;
@@ -77,9 +80,13 @@ void intent_leave(struct core_lock *lock, struct step *step)
 
 void intent_withdraw(struct core_lock *lock, struct step *step)
 {
+    uint32_t arbiter = lock->attempt.arbiter;
+
     if (lock->wait.intent_us == 0) return;
     assert(core_is_acquiring(lock));
     assert(lock->config->wait_us != 0);
     lock->wait.intent_us = 0;
+    /* An arbiter that granted has dropped the place itself. */
+    if (lock->config->fair && lock->phase == CORE_GRANTED && lock->nodes[arbiter].vote == CORE_VOTE_YES) return;
     intent_send_all(lock, step, 0);
 }

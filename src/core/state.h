@@ -104,12 +104,14 @@ struct core_node {
     struct {
         bool overdue; /* a request had no answer, and no other answer came since */
         bool unfit;   /* the node answered the latest request for its vote with an error */
+        bool broken;  /* its connection has failed, and is being made again */
     } doubt;
 
     struct {
         bool listening; /* the subscription is confirmed */
         bool heard;     /* a notice came since the wait began */
         uint8_t own;    /* notices of our own releases that are still to come */
+        uint32_t turns; /* of a fair lock: releases heard since the latest attempt began */
     } notices;
 
     /* A request that may set the key (debt.c, 4 and 5) has no answer. open: it was sent on the present connection.
@@ -188,6 +190,8 @@ struct wait {
     uint64_t intent_us;       /* when the intent was last sent (intent.c); 0: the nodes have none */
     struct core_token waiter; /* the intent's name at the nodes */
     uint32_t polls, splits;
+    uint32_t turns; /* of a fair lock: after so many releases it may be its turn */
+    bool behind;    /* others in the arbiter's queue come first */
 };
 
 /* How far the arbiter's refusals are believed (arbiter.c). */

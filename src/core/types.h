@@ -37,6 +37,7 @@ struct core_config {
     uint32_t renew_grid_us;
     uint32_t permits; /* 0: an ordinary lock */
     bool fencing;     /* every grant carries a token that rises over the quorum */
+    bool fair;        /* the arbiter serves the waiting locks in the order in which they came (fair.c) */
     bool reads;       /* all keys are shared: the token is the highest counter of the nodes, and no counter rises */
     /* The nodes in an order that all clients share. A lock's waiters look for their arbiter in this order, from the
      * lock's first arbiter on. */
@@ -45,7 +46,7 @@ struct core_config {
 
 /* All of it but for the padding at the end: locks compare theirs byte by byte. */
 #define CORE_CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
-_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 11 * sizeof(uint64_t) + 2 * sizeof(bool) + CORE_NODES_MAX,
+_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 11 * sizeof(uint64_t) + 3 * sizeof(bool) + CORE_NODES_MAX,
                "there is padding between the members");
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
@@ -66,10 +67,12 @@ struct core_command {
     struct core_token token;
     uint64_t timeout_us; /* 0: until reply or disconnection */
     uint64_t fence;      /* acquire: the floor; raise, repair, release: the token for the counter; 0: none */
-    uint64_t waited_us;  /* acquire of shared keys, intent: how long the lock has waited */
+    uint64_t waited_us;  /* acquire of shared keys or with queues, intent: how long the lock has waited */
+    uint64_t queued_us;  /* acquire with queues: how long the lock stays in the queue without another request */
     bool explain;        /* acquire: a refusal should name the holder and its remaining lease */
     bool silent;         /* release: publish nothing */
     bool if_deleted;     /* release: publish only if the key was deleted */
+    bool queues;         /* acquire: the node refuses while others in its queue come first; intent: leave the queue */
     bool any;            /* acquire with permits: take the first free slot, from the tag's slot on and round */
     uint64_t passed;     /* with any: slots that are not taken, a bit each */
 };
@@ -84,6 +87,8 @@ struct core_reply {
     uint32_t generation; /* of the connection that carried the request */
     uint32_t listeners;  /* subscribers of the key at this node, from a refused acquire or a release; 0: unknown */
     uint64_t refusing;   /* after a refused acquire of several keys: the keys held by others, a bit each; 0: unknown */
+    uint32_t turns;      /* after a refused acquire with queues: after so many releases it may be granted; else 0 */
+    uint32_t before;     /* of these, the turns of others in the queue that come first */
     bool readers;        /* the holder stands for all that hold the keys shared */
     bool given_up;       /* after a refusal: the key in the way may be a late one of ours; its release was just sent */
     bool overdue;        /* not sent, and the node leaves earlier requests unanswered: room may never come */

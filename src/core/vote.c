@@ -6,6 +6,7 @@
 
 #include "arbiter.h"
 #include "debt.h"
+#include "fair.h"
 #include "intent.h"
 #include "slots.h"
 
@@ -53,6 +54,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     command = core_send(lock, step, index, OP_ACQUIRE, lock->lease_us);
     command->fence = lock->attempt.floor;
     if (lock->config->shared != 0) command->waited_us = intent_waited_us(lock, step->now_us);
+    if (lock->config->fair && lock->attempt.stage == ATTEMPT_ASKS_ARBITER) fair_queue(lock, step, command);
     /* The first attempt is mostly granted, later attempts are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
     if (step->slots == NULL) return;
@@ -214,6 +216,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->asked.holder.readers = reply->readers;
         if (reply->listeners > 0) lock->waiters = reply->listeners;
         node->asked.refusing = reply->refusing;
+        fair_on_refusal(lock, reply);
         if (step->slots != NULL) slots_on_refusal(step->slots, reply, step->now_us);
         if (lock->phase == CORE_ASKING && failed) vote_peek(lock, step, reply->tag.node);
         break;

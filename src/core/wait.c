@@ -34,6 +34,7 @@
 #include <assert.h>
 
 #include "arbiter.h"
+#include "fair.h"
 #include "slots.h"
 
 #define TTL_ENDLESS     (-1)
@@ -141,6 +142,9 @@ static uint64_t turn_us(struct core_lock *lock)
     uint64_t begin_us = 0;
     uint64_t end_us = 0;
 
+    /* The queue tells whose turn it is. */
+    if (lock->config->fair) return 0;
+
     if (span_us < SPAN_MIN_US) span_us = SPAN_MIN_US;
     for (uint32_t waiters = lock->waiters; !is_drawn(lock, waiters);) {
         if (end_us > 0) waiters = end_us < TURNS_LATE_US && waiters / 2 >= TURNS_FEW ? waiters / 2 : 1;
@@ -190,6 +194,7 @@ static bool wait_may_be_free(const struct core_lock *lock)
 {
     uint32_t may = 0;
 
+    if (lock->config->fair) return fair_is_turn(lock);
     if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return may_grant(lock, &lock->nodes[lock->attempt.arbiter]);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) may += may_grant(lock, node);
     return may >= lock->config->quorum;
@@ -314,6 +319,7 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint
     known = holder_id != 0 && holder_id == lock->wait.woken_id;
     if (holder_id == node->asked.minority_id) node->asked.minority_id = 0;
     wait_hear(lock, UINT64_C(1) << key);
+    if (lock->config->fair && !known) fair_hear(lock, index, UINT64_C(1) << key);
     if (lock->phase == CORE_WAITING && !wait_may_be_free(lock)) return WAIT_STAY;
     arbiter = index == arbiter_choose(lock);
     lock->belief.released_id = arbiter ? 0 : holder_id;
@@ -355,6 +361,10 @@ enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yie
 
     hear_all(lock);
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
+    if (lock->config->fair) {
+        fair_hear(lock, lock->config->n_nodes, UINT64_MAX);
+        return fair_is_turn(lock) ? WAIT_TRY_ARBITER : WAIT_STAY;
+    }
     if (!yield) return WAIT_TRY_ALL;
     sooner(lock, validity_add(now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));
     return WAIT_STAY;

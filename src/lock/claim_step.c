@@ -406,6 +406,8 @@ void claim_take_reply(struct claim *claim, const struct core_tag *tag, uint32_t 
                   .listeners = peeks ? 0 : reply->count,
                   .readers = reply->readers,
                   .refusing = reply->refusing,
+                  .turns = reply->turns,
+                  .before = reply->before,
                   .fence = reply->fence,
                   .slot = reply->slot,
                   .free = reply->free,

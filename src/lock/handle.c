@@ -44,6 +44,7 @@ struct quorlock *handle_make(struct locks *all, const struct core_config *config
         free_block(alloc, lock);
         return NULL;
     }
+    if (config->fair) lock->keylist->fair = 1;
     lock->applicant.of_handle = true;
     if (owner == NULL) return lock;
     lock->reentrant->owner = named_owner_join(&all->claims.owners, alloc, owner);

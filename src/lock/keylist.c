@@ -78,7 +78,7 @@ static struct keylist *keylist_build(struct keylists *all, const char *const *ke
     keylist = alloc_zero(&all->runtime->alloc, size);
     if (keylist == NULL) return NULL;
     keylist->all = all;
-    keylist->n_keys = n_keys & UINT8_MAX;
+    keylist->n_keys = n_keys & 127u;
     keylist->permits = permits & UINT8_MAX;
     if (permits != 0) core_slots_init(keylist_slots(keylist), permits);
     at = (char *)keylist->keys + fixed;
@@ -187,12 +187,13 @@ void keylist_count_hold(struct keylist *keylist, const struct core_config *confi
 /* ---- arbiters ---- */
 
 /* The first arbiter differs from key to key, so that not all waiters ask the same node. Only the first key counts, so
- * that longer lists which begin with that key meet there. */
+ * that longer lists which begin with that key meet there. All fair locks have one arbiter: see core/fair.c. */
 uint32_t keylist_first_arbiter(const struct keylist *keylist)
 {
     uint64_t hash = owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;
 
     assert(keylist->n_keys >= 1);
+    if (keylist->fair != 0) return 0;
     return (uint32_t)(hash % keylist->all->runtime->n_nodes);
 }
 

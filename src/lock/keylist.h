@@ -38,7 +38,8 @@ struct keylist {
     uint32_t reads : 1;      /* those claims hold all of the keys shared */
     uint32_t listeners : 24; /* claims that want notices */
     uint32_t permits : 8;    /* 0: ordinary locks */
-    uint32_t n_keys : 8;
+    uint32_t n_keys : 7;
+    uint32_t fair : 1;        /* a handle is fair, so all locks of the list have the arbiter of fair locks */
     uint32_t name_at : 24;    /* where its name begins in this block */
     struct bare_list waiting; /* handles in the order of coming; the first asks the nodes */
     struct claim *asked;      /* the claim that asked the nodes last: its votes are why the others wait */

@@ -321,7 +321,7 @@ static void message_add_taken(struct text *text, const struct claim *claim, cons
 static void message_add_holder(struct text *text, const struct claim *claim, const struct quorlock_result *result,
                                const char *holder)
 {
-    bool waits = strncmp(holder, HOLDER_WAITS, sizeof(HOLDER_WAITS) - 1) == 0;
+    bool waits = strncmp(holder, HOLDER_WAITS, sizeof(HOLDER_WAITS) - 1) == 0, fair = claim->terms->config.fair;
     char owner[OWNER_SIZE];
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
     size_t on = message_leases(result, holder, left_ms);
@@ -330,8 +330,8 @@ static void message_add_holder(struct text *text, const struct claim *claim, con
 
     if (waits) holder += sizeof(HOLDER_WAITS) - 1;
     message_add(text, "\"%s\" is %s %s on %zu of %zu nodes", keylist_name(claim->keylist),
-                waits ? "kept for a writer that waits," : "held by", message_owner(owner, sizeof(owner), holder), on,
-                result->n_votes);
+                waits ? (fair ? "kept for a client that waits," : "kept for a writer that waits,") : "held by",
+                message_owner(owner, sizeof(owner), holder), on, result->n_votes);
     if (until_ms == INT64_MAX) {
         message_add(text, ", no expiry");
     } else if (until_ms >= 0) {

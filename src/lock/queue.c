@@ -38,13 +38,15 @@ static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
     uint64_t gave_back_us = contention != NULL ? contention->gave_back_us : 0;
     uint64_t since_us = runtime_now_us(keylist->all->runtime) - gave_back_us;
     bool at_once = gave_back_us != 0 && since_us < AT_ONCE_US;
+    bool fair = lock->terms->config.fair;
     bool full = !keylist_admits(keylist, &lock->terms->config);
-    bool back = at_once && !full && keylist_others_listen(keylist);
+    bool back = at_once && !full && !fair && keylist_others_listen(keylist);
     int status;
 
     assert(first_of(keylist) == lock && lock->operation == OPERATION_ACQUIRE);
     if (!at_once && contention != NULL) contention->handed = 0;
-    status = handle_ask(lock, full || back, promised, seen);
+    /* A fair lock stands in the arbiter's queue also while a lock of this process holds the keys. */
+    status = handle_ask(lock, (full && !fair) || back, promised, seen);
     if (status == 0 && back) (void)claim_step(lock->claim, &event);
     return status;
 }
@@ -122,7 +124,7 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     if (a->reentrant != NULL || b->reentrant != NULL || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
     if (strcmp(a->terms->label, b->terms->label) != 0) return false;
     return one->lease_us == two->lease_us && one->node_timeout_us == two->node_timeout_us &&
-           one->shared == two->shared && one->fencing == two->fencing;
+           one->shared == two->shared && one->fair == two->fair && one->fencing == two->fencing;
 }
 
 bool queue_hand_off(struct quorlock *lock, int status)
@@ -183,7 +185,7 @@ void queue_keys_released(struct claim *claim)
         contention->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
     }
     if (lock == NULL || !handle_asks(lock) || !keylist_admits(keylist, &lock->terms->config)) return;
-    event.wake.yield = holds_back(keylist);
+    event.wake.yield = !lock->terms->config.fair && holds_back(keylist);
     (void)claim_step_randomly(lock->claim, &event);
 }
 

@@ -28,14 +28,14 @@ static void name_owner(struct node_request *request, const struct runtime *runti
     assert(texts->owner_length > 0 && texts->owner_length < REQUEST_OWNER_SIZE);
 }
 
-/* An intent is of the waiter itself; an attempt of a reader names the waiter beside the owner. */
+/* An intent is of the waiter itself; an attempt of a reader or a fair lock names the waiter beside the owner. */
 static void name_waiter(struct node_request *request, const struct runtime *runtime, const struct terms *terms,
                         const struct core_token *waiter, struct request_texts *texts)
 {
     if (request->op == OP_INTEND) {
         request->waiter = request->owner;
         request->waiter_length = request->owner_length;
-    } else if (request->op == OP_ACQUIRE && request->shared != 0 && waiter != NULL) {
+    } else if (request->op == OP_ACQUIRE && (request->shared != 0 || request->fair) && waiter != NULL) {
         if (texts->waiter_length == 0) texts->waiter_length = request_owner_text(runtime, terms, waiter, texts->waiter);
         request->waiter = texts->waiter;
         request->waiter_length = texts->waiter_length;
@@ -46,7 +46,6 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
                   const struct core_command *command, const struct core_token *waiter, struct request_texts *texts)
 {
     const struct core_tag *tag = &command->tag;
-    uint64_t waited_ms = command->waited_us / MS;
 
     assert(request->n_keys >= 1 && tag->lease_us / MS <= UINT32_MAX);
     assert(terms->config.permits == 0 || request->n_keys == 1);
@@ -64,7 +63,9 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     request->slot = tag->slot == CORE_SLOT_NONE ? 0 : tag->slot;
     request->any = command->any || tag->slot == CORE_SLOT_NONE;
     request->passed = command->passed;
-    request->waited_ms = waited_ms < UINT32_MAX ? (uint32_t)waited_ms : UINT32_MAX;
+    request->fair = command->queues;
+    request->waited_us = command->waited_us;
+    request->queued_ms = (uint32_t)(command->queued_us / MS);
     request->timeout_ms = (uint32_t)((command->timeout_us + MS - 1) / MS);
     name_owner(request, runtime, terms, &command->token, texts);
     name_waiter(request, runtime, terms, waiter, texts);
@@ -118,6 +119,7 @@ void request_denied(struct node_reply *reply, const struct runtime *runtime, con
         if (terms->config.fencing) request_add_key(text, "quorlock:fence:", &keys[i]);
         if (terms->config.shared != 0) request_add_key(text, "quorlock:readers:", &keys[i]);
         if (terms->config.shared != 0) request_add_key(text, "quorlock:intents:", &keys[i]);
+        if (terms->config.fair) request_add_key(text, "quorlock:queue:", &keys[i]);
     }
     if (runtime->options.guard != QUORLOCK_GUARD_OFF) request_add_key(text, "quorlock:guard", &none);
 }

@@ -421,6 +421,21 @@ static int check_keep(const struct quorlock_options *options, const struct quorl
         (unsigned long long)keep_ms, options->lease_ms);
 }
 
+/* One node keeps the queue of a key; slots have other keys. */
+static int check_fair(const struct quorlock_options *options, const struct quorlock_client_options *client,
+                      struct caller_error *error)
+{
+    if (options->fair == 0) return 0;
+    if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
+        return caller_fail(error, QUORLOCK_UNSUPPORTED,
+                           "the redisson dialect has no fair waiting: leave fair out, or use the plain dialect");
+    }
+    if (options->permits == 0) return 0;
+    return caller_fail(error, QUORLOCK_UNSUPPORTED,
+                       "fair is %lld, but permits, %u here, have no queue: leave out fair or permits",
+                       (long long)options->fair, options->permits);
+}
+
 /* A lease that was not chosen is made long enough to keep the keys. */
 static uint32_t default_lease_ms(uint64_t keep_ms, uint32_t most_ms)
 {
@@ -436,6 +451,7 @@ static int options_check_mode(const struct quorlock_options *options, const stru
     uint64_t keys = mask_of(n_keys);
     int status = check_keep(options, client, error);
 
+    if (status == 0) status = check_fair(options, client, error);
     if (status != 0 || (options->permits == 0 && options->shared == 0)) return status;
     if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
         return caller_fail(error, QUORLOCK_UNSUPPORTED,
@@ -460,6 +476,7 @@ static void config_set_mode(struct core_config *config, const struct quorlock_op
     config->shared = options->shared & mask_of(n_keys);
     config->reads = options->shared != 0 && config->shared == mask_of(n_keys);
     config->keep_us = options->keep_ms * MS;
+    config->fair = options->fair != 0;
     assert(!config->reads || config->permits == 0);
 }
 

@@ -140,6 +140,7 @@ class Acl(Bootstrapped):
         self.options = []
         for options, keys in [(("--fence",), "job:x quorlock:fence:job:x"),
                               (("--shared",), "job:x quorlock:readers:job:x quorlock:intents:job:x"),
+                              (("--fair",), "job:x quorlock:queue:job:x"),
                               (("--permits", "2"), r"quorlock:permits:job:x quorlock:slot:\d:job:x")]:
             status, _, err = self.end(self.run_as("-n", *options, "job:x", "--", "true"))
             self.assertEqual(status, 78, err)
@@ -175,6 +176,7 @@ class Acl(Bootstrapped):
         if len(result) == 5 and not redisson and not self.refused(notices):
             result.append(self.share(notices))
             result.append(self.take_permits(notices))
+            result.append(self.lock(("--fair", "--guard", "off"), database))
         return result, self.refused(notices)
 
     def check(self, dialect, notices):
@@ -186,7 +188,7 @@ class Acl(Bootstrapped):
         foreign = [(78, True, False), (1, False, True) if dialect == "redisson" else (78, False, False)]
         whole = [True, (0, "ran \n"), (0, "ran fenced\n"), foreign, (0, notices)], set()
         if dialect == "plain":
-            whole[0].extend([[0, 0, 0], [0, 0, 0]])
+            whole[0].extend([[0, 0, 0], [0, 0, 0], (0, "ran \n")])
         self.assertEqual(self.seen(rules, notices), whole)
         return rules, whole
 

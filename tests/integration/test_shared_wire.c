@@ -17,7 +17,7 @@ static struct answer of(enum op op, const char *owner, size_t n, uint64_t shared
     request.shared = shared;
     request.waiter = waiter;
     request.waiter_length = waiter != NULL ? strlen(waiter) : 0;
-    request.waited_ms = waited_ms;
+    request.waited_us = waited_ms * UINT64_C(1000);
     return probe_ask(probe, &request);
 }
 
@@ -42,7 +42,7 @@ static struct answer intend(const char *waiter, bool reader, uint32_t waited_ms,
     request.shared = reader;
     request.waiter = waiter;
     request.waiter_length = strlen(waiter);
-    request.waited_ms = waited_ms;
+    request.waited_us = waited_ms * UINT64_C(1000);
     request.lease_ms = life_ms;
     return probe_ask(probe, &request);
 }
@@ -314,7 +314,7 @@ static struct answer of_both_modes(enum op op, const char *waiter, uint32_t wait
     request.shared = modes;
     request.waiter = waiter;
     request.waiter_length = strlen(waiter);
-    request.waited_ms = waited_ms;
+    request.waited_us = waited_ms * UINT64_C(1000);
     request.lease_ms = LONG_MS;
     return probe_ask(probe, &request);
 }

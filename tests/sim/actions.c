@@ -196,13 +196,21 @@ static bool is_written(const struct reply *reply)
     return reply->texts[0].length > 8 && memcmp(reply->texts[0].text, "written:", 8) == 0;
 }
 
+/* Of a fair acquire: the queue refuses, and the key may be free. */
+static bool is_queued(const struct reply *reply)
+{
+    const struct word *holder = &reply->texts[0];
+
+    return holder->length > 15 && memcmp(holder->text, "quorlock:waits:", 15) == 0;
+}
+
 static void script_replied(const struct asked *asked, const char *script, const struct reply *reply)
 {
     const struct site *site = asked->site;
     struct word owner = word_at(asked, 1), how = word_at(asked, 5);
     unsigned long long now_us = world_now(site->world);
 
-    if (strcmp(script, "acquire") == 0) {
+    if (strcmp(script, "acquire") == 0 || (strcmp(script, "fair_acquire") == 0 && !is_queued(reply))) {
         print_request(asked, 'a', 0, owner, number_at(asked, 2), 0, reply);
     } else if (strcmp(script, "extend") == 0) {
         print_request(asked, 'e', 0, owner, number_at(asked, 2), 0, reply);

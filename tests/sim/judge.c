@@ -362,6 +362,7 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
     modes_waited(actor);
     actor->n_grants++;
     handover_granted(actor);
+    fair_granted(actor);
     rare_granted(actor);
     if (is_nested(actor)) {
         world->totals->of[TOTAL_NESTED]++;

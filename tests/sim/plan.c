@@ -527,7 +527,16 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
         return;
     }
     rng_seed(&rng, seed, 5);
-    if (bias == BIAS_NONE) bias = draw_situation(&rng);
+    if (bias == BIAS_NONE) {
+        bias = draw_situation(&rng);
+        if (bias == BIAS_CALM && rng_one_in(&rng, 2)) bias = BIAS_FAIR;
+    }
+    if (bias == BIAS_FAIR) {
+        plan_make(plan, seed, BIAS_CALM, without);
+        plan->bias = BIAS_FAIR;
+        if ((without & bit(FEATURE_FAIR)) == 0) plan_fair(plan, &rng);
+        return;
+    }
     memset(plan, 0, sizeof(*plan));
     plan->seed = seed;
     plan->bias = bias;
@@ -559,4 +568,6 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     draw_elections(plan, &rng, bias);
     rng_seed(&rng, seed, 13);
     if ((without & bit(FEATURE_KEEP)) == 0) plan_keep(plan, &rng);
+    rng_seed(&rng, seed, 14);
+    if ((without & bit(FEATURE_FAIR)) == 0) plan_fair(plan, &rng);
 }

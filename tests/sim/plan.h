@@ -58,7 +58,8 @@ enum {
     X(BEAT, "locks act at the same moments")                                                                           \
     X(PERMITS, "names with permits")                                                                                   \
     X(SHARED, "keys that some lock shared")                                                                            \
-    X(KEEP, "locks that are kept after their release") /* the last: plan_keep draws it */
+    X(KEEP, "locks that are kept after their release") /* plan_keep draws it, */                                       \
+    X(FAIR, "fair locks")                              /* and plan_fair this one: the last two */
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, text) FEATURE_##name,
@@ -172,7 +173,8 @@ struct plan_fault {
     X(PASSWORDS, "passwords change at servers and at clients, at one before the other")                                \
     X(PACKETS, "links lose packets, under leases that outlive that")                                                   \
     X(KEEP, "locks that are kept after their release")                                                                 \
-    X(PASSING, "locks that pass from one client to another")
+    X(PASSING, "locks that pass from one client to another")                                                           \
+    X(FAIR, "as calm, and all locks are fair")
 
 enum plan_bias {
 #define PLAN_BIAS_ENUM(name, text) BIAS_##name,
@@ -267,13 +269,14 @@ struct plan {
 
 struct rng;
 
-/* plan_bend, plan_clocks, plan_stays, plan_calm, plan_modes, plan_keep - draw them, for plan_make(). */
+/* plan_bend, plan_clocks, plan_stays, plan_calm, plan_modes, plan_keep, plan_fair - draw them, for plan_make(). */
 void plan_bend(struct plan *, struct rng *);
 void plan_clocks(struct plan *, struct rng *);
 void plan_stays(struct plan *, struct rng *);
 void plan_calm(struct plan *, struct rng *);
 void plan_modes(struct plan *, struct rng *);
 void plan_keep(struct plan *, struct rng *);
+void plan_fair(struct plan *, struct rng *);
 /* plan_scene - makes a scene of a calm plan; which one follows from the seed. plan_scenes: how many there are. */
 void plan_scene(struct plan *, uint64_t seed);
 uint32_t plan_scenes(void);

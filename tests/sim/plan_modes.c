@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plan_modes.c - which keys are names with permits, and who locks which keys shared */
+/* plan_modes.c - which keys are names with permits, who locks which keys shared, and which locks are kept or fair */
 #include "parts/rng.h"
 #include "plan.h"
 
@@ -93,5 +93,20 @@ void plan_keep(struct plan *plan, struct rng *rng)
         actor->shared &= actor->keys;
         if (rng_one_in(rng, 2) || plan->bias == BIAS_KEEP) actor->options.keep_ms = keep_ms;
         if (actor->options.permits != 0 || actor->shared != 0) actor->options.keep_ms = 0;
+    }
+}
+
+/* One seed in three: all locks or some. Locks with permits have no queue. */
+void plan_fair(struct plan *plan, struct rng *rng)
+{
+    bool all = plan->bias == BIAS_FAIR || rng_one_in(rng, 2);
+
+    if (plan_has(plan, FEATURE_REDISSON)) return;
+    if (plan->bias != BIAS_FAIR && (plan->bias != BIAS_NONE || !rng_one_in(rng, 3))) return;
+    plan->features |= 1u << FEATURE_FAIR;
+    for (uint32_t i = 0; i < plan->n_actors; i++) {
+        struct quorlock_options *options = &plan->actors[i].options;
+
+        if ((all || rng_one_in(rng, 2)) && options->permits == 0) options->fair = 1;
     }
 }

@@ -102,6 +102,7 @@
     X(READS_WRITTEN, "readers inside of what their owner writes")                                                      \
     X(MIXED, "granted in mixed modes")                                                                                 \
     X(INTENTS, "intents on a server changed")                                                                          \
+    X(FAIR, "granted in the order of coming")                                                                          \
     X(HOLDERS, "holders beside others reported")                                                                       \
     X(TWO_MINDS, "refused, another number of permits")                                                                 \
     X(ELECTED, "elected")                                                                                              \

@@ -22,6 +22,7 @@ const char *trace_invariant(enum invariant invariant)
         [I12_PERMITS] = "I12 (more hold a permit than the name has)",
         [I13_READERS] = "I13 (a writer beside a reader)",
         [I14_GIVEN_UP] = "I14 (a key of an ended attempt stays on a node)",
+        [I15_ORDER_OF_COMING] = "I15 (a fair lock is granted before another that came earlier)",
         [I16_ONE_LEADER] = "I16 (two may act as the leader)",
         [I17_TERMS_RISE] = "I17 (an observer goes back in terms)",
         [I18_KEPT] = "I18 (a kept key is granted, or stays too short or too long a time)",

@@ -79,6 +79,7 @@ enum invariant {
     I12_PERMITS,
     I13_READERS,
     I14_GIVEN_UP,
+    I15_ORDER_OF_COMING,
     I16_ONE_LEADER,
     I17_TERMS_RISE,
     I18_KEPT,
@@ -691,6 +692,8 @@ void tokens_write(struct actor *, uint64_t delay_us);
 void handover_freed(struct actor *);
 void handover_asked(struct world *);
 void handover_granted(struct actor *);
+/* fair_granted - judge the order of fair locks, I15. */
+void fair_granted(struct actor *);
 void handover_end(struct world *);
 /* handover_table - hand-overs among 2, 3, 10 and 30 contenders; prints, and returns whether what must hold of them
  * does: with notices and without faults the median is 3 round trips at most. */

@@ -392,6 +392,28 @@ TEST(only_plain_exclusive_locks_are_kept)
     assert_said("the redisson dialect has no keep_ms");
 }
 
+TEST(only_locks_of_the_plain_dialect_without_permits_are_fair)
+{
+    struct quorlock_client_options client = plain_client();
+    struct quorlock_options options = plain_lock();
+    struct core_config config;
+
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_OK);
+    assert_false(config.fair);
+    options.fair = 1;
+    options.shared = QUORLOCK_SHARED_ALL;
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_OK);
+    assert_true(config.fair && config.reads);
+    options.shared = 0;
+    options.permits = 2;
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_UNSUPPORTED);
+    assert_said("fair is 1, but permits, 2 here, have no queue: leave out fair or permits");
+    options.permits = 0;
+    client.dialect = QUORLOCK_DIALECT_REDISSON;
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_UNSUPPORTED);
+    assert_said("the redisson dialect has no fair waiting");
+}
+
 /* Room for a renewal that fails and another that does not. */
 TEST(the_defaults_fit_every_lease)
 {

@@ -63,7 +63,7 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_BREAK, KEY, .explain = true}, &guard_off, "EVALSHA d 1 k"},
 };
 
-#define WAITER .waiter = "w", .waiter_length = 1, .waited_ms = 70
+#define WAITER .waiter = "w", .waiter_length = 1, .waited_us = 70000
 
 static const struct dialect_sent of_shared_keys[] = {
     {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "EVALSHA j 1 k 1 me 9    604800009 700  0 s"},

@@ -21,6 +21,8 @@ static const char *const names[SCRIPTS] = {
     [SCRIPT_SHARED_RAISE] = "shared_raise",
     [SCRIPT_INTEND] = "intend",
     [SCRIPT_PERMIT] = "permit",
+    [SCRIPT_FAIR_ACQUIRE] = "fair_acquire",
+    [SCRIPT_FAIR_LEAVE] = "fair_leave",
 };
 
 /* An entry in the place of another one would make inspect break a lock. */

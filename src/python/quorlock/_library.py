@@ -54,7 +54,8 @@ class Options(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("renew_ms", c_uint32),
                 ("min_valid_ms", c_uint32), ("lost_margin_ms", c_uint32), ("max_hold_ms", c_uint32),
                 ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p),
-                ("shared", c_uint64), ("permits", c_uint32), ("keep_ms", c_uint64)]
+                ("shared", c_uint64), ("permits", c_uint32), ("keep_ms", c_uint64),
+                ("fair", c_int64)]
 
 
 class Result(ctypes.Structure):

@@ -32,6 +32,7 @@ class LockOptions(TypedDict, total=False):
     label: Optional[str]
     permits: int
     keep_ms: int
+    fair: bool
     shared: Union[bool, Text, Sequence[Text]]
     on_lost: "Optional[Callable[[Lock, str], None]]"
 
@@ -50,7 +51,7 @@ class Lock:
 
     wait_ms: how long to wait for the lock; 0: try once; default: no limit. permits=K: the key has K permits, and the lock
     takes one of them, `slot`. keep_ms: nobody can have the lock earlier than that after its grant, also if it is released
-    before. shared=True locks all keys shared, shared=["key", ...] these keys. The other options are
+    before. fair=True: locks that wait get the keys in the order in which they came. shared=True locks all keys shared, shared=["key", ...] these keys. The other options are
     those of struct quorlock_options: see quorlock_new(3).
 
     `on_lost` is called with the lock and a text when the lock is lost, in the client's thread. No lock is renewed while it
@@ -63,7 +64,7 @@ class Lock:
                  lease_ms: int = 0, renew_ms: int = 0, min_valid_ms: int = 0, lost_margin_ms: int = 0,
                  max_hold_ms: int = 0, fencing: bool = False, fence_ttl_ms: int = 0,
                  owner: Optional[Text] = None, label: Optional[str] = None, permits: int = 0, keep_ms: int = 0,
-                 shared: Union[bool, Text, Sequence[Text]] = False,
+                 fair: bool = False, shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
         self._client = client
@@ -76,7 +77,7 @@ class Lock:
         self._keys = keys
         names = [encode(key, "the key") for key in keys]
         options = _library.Options(size=ctypes.sizeof(_library.Options), fencing=int(fencing),
-                                   shared=shared_bits(shared, names))
+                                   fair=int(fair), shared=shared_bits(shared, names))
         set_numbers(options, {"wait_ms": wait_ms, "lease_ms": lease_ms, "renew_ms": renew_ms,
                               "min_valid_ms": min_valid_ms, "lost_margin_ms": lost_margin_ms,
                               "max_hold_ms": max_hold_ms, "fence_ttl_ms": fence_ttl_ms, "permits": permits,

@@ -33,6 +33,8 @@ enum script {
     SCRIPT_SHARED_RAISE,
     SCRIPT_INTEND,
     SCRIPT_PERMIT,
+    SCRIPT_FAIR_ACQUIRE,
+    SCRIPT_FAIR_LEAVE,
     SCRIPTS, /* their number */
 };
 _Static_assert(SCRIPTS <= 32, "a bit for each");

@@ -34,6 +34,8 @@ static const struct dialect_script plain_scripts[SCRIPTS] = {
     [SCRIPT_SHARED_RAISE] = DIALECT_SCRIPT(shared_raise),
     [SCRIPT_INTEND] = DIALECT_SCRIPT(intend),
     [SCRIPT_PERMIT] = DIALECT_SCRIPT(permit),
+    [SCRIPT_FAIR_ACQUIRE] = DIALECT_SCRIPT(fair_acquire),
+    [SCRIPT_FAIR_LEAVE] = DIALECT_SCRIPT(fair_leave),
 };
 
 static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
@@ -117,7 +119,7 @@ static void write_modes(const struct plain_call *call)
 static void write_waiter(const struct plain_call *call)
 {
     bytes_word(call->out, call->request->waiter, call->request->waiter_length);
-    bytes_number(call->out, call->request->waited_ms);
+    bytes_number(call->out, call->request->waited_us / 1000);
 }
 
 /* Whether all keys are shared: readers get the counters, but do not increment them. */
@@ -153,6 +155,27 @@ static void write_max_lease(const struct plain_call *call)
     uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
 
     bytes_number(call->out, most_ms != 0 ? most_ms : QUORLOCK_LEASE_MS_DEFAULT);
+}
+
+/* Write an acquire of a lock that stands in the queue. */
+static void write_fair_acquire(const struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+    struct bytes *out = call->out;
+
+    assert(request->op == OP_ACQUIRE && request->waiter != NULL && call->native);
+    begin_script(call, SCRIPT_FAIR_ACQUIRE, 12);
+    bytes_number(out, request->n_keys);
+    bytes_word(out, request->owner, request->owner_length);
+    bytes_number(out, request->lease_ms);
+    bytes_text(out, call->guarded ? call->guard->seen : "");
+    bytes_text(out, is_strict(call->guard) ? "strict" : "");
+    write_fence(call, true);
+    write_max_lease(call);
+    bytes_word(out, request->waiter, request->waiter_length);
+    bytes_number(out, request->waited_us);
+    bytes_number(out, request->queued_ms);
+    write_modes(call);
 }
 
 static const char *release_how(const struct node_request *request)
@@ -194,6 +217,12 @@ static void intend(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
 
+    if (request->fair) {
+        begin_script(call, SCRIPT_FAIR_LEAVE, 2);
+        bytes_number(call->out, request->n_keys);
+        bytes_word(call->out, request->waiter, request->waiter_length);
+        return;
+    }
     begin_script(call, SCRIPT_INTEND, 5);
     bytes_number(call->out, request->n_keys);
     write_waiter(call);
@@ -311,6 +340,10 @@ static bool acquire(const struct plain_call *call)
     bool more =
         is_strict(call->guard) || call->fenced || request->explain || request->op == OP_REPAIR || request->shared != 0;
 
+    if (request->fair) {
+        write_fair_acquire(call);
+        return true;
+    }
     if (call->native && !more && request->n_keys == 1) {
         set(call->out, request);
         return false;
@@ -374,7 +407,7 @@ static bool plain_build(struct bytes *out, const struct node_request *request, u
  * in a script. So is a release that keeps the key: each has a time of its own. */
 static char letter(const struct node_request *request, const struct guard *guard)
 {
-    if (request->n_keys != 1 || request->shared != 0 || request->permits != 0) return '\0';
+    if (request->n_keys != 1 || request->shared != 0 || request->permits != 0 || request->fair) return '\0';
     if (request->op == OP_EXTEND) return 'e';
     if (request->op == OP_ACQUIRE) return request->fenced || is_strict(guard) ? 'a' : '\0';
     if (request->op != OP_RELEASE || request->keep) return '\0';
@@ -502,16 +535,23 @@ static uint64_t read_bits(const struct reply_item *digits)
     return bits;
 }
 
+static uint32_t judge_count(const struct reply_item *item)
+{
+    return item->integer > 0 ? (uint32_t)clamp(item->integer, UINT32_MAX) : 0;
+}
+
 /* Read what follows {holder, ttl, listeners}. For a permit: which slots are free, and the shortest ttl. For several
- * keys: which ones refuse. */
+ * keys: which ones refuse. From a queue: the turns before ours. */
 static void judge_places(const struct reply *reply, struct node_reply *ret)
 {
     uint64_t bits = read_bits(&reply->elements[3]);
 
-    if (reply->n_elements == 4) {
-        ret->refusing = bits;
-        return;
+    if (reply->n_elements != 5) ret->refusing = bits;
+    if (reply->n_elements == 6) {
+        ret->turns = judge_count(&reply->elements[4]);
+        ret->before = judge_count(&reply->elements[5]);
     }
+    if (reply->n_elements != 5) return;
     ret->free = bits;
     ret->first_ttl_ms = clamp_ttl(reply->elements[4].integer);
 }
@@ -525,7 +565,8 @@ static bool judge_others(const struct reply_item *item, struct node_reply *ret)
     return others_fit(item->text, item->length);
 }
 
-/* {holder, ttl}; break: {holder or nil, ttl, type [, others]}; acquire: {holder, ttl, listeners [, which]}; release
+/* {holder, ttl}; break: {holder or nil, ttl, type [, others]}; acquire: {holder, ttl, listeners [, which [, turns,
+ * before]]}; release
  * after the guard changed: {holder, ttl, 'GUARD'} */
 static bool judge_holder(enum op op, const struct reply *reply, struct node_reply *ret)
 {
@@ -534,7 +575,8 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     bool several = op == OP_BREAK && reply_fits(reply, "niss");
 
     if (several && !judge_others(&reply->elements[3], ret)) return false;
-    if (acquires && (reply_fits(reply, "sii") || reply_fits(reply, "siis") || reply_fits(reply, "siisi"))) {
+    if (acquires && (reply_fits(reply, "sii") || reply_fits(reply, "siis") || reply_fits(reply, "siisi") ||
+                     reply_fits(reply, "siisii"))) {
         if (third->integer < 0) return false;
         if (reply->n_elements > 3) judge_places(reply, ret);
         ret->count = (uint32_t)clamp(third->integer, UINT32_MAX);

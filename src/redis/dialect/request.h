@@ -43,6 +43,7 @@ struct node_request {
      * keep the guard, but end its quarantine for a client with a longer max_lease */
     bool force, closes, ends;
     bool fenced; /* the keys have fencing counters */
+    bool fair;   /* ACQUIRE: refuse while others in the queue come first. INTEND: leave the queue */
     /* 1 to NODE_KEYS_MAX keys, sorted, without duplicates; BREAK takes one. Read during node_send() only. */
     const struct node_key *keys;
     size_t n_keys;
@@ -54,10 +55,13 @@ struct node_request {
     uint64_t fence;        /* a floor or a token, see enum op; below 2^53 */
     uint64_t fence_ttl_ms; /* how long a counter lives after its last use; 0: seven days */
     uint64_t shared;       /* the keys that are locked shared, one bit each, the first key's lowest */
-    const char *waiter; /* the waiter's name, which stays the same while it waits; for INTEND, and for ACQUIRE of shared
-                           keys (NULL: nobody waits) */
+    const char *waiter;    /* the waiter's name, which stays the same while it waits; for INTEND, for ACQUIRE of shared
+                              keys (NULL: nobody waits), and for ACQUIRE with fair */
     size_t waiter_length;
-    uint32_t waited_ms;  /* how long it has waited */
+    uint64_t waited_us; /* how long it has waited */
+    uint32_t
+        queued_ms; /* ACQUIRE with fair: how long it stays in the queue without another request; 0: it does not queue
+                    */
     uint32_t longest_ms; /* BOOTSTRAP: the longest lease that may still be running */
     union node_tag tag;
 };
@@ -91,6 +95,8 @@ struct node_reply {
     uint8_t slot;   /* ACQUIRE and REPAIR of a permit: the slot that is held now */
     uint64_t free;  /* a refused ACQUIRE of a permit: the free slots, one bit each */
     uint64_t refusing; /* a refused ACQUIRE of several keys: those that another owner holds, one bit each; 0: unknown */
+    uint32_t turns;    /* a refused ACQUIRE with fair: after so many releases it may be granted; else 0 */
+    uint32_t before;   /* of these, the turns of others in the queue that come first */
     int64_t first_ttl_ms; /* a refused ACQUIRE of a permit: the shortest remaining lease, without skipped slots; -1: no
                              lease ends by itself */
 };

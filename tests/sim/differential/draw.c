@@ -387,7 +387,7 @@ static void request(struct draw *draw, struct bytes *out)
 
     sent.waiter = waiters[waiter];
     sent.waiter_length = strlen(waiters[waiter]);
-    sent.waited_ms = (uint32_t)below(draw, 400);
+    sent.waited_us = below(draw, 400) * UINT64_C(1000);
     if (shares == 0 && which == 0) {
         sent.shared = below(draw, 8);
         if (below(draw, 4) == 0) sent.op = OP_INTEND;

@@ -25,6 +25,7 @@ if others ~= '' then
 end
 -- Delete its readers and the waiting clients, too. A user may lack the right to these keys if no readers are broken.
 redis.pcall('DEL', 'quorlock:readers:' .. KEYS[1], 'quorlock:intents:' .. KEYS[1])
+redis.pcall('DEL', 'quorlock:queue:' .. KEYS[1])
 notice_released(KEYS[1], holder or '')
 -- One of the deleted keys is the number of permits; any other was in the place of a slot, whatever its type.
 if kind == 'none' and slots == 0 and not (type(done) == 'number' and done > 1) then return 0 end

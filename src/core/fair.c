@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fair.c - the arbiter serves the waiting locks in the order in which they came (protocol.md, 19)
+ *
+ * 1. Each attempt of a fair lock asks the arbiter first, and only the arbiter looks at its queue: it refuses while
+ *    others came earlier and still wait. With its yes the other nodes are asked as for any lock. So no grant depends
+ *    on a queue. All fair locks of a set of nodes have the same arbiter, because lists of keys wait in one order only
+ *    if one node keeps the queues of all their keys.
+ * 2. A refusal puts the lock into the queue of each of its keys. The node forgets it after LIFE_US unless an attempt
+ *    renews its place. Polls renew it, once a second at least. So a client that died delays the others for two polls
+ *    at most. The lock says for how long it has waited, and stands in the queue accordingly. So it keeps its place
+ *    when it was forgotten, when its attempt failed at other nodes, and at the next arbiter.
+ * 3. A refusal tells after how many releases it may be the lock's turn. The lock counts notices, for each node, and
+ *    asks after so many. So a release makes about one waiting lock ask, however many wait. A notice that was missed
+ *    costs a poll, a notice too much costs one request.
+ * 4. An arbiter that does not answer in time, or with an error, is followed by the next node in the order, which has a
+ *    queue of its own. A node whose first connection is being made is waited for, for a moment: otherwise clients that
+ *    start would ask different nodes.
+ * 5. A lock that stops waiting leaves the queues, and the node notifies those behind it (intent.c).
+ */
+#include "fair.h"
+
+#include <assert.h>
+
+#include "arbiter.h"
+#include "intent.h"
+
+#define LIFE_US    2000000u
+#define CONNECT_US 250000u /* for a first connection */
+#define ANSWER_US  100000u /* added to the round trips: an arbiter is not changed because a machine is busy */
+
+uint32_t fair_choose(const struct core_lock *lock)
+{
+    uint32_t spare = lock->config->n_nodes;
+
+    assert(lock->config->fair);
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        uint32_t index = core_arbiter(lock, i);
+        const struct core_node *node = &lock->nodes[index];
+
+        if (node->vote != CORE_VOTE_NONE || node->doubt.overdue) continue;
+        if (node->state == NODE_CONNECTING && !node->doubt.broken) return index;
+        if (node->state != NODE_READY) continue;
+        if (arbiter_fits(node)) return index;
+        if (spare == lock->config->n_nodes && node->asked.minority_id == 0) spare = index;
+    }
+    return spare;
+}
+
+uint64_t fair_timeout(const struct core_node *node, uint64_t now_us)
+{
+    if (node->state == NODE_CONNECTING) return validity_add(now_us, CONNECT_US);
+    return validity_add(arbiter_timeout(node, now_us), ANSWER_US);
+}
+
+void fair_begin(struct core_lock *lock, uint64_t now_us)
+{
+    lock->wait.turns = 1;
+    lock->wait.behind = false;
+    /* Once the arbiter was asked, the lock may stand in its queue. */
+    if (lock->config->wait_us != 0) lock->wait.intent_us = now_us;
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->notices.turns = 0;
+}
+
+void fair_queue(struct core_lock *lock, const struct step *step, struct core_command *command)
+{
+    assert(command->tag.op == OP_ACQUIRE && lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
+    command->queues = true;
+    command->waited_us = intent_waited_us(lock, step->now_us);
+    command->queued_us = lock->config->wait_us != 0 ? LIFE_US : 0;
+}
+
+void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)
+{
+    assert(reply->outcome == OUTCOME_OTHER);
+    if (reply->turns == 0) return;
+    assert(reply->before <= reply->turns);
+    lock->wait.turns = reply->turns;
+    lock->wait.behind = reply->before > 0;
+}
+
+void fair_hear(struct core_lock *lock, uint32_t index, uint64_t keys)
+{
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+        uint64_t refusing = lock->nodes[lock->attempt.arbiter % lock->config->n_nodes].asked.refusing;
+
+        if (index < lock->config->n_nodes && i != index) continue;
+        if (refusing == 0 || (refusing & keys) != 0) node->notices.turns++;
+    }
+}
+
+bool fair_is_turn(const struct core_lock *lock)
+{
+    uint32_t heard = 0;
+
+    assert(lock->config->fair);
+    if (lock->wait.heard == UINT64_MAX) return true;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        if (node->notices.turns > heard) heard = node->notices.turns;
+    }
+    return heard >= lock->wait.turns;
+}

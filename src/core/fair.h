@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fair.h - the arbiter serves the waiting locks in the order in which they came */
+#pragma once
+
+#include "state.h"
+
+/* fair_choose - return the node to ask next in this attempt, with its queue; n_nodes: no node is left that serves. */
+uint32_t fair_choose(const struct core_lock *);
+/* fair_timeout - return until when the node's answer is waited for before the next node is asked. */
+uint64_t fair_timeout(const struct core_node *, uint64_t now_us);
+/* fair_begin - begin to count releases anew, with an attempt. */
+void fair_begin(struct core_lock *, uint64_t now_us);
+/* fair_queue - make the command for the lock's arbiter one that looks at the queue. */
+void fair_queue(struct core_lock *, const struct step *, struct core_command *);
+/* fair_on_refusal - take the place in the queue that the arbiter's refusal tells. */
+void fair_on_refusal(struct core_lock *, const struct core_reply *);
+/* fair_hear - count a notice from that node about these keys, or, for n_nodes, a release by this process. */
+void fair_hear(struct core_lock *, uint32_t node, uint64_t keys);
+/* fair_is_turn - tell whether so many releases were heard that the arbiter may grant. */
+bool fair_is_turn(const struct core_lock *);

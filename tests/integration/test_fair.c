@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_fair.c - fair locks: waiting clients get the keys in the order in which they came
+ *
+ * Each contender is a client of its own, as a process would be.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "fixture.h"
+
+#define CONTENDERS 10u
+#define LIFE_MS    2000u /* how long a node remembers a waiting client that does not ask again */
+
+static struct contender {
+    quorlock *lock;
+    struct seen seen;
+} contenders[CONTENDERS + 1];
+static uint32_t grants[CONTENDERS + 1], n_grants, wanted;
+static bool cycles; /* who has released comes again */
+
+static uint64_t wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void on_turn(quorlock *lock, const struct quorlock_result *result, void *arg);
+
+static void on_given_back(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    (void)result;
+    if (cycles) assert_int_equal(quorlock_acquire(lock, on_turn, arg), 0);
+}
+
+static void on_turn(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct contender *contender = arg;
+
+    on_result(lock, result, &contender->seen);
+    if (result->status != QUORLOCK_OK) return;
+    if (n_grants < LENGTH(grants)) grants[n_grants++] = (uint32_t)(contender - contenders);
+    assert_int_equal(quorlock_release(lock, on_given_back, contender), 0);
+}
+
+#define FAIR(shared_keys) LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .shared = (shared_keys))
+
+static bool is_up(uint32_t i)
+{
+    return SERVER(i)->pid > 0;
+}
+
+/* The longest queue of the key on any node. */
+static long long in_queue(const char *key)
+{
+    long long most = 0;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        long long here = is_up(i) ? server_ask_number(SERVER(i), "ZCARD quorlock:queue:%s", key) : 0;
+
+        if (here > most) most = here;
+    }
+    return most;
+}
+
+struct awaited {
+    const char *key;
+    long long n;
+};
+
+static bool has_queue(void *arg)
+{
+    const struct awaited *awaited = arg;
+
+    return in_queue(awaited->key) == awaited->n;
+}
+
+static void await_queue(const char *key, long long n)
+{
+    struct awaited awaited = {key, n};
+
+    await(has_queue, &awaited, GENEROUS_MS, "the queue");
+}
+
+/* The node that has the longest queue. */
+static uint32_t arbiter_of(const char *key)
+{
+    uint32_t arbiter = 0;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        if (is_up(i) && server_ask_number(SERVER(i), "ZCARD quorlock:queue:%s", key) == in_queue(key)) arbiter = i;
+    }
+    return arbiter;
+}
+
+static void reset(void)
+{
+    memset(contenders, 0, sizeof(contenders));
+    n_grants = wanted = 0;
+    cycles = false;
+}
+
+static void contend_by(quorlock_client *client, uint32_t i, const char *const *keys, size_t n_keys,
+                       const struct quorlock_options *options)
+{
+    contenders[i].lock = fixture_lock_all(client, keys, n_keys, options);
+    assert_int_equal(quorlock_acquire(contenders[i].lock, on_turn, &contenders[i]), 0);
+    wanted++;
+}
+
+static void contend(uint32_t i, const char *const *keys, size_t n_keys, const struct quorlock_options *options)
+{
+    contend_by(fixture_new_client(3), i, keys, n_keys, options);
+}
+
+static bool all_granted(void *arg)
+{
+    (void)arg;
+    return n_grants >= wanted;
+}
+
+static void expect_in_order(uint32_t first, uint32_t n)
+{
+    await(all_granted, NULL, GENEROUS_MS, "all grants");
+    assert_int_equal(n_grants, wanted);
+    for (uint32_t i = 0; i < n; i++) assert_int_equal(grants[i], first + i);
+}
+
+static const char *const one[] = {"one"};
+
+/* Client 0 holds the key. */
+static void hold(void)
+{
+    struct seen held = {0};
+
+    reset();
+    contenders[0].lock = fixture_lock(fixture.client, "one", FAIR(0));
+    assert_status(fixture_acquire(contenders[0].lock, &held), QUORLOCK_OK);
+}
+
+/* The others come one after the other. */
+static void hold_and_queue(uint32_t n)
+{
+    hold();
+    for (uint32_t i = 1; i <= n; i++) {
+        contend(i, one, 1, FAIR(0));
+        await_queue("one", i);
+    }
+}
+
+static void give_back(void)
+{
+    struct seen released = {0};
+
+    assert_status(fixture_release(contenders[0].lock, &released), QUORLOCK_OK);
+}
+
+CLIENT_TEST(ten_clients_get_the_key_in_the_order_of_coming)
+{
+    hold_and_queue(CONTENDERS);
+    give_back();
+    expect_in_order(1, CONTENDERS);
+    assert_int_equal(in_queue("one"), 0);
+}
+
+/* The second handle of client 1 came before client 2. */
+CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
+{
+    quorlock_client *client;
+
+    hold();
+    client = fixture_new_client(3);
+    contend_by(client, 1, one, 1, FAIR(0));
+    await_queue("one", 1);
+    contend_by(client, 2, one, 1, FAIR(0));
+    contend(3, one, 1, FAIR(0));
+    await_queue("one", 2);
+    contend_by(client, 4, one, 1, FAIR(0));
+    give_back();
+    expect_in_order(1, 4);
+}
+
+/* What a client leaves that is killed after its last look. */
+static void add_dead_waiter(const char *key)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        server_do(SERVER(i), "ZADD quorlock:queue:%s %llu 0000000000000017:dead:w", key,
+                  (unsigned long long)(wall_ms() + LIFE_MS));
+    }
+}
+
+CLIENT_TEST(a_dead_client_delays_the_others_for_two_looks)
+{
+    hold_and_queue(1);
+    add_dead_waiter("one");
+    give_back();
+    expect_in_order(1, 1);
+}
+
+CLIENT_TEST(a_lock_that_tries_once_does_not_overtake_and_an_unfair_lock_does)
+{
+    struct seen seen = {0};
+
+    add_dead_waiter("one");
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1)), &seen),
+                  QUORLOCK_HELD);
+    assert_contains(seen.text, "\"one\" is kept for a client that waits, dead");
+    assert_int_equal(in_queue("one"), 1);
+    assert_status(fixture_acquire(fixture_lock(fixture_new_client(3), "one", LEASE(LONG_LEASE_MS)), &seen),
+                  QUORLOCK_OK);
+}
+
+CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
+{
+    struct seen seen = {0};
+    quorlock *middle;
+
+    hold_and_queue(2);
+    middle = fixture_lock(fixture_new_client(3), "one", FAIR(0));
+    fixture_start_acquire(middle, &seen);
+    await_queue("one", 3);
+    contend(3, one, 1, FAIR(0));
+    await_queue("one", 4);
+    assert_int_equal(quorlock_cancel(middle), 0);
+    await_status(&seen, QUORLOCK_CANCELED, "the cancel");
+    await_queue("one", 3);
+    give_back();
+    expect_in_order(1, 3);
+}
+
+CLIENT_TEST(the_next_node_keeps_the_order_while_the_arbiter_is_down)
+{
+    uint32_t arbiter;
+
+    hold_and_queue(4);
+    arbiter = arbiter_of("one");
+    server_kill(SERVER(arbiter));
+    await_queue("one", 4);
+    assert_true(arbiter_of("one") != arbiter);
+    give_back();
+    expect_in_order(1, 4);
+    server_start(SERVER(arbiter));
+    fixture_await_ready(fixture.client, 3);
+    hold_and_queue(4);
+    assert_int_equal(arbiter_of("one"), arbiter);
+    give_back();
+    expect_in_order(1, 4);
+}
+
+/* Clients that want single keys again and again, and one that wants them all. */
+CLIENT_TEST(a_list_of_keys_gets_its_turn_beside_single_keys)
+{
+    const char *all[QUORLOCK_KEYS_MAX];
+    char names[QUORLOCK_KEYS_MAX][16];
+
+    reset();
+    for (uint32_t i = 0; i < QUORLOCK_KEYS_MAX; i++) {
+        snprintf(names[i], sizeof(names[i]), "k%02u", i);
+        all[i] = names[i];
+    }
+    cycles = true;
+    for (uint32_t i = 1; i <= 8; i++) contend(i, &all[i % 4], 1, FAIR(0));
+    contend(0, all, QUORLOCK_KEYS_MAX, FAIR(0));
+    await_count(&contenders[0].seen.calls, 1, GENEROUS_MS, "the list");
+    assert_status(contenders[0].seen.result.status, QUORLOCK_OK);
+    cycles = false;
+}
+
+CLIENT_TEST(a_queue_of_another_type_is_named_and_costs_only_the_order)
+{
+    struct seen seen = {0};
+    quorlock *lock = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1));
+
+    server_do(SERVER(0), "SET quorlock:queue:one x");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    for (uint32_t i = 1; i < 3; i++) server_do(SERVER(i), "SET quorlock:queue:one x");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
+    assert_contains(seen.text, "quorlock:queue:one");
+}
+
+/* ---- readers ---- */
+
+static struct seen held[8];
+static quorlock *sharers[8];
+
+static void queue_up(uint32_t i, uint64_t shared, long long n)
+{
+    sharers[i] = fixture_lock(fixture_new_client(3), "one", FAIR(shared));
+    fixture_start_acquire(sharers[i], &held[i]);
+    if (n > 0) await_queue("one", n);
+}
+
+static void release_sharer(uint32_t i)
+{
+    struct seen released = {0};
+
+    await_count(&held[i].calls, 1, GENEROUS_MS, "a turn");
+    assert_status(held[i].result.status, QUORLOCK_OK);
+    assert_status(fixture_release(sharers[i], &released), QUORLOCK_OK);
+}
+
+CLIENT_TEST(readers_that_follow_each_other_in_the_queue_have_their_turn_together)
+{
+    memset(held, 0, sizeof(held));
+    queue_up(0, 0, 0);
+    await_count(&held[0].calls, 1, GENEROUS_MS, "the first writer");
+    queue_up(1, QUORLOCK_SHARED_ALL, 1);
+    queue_up(2, QUORLOCK_SHARED_ALL, 2);
+    queue_up(3, 0, 3);
+    queue_up(4, QUORLOCK_SHARED_ALL, 4);
+    release_sharer(0);
+    await_count(&held[1].calls, 1, GENEROUS_MS, "a reader");
+    await_count(&held[2].calls, 1, GENEROUS_MS, "its neighbour");
+    assert_int_equal(held[3].calls + held[4].calls, 0);
+    release_sharer(1);
+    assert_int_equal(held[3].calls + held[4].calls, 0);
+    release_sharer(2);
+    await_count(&held[3].calls, 1, GENEROUS_MS, "the writer");
+    assert_int_equal(held[4].calls, 0);
+    release_sharer(3);
+    release_sharer(4);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fair.c - where nothing fails, fair locks are granted in the order in which they came
+ *
+ * A lock has come when its first request is executed: with its first acquire a client connects before that. Clients
+ * measure by their own clocks how long they have waited.
+ */
+#include "world.h"
+
+#define COMES_TRIPS 20u
+#define CLOCKS_PART 50u
+
+/* Readers of all keys that both want are granted together. */
+static bool is_rival(const struct plan_actor *a, const struct plan_actor *b)
+{
+    return (a->keys & b->keys & ~(a->shared & b->shared)) != 0;
+}
+
+void fair_granted(struct actor *actor)
+{
+    struct world *world = actor->world;
+    uint64_t comes_us = COMES_TRIPS * world->plan->round_trip_us;
+
+    if (world->plan->bias != BIAS_FAIR || actor->plan->options.fair == 0) return;
+    world->totals->of[TOTAL_FAIR]++;
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        const struct actor *other = &world->actors[i];
+        uint64_t waits_us = world_now(world) - other->acquire_since_us;
+
+        if (other == actor || other->acquiring == NULL || other->plan->options.fair == 0) continue;
+        if (!is_rival(actor->plan, other->plan)) continue;
+        if (other->acquire_since_us + comes_us + waits_us / CLOCKS_PART >= actor->acquire_since_us) continue;
+        judge_violated(world, I15_ORDER_OF_COMING,
+                       "actor %u is granted, which came %llu us after actor %u, which waits", actor->index,
+                       (unsigned long long)(actor->acquire_since_us - other->acquire_since_us), i);
+    }
+}

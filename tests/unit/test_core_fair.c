@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_core_fair.c - fair locks: which node is asked, and when
+ */
+#include "fixture.h"
+
+#define HOLDER   77u
+#define FIRST_MS 250u /* how long a first connection is waited for */
+#define LATE_MS  200u /* longer than an arbiter is waited for */
+
+static void open_fair(struct fixture *f, uint64_t wait_us)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.wait_us = wait_us;
+    config.fair = true;
+    fixture_open_config(f, &config);
+}
+
+/* The arbiter refuses: after so many releases it may be our turn, and so many turns of others come before ours. */
+static void refuse(struct fixture *f, uint32_t node, uint32_t turns, uint32_t before)
+{
+    struct core_reply reply = {
+        .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .turns = turns, .before = before};
+
+    fixture_answer_with(f, node, OP_ACQUIRE, &reply);
+}
+
+CORE_TEST(the_first_attempt_asks_the_arbiter_alone_and_stands_in_its_queue)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    fixture_expect_alone(f, 0);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.queues);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.queued_us > 0);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect_pending(f, OP_ACQUIRE, "011");
+    for (uint32_t i = 1; i < 3; i++) assert_false(fixture_latest(f, i, OP_ACQUIRE)->command.queues);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    /* The arbiter has dropped the place. */
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_pending(f, i, OP_INTEND), 0);
+}
+
+CORE_TEST(a_lock_that_tries_once_does_not_queue)
+{
+    open_fair(f, 0);
+    fixture_acquire(f);
+    fixture_expect_alone(f, 0);
+    assert_int_equal(fixture_latest(f, 0, OP_ACQUIRE)->command.queued_us, 0);
+    refuse(f, 0, 1, 1);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
+}
+
+/* An unfair lock would ask the other nodes about a holder that is named again. */
+CORE_TEST(behind_others_only_the_arbiter_is_asked_and_a_release_is_only_counted)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t turns = 8; turns > 2; turns--) {
+        refuse(f, 0, turns, turns - 1);
+        fixture_expect_pending(f, OP_ACQUIRE, "000");
+        fixture_pass_to_attempt(f);
+        fixture_expect_alone(f, 0);
+    }
+    refuse(f, 0, 3, 2);
+    for (uint64_t holder = 1; holder < 3; holder++) {
+        for (uint32_t i = 0; i < 3; i++) fixture_notice(f, i, holder);
+        fixture_expect_pending(f, OP_ACQUIRE, "000");
+    }
+    fixture_notice(f, 0, 3);
+    fixture_expect_alone(f, 0);
+}
+
+CORE_TEST(a_first_connection_to_the_arbiter_is_waited_for)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_node_state_fault(f, 0, NODE_CONNECTING, FAULT_CLASS_NONE);
+    fixture_acquire(f);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    fixture_node_state(f, 0, NODE_READY);
+    fixture_expect_alone(f, 0);
+}
+
+CORE_TEST(a_connection_that_takes_long_is_not_waited_for)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_node_state_fault(f, 0, NODE_CONNECTING, FAULT_CLASS_NONE);
+    fixture_acquire(f);
+    fixture_pass(f, FIRST_MS * MS);
+    fixture_expect_alone(f, 1);
+    assert_true(fixture_latest(f, 1, OP_ACQUIRE)->command.queues);
+}
+
+CORE_TEST(a_connection_that_is_made_again_is_not_waited_for)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_node_state_fault(f, 0, NODE_CONNECTING, FAULT_CLASS_TEMPORARY);
+    fixture_acquire(f);
+    fixture_expect_alone(f, 1);
+}
+
+/* What the first arbiter may still grant is released. */
+CORE_TEST(an_arbiter_that_does_not_answer_is_followed_by_the_next)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    fixture_pass(f, LATE_MS * MS);
+    fixture_expect_pending(f, OP_ACQUIRE, "110");
+    assert_true(fixture_latest(f, 1, OP_ACQUIRE)->command.queues);
+    refuse(f, 1, 2, 1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
+    assert_int_equal(fixture_pending(f, 1, OP_RELEASE), 0);
+}
+
+CORE_TEST(who_stops_waiting_leaves_the_queue)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    refuse(f, 0, 2, 1);
+    fixture_cancel(f);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
+    assert_int_equal(fixture_pending(f, 0, OP_INTEND), 1);
+    assert_true(fixture_latest(f, 0, OP_INTEND)->command.queues);
+}
