@@ -2,7 +2,7 @@
 /*
  * bench_contention.c - one process that contends for a key; the script `contention` starts many of them
  *
- * usage: bench_contention [--hold-us N] [--think-us N] [--uneven] [--handles N] [--lease-ms N] [--redisson]
+ * usage: bench_contention [--hold-us N] [--think-us N] [--uneven] [--handles N] [--lease-ms N] [--redisson] [--fair]
  *                         [--permits K] [--readers PERCENT] NODE...
  *        bench_contention --raw NODE...
  *
@@ -58,6 +58,7 @@ struct bench {
     struct event_base *base;
     quorlock_client *client;
     uint32_t hold_us, think_us, lease_ms, n_handles, permits, readers;
+    bool fair;
     bool uneven;
     int dialect;
     char key[KEY_SIZE];
@@ -249,6 +250,7 @@ static quorlock *lock_on(struct bench *bench, const char *key, uint32_t permits,
                                        .lease_ms = bench->lease_ms,
                                        .wait_ms = QUORLOCK_WAIT_FOREVER,
                                        .permits = permits,
+                                       .fair = bench->fair,
                                        .shared = shared};
     quorlock *lock = NULL;
 
@@ -350,6 +352,8 @@ int main(int argc, char **argv)
             bench.dialect = QUORLOCK_DIALECT_REDISSON;
         else if (strcmp(argv[at], "--uneven") == 0)
             bench.uneven = true;
+        else if (strcmp(argv[at], "--fair") == 0)
+            bench.fair = true;
         else if (strcmp(argv[at], "--permits") == 0)
             good = read_number(argv[++at], QUORLOCK_PERMITS_MAX, &bench.permits);
         else if (strcmp(argv[at], "--readers") == 0)
@@ -366,9 +370,10 @@ int main(int argc, char **argv)
             good = false;
     }
     if (!good || at >= argc || bench.n_handles == 0) {
-        fprintf(stderr,
-                "usage: bench_contention [--hold-us N] [--think-us N] [--uneven] [--handles N] [--lease-ms N] "
-                "[--redisson] [--permits K] [--readers PERCENT] NODE...\n       bench_contention --raw NODE...\n");
+        fprintf(
+            stderr,
+            "usage: bench_contention [--hold-us N] [--think-us N] [--uneven] [--handles N] [--lease-ms N] "
+            "[--redisson] [--fair] [--permits K] [--readers PERCENT] NODE...\n       bench_contention --raw NODE...\n");
         return 64;
     }
     if (raw) {

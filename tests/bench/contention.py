@@ -25,6 +25,7 @@ from servers import QUIET_USER, Wire, launch
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEASE_MS = 5000
 LEAD_IN_NS = 300_000_000
+SAME_NS = 1_000_000  # acquires that begin so close to each other have no order
 COUNTED_NS = 1_000_000_000  # seen by MONITOR
 HOLD_US, THINK_US = 2000, 0
 PEERS = {"node-redlock": "patient", "node-redlock anew": "anew"}  # see contention.js
@@ -102,6 +103,16 @@ def figures(values_ns, raw_us):
     return result
 
 
+def overtaken(turns):
+    """The share of the grants that came while an acquire waited which had begun earlier by more than SAME_NS; None: the
+    turns do not tell when their acquires began."""
+    if not turns or any(len(turn) < 5 for turn in turns):
+        return None
+    waits = [(turn[4], turn[0]) for turn in turns]
+    passed = sum(any(asked < turn[4] - SAME_NS and turn[0] < granted for asked, granted in waits) for turn in turns)
+    return round(passed / len(turns), 4)
+
+
 def turns_within(workers, since_ns, until_ns):
     return sum(since_ns <= turn[0] < until_ns for worker in workers for turn in worker.turns)
 
@@ -129,7 +140,7 @@ class Contention:
         if kind == "deaf":
             nodes = [f"redis://{':'.join(QUIET_USER)}@{node}" for node in nodes]
         names = ("--hold-us", "--think-us", "--handles", "--lease-ms")
-        dialect = ["--redisson"] if kind == "redisson" else []
+        dialect = ["--redisson"] if kind == "redisson" else ["--fair"] if kind == "fair" else []
         return [self.program, *dialect, *(word for pair in zip(names, work) for word in pair), *nodes]
 
     def start(self, kind, processes, handles):
@@ -208,7 +219,7 @@ class Contention:
             "hand_overs": len(handed), "hand_over": figures(handed, raw_us),
             "release_median_us": round(quantile(released, 0.5) / 1e3, 1),
             "in_releases": round(quantile(handed, 0.5) / max(1, quantile(released, 0.5)), 2),
-            "kept": len(kept), "kept_over": figures(kept, raw_us),
+            "overtaken": overtaken([turn for turn, _ in turns]), "kept": len(kept), "kept_over": figures(kept, raw_us),
             "attempts_a_grant": round(sum(turn[3] for turn, _ in inside) / max(1, len(inside)), 2),
             "turns_min": min(shares), "turns_max": max(shares),
             "longest_pause_ms": round(max(gaps, default=0) / 1e6, 1),
@@ -220,6 +231,7 @@ def cases(clients, peers, whole):
     """name, kind, processes, handles in each, frozen node; `whole`: not only more and more processes."""
     for n in clients:
         yield f"{n} processes", "quorlock", n, 1, None
+        yield f"{n} processes, fair", "fair", n, 1, None
         if peers and n <= 30:
             for peer in PEERS:
                 yield f"{n} processes, {peer}", peer, n, 1, None

@@ -109,7 +109,9 @@ def contention_cells(row):
     over = over_of(row)
     figures = (row["grants_a_second"], row["raw_us"], over["median_us"], over["median_round_trips"], over["p99_us"],
                row["requests"], row["requests_a_waiter"])
-    return [row["name"], *map(shown, figures), f"{row['turns_min']}..{row['turns_max']}",
+    overtaken = row.get("overtaken")
+    return [row["name"], *map(shown, figures), shown(overtaken if overtaken is None else 100 * overtaken),
+            f"{row['turns_min']}..{row['turns_max']}",
             shown(row["longest_pause_ms"]), str(row["overlaps"])]
 
 
@@ -123,7 +125,7 @@ def contention_section(rows):
                      "high": over_of(row)["p90_round_trips"]}
             dots.row(row["name"], [("median", "k5" if "redlock" in row["kind"] else "k0", trips)])
         heads = [f"{delay_ms} ms each way", "grants/s", "raw us", "hand-over us", "= round trips", "p99 us",
-                 "requests a turn", "a waiter", "turns", "longest pause ms", "overlaps"]
+                 "requests a turn", "a waiter", "overtook %", "turns", "longest pause ms", "overlaps"]
         where = "over loopback" if delay_ms == 0 else f"{delay_ms} ms each way"
         parts.append(plot(f"From a release to the next grant, {where}: the median, and the line to the p90", dots)
                      + table(heads, map(contention_cells, some)))

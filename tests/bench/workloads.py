@@ -263,7 +263,7 @@ def tell_contended(setting, row):
     over = row["hand_over"] if row["hand_overs"] else row["kept_over"]
     setting.say(f"{row['delay_ms']} ms each way, {row['name']}: {row['grants_a_second']:,.0f} grants/s, hand-over "
                 f"{over['median_us']:,.0f} us = {over['median_round_trips']:.1f} round trips, {row['requests']:.1f} "
-                "requests a turn")
+                "requests a turn" + ("" if row["overtaken"] is None else f", {100 * row['overtaken']:.1f} % overtook"))
     if row["overlaps"]:
         setting.say(f"{row['overlaps']} GRANTS BEFORE THE RELEASE BEFORE THEM")
 
