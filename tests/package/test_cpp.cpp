@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* quorlock.hpp against three real servers: test_cpp NODE NODE NODE. */
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include <event2/event.h>
+
+#include <quorlock/quorlock.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+using quorlockpp::client_options;
+using quorlockpp::error;
+using quorlockpp::guard;
+using quorlockpp::lock_options;
+
+void check_at(bool holds, int line, const char *what)
+{
+    if (holds) return;
+    std::fprintf(stderr, "test_cpp.cpp:%d: not so: %s\n", line, what);
+    std::abort();
+}
+#define CHECK(what) check_at((what), __LINE__, #what)
+
+/* The status of what the call throws; 0: it throws nothing. */
+template <class Call> int status_of(Call &&call)
+{
+    try {
+        call();
+    } catch (const error &thrown) {
+        return thrown.status();
+    }
+    return 0;
+}
+
+lock_options of(quorlockpp::milliseconds lease, quorlockpp::milliseconds wait = 0ms)
+{
+    lock_options options;
+    options.lease = lease;
+    options.wait = wait;
+    return options;
+}
+
+/* Any client may delete a key by force. */
+void break_key(const quorlockpp::client &client, const char *key)
+{
+    CHECK(quorlock_blocking_break(client.get(), key, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+}
+
+void options_are_checked(const client_options &nodes)
+{
+    quorlockpp::client client(nodes);
+    CHECK(status_of([] { quorlockpp::client none{client_options{}}; }) == QUORLOCK_INVAL);
+    CHECK(status_of([&] { quorlockpp::lock(client, {}); }) == QUORLOCK_INVAL);
+    CHECK(status_of([&] { quorlockpp::lock(client, {"key"}, of(-1ms)); }) == QUORLOCK_INVAL);
+    CHECK(status_of([&] { quorlockpp::lock(client, {"key"}, of(24h * 365)); }) == QUORLOCK_INVAL);
+    try {
+        quorlockpp::lock(client, {"key"}, of(31s));
+        CHECK(false);
+    } catch (const error &thrown) {
+        CHECK(std::string(thrown.what()).find("31000") != std::string::npos);
+    }
+}
+
+void a_guard_holds_and_releases(const client_options &nodes)
+{
+    quorlockpp::client client(nodes);
+    lock_options options = of(10s);
+    options.fencing = true;
+    quorlockpp::lock first(client, {"one", "two"}, options), other(client, {"two"});
+    {
+        guard held(first);
+        CHECK(held.valid() > 0ms && held.valid() <= 10s);
+        CHECK(held.granted().fence > 0 && held.granted().token[0] != '\0' && held.granted().slot == 0);
+        CHECK(status_of([&] { other.acquire(); }) == QUORLOCK_HELD);
+        guard moved(std::move(held));
+        moved.check();
+        CHECK(moved.valid() > 0ms);
+    }
+    CHECK(first.valid() == 0ms);
+    other.acquire();
+    other.release();
+    CHECK(status_of([&] { other.acquire(), other.acquire(); }) == QUORLOCK_STATE);
+    other.release();
+    quorlockpp::client moved_to(std::move(client));
+    quorlockpp::lock again(moved_to, {"one"});
+    again = quorlockpp::lock(moved_to, {"two"});
+    guard(again).release();
+}
+
+void work_returns_throws_and_is_told_of_a_loss(const client_options &nodes)
+{
+    quorlockpp::client client(nodes);
+    int runs = 0;
+    CHECK(client.with("work", of(10s), [](guard &held) { return held.valid() > 0ms; }));
+    client.with("work", of(10s), [&](guard &) { runs++; });
+    try {
+        client.with("work", of(10s), [](guard &) { throw std::runtime_error("mine"); });
+        CHECK(false);
+    } catch (const std::runtime_error &thrown) {
+        CHECK(std::string(thrown.what()) == "mine");
+    }
+    client.with("work", of(10s), [&](guard &) {
+        runs++;
+        CHECK(status_of([&] { client.with("work", {}, [&](guard &) { runs = 99; }); }) == QUORLOCK_HELD);
+    });
+    CHECK(runs == 2);
+    CHECK(status_of([&] { client.with("work", of(10s), [&](guard &) { break_key(client, "work"); }); }) == QUORLOCK_LOST);
+    CHECK(status_of([&] {
+              client.with("work", of(2s), [&](guard &held) {
+                  break_key(client, "work");
+                  for (;; std::this_thread::sleep_for(1ms)) held.check();
+              });
+          }) == QUORLOCK_LOST);
+}
+
+void a_loss_runs_a_lambda(const client_options &nodes)
+{
+    std::string lines;
+    client_options logs = nodes;
+    logs.log = [&lines](int, const char *text) { lines += text; };
+    quorlockpp::client client(logs);
+    quorlockpp::lock lost(client, {"lost"}, of(2s));
+    std::string text;
+    lost.on_lost([&text](const quorlock_loss &loss) { text = loss.text; });
+    lost.acquire();
+    break_key(client, "lost");
+    while (lost.valid() > 0ms) std::this_thread::sleep_for(1ms);
+    lost.on_lost(nullptr); /* after this the lambda does not run, or has ended */
+    CHECK(!text.empty());
+    CHECK(status_of([&] { lost.release(); }) == QUORLOCK_LOST);
+    client.shutdown();
+    CHECK(status_of([&] { lost.acquire(); }) == QUORLOCK_CLOSED);
+    { const quorlockpp::client ends(std::move(client)); }
+    CHECK(!lines.empty());
+    CHECK(lost.valid() == 0ms); /* it outlives its client */
+}
+
+/* Two locks on a loop of the caller's: the second gets the key when the first gives it back, and is lost. */
+void callbacks_are_lambdas(const client_options &nodes)
+{
+    event_base *const base = event_base_new();
+    std::string said;
+    {
+        quorlockpp::async::client client(base, nodes);
+        quorlockpp::async::lock first(client, {"async"}, of(10s)), left(client, {"left"});
+        auto second = std::make_unique<quorlockpp::async::lock>(client, std::vector<std::string>{"async"}, of(2s, 20s));
+        CHECK(status_of([&] { first.release(); }) == QUORLOCK_STATE);
+        second->on_lost([&](const quorlock_loss &) {
+            said += "lost ";
+            second.reset();
+            client.close([&said] { said += "closed"; });
+        });
+        first.acquire([&](const quorlock_result &got) {
+            CHECK(got.status == 0 && first.valid() > 0ms && first.fence() == 0);
+            said += "first ";
+            first.release([&](const quorlock_result &done) { CHECK(done.status == 0 && first.valid() == 0ms); });
+            second->acquire([&](const quorlock_result &granted) {
+                CHECK(granted.status == 0);
+                said += "second ";
+                CHECK(quorlock_break(client.get(), "async", [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+            });
+        });
+        CHECK(status_of([&] { first.acquire(nullptr); }) == QUORLOCK_BUSY);
+        event_base_dispatch(base);
+        CHECK(said == "first second lost closed");
+        CHECK(left.valid() == 0ms && !left.cancel()); /* it outlives its client */
+        CHECK(status_of([&] { left.acquire(nullptr); }) == QUORLOCK_CLOSED);
+    }
+    {
+        quorlockpp::async::client ends([base](auto **ret, const auto *c) { return quorlock_client_new(ret, base, c); },
+                                       nodes);
+        CHECK(status_of([&] { quorlockpp::async::client none(base, client_options{}); }) == QUORLOCK_INVAL);
+    }
+    event_base_dispatch(base); /* until it is closed */
+    event_base_free(base);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    client_options nodes;
+    nodes.nodes.assign(argv + 1, argv + argc);
+    options_are_checked(nodes);
+    a_guard_holds_and_releases(nodes);
+    work_returns_throws_and_is_told_of_a_loss(nodes);
+    a_loss_runs_a_lambda(nodes);
+    callbacks_are_lambdas(nodes);
+    std::puts("all hold");
+    return 0;
+}

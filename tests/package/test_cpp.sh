@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# test_cpp.sh SOURCE BUILD - quorlock.hpp with every warning of g++ and clang++, under the address sanitizer and under
+# valgrind with three real servers; and the examples in C++.
+set -euo pipefail
+
+source_dir=$1
+build=$(cd "$2" && pwd)
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+flags=(-std=c++17 -g -Wall -Wextra -Wold-style-cast -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror
+    -I"$source_dir/include")
+# Not wanted: to be C++98, structs without padding, an error whose destructor is in a library, and (of newer versions)
+# no pointer arithmetic at all, as in `argv + 1`.
+clang_flags=(-Weverything -Wno-c++98-compat -Wno-c++98-compat-pedantic -Wno-padded -Wno-weak-vtables
+    -Wno-unknown-warning-option -Wno-unsafe-buffer-usage)
+read -ra libraries <<<"$(pkg-config --cflags --libs libevent_core) -L$build/lib -lquorlock -Wl,-rpath,$build/lib -pthread"
+
+manual_example "$source_dir" quorlockpp >"$work/manual.cpp"
+cp "$source_dir"/tests/package/test_cpp.cpp "$source_dir"/tests/examples/stock.cpp "$work"
+start_nodes "$build/bin/quorlock"
+for compiler in g++ clang++; do
+    command -v "$compiler" >/dev/null || fail "$compiler is not installed; run scripts/setup"
+    # The sanitizer sees what the header does, valgrind what the library does for it.
+    more=('-fsanitize=address,undefined' -fno-sanitize-recover=all) checker=()
+    if [ "$compiler" = clang++ ]; then
+        more=("${clang_flags[@]}")
+        checker=(valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite)
+    fi
+    for program in test_cpp stock manual; do
+        "$compiler" "${flags[@]}" "${more[@]}" "$work/$program.cpp" "${libraries[@]}" -o "$work/$program" ||
+            fail "$program.cpp with $compiler"
+    done
+    timeout 200 ${checker[@]+"${checker[@]}"} "$work/test_cpp" "${nodes[@]}" >"$work/said" 2>&1 || fail "test_cpp by $compiler: $(cat "$work/said")"
+    timeout 60 "$work/stock" "${nodes[@]}" >"$work/said" 2>&1 || fail "stock by $compiler: $(cat "$work/said")"
+    for line in '^token 1, valid for [0-9]* ms$' '^1 left$'; do
+        grep -q "$line" "$work/said" || fail "stock by $compiler: $(cat "$work/said")"
+    done
+    [ "$(timeout 60 "$work/manual" "${nodes[@]}" | grep -c '^a step')" = 3 ] || fail "the example of quorlockpp(3)"
+    for key in report one two work lost async left stock; do no_key "$key"; done
+    passed "quorlock.hpp by $compiler"
+done
+printf '%d checks passed\n' "$checks"
