@@ -48,7 +48,7 @@ REDISSON_TEST(expiry_and_repair)
     assert_true(quorlock_valid_ms(lock) > 0);
 }
 
-/* ---- notices, rights ---- */
+/* ---- notices ---- */
 
 static void listen_all(struct redisContext *ears[3], const char *channel)
 {
@@ -93,32 +93,6 @@ REDISSON_TEST(our_release_is_published)
         deafen_all(ears);
         quorlock_free(lock);
     }
-}
-
-/* A user that may not publish can release all the same, and needs no more rights than these. */
-REDISSON_TEST(few_rights)
-{
-    struct seen seen;
-    char owner[TEXT_SIZE];
-    quorlock *lock;
-
-    for (uint32_t i = 0; i < 3; i++) {
-        server_do(SERVER(i), "ACL SETUSER bob reset on >sesame ~job ~ready? resetchannels +info +client|setname "
-                             "+eval +evalsha +time +hexists +hscan +hset +hdel +pttl +pexpire");
-    }
-    fixture_log_in("bob:sesame@", "");
-    fixture_client(3);
-    lock = redisson_held(20000, owner);
-    await(whole, owner, GENEROUS_MS, "the field on all servers");
-    assert_status(fixture_extend(lock, 30000, &seen), QUORLOCK_OK);
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    assert_true(seen.result.granted >= 2);
-    assert_int_equal(seen.result.failed, 0);
-    await_free(KEY);
-    /* Without the right to set an expiry no lock is written that has none. */
-    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ACL SETUSER bob -pexpire");
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_AUTH);
-    for (uint32_t i = 0; i < 3; i++) assert_false(server_has(SERVER(i), KEY));
 }
 
 /* A hash too large for one reply is not a lock of ours: refused, and one of its fields is named. */
