@@ -441,30 +441,3 @@ void cluster_await_free(const struct cluster *cluster, const char *key)
         pause_ms(5);
     }
 }
-
-static int begin_connect(uint16_t port)
-{
-    struct sockaddr_in address = loopback(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd >= 0) (void)connect(fd, (struct sockaddr *)&address, sizeof(address));
-    return fd;
-}
-
-void blackhole_open(struct blackhole *hole, bool mute_syn)
-{
-    hole->listener = reserve_port(&hole->port);
-    if (listen(hole->listener, mute_syn ? 0 : 1000) != 0) fail_msg("listen: %s", strerror(errno));
-    snprintf(hole->address, sizeof(hole->address), "127.0.0.1:%u", hole->port);
-    for (int i = 0; i < 4; i++) hole->fillers[i] = mute_syn ? begin_connect(hole->port) : -1;
-    /* The queue of completed connections is full when the first fillers are connected. */
-    if (mute_syn) pause_ms(50);
-}
-
-void blackhole_close(struct blackhole *hole)
-{
-    close(hole->listener);
-    for (int i = 0; i < 4; i++) {
-        if (hole->fillers[i] >= 0) close(hole->fillers[i]);
-    }
-}

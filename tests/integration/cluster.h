@@ -72,16 +72,6 @@ uint32_t cluster_holders(const struct cluster *, const char *key, const char *va
 /* cluster_await_free - waits until no running server has the key. */
 void cluster_await_free(const struct cluster *, const char *key);
 
-/* A port that never answers: connections are taken by the kernel and never served; with mute_syn not
- * even that. Close the descriptors that are returned. */
-struct blackhole {
-    uint16_t port;
-    int listener, fillers[4];
-    char address[TEXT_SIZE];
-};
-void blackhole_open(struct blackhole *, bool mute_syn);
-void blackhole_close(struct blackhole *);
-
 /* A port without a listener, for as long as the descriptor stays open. */
 int reserve_port(uint16_t *ret_port);
 

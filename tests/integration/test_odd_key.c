@@ -7,8 +7,7 @@
 #include "wait_fixture.h"
 
 /* A wait for a lock that stays taken costs some polls, and no storm of requests. */
-#define WAIT_MS   2000u
-#define CALLS_MAX 90
+#define WAIT_MS 2000u
 
 static void leave_odd_key(const struct server *server, uint32_t kind)
 {

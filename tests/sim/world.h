@@ -43,22 +43,21 @@
 #include "plan.h"
 #include "totals.h"
 
-#define MS             UINT64_C(1000)
-#define LATE_US        40000u /* what a loop's lateness may add to any bound */
-#define NOBODY         UINT32_MAX
-#define KEY_SIZE       32u
-#define TOKEN_SIZE     160u
-#define PROMISES_MAX   131072u
-#define GRANTS_MAX     16384u
-#define SHADOWS_MAX    4096u
-#define GHOSTS_MAX     256u
-#define GIVEN_UP_MAX   256u
-#define KEPT_MAX       256u
-#define PASSED_MAX     256u
-#define HOLDS_MAX      64u                     /* takings of a key on a server whose order is remembered */
-#define MACHINES_ALL   (PLAN_MACHINES_MAX + 1) /* with the operator's */
-#define OWNER_CLIENTS  (PLAN_CLIENTS_MAX + 1)
-#define OPERATOR_INDEX PLAN_MACHINES_MAX
+#define MS            UINT64_C(1000)
+#define LATE_US       40000u /* what a loop's lateness may add to any bound */
+#define NOBODY        UINT32_MAX
+#define KEY_SIZE      32u
+#define TOKEN_SIZE    160u
+#define PROMISES_MAX  131072u
+#define GRANTS_MAX    16384u
+#define SHADOWS_MAX   4096u
+#define GHOSTS_MAX    256u
+#define GIVEN_UP_MAX  256u
+#define KEPT_MAX      256u
+#define PASSED_MAX    256u
+#define HOLDS_MAX     64u                     /* takings of a key on a server whose order is remembered */
+#define MACHINES_ALL  (PLAN_MACHINES_MAX + 1) /* with the operator's */
+#define OWNER_CLIENTS (PLAN_CLIENTS_MAX + 1)
 
 /* Where something is held on a server: the key, or the slots of a name with permits; and the readers of the key. */
 enum { PLACE_READERS = PLAN_PERMITS_MAX, PLACES_OF_KEY, PLACES = PLAN_KEYS_MAX * PLACES_OF_KEY };

@@ -189,11 +189,6 @@ void machine_kill(struct machine *machine, bool host)
     net_die(machine->net, machine->index, host);
 }
 
-bool machine_is_dead(const struct machine *machine)
-{
-    return machine->dead;
-}
-
 bool machine_is_running(const struct machine *machine)
 {
     return machine->running;
@@ -250,11 +245,6 @@ uint64_t machine_now_us(struct machine *machine)
 {
     return clock_advance(&machine->clock, machine_shows_us(machine, MACHINE_BOOT),
                          machine_shows_us(machine, MACHINE_RAW));
-}
-
-uint32_t machine_index(const struct machine *machine)
-{
-    return machine->index;
 }
 
 const struct machine_counts *machine_counted(const struct machine *machine)

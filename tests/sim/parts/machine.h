@@ -56,7 +56,6 @@ void machine_pause(struct machine *, uint64_t for_us);
 /* machine_kill - its process has ended here and now (host: and nobody says so to the servers). Nothing that it does
  * from now on has an effect: sends vanish, no callback counts. */
 void machine_kill(struct machine *, bool host);
-bool machine_is_dead(const struct machine *);
 /* machine_is_running - one of its callbacks is under way, and perhaps stalls: so machine_bury() is to wait. */
 bool machine_is_running(const struct machine *);
 /* machine_bury - after machine_kill(), from the world's loop and not from its own: close() is to close all its
@@ -73,7 +72,6 @@ uint32_t machine_descriptors(const struct machine *);
  * clock, as base/clock defines it from boot_us and raw_us. */
 struct skew *machine_clock(struct machine *, int which);
 uint64_t machine_now_us(struct machine *);
-uint32_t machine_index(const struct machine *);
 const struct machine_counts *machine_counted(const struct machine *);
 
 /* machine_call - the user's own code runs in the loop's next turn, once: as an event of the user's.

@@ -19,7 +19,6 @@
 #define SYN_US        1000000 /* until TCP tries again: doubled each time */
 #define SYN_LIMIT_US  127000000
 #define SENT_LIMIT_US 924000000 /* where the user sets none: tcp_retries2 */
-#define PROBE_US      3000000
 
 /* ---- the whole ---- */
 
@@ -438,11 +437,6 @@ void net_ended(struct net *net, uint32_t server, bool host)
     }
     if (!host) return;
     EACH_CONN(net, server, conn) tcp_changed(conn);
-}
-
-uint32_t net_machine(const struct conn *conn)
-{
-    return conn->machine;
 }
 
 uint32_t net_address(const struct net *net, uint32_t server)

@@ -82,7 +82,6 @@ void net_hang_up(struct conn *);
 /* net_ended - the server's process ends: so do its connections, told or with a reset, or, where its host vanished,
  * with silence until it is back (then with a reset). Nobody listens until net_listen(). */
 void net_ended(struct net *, uint32_t server, bool host);
-uint32_t net_machine(const struct conn *);
 /* net_move - the server has another address from now on; the old one does not answer. Returns the last byte of
  * the new address. */
 uint32_t net_move(struct net *, uint32_t server);
