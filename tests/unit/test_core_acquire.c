@@ -41,47 +41,6 @@ CORE_TEST(validity_counts_from_each_nodes_own_send)
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
 }
 
-CORE_TEST(a_late_yes_adds_margin)
-{
-    fixture_open(f, 3, 2);
-    fixture_node_state(f, 2, NODE_CONNECTING);
-    fixture_acquire(f);
-    fixture_pass(f, 50 * MS);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_node_state(f, 2, NODE_READY);
-    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_counted(f->lock), 2);
-    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
-    assert_int_equal(core_counted(f->lock), 3);
-    fixture_expect_nothing(f);
-}
-
-CORE_TEST(held_by_another_is_reported_when_the_holder_is_known)
-{
-    struct core_reply holder = {.outcome = OUTCOME_YES, .holder_id = 77, .ttl_us = 500 * MS};
-
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_answers(f, OP_ACQUIRE, "oo.");
-    assert_false(f->update.dispatch); /* the holder is looked up first */
-    fixture_answer_with(f, 0, OP_PEEK, &holder);
-    fixture_answer_with(f, 1, OP_PEEK, &holder);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-    fixture_expect_nothing(f);
-    assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
-}
-
-CORE_TEST(too_few_votes_are_no_quorum)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_pass(f, f->config.node_timeout_us);
-    fixture_answers(f, OP_ACQUIRE, "yue");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    fixture_expect_pending(f, OP_RELEASE, "111");
-}
-
 CORE_TEST(what_was_not_sent_is_not_released)
 {
     fixture_open(f, 3, 2);
@@ -166,28 +125,6 @@ CORE_TEST(a_node_that_does_not_connect_delays_no_verdict)
     assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
     fixture_pass(f, 1 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-}
-
-CORE_TEST(an_acquire_does_not_wait_for_nodes_that_are_down)
-{
-    fixture_open(f, 3, 2);
-    fixture_node_states(f, ".dd");
-    fixture_acquire(f);
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1); /* no quorum is left */
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-}
-
-CORE_TEST(a_node_that_goes_down_during_the_attempt_has_no_vote)
-{
-    fixture_open(f, 3, 2);
-    fixture_node_states(f, ".cc");
-    fixture_acquire(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_node_state(f, 1, NODE_DOWN);
-    fixture_expect_nothing(f);
-    fixture_node_state(f, 2, NODE_DOWN);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(every_attempt_has_a_fresh_token)

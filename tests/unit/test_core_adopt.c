@@ -37,18 +37,6 @@ static void expect_released_everywhere(const struct fixture *f)
     }
 }
 
-CORE_TEST(adoption_asks_all_nodes_to_extend_under_the_very_token)
-{
-    open_adopting(f);
-    fixture_expect_pending(f, OP_ACQUIRE, "000");
-    for (uint32_t i = 0; i < 3; i++) {
-        const struct core_command *command = &fixture_latest(f, i, OP_EXTEND)->command;
-
-        assert_memory_equal(&command->token, &passed, sizeof(passed));
-        assert_int_equal(command->tag.lease_us, 3000 * MS);
-    }
-}
-
 CORE_TEST(a_quorum_of_answers_holds_from_their_send_time_and_is_renewed)
 {
     open_adopting(f);
@@ -92,17 +80,6 @@ CORE_TEST(an_adoption_with_too_few_answers_releases_nothing)
         fixture_answers(f, OP_EXTEND, "yyy");
         fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     }
-}
-
-CORE_TEST(a_canceled_adoption_releases_nothing)
-{
-    open_adopting(f);
-    fixture_answer(f, 0, OP_EXTEND, OUTCOME_YES);
-    assert_int_equal(fixture_cancel(f), CORE_OK);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
-    fixture_answers(f, OP_EXTEND, ".yy");
-    fixture_expect_nothing(f);
-    expect_no_release(f);
 }
 
 CORE_TEST(an_adoption_read_too_late_is_not_held_and_releases_nothing)

@@ -57,20 +57,6 @@ CORE_TEST(what_is_not_held_cannot_be_lost)
 
 /* ---- steps ---- */
 
-CORE_TEST(a_step_drops_the_vote_asked_for_before_it)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_pass(f, 10 * MS);
-    fixture_step(f, 0, f->now_us);
-    assert_int_equal(core_counted(f->lock), 2);
-    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS); /* two are enough */
-    fixture_pass(f, 0);
-    assert_int_equal(fixture_pending(f, 0, OP_EXTEND), 1); /* asked again at once */
-    fixture_answer(f, 0, OP_EXTEND, OUTCOME_YES);
-    assert_int_equal(core_counted(f->lock), 3);
-    fixture_expect_nothing(f);
-}
-
 CORE_TEST(a_vote_asked_for_since_the_step_counts)
 {
     fixture_open_held(f, 3, 2);
@@ -105,17 +91,6 @@ CORE_TEST(steps_of_a_quorum_prove_that_our_own_clock_was_stopped)
     fixture_expect_nothing(f);
 }
 
-CORE_TEST(one_node_that_steps_again_is_no_quorum)
-{
-    fixture_open_held(f, 3, 2);
-    for (uint32_t i = 0; i < 3; i++) {
-        fixture_pass(f, 10 * MS);
-        fixture_step(f, 0, FIXTURE_BEGIN_US);
-    }
-    fixture_expect_nothing(f);
-    assert_true(core_notified_held(f->lock));
-}
-
 CORE_TEST(a_step_before_the_owner_is_notified_is_no_grant)
 {
     fixture_open(f, 3, 2);
@@ -126,15 +101,6 @@ CORE_TEST(a_step_before_the_owner_is_notified_is_no_grant)
     fixture_step(f, 1, f->now_us);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
     assert_false(core_notified_held(f->lock));
-}
-
-CORE_TEST(a_step_while_idle_does_nothing)
-{
-    fixture_open(f, 3, 2);
-    fixture_step(f, 0, f->now_us);
-    fixture_expect_nothing(f);
-    assert_int_equal(core_phase_now(f->lock), CORE_IDLE);
-    assert_int_equal(core_deadline(f->lock), CORE_NEVER);
 }
 
 /* Renewed in between, the lock has votes from after both. */
@@ -259,36 +225,6 @@ CORE_TEST(a_step_shrinks_validity_to_the_other_votes)
 }
 
 /* ---- the hold after ---- */
-
-CORE_TEST(a_late_vote_of_the_hold_before_does_not_count)
-{
-    struct fixture_sent late;
-    uint64_t begun_us;
-
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_answers(f, OP_ACQUIRE, "yy.");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    late = *fixture_latest(f, 2, OP_ACQUIRE);
-    fixture_release(f);
-    fixture_answer_releases(f);
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
-    fixture_drop(f);
-    fixture_pass(f, 10 * MS);
-    begun_us = f->now_us;
-    fixture_acquire(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_replay(f, &late, OUTCOME_YES);
-    assert_false(f->update.dispatch);
-    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    fixture_replay(f, &late, OUTCOME_YES);
-    assert_int_equal(core_counted(f->lock), 2);
-    assert_int_equal(core_valid_until(f->lock), begun_us + VALID_US);
-    /* Its own late vote counts. */
-    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
-    assert_int_equal(core_counted(f->lock), 3);
-}
 
 /* Without the votes, renewals and absences of the hold before. */
 CORE_TEST(a_second_hold_begins_with_nothing)

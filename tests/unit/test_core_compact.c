@@ -49,31 +49,6 @@ CORE_TEST(a_record_is_small)
     assert_int_equal(core_compact_size(&config), 80);
 }
 
-CORE_TEST(a_compact_lock_is_renewed_and_released)
-{
-    uint64_t valid_until_us;
-
-    fixture_open_held(f, 3, 2);
-    valid_until_us = core_valid_until(f->lock);
-    assert_true(becomes_compact(f));
-    assert_int_equal(core_valid_until(f->lock), valid_until_us);
-    assert_int_equal(core_counted(f->lock), 3);
-    for (int i = 0; i < 5; i++) {
-        fixture_pass(f, 1000 * MS);
-        fixture_expect_pending(f, OP_EXTEND, "111");
-        assert_false(becomes_compact(f));
-        fixture_answers(f, OP_EXTEND, "yyy");
-        assert_true(becomes_compact(f));
-    }
-    assert_int_equal(core_valid_until(f->lock), f->now_us + 2968 * MS);
-    assert_int_equal(fixture_release(f), CORE_OK);
-    assert_memory_equal(&fixture_latest(f, 0, OP_RELEASE)->command.token,
-                        &fixture_latest(f, 0, OP_ACQUIRE)->command.token, sizeof(struct core_token));
-    fixture_answers(f, OP_RELEASE, "yyy");
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
-    assert_true(core_quiet(f->lock));
-}
-
 CORE_TEST(a_node_that_missed_rounds_counts_as_before)
 {
     fixture_open_held(f, 3, 2);

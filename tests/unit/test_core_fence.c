@@ -190,18 +190,6 @@ CORE_TEST(a_quorum_of_all_agrees_on_all_nodes)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-CORE_TEST(renewal_repair_and_release_carry_the_token)
-{
-    open_granted(f, 7);
-    fixture_pass(f, 1000 * MS);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, OP_EXTEND), 7);
-    fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
-    fixture_answers(f, OP_EXTEND, "yy.");
-    assert_int_equal(asked_with(f, 2, OP_REPAIR), 7);
-    fixture_release(f);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_with(f, i, OP_RELEASE), 7);
-}
-
 CORE_TEST(a_release_that_is_owed_keeps_its_own_token)
 {
     open_granted(f, 7);

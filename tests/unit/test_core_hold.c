@@ -32,17 +32,6 @@ CORE_TEST(renewal_asks_every_node_in_one_burst)
     assert_int_equal(fixture_pending(f, 1, OP_EXTEND), 1);
 }
 
-CORE_TEST(renewals_hold_a_lock_for_many_leases)
-{
-    fixture_open_held(f, 3, 2);
-    for (uint32_t i = 0; i < 30; i++) {
-        fixture_pass(f, 1000 * MS);
-        answer_all(f, OP_EXTEND, OUTCOME_YES);
-        assert_true(core_notified_held(f->lock));
-    }
-    fixture_expect_nothing(f);
-}
-
 /* So renewals of many locks go out together, but not of all locks at the same time. */
 CORE_TEST(renewals_are_due_on_a_grid_at_random)
 {
@@ -114,18 +103,6 @@ CORE_TEST(loss_is_reported_before_validity_ends)
     fixture_expect_nothing(f); /* once */
 }
 
-CORE_TEST(answers_behind_lost_at_do_not_bring_the_lock_back)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_pass(f, 1000 * MS);
-    fixture_sleep(f, 1904 * MS); /* the process was suspended; answers came meanwhile */
-    answer_all(f, OP_EXTEND, OUTCOME_YES);
-    assert_false(core_notified_held(f->lock));
-    assert_int_equal(core_valid_us(f->lock, f->now_us), 0);
-    fixture_expect_lost(f, CORE_LOSS_EXPIRED);
-    fixture_expect_nothing(f);
-}
-
 CORE_TEST(loss_is_reported_before_an_extend_that_had_succeeded)
 {
     fixture_open_held(f, 3, 2);
@@ -147,15 +124,6 @@ CORE_TEST(a_lock_missing_on_a_majority_is_lost_at_once)
     assert_false(core_notified_held(f->lock));
     assert_int_equal(core_remaining_us(f->lock, f->now_us), 0);
     fixture_expect_lost(f, CORE_LOSS_GONE);
-}
-
-CORE_TEST(a_lock_on_all_nodes_is_lost_with_one)
-{
-    fixture_open_held(f, 3, 3);
-    fixture_pass(f, 1000 * MS);
-    fixture_answers(f, OP_EXTEND, "ym.");
-    fixture_expect_lost(f, CORE_LOSS_GONE);
-    fixture_expect_pending(f, OP_REPAIR, "000");
 }
 
 CORE_TEST(repair_needs_a_quorum_of_its_round)
@@ -195,33 +163,6 @@ CORE_TEST(an_absence_from_before_a_repair_does_not_count)
     fixture_expect_nothing(f);
     answer_all(f, OP_EXTEND, OUTCOME_YES);
     assert_int_equal(core_counted(f->lock), 2);
-}
-
-CORE_TEST(a_key_of_another_is_not_repaired)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_pass(f, 1000 * MS);
-    fixture_answer(f, 2, OP_EXTEND, OUTCOME_OTHER);
-    fixture_answers(f, OP_EXTEND, "yy.");
-    assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 0);
-}
-
-CORE_TEST(a_repair_that_fails_waits_for_the_next_round)
-{
-    static const enum outcome outcomes[] = {OUTCOME_UNSENT, OUTCOME_ERROR, OUTCOME_UNKNOWN, OUTCOME_OTHER};
-
-    for (size_t i = 0; i < LENGTH(outcomes); i++) {
-        fixture_open_held(f, 3, 2);
-        fixture_pass(f, 1000 * MS);
-        fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
-        answer_all(f, OP_EXTEND, OUTCOME_YES);
-        fixture_answer(f, 2, OP_REPAIR, outcomes[i]);
-        assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 0);
-        fixture_pass(f, 1000 * MS);
-        fixture_answer(f, 2, OP_EXTEND, OUTCOME_MISSING);
-        answer_all(f, OP_EXTEND, OUTCOME_YES);
-        assert_int_equal(fixture_pending(f, 2, OP_REPAIR), 1);
-    }
 }
 
 /* The node may hold the key. */

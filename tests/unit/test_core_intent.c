@@ -79,16 +79,6 @@ CORE_TEST(one_that_tries_once_leaves_nothing_while_votes_are_split)
     fixture_expect_pending(f, OP_INTEND, "000");
 }
 
-CORE_TEST(a_node_out_of_reach_is_not_told)
-{
-    open_mode(f, READS, CORE_NEVER);
-    fixture_node_states(f, "..d");
-    fixture_acquire(f);
-    refuse(f, 0, false);
-    refuse(f, 1, false);
-    fixture_expect_pending(f, OP_INTEND, "110");
-}
-
 /* All nodes are needed, and one is out of reach, or may have lost its memory: it keeps nobody out until that ends. */
 CORE_TEST(one_that_too_few_nodes_can_grant_leaves_nothing)
 {

@@ -53,14 +53,6 @@ CORE_TEST(an_early_release_keeps_the_keys_for_the_rest_of_the_time)
     assert_true(core_quiet(f->lock));
 }
 
-CORE_TEST(a_part_of_a_millisecond_is_kept_whole)
-{
-    open_kept(f);
-    fixture_pass(f, 900 * MS + 1);
-    fixture_release(f);
-    expect_kept(f, 1600 * MS);
-}
-
 CORE_TEST(a_late_release_deletes_the_keys)
 {
     open_kept(f);
@@ -130,24 +122,6 @@ CORE_TEST(a_lost_lock_is_not_kept)
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     fixture_release(f);
     expect_kept(f, 0);
-}
-
-/* It is one request on a new connection, and no longer than the time that is left. */
-CORE_TEST(a_repeated_release_keeps_for_the_rest_and_deletes_after_it)
-{
-    open_kept(f);
-    fixture_release(f);
-    expect_kept(f, KEEP_US);
-    fixture_answers(f, OP_RELEASE, "yy.");
-    reconnect(f, 2);
-    assert_int_equal(fixture_latest(f, 2, OP_RELEASE)->command.tag.lease_us, KEEP_US);
-    fixture_pass(f, 1000 * MS);
-    reconnect(f, 2);
-    assert_int_equal(fixture_latest(f, 2, OP_RELEASE)->command.tag.lease_us, 1500 * MS);
-    fixture_pass(f, 1500 * MS);
-    reconnect(f, 2);
-    assert_int_equal(fixture_latest(f, 2, OP_RELEASE)->command.tag.lease_us, 0);
-    assert_false(fixture_latest(f, 2, OP_RELEASE)->command.silent);
 }
 
 /* A repair without an answer may be executed late; its release must not take the kept key away. */

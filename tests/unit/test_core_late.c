@@ -107,13 +107,6 @@ static void renew(struct fixture *f, const char *answers)
     fixture_answers(f, OP_EXTEND, answers);
 }
 
-CORE_TEST(what_was_held_may_come_late_too)
-{
-    open_held(f);
-    fixture_release(f);
-    assert_true(is_late(f, 2, OUTCOME_MISSING));
-}
-
 CORE_TEST(a_key_that_came_is_not_waited_for)
 {
     open_held(f);

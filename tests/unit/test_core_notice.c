@@ -55,16 +55,6 @@ CORE_TEST(notices_of_a_quorum_without_the_arbiter_wake_at_once)
     assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 1);
 }
 
-CORE_TEST(one_other_notice_wakes_a_round_trip_later)
-{
-    open_listening(f, 5, 3);
-    fixture_notice(f, 3, HOLDER);
-    fixture_pass(f, SRTT_US - 1);
-    assert_int_equal(core_attempt(f->lock), 2);
-    fixture_pass(f, 1);
-    assert_int_equal(core_attempt(f->lock), 3);
-}
-
 CORE_TEST(a_notice_shortens_the_pauses_between_polls)
 {
     uint64_t attempt;
@@ -167,20 +157,6 @@ static void expect_silent(const struct fixture *f, const char *silent)
     }
 }
 
-CORE_TEST(a_notice_of_a_node_that_refused_is_followed_by_another_attempt)
-{
-    open_listening(f, 3, 2);
-    fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_refuse(f, 1, 88, -1);
-    fixture_notice(f, 1, 88);
-    fixture_refuse(f, 2, 88, -1);
-    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    fixture_answer_releases(f);
-    fixture_pass(f, 2 * SRTT_US);
-    assert_int_equal(core_attempt(f->lock), 4);
-}
-
 CORE_TEST(confirmations_of_a_quorum_are_followed_by_an_attempt)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
@@ -218,21 +194,6 @@ CORE_TEST(confirmations_start_no_attempt_behind_another_lock)
     for (uint32_t i = 0; i < 3; i++) fixture_listening(f, i);
     fixture_pass(f, 40 * MS);
     assert_int_equal(core_attempt(f->lock), 0);
-}
-
-CORE_TEST(a_late_notice_of_the_same_release_wakes_nobody)
-{
-    open_listening(f, 3, 2);
-    fixture_notice(f, 0, HOLDER);
-    fixture_refuse(f, 0, 88, -1);
-    fixture_notice(f, 1, HOLDER);
-    fixture_notice(f, 2, HOLDER);
-    fixture_pass(f, 40 * MS);
-    assert_int_equal(core_attempt(f->lock), 3);
-    /* The next release wakes. */
-    fixture_notice(f, 1, 88);
-    fixture_pass(f, SRTT_US);
-    assert_int_equal(core_attempt(f->lock), 4);
 }
 
 /* The release reached the arbiter first, and our question the others before it. */
@@ -333,29 +294,6 @@ CORE_TEST(a_release_that_published_nothing_swallows_no_notice)
     }
 }
 
-/* Waiters ask the arbiter: only there it was in their way. */
-CORE_TEST(a_failed_attempt_publishes_only_at_the_arbiter)
-{
-    open_split(f);
-    expect_silent(f, "011");
-}
-
-/* Another holds the quorum, but not the arbiter: if each failed attempt woke the next waiter, they would try in
- * turns as long as it is held. */
-CORE_TEST(a_failed_attempt_publishes_nothing_where_another_holds)
-{
-    open_listening(f, 3, 2);
-    fixture_notice(f, 0, HOLDER);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_refuse(f, 1, 88, -1);
-    fixture_refuse(f, 2, 88, -1);
-    expect_silent(f, "111");
-    /* So a notice of the arbiter is that of another. */
-    fixture_answer_releases(f);
-    fixture_notice(f, 0, 0);
-    assert_int_equal(core_attempt(f->lock), 4);
-}
-
 CORE_TEST(a_failed_attempt_publishes_nothing_in_an_outage)
 {
     open_listening(f, 3, 2);
@@ -375,14 +313,6 @@ CORE_TEST(an_attempt_canceled_at_the_arbiter_publishes_there)
     expect_silent(f, "0..");
 }
 
-CORE_TEST(the_release_of_a_hold_publishes_on_all_nodes)
-{
-    fixture_open(f, 3, 2);
-    fixture_grant(f);
-    fixture_release(f);
-    expect_silent(f, "222");
-}
-
 /* A node that executes it late does so after the others have published it. */
 CORE_TEST(a_release_that_is_sent_again_publishes_only_where_the_key_is)
 {
@@ -394,17 +324,6 @@ CORE_TEST(a_release_that_is_sent_again_publishes_only_where_the_key_is)
     fixture_node_state(f, 0, NODE_READY);
     fixture_node_state(f, 1, NODE_READY);
     expect_silent(f, "002");
-}
-
-/* Others were refused because of it. */
-CORE_TEST(a_grant_that_is_too_late_publishes_on_all_nodes)
-{
-    open_listening(f, 3, 2);
-    fixture_notice(f, 0, HOLDER);
-    fixture_answers(f, OP_ACQUIRE, "yy.");
-    fixture_sleep(f, 3000 * MS);
-    fixture_expect_nothing(f);
-    expect_silent(f, "222");
 }
 
 /* Or for a little longer than a notice takes. */
@@ -420,25 +339,6 @@ CORE_TEST(a_lock_that_yields_waits_for_the_notice)
         assert_int_equal(core_attempt(f->lock), 3);
         fixture_expect_alone(f, 0);
     }
-}
-
-CORE_TEST(a_lock_that_does_not_acquire_ignores_notices)
-{
-    fixture_open(f, 3, 2);
-    fixture_notice(f, 0, HOLDER);
-    fixture_listening(f, 0);
-    fixture_wake(f);
-    assert_int_equal(f->n_sent, 0);
-    fixture_grant(f);
-    fixture_notice(f, 0, HOLDER);
-    fixture_listening(f, 0);
-    fixture_wake(f);
-    assert_int_equal(core_attempt(f->lock), 1);
-    assert_true(core_notified_held(f->lock));
-    fixture_release(f);
-    fixture_notice(f, 0, HOLDER);
-    fixture_wake(f);
-    assert_int_equal(core_attempt(f->lock), 1);
 }
 
 /* A waiter for keys 0, 1 and 2 that the arbiter refused because of these. */

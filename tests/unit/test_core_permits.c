@@ -84,21 +84,6 @@ static void answer_poll(struct fixture *f, uint64_t free)
 
 /* ---- the first attempt ---- */
 
-CORE_TEST(the_first_attempt_asks_all_for_one_slot)
-{
-    open_permits(f, 3, 0);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(asked_slot(f, i), asked_slot(f, 0));
-        assert_false(asked_any(f, i));
-    }
-    assert_true(asked_slot(f, 0) < K);
-    fixture_answers(f, OP_ACQUIRE, "yyy");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_slot(f->lock), asked_slot(f, 0));
-    assert_int_equal(core_rounds(f->lock), 1);
-}
-
 CORE_TEST(it_is_drawn_among_those_that_this_process_does_not_hold)
 {
     uint32_t drawn = 0;
@@ -163,15 +148,6 @@ CORE_TEST(the_arbiter_names_the_slot_and_the_others_are_asked_for_it)
     assert_int_equal(core_rounds(f->lock), 2);
 }
 
-CORE_TEST(one_that_tries_once_fails_when_no_slot_is_free)
-{
-    open_permits(f, 3, 0);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    refuse(f, 2, 0);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-    assert_int_equal(core_rounds(f->lock), 1);
-}
-
 /* It may have been given back since. */
 CORE_TEST(what_a_node_said_before_the_acquire_does_not_end_its_search)
 {
@@ -201,27 +177,6 @@ CORE_TEST(a_slot_that_too_few_nodes_have_free_is_not_searched_for)
     fixture_node_state(f, 2, NODE_DOWN);
     fixture_refuse_slot(f, 1, HOLDER, LEASE, 0, LEASE);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-}
-
-CORE_TEST(a_slot_that_only_the_arbiter_lacks_is_asked_of_all)
-{
-    open_permits(f, 3, 0);
-    keep_from_first(f, 1);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    let(f, 1);
-    fixture_refuse_slot(f, 0, HOLDER, LEASE, 0, LEASE);
-    fixture_refuse_slot(f, 1, HOLDER, LEASE, 1u << 1, LEASE);
-    fixture_refuse_slot(f, 2, HOLDER, LEASE, 1u << 1, LEASE);
-    fixture_answer_releases(f);
-    fixture_pass(f, 0);
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(asked_slot(f, i), 1);
-        assert_false(asked_any(f, i));
-    }
-    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
-    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_rounds(f->lock), 2);
 }
 
 /* One round trip after the refusal, in the place of two. */
@@ -330,13 +285,6 @@ CORE_TEST(a_slot_that_a_quorum_refuses_is_passed_over_until_its_lease_ends)
     assert_int_equal(passed_over(f, 0), 0);
 }
 
-CORE_TEST(one_that_tries_once_ends_when_it_was_fooled)
-{
-    be_fooled(f, 0);
-    fixture_pass(f, 0);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-}
-
 CORE_TEST(a_release_by_its_holder_brings_the_slot_back)
 {
     be_fooled(f, CORE_NEVER);
@@ -373,17 +321,6 @@ CORE_TEST(a_quorum_that_has_it_free_brings_the_slot_back)
     assert_int_equal(slots_shut(f->slots, f->lock, f->now_us), 0);
 }
 
-/* Nodes that know it is taken will say so again, but for the arbiter that gave it: only that one is kept from it. */
-CORE_TEST(a_slot_that_a_quorum_refuses_before_the_arbiter_answers_is_not_passed_over)
-{
-    open_permits(f, 3, CORE_NEVER);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    fixture_refuse_slot(f, 1, HOLDER, LEASE, 0, LEASE);
-    fixture_refuse_slot(f, 2, HOLDER, LEASE, 0, LEASE);
-    assert_true(core_listens(f->lock));
-    assert_int_equal(f->slots->passed, 0);
-}
-
 /* Contenders that have one node each: the slot is tried again after a pause, not after a lease. */
 CORE_TEST(split_votes_pass_a_slot_over_for_a_moment)
 {
@@ -411,18 +348,6 @@ CORE_TEST(the_first_lease_to_end_is_waited_for)
     fixture_answer_releases(f);
     assert_true(fixture_pass_to_attempt(f) < 50 * MS);
     assert_true(asked_any(f, 0));
-}
-
-CORE_TEST(a_slot_that_is_handed_on_is_asked_of_all)
-{
-    open_permits(f, 3, CORE_NEVER);
-    for (uint32_t i = 0; i < K; i++) core_slots_hold(f->slots, i, true);
-    assert_int_equal(fixture_acquire_behind(f), CORE_OK);
-    fixture_expect_pending(f, OP_ACQUIRE, "000");
-    core_slots_hold(f->slots, 3, false);
-    fixture_wake(f);
-    fixture_expect_pending(f, OP_ACQUIRE, "111");
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(asked_slot(f, i), 3);
 }
 
 /* ---- what is released ---- */
@@ -552,21 +477,6 @@ CORE_TEST(a_debt_remembers_its_slot)
 
 /* ---- a held slot ---- */
 
-CORE_TEST(a_hold_speaks_of_its_slot)
-{
-    uint8_t slot;
-
-    open_permits(f, 3, 0);
-    fixture_grant(f);
-    slot = (uint8_t)core_slot(f->lock);
-    fixture_pass(f, f->config.renew_us);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_latest(f, i, OP_EXTEND)->command.tag.slot, slot);
-    fixture_answers(f, OP_EXTEND, "yym");
-    assert_int_equal(fixture_latest(f, 2, OP_REPAIR)->command.tag.slot, slot);
-    assert_int_equal(fixture_release(f), CORE_OK);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), slot);
-}
-
 CORE_TEST(a_compact_lock_keeps_its_slot)
 {
     struct core_node_change nodes[3];
@@ -587,17 +497,4 @@ CORE_TEST(a_compact_lock_keeps_its_slot)
         assert_int_equal(released_slot(f, 0), slot);
     }
     free(record);
-}
-
-/* Another number of permits is a permanent refusal. */
-CORE_TEST(another_number_on_a_quorum_ends_the_acquire)
-{
-    struct core_reply refusal = {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_CONFIG, .ttl_us = -2};
-
-    open_permits(f, 3, CORE_NEVER);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_answer_with(f, 1, OP_ACQUIRE, &refusal);
-    fixture_answer_with(f, 2, OP_ACQUIRE, &refusal);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_INVAL);
 }

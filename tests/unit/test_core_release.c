@@ -58,19 +58,6 @@ CORE_TEST(a_release_without_a_quorum_ends_after_one_node_timeout)
     fixture_expect_nothing(f);
 }
 
-CORE_TEST(an_acquire_does_not_wait_for_the_release)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 1);
-    fixture_answers(f, OP_RELEASE, "yyy");
-    fixture_answers(f, OP_ACQUIRE, "yyy");
-    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_true(core_notified_held(f->lock));
-}
-
 CORE_TEST(a_grant_ends_the_release_before_it)
 {
     fixture_open_held(f, 3, 2);
@@ -172,39 +159,6 @@ CORE_TEST(a_release_does_not_wait_for_room_at_nodes_that_are_overdue)
     }
 }
 
-CORE_TEST(a_failed_attempts_release_is_repeated_too)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_pass(f, NODE_TIMEOUT_US); /* too late for another attempt */
-    fixture_answers(f, OP_ACQUIRE, "yee");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-    for (uint32_t i = 0; i < 3; i++) refuse(f, i, FAULT_CLASS_TEMPORARY);
-    fixture_pass(f, 20 * MS);
-    fixture_answers(f, OP_RELEASE, "yyy");
-    assert_true(core_quiet(f->lock));
-}
-
-CORE_TEST(a_release_is_repeated_until_the_lease_has_ended)
-{
-    uint32_t sent;
-
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    fixture_completion(f);
-    for (uint32_t i = 0; i < 20; i++) {
-        for (uint32_t k = 0; k < 3; k++) {
-            if (fixture_pending(f, k, OP_RELEASE) > 0) refuse(f, k, FAULT_CLASS_TEMPORARY);
-        }
-        fixture_pass(f, 200 * MS);
-    }
-    assert_true(core_quiet(f->lock) || core_debts(f->lock, 0) == 0);
-    assert_int_equal(core_deadline(f->lock), CORE_NEVER);
-    sent = f->n_sent;
-    fixture_pass(f, 2000 * MS);
-    assert_int_equal(f->n_sent, sent);
-}
-
 /* The process was suspended after it read the send time, before the request was sent. */
 CORE_TEST(a_key_that_was_set_late_is_released_as_long_as_it_may_be_there)
 {
@@ -248,20 +202,6 @@ CORE_TEST(no_result_waits_for_a_lasting_error_to_pass)
         fixture_node_state(f, 0, NODE_READY);
         assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
     }
-}
-
-CORE_TEST(a_new_connection_ends_the_pause)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_release(f);
-    fixture_answers(f, OP_RELEASE, ".yy");
-    fixture_completion(f);
-    refuse(f, 0, FAULT_CLASS_TEMPORARY);
-    fixture_node_state(f, 0, NODE_DOWN);
-    fixture_pass(f, 500 * MS);
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
-    fixture_node_state(f, 0, NODE_READY);
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
 }
 
 CORE_TEST(more_releases_than_fit_into_one_step_are_all_repeated)
@@ -316,14 +256,6 @@ CORE_TEST(nodes_that_a_quorum_can_spare_may_lack_the_key)
         }
         expect_released(f, CORE_OK, false);
     }
-}
-
-CORE_TEST(in_a_quorum_of_all_no_node_may_lack_the_key)
-{
-    fixture_open_held(f, 3, 3);
-    fixture_release(f);
-    fixture_answers(f, OP_RELEASE, "ymy");
-    expect_released(f, CORE_OK, true);
 }
 
 /* It is late, or there is no room at the node for the request. */
@@ -404,17 +336,6 @@ CORE_TEST(a_repeated_release_that_was_refused_first_counts)
     fixture_room(f, 1);
     fixture_pass(f, NODE_TIMEOUT_US / 2);
     fixture_answers(f, OP_RELEASE, "ooo");
-    expect_released(f, CORE_OK, true);
-}
-
-CORE_TEST(a_hold_that_was_lost_stays_lost)
-{
-    fixture_open_held(f, 3, 2);
-    fixture_pass(f, 1000 * MS);
-    fixture_answers(f, OP_EXTEND, "mm.");
-    fixture_expect_lost(f, CORE_LOSS_GONE);
-    fixture_release(f);
-    fixture_answers(f, OP_RELEASE, "yy.");
     expect_released(f, CORE_OK, true);
 }
 

@@ -39,16 +39,6 @@ CORE_TEST(the_wait_bound_counts_the_wait_for_room)
     fixture_expect_pending(f, OP_ACQUIRE, "000");
 }
 
-CORE_TEST(cancel_ends_the_wait_for_room)
-{
-    open_crowded(f, 500 * MS);
-    fixture_acquire(f);
-    assert_int_equal(fixture_cancel(f), CORE_OK);
-    assert_int_equal(core_wants(f->lock), CORE_WANTS_NOTHING);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_CANCELED);
-    assert_true(core_quiet(f->lock));
-}
-
 CORE_TEST(a_lock_that_waits_for_room_ignores_polls_and_notices)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
@@ -171,20 +161,4 @@ CORE_TEST(a_node_that_comes_late_is_not_asked_without_room)
     f->no_attempt = false;
     fixture_node_state(f, 2, NODE_READY);
     assert_int_equal(fixture_pending(f, 2, OP_ACQUIRE), 1);
-}
-
-/* Nothing is known yet that a sign of a release could change. */
-CORE_TEST(a_first_attempt_that_waits_for_room_ignores_all_signs)
-{
-    open_crowded(f, 500 * MS);
-    assert_int_equal(fixture_acquire_after(f, CORE_SEEN_HELD | CORE_SEEN_NOQUORUM), CORE_OK);
-    fixture_listening(f, 0);
-    fixture_notice(f, 0, 7);
-    fixture_node_states(f, "dr.");
-    fixture_yield(f);
-    fixture_wake(f);
-    assert_int_equal(core_deadline(f->lock), f->now_us + 500 * MS);
-    fixture_expect_pending(f, OP_ACQUIRE, "000");
-    fixture_begin(f);
-    fixture_expect_pending(f, OP_ACQUIRE, "011");
 }

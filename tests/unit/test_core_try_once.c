@@ -24,16 +24,6 @@ CORE_TEST(split_votes_are_settled)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
-CORE_TEST(the_refusal_of_the_arbiter_ends_it)
-{
-    fixture_open_waiting(f, 3, 2, 0);
-    split(f);
-    fixture_pass_to_attempt(f);
-    fixture_refuse(f, 0, 9, 3000 * (int64_t)MS);
-    assert_int_equal(core_rounds(f->lock), 2);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-}
-
 /* After half a node timeout. */
 CORE_TEST(votes_that_stay_split_are_given_up)
 {
@@ -81,14 +71,6 @@ CORE_TEST(a_later_attempt_takes_its_turn)
     fixture_pass(f, 10 * MS);
     fixture_answers(f, OP_ACQUIRE, "yyy");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-}
-
-CORE_TEST(one_holder_on_a_quorum_is_reported_at_once)
-{
-    fixture_open_waiting(f, 3, 2, 0);
-    fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, 7, 3000 * (int64_t)MS);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
 /* One node is down and one refuses: the third decides whether the lock is held, or too few can vote. */
@@ -171,19 +153,6 @@ CORE_TEST(an_attempt_that_was_refused_for_a_while_is_followed_by_one_more)
     fixture_expect_pending(f, OP_ACQUIRE, "111");
     fixture_answers(f, OP_ACQUIRE, "eee");
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
-}
-
-/* Connections that end one after the other; the first is there again. */
-CORE_TEST(a_node_that_is_back_already_counts)
-{
-    fixture_open(f, 3, 2);
-    fixture_acquire(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_UNKNOWN);
-    fixture_node_states(f, "c..");
-    fixture_node_states(f, "r..");
-    fixture_answers(f, OP_ACQUIRE, ".uu");
-    fixture_expect_nothing(f);
-    assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
 }
 
 CORE_TEST(it_is_followed_by_one_more_at_most_and_in_time)

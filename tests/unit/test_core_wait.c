@@ -62,27 +62,6 @@ CORE_TEST(the_arbiter_is_the_first_node_of_the_shared_order)
     fixture_expect_alone(f, 2);
 }
 
-CORE_TEST(a_node_that_cannot_vote_is_no_arbiter)
-{
-    static const enum node_state states[] = {NODE_DOWN, NODE_QUARANTINED, NODE_CONNECTING};
-
-    for (size_t i = 0; i < LENGTH(states); i++) {
-        open_behind_holder(f, 3, 2, 20 * MS);
-        fixture_node_state(f, 0, states[i]);
-        fixture_pass_to_attempt(f);
-        fixture_expect_alone(f, 1);
-    }
-}
-
-CORE_TEST(without_any_node_an_attempt_asks_nothing)
-{
-    open_behind_holder(f, 3, 2, 20 * MS);
-    fixture_node_states(f, "ddd");
-    fixture_pass_to_attempt(f);
-    fixture_expect_pending(f, OP_ACQUIRE, "000");
-    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-}
-
 CORE_TEST(a_refusal_of_the_arbiter_ends_the_attempt)
 {
     uint32_t sent;
@@ -125,21 +104,6 @@ CORE_TEST(a_yes_of_the_arbiter_asks_the_others)
     assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
     fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     assert_int_equal(core_valid_until(f->lock), asked_us + 900 + 2968 * MS);
-}
-
-CORE_TEST(a_quorum_of_all_asks_the_arbiter_first_too)
-{
-    uint64_t asked_us;
-
-    open_behind_holder(f, 3, 3, 20 * MS);
-    fixture_pass_to_attempt(f);
-    asked_us = f->now_us;
-    fixture_expect_alone(f, 0);
-    fixture_answers(f, OP_ACQUIRE, "yy.");
-    fixture_expect_nothing(f);
-    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    assert_int_equal(core_valid_until(f->lock), asked_us + 2968 * MS);
 }
 
 CORE_TEST(a_silent_arbiter_is_passed_over_after_its_grace)
@@ -244,20 +208,6 @@ CORE_TEST(a_silent_node_is_not_waited_for_when_another_holds)
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
-CORE_TEST(a_node_that_was_silent_before_is_not_waited_for)
-{
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_acquire(f);
-    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_UNKNOWN);
-    for (uint32_t i = 0; i < 2; i++) fixture_refuse(f, i, HOLDER, 20 * MS);
-    fixture_drop(f);
-    fixture_pass_to_attempt(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    assert_int_equal(fixture_pending(f, 2, OP_ACQUIRE), 1);
-    fixture_refuse(f, 1, 88, 900 * MS);
-    assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
-}
-
 /* Too few have voted, or no other holds. */
 CORE_TEST(a_silent_node_is_waited_for_when_its_vote_decides)
 {
@@ -288,20 +238,6 @@ CORE_TEST(a_connecting_node_is_not_waited_for_when_another_holds)
     fixture_pass(f, GRACE_US);
     fixture_expect_nothing(f);
     assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
-}
-
-CORE_TEST(a_single_try_waits_for_late_votes)
-{
-    fixture_open_waiting(f, 3, 2, 0);
-    fixture_node_state(f, 2, NODE_CONNECTING);
-    fixture_acquire(f);
-    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
-    fixture_refuse(f, 1, HOLDER, 900 * MS);
-    fixture_pass(f, GRACE_US);
-    fixture_expect_nothing(f);
-    fixture_node_state(f, 2, NODE_READY);
-    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 /* Under load the arbiter answers later. */

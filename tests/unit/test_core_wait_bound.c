@@ -9,21 +9,6 @@
 #define SRTT_US  ((uint64_t)500)
 #define GRACE_US (2 * SRTT_US + 1000) /* how long the arbiter may take */
 
-CORE_TEST(the_wait_bound_ends_an_attempt_at_the_arbiter)
-{
-    fixture_open_waiting(f, 3, 2, 30 * MS);
-    fixture_acquire(f);
-    fixture_round_trip(f, 100);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 28000);
-    fixture_answer_releases(f);
-    fixture_pass_to_attempt(f);
-    assert_int_equal(core_phase_now(f->lock), CORE_ASKING);
-    fixture_expect_alone(f, 0);
-    fixture_pass(f, FIXTURE_BEGIN_US + 30 * MS - f->now_us);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
-    fixture_expect_pending(f, OP_RELEASE, "10.");
-}
-
 /* Only the arbiter was asked, so the node states decide. */
 CORE_TEST(the_verdict_tells_outage_from_contention)
 {
@@ -61,17 +46,6 @@ CORE_TEST(a_late_grant_and_then_the_bound_is_a_timeout)
         fixture_pass_to_attempt(f);
     fixture_pass(f, FIXTURE_BEGIN_US + 5000 * MS - f->now_us);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_TIMEDOUT);
-}
-
-CORE_TEST(the_wait_counts_from_when_it_began)
-{
-    fixture_open_waiting(f, 3, 2, 700 * MS);
-    fixture_node_states(f, "ddd");
-    fixture_acquire_since(f, FIXTURE_BEGIN_US - 300 * MS);
-    fixture_pass(f, 399 * MS);
-    fixture_expect_nothing(f);
-    fixture_pass(f, 1 * MS);
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
 }
 
 CORE_TEST(a_successor_keeps_what_was_asked_and_has_its_own_bound)
@@ -222,27 +196,6 @@ CORE_TEST(a_bound_reached_behind_another_is_contention)
     fixture_pass(f, 40 * MS);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
     assert_true(core_quiet(f->lock));
-}
-
-CORE_TEST(a_single_try_does_not_wait_behind_another)
-{
-    fixture_open_waiting(f, 3, 2, 0);
-    fixture_acquire_behind(f);
-    fixture_expect_pending(f, OP_ACQUIRE, "111");
-}
-
-CORE_TEST(a_lock_that_is_woken_asks_all_nodes)
-{
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
-    fixture_acquire_behind(f);
-    fixture_pass(f, 10 * MS);
-    fixture_wake(f);
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(fixture_pending(f, i, OP_ACQUIRE), 1);
-        assert_int_equal(fixture_latest(f, i, OP_ACQUIRE)->command.tag.sent_us, FIXTURE_BEGIN_US + 10 * MS);
-    }
-    fixture_answers(f, OP_ACQUIRE, ".yy");
-    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 /* An attempt that asks one node has no votes of the others. */

@@ -143,20 +143,3 @@ CORE_TEST(waiters_at_unmeasured_nodes_are_drawn_too)
     }
     if (asked > 10) fail_msg("%u of 100 asked at once", asked);
 }
-
-/* Else a waiter drawn for the release before would ask in the middle of the next hold. */
-CORE_TEST(each_release_is_drawn_anew)
-{
-    uint32_t asked = 0;
-
-    for (uint32_t seed = 0; seed < 100; seed++) {
-        open_among(f, 3, 2, 100, (uint8_t)seed);
-        for (uint64_t i = 0; i < 20 && core_attempt(f->lock) == 1; i++) {
-            fixture_notice(f, LISTENER, 1000 + i);
-            if (core_attempt(f->lock) == 1) fixture_pass(f, SRTT_US / 2);
-        }
-        asked += core_attempt(f->lock) > 1;
-    }
-    /* 20 releases for two of a hundred each, and half of those drawn for the next round trip. */
-    if (asked < 20 || asked > 70) fail_msg("%u asked", asked);
-}
