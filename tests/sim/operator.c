@@ -296,6 +296,7 @@ void operator_strike(struct process *process, enum opportunity opportunity)
         world->totals->faults[fault->kind]++;
         TRACE(world, "FAULT f%u %s", i, plan_fault_text(fault->kind));
         process->stood_at_look = opportunity != AT_CALLBACK;
+        process->stood_unseen = process->stood_unseen || opportunity != AT_CLOCK;
         if (fault->kind == FAULT_STALL_CALLBACK || fault->kind == FAULT_STALL_CLOCK || fault->kind == FAULT_STALL_SEND)
             process_stall(process, left_us(world, fault), false);
         else
@@ -440,6 +441,7 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_KILL_CLIENTS: end_connections(site); break;
     case FAULT_FORGET_SCRIPTS: (void)site_command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
     case FAULT_FLUSH:
+        if (manners->busy) break; /* it is refused */
         holds_forgets(site);
         (void)site_command(site, "FLUSHALL", NULL, NULL, NULL);
         actions_server(site, "forgets");

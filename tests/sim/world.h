@@ -230,6 +230,7 @@ struct process {
     uint32_t life;
     uint64_t stands_until_us;      /* true time */
     uint64_t stood_us;             /* altogether */
+    bool stood_unseen;             /* in this turn, but not before it looked at the clock */
     bool stood_in_turn;            /* behind the last callback, so perhaps behind the last look at the clock */
     bool stood_at_look;            /* in this turn, where the library looked at the clock or sent */
     uint32_t armed[OPPORTUNITIES]; /* faults that wait for one */
