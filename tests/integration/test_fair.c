@@ -183,18 +183,35 @@ CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
 }
 
 /* What a client leaves that is killed after its last look. */
-static void add_dead_waiter(const char *key)
+static void add_dead_waiter(const char *key, const char *letter)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        server_do(SERVER(i), "ZADD quorlock:queue:%s %llu 0000000000000017:dead:w", key,
-                  (unsigned long long)(wall_ms() + LIFE_MS));
+        server_do(SERVER(i), "ZADD quorlock:queue:%s %llu 0000000000000017:dead:%s", key,
+                  (unsigned long long)(wall_ms() + LIFE_MS), letter);
+    }
+}
+
+/* Otherwise a list would stand in queues on different nodes, each with another order. */
+CLIENT_TEST(all_fair_locks_have_one_arbiter)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    quorlock_client *client = fixture_new_client(3);
+
+    reset();
+    for (uint32_t i = 0; i < LENGTH(names); i++) {
+        struct seen held = {0};
+
+        assert_status(fixture_acquire(fixture_lock(fixture.client, names[i], FAIR(0)), &held), QUORLOCK_OK);
+        contend_by(client, i, &names[i], 1, FAIR(0));
+        await_queue(names[i], 1);
+        assert_int_equal(arbiter_of(names[i]), arbiter_of(names[0]));
     }
 }
 
 CLIENT_TEST(a_dead_client_delays_the_others_for_two_looks)
 {
     hold_and_queue(1);
-    add_dead_waiter("one");
+    add_dead_waiter("one", "w");
     give_back();
     expect_in_order(1, 1);
 }
@@ -203,7 +220,7 @@ CLIENT_TEST(a_lock_that_tries_once_does_not_overtake_and_an_unfair_lock_does)
 {
     struct seen seen = {0};
 
-    add_dead_waiter("one");
+    add_dead_waiter("one", "w");
     assert_status(fixture_acquire(fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1)), &seen),
                   QUORLOCK_HELD);
     assert_contains(seen.text, "\"one\" is kept for a client that waits, dead");
@@ -223,6 +240,10 @@ CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
     await_queue("one", 3);
     contend(3, one, 1, FAIR(0));
     await_queue("one", 4);
+    /* So long the places would stand that nobody renews or leaves. */
+    server_do(SERVER(arbiter_of("one")), "EVAL %s 1 quorlock:queue:one",
+              "for _, m in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], 9e6, m) end "
+              "return redis.call('PEXPIRE', KEYS[1], 9000000)");
     assert_int_equal(quorlock_cancel(middle), 0);
     await_status(&seen, QUORLOCK_CANCELED, "the cancel");
     await_queue("one", 3);
@@ -300,6 +321,21 @@ static void release_sharer(uint32_t i)
     await_count(&held[i].calls, 1, GENEROUS_MS, "a turn");
     assert_status(held[i].result.status, QUORLOCK_OK);
     assert_status(fixture_release(sharers[i], &released), QUORLOCK_OK);
+}
+
+CLIENT_TEST(a_reader_passes_readers_and_no_writer)
+{
+    struct seen seen = {0};
+    quorlock *reader = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .shared = 1));
+
+    add_dead_waiter("one", "r");
+    assert_status(fixture_acquire(fixture_lock(fixture_new_client(3), "one", LEASE(LONG_LEASE_MS, .fair = 1)), &seen),
+                  QUORLOCK_HELD);
+    add_dead_waiter("one", "r");
+    assert_status(fixture_acquire(reader, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(reader, &seen), QUORLOCK_OK);
+    add_dead_waiter("one", "w");
+    assert_status(fixture_acquire(reader, &seen), QUORLOCK_HELD);
 }
 
 CLIENT_TEST(readers_that_follow_each_other_in_the_queue_have_their_turn_together)

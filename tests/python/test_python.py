@@ -174,6 +174,19 @@ class Modes(PythonCase):
                 self.open().lock(self.key, shared=True, wait_ms=0).acquire()
         self.assert_free()
 
+    def test_fair(self):
+        for server in SERVERS:  # what somebody leaves that waits
+            server.ask("ZADD", f"quorlock:queue:{self.key}", 1 << 52, "0000000000000017:other:w")
+        with self.assertRaises(Held):
+            self.lock(fair=True, wait_ms=0).acquire()
+        with self.lock(wait_ms=0):
+            pass
+        for server in SERVERS:
+            server.ask("DEL", f"quorlock:queue:{self.key}")
+        with self.lock(fair=True, wait_ms=0):
+            pass
+        self.assert_free()
+
     def test_keys_in_both_modes(self):
         keys = [self.key + suffix for suffix in "cab"]
         other = self.open()
