@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * test_release_result.c - a release reports what it found, and is repeated where a node refuses it for a moment
- */
+/* test_release_result.c - a release reports what it found */
 #include "fixture.h"
-
-#include <hiredis/hiredis.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct seen held, given_back;
 static struct seen_loss lost;
