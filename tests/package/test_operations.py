@@ -26,8 +26,7 @@ cd "$SERVERS/$address"
 [ "$2 $4" = "systemctl redis-server" ]
 if [ "$3" != start ]; then
     pid=$(cat pid)
-    kill "$pid"
-    while kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
+    while kill "$pid" 2>/dev/null; do sleep 0.05; done # refused while it writes its first append-only file
 fi
 if [ "$3" != stop ]; then
     redis-server redis.conf >/dev/null
@@ -39,6 +38,7 @@ persistence() {
     for host in redis1 redis2 redis3; do
         redis-cli -h $host CONFIG SET appendonly $1
         redis-cli -h $host CONFIG REWRITE
+        while redis-cli -h $host INFO persistence | grep -E '^aof_rewrite_(in_progress|scheduled):1'; do sleep 0.01; done
     done
 }
 hold() {
