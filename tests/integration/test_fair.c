@@ -4,6 +4,7 @@
  *
  * Each contender is a client of its own, as a process would be.
  */
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -186,8 +187,8 @@ CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
 static void add_dead_waiter(const char *key, const char *letter)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        server_do(SERVER(i), "ZADD quorlock:queue:%s %llu 0000000000000017:dead:%s", key,
-                  (unsigned long long)(wall_ms() + LIFE_MS), letter);
+        server_do(SERVER(i), "ZADD quorlock:queue:%s %" PRIu64 " 0000000000000017:dead:%s", key, wall_ms() + LIFE_MS,
+                  letter);
     }
 }
 
