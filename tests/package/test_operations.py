@@ -84,7 +84,7 @@ AFTER["So that held locks go on"] = """
 held job; held slow
 persistence yes; sh -e restart-soon; held job; held slow
 persistence no
-for host in redis1 redis2; do ssh $host systemctl restart redis-server; done
+for verb in stop start; do for host in redis1 redis2; do ssh $host systemctl $verb redis-server; done; done
 status=0; wait "$(cat slow.pid)" || status=$?; [ $status = 75 ]
 persistence yes; quorlock run --wait 1m new -- true; settled; hold job
 """
