@@ -16,6 +16,7 @@
 static struct contender {
     quorlock *lock;
     struct seen seen;
+    bool stays; /* the test releases it */
 } contenders[CONTENDERS + 1];
 static uint32_t grants[CONTENDERS + 1], n_grants, wanted;
 static bool cycles; /* who has released comes again */
@@ -43,6 +44,7 @@ static void on_turn(quorlock *lock, const struct quorlock_result *result, void *
     on_result(lock, result, &contender->seen);
     if (result->status != QUORLOCK_OK) return;
     if (n_grants < LENGTH(grants)) grants[n_grants++] = (uint32_t)(contender - contenders);
+    if (contender->stays) return;
     assert_int_equal(quorlock_release(lock, on_given_back, contender), 0);
 }
 
@@ -166,7 +168,13 @@ CLIENT_TEST(ten_clients_get_the_key_in_the_order_of_coming)
     assert_int_equal(in_queue("one"), 0);
 }
 
-/* The second handle of client 1 came before client 2. */
+static bool one_granted(void *arg)
+{
+    (void)arg;
+    return n_grants == 1;
+}
+
+/* The second handle of a client came before client 3. It stands in the queue when the first handle has the key. */
 CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
 {
     quorlock_client *client;
@@ -174,12 +182,16 @@ CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
     hold();
     client = fixture_new_client(3);
     contend_by(client, 1, one, 1, FAIR(0));
+    contenders[1].stays = true;
     await_queue("one", 1);
     contend_by(client, 2, one, 1, FAIR(0));
     contend(3, one, 1, FAIR(0));
     await_queue("one", 2);
     contend_by(client, 4, one, 1, FAIR(0));
     give_back();
+    await(one_granted, NULL, GENEROUS_MS, "the first grant");
+    await_queue("one", 2);
+    assert_int_equal(quorlock_release(contenders[1].lock, on_given_back, &contenders[1]), 0);
     expect_in_order(1, 4);
 }
 
