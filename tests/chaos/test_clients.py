@@ -245,6 +245,12 @@ class Bad(unittest.TestCase):
 
     def test_a_client_that_takes_what_it_did_not_get(self):
         status, output, verdict, _ = self.ended("takes")
+        for seed in range(8, 13):
+            # On a busy machine each may have written before the next began.
+            if verdict["violations"].get("lost-update", 0) > 0:
+                break
+            status, output, verdict, _ = run("takes", "--seed", str(seed), "--client",
+                                             f"{sys.executable} {os.path.join(FOLDER, 'takes.py')}")
         self.assertEqual(status, 1, output)
         self.assertGreaterEqual(verdict["violations"].get("overlap", 0), 3, output)
         self.assertGreaterEqual(verdict["violations"].get("lost-update", 0), 1, output)
