@@ -441,7 +441,8 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_KILL_CLIENTS: end_connections(site); break;
     case FAULT_FORGET_SCRIPTS: (void)site_command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
     case FAULT_FLUSH:
-        if (manners->busy) break; /* it is refused */
+        /* A server that refuses to write refuses this. */
+        if (strcmp(site_command(site, "DEL", "", NULL, NULL), "0") != 0) break;
         holds_forgets(site);
         (void)site_command(site, "FLUSHALL", NULL, NULL, NULL);
         actions_server(site, "forgets");
