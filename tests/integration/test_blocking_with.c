@@ -36,14 +36,41 @@ static uint32_t nodes_with_key(void)
     return (uint32_t)server_has(SERVER(0), "key") + server_has(SERVER(1), "key") + server_has(SERVER(2), "key");
 }
 
-/* A release returns when a quorum has answered. */
-static void await_released(void)
+/* Of what other threads and servers do; `lacks` says what did not come. */
+static void await_true(bool (*came)(quorlock_blocking_lock *), quorlock_blocking_lock *lock, const char *lacks)
 {
     uint64_t until_us = clock_us() + GENEROUS_US;
 
-    while (nodes_with_key() > 0) {
-        if (clock_us() > until_us) fail_msg("the key was not released");
+    while (!came(lock)) {
+        if (clock_us() > until_us) fail_msg("%s", lacks);
+        usleep(1000);
     }
+}
+
+static bool is_free(quorlock_blocking_lock *lock)
+{
+    return nodes_with_key() == 0;
+}
+
+static bool is_taken(quorlock_blocking_lock *lock)
+{
+    return nodes_with_key() >= 2;
+}
+
+static bool another_waits(quorlock_blocking_lock *lock)
+{
+    return acquires_waiting() > 0;
+}
+
+static bool is_lost(quorlock_blocking_lock *lock)
+{
+    return quorlock_blocking_valid_ms(lock) == 0;
+}
+
+/* A release returns when a quorum has answered. */
+static void await_released(void)
+{
+    await_true(is_free, NULL, "the key was not released");
 }
 
 BLOCKING_TEST(with_runs_the_function_under_the_lock)
@@ -96,13 +123,8 @@ static void delete_key(quorlock_blocking_lock *lock, struct work *work)
 
 static void delete_key_and_see(quorlock_blocking_lock *lock, struct work *work)
 {
-    uint64_t until_us = clock_us() + GENEROUS_US;
-
     delete_key(lock, work);
-    while (quorlock_blocking_valid_ms(lock) > 0) {
-        if (clock_us() > until_us) fail_msg("the function does not find the loss");
-        usleep(1000);
-    }
+    await_true(is_lost, lock, "the function does not find the loss");
 }
 
 BLOCKING_TEST(with_reports_a_loss_to_the_function_and_to_its_caller)
@@ -153,16 +175,11 @@ BLOCKING_TEST(shutdown_ends_a_with_that_waits_and_lets_one_finish_that_runs)
 {
     struct with runs = {.work = {.act = wait_to_go_on}};
     struct with waits = {.work = {0}};
-    uint64_t until_us = clock_us() + GENEROUS_US;
 
     assert_int_equal(pthread_create(&runs.thread, NULL, call_with, &runs), 0);
-    while (nodes_with_key() < 2) {
-        if (clock_us() > until_us) fail_msg("the first thread does not get the lock");
-    }
+    await_true(is_taken, NULL, "the first thread does not get the lock");
     assert_int_equal(pthread_create(&waits.thread, NULL, call_with, &waits), 0);
-    while (acquires_waiting() == 0) {
-        if (clock_us() > until_us) fail_msg("the second thread does not wait");
-    }
+    await_true(another_waits, NULL, "the second thread does not wait");
     assert_int_equal(quorlock_blocking_shutdown(blocking), 0);
     pthread_join(waits.thread, NULL);
     assert_int_equal(waits.status, QUORLOCK_CLOSED);
@@ -176,12 +193,9 @@ BLOCKING_TEST(shutdown_ends_a_with_that_waits_and_lets_one_finish_that_runs)
 BLOCKING_TEST(close_under_a_running_with_is_a_loss)
 {
     struct with runs = {.work = {.act = wait_to_go_on}};
-    uint64_t until_us = clock_us() + GENEROUS_US;
 
     assert_int_equal(pthread_create(&runs.thread, NULL, call_with, &runs), 0);
-    while (nodes_with_key() < 2) {
-        if (clock_us() > until_us) fail_msg("the thread does not get the lock");
-    }
+    await_true(is_taken, NULL, "the thread does not get the lock");
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     blocking = NULL;
     atomic_store(&runs.work.goes_on, true);
