@@ -81,12 +81,12 @@ void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)
 
 void fair_hear(struct core_lock *lock, uint32_t index, uint64_t keys)
 {
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
-        struct core_node *node = &lock->nodes[i];
-        uint64_t refusing = lock->nodes[lock->attempt.arbiter % lock->config->n_nodes].asked.refusing;
+    uint32_t n = lock->config->n_nodes;
+    uint64_t refusing = lock->nodes[lock->attempt.arbiter % n].asked.refusing;
 
-        if (index < lock->config->n_nodes && i != index) continue;
-        if (refusing == 0 || (refusing & keys) != 0) node->notices.turns++;
+    if (refusing != 0 && (refusing & keys) == 0) return;
+    for (uint32_t i = 0; i < n; i++) {
+        if (index >= n || i == index) lock->nodes[i].notices.turns++;
     }
 }
 

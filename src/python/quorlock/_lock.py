@@ -51,8 +51,8 @@ class Lock:
 
     wait_ms: how long to wait for the lock; 0: try once; default: no limit. permits=K: the key has K permits, and the lock
     takes one of them, `slot`. keep_ms: nobody can have the lock earlier than that after its grant, also if it is released
-    before. fair=True: locks that wait get the keys in the order in which they came. shared=True locks all keys shared, shared=["key", ...] these keys. The other options are
-    those of struct quorlock_options: see quorlock_new(3).
+    before. fair=True: locks that wait get the keys in the order in which they came. shared=True locks all keys shared,
+    shared=["key", ...] these keys. The other options are those of struct quorlock_options: see quorlock_new(3).
 
     `on_lost` is called with the lock and a text when the lock is lost, in the client's thread. No lock is renewed while it
     runs, so it should be short. Methods that wait for the nodes, such as release(), raise Error in it.

@@ -566,8 +566,7 @@ static bool judge_others(const struct reply_item *item, struct node_reply *ret)
 }
 
 /* {holder, ttl}; break: {holder or nil, ttl, type [, others]}; acquire: {holder, ttl, listeners [, which [, turns,
- * before]]}; release
- * after the guard changed: {holder, ttl, 'GUARD'} */
+ * before]]}; release after the guard changed: {holder, ttl, 'GUARD'} */
 static bool judge_holder(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];

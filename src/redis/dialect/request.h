@@ -58,10 +58,8 @@ struct node_request {
     const char *waiter;    /* the waiter's name, which stays the same while it waits; for INTEND, for ACQUIRE of shared
                               keys (NULL: nobody waits), and for ACQUIRE with fair */
     size_t waiter_length;
-    uint64_t waited_us; /* how long it has waited */
-    uint32_t
-        queued_ms; /* ACQUIRE with fair: how long it stays in the queue without another request; 0: it does not queue
-                    */
+    uint64_t waited_us;  /* how long it has waited */
+    uint32_t queued_ms;  /* ACQUIRE with fair: how long it stays in the queue without a request; 0: it is not in it */
     uint32_t longest_ms; /* BOOTSTRAP: the longest lease that may still be running */
     union node_tag tag;
 };
