@@ -66,6 +66,27 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     user_refused(user, quorlock_status_name(result->status), more);
 }
 
+static void make(struct user *user, struct quorlock_options *options)
+{
+    const char *keys[USER_PARTS_MAX];
+
+    for (size_t i = 0; i < user->n_parts; i++) {
+        keys[i] = user->parts[i].subject.key;
+        if (user->parts[i].shared) options->shared |= UINT64_C(1) << i;
+    }
+    if (quorlock_new(&user->lock, user->chaos->client, keys, user->n_parts, options) != 0) {
+        (void)fprintf(stderr, "chaos_client: no lock: %s\n", quorlock_client_error(user->chaos->client));
+        exit(1);
+    }
+    quorlock_on_lost(user->lock, on_lost, user);
+}
+
+/* One key, which is never shared and has no permits. */
+static bool is_plain(const struct user *user)
+{
+    return user->n_parts == 1 && user->parts[0].subject.mode == NULL && !user->parts[0].shared;
+}
+
 static int ask(struct user *user)
 {
     struct quorlock_options options = {.size = sizeof(options),
@@ -73,18 +94,41 @@ static int ask(struct user *user)
                                        .wait_ms = user->wait_ms,
                                        .fencing = user->chaos->options.fencing,
                                        .permits = user->permits};
-    const char *keys[USER_PARTS_MAX];
-
-    for (size_t i = 0; i < user->n_parts; i++) {
-        keys[i] = user->parts[i].subject.key;
-        if (user->parts[i].shared) options.shared |= UINT64_C(1) << i;
+    if (user->chaos->options.mixed) {
+        options.fair = user->permits == 0 && ONE_IN(user->chaos, 3);
+        if (is_plain(user) && ONE_IN(user->chaos, 8)) options.keep_ms = user->lease_ms / 2;
     }
-    if (quorlock_new(&user->lock, user->chaos->client, keys, user->n_parts, &options) != 0) {
-        (void)fprintf(stderr, "chaos_client: no lock: %s\n", quorlock_client_error(user->chaos->client));
-        exit(1);
-    }
-    quorlock_on_lost(user->lock, on_lost, user);
+    make(user, &options);
     return quorlock_acquire(user->lock, on_acquired, user);
+}
+
+static void on_adopted(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct user *user = arg;
+
+    (void)lock;
+    user_passed_on(user, result->status == QUORLOCK_OK);
+}
+
+static void pass_on(struct user *user)
+{
+    struct quorlock_options options = {
+        .size = sizeof(options), .lease_ms = user->lease_ms, .fencing = user->chaos->options.fencing};
+    quorlock *former = user->lock;
+    const char *token;
+
+    if (!user->chaos->options.mixed || !is_plain(user) || !ONE_IN(user->chaos, 50)) return;
+    if (quorlock_detach(former, &token, NULL, NULL) != 0) {
+        user_breach(user, "a lock that is held cannot be passed on");
+        return;
+    }
+    user->is_passing = true;
+    make(user, &options);
+    if (quorlock_adopt(user->lock, token, on_adopted, user) != 0) {
+        user_breach(user, "a lock that was passed on is not adopted");
+        user_passed_on(user, false);
+    }
+    quorlock_free(former);
 }
 
 static void cancel(struct user *user)
@@ -117,6 +161,7 @@ const struct user_kind lock_kind = {.ask = ask,
                                     .cancel = cancel,
                                     .release = release,
                                     .lost = user_give_back,
+                                    .pass_on = pass_on,
                                     .valid_ms = valid_ms,
                                     .fence = fence,
                                     .drop = drop};

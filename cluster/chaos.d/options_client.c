@@ -96,6 +96,7 @@ static int read_modes(struct chaos_options *options)
 
         if (mode < 0) return bad("QUORLOCK_CHAOS_MODES", "a list of lock, permits, shared, election");
         options->modes[i] = (enum chaos_mode)mode;
+        if (options->modes[i] != options->modes[0]) options->mixed = true;
     }
     return 0;
 }

@@ -29,6 +29,7 @@ struct chaos_options {
     const char *broken_rule; /* the rule to break in a negative control; NULL: none */
     int guard;
     bool fencing, verbose;
+    bool mixed; /* keys of several modes: locks then also wait fairly, are kept after their release, and change hands */
 };
 
 /* options_read - read the environment; -1 after a line on stderr that names the variable and its value */

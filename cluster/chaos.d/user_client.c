@@ -144,10 +144,28 @@ static void step(struct user *user)
         user->deadline_us = deadline_us;
         say(user, 0, "renewed", ",\"deadline_us\":%" PRIu64, deadline_us);
     }
-    if (history_now_us() >= user->hold_until_us)
+    if (history_now_us() >= user->hold_until_us) {
         release(user);
-    else
-        work(user);
+        return;
+    }
+    work(user);
+    if (user->kind->pass_on != NULL) user->kind->pass_on(user);
+}
+
+void user_passed_on(struct user *user, bool held)
+{
+    uint32_t valid_ms;
+    uint64_t deadline_us = deadline_read(user, &valid_ms);
+
+    user->is_passing = false;
+    if (!held) {
+        say(user, 0, "lost", ",\"deadline_us\":%" PRIu64, user->deadline_us);
+        end_operation(user);
+        return;
+    }
+    if (deadline_us > user->deadline_us) user->deadline_us = deadline_us;
+    say(user, 0, "renewed", ",\"deadline_us\":%" PRIu64 ",\"adopted\":1", user->deadline_us);
+    if (OF(user)->stop != 0) release(user);
 }
 
 void user_refused(struct user *user, const char *status, const char *more)
@@ -300,7 +318,9 @@ void user_stop(struct user *user)
 {
     switch (user->state) {
     case USER_IDLE: end_operation(user); break;
-    case USER_HOLDING: release(user); break;
+    case USER_HOLDING:
+        if (!user->is_passing) release(user);
+        break;
     case USER_ASKING: user->kind->cancel(user); break;
     case USER_RELEASING:
     case USER_CLOSED: break;

@@ -42,6 +42,7 @@ struct user_kind {
     void (*cancel)(struct user *);
     int (*release)(struct user *); /* after 0 user_given_back() follows */
     void (*lost)(struct user *);
+    void (*pass_on)(struct user *); /* sometimes have another handle adopt the lock; NULL: never */
     uint32_t (*valid_ms)(const struct user *);
     uint64_t (*fence)(const struct user *);
     void (*drop)(struct user *); /* free the handle, even one that still holds */
@@ -73,6 +74,7 @@ struct user {
     struct quorlock *lock;
     struct quorlock_candidate *candidate;
     uint32_t lease_ms, wait_ms, permits;
+    bool is_passing; /* user_passed_on() follows */
     uint64_t deadline_us, hold_until_us;
 };
 
@@ -88,6 +90,7 @@ void user_stop(struct user *user);
 void user_granted(struct user *user, bool was_valid, const char *more);
 void user_refused(struct user *user, const char *status, const char *more);
 void user_lost(struct user *user, const struct quorlock_loss *loss);
+void user_passed_on(struct user *user, bool held); /* whether the new handle holds the lock */
 void user_given_back(struct user *user);
 void user_asks(struct user *user, const char *more);
 void user_plan_cancel(struct user *user); /* cancels some waits, and all that have no end */

@@ -69,6 +69,7 @@ class Modes(unittest.TestCase):
         self.assertGreaterEqual(verdict["modes"]["shared"]["at_once"], 2)
         for name in ("writes", "observations"):
             self.assertGreaterEqual(verdict["counts"][name], 10, name)
+        self.assertIn('"adopted":1', Path(self.folder, "mixed").read_text(encoding="utf-8"))
         page = Path(self.folder, "mixed.html").read_text(encoding="utf-8")
         for lane in ("pool-1/2", "data-1", "lead-1"):
             self.assertIn(f">{lane}</text>", page)
