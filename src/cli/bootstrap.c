@@ -157,8 +157,22 @@ static void cli_bootstrap_done(int status, const struct quorlock_report *report,
 
 /* ---- confirmation of a reconfiguration ---- */
 
-static void cli_bootstrap_add_node(struct text *text, const struct quorlock_node_facts *node)
+/* Return an earlier address of the same server; NULL: there is none. */
+static const char *twin_of(const struct quorlock_examination *report, size_t index)
 {
+    const char *run_id = report->nodes[index]->run_id;
+
+    for (size_t i = 0; i < index && run_id != NULL; i++)
+        if (report->nodes[i]->run_id != NULL && strcmp(report->nodes[i]->run_id, run_id) == 0)
+            return report->nodes[i]->node;
+    return NULL;
+}
+
+static void cli_bootstrap_add_node(struct text *text, const struct quorlock_examination *report, size_t index)
+{
+    const struct quorlock_node_facts *node = report->nodes[index];
+    const char *twin = twin_of(report, index);
+
     text_format(text, "  %s  ", node->node);
     if (node->reachable == 0) {
         text_format(text, "down: ");
@@ -174,6 +188,7 @@ static void cli_bootstrap_add_node(struct text *text, const struct quorlock_node
     } else if (node->reachable != 0) {
         text_format(text, "; it has no guard");
     }
+    if (twin != NULL) text_format(text, "; the same server as %s: list each server once", twin);
     text_format(text, "\n");
 }
 
@@ -190,7 +205,7 @@ static void show_plan(int status, const struct quorlock_examination *report, voi
         session->status = EXIT_SYSTEM;
         return;
     }
-    for (size_t i = 0; i < report->n_nodes; i++) cli_bootstrap_add_node(&text, report->nodes[i]);
+    for (size_t i = 0; i < report->n_nodes; i++) cli_bootstrap_add_node(&text, report, i);
     text_format(&text, "bootstrap --reconfigure writes guards for %zu nodes, a set ", report->n_nodes);
     text_format(&text, settings->set_name != NULL ? "named %s" : "without name",
                 settings->set_name != NULL ? settings->set_name : "");

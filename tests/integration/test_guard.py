@@ -171,6 +171,8 @@ class Setup(GuardCase):
         status, out, err = self.quorlock("bootstrap", "--nodes", ",".join([*twins, str(SERVERS[1])]))
         self.assertEqual(status, 69, err)
         self.assertIn("are one server", out)
+        out = self.quorlock("bootstrap", "--reconfigure", "--dry-run", "--nodes", ",".join([twins[0], str(SERVERS[1]), twins[1]]))[1]
+        self.assertEqual(len(re.findall("(?m)^  .*connections.*; the same server as .*: list each server once$", out)), 1, out)
         self.assertEqual(guards(), [None] * 3)
 
     def test_another_configuration_is_refused_with_both_values(self):
