@@ -178,12 +178,9 @@ inline is_granted() {
     if :: number > reported -> reported = number :: else fi;
     if :: left[who] > 0 -> judge_window(who) :: else fi
 }
-/* late: its machine stood still behind this renewal, in one turn, so the end may have passed before it shows. */
 inline is_renewed() {
-    REFUSED(AFTER_END, !HOLDS(who) && (phase[who] != held || ended[who] || !late));
-    count_votes(who); REFUSED(NO_QUORUM, lease > m);
-    if :: wrong == 0 -> left[who] = (lease < 0 -> 0 : lease) :: else fi;
-    if :: left[who] > 0 -> judge_window(who) :: else fi
+    REFUSED(AFTER_END, !HOLDS(who)); count_votes(who); REFUSED(NO_QUORUM, lease > m);
+    left[who] = (HOLDS(who) -> lease : left[who]); judge_window(who)
 }
 /* Its holder may be told of the end; who adopts it asks all nodes anew. */
 inline is_detached() {

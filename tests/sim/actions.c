@@ -277,13 +277,10 @@ void actions_holder(struct actor *actor, const char *what)
 {
     struct world *world = actor->world;
     struct process *process = actor_process(actor);
-    /* A renewal is seen behind the turn. */
-    bool renewed = what != NULL && strcmp(what, "renewed") == 0;
-    bool stood = renewed ? process->stood_unseen : process->stood_in_turn;
 
     if (!world->actions || world->over || what == NULL) return;
     (void)printf("%" PRIu64 " %s %s %s %" PRIu64 " %" PRIu64 " %u %s\n", world_now(world), what,
                  world_full_key(world, (uint32_t)__builtin_ctz(actor->plan->keys)), actor->window.token,
                  process_true_us(process, actor->window.until_us), actor->window.fence,
-                 membership_quorum(world, actor->plan->client), stood ? "yes" : "no");
+                 membership_quorum(world, actor->plan->client), process->stood_in_turn ? "yes" : "no");
 }

@@ -112,6 +112,15 @@ bool judge_is_open(struct actor *actor)
     return actor->window.open && process_now_us(actor_process(actor)) < actor->window.until_us;
 }
 
+void judge_stalls(struct process *process)
+{
+    struct world *world = process->world;
+
+    for (uint32_t i = 0; i < world->plan->n_actors; i++) {
+        if (actor_process(&world->actors[i]) == process) refresh(&world->actors[i]);
+    }
+}
+
 /* ---- I1 ---- */
 
 static void check_pair(struct actor *actor, const struct held *other, const char *whom, uint32_t index)

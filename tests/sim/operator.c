@@ -296,7 +296,6 @@ void operator_strike(struct process *process, enum opportunity opportunity)
         world->totals->faults[fault->kind]++;
         TRACE(world, "FAULT f%u %s", i, plan_fault_text(fault->kind));
         process->stood_at_look = opportunity != AT_CALLBACK;
-        process->stood_unseen = process->stood_unseen || opportunity != AT_CLOCK;
         if (fault->kind == FAULT_STALL_CALLBACK || fault->kind == FAULT_STALL_CLOCK || fault->kind == FAULT_STALL_SEND)
             process_stall(process, left_us(world, fault), false);
         else

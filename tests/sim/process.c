@@ -19,7 +19,7 @@ static void on_turned(void *arg, struct machine *machine)
     (void)machine;
     if (!process->alive) return;
     judge_turned(process);
-    process->stood_unseen = process->stood_in_turn = process->stood_at_look = false;
+    process->stood_in_turn = process->stood_at_look = false;
 }
 
 static void on_reads_clock(void *arg, struct machine *machine)
@@ -113,7 +113,7 @@ void process_boot(struct world *world, uint32_t index)
     process->rate_ppm = plan->rate_ppm;
     process->life++;
     process->alive = true;
-    process->inside = process->stood_unseen = process->stood_in_turn = process->stood_at_look = false;
+    process->inside = process->stood_in_turn = process->stood_at_look = false;
     process->stands_until_us = process->no_memory_until_us = process->no_random_until_us = 0;
     machine_boot(process->machine, index, rng_mix(world->plan->seed, 5000 + 100 * process->life + index), skews,
                  &process->events);
@@ -213,6 +213,7 @@ void process_stall(struct process *process, uint64_t for_us, bool suspend)
     if (!process->alive || process->inside) return;
     TRACE(world, "machine %u stands still for %llu us%s", process->index, (unsigned long long)for_us,
           suspend ? ", suspended" : "");
+    judge_stalls(process);
     process->stood_in_turn = process->inside = true;
     if (until_us > stands_until_us) process->stands_until_us = until_us;
     machine_stall(process->machine, for_us, suspend);

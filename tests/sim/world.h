@@ -230,7 +230,6 @@ struct process {
     uint32_t life;
     uint64_t stands_until_us;      /* true time */
     uint64_t stood_us;             /* altogether */
-    bool stood_unseen;             /* in this turn, but not before it looked at the clock */
     bool stood_in_turn;            /* behind the last callback, so perhaps behind the last look at the clock */
     bool stood_at_look;            /* in this turn, where the library looked at the clock or sent */
     uint32_t armed[OPPORTUNITIES]; /* faults that wait for one */
@@ -610,6 +609,8 @@ void judge_ended(const struct promise *, int status);
 /* judge_called - a callback of that client begins, of whatever but a loss. */
 void judge_called(struct world *, uint32_t client);
 void judge_turned(struct process *);
+/* judge_stalls - the process is about to stand still: what it holds by now is seen before. */
+void judge_stalls(struct process *);
 void judge_killed(struct process *);
 void judge_peer(struct world *);
 /* judge_look - what can be seen at any time: what is overdue, and what was not told. */
