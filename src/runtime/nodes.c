@@ -431,11 +431,12 @@ void nodes_stop(struct runtime *runtime)
 
 /* ---- statistics ---- */
 
+/* Not 0 as long as the node's votes are ignored. */
 static uint64_t quarantine_ms(const struct node *node, uint64_t now_us)
 {
     uint64_t until_us = node_quarantined_until_us(node);
 
-    return until_us > now_us ? (until_us - now_us + 999) / 1000 : 0;
+    return until_us == 0 ? 0 : 1 + (until_us > now_us ? until_us - now_us : 0) / 1000;
 }
 
 struct quorlock_node_statistics nodes_statistics(struct runtime *runtime, uint32_t index)

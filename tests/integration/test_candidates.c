@@ -278,6 +278,44 @@ CLIENT_TEST(a_frozen_node_delays_no_observer)
     server_thaw(SERVER(1));
 }
 
+static bool third_is_waited_for(void *unused)
+{
+    struct quorlock_statistics seen = {.size = sizeof(seen)};
+
+    (void)unused;
+    assert_status(quorlock_client_statistics(fixture.client, &seen), QUORLOCK_OK);
+    return seen.nodes[2]->in_flight > 0 && seen.nodes[0]->in_flight + seen.nodes[1]->in_flight == 0;
+}
+
+static bool knows_some(void *watcher)
+{
+    return ((const struct watcher *)watcher)->leader.state == QUORLOCK_LEADER_KNOWN;
+}
+
+/* The counters differ, so a look waits for the frozen node for a moment after the others' answers, which are old then.
+ * There is no poll. */
+CLIENT_TEST(a_notice_during_a_look_is_heeded)
+{
+    static struct watcher watcher;
+
+    no_seats();
+    for (int i = 0; i < 3; i++) {
+        server_do(SERVER(i), "SET quorlock:fence:" NAME " %d", i == 0 ? 5 : 7);
+        server_do(SERVER(i), "SET " NAME " a:0123456789012345678901234567890123456789 PX 3600000");
+    }
+    observe(&watcher, fixture.client, 3600000);
+    await(knows_some, &watcher, GENEROUS_MS, "the leader");
+    run_ms(300); /* it subscribes */
+    server_freeze(SERVER(2));
+    server_do(SERVER(0), "PUBLISH quorlock:released:" NAME " x");
+    await(third_is_waited_for, NULL, GENEROUS_MS, "two answers");
+    for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL " NAME);
+    server_do(SERVER(0), "PUBLISH quorlock:released:" NAME " x");
+    await(knows_none, &watcher, GENEROUS_MS, "that nobody leads");
+    server_thaw(SERVER(2));
+    quorlock_observer_free(watcher.observer);
+}
+
 /* A lock without a term is no leader, although the last leader's counter is still there. */
 CLIENT_TEST(a_plain_lock_is_no_leader)
 {

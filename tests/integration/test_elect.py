@@ -148,6 +148,13 @@ class Restart(Election):
         self.assertTrue(any("candidate again in 2000 ms" in err for err in errors), errors)
         self.assert_free()
 
+    def test_the_pause_grows_up_to_its_bound(self):
+        process = self.elect("--restart", script="true")
+        self.await_words(process, b"candidate again in 16000 ms")
+        self.assertIn(b"candidate again in 30000 ms", self.await_words(process, b"candidate again in 3"))
+        process.terminate()
+        self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM)
+
     def test_a_signal_while_it_resigns(self):
         """It ends when the resignation is answered, or is known not to be, as without the signal."""
         process = self.elect("--restart", "-v", script=">up; while [ ! -e go ]; do sleep .01; done", lease="30s")

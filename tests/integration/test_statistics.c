@@ -419,6 +419,20 @@ SERVERS_TEST(a_quarantine_counts_down)
     assert_true(statistics().nodes[0]->quarantine_ms + 20 <= first_ms);
 }
 
+/* Its end has passed, but the votes count only from the loop's next turn on. */
+SERVERS_TEST(a_quarantine_shows_no_0_before_the_votes_count)
+{
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    fixture.options.max_lease_ms = 500;
+    fixture_client(0);
+    await_field(state_of_first, QUORLOCK_NODE_QUARANTINED, QUORLOCK_NODE_QUARANTINED, "quarantined");
+    (void)usleep(600000);
+    assert_int_equal(statistics().nodes[0]->state, QUORLOCK_NODE_QUARANTINED);
+    assert_true(statistics().nodes[0]->quarantine_ms > 0);
+    await_field(state_of_first, QUORLOCK_NODE_READY, QUORLOCK_NODE_READY, "ready");
+    assert_int_equal(statistics().nodes[0]->quarantine_ms, 0);
+}
+
 /* ---- the call ---- */
 
 CLIENT_TEST(a_struct_of_another_size_is_filled_as_far_as_both_know)

@@ -3,6 +3,7 @@
  * test_resolve.c - host names: lookups that come late, fail, or hang, behind a resolver that answers when the test says
  */
 #include <dlfcn.h>
+#include <limits.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -111,12 +112,13 @@ static int hold(void)
     return result;
 }
 
-/* In place of the system's. "two.example" has two addresses, of which the first refuses. */
+/* In place of the system's. "two.example" has two addresses, of which the first refuses, "twice.example" one twice. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
 {
     typedef int ask_system(const char *, const char *, const struct addrinfo *, struct addrinfo **);
     void *symbol = dlsym(RTLD_NEXT, "getaddrinfo");
     bool is_two = strcmp(name, "two.example") == 0;
+    bool is_twice = strcmp(name, "twice.example") == 0;
     ask_system *real = NULL;
     int result = 0;
 
@@ -125,8 +127,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
         result = hold();
         name = "127.0.0.1";
     }
-    if (result == 0) result = real(is_two ? "127.0.0.2" : name, service, hints, ret);
-    if (result == 0 && is_two) result = real("127.0.0.1", service, hints, &(*ret)->ai_next);
+    if (result == 0) result = real(is_two ? "127.0.0.2" : is_twice ? "127.0.0.1" : name, service, hints, ret);
+    if (result == 0 && (is_two || is_twice)) result = real("127.0.0.1", service, hints, &(*ret)->ai_next);
     return result;
 }
 
@@ -218,12 +220,15 @@ struct caller {
     struct redis_link link;
     struct link_counts counts;
     bool open, ended;
+    uint32_t share_ms; /* the time that the address had which was reached */
     char why[LINK_TEXT_SIZE];
 };
 
 static void on_connected(void *arg)
 {
-    (void)arg;
+    struct caller *caller = arg;
+
+    caller->share_ms = caller->link.step_ms;
 }
 
 static void on_greeted(void *arg)
@@ -310,6 +315,29 @@ NODE_TEST(a_late_answer_is_used_and_no_lookup_begins_anew)
         assert_true(caller.open);
         assert_int_equal(caller.counts.errors[FAULT_UNREACHABLE], rows[i].failed);
         caller_end(&caller);
+    }
+}
+
+NODE_TEST(the_addresses_of_a_name_share_the_time_of_a_try)
+{
+    static const struct {
+        uint32_t connect_ms, share_ms_min, share_ms_max;
+    } rows[] = {{1000 * LIMIT_S, 1000, 500 * LIMIT_S}, {1500, 1000, 1000}, {900, 900, 900}};
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct caller caller = {.open = false};
+
+        node_fixture_open(f);
+        fake_play(f->server, (const struct fake_step[]){END});
+        node_fixture_uri(f, "twice.example", "");
+        f->config.link.connect_ms = rows[i].connect_ms;
+        f->config.link.counts = &caller.counts;
+        assert_true(link_init(&caller.link, &f->system, &f->alloc, &f->config.link, &caller_events, &caller));
+        assert_true(link_start(&caller.link));
+        caller_wait(f, &caller, UINT_MAX);
+        assert_in_range(caller.share_ms, rows[i].share_ms_min, rows[i].share_ms_max);
+        link_end(&caller.link);
+        assert_true(caller.ended);
     }
 }
 
