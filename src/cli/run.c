@@ -280,12 +280,8 @@ static int run_check_mode(const struct settings *settings)
 /* run_check_fair - refuse a fair lock that has no queue, as the library does, but in terms of the command line. */
 static int run_check_fair(const struct settings *settings)
 {
-    bool redisson = settings->dialect == QUORLOCK_DIALECT_REDISSON;
-
-    if (!settings->fair || (!redisson && settings->permits == 0)) return 0;
-    say("--fair has no queue %s: leave out --fair, or %s",
-        redisson ? "in the redisson dialect" : "for a name with permits",
-        redisson ? "use the plain dialect" : "--permits");
+    if (!settings->fair || settings->dialect != QUORLOCK_DIALECT_REDISSON) return 0;
+    say("--fair has no queue in the redisson dialect: leave out --fair, or use the plain dialect");
     return EXIT_USAGE;
 }
 

@@ -130,12 +130,12 @@ static void ask_arbiter(struct core_lock *lock, struct step *step, uint32_t inde
     struct attempt *attempt = &lock->attempt;
     struct core_node *node = &lock->nodes[index];
 
+    attempt->arbiter = index;
     if (index >= lock->config->n_nodes) {
         attempt_ask_others(lock, step);
         return;
     }
     attempt->stage = ATTEMPT_ASKS_ARBITER;
-    attempt->arbiter = index;
     attempt->others_at_us = lock->config->fair ? fair_timeout(node, step->now_us) : arbiter_timeout(node, step->now_us);
     /* A fair lock waits for a node that is connecting. */
     if (vote_may_ask(lock, node)) vote_ask(lock, step, index);
@@ -154,6 +154,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 {
     struct attempt *attempt = &lock->attempt;
     bool fair = lock->config->fair && !lock->acquire.adopts;
+    bool queues = fair && !(all && step->slots != NULL && lock->acquire.attempts > 0);
     uint32_t arbiter = all || fair ? lock->config->n_nodes : arbiter_choose(lock);
 
     assert(step->random != NULL);
@@ -177,11 +178,11 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     intent_begin(lock);
     vote_clear(lock);
     if (lock->acquire.adopts) expect_keys(lock, step->now_us);
-    if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes);
+    if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes && !queues);
     /* A second attempt of one number would count the votes of the first. */
     assert(lock->id.number >= lock->acquire.attempts);
-    if (fair) {
-        fair_begin(lock, step->now_us);
+    if (fair) fair_begin(lock, step->now_us);
+    if (queues) {
         ask_next_arbiter(lock, step);
     } else {
         ask_arbiter(lock, step, arbiter);
@@ -265,9 +266,11 @@ static bool was_cut_off(const struct core_lock *lock, const struct step *step, i
     return cut > 0 && cut + voted >= lock->config->quorum;
 }
 
-/* Another slot may be free: try it at once. Each attempt rules out a slot, so the search ends. */
+/* Another slot may be free: try it at once. Each attempt rules out a slot, so the search ends. The slots that are free
+ * behind others in the queue are theirs. */
 static bool searches_on(const struct core_lock *lock, const struct step *step, int status)
 {
+    if (lock->wait.behind) return false;
     return step->slots != NULL && status == CORE_HELD_BY_OTHER && slots_know_free(step->slots, lock, step->now_us);
 }
 
@@ -455,16 +458,19 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         if (step->now_us < lock->attempt.others_at_us) return false;
         node->doubt.overdue = true;
     }
-    if (lock->config->fair && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
-        ask_next_arbiter(lock, step);
-        return lock->attempt.stage != ATTEMPT_ASKS_ARBITER;
+    if (node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER) {
+        attempt_ask_others(lock, step);
+        return true;
     }
-    if (step->slots != NULL && node->vote != CORE_VOTE_YES && node->vote != CORE_VOTE_OTHER) {
+    if (step->slots != NULL && (!lock->config->fair || node->key.until_us != 0)) {
         begin_anew(lock, step);
         return false;
     }
-    attempt_ask_others(lock, step);
-    return true;
+    if (lock->config->fair)
+        ask_next_arbiter(lock, step);
+    else
+        attempt_ask_others(lock, step);
+    return lock->attempt.stage != ATTEMPT_ASKS_ARBITER;
 }
 
 static void attempt_judge(struct core_lock *lock, struct step *step)
@@ -575,7 +581,7 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
         return;
     }
     if (lock->phase == CORE_WAITING && step->now_us >= lock->wait.retry_at_us) {
-        bool all = step->slots != NULL && slots_suit_all(step->slots, lock, step->now_us);
+        bool all = step->slots != NULL && !lock->wait.behind && slots_suit_all(step->slots, lock, step->now_us);
 
         attempt_try(lock, step, all ? WAIT_TRY_ALL : WAIT_TRY_ARBITER);
     }

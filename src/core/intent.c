@@ -87,6 +87,8 @@ void intent_withdraw(struct core_lock *lock, struct step *step)
     assert(lock->config->wait_us != 0);
     lock->wait.intent_us = 0;
     /* An arbiter that granted has dropped the place itself. */
-    if (lock->config->fair && lock->phase == CORE_GRANTED && lock->nodes[arbiter].vote == CORE_VOTE_YES) return;
+    if (lock->config->fair && lock->phase == CORE_GRANTED && arbiter < lock->config->n_nodes &&
+        lock->nodes[arbiter].vote == CORE_VOTE_YES)
+        return;
     intent_send_all(lock, step, 0);
 }

@@ -100,6 +100,7 @@ static void add_permit_keys(char *text, const struct terms *terms, const struct 
 
     assert(slot < terms->config.permits);
     request_add_key(text, "quorlock:permits:", name);
+    if (terms->config.fair) request_add_key(text, "quorlock:queue:", name);
     snprintf(front, sizeof(front), "quorlock:fence:quorlock:slot:%u:", (unsigned)slot);
     request_add_key(text, front + sizeof("quorlock:fence:") - 1, name);
     if (terms->config.fencing) request_add_key(text, front, name);

@@ -421,19 +421,12 @@ static int check_keep(const struct quorlock_options *options, const struct quorl
         (unsigned long long)keep_ms, options->lease_ms);
 }
 
-/* One node keeps the queue of a key; slots have other keys. */
 static int check_fair(const struct quorlock_options *options, const struct quorlock_client_options *client,
                       struct caller_error *error)
 {
-    if (options->fair == 0) return 0;
-    if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
-        return caller_fail(error, QUORLOCK_UNSUPPORTED,
-                           "the redisson dialect has no fair waiting: leave fair out, or use the plain dialect");
-    }
-    if (options->permits == 0) return 0;
+    if (options->fair == 0 || client->dialect != QUORLOCK_DIALECT_REDISSON) return 0;
     return caller_fail(error, QUORLOCK_UNSUPPORTED,
-                       "fair is %lld, but permits, %u here, have no queue: leave out fair or permits",
-                       (long long)options->fair, options->permits);
+                       "the redisson dialect has no fair waiting: leave fair out, or use the plain dialect");
 }
 
 /* A lease that was not chosen is made long enough to keep the keys. */

@@ -141,6 +141,7 @@ class Acl(Bootstrapped):
         for options, keys in [(("--fence",), "job:x quorlock:fence:job:x"),
                               (("--shared",), "job:x quorlock:readers:job:x quorlock:intents:job:x"),
                               (("--fair",), "job:x quorlock:queue:job:x"),
+                              (("--fair", "--permits", "2"), r"quorlock:permits:job:x quorlock:queue:job:x quorlock:slot:\d:job:x"),
                               (("--permits", "2"), r"quorlock:permits:job:x quorlock:slot:\d:job:x")]:
             status, _, err = self.end(self.run_as("-n", *options, "job:x", "--", "true"))
             self.assertEqual(status, 78, err)

@@ -56,13 +56,18 @@ class Fair(Bootstrapped):
         self.end_all(holder, waiters[0], waiters[2])
         self.assertEqual(self.read("order").split(), ["0", "2"])
 
+    def test_a_process_that_waits_for_a_permit_stands_in_the_queue(self):
+        options = ("--fair", "--permits", "1")
+        holder = self.shell(*options, script=f">up; while [ ! -e {self.path('go')} ]; do sleep .01; done")
+        self.wait_file("up", holder)
+        waiter = self.shell(*options, script="true")
+        self.await_queued(1)
+        self.end_all(holder, waiter)
+
     def test_where_there_is_no_queue_it_is_refused(self):
-        for options, said in [(("--permits", "2"), "for a name with permits: leave out --fair, or --permits"),
-                              (("--dialect", "redisson"),
-                               "in the redisson dialect: leave out --fair, or use the plain dialect")]:
-            status, _, err = self.quorlock("run", "--fair", *options, self.key, "--", "true")
-            self.assertEqual(status, 64, err)
-            self.assertIn("--fair has no queue " + said, err)
+        status, _, err = self.quorlock("run", "--fair", "--dialect", "redisson", self.key, "--", "true")
+        self.assertEqual(status, 64, err)
+        self.assertIn("--fair has no queue in the redisson dialect: leave out --fair, or use the plain dialect", err)
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ CLIENT_TEST(ten_clients_get_the_key_in_the_order_of_coming)
     hold_and_queue(CONTENDERS);
     give_back();
     expect_in_order(1, CONTENDERS);
-    assert_int_equal(in_queue("one"), 0);
+    await_queue("one", 0);
 }
 
 static bool one_granted(void *arg)
@@ -371,4 +371,102 @@ CLIENT_TEST(readers_that_follow_each_other_in_the_queue_have_their_turn_together
     assert_int_equal(held[4].calls, 0);
     release_sharer(3);
     release_sharer(4);
+}
+
+/* ---- permits ---- */
+
+#define PERMITS 2u
+#define FAIR_PERMIT                                                                                                    \
+    LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .permits = PERMITS, .fencing = true)
+
+/* All permits are held; then the others come one after the other. */
+static void hold_permits_and_queue(quorlock **ret_holders, uint32_t n)
+{
+    struct seen holds = {0};
+
+    reset();
+    for (uint32_t i = 0; i < PERMITS; i++) {
+        ret_holders[i] = fixture_lock(fixture.client, "one", FAIR_PERMIT);
+        assert_status(fixture_acquire(ret_holders[i], &holds), QUORLOCK_OK);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        contend(i, one, 1, FAIR_PERMIT);
+        contenders[i].stays = true;
+        await_queue("one", i + 1);
+    }
+}
+
+static bool as_many_granted(void *arg)
+{
+    return n_grants == *(const uint32_t *)arg;
+}
+
+static void release_permit(quorlock *lock, uint32_t granted)
+{
+    struct seen released = {0};
+
+    assert_status(fixture_release(lock, &released), QUORLOCK_OK);
+    await(as_many_granted, &granted, GENEROUS_MS, "the next permit");
+}
+
+CLIENT_TEST(permits_are_granted_in_the_order_of_coming)
+{
+    quorlock *holders[PERMITS];
+
+    hold_permits_and_queue(holders, 6);
+    release_permit(holders[0], 1);
+    release_permit(holders[1], 2);
+    for (uint32_t i = 0; i < 4; i++) release_permit(contenders[i].lock, 3 + i);
+    expect_in_order(0, 6);
+    await_queue("one", 0);
+}
+
+CLIENT_TEST(a_new_client_leaves_a_free_permit_to_one_that_waits)
+{
+    struct seen seen = {0};
+    quorlock *late = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .permits = PERMITS));
+
+    add_dead_waiter("one", "w");
+    /* Of two free slots one is the dead client's. */
+    assert_status(fixture_acquire(late, &seen), QUORLOCK_OK);
+    late = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .permits = PERMITS));
+    assert_status(fixture_acquire(late, &seen), QUORLOCK_HELD);
+    assert_contains(seen.text, "is kept for a client that waits, dead");
+    late = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .permits = PERMITS));
+    assert_status(fixture_acquire(late, &seen), QUORLOCK_OK);
+}
+
+CLIENT_TEST(a_dead_client_delays_permits_for_two_looks)
+{
+    quorlock *holders[PERMITS];
+
+    hold_permits_and_queue(holders, 1);
+    add_dead_waiter("one", "w");
+    release_permit(holders[0], 1);
+    expect_in_order(0, 1);
+}
+
+CLIENT_TEST(a_client_that_stops_waiting_for_a_permit_leaves_the_queue)
+{
+    quorlock *holders[PERMITS];
+
+    hold_permits_and_queue(holders, 2);
+    assert_int_equal(quorlock_cancel(contenders[0].lock), 0);
+    await_queue("one", 1);
+    wanted = 1;
+    release_permit(holders[0], 1);
+    expect_in_order(1, 1);
+}
+
+CLIENT_TEST(the_next_node_keeps_the_order_of_permits_while_the_arbiter_is_down)
+{
+    quorlock *holders[PERMITS];
+
+    hold_permits_and_queue(holders, 4);
+    server_kill(SERVER(arbiter_of("one")));
+    await_queue("one", 4);
+    release_permit(holders[0], 1);
+    release_permit(holders[1], 2);
+    for (uint32_t i = 0; i < 2; i++) release_permit(contenders[i].lock, 3 + i);
+    expect_in_order(0, 4);
 }

@@ -116,6 +116,7 @@ static const struct control controls[] = {
     {"adopt-without-asking", {"adopt-without-asking"}, BIAS_PASSING, I5_QUORUM_HOLDS, 3, 400},
     {"adopt-without-asking-i1", {"adopt-without-asking"}, BIAS_PASSING, I1_EXCLUSION, 1, 2000},
     {"passes-by-the-queue", {"script-queue-not-looked-at"}, BIAS_FAIR, I15_ORDER_OF_COMING, 3, 400},
+    {"passes-by-the-queue-of-permits", {"script-permit-queue-not-looked-at"}, BIAS_FAIR, I15_ORDER_OF_COMING, 3, 400},
     {"dead-in-the-queue", {"script-queue-never-forgets"}, BIAS_NONE, I9_LIVENESS, 1, 2000},
     {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 1, 100},
 };

@@ -34,9 +34,9 @@ static bool is_request(const char *text)
 /* What takes or prolongs a lock; no question about rights. */
 static bool is_taking(const char *text)
 {
-    static const char *const names[] = {"SET ",         "acquire",          "extend",
-                                        "permit",       "shared_acquire",   "shared_extend",
-                                        "fair_acquire", "redisson_acquire", "redisson_extend"};
+    static const char *const names[] = {
+        "SET ",          "acquire",      "extend",      "permit",           "shared_acquire",
+        "shared_extend", "fair_acquire", "fair_permit", "redisson_acquire", "redisson_extend"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strncmp(text, names[i], strlen(names[i])) == 0)

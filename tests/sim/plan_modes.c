@@ -96,7 +96,7 @@ void plan_keep(struct plan *plan, struct rng *rng)
     }
 }
 
-/* One seed in three: all locks or some. Locks with permits have no queue. */
+/* One seed in three: all locks or some. */
 void plan_fair(struct plan *plan, struct rng *rng)
 {
     bool all = plan->bias == BIAS_FAIR || rng_one_in(rng, 2);
@@ -107,6 +107,19 @@ void plan_fair(struct plan *plan, struct rng *rng)
     for (uint32_t i = 0; i < plan->n_actors; i++) {
         struct quorlock_options *options = &plan->actors[i].options;
 
-        if ((all || rng_one_in(rng, 2)) && options->permits == 0) options->fair = 1;
+        if (all || rng_one_in(rng, 2)) options->fair = 1;
+    }
+}
+
+void plan_fair_permits(struct plan *plan, struct rng *rng)
+{
+    if (plan_has(plan, FEATURE_REDISSON) || rng_one_in(rng, 2)) return;
+    plan->features |= 1u << FEATURE_PERMITS;
+    for (uint32_t key = 0; key < plan->n_keys; key++)
+        plan->permits[key] = (uint8_t)rng_between(rng, 1, PLAN_PERMITS_MAX);
+    for (uint32_t i = 0; i < plan->n_actors; i++) {
+        struct plan_actor *actor = &plan->actors[i];
+
+        actor->options.permits = plan->permits[draw_key(actor->keys, rng)];
     }
 }

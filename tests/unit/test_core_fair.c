@@ -124,3 +124,80 @@ CORE_TEST(who_stops_waiting_leaves_the_queue)
     assert_int_equal(fixture_pending(f, 0, OP_INTEND), 1);
     assert_true(fixture_latest(f, 0, OP_INTEND)->command.queues);
 }
+
+/* ---- permits ---- */
+
+#define PERMITS 4u
+
+static void open_fair_permits(struct fixture *f)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.wait_us = CORE_NEVER;
+    config.fair = true;
+    config.permits = PERMITS;
+    fixture_open_config(f, &config);
+    fixture_acquire(f);
+}
+
+/* The arbiter has these slots free, which belong to others that came first. */
+static void refuse_slots(struct fixture *f, uint32_t node, uint64_t free, uint32_t turns, uint32_t before)
+{
+    struct core_reply reply = {.outcome = OUTCOME_OTHER,
+                               .holder_id = HOLDER,
+                               .ttl_us = -1,
+                               .free = free,
+                               .first_us = -1,
+                               .turns = turns,
+                               .before = before};
+
+    fixture_answer_with(f, node, OP_ACQUIRE, &reply);
+}
+
+CORE_TEST(a_permit_is_asked_for_at_the_arbiter_which_names_the_slot)
+{
+    open_fair_permits(f);
+    fixture_expect_alone(f, 0);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.queues && fixture_latest(f, 0, OP_ACQUIRE)->command.any);
+    fixture_give_slot(f, 0, 3);
+    fixture_expect_pending(f, OP_ACQUIRE, "011");
+    for (uint32_t i = 1; i < 3; i++) assert_int_equal(fixture_latest(f, i, OP_ACQUIRE)->command.tag.slot, 3);
+    fixture_give_slot(f, 1, 3);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_pending(f, i, OP_INTEND), 0);
+}
+
+CORE_TEST(slots_that_are_free_behind_others_are_not_asked_for_before_the_turn)
+{
+    open_fair_permits(f);
+    refuse_slots(f, 0, 1u << 1 | 1u << 2, 2, 2);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_pass(f, 0);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    fixture_notice(f, 0, 1);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    fixture_notice(f, 0, 2);
+    fixture_expect_alone(f, 0);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.queues);
+}
+
+/* Which slot the late arbiter takes is unknown, so no slot is held with that token. */
+CORE_TEST(after_an_arbiter_that_does_not_answer_all_nodes_are_asked_for_a_slot_with_another_token)
+{
+    struct core_token token;
+
+    open_fair_permits(f);
+    token = fixture_latest(f, 0, OP_ACQUIRE)->command.token;
+    fixture_pass(f, LATE_MS * MS);
+    fixture_begin(f);
+    fixture_expect_pending(f, OP_ACQUIRE, "211");
+    assert_memory_not_equal(&fixture_latest(f, 1, OP_ACQUIRE)->command.token, &token, sizeof(token));
+    fixture_give_slot(f, 0, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_false(fixture_latest(f, i, OP_ACQUIRE)->command.queues);
+        fixture_give_slot(f, i, fixture_latest(f, i, OP_ACQUIRE)->command.tag.slot);
+    }
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    /* The place in the queue was not given up by a grant of the arbiter. */
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_pending(f, i, OP_INTEND), 1);
+}

@@ -392,7 +392,7 @@ TEST(only_plain_exclusive_locks_are_kept)
     assert_said("the redisson dialect has no keep_ms");
 }
 
-TEST(only_locks_of_the_plain_dialect_without_permits_are_fair)
+TEST(only_locks_of_the_plain_dialect_are_fair)
 {
     struct quorlock_client_options client = plain_client();
     struct quorlock_options options = plain_lock();
@@ -406,8 +406,8 @@ TEST(only_locks_of_the_plain_dialect_without_permits_are_fair)
     assert_true(config.fair && config.reads);
     options.shared = 0;
     options.permits = 2;
-    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_UNSUPPORTED);
-    assert_said("fair is 1, but permits, 2 here, have no queue: leave out fair or permits");
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_OK);
+    assert_true(config.fair && config.permits == 2);
     options.permits = 0;
     client.dialect = QUORLOCK_DIALECT_REDISSON;
     assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_UNSUPPORTED);

@@ -35,6 +35,7 @@ enum script {
     SCRIPT_PERMIT,
     SCRIPT_FAIR_ACQUIRE,
     SCRIPT_FAIR_LEAVE,
+    SCRIPT_FAIR_PERMIT,
     SCRIPTS, /* their number */
 };
 _Static_assert(SCRIPTS <= 32, "a bit for each");

@@ -36,6 +36,7 @@ static const struct dialect_script plain_scripts[SCRIPTS] = {
     [SCRIPT_PERMIT] = DIALECT_SCRIPT(permit),
     [SCRIPT_FAIR_ACQUIRE] = DIALECT_SCRIPT(fair_acquire),
     [SCRIPT_FAIR_LEAVE] = DIALECT_SCRIPT(fair_leave),
+    [SCRIPT_FAIR_PERMIT] = DIALECT_SCRIPT(fair_permit),
 };
 
 static const char *const plain_commands[] = {"GET", "SET", "PTTL", "PEXPIRE", "DEL", "TIME", "EVALSHA", NULL};
@@ -157,13 +158,23 @@ static void write_max_lease(const struct plain_call *call)
     bytes_number(call->out, most_ms != 0 ? most_ms : QUORLOCK_LEASE_MS_DEFAULT);
 }
 
+/* Write who stands in the queue, since when, and for how long. */
+static void write_place(const struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+
+    assert(request->op == OP_ACQUIRE && request->waiter != NULL && call->native);
+    bytes_word(call->out, request->waiter, request->waiter_length);
+    bytes_number(call->out, request->waited_us);
+    bytes_number(call->out, request->queued_ms);
+}
+
 /* Write an acquire of a lock that stands in the queue. */
 static void write_fair_acquire(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
     struct bytes *out = call->out;
 
-    assert(request->op == OP_ACQUIRE && request->waiter != NULL && call->native);
     begin_script(call, SCRIPT_FAIR_ACQUIRE, 12);
     bytes_number(out, request->n_keys);
     bytes_word(out, request->owner, request->owner_length);
@@ -172,9 +183,7 @@ static void write_fair_acquire(const struct plain_call *call)
     bytes_text(out, is_strict(call->guard) ? "strict" : "");
     write_fence(call, true);
     write_max_lease(call);
-    bytes_word(out, request->waiter, request->waiter_length);
-    bytes_number(out, request->waited_us);
-    bytes_number(out, request->queued_ms);
+    write_place(call);
     write_modes(call);
 }
 
@@ -232,13 +241,13 @@ static void intend(const struct plain_call *call)
 
 /* ---- permits ---- */
 
-/* Write the keys of a request for one slot: the slot's key, for SCRIPT_PERMIT the number of permits, the guard, the
+/* Write the keys of a request for one slot: the slot's key, for the scripts of permits their number, the guard, the
  * counter. */
 static void begin_permit(const struct plain_call *call, enum script script, size_t n_args)
 {
     const struct node_request *request = call->request;
     const struct node_key *name = &request->keys[0];
-    bool numbered = script == SCRIPT_PERMIT;
+    bool numbered = script == SCRIPT_PERMIT || script == SCRIPT_FAIR_PERMIT;
     char fence[sizeof(PLAIN_FENCE_PREFIX) + PLAIN_SLOT_SIZE];
     const char *slot = fence + sizeof(PLAIN_FENCE_PREFIX) - 1;
     struct bytes *out = call->out;
@@ -258,7 +267,8 @@ static void write_permit(const struct plain_call *call, const char *what, const 
     struct bytes *out = call->out;
     char passed[QUORLOCK_PERMITS_MAX];
 
-    begin_permit(call, SCRIPT_PERMIT, acquires ? 12 : 10);
+    begin_permit(call, request->fair ? SCRIPT_FAIR_PERMIT : SCRIPT_PERMIT,
+                 10u + (acquires ? 2 : 0) + (request->fair ? 3 : 0));
     bytes_number(out, 2);
     bytes_word(out, request->owner, request->owner_length);
     bytes_text(out, what);
@@ -272,6 +282,7 @@ static void write_permit(const struct plain_call *call, const char *what, const 
     for (uint32_t i = 0; i < request->permits; i++) passed[i] = (request->passed >> i & 1u) != 0 ? '1' : '0';
     bytes_word(out, passed, request->permits);
     write_max_lease(call);
+    if (request->fair) write_place(call);
 }
 
 /* A slot is a lock like any other: its counter is raised and its holder read by the scripts for locks. */
@@ -301,6 +312,10 @@ static void build_permit(struct plain_call *call)
     case OP_RAISE:
         call->fenced = true;
         raise_permit(call);
+        break;
+    case OP_INTEND:
+        call->guarded = call->fenced = false;
+        intend(call);
         break;
     default:
         call->guarded = call->fenced = false;
@@ -541,17 +556,20 @@ static uint32_t judge_count(const struct reply_item *item)
 }
 
 /* Read what follows {holder, ttl, listeners}. For a permit: which slots are free, and the shortest ttl. For several
- * keys: which ones refuse. From a queue: the turns before ours. */
+ * keys: which ones refuse. From a queue, at the end: the turns before ours. */
 static void judge_places(const struct reply *reply, struct node_reply *ret)
 {
     uint64_t bits = read_bits(&reply->elements[3]);
+    size_t n = reply->n_elements;
 
-    if (reply->n_elements != 5) ret->refusing = bits;
-    if (reply->n_elements == 6) {
-        ret->turns = judge_count(&reply->elements[4]);
-        ret->before = judge_count(&reply->elements[5]);
+    if (n >= 6) {
+        ret->turns = judge_count(&reply->elements[n - 2]);
+        ret->before = judge_count(&reply->elements[n - 1]);
     }
-    if (reply->n_elements != 5) return;
+    if (n != 5 && n != 7) {
+        ret->refusing = bits;
+        return;
+    }
     ret->free = bits;
     ret->first_ttl_ms = clamp_ttl(reply->elements[4].integer);
 }
@@ -565,8 +583,8 @@ static bool judge_others(const struct reply_item *item, struct node_reply *ret)
     return others_fit(item->text, item->length);
 }
 
-/* {holder, ttl}; break: {holder or nil, ttl, type [, others]}; acquire: {holder, ttl, listeners [, which [, turns,
- * before]]}; release after the guard changed: {holder, ttl, 'GUARD'} */
+/* {holder, ttl}; break: {holder or nil, ttl, type [, others]}; acquire: {holder, ttl, listeners [, which [, first]
+ * [, turns, before]]}; release after the guard changed: {holder, ttl, 'GUARD'} */
 static bool judge_holder(enum op op, const struct reply *reply, struct node_reply *ret)
 {
     const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];
@@ -575,7 +593,7 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
 
     if (several && !judge_others(&reply->elements[3], ret)) return false;
     if (acquires && (reply_fits(reply, "sii") || reply_fits(reply, "siis") || reply_fits(reply, "siisi") ||
-                     reply_fits(reply, "siisii"))) {
+                     reply_fits(reply, "siisii") || reply_fits(reply, "siisiii"))) {
         if (third->integer < 0) return false;
         if (reply->n_elements > 3) judge_places(reply, ret);
         ret->count = (uint32_t)clamp(third->integer, UINT32_MAX);

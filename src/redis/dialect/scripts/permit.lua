@@ -23,7 +23,7 @@
 --@ look
 --@ lift
 --@ slot
-local owner, lease_ms, permits, how, any = ARGV[2], ARGV[4], ARGV[8], ARGV[9], ARGV[10] == 'any'
+local owner, lease_ms, permits, how, any, passed = ARGV[2], ARGV[4], ARGV[8], ARGV[9], ARGV[10] == 'any', ARGV[11]
 local why = guard_broken(ARGV[5])
 if ARGV[3] == 'acquire' then
   --@ permit_acquire

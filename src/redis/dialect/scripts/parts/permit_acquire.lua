@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Takes a slot, or changes nothing.
 --@ permits
-local passed = ARGV[11]
 if not why and how == 'strict' then
   --@ moved
   why = guard_moved(ARGV[5])
