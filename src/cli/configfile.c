@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "configfile.h"
 
+#include <quorlock/quorlock.h>
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "cli.h"
-#include "say.h"
 
 static const char blanks[] = " \t\r";
 
@@ -32,10 +33,24 @@ struct config_item *configfile_find(const struct configfile *file, const char *s
     return NULL;
 }
 
-static int configfile_refuse(const struct configfile *file, unsigned line, const char *why)
+/* configfile_fail - keep the error, and return its status. */
+__attribute__((format(printf, 3, 4))) static int configfile_fail(struct configfile *file, int status,
+                                                                 const char *format, ...)
 {
-    say("%s:%u: %s", file->path, line, why);
-    return EXIT_USAGE;
+    va_list list;
+    int length;
+
+    va_start(list, format);
+    length = vasprintf(&file->error, format, list);
+    va_end(list);
+    if (length >= 0) return status;
+    file->error = NULL;
+    return QUORLOCK_NOMEM;
+}
+
+static int configfile_refuse(struct configfile *file, unsigned line, const char *why)
+{
+    return configfile_fail(file, QUORLOCK_INVAL, "%s:%u: %s", file->path, line, why);
 }
 
 /* add_set - read a line that begins with a bracket. */
@@ -70,10 +85,9 @@ static int add_value(struct configfile *file, char *text, unsigned line)
     if (*key == '\0' || strspn(key, "abcdefghijklmnopqrstuvwxyz-") != strlen(key))
         return configfile_refuse(file, line, "no key before \"=\": a key has small letters and - only");
     first = configfile_find(file, set, key);
-    if (first != NULL) {
-        say("%s:%u: %.40s is in line %u already", file->path, line, key, first->line);
-        return EXIT_USAGE;
-    }
+    if (first != NULL)
+        return configfile_fail(file, QUORLOCK_INVAL, "%s:%u: %.40s is in line %u already", file->path, line, key,
+                               first->line);
     file->items[file->n_items++] = (struct config_item){.set = set, .key = key, .value = value, .line = line};
     return 0;
 }
@@ -86,10 +100,7 @@ int configfile_parse(struct configfile *file, const char *path, char *bytes, siz
 
     for (size_t i = 0; i < length; i++) n_lines += bytes[i] == '\n';
     *file = (struct configfile){.path = strdup(path), .bytes = bytes, .items = calloc(n_lines, sizeof(*file->items))};
-    if (file->path == NULL || file->items == NULL) {
-        say("out of memory");
-        return EXIT_SYSTEM;
-    }
+    if (file->path == NULL || file->items == NULL) return QUORLOCK_NOMEM;
     for (unsigned line = 1; status == 0 && next < bytes + length; line++) {
         char *text = next, *end = memchr(next, '\n', length - (size_t)(next - bytes));
 
@@ -139,16 +150,16 @@ int configfile_read(struct configfile *file, const char *path, bool needed)
     if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR)) return 0;
     bytes = fd >= 0 && fstat(fd, &found) == 0 ? configfile_read_whole(fd, &length) : NULL;
     if (bytes == NULL) {
-        status = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? EXIT_SYSTEM : EXIT_USAGE;
-        say("configuration file %s: %s", path, strerror(errno));
+        status = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? QUORLOCK_NOMEM : QUORLOCK_INVAL;
+        status = configfile_fail(file, status, "configuration file %s: %s", path, strerror(errno));
     }
     if (fd >= 0) close(fd);
     if (bytes == NULL) return status;
     if (length > CONFIGFILE_SIZE_MAX) {
-        say("configuration file %s: it is longer than %d bytes", path, CONFIGFILE_SIZE_MAX);
         explicit_bzero(bytes, length);
         free(bytes);
-        return EXIT_USAGE;
+        return configfile_fail(file, QUORLOCK_INVAL, "configuration file %s: it is longer than %d bytes", path,
+                               CONFIGFILE_SIZE_MAX);
     }
     status = configfile_parse(file, path, bytes, length);
     file->is_public = (found.st_mode & S_IROTH) != 0;
@@ -160,5 +171,6 @@ void configfile_clear(struct configfile *file)
     free(file->path);
     free(file->bytes);
     free(file->items);
+    free(file->error);
     *file = (struct configfile){0};
 }

@@ -23,11 +23,12 @@ struct configfile {
     char *bytes;
     struct config_item *items;
     size_t n_items;
+    char *error;    /* why it could not be read; NULL: out of memory */
     bool is_public; /* every user of the machine may read it */
 };
 
-/* configfile_read - read a file: 0, or EXIT_USAGE or EXIT_SYSTEM after a message. If it does not exist and is not
- * `needed`, it has no items. Call configfile_clear in any case. */
+/* configfile_read - read a file: 0, or QUORLOCK_INVAL or QUORLOCK_NOMEM (memory or descriptors) with file->error. If it
+ * does not exist and is not `needed`, it has no items. Call configfile_clear in any case. */
 int configfile_read(struct configfile *file, const char *path, bool needed);
 void configfile_clear(struct configfile *file);
 

@@ -92,7 +92,9 @@ static int add_file(const char *path, bool needed)
 
     snprintf(sources.looked_for[sources.n_files], PATH_MAX, "%s", path);
     sources.n_files++;
-    return status;
+    if (status == 0) return 0;
+    say("%s", file->error != NULL ? file->error : "out of memory");
+    return status == QUORLOCK_NOMEM ? EXIT_SYSTEM : EXIT_USAGE;
 }
 
 /* sources_read_files - read the named file, or those of the user and of the system. */
