@@ -18,6 +18,12 @@
 
 #include <cmocka.h>
 
+/* For cmocka 2 the name of cmocka 1 is deprecated. */
+#ifdef assert_int_in_range
+#undef assert_in_range
+#define assert_in_range assert_int_in_range
+#endif
+
 #include "base/alloc.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))

@@ -69,7 +69,7 @@ static int cancel(quorlock_blocking_lock *lock)
     return quorlock_blocking_cancel(lock);
 }
 
-static int stop(quorlock_blocking_lock *lock)
+static int stop_it(quorlock_blocking_lock *lock)
 {
     return quorlock_blocking_stop(lock);
 }
@@ -99,7 +99,7 @@ BLOCKING_TEST(a_started_acquire_that_waits_ends_once)
         int (*end)(quorlock_blocking_lock *);
         int status;
     } rows[] = {{cancel, QUORLOCK_CANCELED},
-                {stop, QUORLOCK_CANCELED},
+                {stop_it, QUORLOCK_CANCELED},
                 {free_it, QUORLOCK_CANCELED},
                 {shut_down, QUORLOCK_CLOSED},
                 {close_client, QUORLOCK_CLOSED}};

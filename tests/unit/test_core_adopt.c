@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-static const struct core_token passed = {.bytes = "passed on by another"};
+static const struct core_token passed = {.bytes = "passed on by others"};
 
 static void open_adopting(struct fixture *f)
 {
