@@ -78,7 +78,7 @@ as_root() {
         "no_proxy=${no_proxy:-}" timeout --foreground -s KILL "$limit" \
         unshare --mount --propagation private --pid --fork --kill-child bash -euo pipefail -c '
         root=$1
-        for part in roots trixie packages; do . "$root/scripts/lib/$part.sh"; done
+        for part in roots releases packages; do . "$root/scripts/lib/$part.sh"; done
         ROOTS_MIRRORS=$2 ROOTS_CACHE=$3
         shift 3
         trap "exit 143" TERM
@@ -167,16 +167,20 @@ root_make() {
     # The mirror may be another one now. Without any, the root is used as it is.
     [ -n "$mirror" ] || return 0
     printf 'deb %s %s main\n' "$mirror" "$1" >"$dir/etc/apt/sources.list"
+    # The newest servers are there first. Nothing comes from it that is not asked for by its name.
+    [ "$1" != forky ] || printf 'deb %s experimental main\n' "$mirror" >>"$dir/etc/apt/sources.list"
 }
 
 # root_bootstrap RELEASE DIR MIRROR: runs debootstrap. It does not depend on our tree, so a failure is the machine's or
 # the network's.
 root_bootstrap() {
-    local dir=$2 try
+    local dir=$2 try script=()
+    # An older debootstrap does not know the release; the script of sid makes any newer one.
+    [ -e "/usr/share/debootstrap/scripts/$1" ] || script=(/usr/share/debootstrap/scripts/sid)
     for try in 1 2 3; do
         rm -rf --one-file-system -- "$dir"
         mkdir -p -- "$dir"
-        if unshare --mount --propagation private timeout --foreground -k 10 300 debootstrap --variant=minbase "$@" >"$dir.log" 2>&1; then
+        if unshare --mount --propagation private timeout --foreground -k 10 300 debootstrap --variant=minbase "$@" ${script[@]+"${script[@]}"} >"$dir.log" 2>&1; then
             break
         fi
         tail -n 20 -- "$dir.log"
@@ -186,6 +190,7 @@ root_bootstrap() {
     printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
     chmod 755 "$dir/usr/sbin/policy-rc.d"
     printf '%s\n' 'Acquire::Retries "5";' 'Acquire::http::Timeout "30";' 'APT::Update::Error-Mode "any";' \
+        'Acquire::Check-Valid-Until "false";' \
         >"$dir/etc/apt/apt.conf.d/90-retries"
     touch "$dir/.quorlock-base"
 }
