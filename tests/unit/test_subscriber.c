@@ -267,6 +267,7 @@ static const struct refusal ends[] = {
     {{SEND("*3\r\n$9\r\nsubscribe\r\n$2\r\naa\r\n:1\r\n")}, "a reply that nobody asked for"},
     {{SEND(SUBSCRIBED("a") "-ERR boo\r\n")}, "an error that nobody asked for: ERR boo"},
     {{SEND("-BUSY Redis is busy running a script.\r\n")}, "SUBSCRIBE: BUSY"},
+    {{SEND("-OOM command not allowed when used memory > 'maxmemory'.\r\n")}, "SUBSCRIBE: OOM"}, /* Redis 8.6 */
     {{SEND("-NOAUTH Authentication required.\r\n")}, "SUBSCRIBE: NOAUTH"},
     {{SEND("boo\r\n")}, "malformed reply"},
     {{SEND("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$300000\r\n")}, "too large"},
