@@ -9,7 +9,8 @@
  * 2. A refusal puts the lock into the queue of each of its keys. The node forgets it after LIFE_US unless an attempt
  *    renews its place. Polls renew it, once a second at least. So a client that died delays the others for two polls
  *    at most. The lock says for how long it has waited, and stands in the queue accordingly. So it keeps its place
- *    when it was forgotten, when its attempt failed at other nodes, and at the next arbiter.
+ *    when it was forgotten and at the next arbiter. The arbiter's yes marks the place, which counts again if that yes
+ *    was taken back because the attempt failed at other nodes. A lock that is granted leaves the queue (intent.c).
  * 3. A refusal tells after how many releases it may be the lock's turn. The lock counts notices, for each node, and
  *    asks after so many. So a release makes about one waiting lock ask, however many wait. A notice that was missed
  *    costs a poll, a notice too much costs one request.

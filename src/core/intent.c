@@ -86,9 +86,11 @@ void intent_withdraw(struct core_lock *lock, struct step *step)
     assert(core_is_acquiring(lock));
     assert(lock->config->wait_us != 0);
     lock->wait.intent_us = 0;
-    /* An arbiter that granted has dropped the place itself. */
     if (lock->config->fair && lock->phase == CORE_GRANTED && arbiter < lock->config->n_nodes &&
-        lock->nodes[arbiter].vote == CORE_VOTE_YES)
+        lock->nodes[arbiter].vote == CORE_VOTE_YES) {
+        /* It leaves the arbiter's queue; in the first attempt it had no place there yet. */
+        if (lock->acquire.attempts > 1 && core_can_talk(&lock->nodes[arbiter])) send(lock, step, arbiter, 0);
         return;
+    }
     intent_send_all(lock, step, 0);
 }

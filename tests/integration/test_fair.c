@@ -168,6 +168,32 @@ CLIENT_TEST(ten_clients_get_the_key_in_the_order_of_coming)
     await_queue("one", 0);
 }
 
+/* Whether a client in the queue has the arbiter's yes. */
+static bool is_marked(void *arg)
+{
+    static const char script[] = "local n = 0 for _, c in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
+                                 "if string.match(c, 'W$') then n = n + 1 end end return n";
+    const uint32_t *arbiter = arg;
+
+    return server_ask_number(SERVER(*arbiter), "EVAL %s 1 quorlock:queue:one", script) > 0;
+}
+
+CLIENT_TEST(an_attempt_that_fails_at_other_nodes_keeps_its_place)
+{
+    uint32_t arbiter;
+
+    hold_and_queue(CONTENDERS);
+    arbiter = arbiter_of("one");
+    for (uint32_t i = 0; i < 3; i++)
+        if (i != arbiter) server_do(SERVER(i), "SET one other PX 60000");
+    give_back();
+    await(is_marked, &arbiter, GENEROUS_MS, "an attempt");
+    for (uint32_t i = 0; i < 3; i++)
+        if (i != arbiter) server_do(SERVER(i), "DEL one");
+    expect_in_order(1, CONTENDERS);
+    await_queue("one", 0);
+}
+
 static bool one_granted(void *arg)
 {
     (void)arg;

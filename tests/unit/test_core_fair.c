@@ -38,8 +38,22 @@ CORE_TEST(the_first_attempt_asks_the_arbiter_alone_and_stands_in_its_queue)
     for (uint32_t i = 1; i < 3; i++) assert_false(fixture_latest(f, i, OP_ACQUIRE)->command.queues);
     fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-    /* The arbiter has dropped the place. */
+    /* It was not in a queue. */
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_pending(f, i, OP_INTEND), 0);
+}
+
+CORE_TEST(a_lock_that_waited_leaves_the_queue_when_it_is_granted)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    refuse(f, 0, 1, 0);
+    fixture_pass_to_attempt(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    assert_int_equal(fixture_pending(f, 0, OP_INTEND), 0);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_expect_pending(f, OP_INTEND, "100");
+    assert_true(fixture_latest(f, 0, OP_INTEND)->command.queues);
 }
 
 CORE_TEST(a_lock_that_tries_once_does_not_queue)

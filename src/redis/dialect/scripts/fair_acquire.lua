@@ -26,7 +26,7 @@ for i = 1, tonumber(ARGV[1]) do
   if not line then return why end
   queues[KEYS[i]] = line
   for k = 1, #line, 2 do
-    local at, name = string.match(line[k], '^(%d+):(.*):%l$')
+    local at, name = string.match(line[k], '^(%d+):(.*):%a$')
     if name == waiter then came, places[KEYS[i]] = math.min(came, tonumber(at)), line[k] end
   end
 end
@@ -44,15 +44,15 @@ lock_whose = function(key, asker)
   if held[key] then turns = turns + 1 end
   local others, till = {}, {}
   for k = 1, #line, 2 do
-    if line[k] < places[key] then
+    if line[k] < places[key] and not (held[key] and string.match(line[k], '%u$')) then
       others[#others + 1], till[line[k]] = line[k], tonumber(line[k + 1])
     end
   end
   table.sort(others)
   for _, other in ipairs(others) do
-    local letter = string.sub(other, -1)
+    local letter = string.lower(string.sub(other, -1))
     if letter == 'w' or last ~= 'r' then count = count + 1 end
-    last, first, left = letter, first or string.match(other, '^%d+:(.*):%l$'), math.max(left, till[other] - now)
+    last, first, left = letter, first or string.match(other, '^%d+:(.*):%a$'), math.max(left, till[other] - now)
   end
   if count > 0 and shared[key] and last == 'r' then count = count - 1 end
   turns, before = turns + count, before + count
@@ -66,11 +66,16 @@ local reply = attempt()
 if reply.err then return reply end
 local life_ms = tonumber(ARGV[11])
 for i = 1, tonumber(ARGV[1]) do
-  local queue = queue_of(KEYS[i])
+  local queue, place = queue_of(KEYS[i]), places[KEYS[i]]
+  local granted = string.gsub(place, '%a$', string.upper)
   if reply[1] == 1 then
-    redis.pcall('ZREM', queue, places[KEYS[i]])
+    local till = redis.pcall('ZSCORE', queue, place)
+    redis.pcall('ZREM', queue, place)
+    if type(till) == 'string' then redis.pcall('ZADD', queue, till, granted) end
   elseif life_ms > 0 then
-    local done = redis.pcall('ZADD', queue, whole(now + life_ms), places[KEYS[i]])
+    redis.pcall('ZREM', queue, granted)
+    place = string.gsub(place, '%a$', string.lower)
+    local done = redis.pcall('ZADD', queue, whole(now + life_ms), place)
     if type(done) ~= 'table' then done = outlive(queue, life_ms) end
     if type(done) == 'table' then return done end
   end
