@@ -5,7 +5,7 @@
 # Sourced by scripts/test, after roots.sh.
 
 RELEASES_PACKAGES='gcc libc6-dev cmake ninja-build pkgconf libhiredis-dev libevent-dev libjansson-dev libcmocka-dev libssl-dev liblua5.1-0-dev openssl
-    valkey-server procps python3-minimal python3 python3-prometheus-client systemtap-sdt-dev
+    valkey-server procps python3-minimal python3 python3-prometheus-client python3-yaml systemtap-sdt-dev
     libuv1-dev libsystemd-dev libglib2.0-dev'
 
 # releases_redis RELEASE: prints the packages of the newest Redis for this release.
