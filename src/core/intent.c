@@ -88,8 +88,10 @@ void intent_withdraw(struct core_lock *lock, struct step *step)
     lock->wait.intent_us = 0;
     if (lock->config->fair && lock->phase == CORE_GRANTED && arbiter < lock->config->n_nodes &&
         lock->nodes[arbiter].vote == CORE_VOTE_YES) {
-        /* It leaves the arbiter's queue; in the first attempt it had no place there yet. */
-        if (lock->acquire.attempts > 1 && core_can_talk(&lock->nodes[arbiter])) send(lock, step, arbiter, 0);
+        /* It leaves the arbiter's queue. In the first attempt it had no place there, and a permit's yes ended its
+         * place. */
+        if (lock->acquire.attempts > 1 && step->slots == NULL && core_can_talk(&lock->nodes[arbiter]))
+            send(lock, step, arbiter, 0);
         return;
     }
     intent_send_all(lock, step, 0);

@@ -70,10 +70,12 @@ for i = 1, tonumber(ARGV[1]) do
   local granted = string.gsub(place, '%a$', string.upper)
   if reply[1] == 1 then
     local till = redis.pcall('ZSCORE', queue, place)
-    redis.pcall('ZREM', queue, place)
-    if type(till) == 'string' then redis.pcall('ZADD', queue, till, granted) end
+    if type(till) == 'string' then
+      redis.pcall('ZREM', queue, place)
+      redis.pcall('ZADD', queue, till, granted)
+    end
   elseif life_ms > 0 then
-    redis.pcall('ZREM', queue, granted)
+    if place == granted then redis.pcall('ZREM', queue, place) end
     place = string.gsub(place, '%a$', string.lower)
     local done = redis.pcall('ZADD', queue, whole(now + life_ms), place)
     if type(done) ~= 'table' then done = outlive(queue, life_ms) end
