@@ -278,6 +278,13 @@ CLIENT_TEST(a_frozen_node_delays_no_observer)
     server_thaw(SERVER(1));
 }
 
+static bool is_listened_to(void *unused)
+{
+    (void)unused;
+    return server_ask_number(SERVER(0), "EVAL %s 0",
+                             "return redis.call('PUBSUB', 'NUMSUB', 'quorlock:released:" NAME "')[2]") > 0;
+}
+
 static bool third_is_waited_for(void *unused)
 {
     struct quorlock_statistics seen = {.size = sizeof(seen)};
@@ -305,7 +312,7 @@ CLIENT_TEST(a_notice_during_a_look_is_heeded)
     }
     observe(&watcher, fixture.client, 3600000);
     await(knows_some, &watcher, GENEROUS_MS, "the leader");
-    run_ms(300); /* it subscribes */
+    await(is_listened_to, NULL, GENEROUS_MS, "the subscription");
     server_freeze(SERVER(2));
     server_do(SERVER(0), "PUBLISH quorlock:released:" NAME " x");
     await(third_is_waited_for, NULL, GENEROUS_MS, "two answers");
