@@ -66,10 +66,14 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     user_refused(user, quorlock_status_name(result->status), more);
 }
 
+/* Make the handle. options: what differs from lock to lock. */
 static void make(struct user *user, struct quorlock_options *options)
 {
     const char *keys[USER_PARTS_MAX];
 
+    options->size = sizeof(*options);
+    options->lease_ms = user->lease_ms;
+    options->fencing = user->chaos->options.fencing;
     for (size_t i = 0; i < user->n_parts; i++) {
         keys[i] = user->parts[i].subject.key;
         if (user->parts[i].shared) options->shared |= UINT64_C(1) << i;
@@ -89,11 +93,8 @@ static bool is_plain(const struct user *user)
 
 static int ask(struct user *user)
 {
-    struct quorlock_options options = {.size = sizeof(options),
-                                       .lease_ms = user->lease_ms,
-                                       .wait_ms = user->wait_ms,
-                                       .fencing = user->chaos->options.fencing,
-                                       .permits = user->permits};
+    struct quorlock_options options = {.wait_ms = user->wait_ms, .permits = user->permits};
+
     if (user->chaos->options.mixed) {
         options.fair = user->permits == 0 && ONE_IN(user->chaos, 3);
         if (is_plain(user) && ONE_IN(user->chaos, 8)) options.keep_ms = user->lease_ms / 2;
@@ -112,8 +113,7 @@ static void on_adopted(quorlock *lock, const struct quorlock_result *result, voi
 
 static void pass_on(struct user *user)
 {
-    struct quorlock_options options = {
-        .size = sizeof(options), .lease_ms = user->lease_ms, .fencing = user->chaos->options.fencing};
+    struct quorlock_options options = {.wait_ms = 0};
     quorlock *former = user->lock;
     const char *token;
 
