@@ -256,7 +256,8 @@ struct quorlock_holder {
     int64_t ttl_ms;     /* likewise */
     uint64_t fence;     /* the slot's fencing counter; 0: none */
     uint32_t slot;
-    int shared; /* QUORLOCK_HOLDER_WAITS: not 0: it wants the key shared */
+    int shared;     /* QUORLOCK_HOLDER_WAITS: not 0: it wants the key shared */
+    uint32_t place; /* QUORLOCK_HOLDER_WAITS: in the queue of a fair lock, from 1 on; 0: in none */
 };
 
 /* Why the votes of a node are ignored for a while. */

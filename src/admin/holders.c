@@ -27,6 +27,7 @@ static bool holders_add(struct holders *holders, const struct alloc *alloc, cons
                                     .ttl_ms = other->ttl_ms,
                                     .fence = other->fence,
                                     .slot = other->kind == OTHER_SLOT ? other->number : 0,
+                                    .place = other->kind == OTHER_SLOT ? 0 : other->number,
                                     .shared = other->kind == OTHER_READER || other->kind == OTHER_READER_WAITS};
     holders->names[holders->n] = name;
     holders->places[holders->n++] = ret;

@@ -54,6 +54,7 @@ static int parts_compare(const void *a, const void *b)
 
     if (one->kind != other->kind) return one->kind < other->kind ? -1 : 1;
     if (one->slot != other->slot) return one->slot < other->slot ? -1 : 1;
+    if (one->place != other->place) return one->place < other->place ? -1 : 1;
     return strcmp(one->holder, other->holder);
 }
 
@@ -75,8 +76,11 @@ struct parts parts_find(const struct quorlock_report *report)
             struct part *part = &parts.all[parts.n];
 
             if (is_known(&parts, holder)) continue;
-            *part = (struct part){
-                .kind = holder->kind, .slot = holder->slot, .shared = holder->shared != 0, .holder = holder->holder};
+            *part = (struct part){.kind = holder->kind,
+                                  .slot = holder->slot,
+                                  .shared = holder->shared != 0,
+                                  .place = holder->place,
+                                  .holder = holder->holder};
             parts_count(part, report);
             parts.slots += part->kind == QUORLOCK_HOLDER_SLOT && part->n_nodes >= report->quorum;
             parts.readers += part->kind == QUORLOCK_HOLDER_READER && part->n_nodes >= report->quorum;
@@ -115,6 +119,7 @@ static void parts_add_cell(struct text *cell, const void *rows, size_t row, size
         if (part->kind == QUORLOCK_HOLDER_SLOT) text_format(cell, "slot %u", part->slot);
         if (part->kind == QUORLOCK_HOLDER_READER) text_format(cell, "reader");
         if (part->kind == QUORLOCK_HOLDER_WAITS) text_format(cell, "%s waits", part->shared ? "reader" : "writer");
+        if (part->place > 0) text_format(cell, ", place %" PRIu32, part->place);
         break;
     case HOLDER: owner_whole(cell, part->holder); break;
     case NODES: text_format(cell, "%zu of %zu", part->n_nodes, parts->n_nodes); break;
@@ -145,13 +150,14 @@ static const char *kind_word(int kind)
     return kind == QUORLOCK_HOLDER_SLOT ? "slot" : kind == QUORLOCK_HOLDER_READER ? "reader" : "waits";
 }
 
-static json_t *begin_json(int kind, uint32_t slot, bool shared, const char *holder)
+static json_t *begin_json(int kind, uint32_t slot, bool shared, uint32_t place, const char *holder)
 {
     json_t *object = json_object();
 
     document_add(&object, "kind", document_text(kind_word(kind)));
     if (kind == QUORLOCK_HOLDER_SLOT) document_add(&object, "slot", document_number(slot, 0));
     if (kind == QUORLOCK_HOLDER_WAITS) document_add(&object, "shared", document_truth(shared));
+    if (kind == QUORLOCK_HOLDER_WAITS) document_add(&object, "place", document_number(place, 1));
     document_add(&object, "holder", document_text(holder));
     return object;
 }
@@ -162,7 +168,7 @@ json_t *parts_json(const struct parts *parts)
 
     for (size_t i = 0; i < parts->n; i++) {
         const struct part *part = &parts->all[i];
-        json_t *object = begin_json(part->kind, part->slot, part->shared, part->holder);
+        json_t *object = begin_json(part->kind, part->slot, part->shared, part->place, part->holder);
 
         document_add(&object, "nodes", document_number((int64_t)part->n_nodes, 0));
         document_add(&object, "valid_ms", document_number(part->valid_ms, 0));
@@ -179,7 +185,7 @@ json_t *parts_node_json(const struct quorlock_node_report *node)
 
     for (size_t i = 0; i < node->n_holders; i++) {
         const struct quorlock_holder *holder = node->holders[i];
-        json_t *object = begin_json(holder->kind, holder->slot, holder->shared != 0, holder->holder);
+        json_t *object = begin_json(holder->kind, holder->slot, holder->shared != 0, holder->place, holder->holder);
 
         document_add(&object, "ttl_ms", document_number(holder->ttl_ms, -1));
         if (holder->kind == QUORLOCK_HOLDER_SLOT)

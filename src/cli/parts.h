@@ -13,6 +13,7 @@ struct part {
     int kind; /* enum quorlock_holder_kind */
     uint32_t slot;
     bool shared;
+    uint32_t place; /* on the first node that has it in the queue of a fair lock; 0: in none */
     const char *holder;
     size_t n_nodes;    /* how many nodes have it */
     uint64_t fence;    /* the highest of all nodes */

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock run --fair: processes get the lock in the order in which they came: test_command_fair.py PATH_TO_quorlock
 [TEST...]"""
+import json
+import os
+import re
 import signal
 import sys
 
@@ -63,6 +66,27 @@ class Fair(Bootstrapped):
         waiter = self.shell(*options, script="true")
         self.await_queued(1)
         self.end_all(holder, waiter)
+
+    def places(self):
+        """The clients that wait, as inspect shows them: whether shared, and the place in the queue."""
+        status, out, err = self.quorlock("inspect", "--json", self.key)
+        self.assertEqual(status, 0, err)
+        return [(one["shared"], one["place"]) for one in json.loads(out)["holders"] if one["kind"] == "waits"]
+
+    def test_inspect_shows_the_queue(self):
+        self.shell("--fair", script=f">up; while [ ! -e {self.path('go')} ]; do sleep .01; done")
+        wait_for(lambda: os.path.exists(self.path("up")))
+        modes = ([], ["--shared"], [], ["--shared"])
+        waiters = []
+        for number, mode in enumerate(modes):
+            waiters.append(self.start("run", "--fair", "--label", f"{number}:", *mode, self.key, "--", "true"))
+            self.await_queued(number + 1)
+        self.assertEqual(self.places(), [(bool(mode), place) for place, mode in enumerate(modes, 1)])
+        table = self.quorlock("inspect", self.key)[1]
+        rows = re.findall(r"^(writer|reader) waits, place (\d+) +(\d+):", table, re.MULTILINE)
+        self.assertEqual(rows, [("reader" if mode else "writer", str(number + 1), str(number))
+                                for number, mode in enumerate(modes)])
+        self.end_all(*waiters)
 
     def test_where_there_is_no_queue_it_is_refused(self):
         status, _, err = self.quorlock("run", "--fair", "--dialect", "redisson", self.key, "--", "true")

@@ -128,9 +128,9 @@ class Seen(Bootstrapped):
             self.assertTrue(0 < part.pop("valid_ms") <= 30000)
         self.assertEqual(report["holders"], [
             {"kind": "reader", "holder": TOKEN, "nodes": 3}, {"kind": "reader", "holder": OTHER, "nodes": 2},
-            {"kind": "waits", "shared": False, "holder": WAITER, "nodes": 3},
-            {"kind": "waits", "shared": False, "holder": "in-both-modes", "nodes": 3},
-            {"kind": "waits", "shared": True, "holder": "late", "nodes": 3}])
+            {"kind": "waits", "shared": False, "place": None, "holder": WAITER, "nodes": 3},
+            {"kind": "waits", "shared": False, "place": None, "holder": "in-both-modes", "nodes": 3},
+            {"kind": "waits", "shared": True, "place": None, "holder": "late", "nodes": 3}])
         out = self.lines()
         self.assertTrue(out.startswith(f'"{self.key}" is held shared by 2 readers, each on 2 of 3 nodes or more, '), out)
         self.assertRegex(out, rf"\nreader +{TOKEN} +3 of 3 +2\d{{4}} ms")

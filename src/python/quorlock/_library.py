@@ -102,7 +102,7 @@ EndCallback = CFUNCTYPE(None, POINTER(Result), c_void_p)
 class Holder(ctypes.Structure):
     """struct quorlock_holder"""
     _fields_ = [("kind", c_int), ("holder", c_char_p), ("ttl_ms", c_int64), ("fence", c_uint64), ("slot", c_uint32),
-                ("shared", c_int)]
+                ("shared", c_int), ("place", c_uint32)]
 
 
 class NodeReport(ctypes.Structure):

@@ -21,6 +21,7 @@ class Holder(NamedTuple):
     fence: int
     slot: int
     shared: bool
+    place: int
 
 
 class NodeReport(NamedTuple):
@@ -76,7 +77,8 @@ def text_of(text: Optional[bytes]) -> Optional[str]:
 
 
 def read_holder(one: Any) -> Holder:
-    return Holder(KINDS.get(one.kind, "unknown"), text_of(one.holder), one.ttl_ms, one.fence, one.slot, bool(one.shared))
+    return Holder(KINDS.get(one.kind, "unknown"), text_of(one.holder), one.ttl_ms, one.fence, one.slot, bool(one.shared),
+                  one.place)
 
 
 def read_node(one: Any) -> NodeReport:

@@ -5,7 +5,7 @@
 
 #include "redis/dialect/request.h"
 
-enum { NUMBER_MAX = 99, HOLDER_MAX = 256 };
+enum { NUMBER_MAX = 256, HOLDER_MAX = 256 };
 /* Doubles are exact below this. */
 #define FENCE_END (INT64_C(1) << 53)
 

@@ -11,7 +11,7 @@ enum other_kind {
     OTHER_PERMITS = 'p', /* the name has `number` permits */
     OTHER_SLOT = 's',    /* slot `number` is held */
     OTHER_READER = 'r',
-    OTHER_WRITER_WAITS = 'w',
+    OTHER_WRITER_WAITS = 'w', /* number: its place in the queue of a fair lock, or 0 */
     OTHER_READER_WAITS = 'q',
 };
 
