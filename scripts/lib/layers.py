@@ -26,7 +26,8 @@ LAYERS = {
     "src/lock": "include/quorlock src/base src/core src/redis src/runtime",
     "src/admin": "include/quorlock src/base src/redis src/redis/dialect src/runtime",
     "src/election": "include/quorlock src/base src/core src/runtime src/lock src/admin",
-    "src/api": "include/quorlock src/base src/runtime src/lock src/admin src/election",
+    "src/settings": "include/quorlock src/base",
+    "src/api": "include/quorlock src/base src/runtime src/lock src/admin src/election src/settings",
     "src/base/system_os.c": "include/quorlock include/quorlock/adapters src/base",
     "src/api/blocking.c": "include/quorlock src/base src/api/client.c src/api/client.h src/api/blocking_loop.c "
                           "src/api/blocking_loop.h src/api/blocking_election.c src/api/blocking_election.h",
@@ -35,7 +36,7 @@ LAYERS = {
     "src/api/blocking_loop.c": "include/quorlock src/base src/api/blocking_loop.h",
     "src/api/blocking_loop.h": "include/quorlock src/base",
     "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
-    "src/cli": "include/quorlock src/bench",
+    "src/cli": "include/quorlock src/bench src/settings",
 }
 # These use the library as any program does: a function of quorlock.h belongs to the header for them, not to its file.
 PROGRAMS = "src/api/blocking.c src/api/blocking_loop.c src/api/blocking_election.c src/bench src/cli".split()
@@ -46,7 +47,7 @@ SYSTEM = {
 }
 # HEADERS: the only folders and files that may include them. Access to the system, and memory, go through src/base.
 BASE = ("include/quorlock/adapters src/base src/api/blocking.c src/api/blocking_loop.c src/api/blocking_loop.h "
-        "src/api/blocking_election.c src/bench src/cli")
+        "src/api/blocking_election.c src/settings src/bench src/cli")
 ONLY = {
     "hiredis/": "src/redis/wire src/bench",
     "openssl/": "src/redis/link",

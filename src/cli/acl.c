@@ -89,10 +89,10 @@ static void acl_add_name(struct text *text, const char *rule, const char *prefix
 static void acl_add_line(struct text *text, const struct settings *settings, const char *const *patterns,
                          size_t n_patterns)
 {
-    unsigned wanted = (settings->dialect == QUORLOCK_DIALECT_REDISSON ? REDISSON : PLAIN) |
-                      (settings->no_notices ? 0 : NOTICES) | (has_database(settings->nodes) ? DATABASE : 0) |
+    unsigned wanted = (settings->values.client.dialect == QUORLOCK_DIALECT_REDISSON ? REDISSON : PLAIN) |
+                      (settings->no_notices ? 0 : NOTICES) | (has_database(settings->values.nodes) ? DATABASE : 0) |
                       (settings->with_ls ? LIST : 0);
-    const char *prefix = settings->prefix != NULL ? settings->prefix : "";
+    const char *prefix = settings->values.client.key_prefix != NULL ? settings->values.client.key_prefix : "";
     bool all = false;
 
     for (size_t i = 0; i < n_patterns; i++) all |= *prefix == '\0' && strcmp(patterns[i], "*") == 0;
@@ -125,13 +125,14 @@ int acl_print(const struct settings *settings)
     bool good = check_word("--acl", settings->acl);
     int status;
 
-    if (good && settings->prefix != NULL && *settings->prefix != '\0') good = check_word("--prefix", settings->prefix);
+    if (good && settings->values.client.key_prefix != NULL && *settings->values.client.key_prefix != '\0')
+        good = check_word("--prefix", settings->values.client.key_prefix);
     for (size_t i = 0; i < n_patterns && good; i++) good = check_word("key", patterns[i]);
     if (!good) return EXIT_USAGE;
     /* The user of the line could read more than keys with the prefix. */
-    if (settings->prefix != NULL && strpbrk(settings->prefix, "*?[]") != NULL) {
+    if (settings->values.client.key_prefix != NULL && strpbrk(settings->values.client.key_prefix, "*?[]") != NULL) {
         say("--prefix \"%s\": a rule of an ACL takes *, ?, [ and ] for any characters; choose a prefix without them",
-            settings->prefix);
+            settings->values.client.key_prefix);
         return EXIT_USAGE;
     }
     acl_add_line(&text, settings, patterns, n_patterns);

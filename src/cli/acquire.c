@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "document.h"
 #include "report.h"
 #include "say.h"
 #include "signals.h"
-#include "sources.h"
 
 #define TOKEN_SIZE  256  /* longer than any token */
 #define SPREAD_MS   1000 /* the nodes that lack the lock may take so long to get it */
@@ -305,9 +305,9 @@ static int step_ask(struct step *step)
     const struct settings *settings = step->settings;
     struct quorlock_options options = {.size = sizeof(options),
                                        .lease_ms = session_lease_ms(settings),
-                                       .wait_ms = settings->wait_ms,
+                                       .wait_ms = settings->values.wait_ms,
                                        .renew_ms = QUORLOCK_RENEW_NEVER,
-                                       .fencing = settings->fence};
+                                       .fencing = settings->values.fence};
     int status;
 
     step->look = evtimer_new(step->session.base, step_look, step);
@@ -359,7 +359,7 @@ static int step_run(const struct settings *settings, enum step_kind kind, const 
     int status;
 
     step = (struct step){.settings = settings, .kind = kind, .signals.fd = -1};
-    if (settings->dialect == QUORLOCK_DIALECT_REDISSON) {
+    if (settings->values.client.dialect == QUORLOCK_DIALECT_REDISSON) {
         say("--dialect redisson: %s hands a lock on by its token, which only the plain dialect can: use that dialect",
             verb);
         return EXIT_USAGE;
@@ -370,7 +370,7 @@ static int step_run(const struct settings *settings, enum step_kind kind, const 
     if (step.name == NULL) return EXIT_SYSTEM;
     status = session_open(&step.session, settings);
     if (status == 0) status = step_watch_signals(&step);
-    if (status == 0) sources_forget(settings);
+    if (status == 0) sources_forget(settings->sources, &settings->values);
     if (step.session.base != NULL) status = session_run(&step.session, status != 0 ? status : step_ask(&step));
     if (step.typed && status == EXIT_SIGNAL + step.signal) signals_die(step.signal, false);
     free(step.name);

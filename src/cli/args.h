@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli.h"
-#include "text.h"
+#include "settings/text.h"
 
 #define ARGS_NUMBER(unused, NAME, name, traits) ARGS_NUMBER_##NAME,
 #define ARGS_PLACE(unused, NAME, name, traits)  ARGS_##NAME = ARGS_GLOBAL << (ARGS_NUMBER_##NAME + 1),
@@ -34,17 +34,14 @@ enum {
  */
 int args_parse(struct settings *settings, enum args_place place, char **words, int count, int *ret_next);
 
-/*
- * args_knows - return whether there is an option of that long name
- * args_takes - return whether a verb takes it; the name "password", which is no option, counts as taken
- * args_asked - return its value on the command line, or NULL
- */
-bool args_knows(const char *name);
-bool args_takes(enum args_place place, const char *name);
-const char *args_asked(const struct settings *settings, const char *name);
-/* args_set - set a value as if the option was given: 0, or EXIT_USAGE after a message, which begins with `origin`. The
- * value must outlive the settings, and may be changed. */
-int args_set(struct settings *settings, const char *name, const char *origin, char *value);
+/* args_asked - return the value of the option of a key on the command line, or NULL. */
+const char *args_asked(const struct settings *settings, const char *key);
+/* args_settle - set all settings that the command line has not set, from environment and files: 0, EXIT_USAGE or
+ * EXIT_SYSTEM after a message. Call it after the options are read. */
+int args_settle(struct settings *settings, enum args_place place);
+
+/* args_hide - hide passwords in the arguments before "--", which other users see in ps, and owner tokens. */
+void args_hide(char **words, int count);
 
 /* args_help - add the help of all options of that place. */
 void args_help(struct text *text, enum args_place place);

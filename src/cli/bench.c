@@ -18,8 +18,8 @@
 #include "bench/raw.h"
 #include "bench_report.h"
 #include "cli.h"
-#include "credentials.h"
 #include "say.h"
+#include "settings/credentials.h"
 #include "signals.h"
 
 enum { PAIRS_A_SECOND = 2, PREFIX_SIZE = 48, FENCE_PREFIX_SIZE = PREFIX_SIZE + 16 };
@@ -92,8 +92,10 @@ static int open_locks(struct bench *bench, const struct settings *settings)
 {
     struct load_options options = {
         .prefix = bench->locks,
-        .in_flight = settings->in_flight,
-        .lock = {.size = sizeof(options.lock), .lease_ms = session_lease_ms(settings), .fencing = settings->fence},
+        .in_flight = settings->values.in_flight,
+        .lock = {.size = sizeof(options.lock),
+                 .lease_ms = session_lease_ms(settings),
+                 .fencing = settings->values.fence},
     };
     int status = load_new(&bench->load, bench->session.base, bench->session.client, &options);
 
@@ -111,18 +113,18 @@ static int open_locks(struct bench *bench, const struct settings *settings)
 static int connect_raw(struct bench *bench, const struct settings *settings)
 {
     struct raw_options options = {
-        .nodes = settings->nodes,
+        .nodes = settings->values.nodes,
         .prefix = bench->baseline,
-        .in_flight = settings->in_flight,
+        .in_flight = settings->values.in_flight,
         .lease_ms = session_lease_ms(settings),
-        .tls_ca = settings->tls_ca,
-        .tls_cert = settings->tls_cert,
-        .tls_key = settings->tls_key,
-        .tls_name = settings->tls_name,
+        .tls_ca = settings->values.client.tls_ca,
+        .tls_cert = settings->values.client.tls_cert,
+        .tls_key = settings->values.client.tls_key,
+        .tls_name = settings->values.client.tls_name,
     };
     struct credentials credentials;
     char wrong[256];
-    int status = credentials_read(&credentials, settings, wrong, sizeof(wrong));
+    int status = credentials_read(&credentials, &settings->values, wrong, sizeof(wrong));
 
     if (status != 0) say("%s", wrong);
     options.user = credentials.user;
@@ -181,7 +183,7 @@ static int bench_measure(struct bench *bench, enum bench_kind kind, uint64_t spa
 
 static int measure_pairs(struct bench *bench, const struct settings *settings)
 {
-    uint32_t n_pairs = settings->seconds * PAIRS_A_SECOND;
+    uint32_t n_pairs = settings->values.seconds * PAIRS_A_SECOND;
     int status = 0;
 
     for (uint32_t i = 0; i < 2 * n_pairs && status == 0 && bench->signal == 0; i++) {
@@ -202,11 +204,11 @@ static void clean(struct bench *bench, const struct settings *settings)
     const char *error = NULL;
     size_t n_nodes = 0;
 
-    if (bench->raw == NULL && (!settings->fence || connect_raw(bench, settings) != 0)) return;
+    if (bench->raw == NULL && (!settings->values.fence || connect_raw(bench, settings) != 0)) return;
     if (bench->on_raw == NULL) return;
     snprintf(fences, sizeof(fences), "quorlock:fence:%s", bench->locks);
     while (raw_node(bench->raw, n_nodes, &error) != NULL) n_nodes++;
-    if (raw_clean(bench->raw, prefixes, settings->fence ? 3 : 2) < n_nodes)
+    if (raw_clean(bench->raw, prefixes, settings->values.fence ? 3 : 2) < n_nodes)
         say("some nodes do not answer: keys that begin with %.*s stay there until their leases end",
             (int)strlen(bench->locks) - 1, bench->locks);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "document.h"
+
 /* ---- slices ---- */
 
 static double per_lock(double all, uint64_t locks)
@@ -159,7 +161,7 @@ void bench_report_text(struct text *text, const struct bench_report *report, con
                                                  "p99.9 us", "release", "client CPU", "server CPU",
                                                  "commands", "bytes",   "failed"};
 
-    text_format(text, "%u in flight, %zu nodes, %zu pairs of slices\n", settings->in_flight, raw_ready(raw),
+    text_format(text, "%u in flight, %zu nodes, %zu pairs of slices\n", settings->values.in_flight, raw_ready(raw),
                 report->n_slices / 2);
     if (raw_tls(raw) > 0)
         text_format(text, "%zu nodes over TLS, where raw uses quorlock's connections\n", raw_tls(raw));
@@ -270,7 +272,7 @@ void bench_report_json(struct text *text, const struct bench_report *report, con
     document_add(&baseline, "nodes", document_number((int64_t)raw_ready(raw), 0));
     document_add(&baseline, "tls", document_number((int64_t)raw_tls(raw), 0));
     document_add(&object, "raw", baseline);
-    document_add(&object, "in_flight", document_number(settings->in_flight, 0));
+    document_add(&object, "in_flight", document_number(settings->values.in_flight, 0));
     document_add(&object, "nodes", nodes_json(raw));
     for (size_t i = 0; i < report->n_slices; i++) document_append(&slices, slice_json(&report->slices[i]));
     document_add(&object, "slices", slices);

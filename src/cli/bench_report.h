@@ -5,7 +5,7 @@
 #include "bench/raw.h"
 #include "bench/slice.h"
 #include "cli.h"
-#include "text.h"
+#include "settings/text.h"
 
 enum bench_kind { BENCH_LOCKS, BENCH_RAW, BENCH_KINDS };
 

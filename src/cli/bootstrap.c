@@ -8,9 +8,9 @@
 
 #include "args.h"
 #include "cli.h"
-#include "duration.h"
 #include "report.h"
 #include "say.h"
+#include "settings/duration.h"
 
 static size_t cli_bootstrap_count(const struct quorlock_report *report, const char *state)
 {
@@ -46,10 +46,11 @@ static void cli_bootstrap_add_command(struct text *text, const struct settings *
     const char *known = getenv("QUORLOCK_NODES");
 
     text_format(text, "'quorlock bootstrap --reconfigure --max-lease %lums", max_lease_ms);
-    if (settings->set_name != NULL) text_format(text, " --set-name %s", settings->set_name);
-    if (args_asked(settings, "set") != NULL) text_format(text, " --set %s", settings->set);
-    if (args_asked(settings, "nodes") != NULL && (known == NULL || strcmp(known, settings->nodes) != 0))
-        text_format(text, " --nodes %s", strchr(settings->nodes, '@') != NULL ? "URI,URI,..." : settings->nodes);
+    if (settings->values.client.set_name != NULL) text_format(text, " --set-name %s", settings->values.client.set_name);
+    if (args_asked(settings, "set") != NULL) text_format(text, " --set %s", settings->values.set);
+    if (args_asked(settings, "nodes") != NULL && (known == NULL || strcmp(known, settings->values.nodes) != 0))
+        text_format(text, " --nodes %s",
+                    strchr(settings->values.nodes, '@') != NULL ? "URI,URI,..." : settings->values.nodes);
     text_format(text, "'");
 }
 
@@ -73,7 +74,8 @@ static bool add_half(struct text *text, const struct settings *settings, const s
                           "then\n");
     } else {
         cli_bootstrap_add_command(text, settings,
-                                  settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT);
+                                  settings->values.client.max_lease_ms > 0 ? settings->values.client.max_lease_ms
+                                                                           : QUORLOCK_LEASE_MS_DEFAULT);
         text_format(text, " replaces all guards; the nodes vote after one max lease\n");
     }
     return true;
@@ -207,11 +209,11 @@ static void show_plan(int status, const struct quorlock_examination *report, voi
     }
     for (size_t i = 0; i < report->n_nodes; i++) cli_bootstrap_add_node(&text, report, i);
     text_format(&text, "bootstrap --reconfigure writes guards for %zu nodes, a set ", report->n_nodes);
-    text_format(&text, settings->set_name != NULL ? "named %s" : "without name",
-                settings->set_name != NULL ? settings->set_name : "");
+    text_format(&text, settings->values.client.set_name != NULL ? "named %s" : "without name",
+                settings->values.client.set_name != NULL ? settings->values.client.set_name : "");
     text_format(&text, ", max lease ");
-    if (settings->max_lease_ms > 0) {
-        duration_add(&text, settings->max_lease_ms);
+    if (settings->values.client.max_lease_ms > 0) {
+        duration_add(&text, settings->values.client.max_lease_ms);
     } else {
         text_format(&text, "as now");
     }

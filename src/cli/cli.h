@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "settings/sources.h"
+
 /* Exit statuses, numbered as in sysexits.h where that has one. */
 enum exit_status {
     EXIT_OK = 0,
@@ -23,26 +25,10 @@ enum exit_status {
     EXIT_SIGNAL = 128, /* plus the signal */
 };
 
-/* The library permits shorter leases, but they have no room for a renewal and for the 10 ms that ending a command
- * takes. */
-#define LEASE_MS_MIN 25
-#define HOLD_MS_MAX  3600000000u
-/* Limits of bench. */
-#define BENCH_IN_FLIGHT_MAX 100000
-#define BENCH_SECONDS_MAX   3600
-/* Defaults of bench. */
-#define BENCH_IN_FLIGHT 16
-#define BENCH_SECONDS   5
+#define HOLD_MS_MAX 3600000000u
 /* Limits of watch. The interval keeps the load of each node at a few commands a second. */
 #define WATCH_INTERVAL_MS_MIN 250
 #define WATCH_COUNT_MAX       1000000
-
-/* QUORLOCK_LEASE_MS_DEFAULT as text. */
-#define LEASE_SHOWN "30s"
-_Static_assert(QUORLOCK_LEASE_MS_DEFAULT == 30000, "change LEASE_SHOWN, too");
-/* SHOWN - the number of a constant as text. */
-#define SHOWN(number)      SHOWN_TEXT(number)
-#define SHOWN_TEXT(number) #number
 
 #define ARGS_OPTIONS_MAX 64
 
@@ -78,31 +64,23 @@ enum group_rule {
     GROUP_LEAVE, /* release the lock, and let them run */
 };
 
-/* The settings from command line, environment and files. Strings belong to main's copy of the arguments, to the
- * environment or to sources.c. */
+/* The settings from command line, environment and files. Strings belong to main's copy of the arguments, or to
+ * `sources`. */
 struct settings {
-    bool help, version, json, quiet, fence, fair, reconfigure, if_needed, yes, dry_run, allow_eviction;
+    struct values values;
+    struct sources *sources;
+    bool help, version, json, quiet, fair, reconfigure, if_needed, yes, dry_run;
     int verbose;
-    const char *config, *set;                           /* NULL: see sources.h */
-    char *nodes;                                        /* URI,URI,... */
-    const char *user, *password, *password_file;        /* for addresses without them; NULL: none. See credentials.h */
-    const char *tls_ca, *tls_cert, *tls_key, *tls_name; /* NULL: the library's default */
-    const char *label;                                  /* NULL: host and process id */
-    const char *set_name;                               /* NULL: from the addresses */
-    const char *prefix;                                 /* of all keys; NULL: none */
-    const char *acl;                                    /* of doctor: print the rights of this user; NULL: no */
-    bool no_notices, with_ls;                           /* of doctor --acl */
-    const char *metrics_file;                           /* of run and elect; NULL: none */
-    const char *advertise;                              /* of elect; NULL: the label */
-    const char *token_file;                             /* of acquire, renew and release; NULL: none */
-    bool restart;             /* of elect: start another candidacy when the command has ended by itself */
-    int group;                /* of run and elect, enum group_rule */
-    bool subreaper;           /* of run and elect */
-    bool wait_leader, follow; /* of leader */
-    int policy, dialect, guard;
-    uint32_t lease_ms, max_lease_ms, wait_ms, node_timeout_ms,
-        connect_timeout_ms;      /* 0: the library's default; wait_ms 0: do not wait */
-    uint32_t in_flight, seconds; /* of bench */
+    const char *config;          /* NULL: see sources.h */
+    const char *acl;             /* of doctor: print the rights of this user; NULL: no */
+    bool no_notices, with_ls;    /* of doctor --acl */
+    const char *metrics_file;    /* of run and elect; NULL: none */
+    const char *advertise;       /* of elect; NULL: the label */
+    const char *token_file;      /* of acquire, renew and release; NULL: none */
+    bool restart;                /* of elect: start another candidacy when the command has ended by itself */
+    int group;                   /* of run and elect, enum group_rule */
+    bool subreaper;              /* of run and elect */
+    bool wait_leader, follow;    /* of leader */
     uint32_t interval_ms, count; /* of watch; 0: the default, and no limit */
     uint32_t held_status;
     uint32_t max_hold_ms;                /* of run; 0: no limit */
@@ -135,6 +113,8 @@ int session_try(struct session *session, const struct settings *settings);
  * session.
  */
 int session_open(struct session *session, const struct settings *settings);
+/* session_blame - print which values are from files, after the library has refused a value. */
+void session_blame(const struct settings *settings);
 /* session_check - return the exit status for the status of a call on the client; if it failed, print its error. */
 int session_check(const struct session *session, int status);
 /* session_run - run the loop until session_leave, close the session, and return the exit status. If `failed` is not 0,

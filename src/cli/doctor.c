@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "cli.h"
+#include "document.h"
 #include "say.h"
-#include "sources.h"
 
 enum { NAME_SIZE = 300 };
 
@@ -292,12 +293,12 @@ static int open_session(struct doctor *doctor, const char *nodes)
         say("out of memory");
         return EXIT_SYSTEM;
     }
-    doctor->settings.nodes = list;
+    doctor->settings.values.nodes = list;
     do {
         status = session_try(&doctor->session, &doctor->settings);
     } while (status == QUORLOCK_INVAL && take_twin(doctor, list));
     if (status != 0) say("%s", doctor->session.error);
-    if (status == QUORLOCK_INVAL) sources_blame();
+    if (status == QUORLOCK_INVAL) session_blame(&doctor->settings);
     explicit_bzero(list, strlen(nodes)); /* it may have passwords */
     free(list);
     return session_exit(status);
@@ -315,10 +316,10 @@ int verb_doctor(const struct settings *settings)
         return EXIT_USAGE;
     }
     doctor = (struct doctor){.settings = *settings};
-    doctor.settings.dialect = QUORLOCK_DIALECT_PLAIN;
+    doctor.settings.values.client.dialect = QUORLOCK_DIALECT_PLAIN;
     /* The report has the reasons why nodes are down. */
     if (settings->verbose == 0) doctor.settings.verbose = -1;
-    status = open_session(&doctor, settings->nodes);
+    status = open_session(&doctor, settings->values.nodes);
     if (status != 0) return status;
     status = quorlock_examine(doctor.session.client, cli_doctor_done, &doctor);
     return session_run(&doctor.session, session_check(&doctor.session, status));

@@ -19,7 +19,6 @@
 #include "metrics.h"
 #include "notify.h"
 #include "say.h"
-#include "sources.h"
 #include "supervise.h"
 
 /* If a command ran for less than SHORT_RUN_MS, the pause before the next run doubles. */
@@ -270,7 +269,7 @@ static int stand_and_run(struct elect *elect)
     int status = session_open(&elect->session, elect->settings);
 
     if (status != 0) return status;
-    sources_forget(elect->settings);
+    sources_forget(elect->settings->sources, &elect->settings->values);
     supervisor->name = elect->name;
     supervisor->valid_ms = elect_valid_ms;
     supervisor->ended = elect_command_ended;

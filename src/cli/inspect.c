@@ -26,7 +26,7 @@ static void show_holders(struct text *text, const struct keys *keys, const struc
         return;
     }
     if (keys->at > 0) text_add(text, "\n", 1);
-    report_summary(text, key_now(keys), report, keys->session.settings->dialect);
+    report_summary(text, key_now(keys), report, keys->session.settings->values.client.dialect);
     report_table(text, report, REPORT_INSPECT);
 }
 
@@ -35,7 +35,7 @@ static void show_before(struct text *text, const struct keys *keys, const struct
 {
     const char *line_end;
 
-    report_summary(text, key_now(keys), report, keys->session.settings->dialect);
+    report_summary(text, key_now(keys), report, keys->session.settings->values.client.dialect);
     if (!keys->session.settings->json || text->failed) return;
     /* stdout is for JSON only, and a message is one line. */
     line_end = memchr(text->bytes, '\n', text->length);

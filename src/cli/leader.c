@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "document.h"
 #include "output.h"
 #include "say.h"
 

@@ -6,6 +6,7 @@
 #include <syslog.h>
 
 #include "cli.h"
+#include "document.h"
 #include "owner.h"
 #include "say.h"
 

@@ -10,10 +10,8 @@
 
 #include "args.h"
 #include "cli.h"
-#include "hide.h"
 #include "say.h"
 #include "signals.h"
-#include "sources.h"
 
 struct verb {
     const char *name;
@@ -194,7 +192,7 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
         return status;
     }
     if (settings->help) return print_verb_help(verb);
-    status = sources_settle(settings, verb->place);
+    status = args_settle(settings, verb->place);
     if (status != 0) return status;
     may_take_keys = (verb->place & ARGS_COMMANDS) != 0 || verb->place == ARGS_LS ||
                     (verb->place == ARGS_DOCTOR && settings->acl != NULL);
@@ -203,7 +201,7 @@ static int run_verb(struct settings *settings, const struct verb *verb, char **w
         return EXIT_USAGE;
     }
     /* Other verbs must not write a guard, nor quarantine a node. bootstrap writes guards itself. */
-    if ((verb->place & ARGS_LOCKING) == 0) settings->guard = QUORLOCK_GUARD_OFF;
+    if ((verb->place & ARGS_LOCKING) == 0) settings->values.client.guard = QUORLOCK_GUARD_OFF;
     return verb->run(settings);
 }
 
@@ -225,10 +223,8 @@ static int refuse_verb(const char *word)
 
 static int run_words(char **words, int count)
 {
-    struct settings settings = {.wait_ms = QUORLOCK_WAIT_FOREVER,
-                                .held_status = EXIT_HELD,
-                                .in_flight = BENCH_IN_FLIGHT,
-                                .seconds = BENCH_SECONDS};
+    static struct sources sources; /* callbacks for a frozen node may refer to it until the process ends */
+    struct settings settings = {.values = values_begin(), .sources = &sources, .held_status = EXIT_HELD};
     struct text version = {0};
     int next = 0;
     int status = args_parse(&settings, ARGS_GLOBAL, words, count, &next);
@@ -270,6 +266,6 @@ int main(int argc, char **argv)
         words[i] = strdup(argv[i]);
         if (words[i] == NULL) return EXIT_SYSTEM;
     }
-    hide_all(argv, argc);
+    args_hide(argv, argc);
     return run_words(words, argc);
 }

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "settings/text.h"
 
 /* The supervisor of this process. */
 static struct {

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "text.h"
+#include "settings/text.h"
 
 struct output {
     int fd; /* a descriptor of our own if possible, because O_NONBLOCK must not affect other processes */

@@ -2,7 +2,7 @@
 /* owner.h - owner tokens for people */
 #pragma once
 
-#include "text.h"
+#include "settings/text.h"
 
 /* The value of a plain key that is held shared. */
 #define OWNER_READERS "quorlock:readers"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "document.h"
 #include "owner.h"
 
 static bool is_same(const struct part *part, const struct quorlock_holder *holder)

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-#include "text.h"
+#include "document.h"
+#include "settings/text.h"
 
 /* A holder of a name, or a client that waits for it. */
 struct part {

@@ -7,6 +7,7 @@
 #include <syslog.h>
 
 #include "cli.h"
+#include "document.h"
 #include "owner.h"
 #include "parts.h"
 #include "say.h"
@@ -461,7 +462,7 @@ void report_held(const struct quorlock_result *result)
 
 size_t report_quorum(const struct settings *settings, const struct quorlock_result *result)
 {
-    return settings->policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
+    return settings->values.client.policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
 }
 
 bool report_is_held(const struct settings *settings, const struct quorlock_result *result)

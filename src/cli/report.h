@@ -4,7 +4,7 @@
 
 #include <quorlock/quorlock.h>
 
-#include "text.h"
+#include "settings/text.h"
 
 struct settings;
 

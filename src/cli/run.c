@@ -18,7 +18,6 @@
 #include "report.h"
 #include "say.h"
 #include "signals.h"
-#include "sources.h"
 #include "supervise.h"
 
 enum run_state { RUN_WAITING = 0, RUN_RUNNING, RUN_RELEASING };
@@ -148,7 +147,8 @@ static bool run_set_number(const char *name, bool is_there, uint64_t number)
 static bool run_set_environment(const struct run *run, const char *owner, uint64_t fence, uint32_t slot)
 {
     return setenv("QUORLOCK_KEY", run->settings->words[0], 1) == 0 && setenv("QUORLOCK_KEYS", run->keys, 1) == 0 &&
-           setenv("QUORLOCK_OWNER", owner, 1) == 0 && run_set_number("QUORLOCK_FENCE", run->settings->fence, fence) &&
+           setenv("QUORLOCK_OWNER", owner, 1) == 0 &&
+           run_set_number("QUORLOCK_FENCE", run->settings->values.fence, fence) &&
            run_set_number("QUORLOCK_SLOT", run->settings->permits != 0, slot) && unsetenv("QUORLOCK_TERM") == 0;
 }
 
@@ -175,7 +175,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
         return;
     }
     /* With --fence the command needs a token to start. Readers get the token of the last writer; there may be none. */
-    if (run->settings->fence && fence == 0 && !run_reads(run->settings)) {
+    if (run->settings->values.fence && fence == 0 && !run_reads(run->settings)) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
         run_finish(run, EXIT_NO_QUORUM);
         return;
@@ -232,10 +232,10 @@ static int run_ask_library(struct run *run)
     struct quorlock_options options = {
         .size = sizeof(options),
         .lease_ms = lease_ms,
-        .wait_ms = settings->wait_ms,
+        .wait_ms = settings->values.wait_ms,
         .lost_margin_ms = run->supervisor.grace_ms,
         .max_hold_ms = settings->max_hold_ms,
-        .fencing = settings->fence,
+        .fencing = settings->values.fence,
         .shared = settings->shared,
         .permits = settings->permits,
         .keep_ms = settings->keep_ms,
@@ -250,7 +250,7 @@ static int run_ask_library(struct run *run)
         status = quorlock_acquire(run->lock, acquired, run);
     }
     failed = session_check(&run->session, status);
-    if (status == QUORLOCK_INVAL && settings->max_lease_ms == 0 && lease_ms > QUORLOCK_LEASE_MS_DEFAULT)
+    if (status == QUORLOCK_INVAL && settings->values.client.max_lease_ms == 0 && lease_ms > QUORLOCK_LEASE_MS_DEFAULT)
         say("such a lease needs a longer max lease on the nodes and at all their clients: "
             "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
             "QUORLOCK_MAX_LEASE=%ums",
@@ -262,7 +262,7 @@ static int run_ask_library(struct run *run)
 static int run_check_mode(const struct settings *settings)
 {
     if (settings->permits == 0 && settings->shared == 0) return 0;
-    if (settings->dialect == QUORLOCK_DIALECT_REDISSON) {
+    if (settings->values.client.dialect == QUORLOCK_DIALECT_REDISSON) {
         say("%s: the redisson dialect has neither permits nor shared locks, because those of Redisson have other "
             "rules: "
             "use the plain dialect",
@@ -280,7 +280,7 @@ static int run_check_mode(const struct settings *settings)
 /* run_check_fair - refuse a fair lock that has no queue, as the library does, but in terms of the command line. */
 static int run_check_fair(const struct settings *settings)
 {
-    if (!settings->fair || settings->dialect != QUORLOCK_DIALECT_REDISSON) return 0;
+    if (!settings->fair || settings->values.client.dialect != QUORLOCK_DIALECT_REDISSON) return 0;
     say("--fair has no queue in the redisson dialect: leave out --fair, or use the plain dialect");
     return EXIT_USAGE;
 }
@@ -288,15 +288,17 @@ static int run_check_fair(const struct settings *settings)
 /* run_check_keep - refuse a keep time that does not fit, as the library does, but in terms of the command line. */
 static int run_check_keep(const struct settings *settings)
 {
-    uint32_t max_lease_ms = settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+    uint32_t max_lease_ms =
+        settings->values.client.max_lease_ms > 0 ? settings->values.client.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 
     if (settings->keep_ms == 0) return 0;
-    if (settings->dialect == QUORLOCK_DIALECT_REDISSON || settings->permits != 0 || settings->shared != 0) {
+    if (settings->values.client.dialect == QUORLOCK_DIALECT_REDISSON || settings->permits != 0 ||
+        settings->shared != 0) {
         say("--keep is for exclusive locks in the plain dialect, without permits: leave --keep out");
-    } else if (settings->lease_ms > 0 && settings->keep_ms > settings->lease_ms) {
+    } else if (settings->values.lease_ms > 0 && settings->keep_ms > settings->values.lease_ms) {
         say("--keep of %u ms is longer than --lease of %u ms, which keeps the lock if its owner dies: lengthen the "
             "lease",
-            settings->keep_ms, settings->lease_ms);
+            settings->keep_ms, settings->values.lease_ms);
     } else if (settings->keep_ms > max_lease_ms) {
         say("--keep of %u ms is longer than the max lease of %u ms: give --max-lease as the nodes have it (quorlock "
             "doctor shows it), shorten --keep, or lengthen the max lease for all clients of these nodes: 'quorlock "
@@ -350,7 +352,7 @@ static int hold_and_run(struct run *run)
     int status = session_open(&run->session, run->settings);
 
     if (status != 0) return status;
-    sources_forget(run->settings);
+    sources_forget(run->settings->sources, &run->settings->values);
     supervisor->name = run->name;
     supervisor->valid_ms = run_valid_ms;
     supervisor->ended = run_command_ended;

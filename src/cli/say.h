@@ -2,7 +2,7 @@
 /* say.h - messages on stderr, results on stdout */
 #pragma once
 
-#include "text.h"
+#include "settings/text.h"
 
 /*
  * say - print a line on stderr with "quorlock: " in front, made safe for a terminal, in one write

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "text.h"
+#include "settings/text.h"
 
 struct screen_size {
     size_t rows, columns;

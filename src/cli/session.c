@@ -11,12 +11,11 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "credentials.h"
 #include "notify.h"
 #include "owner.h"
 #include "report.h"
 #include "say.h"
-#include "sources.h"
+#include "settings/credentials.h"
 
 static const char no_loop[] = "cannot make an event loop: out of memory or of descriptors";
 
@@ -106,62 +105,41 @@ static void session_make_label(char label[LABEL_SIZE])
     snprintf(label, LABEL_SIZE, "%s:%ld:", host[0] != '\0' ? host : "host", (long)getpid());
 }
 
-static void set_tls(struct quorlock_client_options *options, const struct settings *settings)
-{
-    options->tls_ca = settings->tls_ca;
-    options->tls_cert = settings->tls_cert;
-    options->tls_key = settings->tls_key;
-    options->tls_name = settings->tls_name;
-}
-
 static int make_client(struct session *session)
 {
-    const struct settings *settings = session->settings;
-    const char *nodes[QUORLOCK_NODES_MAX] = {NULL};
+    const struct values *values = &session->settings->values;
+    struct quorlock_client_options options = values->client;
+    const char *nodes[QUORLOCK_NODES_MAX];
     char label[LABEL_SIZE];
-    char *list = strdup(settings->nodes), *rest = list;
-    struct quorlock_client_options options = {
-        .size = sizeof(options),
-        .nodes = nodes,
-        .policy = settings->policy,
-        .dialect = settings->dialect,
-        .guard = settings->guard,
-        .node_timeout_ms = settings->node_timeout_ms,
-        .connect_timeout_ms = settings->connect_timeout_ms,
-        .max_lease_ms = settings->max_lease_ms,
-        .set_name = settings->set_name,
-        .key_prefix = settings->prefix,
-        .allow_eviction = settings->allow_eviction,
-        .owner_label = settings->label != NULL ? settings->label : label,
-        .log = log_line,
-        .log_arg = session,
-        .error = session->error,
-        .error_size = sizeof(session->error),
-    };
+    char *list = strdup(values->nodes);
     struct credentials credentials;
     int status;
 
     if (list == NULL) return QUORLOCK_NOMEM;
+    options.size = sizeof(options);
+    options.log = log_line;
+    options.log_arg = session;
+    options.error = session->error;
+    options.error_size = sizeof(session->error);
     session_make_label(label);
-    set_tls(&options, settings);
-    status = credentials_read(&credentials, settings, session->error, sizeof(session->error));
-    credentials_give(&options, &credentials, settings);
-    /* If there are too many, the library refuses their number, and does not read the addresses. */
-    for (const char *node; (node = strsep(&rest, ",")) != NULL; options.n_nodes++)
-        if (options.n_nodes < QUORLOCK_NODES_MAX) nodes[options.n_nodes] = node;
+    if (options.owner_label == NULL) options.owner_label = label;
+    status = credentials_read(&credentials, values, session->error, sizeof(session->error));
+    credentials_give(&options, &credentials, values);
+    values_nodes(&options, nodes, list);
     if (status == 0) status = quorlock_client_new(&session->client, session->base, &options);
     /* These may have passwords; the library has its own copies. */
     credentials_wipe(&credentials);
-    explicit_bzero(list, strlen(settings->nodes));
+    explicit_bzero(list, strlen(values->nodes));
     free(list);
     return status;
 }
 
 uint32_t session_lease_ms(const struct settings *settings)
 {
-    uint32_t max_lease_ms = settings->max_lease_ms > 0 ? settings->max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+    uint32_t max_lease_ms =
+        settings->values.client.max_lease_ms > 0 ? settings->values.client.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 
-    if (settings->lease_ms > 0) return settings->lease_ms;
+    if (settings->values.lease_ms > 0) return settings->values.lease_ms;
     if (settings->keep_ms > QUORLOCK_LEASE_MS_DEFAULT) return settings->keep_ms;
     return max_lease_ms < QUORLOCK_LEASE_MS_DEFAULT ? max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 }
@@ -194,19 +172,31 @@ int session_try(struct session *session, const struct settings *settings)
     return status;
 }
 
+void session_blame(const struct settings *settings)
+{
+    struct text text = {0};
+
+    sources_blame(settings->sources, &text);
+    if (text.length > 0) {
+        say_text(LOG_ERR, &text);
+    } else {
+        text_clear(&text);
+    }
+}
+
 int session_open(struct session *session, const struct settings *settings)
 {
     int status = session_try(session, settings);
 
     if (status != 0) say("%s", session->error);
-    if (status == QUORLOCK_INVAL) sources_blame();
+    if (status == QUORLOCK_INVAL) session_blame(settings);
     return session_exit(status);
 }
 
 int session_check(const struct session *session, int status)
 {
     if (status != 0) say("%s", quorlock_client_error(session->client));
-    if (status == QUORLOCK_INVAL) sources_blame();
+    if (status == QUORLOCK_INVAL) session_blame(session->settings);
     return session_exit(status);
 }
 

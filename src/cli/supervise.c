@@ -25,10 +25,11 @@ enum { DEADLINE_NOISE_US = 2000, READING_US_MAX = 1000, READINGS = 3 };
 
 int supervise_check_lease(const struct settings *settings)
 {
-    if (settings->max_lease_ms == 0 || settings->lease_ms <= settings->max_lease_ms) return 0;
+    if (settings->values.client.max_lease_ms == 0 || settings->values.lease_ms <= settings->values.client.max_lease_ms)
+        return 0;
     say("--lease of %u ms is longer than --max-lease (QUORLOCK_MAX_LEASE) of %u ms: give --max-lease as the nodes have "
         "it (quorlock doctor shows it), or shorten the lease",
-        settings->lease_ms, settings->max_lease_ms);
+        settings->values.lease_ms, settings->values.client.max_lease_ms);
     return EXIT_USAGE;
 }
 
@@ -43,7 +44,7 @@ int supervise_check(const struct settings *settings, const char *verb)
     } else if (session_lease_ms(settings) < LEASE_MS_MIN) {
         say("--max-lease (QUORLOCK_MAX_LEASE) of %u ms is too short to run a command under a lock: the nodes need at "
             "least %u ms",
-            settings->max_lease_ms, LEASE_MS_MIN);
+            settings->values.client.max_lease_ms, LEASE_MS_MIN);
     } else {
         return 0;
     }
@@ -513,7 +514,7 @@ int supervise_open(struct supervisor *supervisor, const struct session *session)
     supervisor->verbose = settings->verbose;
     supervisor->group_rule = settings->group;
     if (settings->subreaper) prctl(PR_SET_CHILD_SUBREAPER, 1);
-    supervisor->grace_ms = choose_grace_ms(session_lease_ms(settings), settings->node_timeout_ms);
+    supervisor->grace_ms = choose_grace_ms(session_lease_ms(settings), settings->values.client.node_timeout_ms);
     if (supervise_watch(supervisor)) return 0;
     say("cannot watch signals and time: %s", strerror(errno));
     return EXIT_SYSTEM;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "document.h"
 #include "owner.h"
 #include "report.h"
 

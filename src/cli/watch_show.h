@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "text.h"
+#include "settings/text.h"
 #include "watch_state.h"
 
 /* The present time by two clocks. */

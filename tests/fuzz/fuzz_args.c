@@ -8,10 +8,9 @@
 #include "feed.h"
 
 #include "cli/args.h"
-#include "cli/duration.h"
-#include "cli/hide.h"
-#include "cli/sources.h"
+#include "cli/document.h"
 #include "said.h"
+#include "settings/duration.h"
 
 #define WORDS_MAX 12
 #define WORD_SIZE 200
@@ -195,7 +194,8 @@ static void check_texts(struct feed *feed)
 static void parse(struct feed *feed)
 {
     enum args_place place = (enum args_place)(ARGS_GLOBAL << feed_byte(feed) % (1 + N_VERBS));
-    struct settings settings = {.wait_ms = 1};
+    struct sources sources = {0};
+    struct settings settings = {.sources = &sources};
     struct text help = {0};
     bool secret = any_secret() && !any_other_secret();
     int next = -1;
@@ -207,9 +207,10 @@ static void parse(struct feed *feed)
         CHECK(settings.held_status <= 255);
         said.times = 0;
         said.text[0] = '\0';
-        check_said(sources_settle(&settings, place), secret);
-        if (said.times == 0) CHECK(settings.nodes != NULL && settings.nodes[0] != '\0');
+        check_said(args_settle(&settings, place), secret);
+        if (said.times == 0) CHECK(settings.values.nodes != NULL && settings.values.nodes[0] != '\0');
     }
+    sources_clear(&sources);
     args_help(&help, place);
     CHECK(help.length > 0 && !help.failed);
     text_clear(&help);
@@ -221,7 +222,7 @@ static void check_hidden(void)
     char *list[WORDS_MAX];
 
     for (int i = 0; i < fuzz.n; i++) list[i] = fuzz.words[i];
-    hide_all(list, fuzz.n);
+    args_hide(list, fuzz.n);
     for (int i = 0; i < fuzz.n && strcmp(list[i], "--") != 0; i++) {
         const char *at = strchr(list[i], '@');
         const char *scheme = strstr(list[i], "://");

@@ -10,8 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/sources.h"
-#include "said.h"
+#include "settings/sources.h"
 
 #define FILE_SIZE 4096
 
@@ -97,27 +96,42 @@ static void check_items(const struct configfile *file, const char *bytes, size_t
     }
 }
 
-/* Through the file system, as the command reads it. */
+static const char *nothing_asked(const void *arg, const char *key)
+{
+    (void)arg;
+    (void)key;
+    return NULL;
+}
+
+static bool takes_all(const void *arg, const char *key)
+{
+    (void)arg;
+    return key[0] != '\0';
+}
+
+/* Through the file system, as command and library read it. */
 static void settle(const char *bytes, size_t length, bool secret)
 {
     char path[64];
-    struct settings settings = {.config = path};
+    const struct sources_caller caller = {path, "", nothing_asked, takes_all, NULL};
+    struct sources sources = {0};
+    struct values values = values_begin();
     int fd = memfd_create("config", MFD_CLOEXEC);
     int status;
 
     CHECK(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    said.times = 0;
-    said.text[0] = '\0';
-    status = sources_settle(&settings, ARGS_CONFIG);
+    status = sources_settle(&sources, &values, &caller);
     CHECK(close(fd) == 0);
-    CHECK(status == 0 || status == EXIT_USAGE);
-    CHECK((status == 0) == (said.times == 0));
-    CHECK(status != 0 || settings.nodes != NULL);
-    if (status == 0) status = sources_check();
-    CHECK((status == 0) == (said.times == 0));
-    CHECK(!secret || !feed_shows_secret(said.text));
-    if (settings.nodes != NULL) sources_forget(&settings);
+    CHECK(status == 0 || status == QUORLOCK_INVAL);
+    CHECK((status == 0) == (sources.error.length == 0));
+    CHECK(status != 0 || values.nodes != NULL);
+    if (status == 0) status = sources_check(&sources);
+    CHECK((status == 0) == (sources.error.length == 0));
+    text_add(&sources.error, "", 1);
+    CHECK(!secret || !feed_shows_secret(sources.error.bytes));
+    if (values.nodes != NULL) sources_forget(&sources, &values);
+    sources_clear(&sources);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -132,10 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     CHECK(copy != NULL);
     memcpy(copy, bytes, length + 1);
-    memset(&said, 0, sizeof(said));
     status = configfile_parse(&file, "FILE", copy, length);
     CHECK(status == 0 || status == QUORLOCK_INVAL);
-    CHECK((status == 0) == (file.error == NULL) && said.times == 0);
+    CHECK((status == 0) == (file.error == NULL));
     CHECK(!secret || file.error == NULL || !feed_shows_secret(file.error));
     check_items(&file, copy, length);
     configfile_clear(&file);

@@ -5,9 +5,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <syslog.h>
 
 #include "cli/say.h"
-#include "cli/text.h"
 
 static struct {
     unsigned times;
@@ -32,7 +32,10 @@ void say_at(int priority, const char *format, ...)
 
 void say_text(int priority, struct text *text)
 {
-    (void)priority;
+    if (priority == LOG_ERR) {
+        snprintf(said.text, sizeof(said.text), "%.*s", (int)text->length, text->length > 0 ? text->bytes : "");
+        said.times++;
+    }
     text_clear(text);
 }
 

@@ -51,7 +51,7 @@ class Usage(command_case.Case):
                 f.write(line + "\n")
             status, _, err = self.quorlock("config", env={"QUORLOCK_CONFIG": self.path("config")})
             self.assertEqual(status, 64, err)
-            self.assertIn("is an option only", err)
+            self.assertIn("is no key of a file", err)
 
 
 class Seen(Bootstrapped):

@@ -219,7 +219,7 @@ class Used(Files):
     def test_bad_files(self):
         table = [("lease = 30", ':1: lease: "30" has no unit'), ("\n\nlease 30s", ':3: no "=": write KEY = VALUE'),
                  ("lease = 30s # long", ':1: lease: "30s # long" is no duration'),
-                 ("leese = 30s", ":1: leese is no key"), ("json = yes", ":1: json is an option only, not a key of a file"),
+                 ("leese = 30s", ":1: leese is no key"), ("json = yes", ":1: json is no key of a file; quorlock config lists the keys"),
                  ("lease = 1s\nlease = 2s", ":2: lease is in line 1 already"),
                  ("lease =", ":1: lease has no value"), ("= 1s", ":1: no key"), ("Lease = 1s", ":1: no key"),
                  ("[production]", ":1: a line that begins with [ must be [set NAME]"), ("[set ]", ":1: a line that begins with ["),

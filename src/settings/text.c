@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "text.h"
+#include "settings/text.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -142,6 +142,11 @@ void text_add_utf8(struct text *text, const char *bytes, size_t length)
     text_add_foreign(text, bytes, length, FOR_UTF8);
 }
 
+void text_add_json(struct text *text, const char *bytes, size_t length)
+{
+    text_add_foreign(text, bytes, length, FOR_JSON);
+}
+
 size_t text_columns(const struct text *text, size_t start)
 {
     size_t columns = 0;
@@ -207,61 +212,4 @@ void text_add_table(struct text *text, const char *const *heads, size_t n_column
         while (text->length > begin && text->bytes[text->length - 1] == ' ') text->length--;
         text_add(text, "\n", 1);
     }
-}
-
-/* ---- JSON ---- */
-
-json_t *document_text(const char *string)
-{
-    struct text valid = {0};
-    json_t *value = NULL;
-
-    if (string == NULL) return json_null();
-    text_add_utf8(&valid, string, strlen(string));
-    if (!valid.failed) value = json_stringn(valid.length > 0 ? valid.bytes : "", valid.length);
-    text_clear(&valid);
-    return value;
-}
-
-json_t *document_number(int64_t number, int64_t least)
-{
-    return number < least ? json_null() : json_integer(number);
-}
-
-json_t *document_truth(int truth)
-{
-    return truth < 0 ? json_null() : json_boolean(truth != 0);
-}
-
-static void lose_unless(bool added, json_t **whole)
-{
-    if (added) return;
-    json_decref(*whole);
-    *whole = NULL;
-}
-
-void document_add(json_t **object, const char *name, json_t *value)
-{
-    lose_unless(json_object_set_new(*object, name, value) == 0, object);
-}
-
-void document_append(json_t **array, json_t *value)
-{
-    lose_unless(json_array_append_new(*array, value) == 0, array);
-}
-
-/* collect - add JSON for a terminal. Characters that must be escaped are in strings only, where they become \uNNNN. */
-static int collect(const char *bytes, size_t length, void *text)
-{
-    text_add_foreign(text, bytes, length, FOR_JSON);
-    return 0;
-}
-
-/* Use a callback, not jansson's own buffer, which ignores that it had no memory for the name of a member. */
-void document_write(struct text *text, json_t *document)
-{
-    if (document == NULL || json_dump_callback(document, collect, text, JSON_REAL_PRECISION(12)) != 0)
-        text->failed = true;
-    text_format(text, "\n");
-    json_decref(document);
 }

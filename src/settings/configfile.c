@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "configfile.h"
+#include "settings/configfile.h"
 
 #include <quorlock/quorlock.h>
 

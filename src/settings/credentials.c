@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "credentials.h"
+#include "settings/credentials.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,55 +45,54 @@ static bool is_regular(int fd)
     return fd >= 0 && fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
 }
 
-int credentials_read(struct credentials *credentials, const struct settings *settings, char *error, size_t error_size)
+int credentials_read(struct credentials *credentials, const struct values *values, char *error, size_t error_size)
 {
     const char *wrong = NULL;
 
-    *credentials = (struct credentials){.user = settings->user};
-    if (settings->password_file != NULL) {
-        int fd = open(settings->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    *credentials = (struct credentials){.user = values->client.user};
+    if (values->password_file != NULL) {
+        int fd = open(values->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
         wrong = read_line(fd, credentials->password, sizeof(credentials->password));
-        if (wrong != NULL) snprintf(error, error_size, "password file \"%s\": %s", settings->password_file, wrong);
+        if (wrong != NULL) snprintf(error, error_size, "password file \"%s\": %s", values->password_file, wrong);
         /* A pipe, as <(COMMAND) makes, can be read only once. */
         credentials->again = is_regular(fd);
         if (fd >= 0) close(fd);
-    } else if (settings->password != NULL) {
-        if (strlen(settings->password) > PASSWORD_LENGTH_MAX) {
+    } else if (values->client.password != NULL) {
+        if (strlen(values->client.password) > PASSWORD_LENGTH_MAX) {
             wrong = "the password is longer than 1000 bytes";
             snprintf(error, error_size, "%s", wrong);
         } else {
-            memcpy(credentials->password, settings->password, strlen(settings->password) + 1);
+            memcpy(credentials->password, values->client.password, strlen(values->client.password) + 1);
         }
     }
     return wrong == NULL ? 0 : QUORLOCK_INVAL;
 }
 
-/* read_again - read the file before a login. It must not block, even if a pipe has replaced the file. */
-static int read_again(void *arg, const char *node, struct quorlock_credentials *ret)
+int credentials_again(void *arg, const char *node, struct quorlock_credentials *ret)
 {
-    const struct settings *settings = arg;
-    int fd = open(settings->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const struct values *values = arg;
+    int fd = open(values->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool other = fd >= 0 && !is_regular(fd);
     const char *wrong =
         other ? "it is not a regular file any more" : read_line(fd, ret->password, PASSWORD_LENGTH_MAX + 2);
 
     (void)node;
     if (fd >= 0) close(fd);
-    if (settings->user != NULL) snprintf(ret->user, sizeof(ret->user), "%s", settings->user);
+    if (values->client.user != NULL) snprintf(ret->user, sizeof(ret->user), "%s", values->client.user);
     if (wrong == NULL) return 0;
-    snprintf(ret->why, sizeof(ret->why), "password file \"%.100s\": %s", settings->password_file, wrong);
+    snprintf(ret->why, sizeof(ret->why), "password file \"%.100s\": %s", values->password_file, wrong);
     return QUORLOCK_INVAL;
 }
 
 void credentials_give(struct quorlock_client_options *options, const struct credentials *credentials,
-                      const struct settings *settings)
+                      const struct values *values)
 {
     options->user = credentials->user;
     options->password = credentials->password;
     if (!credentials->again) return;
-    options->credentials = read_again;
-    options->credentials_arg = (void *)(uintptr_t)settings;
+    options->credentials = credentials_again;
+    options->credentials_arg = (void *)(uintptr_t)values;
 }
 
 void credentials_wipe(struct credentials *credentials)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "duration.h"
+#include "settings/duration.h"
 
 #include <string.h>
 

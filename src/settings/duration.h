@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "text.h"
+#include "settings/text.h"
 
 /*
  * duration_read - read "250ms", "30s", "2m" or "1h": a whole number and a unit
