@@ -10,6 +10,7 @@ The columns behind bg are signals for quorlock.
 import os
 import pty
 import signal
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
@@ -73,6 +74,9 @@ WORDS = {"128+n": "ends", "75": "lost", "got75": "lost"}
 SLOW = {"loses": 3, "stopped long": 3}  # leases in seconds
 KEYS = {"^C": (b"\x03", signal.SIGINT), "^\\": (b"\x1c", signal.SIGQUIT), "^Z": (b"\x1a", signal.SIGTSTP)}
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
+# Since bash 5.3, fg sends SIGCONT to a job that runs, too. Without that signal the command has the foreground when it reads.
+FG_CONTINUES = subprocess.run(["bash", "-c", "((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 503))"],
+                              check=False).returncode == 0
 # What is typed. A script goes on until there is a file "go", so that somebody can see who has the foreground.
 LINES = {
     "alone": "$RUN; echo $? >status",
@@ -427,8 +431,8 @@ class Cell(World):
 
     def front(self):
         """After fg, or SIGCONT."""
-        if self.event == "fg" and self.how != "reads" and self.started == "behind":
-            self.in_front = "job"  # the shell tells nobody of it; the command has it when it reads
+        if self.event == "fg" and self.how != "reads" and self.started == "behind" and not FG_CONTINUES:
+            self.in_front = "job"
         resumed = self.event != "CONT"
         if resumed and self.event != "fg":
             self.resume()
@@ -441,7 +445,8 @@ class Cell(World):
 
     def back(self):
         self.wait("the command goes on", lambda: not self.is_stopped("outer") and not self.is_stopped("quorlock"))
-        self.in_front = "job"  # as with fg above
+        if not FG_CONTINUES:
+            self.in_front = "job"
         self.wait_for_shell()
         self.front_again()
 
