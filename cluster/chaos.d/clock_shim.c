@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -75,4 +77,12 @@ time_t time(time_t *now)
     if (clock_gettime(CLOCK_REALTIME, &read) != 0) return (time_t)-1;
     if (now != NULL) *now = read.tv_sec;
     return read.tv_sec;
+}
+
+/* Valkey 9.1 reads the clock once in a millisecond, and adds the ticks of the processor meanwhile. From this file it
+ * knows that they are steady; without the file it reads the clock each time. */
+FILE *fopen64(const char *restrict path, const char *restrict mode)
+{
+    if (clock_stands && strcmp(path, "/proc/cpuinfo") == 0) return NULL;
+    return fopen(path, mode);
 }
