@@ -9,6 +9,7 @@ import ctypes
 import filecmp
 import glob
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -168,19 +169,30 @@ def find_mypy():
     return None
 
 
+def fields_of(headers, name):
+    """The names of the fields of that struct: of `type *a, b[N];` a and b, of `type (*call)(...);` call."""
+    body = re.search(rf"^struct {name} \{{\n(.*?)^\}};", re.sub(r"/\*.*?\*/", "", headers, flags=re.S), re.S | re.M)[1]
+    return [found for line in re.sub(r"\(\*(\w+)\)\([^)]*\)", r"\1", body).split(";")
+            for found in re.findall(r"(\w+)\s*(?:\[\w+\])?\s*(?:,|$)", line.strip())]
+
+
 def check_structs(source, library, folder):
     os.environ["QUORLOCK_LIBRARY"] = library
     sys.path.insert(0, os.path.join(source, "src", "python"))
-    from quorlock import _library  # pylint: disable=import-outside-toplevel
-    pairs = [(_library.ClientOptions, "quorlock_client_options"), (_library.Options, "quorlock_options"),
+    from quorlock import _client, _election, _library, _lock, _observer  # pylint: disable=import-outside-toplevel
+    pairs = [(_client.Options, "quorlock_client_options"), (_lock.Options, "quorlock_options"),
              (_library.Result, "quorlock_blocking_result"), (_library.Loss, "quorlock_loss"),
-             (_library.Leader, "quorlock_leader"), (_library.ObserverOptions, "quorlock_observer_options"),
-             (_library.CandidateOptions, "quorlock_candidate_options"), (_library.Holder, "quorlock_holder"),
+             (_library.Leader, "quorlock_leader"), (_observer.Options, "quorlock_observer_options"),
+             (_election.Options, "quorlock_candidate_options"), (_library.Holder, "quorlock_holder"),
              (_library.NodeReport, "quorlock_node_report"), (_library.Report, "quorlock_report")]
+    paths = pathlib.Path(source, "include", "quorlock").glob("*.h")
+    headers = "".join(path.read_text(encoding="utf-8") for path in paths)
     wanted, lines = {}, []
     for struct, name in pairs:
         if struct is not _library.Loss:
-            # A field that the header has got is wanted here, too.
+            # A field that the header has got is wanted here, too, also if it fits into padding.
+            fields, known = fields_of(headers, name), [field for field, _ in struct._fields_]
+            check(fields == known, f"struct {name} in the header and in Python: only one has {set(fields) ^ set(known)}")
             wanted[f"sizeof_{name}"] = str(ctypes.sizeof(struct))
             lines.append(f'printf("sizeof_{name} %zu\\n", sizeof(struct {name}));')
         for field, kind in struct._fields_:

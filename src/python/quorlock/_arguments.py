@@ -2,14 +2,15 @@
 """Convert the arguments of callers to those of the library."""
 import ctypes
 import operator
-from typing import Dict, List, Sequence, Union
+from typing import Any, Dict, List, Sequence, Type, TypeVar, Union
 
 from ._errors import INVAL, Invalid
 
 Text = Union[str, bytes]
 NUMBER_MAX = 2**32 - 1
-SEED_MAX = 2**64 - 1
 SHARED_ALL = 2**64 - 1
+
+Struct = TypeVar("Struct", bound=ctypes.Structure)
 
 
 def encode(text: Text, what: str, secret: bool = False) -> bytes:
@@ -32,10 +33,17 @@ def number(value: int, what: str, most: int = NUMBER_MAX) -> int:
     return operator.index(value)
 
 
-def set_numbers(struct: ctypes.Structure, numbers: Dict[str, int]) -> None:
-    """Set the fields. 0 stands for the default of each."""
-    for name, value in numbers.items():
-        setattr(struct, name, number(value, name))
+def options_of(kind: Type[Struct], **given: Any) -> Struct:
+    """Return a struct of that kind, with each of these arguments in the field of its name.
+
+    0 stands for the default of a number, and None for that of a text."""
+    struct, kinds = kind(size=ctypes.sizeof(kind)), {field[0]: field[1] for field in kind._fields_}
+    for name, value in given.items():
+        if kinds[name] is not ctypes.c_char_p:
+            setattr(struct, name, number(value, name, 256**ctypes.sizeof(kinds[name]) - 1))
+        elif value is not None:
+            setattr(struct, name, encode(value, name, secret=name == "password"))
+    return struct
 
 
 def shared_bits(shared: Union[bool, Text, Sequence[Text]], names: List[bytes]) -> int:

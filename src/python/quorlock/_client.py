@@ -7,10 +7,11 @@ import os
 import re
 import time
 import weakref
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import TYPE_CHECKING, Callable, Iterable, Optional, TypedDict, Union
 
 from . import _library
-from ._arguments import SEED_MAX, Text, choose, encode, number, set_numbers
+from ._arguments import Text, choose, encode, options_of
 from ._connection import Connection
 from ._credentials import Login, asks, of_file, read_file
 from ._election import Candidate, CandidateOptions, tell_elections
@@ -33,6 +34,20 @@ SET_REFUSED = {INVAL: "each address of a node has a user or a password of its ow
                STATE: "the client was made with password_file or credentials, which give user and password"}
 CLOSE_LIMIT_S = 60  # then close() gives up, if calls in other threads do not end
 METRICS_SIZE = 4096
+
+
+class Options(ctypes.Structure):
+    """struct quorlock_client_options, whose fields Client sets from the arguments of the same names"""
+    _fields_ = [("size", c_size_t), ("nodes", POINTER(c_char_p)), ("n_nodes", c_size_t), ("policy", c_int),
+                ("dialect", c_int), ("guard", c_int), ("node_timeout_ms", c_uint32), ("max_lease_ms", c_uint32),
+                ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32), ("reconnect_min_ms", c_uint32),
+                ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
+                ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p),
+                ("log", _library.LogCallback), ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t),
+                ("user", c_char_p), ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p),
+                ("tls_key", c_char_p), ("tls_name", c_char_p), ("buggify", c_uint64),
+                ("credentials", _library.CredentialsCallback), ("credentials_arg", c_void_p),
+                ("connect_timeout_ms", c_uint32)]
 
 
 class ClientOptions(TypedDict, total=False):
@@ -104,22 +119,15 @@ class Client(Connection):
         words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
         addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
         self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
-        options = _library.ClientOptions(
-            size=ctypes.sizeof(_library.ClientOptions), nodes=_library.text_array(addresses), n_nodes=len(addresses),
-            policy=choose(policy, POLICIES, "policy"), dialect=choose(dialect, DIALECTS, "dialect"),
-            guard=choose(guard, GUARDS, "guard"), allow_eviction=int(allow_eviction),
-            error=ctypes.cast(self._error, ctypes.c_char_p), error_size=_library.TEXT_SIZE)
-        set_numbers(options, {"node_timeout_ms": node_timeout_ms, "connect_timeout_ms": connect_timeout_ms,
-                              "max_lease_ms": max_lease_ms,
-                              "drift_ppm": drift_ppm, "drift_fixed_ms": drift_fixed_ms,
-                              "reconnect_min_ms": reconnect_min_ms, "reconnect_max_ms": reconnect_max_ms})
-        options.buggify = number(buggify, "buggify", SEED_MAX)
-        for name, text in {"key_prefix": key_prefix, "owner_label": owner_label, "set_name": set_name, "user": user,
-                           "password": secret, "tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key,
-                           "tls_name": tls_name}.items():
-            if text is not None:
-                setattr(options, name, encode(text, name, secret=name == "password"))
-        self._options = options
+        self._options = options_of(
+            Options, policy=choose(policy, POLICIES, "policy"), dialect=choose(dialect, DIALECTS, "dialect"),
+            guard=choose(guard, GUARDS, "guard"), node_timeout_ms=node_timeout_ms, max_lease_ms=max_lease_ms,
+            drift_ppm=drift_ppm, drift_fixed_ms=drift_fixed_ms, reconnect_min_ms=reconnect_min_ms,
+            reconnect_max_ms=reconnect_max_ms, key_prefix=key_prefix, owner_label=owner_label, set_name=set_name,
+            allow_eviction=allow_eviction, user=user, password=secret, tls_ca=tls_ca, tls_cert=tls_cert,
+            tls_key=tls_key, tls_name=tls_name, buggify=buggify, connect_timeout_ms=connect_timeout_ms)
+        self._options.nodes, self._options.n_nodes = _library.text_array(addresses), len(addresses)
+        self._options.error, self._options.error_size = ctypes.cast(self._error, c_char_p), _library.TEXT_SIZE
         self._open()
         CLIENTS.add(self)
 
@@ -133,7 +141,7 @@ class Client(Connection):
             self._on_login = _library.CredentialsCallback(asks(self._home, self._credentials))
 
     def _open(self) -> None:
-        handle = ctypes.c_void_p()
+        handle = c_void_p()
         if self._log is not None:
             self._options.log = self._on_line
         if self._credentials is not None:
@@ -201,7 +209,7 @@ class Client(Connection):
         """Return the counters as text in the format OpenMetrics; quorlock(7) lists them. It may be called anywhere."""
         size = METRICS_SIZE
         while True:
-            text, length = ctypes.create_string_buffer(size), ctypes.c_size_t()
+            text, length = ctypes.create_string_buffer(size), c_size_t()
             with self._call() as handle:
                 status = library.quorlock_blocking_metrics(handle, None, text, size, ctypes.byref(length))
             if status != OK:

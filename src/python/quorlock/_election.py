@@ -3,10 +3,11 @@
 import contextlib
 import ctypes
 import weakref
+from ctypes import c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, Dict, Optional, Tuple, TypedDict
 
 from . import _library
-from ._arguments import Text, encode, set_numbers
+from ._arguments import Text, encode, options_of
 from ._connection import Connection
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, STATE, Closed, Error, Lost, error
 from ._library import library
@@ -15,6 +16,14 @@ from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
 from ._words import as_python
 
 INHERITED = "the candidate belongs to the parent of this process: make another one here"
+
+
+class Options(ctypes.Structure):
+    """struct quorlock_candidate_options, whose fields Candidate sets from the arguments of the same names"""
+    _fields_ = [("size", c_size_t), ("advertise", c_char_p), ("elected", _library.ElectedCallback),
+                ("deposed", _library.LostCallback), ("ended", _library.EndedCallback), ("arg", c_void_p),
+                ("lease_ms", c_uint32), ("renew_ms", c_uint32), ("lost_margin_ms", c_uint32),
+                ("fence_ttl_ms", c_uint32)]
 
 
 class CandidateOptions(TypedDict, total=False):
@@ -58,12 +67,9 @@ class Candidate:
         self._elected = self._over = self._lost = 0
         self._why: Optional[str] = None  # of the last deposition
         self._end: Tuple[int, str] = (OK, "")
-        options = _library.CandidateOptions(size=ctypes.sizeof(_library.CandidateOptions))
-        set_numbers(options, {"lease_ms": lease_ms, "renew_ms": renew_ms, "lost_margin_ms": lost_margin_ms,
-                              "fence_ttl_ms": fence_ttl_ms})
-        if advertise is not None:
-            options.advertise = encode(advertise, "advertise")
-        text, handle, key = ctypes.create_string_buffer(_library.TEXT_SIZE), ctypes.c_void_p(), encode(name, "the name")
+        options = options_of(Options, advertise=advertise, lease_ms=lease_ms, renew_ms=renew_ms,
+                             lost_margin_ms=lost_margin_ms, fence_ttl_ms=fence_ttl_ms)
+        text, handle, key = ctypes.create_string_buffer(_library.TEXT_SIZE), c_void_p(), encode(name, "the name")
         with client._call() as of:
             self._life, self._number = client._life, next(client._numbers)
             options.elected, options.deposed, options.ended = client._on_election
@@ -169,7 +175,7 @@ class Candidate:
         return error(status, text if of == status else _library.status_text(status))
 
     def _stand(self) -> int:
-        term = ctypes.c_uint64()
+        term = c_uint64()
         with self._client._call(lambda: library.quorlock_blocking_resign(self._handle)):
             status = library.quorlock_blocking_stand(self._handle, ctypes.byref(term))
         if status != OK:

@@ -36,28 +36,6 @@ class Credentials(ctypes.Structure):
 CredentialsCallback = CFUNCTYPE(c_int, c_void_p, c_char_p, POINTER(Credentials))
 
 
-class ClientOptions(ctypes.Structure):
-    """struct quorlock_client_options"""
-    _fields_ = [("size", c_size_t), ("nodes", POINTER(c_char_p)), ("n_nodes", c_size_t), ("policy", c_int),
-                ("dialect", c_int), ("guard", c_int), ("node_timeout_ms", c_uint32), ("max_lease_ms", c_uint32),
-                ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32), ("reconnect_min_ms", c_uint32),
-                ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
-                ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p), ("log", LogCallback),
-                ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t), ("user", c_char_p),
-                ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p), ("tls_key", c_char_p),
-                ("tls_name", c_char_p), ("buggify", c_uint64), ("credentials", CredentialsCallback),
-                ("credentials_arg", c_void_p), ("connect_timeout_ms", c_uint32)]
-
-
-class Options(ctypes.Structure):
-    """struct quorlock_options"""
-    _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("renew_ms", c_uint32),
-                ("min_valid_ms", c_uint32), ("lost_margin_ms", c_uint32), ("max_hold_ms", c_uint32),
-                ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p),
-                ("shared", c_uint64), ("permits", c_uint32), ("keep_ms", c_uint64),
-                ("fair", c_int64)]
-
-
 class Result(ctypes.Structure):
     """struct quorlock_blocking_result"""
     _fields_ = [("size", c_size_t), ("status", c_int), ("granted", c_uint32), ("refused", c_uint32),
@@ -79,21 +57,9 @@ class Leader(ctypes.Structure):
 LeaderCallback = CFUNCTYPE(None, c_void_p, POINTER(Leader), c_void_p)
 
 
-class ObserverOptions(ctypes.Structure):
-    """struct quorlock_observer_options"""
-    _fields_ = [("size", c_size_t), ("changed", LeaderCallback), ("arg", c_void_p), ("poll_ms", c_uint32)]
-
-
 LostCallback = CFUNCTYPE(None, c_void_p, POINTER(Loss), c_void_p)
 ElectedCallback = CFUNCTYPE(None, c_void_p, c_uint64, c_void_p)
 EndedCallback = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
-
-
-class CandidateOptions(ctypes.Structure):
-    """struct quorlock_candidate_options"""
-    _fields_ = [("size", c_size_t), ("advertise", c_char_p), ("elected", ElectedCallback), ("deposed", LostCallback),
-                ("ended", EndedCallback), ("arg", c_void_p), ("lease_ms", c_uint32), ("renew_ms", c_uint32),
-                ("lost_margin_ms", c_uint32), ("fence_ttl_ms", c_uint32)]
 
 
 EndCallback = CFUNCTYPE(None, POINTER(Result), c_void_p)
@@ -136,20 +102,22 @@ class Listing(ctypes.Structure):
 
 ListCallback = CFUNCTYPE(None, c_int, POINTER(Listing), c_void_p)
 
+OPTIONS = c_void_p  # a struct of options; each stands in the module whose arguments set it
+
 # The type of the result of each function, and those of its arguments.
 FUNCTIONS = {
     "quorlock_version": (c_char_p,),
     "quorlock_status_name": (c_char_p, c_int),
     "quorlock_status_text": (c_char_p, c_int),
-    "quorlock_blocking_open": (c_int, POINTER(c_void_p), POINTER(ClientOptions)),
+    "quorlock_blocking_open": (c_int, POINTER(c_void_p), OPTIONS),
     "quorlock_blocking_close": (c_int, c_void_p),
     "quorlock_blocking_set_credentials": (c_int, c_void_p, c_char_p, c_char_p),
     "quorlock_blocking_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
     "quorlock_blocking_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_blocking_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
     "quorlock_blocking_break": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
-    "quorlock_blocking_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, POINTER(Options),
-                              c_char_p, c_size_t),
+    "quorlock_blocking_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS, c_char_p,
+                              c_size_t),
     "quorlock_blocking_acquire": (c_int, c_void_p, POINTER(Result)),
     "quorlock_blocking_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
     "quorlock_blocking_release": (c_int, c_void_p, POINTER(Result)),
@@ -161,14 +129,12 @@ FUNCTIONS = {
     "quorlock_blocking_free": (None, c_void_p),
     "quorlock_blocking_on_lost": (None, c_void_p, LostCallback, c_void_p),
     "quorlock_blocking_valid_ms": (c_uint32, c_void_p),
-    "quorlock_blocking_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, POINTER(CandidateOptions),
-                                        c_char_p, c_size_t),
+    "quorlock_blocking_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
     "quorlock_blocking_stand": (c_int, c_void_p, POINTER(c_uint64)),
     "quorlock_blocking_resign": (c_int, c_void_p),
     "quorlock_blocking_candidate_free": (None, c_void_p),
     "quorlock_blocking_candidate_valid_ms": (c_uint32, c_void_p),
-    "quorlock_blocking_observe": (c_int, POINTER(c_void_p), c_void_p, c_char_p, POINTER(ObserverOptions), c_char_p,
-                                  c_size_t),
+    "quorlock_blocking_observe": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
     "quorlock_blocking_observer_free": (None, c_void_p),
 }
 

@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import ctypes
 import weakref
+from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _library
-from ._arguments import Text, encode, number, set_numbers, shared_bits
+from ._arguments import Text, encode, number, options_of, shared_bits
 from ._connection import Connection
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
 from ._library import library
@@ -16,6 +17,14 @@ from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
 from ._words import as_python
 
 INHERITED = "the parent of this process holds the lock: acquire it here first"
+
+
+class Options(ctypes.Structure):
+    """struct quorlock_options, whose fields Lock sets from the arguments of the same names"""
+    _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("renew_ms", c_uint32),
+                ("min_valid_ms", c_uint32), ("lost_margin_ms", c_uint32), ("max_hold_ms", c_uint32),
+                ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p),
+                ("shared", c_uint64), ("permits", c_uint32), ("keep_ms", c_uint64), ("fair", c_int64)]
 
 
 class LockOptions(TypedDict, total=False):
@@ -76,23 +85,17 @@ class Lock:
         self._detached = False
         self._keys = keys
         names = [encode(key, "the key") for key in keys]
-        options = _library.Options(size=ctypes.sizeof(_library.Options), fencing=int(fencing),
-                                   fair=int(fair), shared=shared_bits(shared, names))
-        set_numbers(options, {"wait_ms": wait_ms, "lease_ms": lease_ms, "renew_ms": renew_ms,
-                              "min_valid_ms": min_valid_ms, "lost_margin_ms": lost_margin_ms,
-                              "max_hold_ms": max_hold_ms, "fence_ttl_ms": fence_ttl_ms, "permits": permits,
-                              "keep_ms": keep_ms})
-        if owner is not None:
-            options.owner = encode(owner, "owner")
-        if label is not None:
-            options.label = encode(label, "label")
-        self._names, self._options = _library.text_array(names), options
+        self._names = _library.text_array(names)
+        self._options = options_of(
+            Options, wait_ms=wait_ms, lease_ms=lease_ms, renew_ms=renew_ms, min_valid_ms=min_valid_ms,
+            lost_margin_ms=lost_margin_ms, max_hold_ms=max_hold_ms, fencing=fencing, fence_ttl_ms=fence_ttl_ms,
+            owner=owner, label=label, permits=permits, keep_ms=keep_ms, fair=fair, shared=shared_bits(shared, names))
         self._make()
 
     def _make(self) -> None:
         client = self._client
         text = ctypes.create_string_buffer(_library.TEXT_SIZE)
-        handle = ctypes.c_void_p()
+        handle = c_void_p()
         with client._call() as of:
             status = library.quorlock_blocking_new(ctypes.byref(handle), of, self._names, len(self._names),
                                                    ctypes.byref(self._options), text, _library.TEXT_SIZE)

@@ -2,10 +2,11 @@
 """Observers of an election."""
 import ctypes
 import weakref
+from ctypes import c_size_t, c_uint32, c_void_p
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from . import _library
-from ._arguments import Text, encode, number
+from ._arguments import Text, encode, options_of
 from ._connection import Connection
 from ._errors import OK, error
 from ._library import library
@@ -25,6 +26,11 @@ class Leader(NamedTuple):
     valid_ms: int
 
 
+class Options(ctypes.Structure):
+    """struct quorlock_observer_options"""
+    _fields_ = [("size", c_size_t), ("changed", _library.LeaderCallback), ("arg", c_void_p), ("poll_ms", c_uint32)]
+
+
 class Observer:
     """Observes who leads an election. Client.observe() makes it.
 
@@ -35,16 +41,15 @@ class Observer:
 
     def __init__(self, client: Connection, name: Text, on_change: Optional[Callable[[Leader], None]] = None, *,
                  poll_ms: int = 0):
-        self._handles: List[ctypes.c_void_p] = []
+        self._handles: List[c_void_p] = []
         self._client, self._on_change = client, on_change
         self.leader = Leader("unknown", 0, None, None, 0)
-        text, handle = ctypes.create_string_buffer(_library.TEXT_SIZE), ctypes.c_void_p()
-        key, wanted_ms = encode(name, "the name"), number(poll_ms, "poll_ms")
+        text, handle = ctypes.create_string_buffer(_library.TEXT_SIZE), c_void_p()
+        key, options = encode(name, "the name"), options_of(Options, poll_ms=poll_ms)
         with client._call() as of:
             self._number = next(client._numbers)
             client._observers[self._number] = weakref.ref(self)
-            options = _library.ObserverOptions(size=ctypes.sizeof(_library.ObserverOptions), changed=client._on_leader,
-                                               arg=self._number, poll_ms=wanted_ms)
+            options.changed, options.arg = client._on_leader, self._number
             status = library.quorlock_blocking_observe(ctypes.byref(handle), of, key, ctypes.byref(options), text,
                                                        _library.TEXT_SIZE)
             if status != OK:
