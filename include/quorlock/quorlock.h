@@ -187,6 +187,23 @@ struct quorlock_options {
     int64_t fair;
 };
 
+typedef struct quorlock_settings quorlock_settings; /* what environment and configuration files give */
+
+/* quorlock_settings_load - read what the command quorlock reads. NULL for file: QUORLOCK_CONFIG, or the usual files;
+ * NULL for set: the one that QUORLOCK_SET or a file names. Any thread. Errors: INVAL, NOMEM, with the text in error,
+ * which may be NULL; *ret is untouched then. See quorlock_settings_load(3). */
+QUORLOCK_API int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set, char *error,
+                                        size_t error_size);
+
+/* quorlock_settings_options - fill *options, of which only `size` is set. Change members afterwards. The texts belong
+ * to the settings. Any thread. Errors: INVAL (another member is set, or the struct is older than a key of the files).
+ * See quorlock_settings_load(3). */
+QUORLOCK_API int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options);
+
+/* quorlock_settings_free - wipe passwords, and free. Close clients with these options before. NULL is permitted. Any
+ * thread. See quorlock_settings_load(3). */
+QUORLOCK_API void quorlock_settings_free(quorlock_settings *settings);
+
 enum quorlock_vote_outcome {
     QUORLOCK_VOTE_NONE = 0,    /* not asked */
     QUORLOCK_VOTE_PENDING,     /* asked, no answer yet */
@@ -323,9 +340,9 @@ QUORLOCK_API const char *quorlock_status_text(int status);
  * quorlock_inspect(3). */
 QUORLOCK_API int quorlock_same_owner(const char *holder, const char *other);
 
-/* quorlock_client_new - make a client of n_nodes nodes on the caller's base, which must outlive it. An unreachable node
- * is no error. Errors: INVAL, NOMEM, STATE (the system has no random bytes), with the text in options->error; *ret is
- * untouched then. See quorlock_client_new(3). */
+/* quorlock_client_new - make a client of n_nodes nodes on the caller's base, which must outlive it. NULL for options:
+ * as quorlock_settings_load() finds them. An unreachable node is no error. Errors: INVAL, NOMEM, STATE (the system has
+ * no random bytes), with the text in options->error; *ret is untouched then. See quorlock_client_new(3). */
 QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                                      const struct quorlock_client_options *options);
 

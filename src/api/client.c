@@ -14,6 +14,7 @@
 #include "election/elections.h"
 #include "election/observer.h"
 #include "lock/lock.h"
+#include "settings/settings.h"
 
 struct quorlock_client {
     struct runtime runtime;
@@ -21,6 +22,7 @@ struct quorlock_client {
     struct admin admin;
     struct elections elections;
     struct statistics statistics;
+    quorlock_settings *settings; /* if the caller gave no options; else NULL */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -50,6 +52,7 @@ static void dismantle(struct quorlock_client *client)
     alloc_free(&alloc, runtime->nodes);
     alloc_free(&alloc, runtime->key_prefix);
     alloc_free(&alloc, runtime->owner_label);
+    quorlock_settings_free(client->settings);
     alloc_free(&alloc, client);
 }
 
@@ -127,6 +130,7 @@ static int client_make(quorlock_client **ret, const struct system *system, const
     struct alloc alloc;
     int status = options_client(&options, given, error);
 
+    if (status == 0) status = settings_check_login(&options, error);
     if (status != 0) return status;
     alloc_init(&alloc, options.allocator);
     client = alloc_zero(&alloc, sizeof(*client));
@@ -164,6 +168,24 @@ int client_new_on(quorlock_client **ret, const struct system *system, const stru
 
 /* ---- the public API ---- */
 
+/* new_of_settings - make a client with the options that environment and files give. */
+static int new_of_settings(quorlock_client **ret, const struct system *system, struct expiry_clock *clock,
+                           uint64_t buggify, struct caller_error *error)
+{
+    struct quorlock_client_options options = {.size = sizeof(options)};
+    quorlock_settings *settings = NULL;
+    int status = quorlock_settings_load(&settings, NULL, NULL, error->text, sizeof(error->text));
+
+    if (status == 0) status = quorlock_settings_options(settings, &options);
+    if (status == 0) status = client_make(ret, system, &options, clock, buggify, error);
+    if (status == 0) {
+        (*ret)->settings = settings;
+    } else {
+        quorlock_settings_free(settings);
+    }
+    return status;
+}
+
 /* new_in_environment - make a client; QUORLOCK_BUGGIFY in the environment may give a seed. */
 static int new_in_environment(quorlock_client **ret, const struct system *system,
                               const struct quorlock_client_options *given, struct expiry_clock *clock)
@@ -172,6 +194,7 @@ static int new_in_environment(quorlock_client **ret, const struct system *system
     uint64_t buggify = 0;
     int status = options_buggify(&buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
 
+    if (status == 0 && given == NULL) return new_of_settings(ret, system, clock, buggify, &error);
     if (status == 0) status = client_make(ret, system, given, clock, buggify, &error);
     return client_report(status, given, &error);
 }

@@ -323,7 +323,7 @@ void sources_forget(struct sources *sources, const struct values *values)
 {
     char *password = sources->found[values_place("password")].copy;
 
-    hide_addresses(values->nodes);
+    if (values->nodes != NULL) hide_addresses(values->nodes);
     if (password != NULL) explicit_bzero(password, strlen(password));
     for (size_t f = 0; f < sources->n_files; f++) {
         for (size_t i = 0; i < sources->files[f].n_items; i++) {
@@ -337,7 +337,12 @@ void sources_forget(struct sources *sources, const struct values *values)
 void sources_clear(struct sources *sources)
 {
     for (size_t i = 0; i < sources->n_files; i++) configfile_clear(&sources->files[i]);
-    for (size_t i = 0; i < N_VALUE_KEYS; i++) free(sources->found[i].copy);
+    for (size_t i = 0; i < N_VALUE_KEYS; i++) {
+        char *copy = sources->found[i].copy;
+
+        if (copy != NULL) explicit_bzero(copy, strlen(copy)); /* of nodes or a password */
+        free(copy);
+    }
     text_clear(&sources->error);
     *sources = (struct sources){0};
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "settings/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings/credentials.h"
+#include "settings/sources.h"
+
+struct quorlock_settings {
+    struct values values;
+    struct sources sources;
+    struct credentials credentials;
+    const char *nodes[QUORLOCK_NODES_MAX];
+    char *list; /* the texts of the nodes */
+};
+
+/* settings_asked - return the set as the only value that the caller gives. */
+static const char *settings_asked(const void *set, const char *key)
+{
+    return strcmp(key, "set") == 0 ? set : NULL;
+}
+
+/* settings_takes - return true: keys of locks and of the command are checked, too. */
+static bool settings_takes(const void *set, const char *key)
+{
+    (void)set;
+    return key != NULL;
+}
+
+/* settings_again - read the password file again, as the function `credentials` of a client. */
+static int settings_again(void *arg, const char *node, struct quorlock_credentials *ret)
+{
+    quorlock_settings *settings = arg;
+
+    return credentials_again(&settings->values, node, ret);
+}
+
+static int settings_read(quorlock_settings *settings, const char *file, const char *set)
+{
+    const struct sources_caller caller = {file, "", settings_asked, settings_takes, set};
+    struct quorlock_client_options *client = &settings->values.client;
+    char error[2 * PATH_MAX] = "";
+    int status;
+
+    settings->values = values_begin();
+    settings->values.set = set;
+    status = sources_settle(&settings->sources, &settings->values, &caller);
+    if (status != 0) return status;
+    settings->list = strdup(settings->values.nodes);
+    if (settings->list == NULL) return QUORLOCK_NOMEM;
+    status = credentials_read(&settings->credentials, &settings->values, error, sizeof(error));
+    text_format(&settings->sources.error, "%s", error);
+    values_nodes(client, settings->nodes, settings->list);
+    client->user = settings->credentials.user;
+    client->password = settings->credentials.password;
+    if (!settings->credentials.again) return status;
+    client->credentials = settings_again;
+    client->credentials_arg = settings;
+    return status;
+}
+
+/* settings_report - write the error to the caller's buffer, safe for a terminal. */
+static void settings_report(const struct text *text, int status, char *error, size_t size)
+{
+    struct text safe = {0};
+
+    if (error == NULL || size == 0) return;
+    if (text != NULL) text_add_safe(&safe, text->bytes, text->length);
+    if (safe.length == 0) text_add_known(&safe, quorlock_status_text(status));
+    snprintf(error, size, "%.*s", (int)safe.length, safe.length > 0 ? safe.bytes : "");
+    text_clear(&safe);
+}
+
+int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set, char *error, size_t error_size)
+{
+    quorlock_settings *settings = ret != NULL ? calloc(1, sizeof(*settings)) : NULL;
+    int status = ret == NULL ? QUORLOCK_INVAL : QUORLOCK_NOMEM;
+
+    if (settings != NULL) status = settings_read(settings, file, set);
+    if (status == 0) {
+        *ret = settings;
+        return 0;
+    }
+    settings_report(settings != NULL ? &settings->sources.error : NULL, status, error, error_size);
+    quorlock_settings_free(settings);
+    return status;
+}
+
+int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options)
+{
+    const struct quorlock_client_options *known;
+    struct caller_error error;
+    size_t size;
+
+    if (settings == NULL || options == NULL) return QUORLOCK_INVAL;
+    known = &settings->values.client;
+    size = options->size;
+    /* A value that was set before would get lost. One of the files that an older program has no room for, too. */
+    if (caller_check(sizeof(size), sizeof(size), options, size, "quorlock_client_options", &error) != 0 ||
+        caller_check(sizeof(size), size, known, sizeof(*known), "quorlock_client_options", &error) != 0)
+        return QUORLOCK_INVAL;
+    memcpy(options, known, size < sizeof(*known) ? size : sizeof(*known));
+    options->size = size;
+    return 0;
+}
+
+void quorlock_settings_free(quorlock_settings *settings)
+{
+    if (settings == NULL) return;
+    if (settings->list != NULL) explicit_bzero(settings->list, strlen(settings->values.nodes));
+    sources_forget(&settings->sources, &settings->values);
+    credentials_wipe(&settings->credentials);
+    sources_clear(&settings->sources);
+    free(settings->list);
+    free(settings);
+}
+
+int settings_check_login(const struct quorlock_client_options *options, struct caller_error *error)
+{
+    const quorlock_settings *settings = options->credentials_arg;
+
+    if (options->credentials != settings_again ||
+        (options->user == settings->values.client.user && options->password == settings->values.client.password))
+        return 0;
+    return caller_fail(
+        error, QUORLOCK_INVAL,
+        "user or password is not that of the settings, whose password-file is read before each login: set "
+        "credentials to NULL, too");
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_settings.c - the options of a client from environment and files, and errors in the words of the command */
+#include <event2/event.h>
+#include <quorlock/quorlock.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "test.h"
+
+/* A folder with a configuration file and a password file, an empty environment, and what was loaded. */
+struct settings_fixture {
+    char folder[64], file[96], secret[96], error[512];
+    quorlock_settings *settings;
+    struct quorlock_client_options options;
+    struct event_base *base;
+};
+
+static const char *const variables[] = {"QUORLOCK_CONFIG",    "QUORLOCK_SET",          "QUORLOCK_NODES",
+                                        "QUORLOCK_USER",      "QUORLOCK_PASSWORD",     "XDG_CONFIG_HOME",
+                                        "QUORLOCK_TLS_CA",    "QUORLOCK_PREFIX",       "QUORLOCK_TLS_CERT",
+                                        "QUORLOCK_TLS_KEY",   "QUORLOCK_TLS_NAME",     "HOME",
+                                        "QUORLOCK_MAX_LEASE", "QUORLOCK_PASSWORD_FILE"};
+
+static int settings_fixture_begin(void **state)
+{
+    struct settings_fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    for (size_t i = 0; i < LENGTH(variables); i++) unsetenv(variables[i]);
+    snprintf(f->folder, sizeof(f->folder), "/tmp/quorlock-settings-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    snprintf(f->file, sizeof(f->file), "%s/config", f->folder);
+    snprintf(f->secret, sizeof(f->secret), "%s/secret", f->folder);
+    f->options.size = sizeof(f->options);
+    f->base = event_base_new();
+    assert_non_null(f->base);
+    *state = f;
+    return 0;
+}
+
+static int settings_fixture_end(void **state)
+{
+    struct settings_fixture *f = *state;
+
+    quorlock_settings_free(f->settings);
+    event_base_free(f->base);
+    unlink(f->file);
+    unlink(f->secret);
+    rmdir(f->folder);
+    free(f);
+    return 0;
+}
+
+#define SETTINGS_TEST(name) TEST_WITH(settings_fixture, name, settings_fixture_begin, settings_fixture_end)
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void load(struct settings_fixture *f, const char *text, const char *set)
+{
+    write_file(f->file, text);
+    if (quorlock_settings_load(&f->settings, f->file, set, f->error, sizeof(f->error)) != 0) fail_msg("%s", f->error);
+    assert_int_equal(quorlock_settings_options(f->settings, &f->options), 0);
+}
+
+static void refuse(struct settings_fixture *f, const char *text, const char *set, const char *error)
+{
+    quorlock_settings_free(f->settings);
+    f->settings = NULL;
+    if (text != NULL) write_file(f->file, text);
+    assert_int_equal(quorlock_settings_load(&f->settings, f->file, set, f->error, sizeof(f->error)), QUORLOCK_INVAL);
+    assert_null(f->settings);
+    assert_contains(f->error, error);
+}
+
+SETTINGS_TEST(a_file_gives_options_and_a_set_goes_before_the_rest)
+{
+    load(
+        f,
+        "user = app\npassword = secret\nnodes = other:1\nlabel = web\n"
+        "[set production]\n"
+        "nodes = rediss://a:1, valkeys://b:2,c:3\ntls-ca = /ca\ntls-cert = /cert\ntls-key = /key\ntls-name = name\n"
+        "policy = all\ndialect = redisson\nguard = strict\nmax-lease = 1m\nnode-timeout = 200ms\nconnect-timeout = 4s\n"
+        "prefix = app:\nset-name = three\nallow-eviction = yes\n",
+        "production");
+    assert_int_equal(f->options.n_nodes, 3);
+    assert_string_equal(f->options.nodes[0], "rediss://a:1");
+    assert_string_equal(f->options.nodes[1], "valkeys://b:2");
+    assert_string_equal(f->options.nodes[2], "c:3");
+    assert_string_equal(f->options.user, "app");
+    assert_string_equal(f->options.password, "secret");
+    assert_null(f->options.credentials);
+    assert_string_equal(f->options.tls_ca, "/ca");
+    assert_string_equal(f->options.tls_cert, "/cert");
+    assert_string_equal(f->options.tls_key, "/key");
+    assert_string_equal(f->options.tls_name, "name");
+    assert_int_equal(f->options.policy, QUORLOCK_ALL);
+    assert_int_equal(f->options.dialect, QUORLOCK_DIALECT_REDISSON);
+    assert_int_equal(f->options.guard, QUORLOCK_GUARD_STRICT);
+    assert_int_equal(f->options.max_lease_ms, 60000);
+    assert_int_equal(f->options.node_timeout_ms, 200);
+    assert_int_equal(f->options.connect_timeout_ms, 4000);
+    assert_string_equal(f->options.key_prefix, "app:");
+    assert_string_equal(f->options.owner_label, "web");
+    assert_string_equal(f->options.set_name, "three");
+    assert_int_equal(f->options.allow_eviction, 1);
+}
+
+SETTINGS_TEST(variables_go_before_files_and_are_copied)
+{
+    setenv("QUORLOCK_NODES", "a:1,b:2", 1);
+    setenv("QUORLOCK_PASSWORD", "of the variable", 1);
+    load(f, "nodes = c:3\npassword = of the file\n", NULL);
+    setenv("QUORLOCK_NODES", "d:4,e:5", 1);
+    setenv("QUORLOCK_PASSWORD", "another", 1);
+    assert_int_equal(f->options.n_nodes, 2);
+    assert_string_equal(f->options.nodes[1], "b:2");
+    assert_string_equal(f->options.password, "of the variable");
+}
+
+SETTINGS_TEST(without_anything_there_are_the_default_nodes_and_no_label)
+{
+    load(f, "", NULL);
+    assert_int_equal(f->options.n_nodes, 3);
+    assert_string_equal(f->options.nodes[2], "127.0.0.1:6381");
+    assert_null(f->options.owner_label);
+    assert_int_equal(f->options.max_lease_ms, 0);
+}
+
+SETTINGS_TEST(keys_of_locks_and_of_the_command_are_checked_only)
+{
+    load(f, "lease = 1s\nwait = forever\nfence = yes\nin-flight = 3\nseconds = 2\n", NULL);
+    refuse(f, "lease = 1\n", NULL, "/config:1: lease: \"1\" has no unit: write 250ms, 30s or 2m");
+}
+
+SETTINGS_TEST(a_password_file_is_read_again)
+{
+    char text[256];
+    struct quorlock_credentials login = {.size = sizeof(login)};
+
+    write_file(f->secret, "first\n");
+    snprintf(text, sizeof(text), "user = app\npassword-file = %s\n", f->secret);
+    load(f, text, NULL);
+    assert_string_equal(f->options.password, "first");
+    write_file(f->secret, "second\n");
+    assert_int_equal(f->options.credentials(f->options.credentials_arg, "node", &login), 0);
+    assert_string_equal(login.user, "app");
+    assert_string_equal(login.password, "second");
+    unlink(f->secret);
+    assert_int_equal(f->options.credentials(f->options.credentials_arg, "node", &login), QUORLOCK_INVAL);
+    assert_contains(login.why, "No such file");
+    refuse(f, NULL, NULL, "/secret\": No such file or directory");
+}
+
+SETTINGS_TEST(a_password_of_the_caller_is_not_replaced_by_the_file)
+{
+    char text[256];
+    quorlock_client *client = NULL;
+
+    write_file(f->secret, "of the file\n");
+    snprintf(text, sizeof(text), "nodes = 127.0.0.1:1\npassword-file = %s\n", f->secret);
+    load(f, text, NULL);
+    f->options.password = "of the program";
+    f->options.error = f->error;
+    f->options.error_size = sizeof(f->error);
+    assert_int_equal(quorlock_client_new(&client, f->base, &f->options), QUORLOCK_INVAL);
+    assert_contains(f->error, "set credentials to NULL, too");
+    f->options.credentials = NULL;
+    assert_int_equal(quorlock_client_new(&client, f->base, &f->options), 0);
+    assert_int_equal(quorlock_client_close(client, NULL, NULL), 0);
+    assert_true(event_base_dispatch(f->base) >= 0);
+}
+
+SETTINGS_TEST(errors_name_variable_or_line_and_show_no_password)
+{
+    refuse(f, "nodes = a:1\njson = yes\n", NULL, "/config:2: json is no key of a file");
+    refuse(f, "nodes = redis://u:hidden@a:1 b:2\n", NULL, "/config:1: nodes: address 1 of 1 has a blank");
+    assert_int_equal(times_in(f->error, "hidden"), 0);
+    refuse(f, "[set a]\n[set b]\n", "c", "set: \"c\" is no set of the configuration files, which have a, b");
+    assert_int_equal(times_in(f->error, "--"), 0);
+    setenv("QUORLOCK_MAX_LEASE", "2", 1);
+    refuse(f, "", NULL, "QUORLOCK_MAX_LEASE: \"2\" has no unit");
+    unlink(f->file);
+    refuse(f, NULL, NULL, "/config: No such file or directory");
+    setenv("QUORLOCK_CONFIG", "redis://u:hidden@a:1", 1);
+    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_INVAL);
+    assert_string_equal(f->error, "\"redis://...\" is an address, not a configuration file: write nodes URI,URI,...");
+    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, NULL, 0), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_load(NULL, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_INVAL);
+    assert_string_equal(f->error, "invalid argument");
+}
+
+SETTINGS_TEST(no_value_is_lost_without_an_error)
+{
+    struct quorlock_client_options options = {.size = sizeof(options), .max_lease_ms = 5000};
+
+    load(f, "connect-timeout = 4s\n", NULL);
+    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_INVAL);
+    assert_int_equal(options.max_lease_ms, 5000);
+    options.max_lease_ms = 0;
+    /* A program that was built before connect_timeout_ms was there. */
+    options.size = offsetof(struct quorlock_client_options, connect_timeout_ms);
+    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_INVAL);
+    assert_null(options.nodes);
+    quorlock_settings_free(f->settings);
+    f->settings = NULL;
+    f->options = (struct quorlock_client_options){.size = sizeof(f->options)};
+    load(f, "", NULL);
+    assert_int_equal(quorlock_settings_options(f->settings, &options), 0);
+    assert_int_equal(options.size, offsetof(struct quorlock_client_options, connect_timeout_ms));
+    assert_int_equal(options.n_nodes, 3);
+    assert_int_equal(quorlock_settings_options(NULL, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_options(f->settings, NULL), QUORLOCK_INVAL);
+}
+
+SETTINGS_TEST(a_client_without_options_has_the_settings)
+{
+    quorlock_client *client = NULL;
+    struct quorlock_client_options empty = {.size = sizeof(empty), .error = f->error, .error_size = sizeof(f->error)};
+
+    setenv("QUORLOCK_CONFIG", f->file, 1);
+    write_file(f->file, "nodes = 127.0.0.1:1\nmax-lease = 1s\n");
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL), 0);
+    assert_int_equal(quorlock_client_close(client, NULL, NULL), 0);
+    assert_true(event_base_dispatch(f->base) >= 0);
+    write_file(f->file, "nodes = 127.0.0.1:1\nset-name = a|b\n");
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_INVAL);
+    write_file(f->file, "nodes\n");
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_INVAL);
+    /* A list of nodes that is empty by mistake is no wish for others. */
+    assert_int_equal(quorlock_client_new(&client, f->base, &empty), QUORLOCK_INVAL);
+    assert_contains(f->error, "0 node addresses");
+}
