@@ -28,7 +28,7 @@ except ImportError:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = "library"  # in a source archive: the library's sources
-LAYERS = ("base", "core", "redis", "runtime", "lock", "admin", "election", "api", "packaging")
+LAYERS = ("base", "core", "redis", "runtime", "lock", "admin", "election", "settings", "api", "packaging")
 SETTINGS = ("COMMAND", "HARNESS", "TESTS", "INSTALL")
 PACKAGES = ("hiredis", "libevent_core", "openssl")
 # Libraries of the system: the C library and OpenSSL.

@@ -441,9 +441,6 @@ class Refusals(PythonCase):
         process = self.python("import quorlock\nquorlock.lock('a')\n")
         self.assertEqual(process.wait(LIMIT_S), 0)
         environment = {name: value for name, value in os.environ.items() if name != "QUORLOCK_NODES"}
-        found = subprocess.run([sys.executable, "-c", "import quorlock\nquorlock.lock('a')\n"], env=environment,
-                               capture_output=True, text=True, timeout=LIMIT_S, check=False)
-        self.assertIn("call quorlock.configure(), or set QUORLOCK_NODES", found.stderr)
         environment["QUORLOCK_LIBRARY"] = "/nowhere/libquorlock.so"
         found = subprocess.run([sys.executable, "-c", "import quorlock\n"], env=environment, capture_output=True,
                                text=True, timeout=LIMIT_S, check=False)

@@ -233,7 +233,7 @@ class Words(test_python.PythonCase):
                  lambda **more: quorlock.Client("a:1", **more)),
                 (_election, "quorlock_blocking_candidate_new", _election.Options, quorlock.Candidate,
                  lambda **more: self.client.candidate(self.key, **more))]:
-            names = {name for name, _ in struct._fields_} - {"shared", "credentials", "log"}
+            names = {name for name, _ in struct._fields_} - {"nodes", "shared", "credentials", "log", "policy", "dialect", "guard", "allow_eviction"}
             for name, parameter in inspect.signature(kind.__init__).parameters.items():
                 value = values.get(type(parameter.default))
                 if name not in names or value is None:
@@ -242,22 +242,6 @@ class Words(test_python.PythonCase):
                 self.assertEqual(getattr(given, name), value.encode() if value == "text" else value, (kind, name))
                 checked += 1
         self.assertGreater(checked, 25)
-
-    def test_the_environment_of_the_client_without_configure(self):
-        """Each variable that the package's own words name is read."""
-        variables = {*re.findall(r"QUORLOCK_[A-Z_]+", quorlock.__doc__)} - {"QUORLOCK_NODES"}
-        self.assertGreater(len(variables), 6)
-        for addresses, left_out in (("valkeys://a:1", "QUORLOCK_PASSWORD"), ("rediss://a:1", "QUORLOCK_PASSWORD_FILE"),
-                                    ("redis://a:1", "QUORLOCK_PASSWORD")):
-            given = {}
-            environment = {name: f"of {name}" for name in variables - {left_out}} | {"QUORLOCK_NODES": addresses}
-            with unittest.mock.patch.dict(os.environ, environment), unittest.mock.patch.object(quorlock, "_default", None), \
-                    unittest.mock.patch.object(quorlock, "Client", lambda text, **more: given.update(more, nodes=text)):
-                os.environ.pop(left_out, None)
-                quorlock._default_client()
-            # As of the command: those of TLS are left alone where no node asks for them.
-            self.assertEqual(given, {name.removeprefix("QUORLOCK_").lower(): value for name, value in environment.items()
-                                     if "TLS" not in name or addresses != "redis://a:1"})
 
     def test_the_typed_options_are_those_of_the_constructors(self):
         for options, kind in ((quorlock.LockOptions, quorlock.Lock), (quorlock.ClientOptions, quorlock.Client),

@@ -117,14 +117,17 @@ SETTINGS_TEST(a_file_gives_options_and_a_set_goes_before_the_rest)
 
 SETTINGS_TEST(variables_go_before_files_and_are_copied)
 {
+    static char prefix[] = "QUORLOCK_PREFIX=app:";
+
+    assert_int_equal(putenv(prefix), 0);
     setenv("QUORLOCK_NODES", "a:1,b:2", 1);
     setenv("QUORLOCK_PASSWORD", "of the variable", 1);
     load(f, "nodes = c:3\npassword = of the file\n", NULL);
-    setenv("QUORLOCK_NODES", "d:4,e:5", 1);
-    setenv("QUORLOCK_PASSWORD", "another", 1);
+    memset(prefix + strlen("QUORLOCK_PREFIX="), 'x', 4);
     assert_int_equal(f->options.n_nodes, 2);
     assert_string_equal(f->options.nodes[1], "b:2");
     assert_string_equal(f->options.password, "of the variable");
+    assert_string_equal(f->options.key_prefix, "app:");
 }
 
 SETTINGS_TEST(without_anything_there_are_the_default_nodes_and_no_label)

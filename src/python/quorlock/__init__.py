@@ -10,14 +10,14 @@
     async with quorlock.lock("key"):
         ...
 
-Without configure() the nodes are those of the variable QUORLOCK_NODES. User and password come from QUORLOCK_USER and
-QUORLOCK_PASSWORD, or from the file that QUORLOCK_PASSWORD_FILE names. For rediss:// and valkeys:// QUORLOCK_TLS_CA,
-QUORLOCK_TLS_CERT, QUORLOCK_TLS_KEY and QUORLOCK_TLS_NAME are read too. For more than one set of nodes use quorlock.Client.
+Without nodes, configure() and Client() read the variables and configuration files that the command quorlock reads, such as
+QUORLOCK_NODES: see quorlock.conf(5). Without configure() the first lock() does so. For more than one set of nodes use
+quorlock.Client.
 The library renews locks in a thread of its own, so a busy interpreter or event loop does not delay renewals.
 """
 import os
 import threading
-from typing import TYPE_CHECKING, Dict, Iterable, Optional, Union, cast
+from typing import TYPE_CHECKING, Iterable, Optional, Union
 
 from ._client import Client, ClientOptions
 from ._election import Candidate, CandidateOptions
@@ -50,7 +50,7 @@ def _forget_threads() -> None:
 os.register_at_fork(after_in_child=_forget_threads)
 
 
-def configure(nodes: Union[str, Iterable[str]], **options: "Unpack[ClientOptions]") -> Client:
+def configure(nodes: Union[str, Iterable[str], None] = None, **options: "Unpack[ClientOptions]") -> Client:
     """Make the client of quorlock.lock(), with the arguments of Client, and close the one before it.
 
     In a child of fork() the client begins anew."""
@@ -67,17 +67,10 @@ def _default_client() -> Client:
     global _default  # pylint: disable=global-statement
     with _guard:
         if _default is None or _default.closed:
-            nodes = os.environ.get("QUORLOCK_NODES")
-            if not nodes:
-                raise Invalid("no nodes: call quorlock.configure(), or set QUORLOCK_NODES", -1)
-            secret = "password" if os.environ.get("QUORLOCK_PASSWORD") else "password_file"
-            tls = any(scheme in nodes.lower() for scheme in ("rediss://", "valkeys://"))
-            names = ["user", secret] + (["tls_ca", "tls_cert", "tls_key", "tls_name"] if tls else [])
-            given: Dict[str, Optional[str]] = {name: os.environ.get(f"QUORLOCK_{name.upper()}") or None for name in names}
-            _default = Client(nodes, **cast(ClientOptions, given))
+            _default = Client()
         return _default
 
 
 def lock(*keys: Union[str, bytes], **options: "Unpack[LockOptions]") -> Lock:
-    """Make a lock on these keys, on the nodes of configure() or QUORLOCK_NODES. The options are those of Lock."""
+    """Make a lock on these keys, on the nodes of configure(), or of environment and files. The options are those of Lock."""
     return _default_client().lock(*keys, **options)

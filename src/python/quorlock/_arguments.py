@@ -2,7 +2,7 @@
 """Convert the arguments of callers to those of the library."""
 import ctypes
 import operator
-from typing import Any, Dict, List, Sequence, Type, TypeVar, Union
+from typing import Any, Dict, List, Optional, Sequence, Type, TypeVar, Union
 
 from ._errors import INVAL, Invalid
 
@@ -21,7 +21,9 @@ def encode(text: Text, what: str, secret: bool = False) -> bytes:
     return found
 
 
-def choose(value: str, choices: Dict[str, int], what: str) -> int:
+def choose(value: Optional[str], choices: Dict[str, int], what: str) -> Optional[int]:
+    if value is None:
+        return None
     if value not in choices:
         raise Invalid(f"{what} is {value!r}: it must be {' or '.join(choices)}", INVAL)
     return choices[value]
@@ -37,13 +39,21 @@ def options_of(kind: Type[Struct], **given: Any) -> Struct:
     """Return a struct of that kind, with each of these arguments in the field of its name.
 
     0 stands for the default of a number, and None for that of a text."""
-    struct, kinds = kind(size=ctypes.sizeof(kind)), {field[0]: field[1] for field in kind._fields_}
+    struct = kind(size=ctypes.sizeof(kind))
+    fill(struct, **given)
+    return struct
+
+
+def fill(struct: ctypes.Structure, **given: Any) -> None:
+    """Set the field of the name of each of these arguments that is not None."""
+    kinds = {field[0]: field[1] for field in struct._fields_}
     for name, value in given.items():
+        if value is None:
+            continue
         if kinds[name] is not ctypes.c_char_p:
             setattr(struct, name, number(value, name, 256**ctypes.sizeof(kinds[name]) - 1))
-        elif value is not None:
+        else:
             setattr(struct, name, encode(value, name, secret=name == "password"))
-    return struct
 
 
 def shared_bits(shared: Union[bool, Text, Sequence[Text]], names: List[bytes]) -> int:

@@ -11,7 +11,7 @@ from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_voi
 from typing import TYPE_CHECKING, Callable, Iterable, Optional, TypedDict, Union
 
 from . import _library
-from ._arguments import Text, choose, encode, options_of
+from ._arguments import Text, choose, encode, fill
 from ._connection import Connection
 from ._credentials import Login, asks, of_file, read_file
 from ._election import Candidate, CandidateOptions, tell_elections
@@ -31,7 +31,7 @@ POLICIES = {"majority": 0, "all": 1}
 DIALECTS = {"plain": 0, "redisson": 1}
 GUARDS = {"off": 1, "connection": 2, "strict": 3}
 SET_REFUSED = {INVAL: "each address of a node has a user or a password of its own",
-               STATE: "the client was made with password_file or credentials, which give user and password"}
+               STATE: "the client has a password_file or credentials, which give user and password"}
 CLOSE_LIMIT_S = 60  # then close() gives up, if calls in other threads do not end
 METRICS_SIZE = 4096
 
@@ -52,9 +52,11 @@ class Options(ctypes.Structure):
 
 class ClientOptions(TypedDict, total=False):
     """The keyword arguments of Client, for type checkers."""
-    policy: str
-    dialect: str
-    guard: str
+    set: Optional[str]
+    config: Optional[str]
+    policy: Optional[str]
+    dialect: Optional[str]
+    guard: Optional[str]
     node_timeout_ms: int
     max_lease_ms: int
     drift_ppm: int
@@ -64,7 +66,7 @@ class ClientOptions(TypedDict, total=False):
     key_prefix: Optional[str]
     owner_label: Optional[str]
     set_name: Optional[str]
-    allow_eviction: bool
+    allow_eviction: Optional[bool]
     user: Optional[str]
     password: Optional[str]
     password_file: Optional[str]
@@ -83,7 +85,11 @@ class Client(Connection):
 
     `nodes` are addresses, as a list or as one text with blanks or commas between them: host:port,
     redis://[user[:password]@]host[:port][/db], rediss:// for TLS, valkey:// and valkeys:// with the same two meanings, or
-    unix:///path. The other arguments are those of struct quorlock_client_options: see quorlock_client_new(3). All methods
+    unix:///path. Without nodes, the client reads the variables and configuration files that the command reads: see
+    quorlock.conf(5). `set` chooses a set of nodes there, and `config` is the only file to read. With one of these and with
+    nodes, the rest comes from there. Other arguments go before the values from there.
+
+    The other arguments are those of struct quorlock_client_options: see quorlock_client_new(3). All methods
     may be called from any thread. In the client's own thread, which calls `log` and `on_lost`, methods that wait raise
     Error; close() is one of them.
 
@@ -99,11 +105,12 @@ class Client(Connection):
     without the locks that the parent holds.
     """
 
-    def __init__(self, nodes: Union[str, Iterable[str]], *, policy: str = "majority", dialect: str = "plain",
-                 guard: str = "connection", node_timeout_ms: int = 0, max_lease_ms: int = 0, drift_ppm: int = 0,
+    def __init__(self, nodes: Union[str, Iterable[str], None] = None, *, set: Optional[str] = None,
+                 config: Optional[str] = None, policy: Optional[str] = None, dialect: Optional[str] = None,
+                 guard: Optional[str] = None, node_timeout_ms: int = 0, max_lease_ms: int = 0, drift_ppm: int = 0,
                  drift_fixed_ms: int = 0, reconnect_min_ms: int = 0, reconnect_max_ms: int = 0,
                  key_prefix: Optional[str] = None, owner_label: Optional[str] = None, set_name: Optional[str] = None,
-                 allow_eviction: bool = False, user: Optional[str] = None, password: Optional[str] = None,
+                 allow_eviction: Optional[bool] = None, user: Optional[str] = None, password: Optional[str] = None,
                  password_file: Optional[str] = None, credentials: Optional[Callable[[str], Login]] = None,
                  tls_ca: Optional[str] = None, tls_cert: Optional[str] = None, tls_key: Optional[str] = None,
                  tls_name: Optional[str] = None, buggify: int = 0, connect_timeout_ms: int = 0,
@@ -111,25 +118,52 @@ class Client(Connection):
         secret: Optional[Text] = password
         if sum(way is not None for way in (password, password_file, credentials)) > 1:
             raise Invalid("give one of password, password_file and credentials", INVAL)
-        if password_file is not None:
-            secret, again = read_file(password_file)
-            credentials = of_file(password_file, user) if again else None
-        self._log, self._credentials = log, credentials
-        super().__init__()
-        words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
-        addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
-        self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
-        self._options = options_of(
-            Options, policy=choose(policy, POLICIES, "policy"), dialect=choose(dialect, DIALECTS, "dialect"),
-            guard=choose(guard, GUARDS, "guard"), node_timeout_ms=node_timeout_ms, max_lease_ms=max_lease_ms,
-            drift_ppm=drift_ppm, drift_fixed_ms=drift_fixed_ms, reconnect_min_ms=reconnect_min_ms,
-            reconnect_max_ms=reconnect_max_ms, key_prefix=key_prefix, owner_label=owner_label, set_name=set_name,
-            allow_eviction=allow_eviction, user=user, password=secret, tls_ca=tls_ca, tls_cert=tls_cert,
-            tls_key=tls_key, tls_name=tls_name, buggify=buggify, connect_timeout_ms=connect_timeout_ms)
-        self._options.nodes, self._options.n_nodes = _library.text_array(addresses), len(addresses)
-        self._options.error, self._options.error_size = ctypes.cast(self._error, c_char_p), _library.TEXT_SIZE
-        self._open()
+        self._settings, self._options = c_void_p(), Options(size=ctypes.sizeof(Options))
+        with contextlib.ExitStack() as failed:
+            failed.callback(self._forget_settings)
+            if nodes is None or set is not None or config is not None:
+                self._load(config, set)
+            if password_file is not None:
+                secret, again = read_file(password_file)
+                credentials = of_file(password_file, self._options.user if user is None else user) if again else None
+            if secret is not None or credentials is not None:
+                self._options.password, self._options.credentials = None, _library.CredentialsCallback(0)
+            elif user is not None and self._options.credentials:
+                raise Invalid("user is given, and the password-file is that of the settings: give password_file, too", INVAL)
+            self._log, self._credentials = log, credentials
+            super().__init__()
+            self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
+            fill(self._options, policy=choose(policy, POLICIES, "policy"),
+                 dialect=choose(dialect, DIALECTS, "dialect"), guard=choose(guard, GUARDS, "guard"),
+                 node_timeout_ms=node_timeout_ms or None, max_lease_ms=max_lease_ms or None, drift_ppm=drift_ppm,
+                 drift_fixed_ms=drift_fixed_ms, reconnect_min_ms=reconnect_min_ms, reconnect_max_ms=reconnect_max_ms,
+                 key_prefix=key_prefix, owner_label=owner_label, set_name=set_name, allow_eviction=allow_eviction, user=user,
+                 password=secret, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key, tls_name=tls_name, buggify=buggify,
+                 connect_timeout_ms=connect_timeout_ms or None)
+            if nodes is not None:
+                words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
+                addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
+                self._options.nodes, self._options.n_nodes = _library.text_array(addresses), len(addresses)
+            self._options.error, self._options.error_size = ctypes.cast(self._error, c_char_p), _library.TEXT_SIZE
+            self._open()
+            failed.pop_all()
         CLIENTS.add(self)
+
+    def _load(self, config: Optional[str], name: Optional[str]) -> None:
+        """Fill the options from environment and files."""
+        text = ctypes.create_string_buffer(METRICS_SIZE)
+        status = library.quorlock_settings_load(
+            ctypes.byref(self._settings), None if config is None else encode(os.fspath(config), "config"),
+            None if name is None else encode(name, "set"), text, METRICS_SIZE)
+        if status == OK:
+            status = library.quorlock_settings_options(self._settings, ctypes.byref(self._options))
+        if status != OK:
+            raise error(status, text.value.decode(errors="replace"))
+
+    def _forget_settings(self) -> None:
+        settings, self._settings = self._settings, c_void_p()
+        if settings:
+            library.quorlock_settings_free(settings)
 
     def _begin(self) -> None:
         super()._begin()
@@ -236,6 +270,7 @@ class Client(Connection):
         if status != OK:
             self._handle = handle
             raise error(status, "calls in other threads do not end")
+        self._forget_settings()
 
 
 

@@ -27,7 +27,7 @@ def read_file(path: str) -> Tuple[bytes, bool]:
     return line, again
 
 
-def of_file(path: str, user: Optional[str]) -> Callable[[str], Login]:
+def of_file(path: str, user: Optional[Text]) -> Callable[[str], Login]:
     """Return a function that reads the file, or raises what is wrong with it."""
     def ask(_node: str) -> Login:
         # If a pipe has replaced the file, to read it would block the client's thread.
