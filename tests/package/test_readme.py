@@ -17,9 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-SKIPPED = 77
-INSIDE = "QUORLOCK_README_FOLDER"
-NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+from sandbox import INSIDE, NAMESPACES, SKIPPED, can_isolate, copy_tree, cover, run  # noqa: E402
+
 LIMIT_S = 580
 PAGES = ("README.md", "cluster/README.md", "tests/README.md")
 LINES_MAX = 200       # of README.md
@@ -80,23 +81,8 @@ def blocks(text):
 
 # ---- outside: a copy of the tree, and a place to do it in ----
 
-def copy_tree(source, copy):
-    listed = subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, text=True, check=False)
-    if listed.returncode:
-        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build*", ".git"))
-        return
-    for name in filter(None, listed.stdout.split("\0")):
-        if not os.path.lexists(os.path.join(source, name)):
-            continue
-        target = copy / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(os.path.join(source, name), target, follow_symlinks=False)
-
-
 def outside(source):
-    probe = [*NAMESPACES, "mount", "-t", "tmpfs", "none", "/mnt"]
-    if subprocess.run(probe, capture_output=True, check=False).returncode:
-        print("SKIPPED test_readme: no namespaces of its own here (it needs root)")
+    if not can_isolate("test_readme"):
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="quorlock-readme-") as folder:
         copy_tree(source, Path(folder) / "quorlock")
@@ -105,27 +91,6 @@ def outside(source):
 
 
 # ---- inside ----
-
-def run(*words):
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        fail(f"{' '.join(words)}: {done.stderr}")
-
-
-def cover(folder, place):
-    """What is written at that place from now on is gone with the namespace."""
-    upper, work = folder / "upper", folder / "work"
-    for made in (folder, upper, work):
-        made.mkdir()
-    run("mount", "-t", "tmpfs", "none", str(folder))
-    for made in (upper, work):
-        made.mkdir()
-    layers = f"lowerdir={place},upperdir={upper},workdir={work}"
-    if subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, place], capture_output=True, check=False).returncode:
-        # No overlay on what lies there: a copy, of what is small.
-        shutil.copytree(place, upper, symlinks=True, dirs_exist_ok=True, ignore_dangling_symlinks=True)
-        run("mount", "--bind", str(upper), place)
-
 
 def environment(folder):
     kept = {name: value for name, value in os.environ.items()

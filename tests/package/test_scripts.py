@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
-from test_readme import copy_tree  # noqa: E402
+from sandbox import copy_tree  # noqa: E402
 
 LIMIT_S = 120
 # Stands before pkg-config, and hides what only tests need.
