@@ -258,30 +258,33 @@ static int run_ask_library(struct run *run)
     return failed;
 }
 
+/* run_check_dialect - refuse what only the plain dialect has, as the library does, but in terms of the command line. */
+static int run_check_dialect(const struct settings *settings)
+{
+    const char *option = settings->fair           ? "--fair"
+                         : settings->keep_ms != 0 ? "--keep"
+                         : settings->permits != 0 ? "--permits"
+                         : settings->shared != 0  ? "--shared"
+                                                  : NULL;
+
+    if (option == NULL || settings->values.client.dialect != QUORLOCK_DIALECT_REDISSON) return 0;
+    say("%s: the redisson dialect has no such locks, because those of Redisson have other rules: leave out %s, or use "
+        "the plain dialect",
+        option, option);
+    return EXIT_USAGE;
+}
+
 /* run_check_mode - refuse wrong modes, as the library does, but in terms of the command line. */
 static int run_check_mode(const struct settings *settings)
 {
-    if (settings->permits == 0 && settings->shared == 0) return 0;
-    if (settings->values.client.dialect == QUORLOCK_DIALECT_REDISSON) {
-        say("%s: the redisson dialect has neither permits nor shared locks, because those of Redisson have other "
-            "rules: "
-            "use the plain dialect",
-            settings->permits != 0 ? "--permits" : "--shared");
-    } else if (settings->permits != 0 && settings->shared != 0) {
+    if (settings->permits == 0) return 0;
+    if (settings->shared != 0) {
         say("--permits and --shared exclude each other: give one of them");
-    } else if (settings->permits != 0 && settings->n_words > 1) {
+    } else if (settings->n_words > 1) {
         say("--permits needs exactly one key: %zu keys are given", settings->n_words);
     } else {
         return 0;
     }
-    return EXIT_USAGE;
-}
-
-/* run_check_fair - refuse a fair lock that has no queue, as the library does, but in terms of the command line. */
-static int run_check_fair(const struct settings *settings)
-{
-    if (!settings->fair || settings->values.client.dialect != QUORLOCK_DIALECT_REDISSON) return 0;
-    say("--fair has no queue in the redisson dialect: leave out --fair, or use the plain dialect");
     return EXIT_USAGE;
 }
 
@@ -292,9 +295,8 @@ static int run_check_keep(const struct settings *settings)
         settings->values.client.max_lease_ms > 0 ? settings->values.client.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
 
     if (settings->keep_ms == 0) return 0;
-    if (settings->values.client.dialect == QUORLOCK_DIALECT_REDISSON || settings->permits != 0 ||
-        settings->shared != 0) {
-        say("--keep is for exclusive locks in the plain dialect, without permits: leave --keep out");
+    if (settings->permits != 0 || settings->shared != 0) {
+        say("--keep is for exclusive locks without permits: leave --keep out");
     } else if (settings->values.lease_ms > 0 && settings->keep_ms > settings->values.lease_ms) {
         say("--keep of %u ms is longer than --lease of %u ms, which keeps the lock if its owner dies: lengthen the "
             "lease",
@@ -340,8 +342,8 @@ static int run_check_settings(const struct settings *settings)
         say("no key: give quorlock run KEY... -- CMD ARGS...; for a key that begins with - write --key KEY");
         return EXIT_USAGE;
     }
-    if (check_lines(settings) != 0 || run_check_keep(settings) != 0 || run_check_hold(settings) != 0) return EXIT_USAGE;
-    if (run_check_fair(settings) != 0) return EXIT_USAGE;
+    if (check_lines(settings) != 0 || run_check_dialect(settings) != 0) return EXIT_USAGE;
+    if (run_check_keep(settings) != 0 || run_check_hold(settings) != 0) return EXIT_USAGE;
     return run_check_mode(settings) != 0 ? EXIT_USAGE : supervise_check(settings, "run");
 }
 

@@ -91,7 +91,7 @@ class Fair(Bootstrapped):
     def test_where_there_is_no_queue_it_is_refused(self):
         status, _, err = self.quorlock("run", "--fair", "--dialect", "redisson", self.key, "--", "true")
         self.assertEqual(status, 64, err)
-        self.assertIn("--fair has no queue in the redisson dialect: leave out --fair, or use the plain dialect", err)
+        self.assertIn("--fair: the redisson dialect has no such locks", err)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Keep(Bootstrapped):
                               (("--keep", "31s"), "quorlock bootstrap --reconfigure --max-lease 31000ms"),
                               (("--keep", "1s", "--permits", "2"), "--keep is for exclusive locks"),
                               (("--keep", "1s", "--shared", "other"), "--keep is for exclusive locks"),
-                              (("--keep", "1s", "--dialect", "redisson"), "--keep is for exclusive locks")]:
+                              (("--keep", "1s", "--dialect", "redisson"), "--keep: the redisson dialect has no such locks")]:
             status, _, err = self.end(self.job(*options))
             self.assertEqual(status, 64, err)
             self.assertIn(said, err)
