@@ -2,7 +2,9 @@
 /* quorlock.hpp against three real servers: test_cpp NODE NODE NODE. */
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
+#include <tuple>
 
 #include <event2/event.h>
 
@@ -62,6 +64,38 @@ void options_are_checked(const client_options &nodes)
     } catch (const error &thrown) {
         CHECK(std::string(thrown.what()).find("31000") != std::string::npos);
     }
+}
+
+/* A new member of the options does not compile here until it is checked, too. */
+void each_option_reaches_c()
+{
+    lock_options lock;
+    auto &[lease, wait, max_hold, keep, owner, permits, fencing, shared, fair, c] = lock;
+    std::tie(lease, wait, max_hold, keep) = std::make_tuple(1ms, 2ms, 3ms, 4ms);
+    std::tie(owner, permits, fencing, shared, fair) = std::make_tuple("5", 6U, true, true, true);
+    std::tie(c.renew_ms, c.lease_ms) = std::make_tuple(7U, 99U);
+    const quorlock_options of_lock = quorlockpp::detail::to_c(lock);
+    CHECK(of_lock.lease_ms == 1 && of_lock.wait_ms == 2 && of_lock.max_hold_ms == 3 && of_lock.keep_ms == 4);
+    CHECK(std::string(of_lock.owner) == "5" && of_lock.permits == 6 && of_lock.renew_ms == 7);
+    CHECK(of_lock.fencing != 0 && of_lock.shared == QUORLOCK_SHARED_ALL && of_lock.fair != 0);
+
+    client_options client;
+    auto &[nodes, user, password, set, prefix, label, ca, cert, key, name, max_lease, node, connect, log, more] = client;
+    nodes = {"0"};
+    std::tie(user, password, set, prefix, label) = std::make_tuple("1", "2", "3", "4", "5");
+    std::tie(ca, cert, key, name) = std::make_tuple("6", "7", "8", "9");
+    std::tie(max_lease, node, connect) = std::make_tuple(10ms, 11ms, 12ms);
+    log = [](int, const char *) {};
+    more.drift_ppm = 13;
+    quorlockpp::detail::hooks calls;
+    std::string text;
+    const auto pointers = quorlockpp::detail::pointers(nodes);
+    const quorlock_client_options got = quorlockpp::detail::to_c(client, pointers, calls, text);
+    const char *const texts[] = {got.nodes[0],  got.user,   got.password, got.set_name, got.key_prefix,
+                                 got.owner_label, got.tls_ca, got.tls_cert, got.tls_key,  got.tls_name};
+    for (std::size_t i = 0; i < std::size(texts); i++) CHECK(std::string(texts[i]) == std::to_string(i));
+    CHECK(got.max_lease_ms == 10 && got.node_timeout_ms == 11 && got.connect_timeout_ms == 12 && got.drift_ppm == 13);
+    CHECK(got.n_nodes == 1 && got.log != nullptr);
 }
 
 void a_guard_holds_and_releases(const client_options &nodes)
@@ -185,6 +219,7 @@ int main(int argc, char **argv)
     client_options nodes;
     nodes.nodes.assign(argv + 1, argv + argc);
     options_are_checked(nodes);
+    each_option_reaches_c();
     a_guard_holds_and_releases(nodes);
     work_returns_throws_and_is_told_of_a_loss(nodes);
     a_loss_runs_a_lambda(nodes);
