@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "settings/settings.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,19 +90,48 @@ int quorlock_settings_load(quorlock_settings **ret, const char *file, const char
     return status;
 }
 
+#define MEMBER(name)                                                                                                   \
+    {                                                                                                                  \
+        offsetof(struct quorlock_client_options, name), sizeof(((struct quorlock_client_options *)NULL)->name)         \
+    }
+
+/* Without what may lie between them: nobody sets those bytes. */
+static const struct {
+    size_t offset, size;
+} members[] = {MEMBER(nodes), MEMBER(n_nodes), MEMBER(policy), MEMBER(dialect), MEMBER(guard), MEMBER(node_timeout_ms),
+               MEMBER(max_lease_ms), MEMBER(drift_ppm), MEMBER(drift_fixed_ms), MEMBER(reconnect_min_ms),
+               MEMBER(reconnect_max_ms), MEMBER(key_prefix), MEMBER(owner_label), MEMBER(set_name),
+               MEMBER(allow_eviction),
+               /* NOLINTNEXTLINE(bugprone-sizeof-expression): it is the pointer that is meant */
+               MEMBER(allocator), MEMBER(log), MEMBER(log_arg), MEMBER(error), MEMBER(error_size), MEMBER(user),
+               MEMBER(password), MEMBER(tls_ca), MEMBER(tls_cert), MEMBER(tls_key), MEMBER(tls_name), MEMBER(buggify),
+               MEMBER(credentials), MEMBER(credentials_arg), MEMBER(connect_timeout_ms)};
+_Static_assert(sizeof(struct quorlock_client_options) - offsetof(struct quorlock_client_options, connect_timeout_ms) <=
+                   sizeof(uint64_t),
+               "add the new member, too");
+
+static bool is_zero(const void *bytes, size_t size)
+{
+    static const char zeros[sizeof(uint64_t)];
+
+    return memcmp(bytes, zeros, size) == 0;
+}
+
 int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options)
 {
     const struct quorlock_client_options *known;
-    struct caller_error error;
     size_t size;
 
-    if (settings == NULL || options == NULL) return QUORLOCK_INVAL;
+    if (settings == NULL || options == NULL || options->size < sizeof(options->size)) return QUORLOCK_INVAL;
     known = &settings->values.client;
     size = options->size;
     /* A value that was set before would get lost. One of the files that an older program has no room for, too. */
-    if (caller_check(sizeof(size), sizeof(size), options, size, "quorlock_client_options", &error) != 0 ||
-        caller_check(sizeof(size), size, known, sizeof(*known), "quorlock_client_options", &error) != 0)
-        return QUORLOCK_INVAL;
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        bool fits = members[i].offset + members[i].size <= size;
+
+        if (!is_zero((const char *)(fits ? options : known) + members[i].offset, members[i].size))
+            return QUORLOCK_INVAL;
+    }
     memcpy(options, known, size < sizeof(*known) ? size : sizeof(*known));
     options->size = size;
     return 0;

@@ -225,6 +225,20 @@ SETTINGS_TEST(no_value_is_lost_without_an_error)
     assert_int_equal(quorlock_settings_options(f->settings, NULL), QUORLOCK_INVAL);
 }
 
+SETTINGS_TEST(bytes_between_members_are_nobodys)
+{
+    union {
+        struct quorlock_client_options options;
+        char bytes[sizeof(struct quorlock_client_options)];
+    } padded = {.options = {.size = sizeof(padded.options)}};
+
+    load(f, "", NULL);
+    if (sizeof(void *) != 8) skip();
+    padded.bytes[offsetof(struct quorlock_client_options, key_prefix) - 1] = 'x';
+    padded.bytes[sizeof(padded.bytes) - 1] = 'x';
+    assert_int_equal(quorlock_settings_options(f->settings, &padded.options), 0);
+}
+
 SETTINGS_TEST(a_client_without_options_has_the_settings)
 {
     quorlock_client *client = NULL;
