@@ -52,6 +52,7 @@ struct client_options {
     milliseconds max_lease{0}, node_timeout{0}, connect_timeout{0}; /* 0: the default */
     std::function<void(int level, const char *text)> log;           /* runs in the loop's thread */
     quorlock_client_options c{};
+    std::shared_ptr<quorlock_settings> settings; /* whose texts are in c; see load() */
 };
 
 struct lock_options {
@@ -89,8 +90,9 @@ inline std::vector<const char *> pointers(const std::vector<std::string> &texts)
     return found;
 }
 
-/* What the library calls as long as a client lives. */
+/* What the library needs as long as a client lives. */
 struct hooks {
+    std::shared_ptr<quorlock_settings> settings;
     std::function<void(int, const char *)> log;
     std::function<void()> closed;
     bool gone = false;
@@ -102,14 +104,18 @@ inline quorlock_client_options to_c(const client_options &options, const std::ve
                                     std::string &text) {
     quorlock_client_options c = options.c;
     c.size = sizeof(c);
-    c.nodes = nodes.data();
-    c.n_nodes = nodes.size();
+    if (!nodes.empty() || !options.settings) {
+        c.nodes = nodes.data();
+        c.n_nodes = nodes.size();
+    }
+    if (options.settings && !options.password.empty()) c.credentials = nullptr; /* else its file would replace it */
     set({{&c.user, options.user}, {&c.password, options.password}, {&c.set_name, options.set_name},
          {&c.key_prefix, options.key_prefix}, {&c.owner_label, options.owner_label}, {&c.tls_ca, options.tls_ca},
          {&c.tls_cert, options.tls_cert}, {&c.tls_key, options.tls_key}, {&c.tls_name, options.tls_name}});
     set({{&c.max_lease_ms, options.max_lease},
          {&c.node_timeout_ms, options.node_timeout},
          {&c.connect_timeout_ms, options.connect_timeout}});
+    calls.settings = options.settings;
     calls.log = options.log;
     c.log = calls.log ? hooks::on_log : nullptr;
     c.log_arg = &calls;
@@ -152,6 +158,20 @@ inline result release(quorlock_blocking_lock *lock) {
     return got;
 }
 } // namespace detail
+
+/* load - return the options that environment and files give, as quorlock_settings_load() finds them; "": none named. What
+ * the program sets in them goes before. */
+inline client_options load(const std::string &set = "", const std::string &file = "") {
+    client_options found;
+    quorlock_settings *made = nullptr;
+    std::string text(QUORLOCK_BLOCKING_TEXT_SIZE, '\0');
+    const auto name = [](const std::string &given) { return given.empty() ? nullptr : given.c_str(); };
+    detail::fail_if(quorlock_settings_load(&made, name(file), name(set), text.data(), text.size()), text.c_str());
+    found.settings.reset(made, quorlock_settings_free);
+    found.c.size = sizeof(found.c);
+    detail::fail_if(quorlock_settings_options(made, &found.c), "the files give a value that this program cannot have");
+    return found;
+}
 
 /* A client with a thread of its own. Its end closes it; locks may live longer. */
 class client {

@@ -6,6 +6,8 @@
 #include <thread>
 #include <tuple>
 
+#include <unistd.h>
+
 #include <event2/event.h>
 
 #include <quorlock/quorlock.hpp>
@@ -80,7 +82,7 @@ void each_option_reaches_c()
     CHECK(of_lock.fencing != 0 && of_lock.shared == QUORLOCK_SHARED_ALL && of_lock.fair != 0);
 
     client_options client;
-    auto &[nodes, user, password, set, prefix, label, ca, cert, key, name, max_lease, node, connect, log, more] = client;
+    auto &[nodes, user, password, set, prefix, label, ca, cert, key, name, max_lease, node, connect, log, more, kept] = client;
     nodes = {"0"};
     std::tie(user, password, set, prefix, label) = std::make_tuple("1", "2", "3", "4", "5");
     std::tie(ca, cert, key, name) = std::make_tuple("6", "7", "8", "9");
@@ -96,6 +98,35 @@ void each_option_reaches_c()
     for (std::size_t i = 0; i < std::size(texts); i++) CHECK(std::string(texts[i]) == std::to_string(i));
     CHECK(got.max_lease_ms == 10 && got.node_timeout_ms == 11 && got.connect_timeout_ms == 12 && got.drift_ppm == 13);
     CHECK(got.n_nodes == 1 && got.log != nullptr);
+    kept = {nullptr, [](quorlock_settings *) {}};
+    CHECK(quorlockpp::detail::to_c(client, pointers, calls, text).n_nodes == 1 && calls.settings.use_count() == 2);
+}
+
+void a_file_gives_options(const client_options &nodes)
+{
+    char name[] = "/tmp/quorlock-cpp-XXXXXX";
+    std::FILE *file = fdopen(mkstemp(name), "w");
+    std::string text = "set = c\n[set c]\npolicy = all\npassword-file = " + std::string(name) + "\nnodes = ";
+
+    for (const std::string &node : nodes.nodes) text += node + ",";
+    CHECK(file != nullptr && std::fputs(text.c_str(), file) >= 0 && std::fclose(file) == 0);
+    CHECK(quorlockpp::load("c", name).c.policy == QUORLOCK_ALL);
+    CHECK(quorlockpp::load("", name).c.n_nodes == nodes.nodes.size());
+    CHECK(status_of([&] { quorlockpp::load("d", name); }) == QUORLOCK_INVAL);
+    {
+        auto options = quorlockpp::load("c", name);
+        const auto forgotten = options.settings.use_count();
+        options.c.policy = QUORLOCK_MAJORITY;
+        options.c.guard = QUORLOCK_GUARD_OFF;
+        options.password = "no server has it";
+        quorlockpp::client client(options);
+        CHECK(options.settings.use_count() == forgotten + 1);
+        options = {};
+        options.nodes = nodes.nodes;
+        CHECK(options.c.policy == 0 && !options.settings);
+    }
+    std::remove(name);
+    CHECK(status_of([&] { quorlockpp::load("c", name); }) == QUORLOCK_INVAL);
 }
 
 void a_guard_holds_and_releases(const client_options &nodes)
@@ -220,6 +251,7 @@ int main(int argc, char **argv)
     nodes.nodes.assign(argv + 1, argv + argc);
     options_are_checked(nodes);
     each_option_reaches_c();
+    a_file_gives_options(nodes);
     a_guard_holds_and_releases(nodes);
     work_returns_throws_and_is_told_of_a_loss(nodes);
     a_loss_runs_a_lambda(nodes);
