@@ -10,7 +10,7 @@ source_dir=$2
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=../../scripts/lib/roots.sh
 . "$source_dir/scripts/lib/roots.sh"
-NAMES='libquorlock0 libquorlock-dev quorlock quorlock-chaos'
+NAMES='libquorlock0 libquorlock-dev quorlock python3-quorlock quorlock-chaos'
 
 # The tests are in the system's hands only where it was made for them.
 [ -e /.quorlock-base ] || fail 'this is no root of scripts/test packages: it would install into your system'
@@ -31,7 +31,7 @@ make_old() {
     for name in $NAMES; do
         path=$(echo "$packages/${name}"_*.deb)
         dpkg-deb -R "$path" "$work/$name"
-        sed -i -E "s/^Version: .*/Version: $OLD/; s/\\(= [^)]*\\)/(= $OLD)/" "$work/$name/DEBIAN/control"
+        sed -i -E "s/^Version: .*/Version: $OLD/; s/\\(= [^)]*\\)/(= $OLD)/; s/(libquorlock0 \\(>=) [^)]*/\\1 $OLD/" "$work/$name/DEBIAN/control"
         echo 'of the older version' >"$work/$name/usr/share/doc/$name/older"
         mkdir -p "$work/old"
         dpkg-deb -b "$work/$name" "$work/old/${name}_$OLD.deb" >/dev/null
@@ -55,7 +55,7 @@ check_upgrade() {
     # shellcheck disable=SC2046
     cc "$work/manual.c" $(pkg-config --cflags --libs quorlock) -o "$work/manual" || fail 'the example of quorlock(3)'
     start_nodes quorlock
-    apt install --no-install-recommends "$packages"/{libquorlock0,libquorlock-dev,quorlock,quorlock-chaos}_*.deb
+    apt install --no-install-recommends "$packages"/{libquorlock0,libquorlock-dev,quorlock,python3-quorlock,quorlock-chaos}_*.deb
     for name in $NAMES; do
         [ "$(version_of "$name")" = "$NEW" ] || fail "$name is $(version_of "$name") after the upgrade, not $NEW"
         [ ! -e "/usr/share/doc/$name/older" ] || fail "a file of the older $name was left"
