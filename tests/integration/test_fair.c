@@ -268,10 +268,19 @@ CLIENT_TEST(a_lock_that_tries_once_does_not_overtake_and_an_unfair_lock_does)
                   QUORLOCK_OK);
 }
 
+static long long notices_of(uint32_t node)
+{
+    static const char script[] = "return tonumber(string.match(redis.call('INFO', 'commandstats'), "
+                                 "'cmdstat_publish:calls=(%d+)') or 0)";
+
+    return server_ask_number(SERVER(node), "EVAL %s 0", script);
+}
+
 CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
 {
     struct seen seen = {0};
     quorlock *middle;
+    long long notices;
 
     hold_and_queue(2);
     middle = fixture_lock(fixture_new_client(3), "one", FAIR(0));
@@ -283,9 +292,12 @@ CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
     server_do(SERVER(arbiter_of("one")), "EVAL %s 1 quorlock:queue:one",
               "for _, m in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], 9e6, m) end "
               "return redis.call('PEXPIRE', KEYS[1], 9000000)");
+    notices = notices_of(arbiter_of("one"));
     assert_int_equal(quorlock_cancel(middle), 0);
     await_status(&seen, QUORLOCK_CANCELED, "the cancel");
     await_queue("one", 3);
+    /* For those behind. */
+    assert_int_equal(notices_of(arbiter_of("one")), notices + 1);
     give_back();
     expect_in_order(1, 3);
 }

@@ -110,6 +110,32 @@ WIRE_TEST(a_refusal_tells_of_all_slots)
     assert_int_equal(any(OP_ACQUIRE, OTHERS, 1, 1 << 2 | 1 << 1).reply.first_ttl_ms, -1);
 }
 
+static void assert_turns(const char *waiter, uint32_t turns, uint32_t before)
+{
+    struct node_request request = slot_of(OP_ACQUIRE, waiter, 0);
+    struct answer answer;
+
+    request.any = request.fair = true;
+    request.waiter = waiter;
+    request.waiter_length = strlen(waiter);
+    request.queued_ms = LONG_MS;
+    answer = send_it(request);
+    assert_outcome(answer, OUTCOME_OTHER);
+    assert_int_equal(answer.reply.turns, turns);
+    assert_int_equal(answer.reply.before, before);
+}
+
+WIRE_TEST(a_refusal_tells_when_it_is_our_turn)
+{
+    for (uint8_t i = 0; i < PERMITS; i++) assert_outcome(slot(OP_ACQUIRE, US, i), OUTCOME_YES);
+    assert_turns("w:1", 1, 0);
+    assert_turns("w:2", 2, 1);
+    assert_turns("w:3", 3, 2);
+    assert_outcome(slot(OP_RELEASE, US, 1), OUTCOME_YES);
+    assert_turns("w:3", 2, 2);
+    assert_turns("w:2", 1, 1);
+}
+
 /* Whichever it took: the one that asked was not told. */
 WIRE_TEST(any_releases_whichever_is_ours)
 {
