@@ -6,6 +6,7 @@ QUORLOCK_LIBRARY names the library, PYTHONPATH the folder of the package. In a n
 where that may not be made, its test says so. A proxy holds requests back until the next connection was used.
 """
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -189,7 +190,7 @@ class Late(Modes):
         return all(any(find(pair, b"key:" + mode.encode()) for pair in proxy.connections)
                    for proxy in self.proxies for mode in MODES)
 
-    def come_late(self):
+    def come_late(self, deliver=True):
         """Each tries once. The node executes that behind the release on the next connection, which was answered."""
         for proxy in self.proxies:
             proxy.hold()
@@ -203,6 +204,8 @@ class Late(Modes):
         wait_for(lambda: self.everywhere(lambda pair, key: pair.held is None and key in pair.asked and
                                          pair.answered and pair not in pair.proxy.held))
         wait_for(lambda: not any(any(standing("key:" + mode)) for mode in MODES))
+        if not deliver:
+            return
         for proxy in self.proxies:
             proxy.deliver()
         wait_for(lambda: all(pair.answered for proxy in self.proxies for pair in proxy.held if pair.held))
@@ -211,6 +214,16 @@ class Late(Modes):
         self.open_all(",".join(map(str, self.proxies)))
         self.come_late()
         self.assert_all_free()
+
+    def test_a_token_that_may_come_late_is_not_adopted(self):
+        """Its release, which is repeated until then, would delete the adopted lock."""
+        self.open_all(",".join(map(str, self.proxies)))
+        self.come_late(deliver=False)
+        held = b"".join(pair.held for proxy in self.proxies for pair in proxy.held)
+        token = re.search(rb"\r\nkey:plain\r\n\$\d+\r\n(\S+)\r\n", held)[1]
+        with self.assertRaises(quorlock.Error) as caught:
+            self.locks["plain"].adopt(token.decode())
+        self.assertIn("is releasing it", str(caught.exception))
 
     def test_a_key_that_comes_late_is_not_in_the_way(self):
         self.open_all(",".join(map(str, self.proxies)))
