@@ -22,6 +22,7 @@ from command_case import LIMIT_S, SERVERS, Case, die_with_us, nodes, wait_for
 
 import quorlock
 from quorlock import Closed, Held, Invalid, Lost, NoQuorum, TimedOut
+from quorlock import _lock
 from quorlock._started import STARTED
 
 LEASE_MS = 600
@@ -137,6 +138,33 @@ class Modes(PythonCase):
         with lock:
             self.assertNotEqual(lock.token, token)
         self.assert_free()
+
+    def test_ctrl_c_releases_nothing_that_was_adopted_meanwhile(self):
+        """The signal comes when the lock is adopted, before the caller hears of it."""
+        canceled = threading.Event()
+
+        class Library:
+            def __getattr__(self, name):
+                return getattr(real, name)
+
+            def quorlock_blocking_adopt(self, *words):
+                status = real.quorlock_blocking_adopt(*words)
+                os.kill(os.getpid(), signal.SIGINT)
+                canceled.wait()
+                return status
+
+            def quorlock_blocking_cancel(self, handle):
+                canceled.set()
+                return real.quorlock_blocking_cancel(handle)
+
+        real = _lock.library
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+        with self.lock(lease_ms=LONG_MS) as lock:
+            token = lock.detach().token
+        heir = self.lock(lease_ms=LONG_MS)
+        with unittest.mock.patch.object(_lock, "library", Library()), self.assertRaises(KeyboardInterrupt):
+            heir.adopt(token)
+        self.assertEqual((heir.valid_ms, self.holders()), (0, {token}))
 
     def test_permits(self):
         def slot(number):
@@ -470,6 +498,13 @@ class Asyncio(PythonCase):
                 lock.check()
         asyncio.run(hold())
         self.assert_free()
+
+    def test_the_block_releases_nothing_that_was_detached_in_it(self):
+        async def hand_out():
+            async with self.lock(lease_ms=LONG_MS) as lock:
+                return lock.detach().token
+        token = asyncio.run(hand_out())
+        self.assertEqual(self.holders(), {token})
 
     def test_a_loss_ends_the_wait_of_the_block(self):
         async def lose(lock):

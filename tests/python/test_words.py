@@ -129,6 +129,8 @@ class Words(test_python.PythonCase):
         client = quorlock.Client([f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners], guard="off")
         self.addCleanup(client.close)
         self.caught(client, quorlock.Protocol)
+        listing = client.list_locks()
+        self.assertEqual((listing.answered, [node.state for node in listing.nodes]), (0, ["error"] * 3))
 
     def test_a_guard_names_the_option_of_python_and_the_command_as_it_is(self):
         status, _, err = self.connected("bootstrap", "--max-lease", "1m", env={"QUORLOCK_NODES": nodes()})
