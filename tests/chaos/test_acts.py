@@ -6,9 +6,11 @@ usage: tests/chaos/test_acts.py [BUILD_BIN [TEST...]]
 """
 import asyncio
 import concurrent.futures
+import itertools
 import mmap
 import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ import faults  # noqa: E402
 import plan  # noqa: E402
 from descriptors import Descriptors  # noqa: E402
 from faults import ROUTINES  # noqa: E402
+from held_packets import HeldPackets  # noqa: E402
 from system import Client, Node  # noqa: E402
 
 SEEDS = range(40)
@@ -165,6 +168,45 @@ class Acts(unittest.TestCase):
             wanted = {act.format(n=n) for act in begins for n in targets}
             undone = {act.format(n=n) for act in ends for n in targets} | {f"no {act}" for act in wanted if act.endswith(DROP)}
             self.assertEqual((kind, set(begun), set(ended)), (kind, wanted, undone))
+
+
+    def test_a_password_changes_in_the_order_of_the_plan(self):
+        for file, order in ("before", ("more", "file", "less")), ("after", ("more", "less", "file")):
+            done, system = [], None
+
+            async def logins(count=itertools.count()):
+                return next(count)
+
+            system = self.system(done)
+            for node in system.nodes:
+                node.logins = logins
+            system.passwords, system.write = ["old"], lambda *words: done.append(" ".join(words))
+            fault = types.SimpleNamespace(id=7, nodes=[], for_ms=0, detail={"file": file})
+            asyncio.run(ROUTINES["password"](system, fault))
+            acts = {"more": [f"ask {n} ACL SETUSER default >password-7" for n in (1, 2, 3)], "file": ["password password-7\n"],
+                    "less": [f"ask {n} ACL SETUSER default <old" for n in (1, 2, 3)]}
+            self.assertEqual((file, done), (file, sum((acts[step] for step in order), [])))
+            self.assertEqual(system.passwords, ["password-7"])
+
+
+class Late(unittest.TestCase):
+    @staticmethod
+    async def pass_on(in_order):
+        """The order in which packets of one connection go on."""
+        done, held = [], HeldPackets.__new__(HeldPackets)
+        held.__dict__.update(low_ms=0, high_ms=5, in_order=in_order, held={}, due={}, late=0, overtaken=0)
+        held.send = lambda _kind, _flags, verdict: done.append(struct.unpack(">I", verdict[-4:])[0])
+        for packet in range(40):
+            held.take(packet, b"way")
+        while len(done) < 40:
+            await asyncio.sleep(0.001)
+        return done, held.overtaken
+
+    def test_late_packets_stay_in_order_and_others_do_not(self):
+        self.assertEqual(asyncio.run(self.pass_on(True)), ([*range(40)], 0))
+        done, overtaken = asyncio.run(self.pass_on(False))
+        self.assertNotEqual(done, sorted(done))
+        self.assertGreater(overtaken, 0)
 
 
 class Programs(unittest.TestCase):
