@@ -71,9 +71,12 @@ class Ls(Bootstrapped):
     def test_the_holder_on_most_nodes_and_the_lease_of_a_quorum(self):
         for server, token, ms in zip(SERVERS, (TOKEN, "other:" + DIGITS, TOKEN), (50000, 60000, 20000)):
             server.ask("SET", "k", token, "PX", ms)
+        for server, ms in zip(SERVERS, (10000, 60000, 40000)):
+            server.ask("SET", "whole", TOKEN, "PX", ms)
         self.everywhere("SET", "forever", TOKEN)
         _, out, _ = self.connected("ls")
         self.assertRegex(out, r"(?m)^k +exclusive +someone:01234567 +1\d{4} ms +2 of 3$")
+        self.assertRegex(out, r"(?m)^whole +exclusive +someone:01234567 +3\d{4} ms +3 of 3$")
         self.assertRegex(out, r"(?m)^forever +exclusive +someone:01234567 +no expiry +3 of 3$")
 
     def test_as_many_readers_as_a_quorum_has(self):

@@ -145,6 +145,7 @@ void a_guard_holds_and_releases(const client_options &nodes)
         CHECK(moved.valid() > 0ms);
     }
     CHECK(first.valid() == 0ms);
+    CHECK(status_of([&] { first.release(); }) == QUORLOCK_LOST);
     other.acquire();
     other.release();
     CHECK(status_of([&] { other.acquire(), other.acquire(); }) == QUORLOCK_STATE);
