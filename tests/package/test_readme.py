@@ -43,6 +43,7 @@ JOBS = {
     "schedule": 'test "$QUORLOCK_TERM" -gt 0',
     "transfer": 'case "$QUORLOCK_KEYS" in "account:3\naccount:7" | "account:17\naccount:4") ;; *) exit 1 ;; esac',
     "report": 'test "$QUORLOCK_KEYS" = nightly-report',
+    "print": 'test "$QUORLOCK_KEYS" = printer',
     "deploy": 'test "$QUORLOCK_KEYS" = deploy',
     "prepare": 'test "$1" = accounts && redis-cli -p 6380 EXISTS accounts | grep -q 1',
     "commit": 'test "$1" = accounts && redis-cli -p 6380 EXISTS accounts | grep -q 1',
