@@ -7,9 +7,10 @@
 # no process is left over.
 
 ROOTS_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/quorlock
-# How long a stage may prepare its roots, and work in them, in seconds.
+# How long a stage may prepare its roots, and work in them, in seconds. On two busy cores a build takes ten minutes, and
+# so do the tests with each of the two servers.
 ROOTS_PREPARE_S=600
-ROOTS_WORK_S=1500
+ROOTS_WORK_S=2400
 # Disk space in megabytes, for two releases with the build tools, and the test suite in one of them.
 ROOTS_SPACE_MB=5000
 # The exit status if this machine or network prevents the work, which is no fault of the tree. The last line that
