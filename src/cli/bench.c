@@ -204,11 +204,11 @@ static void clean(struct bench *bench, const struct settings *settings)
     const char *error = NULL;
     size_t n_nodes = 0;
 
-    if (bench->raw == NULL && (!settings->values.fence || connect_raw(bench, settings) != 0)) return;
+    if (bench->raw == NULL && (settings->values.fence == 0 || connect_raw(bench, settings) != 0)) return;
     if (bench->on_raw == NULL) return;
     snprintf(fences, sizeof(fences), "quorlock:fence:%s", bench->locks);
     while (raw_node(bench->raw, n_nodes, &error) != NULL) n_nodes++;
-    if (raw_clean(bench->raw, prefixes, settings->values.fence ? 3 : 2) < n_nodes)
+    if (raw_clean(bench->raw, prefixes, settings->values.fence != 0 ? 3 : 2) < n_nodes)
         say("some nodes do not answer: keys that begin with %.*s stay there until their leases end",
             (int)strlen(bench->locks) - 1, bench->locks);
 }

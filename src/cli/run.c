@@ -175,7 +175,7 @@ static void granted(struct run *run, const struct quorlock_result *result)
         return;
     }
     /* With --fence the command needs a token to start. Readers get the token of the last writer; there may be none. */
-    if (run->settings->values.fence && fence == 0 && !run_reads(run->settings)) {
+    if (run->settings->values.fence != 0 && fence == 0 && !run_reads(run->settings)) {
         say("\"%s\" was granted without a fencing token: the command was not started", run->name);
         run_finish(run, EXIT_NO_QUORUM);
         return;
