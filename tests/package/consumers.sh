@@ -71,6 +71,8 @@ extract_examples() {
     manual_example "$source_dir" quorlock 2 >"$work/callbacks.c"
     manual_example "$source_dir" quorlock_blocking_open >"$work/nested.c"
     manual_example "$source_dir" quorlock_blocking_open 2 >"$work/daemon.c"
+    manual_example "$source_dir" quorlock_settings_load >"$work/settings.c"
+    grep -q 'quorlock_settings_options' "$work/settings.c" || fail "no C example in quorlock_settings_load(3)"
     grep -q 'quorlock_blocking_shutdown' "$work/daemon.c" || fail "no C example of a daemon in quorlock_blocking_open(3)"
     grep -q 'quorlock_with' "$work/example.c" || fail "no C example in README.md"
     grep -q 'quorlock_acquire' "$work/callbacks.c" || fail "no C example with callbacks in quorlock(3)"
@@ -90,7 +92,7 @@ by_pkg_config() {
     local program flags private
     export PKG_CONFIG_PATH=$libdir/pkgconfig
     read -ra flags <<<"$(pkg-config --cflags --libs quorlock libevent_core)"
-    for program in example callbacks nested manual daemon {example,callbacks,nested,manual}_too_long; do
+    for program in example callbacks nested manual daemon settings {example,callbacks,nested,manual}_too_long; do
         "$CC" "${c_flags[@]}" "$work/$program.c" "${flags[@]}" -o "$work/$program" ||
             fail "$program.c with pkg-config: ${flags[*]}"
     done
@@ -144,7 +146,7 @@ run() {
     for line; do
         grep -q -- "$line" <<<"$output" || fail "$program did not say '$line': $output"
     done
-    for key in report nightly-report account:3 account:7 queue:mail; do no_key "$key"; done
+    for key in report nightly-report reports:daily account:3 account:7 queue:mail; do no_key "$key"; done
     passed "${program##*/} ran: $(printf '%s' "$output" | tr '\n' ';')"
 }
 
@@ -171,6 +173,7 @@ for program in "$work"/{example,callbacks,manual,nested}_too_long; do refused "$
 # Both keys, the inner hold at once, given back by the outer release only.
 run "$work/nested" 'granted "account:3, account:7" by' 'held by its owner already: 2 holds' '^released "account:3, account:7" on'
 run "$work/manual" '^released "nightly-report" on'
+QUORLOCK_NODES=$(IFS=,; echo "${nodes[*]}") run "$work/settings" 'valid for [1-9][0-9]* ms' '^released "daily"'
 # Its workers hold locks, and wait for them, when it is told to end.
 printf '#!/bin/sh\nexec timeout -s TERM --preserve-status 1 %s "$@"\n' "$work/daemon" >"$work/daemon_until_term"
 chmod +x "$work/daemon_until_term"
