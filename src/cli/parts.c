@@ -8,16 +8,16 @@
 #include "document.h"
 #include "owner.h"
 
-static bool is_same(const struct part *part, const struct quorlock_holder *holder)
+static bool is_same(const struct quorlock_holder *one, const struct quorlock_holder *other)
 {
-    return part->kind == holder->kind && part->slot == holder->slot && part->shared == (holder->shared != 0) &&
-           strcmp(part->holder, holder->holder) == 0;
+    return one->kind == other->kind && one->slot == other->slot && (one->shared != 0) == (other->shared != 0) &&
+           strcmp(one->holder, other->holder) == 0;
 }
 
 static const struct quorlock_holder *on_node(const struct quorlock_node_report *node, const struct part *part)
 {
     for (size_t i = 0; i < node->n_holders; i++)
-        if (is_same(part, node->holders[i])) return node->holders[i];
+        if (is_same(part->of, node->holders[i])) return node->holders[i];
     return NULL;
 }
 
@@ -45,13 +45,13 @@ static void parts_count(struct part *part, const struct quorlock_report *report)
 static bool is_known(const struct parts *parts, const struct quorlock_holder *holder)
 {
     for (size_t i = 0; i < parts->n; i++)
-        if (is_same(&parts->all[i], holder)) return true;
+        if (is_same(parts->all[i].of, holder)) return true;
     return false;
 }
 
 static int parts_compare(const void *a, const void *b)
 {
-    const struct part *one = a, *other = b;
+    const struct quorlock_holder *one = ((const struct part *)a)->of, *other = ((const struct part *)b)->of;
 
     if (one->kind != other->kind) return one->kind < other->kind ? -1 : 1;
     if (one->slot != other->slot) return one->slot < other->slot ? -1 : 1;
@@ -77,14 +77,10 @@ struct parts parts_find(const struct quorlock_report *report)
             struct part *part = &parts.all[parts.n];
 
             if (is_known(&parts, holder)) continue;
-            *part = (struct part){.kind = holder->kind,
-                                  .slot = holder->slot,
-                                  .shared = holder->shared != 0,
-                                  .place = holder->place,
-                                  .holder = holder->holder};
+            *part = (struct part){.of = holder};
             parts_count(part, report);
-            parts.slots += part->kind == QUORLOCK_HOLDER_SLOT && part->n_nodes >= report->quorum;
-            parts.readers += part->kind == QUORLOCK_HOLDER_READER && part->n_nodes >= report->quorum;
+            parts.slots += part->of->kind == QUORLOCK_HOLDER_SLOT && part->n_nodes >= report->quorum;
+            parts.readers += part->of->kind == QUORLOCK_HOLDER_READER && part->n_nodes >= report->quorum;
             parts.n++;
         }
     }
@@ -117,12 +113,13 @@ static void parts_add_cell(struct text *cell, const void *rows, size_t row, size
 
     switch (column) {
     case PART:
-        if (part->kind == QUORLOCK_HOLDER_SLOT) text_format(cell, "slot %u", part->slot);
-        if (part->kind == QUORLOCK_HOLDER_READER) text_format(cell, "reader");
-        if (part->kind == QUORLOCK_HOLDER_WAITS) text_format(cell, "%s waits", part->shared ? "reader" : "writer");
-        if (part->place > 0) text_format(cell, ", place %" PRIu32, part->place);
+        if (part->of->kind == QUORLOCK_HOLDER_SLOT) text_format(cell, "slot %u", part->of->slot);
+        if (part->of->kind == QUORLOCK_HOLDER_READER) text_format(cell, "reader");
+        if (part->of->kind == QUORLOCK_HOLDER_WAITS)
+            text_format(cell, "%s waits", part->of->shared != 0 ? "reader" : "writer");
+        if (part->of->place > 0) text_format(cell, ", place %" PRIu32, part->of->place);
         break;
-    case HOLDER: owner_whole(cell, part->holder); break;
+    case HOLDER: owner_whole(cell, part->of->holder); break;
     case NODES: text_format(cell, "%zu of %zu", part->n_nodes, parts->n_nodes); break;
     case LEFT:
         if (part->valid_ms == UINT32_MAX) text_format(cell, "no expiry");
@@ -151,15 +148,15 @@ static const char *kind_word(int kind)
     return kind == QUORLOCK_HOLDER_SLOT ? "slot" : kind == QUORLOCK_HOLDER_READER ? "reader" : "waits";
 }
 
-static json_t *begin_json(int kind, uint32_t slot, bool shared, uint32_t place, const char *holder)
+static json_t *begin_json(const struct quorlock_holder *holder)
 {
     json_t *object = json_object();
 
-    document_add(&object, "kind", document_text(kind_word(kind)));
-    if (kind == QUORLOCK_HOLDER_SLOT) document_add(&object, "slot", document_number(slot, 0));
-    if (kind == QUORLOCK_HOLDER_WAITS) document_add(&object, "shared", document_truth(shared));
-    if (kind == QUORLOCK_HOLDER_WAITS) document_add(&object, "place", document_number(place, 1));
-    document_add(&object, "holder", document_text(holder));
+    document_add(&object, "kind", document_text(kind_word(holder->kind)));
+    if (holder->kind == QUORLOCK_HOLDER_SLOT) document_add(&object, "slot", document_number(holder->slot, 0));
+    if (holder->kind == QUORLOCK_HOLDER_WAITS) document_add(&object, "shared", document_truth(holder->shared != 0));
+    if (holder->kind == QUORLOCK_HOLDER_WAITS) document_add(&object, "place", document_number(holder->place, 1));
+    document_add(&object, "holder", document_text(holder->holder));
     return object;
 }
 
@@ -169,11 +166,11 @@ json_t *parts_json(const struct parts *parts)
 
     for (size_t i = 0; i < parts->n; i++) {
         const struct part *part = &parts->all[i];
-        json_t *object = begin_json(part->kind, part->slot, part->shared, part->place, part->holder);
+        json_t *object = begin_json(part->of);
 
         document_add(&object, "nodes", document_number((int64_t)part->n_nodes, 0));
         document_add(&object, "valid_ms", document_number(part->valid_ms, 0));
-        if (part->kind == QUORLOCK_HOLDER_SLOT)
+        if (part->of->kind == QUORLOCK_HOLDER_SLOT)
             document_add(&object, "fence", document_number((int64_t)part->fence, 1));
         document_append(&array, object);
     }
@@ -186,7 +183,7 @@ json_t *parts_node_json(const struct quorlock_node_report *node)
 
     for (size_t i = 0; i < node->n_holders; i++) {
         const struct quorlock_holder *holder = node->holders[i];
-        json_t *object = begin_json(holder->kind, holder->slot, holder->shared != 0, holder->place, holder->holder);
+        json_t *object = begin_json(holder);
 
         document_add(&object, "ttl_ms", document_number(holder->ttl_ms, -1));
         if (holder->kind == QUORLOCK_HOLDER_SLOT)

@@ -11,14 +11,10 @@
 
 /* A holder of a name, or a client that waits for it. */
 struct part {
-    int kind; /* enum quorlock_holder_kind */
-    uint32_t slot;
-    bool shared;
-    uint32_t place; /* on the first node that has it in the queue of a fair lock; 0: in none */
-    const char *holder;
-    size_t n_nodes;    /* how many nodes have it */
-    uint64_t fence;    /* the highest of all nodes */
-    uint32_t valid_ms; /* until fewer than a quorum of nodes have it; 0: now; UINT32_MAX: no expiry */
+    const struct quorlock_holder *of; /* on the first node that has it */
+    size_t n_nodes;                   /* how many nodes have it */
+    uint64_t fence;                   /* the highest of all nodes */
+    uint32_t valid_ms;                /* until fewer than a quorum of nodes have it; 0: now; UINT32_MAX: no expiry */
 };
 
 struct parts {
