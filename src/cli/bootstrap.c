@@ -73,9 +73,7 @@ static bool add_half(struct text *text, const struct settings *settings, const s
         text_format(text, "Run the same command again, until it ends with 0. Give clients the new settings only "
                           "then\n");
     } else {
-        cli_bootstrap_add_command(text, settings,
-                                  settings->values.client.max_lease_ms > 0 ? settings->values.client.max_lease_ms
-                                                                           : QUORLOCK_LEASE_MS_DEFAULT);
+        cli_bootstrap_add_command(text, settings, session_max_lease_ms(settings));
         text_format(text, " replaces all guards; the nodes vote after one max lease\n");
     }
     return true;

@@ -132,7 +132,9 @@ void session_close(struct session *session);
 
 /* session_span - convert a time for timers of the session's loop. */
 struct timeval session_span(uint32_t ms);
-/* session_lease_ms - return the lease of locks, as the library chooses it. */
+/* session_max_lease_ms - return the max lease, as the library chooses it.
+ * session_lease_ms     - likewise the lease of locks. */
+uint32_t session_max_lease_ms(const struct settings *settings);
 uint32_t session_lease_ms(const struct settings *settings);
 /*
  * session_exit    - return the exit status for the status of a call

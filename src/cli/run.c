@@ -291,8 +291,7 @@ static int run_check_mode(const struct settings *settings)
 /* run_check_keep - refuse a keep time that does not fit, as the library does, but in terms of the command line. */
 static int run_check_keep(const struct settings *settings)
 {
-    uint32_t max_lease_ms =
-        settings->values.client.max_lease_ms > 0 ? settings->values.client.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+    uint32_t max_lease_ms = session_max_lease_ms(settings);
 
     if (settings->keep_ms == 0) return 0;
     if (settings->permits != 0 || settings->shared != 0) {

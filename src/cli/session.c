@@ -134,10 +134,16 @@ static int make_client(struct session *session)
     return status;
 }
 
+uint32_t session_max_lease_ms(const struct settings *settings)
+{
+    uint32_t max_lease_ms = settings->values.client.max_lease_ms;
+
+    return max_lease_ms > 0 ? max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+}
+
 uint32_t session_lease_ms(const struct settings *settings)
 {
-    uint32_t max_lease_ms =
-        settings->values.client.max_lease_ms > 0 ? settings->values.client.max_lease_ms : QUORLOCK_LEASE_MS_DEFAULT;
+    uint32_t max_lease_ms = session_max_lease_ms(settings);
 
     if (settings->values.lease_ms > 0) return settings->values.lease_ms;
     if (settings->keep_ms > QUORLOCK_LEASE_MS_DEFAULT) return settings->keep_ms;
