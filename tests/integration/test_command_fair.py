@@ -3,7 +3,6 @@
 """quorlock run --fair: processes get the lock in the order in which they came: test_command_fair.py PATH_TO_quorlock
 [TEST...]"""
 import json
-import os
 import re
 import signal
 import sys
@@ -21,11 +20,15 @@ class Fair(Bootstrapped):
     def await_queued(self, count):
         wait_for(lambda: self.queued() == count)
 
+    def hold(self, *options):
+        """A process that has the lock until all are to end."""
+        holder = self.shell("--fair", *options, script=f">up; while [ ! -e {self.path('go')} ]; do sleep .01; done")
+        self.wait_file("up", holder)
+        return holder
+
     def hold_and_queue(self, count):
         """One process that has the lock, and others that wait for it; each writes its number when it has it."""
-        go = self.path("go")
-        holder = self.shell("--fair", script=f">up; while [ ! -e {go} ]; do sleep .01; done")
-        self.wait_file("up", holder)
+        holder = self.hold()
         waiters = []
         for number in range(count):
             waiters.append(self.shell("--fair", script=f"echo {number} >>{self.path('order')}"))
@@ -60,10 +63,8 @@ class Fair(Bootstrapped):
         self.assertEqual(self.read("order").split(), ["0", "2"])
 
     def test_a_process_that_waits_for_a_permit_stands_in_the_queue(self):
-        options = ("--fair", "--permits", "1")
-        holder = self.shell(*options, script=f">up; while [ ! -e {self.path('go')} ]; do sleep .01; done")
-        self.wait_file("up", holder)
-        waiter = self.shell(*options, script="true")
+        holder = self.hold("--permits", "1")
+        waiter = self.shell("--fair", "--permits", "1", script="true")
         self.await_queued(1)
         self.end_all(holder, waiter)
 
@@ -74,8 +75,7 @@ class Fair(Bootstrapped):
         return [(one["shared"], one["place"]) for one in json.loads(out)["holders"] if one["kind"] == "waits"]
 
     def test_inspect_shows_the_queue(self):
-        self.shell("--fair", script=f">up; while [ ! -e {self.path('go')} ]; do sleep .01; done")
-        wait_for(lambda: os.path.exists(self.path("up")))
+        holder = self.hold()
         modes = ([], ["--shared"], [], ["--shared"])
         waiters = []
         for number, mode in enumerate(modes):
@@ -86,7 +86,7 @@ class Fair(Bootstrapped):
         rows = re.findall(r"^(writer|reader) waits, place (\d+) +(\d+):", table, re.MULTILINE)
         self.assertEqual(rows, [("reader" if mode else "writer", str(number + 1), str(number))
                                 for number, mode in enumerate(modes)])
-        self.end_all(*waiters)
+        self.end_all(holder, *waiters)
 
     def test_where_there_is_no_queue_it_is_refused(self):
         status, _, err = self.quorlock("run", "--fair", "--dialect", "redisson", self.key, "--", "true")
