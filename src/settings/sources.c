@@ -236,44 +236,38 @@ static int check_set(struct sources *sources, const struct values *values, const
                         sources->n_files > 1 ? sources->looked_for[1] : "");
 }
 
-/* leave_out - forget a source; the caller clears its setting. */
-static void leave_out(struct source *source)
+/* leave_out - forget where a text is from, and clear its setting. */
+static void leave_out(struct sources *sources, struct values *values, size_t place)
 {
+    struct source *source = &sources->found[place];
+    void *setting = (char *)values + value_keys[place].setting;
+
+    *(const char **)setting = NULL;
     *source = (struct source){.copy = source->copy};
 }
 
 /* end_tls - forget TLS settings of environment and files if no node uses TLS: they may be for other nodes. */
 static void end_tls(struct sources *sources, struct values *values)
 {
-    const struct {
-        const char *key;
-        const char **setting;
-    } texts[] = {{"tls-ca", &values->client.tls_ca},
-                 {"tls-cert", &values->client.tls_cert},
-                 {"tls-key", &values->client.tls_key},
-                 {"tls-name", &values->client.tls_name}};
+    static const char *const texts[] = {"tls-ca", "tls-cert", "tls-key", "tls-name"};
 
     if (strcasestr(values->nodes, "rediss://") != NULL || strcasestr(values->nodes, "valkeys://") != NULL) return;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct source *source = &sources->found[values_place(texts[i].key)];
+        size_t place = values_place(texts[i]);
 
-        if (source->layer <= SOURCE_OPTION) continue;
-        *texts[i].setting = NULL;
-        leave_out(source);
+        if (sources->found[place].layer > SOURCE_OPTION) leave_out(sources, values, place);
     }
 }
 
 /* sources_end - use the defaults for all that is not set. */
 static int sources_end(struct sources *sources, struct values *values)
 {
-    struct source *file = &sources->found[values_place("password-file")];
+    size_t file = values_place("password-file");
     size_t nodes = values_place("nodes");
 
     /* Both were in the same layer: password wins. */
-    if (sources->found[values_place("password")].layer != SOURCE_NONE && file->layer != SOURCE_NONE) {
-        values->password_file = NULL;
-        leave_out(file);
-    }
+    if (sources->found[values_place("password")].layer != SOURCE_NONE && sources->found[file].layer != SOURCE_NONE)
+        leave_out(sources, values, file);
     if (values->nodes == NULL) values->nodes = sources->found[nodes].copy = strdup(value_keys[nodes].usual);
     if (values->nodes == NULL) return sources_no_memory(sources);
     end_tls(sources, values);
