@@ -193,17 +193,16 @@ void batch_replies_clear(struct batch_replies *replies)
     reply_clear(&replies->parser);
 }
 
-bool batch_replies_begin(struct batch_replies *replies, const struct reply *reply)
+void batch_replies_begin(struct batch_replies *replies, const struct reply *reply)
 {
     struct reply_parser *parser = &replies->parser;
 
     replies->all = reply->self.type == REPLY_ERROR ? reply : &batch_misfit;
-    if (reply->self.type != REPLY_STRING) return true;
+    if (reply->self.type != REPLY_STRING) return;
     replies->all = NULL;
     /* Bytes that are left in the parser belong to a connection that ended in the middle of a batch. */
-    if ((parser->reader == NULL || !reply_is_drained(parser)) && !reply_open(parser)) return false;
+    reply_open(parser);
     reply_feed(parser, reply->self.text, reply->self.length);
-    return true;
 }
 
 const struct reply *batch_replies_next(struct batch_replies *replies, bool last)

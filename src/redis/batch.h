@@ -58,8 +58,8 @@ struct batch_replies {
 void batch_replies_init(struct batch_replies *, const struct alloc *);
 void batch_replies_clear(struct batch_replies *);
 /* batch_replies_begin - start with the reply to a batch, which must stay until the last call of batch_replies_next.
- * False: out of memory. */
-bool batch_replies_begin(struct batch_replies *, const struct reply *);
+ */
+void batch_replies_begin(struct batch_replies *, const struct reply *);
 /* batch_replies_next - return the reply to the next request. `last` tells that it is the last request of the batch. If
  * the server sent too few replies, or too many, the result is a reply that fits no request. NULL: out of memory. */
 const struct reply *batch_replies_next(struct batch_replies *, bool last);

@@ -302,10 +302,7 @@ static void on_batch_reply(struct node *node, size_t n, const struct reply *raw)
     uint32_t connection = node->link.connection;
 
     if (raw->self.type == REPLY_ERROR) raw = refusal(node, raw);
-    if (!batch_replies_begin(&node->batch_replies, raw)) {
-        link_drop_nomem(&node->link);
-        return;
-    }
+    batch_replies_begin(&node->batch_replies, raw);
     for (; n > 0 && link_is_on(&node->link, connection); n--) {
         const struct reply *reply = batch_replies_next(&node->batch_replies, n == 1);
         struct inflight_request entry;

@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bytes_init(&out, &alloc, 65536);
     begin(&shake, &out, &uri, shape);
     reply_init(&parser, &alloc);
-    CHECK(reply_open(&parser));
+    reply_open(&parser);
     for (; steps % 16 != 0 && result == HANDSHAKE_MORE; steps--) {
         const char *text = good(shake.steps[shake.at]);
         if (text == NULL) break;

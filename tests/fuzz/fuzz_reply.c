@@ -179,7 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         build(&alloc, &asked[i], dialects[i], guarded ? &guard : NULL);
     }
     reply_init(&parser, &alloc);
-    CHECK(reply_open(&parser));
+    reply_open(&parser);
     enum reply_result result = REPLY_NONE;
     while (feed.left != 0 && result == REPLY_NONE) {
         size_t length = feed.left < piece ? feed.left : piece;

@@ -222,10 +222,7 @@ static void begin_handshake(struct redis_link *link)
         link_drop(link, FAULT_TEMPORARY, "%s", why);
         return;
     }
-    if (!reply_open(&link->parser)) {
-        link_drop_nomem(link);
-        return;
-    }
+    reply_open(&link->parser);
     link->step = LINK_HANDSHAKE;
     link->answered = false;
     link->events->connected(link->arg);
@@ -291,6 +288,10 @@ static void link_on_reply(struct redis_link *link, const struct reply *reply)
     struct handshake *shake = &link->handshake;
 
     link->answered = true;
+    if (reply->self.type == REPLY_PUSH) {
+        link_drop(link, FAULT_PROTO, "a push that nobody asked for");
+        return;
+    }
     if (shake->at == shake->n_steps) {
         link->events->reply(link->arg, reply);
         return;

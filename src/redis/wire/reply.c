@@ -2,22 +2,13 @@
 #include "redis/wire/reply.h"
 
 #include <assert.h>
-#include <hiredis/hiredis.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "redis/wire/errors.h"
 
-#define REPLY_TEXT_FIRST 512
-#define DIGITS_MAX       18
-
-/* hiredis 0.14 counts in int. 1.x has the types of RESP3, which we never ask for and refuse. */
-#if defined(HIREDIS_MAJOR) && HIREDIS_MAJOR >= 1
-typedef size_t reply_count;
-#define REPLY_RESP3 1
-#else
-typedef int reply_count;
-#define REPLY_RESP3 0
-#endif
+#define REPLY_BUFFER_FIRST 512
+#define DIGITS_MAX         18
 
 bool reply_begins(const struct reply_item *item, const char *front)
 {
@@ -43,181 +34,77 @@ bool reply_fits(const struct reply *reply, const char *types)
     return true;
 }
 
-static void *reply_refuse(struct reply_parser *parser, const char *fault)
-{
-    if (parser->fault == NULL) parser->fault = fault;
-    return NULL;
-}
-
-/* Return the place for a new value: the reply itself, or an element of its array. NULL makes hiredis stop. */
-static struct reply_item *place(const redisReadTask *task, enum reply_type type)
-{
-    struct reply_parser *parser = task->privdata;
-    struct reply_item *item = &parser->reply.self;
-    size_t index = (size_t)task->idx; /* an int before hiredis 1.0; never negative */
-
-    if (task->parent != NULL) {
-        if (task->parent->parent != NULL) return reply_refuse(parser, "a reply nested too deep");
-        if (index >= REPLY_ELEMENTS_MAX) return reply_refuse(parser, "an array of too many elements");
-        item = &parser->reply.elements[index];
-    } else {
-        parser->text_used = 0;
-        parser->reply.n_elements = 0;
-    }
-    *item = (struct reply_item){.type = type};
-    return item;
-}
-
-static bool reply_reserve(struct reply_parser *parser, size_t length)
-{
-    size_t needed = parser->text_used + length + 1;
-    size_t capacity = parser->text_capacity != 0 ? parser->text_capacity : REPLY_TEXT_FIRST;
-    char *text;
-
-    if (needed <= parser->text_capacity) return true;
-    while (capacity < needed) capacity *= 2;
-    text = alloc_resize(parser->alloc, parser->text, capacity);
-    if (text == NULL) {
-        parser->nomem = true;
-        return false;
-    }
-    parser->text = text;
-    parser->text_capacity = capacity;
-    return true;
-}
-
-static void *on_string(const redisReadTask *task, char *text, size_t length)
-{
-    struct reply_parser *parser = task->privdata;
-    struct reply_item *item;
-    enum reply_type type;
-
-    switch (task->type) {
-    case REDIS_REPLY_STRING: type = REPLY_STRING; break;
-    case REDIS_REPLY_STATUS: type = REPLY_STATUS; break;
-    case REDIS_REPLY_ERROR: type = REPLY_ERROR; break;
-    default: return reply_refuse(parser, "a value of a kind that was not asked for");
-    }
-    item = place(task, type);
-    if (item == NULL) return NULL;
-    if (length > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
-    if (!reply_reserve(parser, length)) return NULL;
-    item->offset = parser->text_used;
-    item->length = length;
-    memcpy(parser->text + item->offset, text, length);
-    parser->text[item->offset + length] = '\0';
-    parser->text_used += length + 1;
-    return item;
-}
-
-static void *reply_on_array(const redisReadTask *task, reply_count count)
-{
-    struct reply_parser *parser = task->privdata;
-    struct reply_item *item;
-
-    if (task->type != REDIS_REPLY_ARRAY) return reply_refuse(parser, "a push or map that was not asked for");
-    if (task->parent != NULL) return reply_refuse(parser, "a reply nested too deep");
-    if ((unsigned long long)count > REPLY_ELEMENTS_MAX) return reply_refuse(parser, "an array of too many elements");
-    item = place(task, REPLY_ARRAY);
-    if (item != NULL) parser->reply.n_elements = (size_t)count;
-    return item;
-}
-
-static void *on_integer(const redisReadTask *task, long long number)
-{
-    struct reply_item *item = place(task, REPLY_INTEGER);
-
-    if (item != NULL) item->integer = number;
-    return item;
-}
-
-static void *on_nil(const redisReadTask *task)
-{
-    return place(task, REPLY_NIL);
-}
-
-#if REPLY_RESP3
-static void *on_double(const redisReadTask *task, double number, char *text, size_t length)
-{
-    (void)number;
-    (void)text;
-    (void)length;
-    return reply_refuse(task->privdata, "a value of a kind that was not asked for");
-}
-
-static void *on_bool(const redisReadTask *task, int truth)
-{
-    (void)truth;
-    return reply_refuse(task->privdata, "a value of a kind that was not asked for");
-}
-#endif
-
-/* Values are stored in the parser, so nothing is freed. */
-static void on_free(void *item)
-{
-    (void)item;
-}
-
-/* hiredis wants it without const, but does not write to it. */
-static redisReplyObjectFunctions reply_functions = {
-    .createString = on_string,
-    .createArray = reply_on_array,
-    .createInteger = on_integer,
-    .createNil = on_nil,
-#if REPLY_RESP3
-    .createDouble = on_double,
-    .createBool = on_bool,
-#endif
-    .freeObject = on_free,
-};
-
 void reply_init(struct reply_parser *parser, const struct alloc *alloc)
 {
     *parser = (struct reply_parser){.alloc = alloc};
 }
 
-bool reply_open(struct reply_parser *parser)
+void reply_open(struct reply_parser *parser)
 {
-    if (parser->reader != NULL) redisReaderFree(parser->reader);
-    parser->reader = redisReaderCreateWithFunctions(&reply_functions);
     parser->n_ahead = parser->same = 0;
-    parser->pending = 0;
     parser->nomem = false;
     parser->fault = NULL;
-    if (parser->reader == NULL) return false;
-    parser->reader->privdata = parser;
-    return true;
 }
 
 void reply_clear(struct reply_parser *parser)
 {
-    if (parser->reader != NULL) redisReaderFree(parser->reader);
-    alloc_free(parser->alloc, parser->text);
+    alloc_free(parser->alloc, parser->kept.bytes);
+    alloc_free(parser->alloc, parser->text.bytes);
     reply_init(parser, parser->alloc);
 }
 
 bool reply_is_drained(const struct reply_parser *parser)
 {
-    return parser->n_ahead == 0 && parser->pending == 0;
+    return parser->n_ahead == 0;
 }
 
-static void reply_pass_on(struct reply_parser *parser)
+/* Make room for so many bytes; false: out of memory, from now on. */
+static bool reply_reserve(struct reply_parser *parser, struct reply_buffer *buffer, size_t size)
 {
-    if (parser->n_ahead == 0) return;
-    parser->pending += parser->n_ahead;
-    if (redisReaderFeed(parser->reader, parser->ahead, parser->n_ahead) != REDIS_OK) parser->nomem = true;
-    parser->n_ahead = 0;
+    size_t room = buffer->room != 0 ? buffer->room : REPLY_BUFFER_FIRST;
+    char *bytes;
+
+    if (size <= buffer->room) return true;
+    while (room < size) room *= 2;
+    bytes = alloc_resize(parser->alloc, buffer->bytes, room);
+    if (bytes == NULL) {
+        parser->nomem = true;
+        return false;
+    }
+    *buffer = (struct reply_buffer){.bytes = bytes, .room = room};
+    return true;
+}
+
+/* Copy the bytes that are no whole reply yet, with room for more behind them. */
+static void keep_rest(struct reply_parser *parser, size_t more)
+{
+    bool inside = parser->kept.bytes != NULL && parser->ahead >= parser->kept.bytes &&
+                  parser->ahead <= parser->kept.bytes + parser->kept.room;
+    size_t at = inside ? (size_t)(parser->ahead - parser->kept.bytes) : 0;
+
+    if (!reply_reserve(parser, &parser->kept, parser->n_ahead + more)) return;
+    if (parser->n_ahead > 0)
+        memmove(parser->kept.bytes, inside ? parser->kept.bytes + at : parser->ahead, parser->n_ahead);
+    parser->ahead = parser->kept.bytes;
+    parser->same = 0;
 }
 
 void reply_feed(struct reply_parser *parser, const char *data, size_t length)
 {
-    assert(parser->reader != NULL);
     assert(length <= REPLY_BYTES_MAX);
-    reply_pass_on(parser);
-    parser->ahead = data;
-    parser->n_ahead = length;
     parser->same = 0;
+    if (parser->n_ahead == 0) {
+        parser->ahead = data;
+        parser->n_ahead = length;
+        return;
+    }
+    keep_rest(parser, length);
+    if (parser->nomem) return;
+    memcpy(parser->kept.bytes + parser->n_ahead, data, length);
+    parser->n_ahead += length;
 }
+
+/* ---- the replies that most requests get ---- */
 
 /* Read ":1\r\n" and the like, with so few digits that nothing can overflow. Return its length; 0: something else, or
  * not whole. */
@@ -272,12 +159,12 @@ static bool is_same_again(struct reply_parser *parser)
 /* Read the next reply if it is whole and one that SET, release or extend usually get. */
 static bool next_is_plain(struct reply_parser *parser)
 {
-    static const char ok[] = "+OK\r\n", nil[] = "$-1\r\n";
+    static const char ok[] = "+OK\r\n", nil[] = "$-1\r\n", null[] = "_\r\n";
     const char *at = parser->ahead;
     size_t n = parser->n_ahead, length = 0;
     struct reply *reply = &parser->reply;
 
-    if (n == 0 || parser->pending != 0) return false;
+    if (n == 0) return false;
     if (is_same_again(parser)) return true;
     reply->n_elements = 0;
     if (n >= sizeof(ok) - 1 && memcmp(at, ok, sizeof(ok) - 1) == 0) {
@@ -285,6 +172,9 @@ static bool next_is_plain(struct reply_parser *parser)
         reply->self = (struct reply_item){.type = REPLY_STATUS, .text = "OK", .length = 2};
     } else if (n >= sizeof(nil) - 1 && memcmp(at, nil, sizeof(nil) - 1) == 0) {
         length = sizeof(nil) - 1;
+        reply->self = (struct reply_item){.type = REPLY_NIL};
+    } else if (n >= sizeof(null) - 1 && memcmp(at, null, sizeof(null) - 1) == 0) {
+        length = sizeof(null) - 1;
         reply->self = (struct reply_item){.type = REPLY_NIL};
     } else if (*at == ':') {
         reply->self = (struct reply_item){.type = REPLY_INTEGER};
@@ -297,66 +187,191 @@ static bool next_is_plain(struct reply_parser *parser)
     return length > 0;
 }
 
-/*
- * hiredis waits for as many bytes as a string's header announces. A header that announces more than we would take is
- * refused at once, not when a deadline ends the wait. Only such a header can leave a whole line of digits at the
- * reader's position.
- */
-static bool claims_too_much(const redisReader *reader)
+/* ---- all replies ---- */
+
+/* Where in the bytes ahead the next value begins, and what was read there. */
+struct reply_cursor {
+    struct reply_parser *parser;
+    size_t at;
+    size_t text_used;
+    size_t n_members; /* of an array, a push or a map */
+};
+
+static enum reply_result reply_refuse(struct reply_parser *parser, const char *fault)
 {
-    uint64_t claim = 0;
-    size_t i = reader->pos;
-
-    for (; i < reader->len && reader->buf[i] >= '0' && reader->buf[i] <= '9'; i++)
-        if (claim <= REPLY_BYTES_MAX) claim = claim * 10 + (uint64_t)(reader->buf[i] - '0');
-    return claim > REPLY_BYTES_MAX && i + 1 < reader->len && reader->buf[i] == '\r' && reader->buf[i + 1] == '\n';
-}
-
-static enum reply_result bad(struct reply_parser *parser, const char **ret_why)
-{
-    const char *reason = parser->fault != NULL ? parser->fault : parser->reader->errstr;
-
-    *ret_why = error_printable(parser->why, sizeof(parser->why), reason, strlen(reason));
+    parser->fault = fault;
     return REPLY_BAD;
 }
 
-static void reply_settle(struct reply_parser *parser)
+/* Read the rest of a line, which is a whole number. */
+static bool line_number(const char *text, size_t length, int64_t *ret)
 {
-    struct reply *reply = &parser->reply;
+    bool negative = length > 0 && *text == '-';
+    uint64_t most = (uint64_t)INT64_MAX + negative, number = 0;
+    size_t at = length > 0 && (negative || *text == '+');
 
-    reply->self.text = parser->text != NULL ? parser->text + reply->self.offset : NULL;
-    for (size_t i = 0; i < reply->n_elements; i++)
-        reply->elements[i].text = parser->text != NULL ? parser->text + reply->elements[i].offset : NULL;
+    if (at == length) return false;
+    for (; at < length; at++) {
+        unsigned digit = (unsigned)(text[at] - '0');
+
+        if (digit > 9 || number > (most - digit) / 10) return false;
+        number = number * 10 + digit;
+    }
+    *ret = negative ? (int64_t)(0 - number) : (int64_t)number;
+    return true;
+}
+
+/* Copy a text, with a NUL behind it. */
+static enum reply_result take_text(struct reply_cursor *cursor, struct reply_item *item, const char *text,
+                                   size_t length)
+{
+    struct reply_parser *parser = cursor->parser;
+
+    if (length > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
+    if (!reply_reserve(parser, &parser->text, cursor->text_used + length + 1)) return REPLY_NOMEM;
+    item->offset = cursor->text_used;
+    item->length = length;
+    if (length != 0) memcpy(parser->text.bytes + item->offset, text, length);
+    parser->text.bytes[item->offset + length] = '\0';
+    cursor->text_used += length + 1;
+    return REPLY_READY;
+}
+
+/* Read a string of that length, behind its header. A header that announces more than we would take is refused at once,
+ * not when a deadline ends the wait for it. */
+static enum reply_result take_string(struct reply_cursor *cursor, struct reply_item *item, int64_t length)
+{
+    struct reply_parser *parser = cursor->parser;
+    const char *text = parser->ahead + cursor->at;
+    size_t left = parser->n_ahead - cursor->at;
+
+    if (length == -1) {
+        item->type = REPLY_NIL;
+        return REPLY_READY;
+    }
+    if (length < 0) return reply_refuse(parser, "a string of less than no bytes");
+    if ((uint64_t)length > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
+    if (left < (size_t)length + 2) return REPLY_NONE;
+    if (text[length] != '\r' || text[length + 1] != '\n')
+        return reply_refuse(parser, "a string longer than its header says");
+    cursor->at += (size_t)length + 2;
+    return take_text(cursor, item, text, (size_t)length);
+}
+
+static enum reply_result take_members(struct reply_cursor *cursor, struct reply_item *item, int64_t n)
+{
+    size_t each = item->type == REPLY_MAP ? 2 : 1;
+
+    if (n == -1 && item->type == REPLY_ARRAY) {
+        item->type = REPLY_NIL;
+        return REPLY_READY;
+    }
+    if (n < 0) return reply_refuse(cursor->parser, "an array of less than no elements");
+    if ((uint64_t)n > (item->type == REPLY_MAP ? REPLY_BYTES_MAX : REPLY_ELEMENTS_MAX))
+        return reply_refuse(cursor->parser, "an array of too many elements");
+    cursor->n_members = (size_t)n * each;
+    return REPLY_READY;
+}
+
+static bool type_of(char mark, enum reply_type *ret)
+{
+    switch (mark) {
+    case '+': *ret = REPLY_STATUS; return true;
+    case '-': *ret = REPLY_ERROR; return true;
+    case ':': *ret = REPLY_INTEGER; return true;
+    case '$': *ret = REPLY_STRING; return true;
+    case '_': *ret = REPLY_NIL; return true;
+    case '*': *ret = REPLY_ARRAY; return true;
+    case '>': *ret = REPLY_PUSH; return true;
+    case '%': *ret = REPLY_MAP; return true;
+    default: return false;
+    }
+}
+
+/* Read the next value; of an array, a push or a map only the header. */
+static enum reply_result next_value(struct reply_cursor *cursor, struct reply_item *item)
+{
+    struct reply_parser *parser = cursor->parser;
+    const char *mark = parser->ahead + cursor->at, *line = mark + 1, *end;
+    size_t left = parser->n_ahead - cursor->at, length;
+
+    cursor->n_members = 0;
+    *item = (struct reply_item){0};
+    if (left == 0) return REPLY_NONE;
+    if (!type_of(*mark, &item->type)) return reply_refuse(parser, "a value of a kind that was not asked for");
+    end = memmem(line, left - 1, "\r\n", 2);
+    if (end == NULL) return REPLY_NONE;
+    length = (size_t)(end - line);
+    cursor->at += length + 3;
+    if (item->type == REPLY_STATUS || item->type == REPLY_ERROR) return take_text(cursor, item, line, length);
+    if (item->type == REPLY_NIL) return length == 0 ? REPLY_READY : reply_refuse(parser, "a null with a value");
+    if (!line_number(line, length, &item->integer)) return reply_refuse(parser, "no number where one must be");
+    if (item->type == REPLY_INTEGER) return REPLY_READY;
+    if (item->type == REPLY_STRING) return take_string(cursor, item, item->integer);
+    return take_members(cursor, item, item->integer);
+}
+
+/* Read what an array, a push or a map has. The lists in a push become part of it; a map is only passed over. */
+static enum reply_result next_members(struct reply_cursor *cursor, struct reply *reply)
+{
+    enum reply_type type = reply->self.type;
+    size_t left = cursor->n_members;
+
+    for (; left > 0; left--) {
+        struct reply_item item;
+        enum reply_result result = next_value(cursor, &item);
+
+        if (result != REPLY_READY) return result;
+        if (item.type >= REPLY_ARRAY && type == REPLY_ARRAY)
+            return reply_refuse(cursor->parser, "a reply nested too deep");
+        left += cursor->n_members;
+        if (type == REPLY_MAP || item.type >= REPLY_ARRAY) continue;
+        if (reply->n_elements == REPLY_ELEMENTS_MAX)
+            return reply_refuse(cursor->parser, "an array of too many elements");
+        reply->elements[reply->n_elements++] = item;
+    }
+    return REPLY_READY;
+}
+
+static void settle(const struct reply_parser *parser, struct reply_item *item)
+{
+    bool has_text = item->type == REPLY_STATUS || item->type == REPLY_ERROR || item->type == REPLY_STRING;
+
+    item->text = has_text ? parser->text.bytes + item->offset : NULL;
+}
+
+static enum reply_result next_of_any_kind(struct reply_parser *parser)
+{
+    struct reply_cursor cursor = {.parser = parser};
+    struct reply *reply = &parser->reply;
+    enum reply_result result = next_value(&cursor, &reply->self);
+
+    reply->n_elements = 0;
+    if (result == REPLY_READY) result = next_members(&cursor, reply);
+    if (result == REPLY_NONE && parser->n_ahead > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
+    if (result == REPLY_NONE) {
+        keep_rest(parser, 0);
+        return parser->nomem ? REPLY_NOMEM : REPLY_NONE;
+    }
+    if (result != REPLY_READY) return result;
+    take_ahead(parser, cursor.at);
+    parser->same = 0;
+    settle(parser, &reply->self);
+    for (size_t i = 0; i < reply->n_elements; i++) settle(parser, &reply->elements[i]);
+    return REPLY_READY;
 }
 
 enum reply_result reply_next(struct reply_parser *parser, const struct reply **ret, const char **ret_why)
 {
-    void *object = NULL;
-    int result;
+    enum reply_result result = REPLY_READY;
 
-    *ret_why = "out of memory";
-    if (parser->nomem) return REPLY_NOMEM;
-    if (next_is_plain(parser)) {
-        *ret = &parser->reply;
-        return REPLY_READY;
-    }
-    reply_pass_on(parser);
-    if (parser->nomem) return REPLY_NOMEM;
-    result = redisReaderGetReply(parser->reader, &object);
-    if (parser->nomem) return REPLY_NOMEM;
-    if (result != REDIS_OK) {
-        if (parser->fault == NULL && parser->reader->err == REDIS_ERR_OOM) return REPLY_NOMEM;
-        return bad(parser, ret_why);
-    }
-    if (object == NULL) {
-        if (claims_too_much(parser->reader) || parser->pending > REPLY_BYTES_MAX) {
-            reply_refuse(parser, "a reply too large");
-            return bad(parser, ret_why);
-        }
-        return REPLY_NONE;
-    }
-    parser->pending = parser->reader->len - parser->reader->pos;
-    reply_settle(parser);
     *ret = &parser->reply;
-    return REPLY_READY;
+    if (parser->nomem)
+        result = REPLY_NOMEM;
+    else if (parser->fault != NULL)
+        result = REPLY_BAD;
+    else if (!next_is_plain(parser))
+        result = next_of_any_kind(parser);
+    *ret_why = result == REPLY_BAD ? parser->fault : "out of memory";
+    return result;
 }

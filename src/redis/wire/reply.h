@@ -2,9 +2,10 @@
 /*
  * reply.h - parse the bytes from a server into typed replies
  *
- * The few replies that most requests of a lock get are read right here. hiredis parses all others into one reply that
- * is reused, so a reply costs no allocation. Each of our commands is answered with one value or a short flat array.
- * Anything larger or deeper is refused before it costs memory, whatever length the server announces.
+ * All replies are read into one that is reused, so a reply costs no allocation, and the few that most requests of a
+ * lock get are read without a look at the others. Each of our commands is answered with one value or a short flat
+ * array. Anything larger or deeper is refused before it costs memory, whatever length the server announces. Of RESP3 it
+ * knows what a server sends after HELLO 3: null, pushes, and the map that answers HELLO, whose contents nobody needs.
  */
 #pragma once
 
@@ -17,7 +18,17 @@
 #define REPLY_ELEMENTS_MAX 8
 #define REPLY_BYTES_MAX    ((size_t)1 << 18) /* the longest reply, in bytes on the wire */
 
-enum reply_type { REPLY_NIL, REPLY_STATUS, REPLY_ERROR, REPLY_INTEGER, REPLY_STRING, REPLY_ARRAY };
+/* A MAP has no elements here. From ARRAY on a value has others in it. */
+enum reply_type {
+    REPLY_NIL,
+    REPLY_STATUS,
+    REPLY_ERROR,
+    REPLY_INTEGER,
+    REPLY_STRING,
+    REPLY_ARRAY,
+    REPLY_PUSH,
+    REPLY_MAP
+};
 
 struct reply_item {
     enum reply_type type;
@@ -29,23 +40,25 @@ struct reply_item {
 
 struct reply {
     struct reply_item self;
-    size_t n_elements; /* of an ARRAY */
+    size_t n_elements; /* of an ARRAY, or a PUSH with the lists in it */
     struct reply_item elements[REPLY_ELEMENTS_MAX];
+};
+
+struct reply_buffer {
+    char *bytes;
+    size_t room;
 };
 
 struct reply_parser {
     const struct alloc *alloc;
-    struct redisReader *reader;
     struct reply reply;
-    char *text;
-    size_t text_used, text_capacity;
-    const char *ahead; /* bytes that were fed, and not yet passed to hiredis */
+    struct reply_buffer text; /* of the latest reply */
+    struct reply_buffer kept; /* the bytes ahead, if they are no whole reply yet */
+    const char *ahead;        /* bytes that were fed, and not yet read */
     size_t n_ahead;
-    size_t same;    /* the length of the latest reply, right before `ahead`, if it was read without hiredis; else 0 */
-    size_t pending; /* bytes that hiredis was fed since the last whole reply */
+    size_t same; /* the length of the latest reply, right before `ahead`, if it was a plain one; else 0 */
     bool nomem;
-    const char *fault; /* why a reply was refused, if not by hiredis */
-    char why[160];
+    const char *fault; /* why a reply was refused */
 };
 
 /* reply_is - return whether the item's text is that word.
@@ -58,8 +71,8 @@ bool reply_fits(const struct reply *, const char *types);
 enum reply_result { REPLY_NONE, REPLY_READY, REPLY_BAD, REPLY_NOMEM };
 
 void reply_init(struct reply_parser *, const struct alloc *);
-/* reply_open - prepare for the bytes of a new connection. False: out of memory. */
-bool reply_open(struct reply_parser *);
+/* reply_open - prepare for the bytes of a new connection. */
+void reply_open(struct reply_parser *);
 void reply_clear(struct reply_parser *);
 /* reply_is_drained - return whether all bytes that were fed belong to replies that reply_next has returned. */
 bool reply_is_drained(const struct reply_parser *);
