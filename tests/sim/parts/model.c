@@ -41,6 +41,7 @@ void model_free(struct model *model)
     out_free(&model->notice);
     out_free(&model->info);
     out_free(&model->told);
+    out_free(&model->behind);
     free(model->spare.bytes);
     free(model->knows);
     free(model->words);
@@ -54,7 +55,7 @@ void model_start(struct model *model, const struct model_manners *manners, bool 
     assert(model->sessions.count == 0);
     model->manners = *manners;
     model->events = events != NULL ? *events : (struct model_events){0};
-    model->last_id = model->n_notices = model->n_lost_notices = 0;
+    model->last_id = model->n_notices = model->n_lost_notices = model->n_rooms = 0;
     if (model->n_knows != 0) memset(model->knows, 0, model->n_knows);
     if (empty) store_clear(&model->store);
 }
@@ -103,6 +104,7 @@ void model_close(struct session *session)
 
     session_forget_queue(session);
     session_unsubscribe_all(session);
+    session_forget_tracked(session);
     list_remove(&model->sessions, &session->link);
     if (session->in.room > model->spare.room) {
         struct inbox kept = session->in;
@@ -301,12 +303,16 @@ static void tell_replied(struct session *session, const struct word *words, size
     events->replied(events->arg, session, script ? script_name(&words[1]) : NULL, words, n_words, &reply);
 }
 
-static void send_reply(struct session *session)
+static void send_out(const struct session *session, struct out *out)
 {
-    struct out *out = &session->model->out;
-
     if (out->used != 0) session->write(session->arg, out->bytes, out->used);
     out->used = 0;
+}
+
+static void send_reply(const struct session *session)
+{
+    send_out(session, &session->model->out);
+    send_out(session, &session->model->behind);
 }
 
 static bool turn_away(struct session *session)
@@ -334,6 +340,7 @@ bool model_step(struct session *session, uint64_t wall_us)
     if (parsed == PARSED_BROKEN) {
         session_end(session);
     } else {
+        tracking_make_room(model);
         tell_executed(session, model->words, n_words);
         command_execute(session, model->words, n_words, &model->out);
         tell_replied(session, model->words, n_words);
@@ -400,6 +407,7 @@ void model_expire(struct model *model, uint64_t wall_us)
     LIST_WALK (struct entry, entry, &model->store.entries, link) {
         if (is_there(entry, wall_us)) continue;
         store_remove(&model->store, entry);
+        tracking_changed(model, NULL, entry->key.text, entry->key.length);
         if (model->events.changed != NULL && entry->db == 0)
             model->events.changed(model->events.arg, entry->key.text, entry->key.length);
     }

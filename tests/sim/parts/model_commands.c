@@ -17,10 +17,12 @@ static const struct command commands[] = {
     {"append", 3, WRITES | DENY_OOM, run_append},
     {"auth", -2, NO_SCRIPT | LOADS | STALE | NO_AUTH | WHEN_BUSY, run_auth},
     {"client", -2, CONTAINER, NULL},
+    {"client|caching", 3, ADMIN, run_client_caching},
     {"client|getname", 2, ADMIN, run_client_getname},
     {"client|id", 2, ADMIN, run_client_id},
     {"client|kill", -3, ADMIN, run_client_kill},
     {"client|setname", 3, ADMIN, run_client_setname},
+    {"client|tracking", -3, ADMIN, run_client_tracking},
     {"config", -2, CONTAINER, NULL},
     {"config|get", -3, ADMIN, run_config_get},
     {"del", -2, WRITES, run_del},
@@ -36,6 +38,7 @@ static const struct command commands[] = {
     {"get", 2, 0, run_get},
     {"getdel", 2, WRITES, run_getdel},
     {"hdel", -3, WRITES, run_hdel},
+    {"hello", -1, NO_SCRIPT | LOADS | STALE | NO_AUTH | WHEN_BUSY, run_hello},
     {"hexists", 3, 0, run_hexists},
     {"hget", 3, 0, run_hget},
     {"hgetall", 2, 0, run_hgetall},
@@ -89,11 +92,11 @@ static const struct command commands[] = {
 /* What Redis 7.0 knows besides. */
 static const char unmodelled[] =
     " acl asking bgrewriteaof bgsave bitcount bitfield bitfield_ro bitop bitpos blmove blmpop blpop brpop brpoplpush "
-    "bzmpop bzpopmax bzpopmin client|caching client|getredir client|help client|info client|list client|no-evict "
-    "client|pause client|reply client|tracking client|trackinginfo client|unblock client|unpause cluster command "
+    "bzmpop bzpopmax bzpopmin client|getredir client|help client|info client|list client|no-evict "
+    "client|pause client|reply client|trackinginfo client|unblock client|unpause cluster command "
     "config|help config|resetstat config|rewrite config|set copy dbsize debug decr decrby dump echo eval_ro "
     "evalsha_ro expiretime failover fcall fcall_ro function geoadd geodist geohash geopos georadius georadius_ro "
-    "georadiusbymember georadiusbymember_ro geosearch geosearchstore getbit getex getrange getset hello hincrbyfloat "
+    "georadiusbymember georadiusbymember_ro geosearch geosearchstore getbit getex getrange getset hincrbyfloat "
     "hkeys hmget hmset hrandfield hsetnx hstrlen hvals incrbyfloat keys lastsave latency lcs lindex linsert lmove "
     "lmpop lolwut lpop lpos lpushx lrem lset ltrim memory migrate module monitor move mset msetnx object "
     "pexpiretime pfadd pfcount pfdebug pfmerge pfselftest psetex psubscribe psync pubsub|channels pubsub|help "
@@ -247,9 +250,9 @@ bool command_denied(const struct call *call)
 {
     const struct model_manners *manners = &call->model->manners;
 
-    if (call->session->operator) return false;
+    if (call->session->operator||(call->command->flags & NO_AUTH) != 0) return false;
     if (manners->no_publish && call->command->run == run_publish) return true;
-    if (manners->no_info_in_scripts && call->in_script && call->command->run == run_info) return true;
+    if (manners->no_info_in_scripts && call->script != NULL && call->command->run == run_info) return true;
     return manners->denied != NULL && lists(manners->denied, call->command->name);
 }
 
@@ -266,7 +269,7 @@ static const char *state_refusal(const struct call *call)
     if (manners->full && grows) return ERROR_OOM;
     if (manners->misconf && ((flags & WRITES) != 0 || call->command->run == run_ping)) return ERROR_MISCONF;
     if (manners->replica && (flags & WRITES) != 0) return ERROR_READONLY;
-    if (session->subscriptions.count > 0 && (flags & IN_PUBSUB) == 0)
+    if (session->subscriptions.count > 0 && !session->resp3 && (flags & IN_PUBSUB) == 0)
         return "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
                "this context";
     if (manners->replica && manners->master_down && (all & STALE) == 0) return ERROR_STALE;
@@ -329,21 +332,38 @@ static void queue(const struct call *call)
     call->session->queued_all &= call->command->flags;
 }
 
-void command_execute(struct session *session, const struct word *words, size_t n_words, struct out *out)
+void command_run(struct call *call)
 {
-    struct call call = {.model = session->model, .session = session, .words = words, .n_words = n_words, .out = out};
+    call->command->run(call);
+    tracking_read(call);
+}
+
+static void execute(struct call *call)
+{
+    struct session *session = call->session;
     const char *why;
 
-    call.command = command_find(words, n_words, out);
-    if (call.command == NULL) {
+    call->command = command_find(call->words, call->n_words, call->out);
+    if (call->command == NULL) {
         session->dirty = session->multi;
         return;
     }
-    why = refusal(&call);
+    why = refusal(call);
     if (why != NULL)
-        refuse(&call, why);
-    else if (session->multi && (call.command->flags & UNQUEUED) == 0)
-        queue(&call);
+        refuse(call, why);
+    else if (session->multi && (call->command->flags & UNQUEUED) == 0)
+        queue(call);
     else
-        call.command->run(&call);
+        command_run(call);
+}
+
+void command_execute(struct session *session, const struct word *words, size_t n_words, struct out *out)
+{
+    struct call call = {.model = session->model, .session = session, .words = words, .n_words = n_words, .out = out};
+
+    out->resp3 = session->resp3;
+    execute(&call);
+    /* CLIENT CACHING holds for the next command or transaction, and commands of CLIENT do not count. */
+    if (!session->multi && (call.command == NULL || strncmp(call.command->name, "client|", 7) != 0))
+        session->caching = false;
 }

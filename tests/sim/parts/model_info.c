@@ -36,14 +36,14 @@ __attribute__((format(printf, 2, 3))) static void add(struct out *out, const cha
     va_end(args);
 }
 
-static const char *version_text(const struct model *model)
+const char *model_version_text(const struct model *model)
 {
     return model->manners.version != NULL ? model->manners.version : MODEL_VERSION;
 }
 
 uint32_t model_version(const struct model *model)
 {
-    const char *at = version_text(model);
+    const char *at = model_version_text(model);
     uint32_t number = 0;
 
     for (int i = 0; i < 3; i++) {
@@ -68,20 +68,23 @@ static void server(struct out *out, const struct model *model)
         "process_supervised:no\r\nrun_id:%s\r\ntcp_port:6379\r\nserver_time_usec:%" PRIu64 "\r\n"
         "uptime_in_seconds:%" PRId64 "\r\nuptime_in_days:0\r\nhz:10\r\nconfigured_hz:10\r\nlru_clock:0\r\n"
         "executable:/usr/bin/redis-server\r\nconfig_file:\r\nio_threads_active:0\r\n",
-        version_text(model), manners->cluster ? "cluster" : "standalone", run, model->wall_us,
+        model_version_text(model), manners->cluster ? "cluster" : "standalone", run, model->wall_us,
         (int64_t)(model->wall_us / 1000000 - manners->started_us / 1000000));
 }
 
 static void clients(struct out *out, const struct model *model)
 {
-    size_t n = 0;
+    size_t n = 0, n_tracking = 0;
 
-    LIST_EACH (struct session, session, &model->sessions, link) n += !session->ends && !session->operator;
+    LIST_EACH (struct session, session, &model->sessions, link) {
+        n += !session->ends && !session->operator;
+        n_tracking += !session->ends && session->tracking;
+    }
     add(out,
         "# Clients\r\nconnected_clients:%zu\r\ncluster_connections:0\r\nmaxclients:%u\r\n"
         "client_recent_max_input_buffer:0\r\nclient_recent_max_output_buffer:0\r\nblocked_clients:0\r\n"
-        "tracking_clients:0\r\nclients_in_timeout_table:0\r\n",
-        n, model->manners.max_clients != 0 ? model->manners.max_clients : 10000);
+        "tracking_clients:%zu\r\nclients_in_timeout_table:0\r\n",
+        n, model->manners.max_clients != 0 ? model->manners.max_clients : 10000, n_tracking);
 }
 
 static const char *maxmemory(const struct model *model)
@@ -150,7 +153,7 @@ void run_info(struct call *call)
     for (size_t i = 0; i < INFO_SECTIONS; i++) {
         if (!word_is(&call->words[1], sections[i].name)) continue;
         sections[i].write(text, call->model);
-        out_bulk(call->out, text->bytes, text->used);
+        out_verbatim(call->out, text->bytes, text->used);
         return;
     }
     model_panic("this section of INFO", call->words[1].text, call->words[1].length);
@@ -166,7 +169,7 @@ void run_config_get(struct call *call)
     if (call->n_words != 3) model_panic("CONFIG GET, but of one name", "", 0);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (!word_is(&call->words[2], known[i].name)) continue;
-        out_array(call->out, 2);
+        out_map(call->out, 1);
         out_bulk_text(call->out, known[i].name);
         out_bulk_text(call->out, known[i].value);
         return;

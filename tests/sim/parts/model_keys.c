@@ -9,11 +9,17 @@ uint64_t call_now_ms(const struct call *call)
     return call->model->wall_us / 1000;
 }
 
-void call_changed(struct call *call, const struct entry *entry)
+static void tell_changed(const struct call *call, const struct entry *entry)
 {
     const struct model_events *events = &call->model->events;
 
     if (events->changed != NULL && entry->db == 0) events->changed(events->arg, entry->key.text, entry->key.length);
+}
+
+void call_changed(struct call *call, const struct entry *entry)
+{
+    tracking_changed(call->model, call->session, entry->key.text, entry->key.length);
+    tell_changed(call, entry);
 }
 
 void call_remove(struct call *call, struct entry *entry)
@@ -199,8 +205,11 @@ static void flush(struct call *call, bool all)
         return;
     }
     LIST_WALK (struct entry, entry, &call->model->store.entries, link) {
-        if (all || entry->db == call->session->db) call_remove(call, entry);
+        if (!all && entry->db != call->session->db) continue;
+        store_remove(&call->model->store, entry);
+        tell_changed(call, entry);
     }
+    tracking_flushed(call->model, call->session);
     out_status(call->out, "OK");
 }
 

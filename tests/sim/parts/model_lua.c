@@ -185,7 +185,7 @@ static bool call_command(lua_State *lua)
 
     out->used = 0;
     if (why == NULL) {
-        call.in_script = true;
+        call.script = shared.call;
         call.out = out;
         call.words = shared.words;
         call.command = command_find(call.words, call.n_words, out);
@@ -196,7 +196,7 @@ static bool call_command(lua_State *lua)
         return false;
     }
     if ((call.command->flags & WRITES) != 0) shared.wrote = true;
-    call.command->run(&call);
+    command_run(&call);
     out_bytes(out, "", 1);
     (void)push_reply(lua, out->bytes);
     return out->bytes[0] != '-';
@@ -219,7 +219,7 @@ static int redis_acl_check_cmd(lua_State *lua)
     struct call call = *shared.call;
     const char *why = to_words(lua, &call.n_words);
 
-    call.in_script = true;
+    call.script = shared.call;
     call.words = shared.words;
     if (why == NULL) {
         call.model->script_out.used = 0;

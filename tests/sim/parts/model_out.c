@@ -146,12 +146,34 @@ void out_bulk_text(struct out *out, const char *text)
 
 void out_nil(struct out *out)
 {
-    out_bytes(out, "$-1\r\n", 5);
+    out_text(out, out->resp3 ? "_\r\n" : "$-1\r\n");
 }
 
 void out_array(struct out *out, size_t n)
 {
     line(out, '*', (int64_t)n);
+}
+
+void out_push(struct out *out, size_t n)
+{
+    line(out, out->resp3 ? '>' : '*', (int64_t)n);
+}
+
+void out_map(struct out *out, size_t n)
+{
+    line(out, out->resp3 ? '%' : '*', (int64_t)(out->resp3 ? n : 2 * n));
+}
+
+void out_verbatim(struct out *out, const char *bytes, size_t length)
+{
+    if (!out->resp3) {
+        out_bulk(out, bytes, length);
+        return;
+    }
+    line(out, '=', (int64_t)length + 4);
+    out_text(out, "txt:");
+    out_bytes(out, bytes, length);
+    out_bytes(out, "\r\n", 2);
 }
 
 bool word_is(const struct word *word, const char *lower)

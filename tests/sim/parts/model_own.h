@@ -11,6 +11,7 @@
 struct out {
     char *bytes;
     size_t used, room;
+    bool resp3; /* of a session that speaks it; not what scripts see */
 };
 
 /* Bytes that were received, and not executed yet. */
@@ -52,7 +53,8 @@ struct call {
     const struct word *words;
     size_t n_words;
     struct out *out;
-    bool in_script, in_exec;
+    const struct call *script; /* that calls it; NULL: none does */
+    bool in_exec;
 };
 
 /* Between MULTI and EXEC. */
@@ -74,11 +76,15 @@ struct session {
     uint32_t db;
     bool operator; /* may do everything */
     bool authed, refused;
+    bool resp3;
+    bool tracking, opt_in, no_loop;  /* by CLIENT TRACKING */
+    bool caching;                    /* CLIENT CACHING YES was the last command */
     bool ends, told;                 /* the server closes it; hang_up() was called */
     bool multi, dirty;               /* after MULTI; EXEC will fail */
     unsigned queued_any, queued_all; /* flags of some of them, of all of them */
     struct list queued;
     struct list subscriptions;
+    struct list tracked; /* keys */
     struct inbox in;
 };
 
@@ -102,14 +108,15 @@ struct model {
     struct model_events events;
     uint64_t wall_us; /* while a command is executed */
     uint64_t last_id;
-    uint64_t n_notices, n_lost_notices;
-    bool ending; /* of some session, whose hang_up() is due */
+    uint64_t n_notices, n_lost_notices, n_rooms;
+    size_t n_tracked; /* of all sessions */
+    bool ending;      /* of some session, whose hang_up() is due */
     struct store store;
     struct list sessions;
     struct hashtable channels;
     unsigned char *knows; /* of each script, by its number: it is in the script cache */
     size_t n_knows;
-    struct out out, script_out, notice, info, told;
+    struct out out, script_out, notice, info, told, behind;
     struct word *words;
     size_t room_words;
     struct inbox spare; /* of a session that was closed */
@@ -117,8 +124,10 @@ struct model {
 };
 
 /* model_version - 0x070010 is 7.0.16. */
-#define MODEL_VERSION_7 0x070000u
+#define MODEL_VERSION_7   0x070000u
+#define MODEL_VERSION_7_2 0x070200u
 uint32_t model_version(const struct model *);
+const char *model_version_text(const struct model *);
 /* model_panic - the test asks for what the model does not know. */
 _Noreturn void model_panic(const char *what, const char *name, size_t length);
 extern const struct alloc *model_alloc(void);
@@ -138,7 +147,10 @@ void out_bulk_number(struct out *, int64_t number);
 void out_bulk_text(struct out *, const char *text);
 void out_nil(struct out *);
 void out_array(struct out *, size_t n);
-void out_decimal(struct out *, int64_t number); /* the digits only */
+void out_push(struct out *, size_t n);                             /* of RESP2: an array */
+void out_map(struct out *, size_t n);                              /* of RESP2: an array of names and values */
+void out_verbatim(struct out *, const char *bytes, size_t length); /* of RESP2: a bulk string */
+void out_decimal(struct out *, int64_t number);                    /* the digits only */
 void out_free(struct out *);
 /* write_decimal - the digits, and no NUL; returns how many bytes, 20 at most. */
 size_t write_decimal(char *ret, int64_t number);
@@ -171,11 +183,13 @@ double entry_score(const struct entry *, size_t at);
 const struct command *command_find(const struct word *words, size_t n_words, struct out *);
 bool command_takes(const struct command *, size_t n_words);
 bool command_denied(const struct call *);
+void command_run(struct call *);
 /* command_execute - the whole of it: what forbids it now, MULTI, or its reply. */
 void command_execute(struct session *, const struct word *words, size_t n_words, struct out *);
 void session_end(struct session *);
 void session_forget_queue(struct session *);
 void session_unsubscribe_all(struct session *);
+void session_forget_tracked(struct session *);
 
 #define ERROR_SYNTAX   "ERR syntax error"
 #define ERROR_NUMBER   "ERR value is not an integer or out of range"
@@ -188,6 +202,16 @@ void session_unsubscribe_all(struct session *);
     "may modify the data set are disabled, because this instance is configured to report errors during writes if RDB " \
     "snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB "  \
     "error."
+
+/* ---- tracking ---- */
+
+/* tracking_changed - sessions that have read the key hear of it. by: whose command did it; NULL: nobody's. */
+void tracking_changed(struct model *, const struct session *by, const char *key, size_t length);
+void tracking_flushed(struct model *, const struct session *by);
+/* tracking_read - the command was executed. */
+void tracking_read(const struct call *);
+/* tracking_make_room - before a command, as manners.push_permille says. */
+void tracking_make_room(struct model *);
 
 /* ---- scripts ---- */
 
@@ -216,7 +240,8 @@ void run_zrange(struct call *), run_zrangebyscore(struct call *);
 
 void run_auth(struct call *), run_ping(struct call *), run_select(struct call *), run_time(struct call *);
 void run_client_setname(struct call *), run_client_getname(struct call *), run_client_id(struct call *);
-void run_client_kill(struct call *);
+void run_client_kill(struct call *), run_client_tracking(struct call *), run_client_caching(struct call *);
+void run_hello(struct call *);
 void run_multi(struct call *), run_exec(struct call *), run_discard(struct call *);
 void run_subscribe(struct call *), run_unsubscribe(struct call *), run_publish(struct call *);
 void run_pubsub_numpat(struct call *), run_pubsub_numsub(struct call *);

@@ -41,7 +41,7 @@ void run_ping(struct call *call)
 
     if (call->n_words > 2) {
         out_error(call->out, "ERR wrong number of arguments for 'ping' command");
-    } else if (call->session->subscriptions.count > 0) {
+    } else if (call->session->subscriptions.count > 0 && !call->session->resp3) {
         out_array(call->out, 2);
         out_bulk_text(call->out, "pong");
         out_bulk(call->out, said.text, said.length);
@@ -56,7 +56,7 @@ void run_select(struct call *call)
 {
     int64_t db;
 
-    if (call->in_script) model_panic("in scripts", "SELECT", 6);
+    if (call->script != NULL) model_panic("in scripts", "SELECT", 6);
     if (!call_number(call, 1, &db)) return;
     if (db < INT32_MIN || db > INT32_MAX) {
         out_error(call->out, "ERR value is out of range, value must between %d and %d", INT32_MIN, INT32_MAX);
@@ -105,6 +105,45 @@ void run_client_getname(struct call *call)
 void run_client_id(struct call *call)
 {
     out_number(call->out, (int64_t)call->session->id);
+}
+
+void run_hello(struct call *call)
+{
+    const struct model *model = call->model;
+    struct session *session = call->session;
+    int64_t version = session->resp3 ? 3 : 2;
+
+    if (call->n_words > 2) model_panic("options of", "HELLO", 5);
+    if (call->n_words == 2 && !word_number(&call->words[1], &version)) {
+        out_error(call->out, "ERR Protocol version is not an integer or out of range");
+        return;
+    }
+    if (version != 2 && version != 3) {
+        out_error(call->out, "NOPROTO unsupported protocol version");
+        return;
+    }
+    if (model->manners.password != NULL && !session->authed) {
+        out_error(call->out, "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+                             "AUTH <user> <pass> option can be used to authenticate the client and select the RESP "
+                             "protocol version at the same time");
+        return;
+    }
+    session->resp3 = call->out->resp3 = version == 3;
+    out_map(call->out, 7);
+    out_bulk_text(call->out, "server");
+    out_bulk_text(call->out, "redis");
+    out_bulk_text(call->out, "version");
+    out_bulk_text(call->out, model_version_text(model));
+    out_bulk_text(call->out, "proto");
+    out_number(call->out, version);
+    out_bulk_text(call->out, "id");
+    out_number(call->out, (int64_t)session->id);
+    out_bulk_text(call->out, "mode");
+    out_bulk_text(call->out, model->manners.cluster ? "cluster" : "standalone");
+    out_bulk_text(call->out, "role");
+    out_bulk_text(call->out, model->manners.replica ? "replica" : "master");
+    out_bulk_text(call->out, "modules");
+    out_array(call->out, 0);
 }
 
 /* ---- CLIENT KILL ---- */
@@ -248,7 +287,7 @@ void run_exec(struct call *call)
         inner.in_exec = true;
         /* Its replies go nowhere once it is to be closed, but what it asked for is done. */
         if (session->ends) inner.out = &call->model->told;
-        inner.command->run(&inner);
+        command_run(&inner);
     }
     session_forget_queue(session);
 }
@@ -320,7 +359,7 @@ void run_subscribe(struct call *call)
         const struct word *name = &call->words[i];
 
         if (find_subscription(call->session, name) == NULL) subscribe(call->session, name);
-        out_array(call->out, 3);
+        out_push(call->out, 3);
         out_bulk_text(call->out, "subscribe");
         out_bulk(call->out, name->text, name->length);
         out_number(call->out, (int64_t)call->session->subscriptions.count);
@@ -329,7 +368,7 @@ void run_subscribe(struct call *call)
 
 static void unsubscribed(struct call *call, const struct word *name)
 {
-    out_array(call->out, 3);
+    out_push(call->out, 3);
     out_bulk_text(call->out, "unsubscribe");
     if (name != NULL)
         out_bulk(call->out, name->text, name->length);
@@ -383,6 +422,7 @@ void run_publish(struct call *call)
     for (size_t i = 1; i <= 2; i++) out_bulk(out, call->words[i].text, call->words[i].length);
     LIST_EACH (struct subscription, to, &channel->subscriptions, of_channel) {
         if (is_lost(call->model)) continue;
+        out->bytes[0] = to->session->resp3 ? '>' : '*';
         /* Of its own notices a client hears between its replies. */
         if (to->session == call->session)
             out_bytes(&call->model->out, out->bytes, out->used);

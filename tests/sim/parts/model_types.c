@@ -113,10 +113,15 @@ void run_hdel(struct call *call)
     out_number(call->out, n);
 }
 
+static void each_item(struct call *call, const struct entry *entry, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) bulk_of(call, &entry->items[i]);
+}
+
 static void items(struct call *call, const struct entry *entry, size_t from, size_t to)
 {
     out_array(call->out, to - from);
-    for (size_t i = from; i < to; i++) bulk_of(call, &entry->items[i]);
+    each_item(call, entry, from, to);
 }
 
 void run_hgetall(struct call *call)
@@ -124,10 +129,8 @@ void run_hgetall(struct call *call)
     struct entry *entry;
 
     if (!call_key_of(call, 1, VALUE_HASH, &entry)) return;
-    if (entry != NULL)
-        items(call, entry, 0, entry->n_items);
-    else
-        out_array(call->out, 0);
+    out_map(call->out, entry != NULL ? entry->n_items / 2 : 0);
+    if (entry != NULL) each_item(call, entry, 0, entry->n_items);
 }
 
 void run_hincrby(struct call *call)

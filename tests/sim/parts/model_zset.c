@@ -49,7 +49,13 @@ static void out_score(struct out *out, double score)
     char text[DIGITS];
 
     snprintf(text, sizeof(text), "%.17g", score);
-    out_bulk_text(out, text);
+    if (out->resp3) {
+        out_text(out, ",");
+        out_text(out, text);
+        out_text(out, "\r\n");
+    } else {
+        out_bulk_text(out, text);
+    }
 }
 
 static size_t find(const struct entry *entry, const struct word *word)
@@ -342,6 +348,7 @@ static void reply_range(struct call *call, bool plain)
     struct range range;
     struct entry *entry;
     size_t n = 0, *at;
+    bool pairs;
 
     if (!range_options(call, plain, &range)) return;
     if (range.by_score ? !to_bounds(call, range.reversed, &range.bounds)
@@ -350,8 +357,10 @@ static void reply_range(struct call *call, bool plain)
     if (!call_key_of(call, 1, VALUE_ZSET, &entry)) return;
     at = model_resized(NULL, (entry != NULL ? entry->n_items + 1 : 1) * sizeof(*at));
     if (entry != NULL) n = choose(entry, &range, at);
-    out_array(call->out, range.scores ? 2 * n : n);
+    pairs = range.scores && call->out->resp3;
+    out_array(call->out, range.scores && !pairs ? 2 * n : n);
     for (size_t i = 0; i < n; i++) {
+        if (pairs) out_array(call->out, 2);
         out_bulk(call->out, entry->items[at[i]].text, entry->items[at[i]].length);
         if (range.scores) out_score(call->out, entry_score(entry, at[i]));
     }

@@ -336,3 +336,207 @@ MODEL_TEST(notices_that_get_lost_are_counted_and_do_not_come)
     assert_contains(f->peers[1].heard, "message");
     assert_int_equal(model_lost_notices(f->model), 1);
 }
+
+#define HELLO_3                                                                                                        \
+    "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:1\r\n"    \
+    "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
+#define CHANGED(length, key) ">2\r\n$10\r\ninvalidate\r\n*1\r\n$" #length "\r\n" key "\r\n"
+#define CHANGED_ALL          ">2\r\n$10\r\ninvalidate\r\n_\r\n"
+
+/* What came to it since it was last asked. */
+static void expect_heard(struct fixture *f, size_t who, const char *text)
+{
+    struct peer *peer = &f->peers[who];
+
+    assert_string_equal(peer->heard, text);
+    peer->n_heard = 0;
+    peer->heard[0] = '\0';
+}
+
+static void track(struct fixture *f, size_t who)
+{
+    assert_contains(ASK(f, who, "HELLO", "3"), "%7\r\n");
+    EXPECT(f, who, "+OK\r\n", "CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP");
+}
+
+/* The next command's keys are remembered. */
+#define READ(f, who, ...)                                                                                              \
+    do {                                                                                                               \
+        EXPECT(f, who, "+OK\r\n", "CLIENT", "CACHING", "YES");                                                         \
+        (void)ASK(f, who, __VA_ARGS__);                                                                                \
+        (f)->peers[who].n_heard = 0;                                                                                   \
+        (f)->peers[who].heard[0] = '\0';                                                                               \
+    } while (0)
+
+MODEL_TEST(a_session_says_which_protocol_it_speaks)
+{
+    EXPECT(f, 0, "-NOPROTO unsupported protocol version\r\n", "HELLO", "4");
+    EXPECT(f, 0, "$-1\r\n", "GET", "none");
+    EXPECT(f, 0, HELLO_3, "HELLO", "3");
+    EXPECT(f, 0, "_\r\n", "GET", "none");
+    EXPECT(f, 0, "+OK\r\n", "SET", "a", "v");
+    EXPECT(f, 0, "_\r\n", "SET", "a", "v", "NX");
+    EXPECT(f, 0, "*3\r\n_\r\n:1\r\n$5\r\nfalse\r\n", "EVAL",
+           "return {false, true, tostring(redis.call('GET', 'none'))}", "0");
+    assert_contains(ASK(f, 0, "INFO", "server"), "\r\ntxt:# Server\r\n");
+    assert_int_equal(f->peers[0].heard[0], '=');
+    EXPECT(f, 1, "$-1\r\n", "GET", "none");
+    assert_contains(ASK(f, 0, "HELLO", "2"), "*14\r\n");
+    EXPECT(f, 0, "$-1\r\n", "GET", "none");
+}
+
+MODEL_TEST(a_stranger_learns_nothing_by_hello)
+{
+    f->manners.password = "p";
+    restart(f, true);
+    assert_contains(ASK(f, 0, "HELLO", "3"), "-NOAUTH HELLO must be called");
+    EXPECT(f, 0, "+OK\r\n", "AUTH", "p");
+    f->manners.denied = "HELLO CLIENT|TRACKING";
+    *model_manners(f->model) = f->manners;
+    assert_contains(ASK(f, 0, "HELLO", "3"), "%7\r\n");
+    EXPECT(f, 0, "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n", "CLIENT", "TRACKING",
+           "ON");
+}
+
+MODEL_TEST(a_key_that_was_read_is_told_of_once)
+{
+    track(f, 0);
+    READ(f, 0, "GET", "a");
+    (void)ASK(f, 0, "GET", "b");
+    EXPECT(f, 1, "+OK\r\n", "SET", "b", "v");
+    EXPECT(f, 1, ":1\r\n", "DEL", "b");
+    f->peers[0].n_heard = 0;
+    EXPECT(f, 1, "+OK\r\n", "SET", "a", "v");
+    expect_heard(f, 0, CHANGED(1, "a"));
+    EXPECT(f, 1, "+OK\r\n", "SET", "a", "w");
+    expect_heard(f, 0, "");
+    /* What changes nothing is not told. */
+    READ(f, 0, "GET", "a");
+    EXPECT(f, 1, "$-1\r\n", "SET", "a", "v", "NX");
+    expect_heard(f, 0, "");
+    EXPECT(f, 1, ":1\r\n", "DEL", "a");
+    expect_heard(f, 0, CHANGED(1, "a"));
+    assert_contains(ASK(f, 1, "INFO", "clients"), "\ntracking_clients:1\r\n");
+}
+
+MODEL_TEST(a_session_does_not_hear_what_it_did_itself)
+{
+    track(f, 0);
+    READ(f, 0, "GET", "a");
+    EXPECT(f, 0, "+OK\r\n", "SET", "a", "v");
+    (void)ASK(f, 1, "SET", "a", "w");
+    EXPECT(f, 0, "+PONG\r\n", "PING");
+    /* Without NOLOOP it does, behind the reply. */
+    EXPECT(f, 0, "+OK\r\n", "CLIENT", "TRACKING", "ON", "OPTIN");
+    READ(f, 0, "GET", "a");
+    EXPECT(f, 0, "+OK\r\n" CHANGED(1, "a"), "SET", "a", "v");
+    EXPECT(f, 0, "+OK\r\n" CHANGED_ALL, "FLUSHALL");
+}
+
+MODEL_TEST(what_a_script_writes_it_forgets_and_what_it_reads_after_that_it_remembers)
+{
+    track(f, 0);
+    READ(f, 0, "EVAL", "redis.call('GET', KEYS[1]) return redis.call('SET', KEYS[1], 'v')", "1", "a");
+    (void)ASK(f, 1, "SET", "a", "w");
+    expect_heard(f, 0, "");
+    READ(f, 0, "EVAL", "redis.call('SET', KEYS[1], 'v') return redis.call('GET', KEYS[1])", "1", "a");
+    (void)ASK(f, 1, "SET", "a", "w");
+    expect_heard(f, 0, CHANGED(1, "a"));
+}
+
+/* Before 7.2 a script that reads at all has read all that it was given, and nothing else. */
+MODEL_TEST(what_a_script_has_read_is_the_server_s_opinion)
+{
+    static const char script[] = "return redis.call('GET', 'b')";
+
+    track(f, 0);
+    READ(f, 0, "EVAL", script, "1", "a");
+    (void)ASK(f, 1, "SET", "b", "v");
+    expect_heard(f, 0, "");
+    (void)ASK(f, 1, "SET", "a", "v");
+    expect_heard(f, 0, CHANGED(1, "a"));
+    f->manners.version = "7.2.4";
+    restart(f, true);
+    track(f, 0);
+    READ(f, 0, "EVAL", script, "1", "a");
+    (void)ASK(f, 1, "SET", "a", "v");
+    expect_heard(f, 0, "");
+    (void)ASK(f, 1, "SET", "b", "v");
+    expect_heard(f, 0, CHANGED(1, "b"));
+}
+
+MODEL_TEST(an_expired_key_is_told_of_when_another_finds_it)
+{
+    track(f, 0);
+    (void)ASK(f, 1, "SET", "a", "v", "PX", "10");
+    READ(f, 0, "GET", "a");
+    f->wall_us += 11000;
+    (void)ASK(f, 1, "GET", "a");
+    expect_heard(f, 0, CHANGED(1, "a"));
+    (void)ASK(f, 1, "SET", "a", "v", "PX", "10");
+    READ(f, 0, "GET", "a");
+    model_expire(f->model, f->wall_us + 11000);
+    expect_heard(f, 0, CHANGED(1, "a"));
+    /* Found by itself it is its own doing. */
+    (void)ASK(f, 1, "SET", "a", "v", "PX", "10");
+    READ(f, 0, "GET", "a");
+    f->wall_us += 11000;
+    EXPECT(f, 0, "_\r\n", "GET", "a");
+    (void)ASK(f, 1, "SET", "a", "v");
+    EXPECT(f, 0, "+PONG\r\n", "PING");
+}
+
+MODEL_TEST(a_flush_of_any_database_is_told_to_all_that_track)
+{
+    track(f, 0);
+    READ(f, 0, "GET", "a");
+    EXPECT(f, 1, "+OK\r\n", "SELECT", "3");
+    EXPECT(f, 1, "+OK\r\n", "FLUSHDB");
+    expect_heard(f, 0, CHANGED_ALL);
+    EXPECT(f, 1, "+OK\r\n", "FLUSHALL");
+    expect_heard(f, 0, CHANGED_ALL);
+    EXPECT(f, 1, "+OK\r\n", "SELECT", "0");
+    (void)ASK(f, 1, "SET", "a", "v");
+    expect_heard(f, 0, "");
+    EXPECT(f, 0, "+OK\r\n", "CLIENT", "TRACKING", "OFF");
+    (void)ASK(f, 1, "FLUSHALL");
+    EXPECT(f, 0, "+PONG\r\n", "PING");
+}
+
+MODEL_TEST(caching_is_for_sessions_that_opted_in)
+{
+    EXPECT(f, 0,
+           "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
+           "enabled\r\n",
+           "CLIENT", "CACHING", "YES");
+    EXPECT(f, 0, "+OK\r\n", "CLIENT", "TRACKING", "ON");
+    EXPECT(f, 0, "-ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.\r\n", "CLIENT",
+           "CACHING", "YES");
+    track(f, 0);
+    /* It is over with the next command that is none of CLIENT's. */
+    READ(f, 0, "CLIENT", "SETNAME", "n");
+    (void)ASK(f, 0, "GET", "a");
+    (void)ASK(f, 0, "GET", "b");
+    READ(f, 0, "PING");
+    (void)ASK(f, 1, "SET", "b", "v");
+    expect_heard(f, 0, "");
+    (void)ASK(f, 1, "SET", "a", "v");
+    expect_heard(f, 0, CHANGED(1, "a"));
+    READ(f, 0, "MULTI");
+    (void)ASK(f, 0, "GET", "a");
+    (void)ASK(f, 0, "EXEC");
+    f->peers[0].n_heard = 0;
+    (void)ASK(f, 1, "SET", "a", "v");
+    expect_heard(f, 0, CHANGED(1, "a"));
+}
+
+MODEL_TEST(a_full_table_tells_of_keys_that_have_not_changed)
+{
+    track(f, 0);
+    READ(f, 0, "GET", "a");
+    model_manners(f->model)->push_permille = 1000;
+    EXPECT(f, 0, CHANGED(1, "a") "+PONG\r\n", "PING");
+    EXPECT(f, 0, "+PONG\r\n", "PING");
+    (void)ASK(f, 1, "SET", "a", "v");
+    EXPECT(f, 0, "+PONG\r\n", "PING");
+}
