@@ -80,6 +80,7 @@ static void write_config(const struct server *server)
     fprintf(file, "unixsocket %s/s\nsave \"\"\nappendonly yes\nappendfsync always\n", server->folder);
     fprintf(file, "logfile %s/log\ndatabases 16\n", server->folder);
     if (server->password != NULL) fprintf(file, "requirepass %s\n", server->password);
+    if (server->more != NULL) fprintf(file, "%s\n", server->more);
     if (server->tls_port != 0) {
         fprintf(file, "tls-port %u\ntls-auth-clients no\ntls-ca-cert-file %s/../cert.pem\n", server->tls_port,
                 server->folder);

@@ -25,6 +25,7 @@ struct server {
     uint16_t tls_port;      /* 0: none */
     int reservations[2];    /* bound sockets that keep the ports ours while the server is down; -1: none */
     const char *password;   /* requirepass, from the next start on; also used to look at it from outside */
+    const char *more;       /* of its configuration, from the next start on; NULL: nothing */
     char folder[TEXT_SIZE]; /* data, log, unix socket */
     char address[TEXT_SIZE];
     char unix_address[TEXT_SIZE]; /* unix:///... */

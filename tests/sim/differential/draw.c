@@ -230,6 +230,20 @@ static const struct {
 
     {1, "CLIENT KILL TYPE normal SKIPME"},
     {1, "CLIENT KILL ID 99999999 ADDR 0.0.0.0:0"},
+    {2, "HELLO 3"},
+    {1, "HELLO 2"},
+    {1, "HELLO N"},
+    {1, "HELLO"},
+    {3, "CLIENT TRACKING ON OPTIN NOLOOP"},
+    {1, "CLIENT TRACKING ON OPTIN"},
+    {1, "CLIENT TRACKING ON"},
+    {1, "CLIENT TRACKING off"},
+    {1, "CLIENT TRACKING V"},
+    {1, "CLIENT TRACKING ON V"},
+    {6, "CLIENT CACHING YES"},
+    {1, "CLIENT CACHING no"},
+    {1, "CLIENT CACHING V"},
+    {1, "FLUSHALL"},
     {4, "MULTI"},
     {6, "EXEC"},
     {2, "DISCARD"},
@@ -440,8 +454,18 @@ static void nonsense(struct draw *draw, struct bytes *out)
     for (size_t i = 1; i < n_args; i++) word(draw, out, i % 2 == 0 ? "N" : "V", 1);
 }
 
+/* What a session does that wants to hear of changes: the command behind is the caller's. */
+static void track(struct draw *draw, struct bytes *out)
+{
+    bytes_texts(out, (const char *const[]){"HELLO", "3", NULL});
+    bytes_texts(
+        out, (const char *const[]){"CLIENT", "TRACKING", "ON", "OPTIN", below(draw, 8) == 0 ? NULL : "NOLOOP", NULL});
+    bytes_texts(out, (const char *const[]){"CLIENT", "CACHING", "YES", NULL});
+}
+
 void draw_command(struct draw *draw, struct bytes *out)
 {
+    if (below(draw, 8) == 0) track(draw, out);
     switch (below(draw, 16)) {
     case 0: ask_guard(draw, out); break;
     case 1: nonsense(draw, out); break;

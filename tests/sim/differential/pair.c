@@ -49,9 +49,11 @@ static size_t reply_length(const char *bytes, size_t size)
     if (line == NULL) return 0;
     used = (size_t)(line - bytes) + 1;
     n = strtoll(bytes + 1, NULL, 10);
-    if (bytes[0] == '$' && n >= 0) used += (size_t)n + 2;
+    if (strchr("$=", bytes[0]) != NULL && n >= 0) used += (size_t)n + 2;
     if (used > size) return 0;
-    for (long long i = 0; bytes[0] == '*' && i < n; i++) {
+    if (strchr("*>%", bytes[0]) == NULL) return used;
+    if (bytes[0] == '%') n *= 2;
+    for (long long i = 0; i < n; i++) {
         size_t more = used < size ? reply_length(bytes + used, size - used) : 0;
 
         if (more == 0) return 0;
@@ -100,6 +102,7 @@ static const struct {
      "ERR The user executing the script can't run this command or subcommand"},
     {"NOSCRIPT No matching script.\r", "", "NOSCRIPT No matching script. Please use EVAL.\r"},
     {"NOPERM User default has", "", "NOPERM this user has"},
+    {"HELLO <proto> AUTH <user>", "", "HELLO AUTH <user>"},
     {"BUSY Valkey is", "", "BUSY Redis is"},
     {"MISCONF Valkey is", "", "MISCONF Redis is"},
     {"check the Valkey logs", "", "check the Redis logs"},
@@ -177,6 +180,31 @@ static void drop_shas(struct heard *heard)
 
         if (memcmp(text, front, sizeof(front) - 1) == 0 && memcmp(text + shown, back, sizeof(back) - 1) == 0)
             replace(heard, at, shown + sizeof(back) - 1, " script: on @");
+    }
+}
+
+static void cut(struct heard *heard, size_t from, size_t to)
+{
+    memmove(heard->bytes + from, heard->bytes + to, heard->used - to);
+    heard->used -= to - from;
+}
+
+/* HELLO tells the connection's number, and of later servers other names and modules. */
+static void drop_hello(struct heard *heard, bool whole)
+{
+    static const char first[] = "$6\r\nserver\r\n", id[] = "$2\r\nid\r\n", last[] = "$7\r\nmodules\r\n";
+    const char *front = whole ? first : id, *back = whole ? last : id;
+
+    for (size_t at = 0; at < heard->used;) {
+        char *from = memmem(heard->bytes + at, heard->used - at, front, strlen(front)), *to;
+
+        if (from == NULL) return;
+        at = (size_t)(from - heard->bytes);
+        to = memmem(from, heard->used - at, back, strlen(back));
+        if (to == NULL) return;
+        to += strlen(back);
+        to += reply_length(to, heard->used - (size_t)(to - heard->bytes));
+        cut(heard, at, (size_t)(to - heard->bytes));
     }
 }
 
@@ -343,6 +371,10 @@ static bool compare(struct pair *pair, size_t index, const char *bytes, size_t s
     if (conn->real.used != 0) map_ids(pair, conn->real.bytes, conn->real.used, false);
     if (conn->real.used != 0 && !pair->real_is_7_0) map_texts(&conn->real);
     if (has_word(&conn->real, " script: on @")) drop_shas(&conn->model);
+    if (conn->model.used != 0 && conn->real.used != 0) {
+        drop_hello(&conn->model, !pair->real_is_7_0);
+        drop_hello(&conn->real, !pair->real_is_7_0);
+    }
     if (equal(conn) || (!pair->real_is_7_0 && both_refuse(conn))) return true;
     if (has_word(&conn->model, "unsubscribe") && same_lines(&conn->model, &conn->real)) return true;
     put_words(asked, sizeof(asked), bytes, size);
@@ -356,6 +388,7 @@ static bool compare(struct pair *pair, size_t index, const char *bytes, size_t s
 /* A model that is not right. */
 static void spoil(struct pair *pair)
 {
+    static const char push[] = ">2\r\n$10\r\ninvalidate\r\n";
     static const char *const flush[] = {"SCRIPT", "FLUSH"}, *const del[] = {"DEL", "a"};
 
     if (pair->wrong == WRONG_MEMORY) (void)model_do(pair->model, pair->wall_us, del, 2);
@@ -364,6 +397,11 @@ static void spoil(struct pair *pair)
         struct heard *heard = &pair->conns[i].model;
 
         if (heard->used > 18 && memcmp(heard->bytes, "*3\r\n$7\r\nmessage\r\n", 17) == 0) heard->used = 0;
+    }
+    for (size_t i = 0; pair->wrong == WRONG_PUSHES && i < PAIR_CONNS; i++) {
+        struct heard *heard = &pair->conns[i].model;
+
+        if (begins(heard, push)) heard->used = 0;
     }
 }
 
@@ -544,6 +582,19 @@ void pair_learn_ids(struct pair *pair)
 
 /* ---- life ---- */
 
+/* What has expired is found by commands only: in the background it would be gone, and told, at any time. */
+static void forbid_expiry(struct pair *pair)
+{
+    struct server *server = pair_server(pair);
+
+    pair_info(pair, true, "server", "redis_version", pair->version, sizeof(pair->version));
+    if (strtoul(pair->version, NULL, 10) >= 7) {
+        server->more = "enable-debug-command local";
+        server_restart(server);
+    }
+    server_do(server, "DEBUG SET-ACTIVE-EXPIRE 0");
+}
+
 static void start_clock(struct pair *pair)
 {
     char path[TEXT_SIZE + 16];
@@ -561,6 +612,7 @@ static void start_clock(struct pair *pair)
     setenv("QUORLOCK_CHAOS_CLOCK_STANDS", "1", 1);
     setenv("LD_PRELOAD", QUORLOCK_CLOCK_SHIM, 1);
     cluster_start(&pair->cluster, 1);
+    forbid_expiry(pair);
     unsetenv("LD_PRELOAD");
     unsetenv("QUORLOCK_CHAOS_CLOCK_STANDS");
     unsetenv("QUORLOCK_CHAOS_CLOCK");
@@ -569,8 +621,7 @@ static void start_clock(struct pair *pair)
 
 void pair_open(struct pair *pair, enum pair_wrong wrong)
 {
-    const struct model_manners manners = {0};
-    char version[32];
+    const struct model_manners manners = {.version = pair->version};
 
     *pair = (struct pair){.wrong = wrong};
     for (size_t i = 0; i < PAIR_CONNS; i++) pair->conns[i].fd = -1;
@@ -579,8 +630,7 @@ void pair_open(struct pair *pair, enum pair_wrong wrong)
     pair->model = model_new();
     model_start(pair->model, &manners, true, NULL);
     pair_learn_ids(pair);
-    pair_info(pair, true, "server", "redis_version", version, sizeof(version));
-    pair->real_is_7_0 = strncmp(version, "7.0.", 4) == 0;
+    pair->real_is_7_0 = strncmp(pair->version, "7.0.", 4) == 0;
     for (size_t i = 0; i < PAIR_CONNS; i++) pair_reconnect(pair, i);
 }
 

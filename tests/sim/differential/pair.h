@@ -33,7 +33,7 @@ struct pair_conn {
 };
 
 /* Faults that the model is given, to see that they are noticed. */
-enum pair_wrong { RIGHT, WRONG_CLOCK, WRONG_MEMORY, WRONG_SCRIPTS, WRONG_NOTICES };
+enum pair_wrong { RIGHT, WRONG_CLOCK, WRONG_MEMORY, WRONG_SCRIPTS, WRONG_NOTICES, WRONG_PUSHES };
 
 struct pair {
     struct cluster cluster;
@@ -45,7 +45,8 @@ struct pair {
         char real[PAIR_ID + 1], model[PAIR_ID + 1];
     } ids[PAIR_IDS_MAX];
     size_t n_ids;
-    int blocker; /* the connection whose script runs */
+    int blocker;      /* the connection whose script runs */
+    char version[32]; /* of the real server */
     bool real_is_7_0;
     enum pair_wrong wrong;
     char difference[4 * PAIR_TEXT_MAX]; /* "": none */

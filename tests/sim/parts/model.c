@@ -311,8 +311,11 @@ static void send_out(const struct session *session, struct out *out)
 
 static void send_reply(const struct session *session)
 {
-    send_out(session, &session->model->out);
-    send_out(session, &session->model->behind);
+    struct model *model = session->model;
+
+    if (!session->resp3 || session->ends) model->behind.used = 0;
+    send_out(session, &model->out);
+    send_out(session, &model->behind);
 }
 
 static bool turn_away(struct session *session)

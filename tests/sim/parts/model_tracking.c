@@ -45,13 +45,14 @@ static void remember(struct session *session, const struct word *key)
     session->model->n_tracked++;
 }
 
-/* key: NULL: of all keys. What a session did itself it hears behind the reply. */
+/* key: NULL: of all keys. What a session did itself it hears behind the reply, if it speaks RESP3 then. */
 static void push(struct session *session, const struct session *by, const char *key, size_t length)
 {
     struct out *out = session == by ? &session->model->behind : &session->model->notice;
 
-    if (!session->tracking || !session->resp3 || session->ends) return;
+    if (!session->tracking || session->ends) return;
     if (session == by && session->no_loop && key != NULL) return;
+    if (session != by && !session->resp3) return;
     if (session != by) out->used = 0;
     out_text(out, ">2\r\n");
     out_bulk_text(out, "invalidate");
