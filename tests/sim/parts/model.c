@@ -55,7 +55,8 @@ void model_start(struct model *model, const struct model_manners *manners, bool 
     assert(model->sessions.count == 0);
     model->manners = *manners;
     model->events = events != NULL ? *events : (struct model_events){0};
-    model->last_id = model->n_notices = model->n_lost_notices = model->n_rooms = 0;
+    model->last_id = model->n_notices = model->n_lost_notices = model->n_remembered = 0;
+    model->table_full = false;
     if (model->n_knows != 0) memset(model->knows, 0, model->n_knows);
     if (empty) store_clear(&model->store);
 }

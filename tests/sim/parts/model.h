@@ -37,7 +37,7 @@ struct model_manners {
     const char *denied;      /* further commands denied by ACL, "TIME SUBSCRIBE"; NULL: none */
     uint32_t max_clients;    /* 0: any number */
     uint32_t lost_permille;  /* of notices: they do not come to who listens */
-    uint32_t push_permille;  /* of commands: first a key that was read is told as changed, as by a full table */
+    uint32_t push_permille;  /* of keys that are read: no room to note it, so one of them is told as changed */
 };
 
 enum model_type { MODEL_NONE, MODEL_STRING, MODEL_HASH, MODEL_OTHER };

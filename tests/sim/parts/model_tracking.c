@@ -33,11 +33,22 @@ void session_forget_tracked(struct session *session)
     while (session->tracked.count > 0) forget(session, FIRST_OF(&session->tracked, struct tracked, link));
 }
 
+/* A key that no session has read before needs room in the table. */
+static void need_room(struct model *model, const struct word *key)
+{
+    LIST_EACH (struct session, session, &model->sessions, link) {
+        if (find(session, key->text, key->length) != NULL) return;
+    }
+    if (rng_mix(~model->manners.run, ++model->n_remembered) % 1000 < model->manners.push_permille)
+        model->table_full = true;
+}
+
 static void remember(struct session *session, const struct word *key)
 {
     struct tracked *tracked;
 
     if (find(session, key->text, key->length) != NULL) return;
+    need_room(session->model, key);
     tracked = model_resized(NULL, sizeof(*tracked));
     *tracked = (struct tracked){0};
     blob_set(&tracked->key, key->text, key->length);
@@ -109,13 +120,11 @@ void tracking_read(const struct call *call)
 /* A table that is full makes room, and says of a key that it may have changed. */
 void tracking_make_room(struct model *model)
 {
-    uint32_t permille = model->manners.push_permille;
-    uint64_t drawn, skipped;
+    uint64_t skipped;
 
-    if (permille == 0 || model->n_tracked == 0) return;
-    drawn = rng_mix(~model->manners.run, ++model->n_rooms);
-    if (drawn % 1000 >= permille) return;
-    skipped = drawn / 1000 % model->n_tracked;
+    if (!model->table_full) return;
+    model->table_full = false;
+    skipped = model->n_tracked != 0 ? rng_mix(model->manners.run, model->n_remembered) % model->n_tracked : 0;
     LIST_EACH (struct session, session, &model->sessions, link) {
         LIST_EACH (struct tracked, tracked, &session->tracked, link) {
             struct blob key = {0};
