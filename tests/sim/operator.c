@@ -14,7 +14,6 @@
 #define FORGETS_US   100000u /* the least time after which a middlebox forgets */
 #define OLD_ONE_IN   4u      /* servers: one that tells scripts no version, and has no PEXPIRE ... GT */
 #define OLD_VERSION  "6.2.14"
-#define DENY_ONE_IN  6u /* servers: one that lets nobody track keys */
 
 struct model *site_model(struct site *site)
 {
@@ -575,16 +574,6 @@ static void write_guard(struct site *site)
     (void)site_command(site, "SET", "quorlock:guard", guard, NULL);
 }
 
-/* Not where requests are counted: each push is a reason to ask again. */
-static void draw_tracking(const struct plan *plan, uint32_t server, struct model_manners *manners)
-{
-    static const uint16_t push_permille[] = {0, 0, 10, 100};
-    uint64_t drawn = rng_mix(~plan->seed, server);
-
-    if (drawn % DENY_ONE_IN == 0) manners->denied = "CLIENT|TRACKING";
-    manners->push_permille = plan->calm ? 0 : push_permille[drawn / DENY_ONE_IN % 4];
-}
-
 void operator_begin(struct world *world)
 {
     const struct plan *plan = world->plan;
@@ -598,12 +587,13 @@ void operator_begin(struct world *world)
 
         manners->no_info_in_scripts = plan->no_info;
         manners->lost_permille = plan->lost_permille;
+        manners->push_permille = plan->push_permille;
         if (plan->bias == BIAS_PASSWORDS) {
             world->sites[i].newest_password = world->sites[i].told_password = 1;
             change_password(&world->sites[i]);
         }
         if (rng_mix(plan->seed, i) % OLD_ONE_IN == 0) manners->version = OLD_VERSION;
-        draw_tracking(plan, i, manners);
+        if ((plan->untracked >> i & 1u) != 0) manners->denied = "CLIENT|TRACKING";
         for (uint32_t machine = 0; machine <= plan->n_machines; machine++) {
             struct net_link *link = net_link(world->net, machine, i);
 

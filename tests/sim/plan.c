@@ -497,6 +497,15 @@ static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
         plan->lost_permille = permille[rng_below(rng, 7)];
 }
 
+/* Not where requests are counted: each push is a reason to ask again. */
+static void draw_tracking(struct plan *plan, struct rng *rng)
+{
+    static const uint16_t permille[] = {0, 0, 10, 100};
+
+    if (rng_one_in(rng, 4)) plan->untracked = (uint32_t)rng_below(rng, 1u << plan->n_servers);
+    if (!plan->calm) plan->push_permille = permille[rng_below(rng, 4)];
+}
+
 /* Locks of Redisson's have no terms. */
 static void draw_elections(struct plan *plan, struct rng *rng, enum plan_bias bias)
 {
@@ -556,6 +565,8 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
     draw_actors(plan, seed, bias);
     rng_seed(&rng, seed, 12);
     plan_modes(plan, &rng);
+    rng_seed(&rng, seed, 15);
+    draw_tracking(plan, &rng);
     rng_seed(&rng, seed, 4);
     plan_calm(plan, &rng);
     rng_seed(&rng, seed, 2);
