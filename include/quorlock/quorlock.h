@@ -104,7 +104,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_SHARED_ALL       UINT64_MAX
 
 /* All three functions or none. They get `arg`, obey the rules of malloc, realloc and free, and are called in the
- * client's thread only. hiredis, libevent, OpenSSL and the adapters of other loops do not use them. */
+ * client's thread only. libevent, OpenSSL and the adapters of other loops do not use them. */
 struct quorlock_allocator {
     size_t size;
     void *(*allocate)(void *arg, size_t size);

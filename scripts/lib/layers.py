@@ -49,7 +49,7 @@ SYSTEM = {
 BASE = ("include/quorlock/adapters src/base src/api/blocking.c src/api/blocking_loop.c src/api/blocking_loop.h "
         "src/api/blocking_election.c src/settings src/bench src/cli")
 ONLY = {
-    "hiredis/": "src/redis/wire src/bench",
+    "hiredis/": "src/bench",
     "openssl/": "src/redis/link",
     "event2/ event.h evutil.h": BASE,
     "fcntl.h netdb.h poll.h pthread.h signal.h sys/random.h sys/time.h sys/timerfd.h time.h unistd.h": BASE,

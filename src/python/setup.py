@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = "library"  # in a source archive: the library's sources
 LAYERS = ("base", "core", "redis", "runtime", "lock", "admin", "election", "settings", "api", "packaging")
 SETTINGS = ("COMMAND", "HARNESS", "TESTS", "INSTALL")
-PACKAGES = ("hiredis", "libevent_core", "openssl")
+PACKAGES = ("libevent_core", "openssl")
 # Libraries of the system: the C library and OpenSSL.
 FOUND_THERE = re.compile(r"linux-(vdso|gate)|lib(c|m|dl|rt|pthread|gcc_s|ssl|crypto)\.(so|musl)|.*/ld")
 BUNDLE = os.environ.get("QUORLOCK_BUNDLE") != "0"
@@ -48,7 +48,7 @@ def run(*words):
         return subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError) as problem:
         sys.exit(f"quorlock: {problem}. The build of libquorlock needs cmake, ninja or make, a C compiler, pkg-config, and "
-                 "the headers of hiredis, libevent and OpenSSL. With QUORLOCK_BUNDLE=0 the package uses the "
+                 "the headers of libevent and OpenSSL. With QUORLOCK_BUNDLE=0 the package uses the "
                  "libquorlock that is installed.")
 
 

@@ -31,6 +31,12 @@ check_headers() {
     passed "headers alone: C11, C++, no hiredis, no libevent, no OpenSSL"
 }
 
+check_no_hiredis() {
+    if grep -r hiredis "$libdir/pkgconfig/quorlock.pc" "$libdir/cmake/quorlock"; then fail "a user needs hiredis"; fi
+    if readelf -d "$libdir/libquorlock.so" | grep hiredis; then fail "libquorlock.so needs hiredis"; fi
+    passed "no hiredis, at run time and to link"
+}
+
 # Each adapter for an event loop, where the headers of that loop are here.
 check_adapters() {
     local path name package flags seen=''
@@ -161,6 +167,7 @@ refused() {
 }
 
 check_headers
+check_no_hiredis
 check_adapters
 extract_examples
 by_pkg_config

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# test_builds.sh SOURCE BUILD - builds the library as others build it: as a part of another project, with hiredis inside
-# and the flags of a distribution; and by clang, optimized across files at linking. The static library has no global name
+# test_builds.sh SOURCE BUILD - builds the library as others build it: as a part of another project, without hiredis and
+# with the flags of a distribution; and by clang, optimized across files at linking. The static library has no global name
 # but its own, so that a program may have a tls_free() or a list_init().
 set -euo pipefail
 
@@ -34,20 +34,17 @@ as_a_part_of_another_project() {
     cat >"$project/CMakeLists.txt" <<CMAKE
 cmake_minimum_required(VERSION 3.18)
 project(parent LANGUAGES C)
-set(QUORLOCK_BUNDLE_HIREDIS ON)
 set(QUORLOCK_WERROR ON)
 add_subdirectory($source_dir quorlock EXCLUDE_FROM_ALL)
 if(CMAKE_BUILD_TYPE)
   message(FATAL_ERROR "the build type is \${CMAKE_BUILD_TYPE} now")
 endif()
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
 foreach(kind quorlock quorlock_static)
   add_executable(program_\${kind} program.c)
-  target_link_libraries(program_\${kind} PRIVATE quorlock::\${kind} PkgConfig::HIREDIS)
+  target_link_libraries(program_\${kind} PRIVATE quorlock::\${kind})
 endforeach()
 CMAKE
-    # Its names are those of functions in this library, and in hiredis of another version.
+    # Its names are those of functions in this library.
     cat >"$project/program.c" <<'C'
 #include <assert.h>
 #include <quorlock/blocking.h>
@@ -56,11 +53,9 @@ CMAKE
 
 void tls_free(void *);
 void link_drop(void);
-void *redisReaderCreateWithFunctions(void *);
 
 void tls_free(void *nothing) { (void)nothing; abort(); }
 void link_drop(void) { abort(); }
-void *redisReaderCreateWithFunctions(void *functions) { (void)functions; abort(); }
 
 int main(int argc, char **argv)
 {
@@ -80,7 +75,9 @@ int main(int argc, char **argv)
     return quorlock_blocking_close(client);
 }
 C
-    built project cmake -G Ninja -S "$project" -B "$project/build" -DCMAKE_C_FLAGS="$(tr -d '\n' <<<"$flags")"
+    printf '#!/bin/sh\ncase "$*" in *hiredis*) exit 1 ;; esac\nexec pkg-config "$@"\n' >"$work/pkg-config"
+    chmod +x "$work/pkg-config"
+    built project env PKG_CONFIG="$work/pkg-config" cmake -G Ninja -S "$project" -B "$project/build" -DCMAKE_C_FLAGS="$(tr -d '\n' <<<"$flags")"
     built project cmake --build "$project/build"
     own_names_only "$project/build/quorlock/lib/libquorlock.a"
     [ ! -e "$project/build/bin" ] || fail "it writes into the bin folder of the project"
@@ -89,7 +86,7 @@ C
     for program in "$project"/build/program_*; do
         timeout 60 "$program" "${nodes[@]}" || fail "$program ended with $?"
     done
-    passed "a part of another project, with hiredis inside and the flags of a distribution"
+    passed "a part of another project, without hiredis and with the flags of a distribution"
 }
 
 by_clang() {

@@ -153,7 +153,7 @@ C
     musl-gcc -O0 -I"$source_dir/include" "$work/program.c" -o "$work/shared" -L"$work/build/lib" -lquorlock \
         -Wl,-rpath,"$work/build/lib"
     musl-gcc -O0 -static -I"$source_dir/include" "$work/program.c" "$work/build/lib/libquorlock.a" -o "$work/static" \
-        -L"$root/lib" -lhiredis -levent_core
+        -L"$root/lib" -levent_core
     expect 0 "$work/shared" "${nodes[@]}"
     expect 0 "$work/static" "${nodes[@]}"
     expect 1 "$command" inspect -q report

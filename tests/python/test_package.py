@@ -119,7 +119,7 @@ def use(python, source, folder):
         version = next(line.split('"')[1] for line in header if line.startswith("#define QUORLOCK_VERSION "))
     hidden = [name for folders in ("/usr/lib", "/usr/lib/*", "/usr/lib64", "/usr/local/lib", "/usr/local/lib/*")
               for name in glob.glob(f"{folders}/lib*.so*")
-              if re.match(r"lib(quorlock|hiredis|event)", os.path.basename(name)) and not os.path.islink(name)]
+              if re.match(r"lib(quorlock|event)", os.path.basename(name)) and not os.path.islink(name)]
     hide = "".join(f"mount --bind /dev/null {name} && " for name in hidden)
     program = [python, "-c", PROGRAM]
     ways = [program, ["unshare", "-rm", "sh", "-c", hide + 'exec "$@"', "sh", *program, *hidden]]
@@ -131,7 +131,7 @@ def use(python, source, folder):
         words = found.stdout.split()
         check(words[:2] == [version, version] and words[3:5] == ["INVAL", "NOQUORUM"] and words[2].startswith(folder),
               f"{version} is not what was installed: {found.stdout}{found.stderr}")
-        ours = [word for word in words[5:] if re.search(r"/lib(quorlock|hiredis|event)", word)]
+        ours = [word for word in words[5:] if re.search(r"/lib(quorlock|event)", word)]
         check(len(ours) >= 2 and all(word.startswith(folder) for word in ours), f"it uses {ours}")
     print(f"ok: built from the source archive, and alone, {len(ways)} ways, quorlock {version}")
 
