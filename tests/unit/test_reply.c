@@ -24,6 +24,18 @@ static const struct {
     {"*1\r\n*0\r\n", "deep"},
     {"*2\r\n:1\r\n$300000\r\n", "too large"},
     {":12x\r\n", ""},
+    {":+5\r\n", ""},
+    {":-0\r\n", ""},
+    {":05\r\n", ""},
+    {"*2\r\n:1\r\n:05\r\n", ""},
+    {"$02\r\nhi\r\n", ""},
+    {":9223372036854775808\r\n", ""},
+    {"+a\nb\r\n", "half a line break"},
+    {"-a\r\r\n", "half a line break"},
+    {"$262134\r\n", "too large"},
+    {"*1\r\n$262130\r\n", "too large"},
+    {"%262145\r\n", ""},
+    {"%131072\r\n", "too large"},
     {"*1\r\n>1\r\n+message\r\n", "deep"},
     {">2\r\n+message\r\n*8\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n", "too many"},
     {">-1\r\n", ""},
@@ -201,6 +213,27 @@ DIALECT_TEST(the_largest_string_is_read_in_pieces)
     assert_int_equal(f->reply->self.length, 200000);
     assert_int_equal(f->reply->self.text[199999], 'x');
     assert_int_equal(f->reply->self.text[200000], 0);
+}
+
+/* Byte by byte each of these takes a hundredth of a second: what has been read is not read again with each byte. */
+DIALECT_TEST(the_longest_replies_are_read_byte_by_byte)
+{
+    static const char *const headers[] = {"$262133\r\n", "+", "%43680\r\n"};
+
+    for (size_t i = 0; i < LENGTH(headers); i++) {
+        const char *text = i == 2 ? "_\r\n" : "x";
+        size_t each = strlen(text), left = i == 2 ? 87360 * each : REPLY_BYTES_MAX - strlen(headers[i]) - 2;
+
+        dialect_feed(f, headers[i]);
+        for (size_t at = 0; at < left; at++) {
+            assert_int_equal(dialect_next(f), REPLY_NONE);
+            reply_feed(&f->parser, text + at % each, 1);
+        }
+        if (i < 2) dialect_feed(f, "\r\n");
+        assert_int_equal(dialect_next(f), REPLY_READY);
+        assert_int_equal(f->reply->self.length, i < 2 ? left : 0);
+        assert_true(reply_is_drained(&f->parser));
+    }
 }
 
 TEST(the_parser_reports_that_memory_is_out)

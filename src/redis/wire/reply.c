@@ -42,6 +42,7 @@ void reply_init(struct reply_parser *parser, const struct alloc *alloc)
 void reply_open(struct reply_parser *parser)
 {
     parser->n_ahead = parser->same = 0;
+    parser->done = (struct reply_progress){0};
     parser->nomem = false;
     parser->fault = NULL;
 }
@@ -81,10 +82,11 @@ static void keep_rest(struct reply_parser *parser, size_t more)
     bool inside = parser->kept.bytes != NULL && parser->ahead >= parser->kept.bytes &&
                   parser->ahead <= parser->kept.bytes + parser->kept.room;
     size_t at = inside ? (size_t)(parser->ahead - parser->kept.bytes) : 0;
+    const char *from;
 
     if (!reply_reserve(parser, &parser->kept, parser->n_ahead + more)) return;
-    if (parser->n_ahead > 0)
-        memmove(parser->kept.bytes, inside ? parser->kept.bytes + at : parser->ahead, parser->n_ahead);
+    from = inside ? parser->kept.bytes + at : parser->ahead;
+    if (parser->kept.bytes != NULL && from != parser->kept.bytes) memmove(parser->kept.bytes, from, parser->n_ahead);
     parser->ahead = parser->kept.bytes;
     parser->same = 0;
 }
@@ -114,7 +116,7 @@ static size_t read_integer(const char *at, size_t n, int64_t *ret)
     size_t i = 1;
 
     for (; i < n && i <= DIGITS_MAX && at[i] >= '0' && at[i] <= '9'; i++) number = number * 10 + (at[i] - '0');
-    if (i == 1 || i + 1 >= n || at[i] != '\r' || at[i + 1] != '\n') return 0;
+    if (i == 1 || i + 1 >= n || at[i] != '\r' || at[i + 1] != '\n' || (at[1] == '0' && i > 2)) return 0;
     *ret = number;
     return i + 2;
 }
@@ -189,28 +191,20 @@ static bool next_is_plain(struct reply_parser *parser)
 
 /* ---- all replies ---- */
 
-/* Where in the bytes ahead the next value begins, and what was read there. */
-struct reply_cursor {
-    struct reply_parser *parser;
-    size_t at;
-    size_t text_used;
-    size_t n_members; /* of an array, a push or a map */
-};
-
 static enum reply_result reply_refuse(struct reply_parser *parser, const char *fault)
 {
     parser->fault = fault;
     return REPLY_BAD;
 }
 
-/* Read the rest of a line, which is a whole number. */
+/* Read the rest of a line, which is a number as a server writes it: without a plus, or a zero in front. */
 static bool line_number(const char *text, size_t length, int64_t *ret)
 {
     bool negative = length > 0 && *text == '-';
     uint64_t most = (uint64_t)INT64_MAX + negative, number = 0;
-    size_t at = length > 0 && (negative || *text == '+');
+    size_t at = negative;
 
-    if (at == length) return false;
+    if (at == length || (text[at] == '0' && length > 1)) return false;
     for (; at < length; at++) {
         unsigned digit = (unsigned)(text[at] - '0');
 
@@ -222,55 +216,63 @@ static bool line_number(const char *text, size_t length, int64_t *ret)
 }
 
 /* Copy a text, with a NUL behind it. */
-static enum reply_result take_text(struct reply_cursor *cursor, struct reply_item *item, const char *text,
+static enum reply_result take_text(struct reply_parser *parser, struct reply_item *item, const char *text,
                                    size_t length)
 {
-    struct reply_parser *parser = cursor->parser;
+    size_t used = parser->done.text;
 
-    if (length > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
-    if (!reply_reserve(parser, &parser->text, cursor->text_used + length + 1)) return REPLY_NOMEM;
-    item->offset = cursor->text_used;
+    if (!reply_reserve(parser, &parser->text, used + length + 1)) return REPLY_NOMEM;
+    item->offset = used;
     item->length = length;
-    if (length != 0) memcpy(parser->text.bytes + item->offset, text, length);
-    parser->text.bytes[item->offset + length] = '\0';
-    cursor->text_used += length + 1;
+    if (length != 0) memcpy(parser->text.bytes + used, text, length);
+    parser->text.bytes[used + length] = '\0';
+    parser->done.text += length + 1;
     return REPLY_READY;
+}
+
+static enum reply_result take_status(struct reply_parser *parser, struct reply_item *item, const char *line,
+                                     size_t length)
+{
+    if (memchr(line, '\r', length) != NULL || memchr(line, '\n', length) != NULL)
+        return reply_refuse(parser, "a line with half a line break in it");
+    return take_text(parser, item, line, length);
 }
 
 /* Read a string of that length, behind its header. A header that announces more than we would take is refused at once,
  * not when a deadline ends the wait for it. */
-static enum reply_result take_string(struct reply_cursor *cursor, struct reply_item *item, int64_t length)
+static enum reply_result take_string(struct reply_parser *parser, struct reply_item *item, int64_t length)
 {
-    struct reply_parser *parser = cursor->parser;
-    const char *text = parser->ahead + cursor->at;
-    size_t left = parser->n_ahead - cursor->at;
+    size_t at = parser->done.at, end;
 
     if (length == -1) {
         item->type = REPLY_NIL;
         return REPLY_READY;
     }
     if (length < 0) return reply_refuse(parser, "a string of less than no bytes");
-    if ((uint64_t)length > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
-    if (left < (size_t)length + 2) return REPLY_NONE;
-    if (text[length] != '\r' || text[length + 1] != '\n')
+    if ((uint64_t)length > REPLY_BYTES_MAX || at + (size_t)length + 2 > REPLY_BYTES_MAX)
+        return reply_refuse(parser, "a reply too large");
+    end = at + (size_t)length;
+    if (parser->n_ahead < end + 2) return REPLY_NONE;
+    if (memcmp(parser->ahead + end, "\r\n", 2) != 0)
         return reply_refuse(parser, "a string longer than its header says");
-    cursor->at += (size_t)length + 2;
-    return take_text(cursor, item, text, (size_t)length);
+    parser->done.at = end + 2;
+    return take_text(parser, item, parser->ahead + at, (size_t)length);
 }
 
-static enum reply_result take_members(struct reply_cursor *cursor, struct reply_item *item, int64_t n)
+static enum reply_result take_header(struct reply_parser *parser, struct reply_item *item, int64_t n)
 {
-    size_t each = item->type == REPLY_MAP ? 2 : 1;
+    bool is_map = item->type == REPLY_MAP;
 
     if (n == -1 && item->type == REPLY_ARRAY) {
         item->type = REPLY_NIL;
         return REPLY_READY;
     }
-    if (n < 0) return reply_refuse(cursor->parser, "an array of less than no elements");
-    if ((uint64_t)n > (item->type == REPLY_MAP ? REPLY_BYTES_MAX : REPLY_ELEMENTS_MAX))
-        return reply_refuse(cursor->parser, "an array of too many elements");
-    cursor->n_members = (size_t)n * each;
-    return REPLY_READY;
+    if (n < 0) return reply_refuse(parser, "an array of less than no elements");
+    if ((uint64_t)n > (is_map ? REPLY_BYTES_MAX : REPLY_ELEMENTS_MAX))
+        return reply_refuse(parser, "an array of too many elements");
+    parser->done.missing += (size_t)n * (is_map ? 2 : 1);
+    /* Each takes a byte and more. */
+    return parser->done.missing <= REPLY_BYTES_MAX ? REPLY_READY : reply_refuse(parser, "a reply too large");
 }
 
 static bool type_of(char mark, enum reply_type *ret)
@@ -288,48 +290,49 @@ static bool type_of(char mark, enum reply_type *ret)
     }
 }
 
-/* Read the next value; of an array, a push or a map only the header. */
-static enum reply_result next_value(struct reply_cursor *cursor, struct reply_item *item)
+/* Read the next value; of an array, a push or a map only the header. NONE: it is not whole. */
+static enum reply_result next_value(struct reply_parser *parser, struct reply_item *item)
 {
-    struct reply_parser *parser = cursor->parser;
-    const char *mark = parser->ahead + cursor->at, *line = mark + 1, *end;
-    size_t left = parser->n_ahead - cursor->at, length;
+    struct reply_progress *done = &parser->done;
+    size_t begin = done->at, from = done->searched > begin ? done->searched : begin + 1;
+    const char *mark, *line, *end;
+    size_t length;
 
-    cursor->n_members = 0;
     *item = (struct reply_item){0};
-    if (left == 0) return REPLY_NONE;
+    if (parser->n_ahead == begin) return REPLY_NONE;
+    mark = parser->ahead + begin;
+    line = mark + 1;
     if (!type_of(*mark, &item->type)) return reply_refuse(parser, "a value of a kind that was not asked for");
-    end = memmem(line, left - 1, "\r\n", 2);
-    if (end == NULL) return REPLY_NONE;
+    end = memmem(parser->ahead + from, parser->n_ahead - from, "\r\n", 2);
+    if (end == NULL) {
+        done->searched = parser->n_ahead - 1;
+        return REPLY_NONE;
+    }
     length = (size_t)(end - line);
-    cursor->at += length + 3;
-    if (item->type == REPLY_STATUS || item->type == REPLY_ERROR) return take_text(cursor, item, line, length);
+    done->at = begin + length + 3;
+    if (item->type == REPLY_STATUS || item->type == REPLY_ERROR) return take_status(parser, item, line, length);
     if (item->type == REPLY_NIL) return length == 0 ? REPLY_READY : reply_refuse(parser, "a null with a value");
     if (!line_number(line, length, &item->integer)) return reply_refuse(parser, "no number where one must be");
     if (item->type == REPLY_INTEGER) return REPLY_READY;
-    if (item->type == REPLY_STRING) return take_string(cursor, item, item->integer);
-    return take_members(cursor, item, item->integer);
+    if (item->type == REPLY_STRING) return take_string(parser, item, item->integer);
+    return take_header(parser, item, item->integer);
 }
 
-/* Read what an array, a push or a map has. The lists in a push become part of it; a map is only passed over. */
-static enum reply_result next_members(struct reply_cursor *cursor, struct reply *reply)
+/* The lists in a push become part of it; a map is only passed over. */
+static enum reply_result put_value(struct reply_parser *parser, const struct reply_item *item, bool is_first)
 {
+    struct reply *reply = &parser->reply;
     enum reply_type type = reply->self.type;
-    size_t left = cursor->n_members;
 
-    for (; left > 0; left--) {
-        struct reply_item item;
-        enum reply_result result = next_value(cursor, &item);
-
-        if (result != REPLY_READY) return result;
-        if (item.type >= REPLY_ARRAY && type == REPLY_ARRAY)
-            return reply_refuse(cursor->parser, "a reply nested too deep");
-        left += cursor->n_members;
-        if (type == REPLY_MAP || item.type >= REPLY_ARRAY) continue;
-        if (reply->n_elements == REPLY_ELEMENTS_MAX)
-            return reply_refuse(cursor->parser, "an array of too many elements");
-        reply->elements[reply->n_elements++] = item;
+    parser->done.missing--;
+    if (is_first) {
+        reply->self = *item;
+        return REPLY_READY;
     }
+    if (item->type >= REPLY_ARRAY && type == REPLY_ARRAY) return reply_refuse(parser, "a reply nested too deep");
+    if (type == REPLY_MAP || item->type >= REPLY_ARRAY) return REPLY_READY;
+    if (reply->n_elements == REPLY_ELEMENTS_MAX) return reply_refuse(parser, "an array of too many elements");
+    reply->elements[reply->n_elements++] = *item;
     return REPLY_READY;
 }
 
@@ -340,22 +343,36 @@ static void settle(const struct reply_parser *parser, struct reply_item *item)
     item->text = has_text ? parser->text.bytes + item->offset : NULL;
 }
 
+/* Read on where the bytes ended before. */
 static enum reply_result next_of_any_kind(struct reply_parser *parser)
 {
-    struct reply_cursor cursor = {.parser = parser};
+    struct reply_progress *done = &parser->done;
     struct reply *reply = &parser->reply;
-    enum reply_result result = next_value(&cursor, &reply->self);
+    enum reply_result result = REPLY_READY;
 
-    reply->n_elements = 0;
-    if (result == REPLY_READY) result = next_members(&cursor, reply);
-    if (result == REPLY_NONE && parser->n_ahead > REPLY_BYTES_MAX) return reply_refuse(parser, "a reply too large");
+    if (parser->n_ahead == 0) return REPLY_NONE;
+    if (done->missing == 0) {
+        reply->n_elements = 0;
+        done->missing = 1;
+    }
+    while (result == REPLY_READY && done->missing > 0) {
+        size_t begin = done->at;
+        struct reply_item item;
+
+        result = next_value(parser, &item);
+        if (result == REPLY_READY) result = put_value(parser, &item, begin == 0);
+        if (result == REPLY_NONE) done->at = begin;
+    }
+    if (result == REPLY_BAD || result == REPLY_NOMEM) return result;
+    if ((result == REPLY_NONE ? parser->n_ahead : done->at) > REPLY_BYTES_MAX)
+        return reply_refuse(parser, "a reply too large");
     if (result == REPLY_NONE) {
         keep_rest(parser, 0);
         return parser->nomem ? REPLY_NOMEM : REPLY_NONE;
     }
-    if (result != REPLY_READY) return result;
-    take_ahead(parser, cursor.at);
+    take_ahead(parser, done->at);
     parser->same = 0;
+    *done = (struct reply_progress){0};
     settle(parser, &reply->self);
     for (size_t i = 0; i < reply->n_elements; i++) settle(parser, &reply->elements[i]);
     return REPLY_READY;
@@ -370,7 +387,7 @@ enum reply_result reply_next(struct reply_parser *parser, const struct reply **r
         result = REPLY_NOMEM;
     else if (parser->fault != NULL)
         result = REPLY_BAD;
-    else if (!next_is_plain(parser))
+    else if (parser->done.missing != 0 || !next_is_plain(parser))
         result = next_of_any_kind(parser);
     *ret_why = result == REPLY_BAD ? parser->fault : "out of memory";
     return result;

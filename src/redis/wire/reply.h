@@ -49,6 +49,15 @@ struct reply_buffer {
     size_t room;
 };
 
+/* What of a reply that is not whole yet has been read: a reply that comes in many pieces is not read again from its
+ * begin with each. */
+struct reply_progress {
+    size_t at;       /* of the bytes ahead */
+    size_t searched; /* of these, where no line ends before it */
+    size_t text;     /* of the buffer for texts */
+    size_t missing;  /* values that it announced and that have not come; 0: none of it has come */
+};
+
 struct reply_parser {
     const struct alloc *alloc;
     struct reply reply;
@@ -56,6 +65,7 @@ struct reply_parser {
     struct reply_buffer kept; /* the bytes ahead, if they are no whole reply yet */
     const char *ahead;        /* bytes that were fed, and not yet read */
     size_t n_ahead;
+    struct reply_progress done;
     size_t same; /* the length of the latest reply, right before `ahead`, if it was a plain one; else 0 */
     bool nomem;
     const char *fault; /* why a reply was refused */
