@@ -82,8 +82,10 @@ enum quorlock_dialect {
 enum quorlock_guard {
     QUORLOCK_GUARD_DEFAULT = 0,    /* the same as CONNECTION */
     QUORLOCK_GUARD_OFF = 1,        /* never: a node that restarts without its data can vote twice */
-    QUORLOCK_GUARD_CONNECTION = 2, /* when connecting, renewing and releasing */
-    QUORLOCK_GUARD_STRICT = 3,     /* and in every acquire: also notices FLUSHALL under a live connection */
+    QUORLOCK_GUARD_CONNECTION = 2, /* when connecting, renewing and releasing, and when the node tells of a change of
+                                      it: FLUSHALL */
+    QUORLOCK_GUARD_STRICT = 3,     /* and in every acquire: also notices SWAPDB, and works where a user may not run
+                                      CLIENT TRACKING */
 };
 
 enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LOG_WARN, QUORLOCK_LOG_ERROR };

@@ -16,7 +16,8 @@
 #define CLOCK_LEASE_PART 20 /* of the longest lease */
 
 #define RIGHT(name)     (1u << EXAMINE_##name)
-#define RIGHTS_OPTIONAL (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME))
+#define RIGHTS_TRACKING (RIGHT(TRACKING) | RIGHT(CACHING))
+#define RIGHTS_OPTIONAL (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME) | RIGHTS_TRACKING)
 
 #define REMEDY_AOF       "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
 #define REMEDY_BOOTSTRAP "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
@@ -360,10 +361,14 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
         uint32_t rights;
         int severity;
         const char *effect;
-    } kinds[] = {{~RIGHTS_OPTIONAL, QUORLOCK_WARNING, "it cannot vote for us"},
-                 {RIGHT(PUBLISH), QUORLOCK_NOTE, "waiters get no release notices, and poll"},
-                 {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
-                 {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};
+    } kinds[] = {
+        {~RIGHTS_OPTIONAL, QUORLOCK_WARNING, "it cannot vote for us"},
+        {RIGHT(PUBLISH), QUORLOCK_NOTE, "waiters get no release notices, and poll"},
+        {RIGHTS_TRACKING, QUORLOCK_WARNING,
+         "it cannot tell clients that its guard is gone, so after FLUSHALL it votes for a second owner (but with "
+         "--guard strict)"},
+        {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
+        {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};
     const uint32_t refused = node->facts->refused_rights;
     const char *user = node->user != NULL ? node->user : "default";
 

@@ -19,7 +19,8 @@ struct rules {
 };
 
 static const struct rules commands[] = {
-    {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +client|setname"},
+    {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +client|setname "
+                       "+client|tracking +client|caching"},
     {PLAIN, "+del +mget"}, /* MGET, as PUBSUB NUMPAT, saves work when locks are released together */
     {PLAIN, "+zadd +zrem +zscore +zrange +zrangebyscore +zremrangebyscore"}, /* for shared keys; exclusive locks look
                                                                                 for readers */

@@ -33,8 +33,8 @@ static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMI
 
 /*
  * GET of the guard comes after INFO because reading the guard needs the run_id. The probes (SET with NX and XX, PEXPIRE
- * with a word for a number, a script that does not compile) are errors, but only after the server has checked the
- * rights. The lock key is a random one, and its channel has no subscriber.
+ * with a word for a number, a script that does not compile, CACHING without TRACKING) are errors, but only after the
+ * server has checked the rights. The lock key is a random one, and its channel has no subscriber.
  */
 static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_SERVER, {"INFO", "server"}},
@@ -58,6 +58,8 @@ static const struct ask examine_ask_rest[] = {
     {ASK_PROBE, EXAMINE_EVAL, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVAL", "(", "1", NAME}},
     {ASK_PROBE, EXAMINE_EVALSHA, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EVALSHA", NO_SHA, "1", NAME}},
     {ASK_PROBE, EXAMINE_SETNAME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "SETNAME", "quorlock-doctor"}},
+    {ASK_PROBE, EXAMINE_TRACKING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "TRACKING", "OFF"}},
+    {ASK_PROBE, EXAMINE_CACHING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "CACHING", "YES"}},
 };
 enum { N_REST = sizeof(examine_ask_rest) / sizeof(examine_ask_rest[0]) };
 _Static_assert(N_REST <= EXAMINE_ASKS_MAX, "all questions are in flight at once");

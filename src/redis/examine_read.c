@@ -7,10 +7,20 @@
 #include "redis/wire/info.h"
 
 static const char *const examine_rights[EXAMINE_RIGHTS] = {
-    [EXAMINE_INFO] = "INFO", [EXAMINE_TIME] = "TIME",       [EXAMINE_GET] = "GET",
-    [EXAMINE_SET] = "SET",   [EXAMINE_PTTL] = "PTTL",       [EXAMINE_PEXPIRE] = "PEXPIRE",
-    [EXAMINE_DEL] = "DEL",   [EXAMINE_EVAL] = "EVAL",       [EXAMINE_EVALSHA] = "EVALSHA",
-    [EXAMINE_TYPE] = "TYPE", [EXAMINE_PUBLISH] = "PUBLISH", [EXAMINE_SETNAME] = "CLIENT SETNAME",
+    [EXAMINE_INFO] = "INFO",
+    [EXAMINE_TIME] = "TIME",
+    [EXAMINE_GET] = "GET",
+    [EXAMINE_SET] = "SET",
+    [EXAMINE_PTTL] = "PTTL",
+    [EXAMINE_PEXPIRE] = "PEXPIRE",
+    [EXAMINE_DEL] = "DEL",
+    [EXAMINE_EVAL] = "EVAL",
+    [EXAMINE_EVALSHA] = "EVALSHA",
+    [EXAMINE_TYPE] = "TYPE",
+    [EXAMINE_PUBLISH] = "PUBLISH",
+    [EXAMINE_SETNAME] = "CLIENT SETNAME",
+    [EXAMINE_TRACKING] = "CLIENT TRACKING",
+    [EXAMINE_CACHING] = "CLIENT CACHING",
 };
 
 const char *examine_right_text(enum examine_right right)

@@ -24,9 +24,11 @@ enum examine_right {
     EXAMINE_DEL,
     EXAMINE_EVAL,
     EXAMINE_EVALSHA,
-    EXAMINE_TYPE,    /* only for break */
-    EXAMINE_PUBLISH, /* notifies waiters of a release */
-    EXAMINE_SETNAME, /* the name in CLIENT LIST */
+    EXAMINE_TYPE,     /* only for break */
+    EXAMINE_PUBLISH,  /* notifies waiters of a release */
+    EXAMINE_SETNAME,  /* the name in CLIENT LIST */
+    EXAMINE_TRACKING, /* the server tells of a change of the guard */
+    EXAMINE_CACHING,  /* the same */
     EXAMINE_RIGHTS,
 };
 

@@ -139,6 +139,15 @@ static uint64_t node_next_wake_us(struct node *node)
     return guard->recheck_us != 0 && !guard->asked && guard->recheck_us < wake_us ? guard->recheck_us : wake_us;
 }
 
+/* Read the guard again, because the server told of a change. If another such question is in flight, its answer came
+ * after this push, and so after the change. */
+static void compare_guard(struct node *node)
+{
+    if (node->guard.comparing || !link_is_open(&node->link)) return;
+    node->guard.comparing = outbox_ask_guard(&node->out, true, link_now_us(&node->link));
+    if (!node->guard.comparing) link_drop(&node->link, FAULT_GUARD, "no room to read the guard again");
+}
+
 static void open_node(struct node *node)
 {
     link_open(&node->link);
@@ -147,6 +156,7 @@ static void open_node(struct node *node)
     node->answerable = 0;
     (void)link_arm(&node->link, node_next_wake_us(node));
     set_open_state(node);
+    if (node->guard.doubted) compare_guard(node);
 }
 
 /* ---- replies ---- */
@@ -208,6 +218,8 @@ static void on_guard_reply(struct node *node, const struct reply *raw)
     if (verdict == GUARD_FAILED) {
         link_drop(&node->link, node->guard.fault, "%s", node->guard.why);
     } else if (verdict == GUARD_ASK) {
+        node->guard.prefixed = node->link.handshake.tracks;
+        if (node->guard.prefixed) guard_track(&node->link.conn.out);
         guard_ask(&node->guard, &node->link.conn.out);
         node->guard.asked = true;
         /* Bytes that came before the question cannot be its answer. */
@@ -242,6 +254,32 @@ static void on_part(struct node *node, struct inflight_request *entry, const str
     node_report(node, &tag, &reply);
 }
 
+/* A server that lost its memory gives its vote by SET. Its scripts compare the guard themselves. */
+static bool is_doubtful(const struct node *node, const struct inflight_request *entry, const struct node_reply *reply)
+{
+    return node->guard.doubted && !entry->by_script && entry->op == OP_ACQUIRE && reply->outcome == OUTCOME_YES;
+}
+
+/* Only another change can come between the push and this reply. */
+static void on_compared(struct node *node, const struct reply *raw)
+{
+    node->guard.comparing = false;
+    if (guard_is_kept(&node->guard, raw))
+        node->guard.doubted = false;
+    else
+        link_drop(&node->link, FAULT_GUARD, GUARD_CHANGED);
+}
+
+/* Never a verdict: a server whose table of such keys is full tells of changes that were none. */
+static void node_on_push(void *arg, const struct reply *push)
+{
+    struct node *node = arg;
+
+    if (!guard_is_in(push)) return;
+    node->guard.doubted = true;
+    compare_guard(node);
+}
+
 static void on_request_reply(struct node *node, const struct inflight_request *entry, const struct reply *raw)
 {
     uint32_t latency_us = heard_after_us(node, entry->sent_us);
@@ -258,6 +296,11 @@ static void on_request_reply(struct node *node, const struct inflight_request *e
     /* The request was executed; the caller need not know of the changed guard, for which the connection is dropped
      * below. */
     if (reply.outcome <= OUTCOME_MISSING) reply.fault = FAULT_NONE;
+    if (is_doubtful(node, entry, &reply)) {
+        reply.outcome = OUTCOME_UNKNOWN;
+        reply.fault = FAULT_GUARD;
+        reply.error = GUARD_CHANGED;
+    }
     if (!entry->reported) {
         reply.latency_us = latency_us;
         update_srtt(node, latency_us);
@@ -332,7 +375,10 @@ static void node_on_reply(void *arg, const struct reply *raw)
         return;
     }
     if (!link_is_open(&node->link)) {
-        on_guard_reply(node, raw);
+        if (node->guard.prefixed)
+            node->guard.prefixed = false;
+        else
+            on_guard_reply(node, raw);
         return;
     }
     if (raw->self.type == REPLY_ERROR) outbox_on_error(&node->out, is_noscript(raw));
@@ -347,7 +393,10 @@ static void node_on_reply(void *arg, const struct reply *raw)
     entry = take_entry(node);
     if (entry.guard) {
         node->heard_us = link_now_us(&node->link);
-        on_guard_reply(node, raw);
+        if (entry.by_script)
+            on_guard_reply(node, raw);
+        else
+            on_compared(node, raw);
     } else {
         on_request_reply(node, &entry, raw);
     }
@@ -485,7 +534,7 @@ static void expire(struct node *node, uint64_t now_us)
 
 static void ask_guard(struct node *node, uint64_t now_us)
 {
-    if (outbox_ask_guard(&node->out, now_us))
+    if (outbox_ask_guard(&node->out, false, now_us))
         node->guard.asked = true;
     else
         guard_recheck_at(&node->guard, now_us + NODE_GUARD_RETRY_US);
@@ -520,6 +569,7 @@ static const struct link_events node_link_events = {
     .readable = node_on_readable,
     .heard = node_on_heard,
     .reply = node_on_reply,
+    .push = node_on_push,
     .sending = on_sending,
     .sent = on_sent,
     .due = node_on_due,

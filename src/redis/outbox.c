@@ -191,14 +191,24 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     return NODE_SENT;
 }
 
-bool outbox_ask_guard(struct outbox *outbox, uint64_t now_us)
+bool outbox_ask_guard(struct outbox *outbox, bool compares, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
     size_t mark = out->used;
-    struct inflight_request entry = {.sent_us = now_us, .deadline_us = INFLIGHT_NEVER, .reported = true, .guard = true};
+    bool tracks = outbox->link->handshake.tracks;
+    struct inflight_request entry = {.sent_us = now_us,
+                                     .deadline_us = INFLIGHT_NEVER,
+                                     .reported = true,
+                                     .guard = true,
+                                     .by_script = !compares,
+                                     .parts = tracks};
 
     if (inflight_reserve(&outbox->inflight, outbox->batch.content.n + 1) != INFLIGHT_ROOM) return false;
-    guard_ask(outbox->guard, out);
+    if (tracks) guard_track(out);
+    if (compares)
+        guard_compare(out);
+    else
+        guard_ask(outbox->guard, out);
     bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
     if (out->fault != BYTES_FINE) {
         bytes_cut(out, mark);

@@ -43,9 +43,10 @@ void outbox_begin(struct outbox *);
 int outbox_send(struct outbox *, const struct node_request *);
 bool outbox_has_room(const struct outbox *, enum node_room);
 size_t outbox_count(const struct outbox *);
-/* outbox_ask_guard - ask for the guard, behind the requests in flight. The reply is for the node itself. False: no
+/* outbox_ask_guard - ask for the guard by its script, or only compare it with what was read, behind the requests in
+ * flight. The reply is for the node itself. False: no
  * room. */
-bool outbox_ask_guard(struct outbox *, uint64_t now_us);
+bool outbox_ask_guard(struct outbox *, bool compares, uint64_t now_us);
 /* outbox_flush - write the batch to the buffer. */
 void outbox_flush(struct outbox *);
 /* outbox_sent - note that the buffer was sent now. */

@@ -152,7 +152,6 @@ SERVER_TEST(test_role_flip)
 {
     const struct server *server = SERVER(0);
     struct probe *before, *probe;
-    unsigned levels;
 
     bootstrap(SHORT_MS);
     before = begin(SHORT_MS, NODE_READY);
@@ -161,19 +160,81 @@ SERVER_TEST(test_role_flip)
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_string_equal(node_run_id(before->node), node_run_id(probe->node));
     assert_contains(probe->why, "it restarted and may have lost its memory");
-    /* A connection from before sees it with its next script, not by a plain acquire. */
-    levels = before->levels;
-    assert_int_equal(probe_do(before, OP_EXTEND, "me").reply.fault, FAULT_GUARD);
-    probe_await_after(before, NODE_QUARANTINED, levels);
+    /* The server tells a connection from before that the new one has written the guard. */
+    probe_await(before, NODE_QUARANTINED);
+    assert_int_equal(before->generation, 2);
 }
 
-/* `strict` sees it at once, `connection` only with the next renewal, release or reconnection. */
+/* The server tells of it in front of the first vote that it spoils. */
+SERVER_TEST(test_flush_is_told)
+{
+    struct probe *probe;
+    struct answer answer;
+
+    bootstrap(SHORT_MS);
+    probe = begin(SHORT_MS, NODE_READY);
+    server_do(SERVER(0), "FLUSHALL");
+    answer = probe_do(probe, OP_ACQUIRE, "me");
+    assert_int_equal(answer.reply.outcome, OUTCOME_UNKNOWN);
+    assert_int_equal(answer.reply.fault, FAULT_GUARD);
+    probe_await(probe, NODE_QUARANTINED);
+    assert_int_equal(probe->generation, 2);
+    assert_contains(probe->why, "it had no guard");
+    probe_await(probe, NODE_READY);
+
+    /* The client wrote the guard itself, and hears of it all the same. */
+    server_do(SERVER(0), "DEL quorlock:guard");
+    probe_await(probe, NODE_QUARANTINED);
+    assert_int_equal(probe->generation, 3);
+    probe_close(probe);
+
+    /* A guard that is written as it was is not lost, nor is one in a server that loses another database. */
+    bootstrap(SHORT_MS);
+    probe = begin(SHORT_MS, NODE_READY);
+    server_do(SERVER(0), "DEL key");
+    server_do(SERVER(0), "RENAME quorlock:guard aside");
+    server_do(SERVER(0), "RENAME aside quorlock:guard");
+    server_do(SERVER(0), "SWAPDB 1 2");
+    /* It is looked at behind this request, and before the next. */
+    assert_int_equal(probe_do(probe, OP_PEEK, "me").reply.outcome, OUTCOME_MISSING);
+    assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
+    assert_int_equal(probe->generation, 1);
+}
+
+/* A full table of tracked keys makes a server tell of changes that were none. */
+SERVER_TEST(test_full_table_is_no_loss)
+{
+    const struct server *server = SERVER(0);
+    struct probe *probe;
+
+    bootstrap(SHORT_MS);
+    probe = begin(SHORT_MS, NODE_READY);
+    assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
+    server_do(server, "CONFIG SET tracking-table-max-keys 1");
+    server_do(server, "CLIENT TRACKING ON");
+    for (int i = 0; i < 64; i++) {
+        server_do(server, "SETEX other%d 9 x", i);
+        server_do(server, "GET other%d", i);
+        assert_int_equal(probe_do(probe, OP_EXTEND, "me").reply.outcome, OUTCOME_YES);
+    }
+    assert_int_equal(probe->generation, 1);
+    assert_int_equal(probe->levels, 1);
+    /* After the last of them it was tracked again, too. */
+    server_do(server, "CONFIG SET tracking-table-max-keys 1000000");
+    server_do(server, "DEL quorlock:guard");
+    probe_await(probe, NODE_QUARANTINED);
+    assert_int_equal(probe->generation, 2);
+}
+
+/* `strict` sees it at once; `connection`, where the user may not be told, only with the next renewal, release or
+ * reconnection. */
 SERVER_TEST(test_flush)
 {
     struct probe *lax, *strict;
     struct answer answer;
     unsigned levels;
 
+    server_do(SERVER(0), "ACL SETUSER default -client|tracking");
     bootstrap(SHORT_MS);
     lax = begin(SHORT_MS, NODE_READY);
     strict = probe_open(SERVER(0)->address);

@@ -55,6 +55,7 @@ static const struct control controls[] = {
     {"unconditional-delete-together", {"script-batch-release-of-others"}, BIAS_BEAT, I1_EXCLUSION, 1, 2000},
     {"half-quorum", {"half-quorum"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"no-guard", {"script-guard-same-run"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
+    {"push-ignored", {"push-ignored"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes", {"quarantined-votes"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes-i7", {"quarantined-votes"}, BIAS_LOSS, I7_FOREIGN_VOTE, 1, 2000},
     {"twins-unseen", {"twins-vote"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},

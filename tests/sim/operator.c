@@ -410,6 +410,16 @@ static void reconfigure(struct world *world)
 
 /* ---- faults ---- */
 
+static void flush(struct site *site)
+{
+    /* A server that refuses to write refuses this. */
+    if (strcmp(site_command(site, "DEL", "", NULL, NULL), "0") != 0) return;
+    holds_forgets(site);
+    (void)site_command(site, "FLUSHALL", NULL, NULL, NULL);
+    actions_server(site, "forgets");
+    site_look_again(site);
+}
+
 static void at_server(struct world *world, struct fault_run *run, const struct plan_fault *fault)
 {
     struct site *site = &world->sites[fault->server];
@@ -440,12 +450,9 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_KILL_CLIENTS: end_connections(site); break;
     case FAULT_FORGET_SCRIPTS: (void)site_command(site, "SCRIPT", "FLUSH", NULL, NULL); break;
     case FAULT_FLUSH:
-        /* A server that refuses to write refuses this. */
-        if (strcmp(site_command(site, "DEL", "", NULL, NULL), "0") != 0) break;
-        holds_forgets(site);
-        (void)site_command(site, "FLUSHALL", NULL, NULL, NULL);
-        actions_server(site, "forgets");
-        site_look_again(site);
+        for (uint32_t i = 0; i < world->plan->n_servers; i++) {
+            if (i == fault->server || (fault->all && !world->plan->changes)) flush(&world->sites[i]);
+        }
         break;
     case FAULT_ODD:
         if (!leave_odd(site, fault) && world->phase < PHASE_STOPPED)

@@ -309,6 +309,12 @@ static bool all_strict(const struct plan *plan)
     return true;
 }
 
+/* Of FLUSHALL a server tells; else scripts must look. */
+static bool sees_flush(const struct plan *plan)
+{
+    return all_strict(plan) || (plan->clients[0].guard != QUORLOCK_GUARD_OFF && plan->untracked == 0);
+}
+
 static bool loses_memory(enum plan_fault_kind kind)
 {
     return kind == FAULT_CRASH_EMPTY || kind == FAULT_CRASH_OLD || kind == FAULT_PROMOTE || kind == FAULT_FLIP ||
@@ -321,7 +327,7 @@ static bool allows(const struct plan *plan, enum plan_fault_kind kind)
     bool covered = plan->clients[0].guard != QUORLOCK_GUARD_OFF;
 
     switch (kind) {
-    case FAULT_FLUSH: covered = all_strict(plan); break;
+    case FAULT_FLUSH: covered = sees_flush(plan); break;
     case FAULT_FLIP_LIVE:
         /* An operator whose connections are from before could change nothing any more. */
         if (plan->no_info && plan->changes) return false;
@@ -356,7 +362,7 @@ static const enum plan_fault_kind bent[BIASES][8] = {
     [BIAS_LATE_CLIENT] = OF(FAULT_STALL_CALLBACK, FAULT_STALL, FAULT_STALL_CLOCK, FAULT_STALL_SEND, FAULT_SUSPEND),
     [BIAS_LATE_EXTEND] = OF(FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_RESET_LATE, FAULT_SLOW),
     [BIAS_LATE_RENEWAL] = OF(FAULT_STALL, FAULT_SUSPEND, FAULT_STALL_CLOCK),
-    [BIAS_LOSS] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP, FAULT_CRASH_OLD),
+    [BIAS_LOSS] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP, FAULT_CRASH_OLD, FAULT_FLUSH),
     [BIAS_TOKENS] =
         OF(FAULT_FREEZE, FAULT_STALL_SEND, FAULT_STALL_SEND, FAULT_CUT_FROM, FAULT_RESET_LATE, FAULT_RESET_LATE),
     [BIAS_TOKENS_LOST] = OF(FAULT_CRASH_EMPTY, FAULT_CRASH_EMPTY, FAULT_PROMOTE, FAULT_FLIP),

@@ -76,7 +76,7 @@ enum plan_feature {
     X(PROMOTE, "a replica that fell behind takes the server's place")                                                  \
     X(FLIP, "server turns replica and back, with older memory")                                                        \
     X(FLIP_LIVE, "the same, and no connection ends")                                                                   \
-    X(FLUSH, "FLUSHALL on a server")                                                                                   \
+    X(FLUSH, "FLUSHALL on a server, or all")                                                                           \
     X(STEP_BACK, "server's clock steps back")                                                                          \
     X(STEP_FORWARD, "server's clock steps forward")                                                                    \
     X(FREEZE, "server stands still")                                                                                   \

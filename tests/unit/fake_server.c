@@ -171,6 +171,19 @@ static void later(struct fake_connection *connection, unsigned ms)
     event_add(connection->next, &delay);
 }
 
+/* A server without RESP3, where the script does not expect these commands. */
+static bool refuse_tracking(struct fake_connection *connection, const char *command)
+{
+    static const char *const unknown[] = {"HELLO", "CLIENT TRACKING", "CLIENT CACHING"};
+
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        if (!begins(command, unknown[i]) || begins(command, connection->step->text)) continue;
+        put_text(connection, "-ERR unknown command\r\n");
+        return true;
+    }
+    return false;
+}
+
 /* One step; false: it waits for something. */
 static bool play_step(struct fake_connection *connection)
 {
@@ -191,7 +204,9 @@ static bool play_step(struct fake_connection *connection)
         } while (strcmp(command, "PING") != 0);
         return true;
     case FAKE_EXPECT:
-        if (!read_command(connection, command)) return false;
+        do {
+            if (!read_command(connection, command)) return false;
+        } while (refuse_tracking(connection, command));
         if (!begins(command, step->text)) record_failure(connection->server, step->text, command);
         return true;
     case FAKE_SEND: put(connection, step->text, step->ms != 0 ? step->ms : strlen(step->text)); return true;

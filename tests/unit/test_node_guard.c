@@ -25,6 +25,14 @@
 #define NEW(ms)                        REMAINS("3\r\nnew", ms, "49", SEEN_FIRST)
 #define GONE                           "-GUARD the guard changed or is gone: the server may have lost its memory\r\n"
 
+#define UNTRACKED "-ERR no\r\n-ERR no\r\n-ERR no\r\n"
+#define TRACKS                                                                                                         \
+    EXPECT("HELLO 3"), SEND("%1\r\n$5\r\nproto\r\n:3\r\n"), EXPECT("CLIENT TRACKING ON OPTIN NOLOOP"),                 \
+        SEND("+OK\r\n"), EXPECT("CLIENT CACHING YES"), SEND("+OK\r\n")
+#define ALL_CHANGED   ">2\r\n$10\r\ninvalidate\r\n_\r\n"
+#define GUARD_TOUCHED ">2\r\n$10\r\ninvalidate\r\n*1\r\n$14\r\nquorlock:guard\r\n"
+#define OTHER_TOUCHED ">2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nother\r\n"
+#define COMPARE       EXPECT("CLIENT CACHING YES"), SEND("+OK\r\n"), EXPECT("GET quorlock:guard")
 #define UP_TO_RIGHTS                                                                                                   \
     EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"), EXPECT("EVAL"),        \
         SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"            \
@@ -158,7 +166,7 @@ NODE_TEST(a_guard_that_is_to_be_written_is_asked_for_again)
 
 NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
 {
-    static const struct fake_step script[] = {UP_TO_RIGHTS, SEND("$0\r\n\r\n" ASK CLEAR), END};
+    static const struct fake_step script[] = {UP_TO_RIGHTS, SEND("$0\r\n\r\n" UNTRACKED ASK CLEAR), END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "down");
@@ -168,7 +176,7 @@ NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
 
 NODE_TEST(a_server_without_a_run_id_is_refused)
 {
-    static const struct fake_step script[] = {SHAKE_AS("redis_version:7.0.0\r\n", NULL), END};
+    static const struct fake_step script[] = {SHAKE_AS("redis_version:7.0.0\r\n", NULL), ASK_GUARD, END};
 
     begin(f, QUORLOCK_GUARD_CONNECTION, script);
     run_until(f, "down proto");
@@ -200,6 +208,117 @@ NODE_TEST(a_missing_right_keeps_the_node_down)
         assert_trace(f, answers[i].trace);
         assert_contains(f->why, answers[i].why);
     }
+}
+
+/* ---- what the server tells by itself ---- */
+
+NODE_TEST(no_vote_counts_between_a_change_and_the_next_look_at_the_guard)
+{
+    static const char *const pushes[] = {ALL_CHANGED "+OK\r\n", GUARD_TOUCHED ALL_CHANGED "+OK\r\n"};
+
+    for (size_t i = 0; i < LENGTH(pushes); i++) {
+        const struct fake_step script[] = {SHAKE,
+                                           TRACKS,
+                                           ASK_GUARD,
+                                           SEND(CLEAR),
+                                           EXPECT("SET key owner NX PX 30000"),
+                                           SEND(pushes[i]),
+                                           COMPARE,
+                                           SEND("$21\r\n" SEEN "\r\n"),
+                                           EXPECT("SET key owner NX PX 30000"),
+                                           SEND("+OK\r\n"),
+                                           END};
+
+        begin(f, QUORLOCK_GUARD_CONNECTION, script);
+        run_until(f, "ready 1");
+        ask_sent(f, 1, OP_ACQUIRE, 0);
+        run_until(f, "1 unknown");
+        ask_sent(f, 2, OP_ACQUIRE, 0);
+        run_until(f, "2 yes");
+        /* The guard was as before, so the connection lasts. */
+        assert_trace(f, "ready 1\n1 unknown guard\n2 yes\n");
+    }
+}
+
+NODE_TEST(a_change_of_other_keys_is_nothing)
+{
+    static const struct fake_step script[] = {
+        SHAKE, TRACKS, ASK_GUARD, SEND(CLEAR), EXPECT("SET"), SEND(OTHER_TOUCHED "+OK\r\n"), END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "ready 1");
+    ask_sent(f, 1, OP_ACQUIRE, 0);
+    run_until(f, "1 yes");
+    assert_trace(f, "ready 1\n1 yes\n");
+}
+
+/* Scripts compare the guard themselves. */
+NODE_TEST(a_script_s_answer_counts_after_a_push)
+{
+    static const struct fake_step script[] = {SHAKE,
+                                              TRACKS,
+                                              ASK_GUARD,
+                                              SEND(CLEAR),
+                                              EXPECT("EVAL extend"),
+                                              SEND(ALL_CHANGED "*2\r\n:1\r\n:1700000000000001\r\n"),
+                                              COMPARE,
+                                              SEND("$21\r\n" SEEN "\r\n"),
+                                              END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "ready 1");
+    ask_sent(f, 1, OP_EXTEND, 0);
+    run_until(f, "1 yes");
+    assert_trace(f, "ready 1\n1 yes\n");
+}
+
+NODE_TEST(a_guard_that_is_gone_when_the_server_tells_ends_the_connection)
+{
+    static const char *const guards[] = {"_\r\n", "$5\r\nother\r\n", "-NOPERM x\r\n"};
+
+    for (size_t i = 0; i < LENGTH(guards); i++) {
+        const struct fake_step script[] = {SHAKE,   TRACKS,          ASK_GUARD, SEND(CLEAR), SEND(ALL_CHANGED),
+                                           COMPARE, SEND(guards[i]), END};
+
+        begin(f, QUORLOCK_GUARD_CONNECTION, script);
+        fake_play(f->server, clear);
+        run_until(f, "ready 2");
+        assert_trace(f, "ready 1\nconnecting guard\nready 2\n");
+    }
+}
+
+/* What was read before the push may not be there any more. */
+NODE_TEST(a_push_before_the_node_is_ready_is_looked_after)
+{
+    static const struct fake_step script[] = {SHAKE,   TRACKS,        ASK_GUARD, SEND(ALL_CHANGED CLEAR),
+                                              COMPARE, SEND("_\r\n"), END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    fake_play(f->server, clear);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\nconnecting guard\nready 2\n");
+}
+
+/* The same question again, which may write, reads the guard behind CLIENT CACHING, too. */
+NODE_TEST(a_guard_that_is_written_is_tracked)
+{
+    static const struct fake_step script[] = {SHAKE,
+                                              TRACKS,
+                                              ASK_GUARD,
+                                              SEND("*1\r\n$3\r\nask\r\n"),
+                                              EXPECT("CLIENT CACHING YES"),
+                                              SEND("+OK\r\n"),
+                                              ASK_GUARD,
+                                              SEND(CLEAR),
+                                              EXPECT("SET"),
+                                              SEND("_\r\n"),
+                                              END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "ready 1");
+    ask_sent(f, 1, OP_ACQUIRE, 0);
+    run_until(f, "1 other");
+    assert_trace(f, "ready 1\n1 other\n");
 }
 
 /* A client without a guard may only want to inspect. */

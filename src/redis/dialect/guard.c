@@ -35,7 +35,7 @@ void guard_forget(struct guard *guard)
 {
     guard->run_id[0] = guard->replid[0] = guard->seen[0] = '\0';
     guard->until_us = guard->recheck_us = 0;
-    guard->asked = guard->looks = false;
+    guard->asked = guard->looks = guard->prefixed = guard->doubted = guard->comparing = false;
 }
 
 void guard_meet(struct guard *guard, const char *run_id, const char *replid)
@@ -75,6 +75,34 @@ void guard_look(struct guard *guard, struct bytes *out)
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
     guard_add_question(guard, out, guard->seen[0] != '\0' ? "1" : "0");
+}
+
+/* ---- what the server tells by itself ---- */
+
+bool guard_is_in(const struct reply *push)
+{
+    if (push->n_elements < 2 || !reply_is(&push->elements[0], "invalidate")) return false;
+    for (size_t i = 1; i < push->n_elements; i++) {
+        const struct reply_item *key = &push->elements[i];
+
+        if (key->type == REPLY_NIL || (key->type == REPLY_STRING && reply_is(key, GUARD_KEY))) return true;
+    }
+    return false;
+}
+
+void guard_track(struct bytes *out)
+{
+    BYTES_TEXTS(out, "CLIENT", "CACHING", "YES");
+}
+
+void guard_compare(struct bytes *out)
+{
+    BYTES_TEXTS(out, "GET", GUARD_KEY);
+}
+
+bool guard_is_kept(const struct guard *guard, const struct reply *reply)
+{
+    return reply->self.type == REPLY_STRING && reply_is(&reply->self, guard->seen);
 }
 
 /* ---- bootstrap ---- */

@@ -4,8 +4,10 @@
  *
  * The guard is a key on the server that names the server process that was running when it was written. A connection
  * reads it once, at its beginning; if another process runs now, the node is quarantined for the longest lease. Every
- * later script compares the whole guard with the text that was read, so a change during a connection is noticed. This
- * file does no I/O and reads no clock: node.c asks and waits.
+ * later script compares the whole guard with the text that was read, so a change during a connection is noticed. A SET
+ * compares nothing: there the server itself tells of the change (CLIENT TRACKING), in front of the next reply on this
+ * connection. Until the guard was read again, no vote that was given without such a comparison counts. This file does
+ * no I/O and reads no clock: node.c asks and waits.
  */
 #pragma once
 
@@ -39,6 +41,9 @@ struct guard {
     uint64_t recheck_us; /* when to read the guard again; 0: never */
     bool asked;          /* the guard script is in flight */
     bool looks;          /* that one may not write */
+    bool prefixed;       /* before its reply comes one of CLIENT CACHING */
+    bool doubted;        /* the server told of a change, and the guard was not read since */
+    bool comparing;      /* the question whether it is as before is in flight */
     /* From the last connection that read the guard. */
     enum guard_set set_seen; /* FIRST: its first contact lasts until first_until_us; OLDER: any other guard */
     uint64_t first_until_us;
@@ -62,6 +67,14 @@ void guard_meet(struct guard *, const char *run_id, const char *replid);
  * guard_ask - append the guard script, which may write. */
 void guard_look(struct guard *, struct bytes *);
 void guard_ask(const struct guard *, struct bytes *);
+/* guard_is_in - return whether that push tells of a change of the guard: of this key, or of all.
+ * guard_compare - append GET of the guard. guard_is_kept - return whether its reply is the guard that was read.
+ * guard_track - append the command that lets the next one remember what it reads. */
+bool guard_is_in(const struct reply *push);
+void guard_compare(struct bytes *);
+bool guard_is_kept(const struct guard *, const struct reply *);
+void guard_track(struct bytes *);
+#define GUARD_CHANGED "the guard changed or is gone: the server may have lost its memory"
 enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED, GUARD_ASK };
 /* guard_judge - read the reply, received at now_us. FAILED: fault and why are set. */
 enum guard_verdict guard_judge(struct guard *, const struct reply *, uint64_t now_us);

@@ -703,9 +703,7 @@ static void plain_judge(enum op op, bool by_script, const struct reply *reply, s
         return;
     }
     if (judge_value(op, reply, ret, text, text_size)) {
-        if (ret->fault == FAULT_GUARD)
-            snprintf(text, text_size, "%s: the guard changed or is gone: the server may have lost its memory",
-                     op_name(op, by_script));
+        if (ret->fault == FAULT_GUARD) snprintf(text, text_size, "%s: " GUARD_CHANGED, op_name(op, by_script));
         return;
     }
     snprintf(text, text_size, "%s: a reply that does not fit the request: something between us and the server?",

@@ -60,6 +60,18 @@ static void rights(struct handshake *shake, struct bytes *out)
     handshake_add(shake, HANDSHAKE_RIGHTS);
 }
 
+/* A server, or a user's rights, may have none of this: then changes are seen by scripts only. NOLOOP: we know of what
+ * we wrote ourselves. OPTIN: a server remembers no other key for us. */
+static void track(struct handshake *shake, struct bytes *out)
+{
+    BYTES_TEXTS(out, "HELLO", "3");
+    handshake_add(shake, HANDSHAKE_HELLO);
+    BYTES_TEXTS(out, "CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP");
+    handshake_add(shake, HANDSHAKE_TRACKING);
+    BYTES_TEXTS(out, "CLIENT", "CACHING", "YES");
+    handshake_add(shake, HANDSHAKE_CACHING);
+}
+
 void handshake_begin(struct handshake *shake, struct bytes *out, const struct uri *uri, const char *client_name,
                      const struct dialect *dialect, enum handshake_eviction eviction)
 {
@@ -76,6 +88,7 @@ void handshake_begin(struct handshake *shake, struct bytes *out, const struct ur
         BYTES_TEXTS(out, "INFO", "memory");
         handshake_add(shake, HANDSHAKE_MEMORY);
         rights(shake, out);
+        track(shake, out);
     } else {
         BYTES_TEXTS(out, "EVAL", "return ''", "0");
         handshake_add(shake, HANDSHAKE_AWAKE);
@@ -168,27 +181,6 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
         return handshake_fail(shake, FAULT_LOGIN, "AUTH: refused for %s", user);
     shake->fault = FAULT_LOGIN;
     error_describe(shake->why, sizeof(shake->why), "AUTH", item->text, item->length);
-    return HANDSHAKE_FAILED;
-}
-
-static enum handshake_result handshake_judge_error(struct handshake *shake, enum handshake_step step, const char *name,
-                                                   const struct reply_item *item)
-{
-    struct error_class class = error_classify(item->text, item->length);
-    bool plain_refusal = class.fault == FAULT_OTHER || class.fault == FAULT_AUTH || class.fault == FAULT_LOGIN;
-    bool noauth = reply_begins(item, "NOAUTH");
-    bool busy = class.fault == FAULT_TEMPORARY && !class.reconnect;
-    bool shut = noauth || busy || class.fault == FAULT_REFUSED;
-
-    if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
-    /* The name only matters in CLIENT LIST. A client that only inspects may lack the right to this script, and use
-     * other commands. */
-    if ((step == HANDSHAKE_SETNAME || step == HANDSHAKE_AWAKE) && plain_refusal && !noauth) return HANDSHAKE_MORE;
-    /* A server that loads its data accepts subscribers, and they need no right to PING. A server that is full,
-     * protected or busy does not accept them. */
-    if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
-    shake->fault = class.fault;
-    handshake_describe(shake->uri, name, item, shake->why, sizeof(shake->why));
     return HANDSHAKE_FAILED;
 }
 
@@ -292,28 +284,62 @@ static enum handshake_result rights_reply(struct handshake *shake, const struct 
                           user, (int)refused->length, refused->text, user, rules);
 }
 
-static enum handshake_result awake(struct handshake *shake, const struct reply_item *nothing)
+static enum handshake_result hello(struct handshake *shake, const struct reply_item *nothing)
 {
-    (void)shake;
     (void)nothing;
+    shake->resp3 = true;
     return HANDSHAKE_MORE;
 }
 
-/* A step without a function must be answered with a status, the others with a string. */
+/* Without RESP3 a server says OK, and then tells nothing. */
+static enum handshake_result tracking(struct handshake *shake, const struct reply_item *nothing)
+{
+    (void)nothing;
+    shake->tracks = shake->resp3;
+    return HANDSHAKE_MORE;
+}
+
+/* What a step must be answered with, and what is to be read there. The refusal of an optional one changes nothing. */
 static const struct {
     const char *name;
+    enum reply_type type;
+    bool optional;
     enum handshake_result (*judge)(struct handshake *, const struct reply_item *);
 } steps[] = {
-    [HANDSHAKE_AUTH] = {"AUTH", NULL},
-    [HANDSHAKE_SELECT] = {"SELECT", NULL},
-    [HANDSHAKE_SETNAME] = {"CLIENT SETNAME", NULL},
-    [HANDSHAKE_PING] = {"PING", NULL},
-    [HANDSHAKE_SERVER] = {"INFO", server},
-    [HANDSHAKE_REPLICATION] = {"INFO", replication},
-    [HANDSHAKE_MEMORY] = {"INFO", memory},
-    [HANDSHAKE_RIGHTS] = {"EVAL", rights_reply},
-    [HANDSHAKE_AWAKE] = {"EVAL", awake},
+    [HANDSHAKE_AUTH] = {"AUTH", REPLY_STATUS, false, NULL},
+    [HANDSHAKE_SELECT] = {"SELECT", REPLY_STATUS, false, NULL},
+    [HANDSHAKE_SETNAME] = {"CLIENT SETNAME", REPLY_STATUS, true, NULL},
+    [HANDSHAKE_PING] = {"PING", REPLY_STATUS, false, NULL},
+    [HANDSHAKE_SERVER] = {"INFO", REPLY_STRING, false, server},
+    [HANDSHAKE_REPLICATION] = {"INFO", REPLY_STRING, false, replication},
+    [HANDSHAKE_MEMORY] = {"INFO", REPLY_STRING, false, memory},
+    [HANDSHAKE_RIGHTS] = {"EVAL", REPLY_STRING, false, rights_reply},
+    [HANDSHAKE_AWAKE] = {"EVAL", REPLY_STRING, true, NULL},
+    [HANDSHAKE_HELLO] = {"HELLO", REPLY_MAP, true, hello},
+    [HANDSHAKE_TRACKING] = {"CLIENT TRACKING", REPLY_STATUS, true, tracking},
+    [HANDSHAKE_CACHING] = {"CLIENT CACHING", REPLY_STATUS, true, NULL},
 };
+
+static enum handshake_result handshake_judge_error(struct handshake *shake, enum handshake_step step, const char *name,
+                                                   const struct reply_item *item)
+{
+    struct error_class class = error_classify(item->text, item->length);
+    bool plain_refusal = class.fault == FAULT_OTHER || class.fault == FAULT_AUTH || class.fault == FAULT_LOGIN;
+    bool noauth = reply_begins(item, "NOAUTH");
+    bool busy = class.fault == FAULT_TEMPORARY && !class.reconnect;
+    bool shut = noauth || busy || class.fault == FAULT_REFUSED;
+
+    if (step == HANDSHAKE_AUTH && plain_refusal && !noauth) return auth_error(shake, item);
+    /* The name only matters in CLIENT LIST. A client that only inspects may lack the right to this script, and use
+     * other commands. Without RESP3 or tracking a change of the guard is noticed later. */
+    if (steps[step].optional && plain_refusal && !noauth) return HANDSHAKE_MORE;
+    /* A server that loads its data accepts subscribers, and they need no right to PING. A server that is full,
+     * protected or busy does not accept them. */
+    if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
+    shake->fault = class.fault;
+    handshake_describe(shake->uri, name, item, shake->why, sizeof(shake->why));
+    return HANDSHAKE_FAILED;
+}
 
 static enum handshake_result handshake_judge(struct handshake *shake, enum handshake_step step,
                                              const struct reply *reply)
@@ -322,7 +348,7 @@ static enum handshake_result handshake_judge(struct handshake *shake, enum hands
     const char *name = steps[step].name;
 
     if (self->type == REPLY_ERROR) return handshake_judge_error(shake, step, name, self);
-    if (self->type != (steps[step].judge != NULL ? REPLY_STRING : REPLY_STATUS))
+    if (self->type != steps[step].type)
         return handshake_fail(shake, FAULT_PROTO, "%s: an unexpected reply: not a Redis server?", name);
     return steps[step].judge != NULL ? steps[step].judge(shake, self) : HANDSHAKE_MORE;
 }

@@ -2,9 +2,10 @@
 /*
  * handshake.h - the first commands on a new connection, and the checks of their replies
  *
- * AUTH, SELECT, CLIENT SETNAME, INFO and EVAL leave in one write, together with what the owner appends (node.c: the
- * question about the guard), so a handshake takes one round trip. The replies are checked in order. The first bad one
- * ends the handshake, with a reason that names the remedy. Subscribers and examinations ask less.
+ * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL, HELLO and CLIENT TRACKING leave in one write, together with what the owner
+ * appends (node.c: the question about the guard), so a handshake takes one round trip. The replies are checked in
+ * order. The first bad one ends the handshake, with a reason that names the remedy. Subscribers and examinations ask
+ * less.
  */
 #pragma once
 
@@ -28,6 +29,9 @@ enum handshake_step {
     HANDSHAKE_RIGHTS,      /* a script: may the user run all that a lock needs, up to its release? */
     HANDSHAKE_AWAKE, /* a script, when rights are not checked: a server that loads its data answers INFO, but no script
                       */
+    HANDSHAKE_HELLO, /* RESP3, in which a server can speak unasked */
+    HANDSHAKE_TRACKING, /* it tells when a key that we named has changed: only the guard, see guard.h */
+    HANDSHAKE_CACHING,  /* what the next command reads is such a key */
     HANDSHAKE_STEPS,
 };
 
@@ -43,7 +47,8 @@ struct handshake {
     char version[32]; /* such as "Redis 7.0.15" */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     bool evicting_fine;
-    char warning[320]; /* for the log; "": none */
+    bool resp3, tracks; /* the server speaks RESP3; it tells of changes of the guard */
+    char warning[320];  /* for the log; "": none */
     enum fault fault;
     char why[320];
 };

@@ -289,7 +289,10 @@ static void link_on_reply(struct redis_link *link, const struct reply *reply)
 
     link->answered = true;
     if (reply->self.type == REPLY_PUSH) {
-        link_drop(link, FAULT_PROTO, "a push that nobody asked for");
+        if (shake->tracks && link->events->push != NULL)
+            link->events->push(link->arg, reply);
+        else
+            link_drop(link, FAULT_PROTO, "a push that nobody asked for");
         return;
     }
     if (shake->at == shake->n_steps) {

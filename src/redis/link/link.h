@@ -56,6 +56,9 @@ struct link_events {
     void (*heard)(void *arg);
     /* A reply after those to the handshake. */
     void (*reply)(void *arg, const struct reply *);
+    /* What the server says unasked, if the handshake turned tracking on; it may come before greeted(). Or NULL: it
+     * never does. */
+    void (*push)(void *arg, const struct reply *);
     /* The turn ends: append what waited for that, and do nothing else. Or NULL. */
     void (*sending)(void *arg);
     /* The buffer was sent, or leaves as soon as the socket takes it. Or NULL. */
