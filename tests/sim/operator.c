@@ -12,8 +12,13 @@
 
 #define ODD_AGAIN_US 2000u
 #define FORGETS_US   100000u /* the least time after which a middlebox forgets */
-#define OLD_ONE_IN   4u      /* servers: one that tells scripts no version, and has no PEXPIRE ... GT */
-#define OLD_VERSION  "6.2.14"
+
+/* What servers run. The first tells scripts no version, and has no PEXPIRE ... GT; the last three have MSETEX. */
+static const struct {
+    const char *version, *valkey, *denied;
+} kinds[] = {{"6.2.14", NULL, NULL}, {MODEL_VERSION, NULL, NULL}, {NULL, "8.1.4", NULL},
+             {NULL, "9.1.2", NULL},  {"8.6.3", NULL, NULL},       {"8.6.3", NULL, "MSETEX"}};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 struct model *site_model(struct site *site)
 {
@@ -591,6 +596,7 @@ void operator_begin(struct world *world)
     }
     for (uint32_t i = 0; i < plan->n_servers; i++) {
         struct model_manners *manners = model_manners(site_model(&world->sites[i]));
+        size_t kind = rng_mix(plan->seed, i) % N_KINDS;
 
         manners->no_info_in_scripts = plan->no_info;
         manners->lost_permille = plan->lost_permille;
@@ -599,8 +605,9 @@ void operator_begin(struct world *world)
             world->sites[i].newest_password = world->sites[i].told_password = 1;
             change_password(&world->sites[i]);
         }
-        if (rng_mix(plan->seed, i) % OLD_ONE_IN == 0) manners->version = OLD_VERSION;
-        if ((plan->untracked >> i & 1u) != 0) manners->denied = "CLIENT|TRACKING";
+        manners->version = kinds[kind].version;
+        manners->valkey = kinds[kind].valkey;
+        manners->denied = (plan->untracked >> i & 1u) != 0 ? "CLIENT|TRACKING" : kinds[kind].denied;
         for (uint32_t machine = 0; machine <= plan->n_machines; machine++) {
             struct net_link *link = net_link(world->net, machine, i);
 

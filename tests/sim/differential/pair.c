@@ -101,6 +101,7 @@ static const struct {
     {"ERR ACL failure in script: ", "' command",
      "ERR The user executing the script can't run this command or subcommand"},
     {"NOSCRIPT No matching script.\r", "", "NOSCRIPT No matching script. Please use EVAL.\r"},
+    {"ERR invalid numkeys value or out of range", "", "ERR invalid numkeys value"},
     {"NOPERM User default has", "", "NOPERM this user has"},
     {"HELLO <proto> AUTH <user>", "", "HELLO AUTH <user>"},
     {"BUSY Valkey is", "", "BUSY Redis is"},
@@ -621,12 +622,16 @@ static void start_clock(struct pair *pair)
 
 void pair_open(struct pair *pair, enum pair_wrong wrong)
 {
-    const struct model_manners manners = {.version = pair->version};
+    struct model_manners manners = {.version = pair->version};
+    char text[PAIR_INFO_MAX];
 
     *pair = (struct pair){.wrong = wrong};
     for (size_t i = 0; i < PAIR_CONNS; i++) pair->conns[i].fd = -1;
     start_clock(pair);
     server_do(pair_server(pair), "CONFIG SET appendonly no");
+    pair_info_text(pair, true, "server", text, sizeof(text));
+    if (info_field(text, strlen(text), "valkey_version", pair->valkey, sizeof(pair->valkey)))
+        manners.valkey = pair->valkey;
     pair->model = model_new();
     model_start(pair->model, &manners, true, NULL);
     pair_learn_ids(pair);

@@ -45,8 +45,8 @@ struct pair {
         char real[PAIR_ID + 1], model[PAIR_ID + 1];
     } ids[PAIR_IDS_MAX];
     size_t n_ids;
-    int blocker;      /* the connection whose script runs */
-    char version[32]; /* of the real server */
+    int blocker;                  /* the connection whose script runs */
+    char version[32], valkey[32]; /* of the real server; "": it is no Valkey */
     bool real_is_7_0;
     enum pair_wrong wrong;
     char difference[4 * PAIR_TEXT_MAX]; /* "": none */

@@ -22,6 +22,7 @@ struct session;
 struct model_manners {
     uint64_t run, replid;    /* run_id and master_replid are made of these */
     const char *version;     /* "6.2.14"; NULL: MODEL_VERSION */
+    const char *valkey;      /* "9.1.2", which says that it is Redis 7.2.4; NULL: it is a Redis */
     uint64_t started_us;     /* by its clock then; 0: when the clock's time began */
     bool replica;            /* answers writes with READONLY; role:slave */
     bool master_down;        /* a replica that serves no stale data: MASTERDOWN */

@@ -53,6 +53,7 @@ static const struct command commands[] = {
     {"lpush", -3, WRITES | DENY_OOM, run_lpush},
     {"lrange", 4, 0, run_lrange},
     {"mget", -2, 0, run_mget},
+    {"msetex", -4, WRITES | DENY_OOM, run_msetex},
     {"multi", 1, NO_SCRIPT | LOADS | STALE | WHEN_BUSY | UNQUEUED, run_multi},
     {"persist", 2, WRITES, run_persist},
     {"pexpire", -3, WRITES, run_pexpire},
@@ -209,7 +210,13 @@ static const struct command *find_sub(const struct command *container, const str
     return NULL;
 }
 
-const struct command *command_find(const struct word *words, size_t n_words, struct out *out)
+/* Later versions have it. */
+static bool lacks(const struct model *model, const struct command *command)
+{
+    return command->run == run_msetex && model_version(model) < 0x080400 && model_valkey(model) < 0x090100;
+}
+
+const struct command *command_find(const struct model *model, const struct word *words, size_t n_words, struct out *out)
 {
     const struct command *command = recall(NULL, words);
     char name[40];
@@ -219,7 +226,7 @@ const struct command *command_find(const struct word *words, size_t n_words, str
         if (command == NULL) refuse_unmodelled(name);
         remember(NULL, words, command);
     }
-    if (command == NULL) {
+    if (command == NULL || lacks(model, command)) {
         unknown(words, n_words, out);
         return NULL;
     }
@@ -343,7 +350,7 @@ static void execute(struct call *call)
     struct session *session = call->session;
     const char *why;
 
-    call->command = command_find(call->words, call->n_words, call->out);
+    call->command = command_find(session->model, call->words, call->n_words, call->out);
     if (call->command == NULL) {
         session->dirty = session->multi;
         return;

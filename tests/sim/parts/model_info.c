@@ -38,12 +38,12 @@ __attribute__((format(printf, 2, 3))) static void add(struct out *out, const cha
 
 const char *model_version_text(const struct model *model)
 {
+    if (model->manners.valkey != NULL) return "7.2.4";
     return model->manners.version != NULL ? model->manners.version : MODEL_VERSION;
 }
 
-uint32_t model_version(const struct model *model)
+static uint32_t version_number(const char *at)
 {
-    const char *at = model_version_text(model);
     uint32_t number = 0;
 
     for (int i = 0; i < 3; i++) {
@@ -53,6 +53,16 @@ uint32_t model_version(const struct model *model)
         at = *end == '.' ? end + 1 : end;
     }
     return number;
+}
+
+uint32_t model_version(const struct model *model)
+{
+    return version_number(model_version_text(model));
+}
+
+uint32_t model_valkey(const struct model *model)
+{
+    return model->manners.valkey != NULL ? version_number(model->manners.valkey) : 0;
 }
 
 static void server(struct out *out, const struct model *model)
@@ -70,6 +80,7 @@ static void server(struct out *out, const struct model *model)
         "executable:/usr/bin/redis-server\r\nconfig_file:\r\nio_threads_active:0\r\n",
         model_version_text(model), manners->cluster ? "cluster" : "standalone", run, model->wall_us,
         (int64_t)(model->wall_us / 1000000 - manners->started_us / 1000000));
+    if (manners->valkey != NULL) add(out, "server_name:valkey\r\nvalkey_version:%s\r\n", manners->valkey);
 }
 
 static void clients(struct out *out, const struct model *model)

@@ -271,16 +271,22 @@ void run_strlen(struct call *call)
         out_number(call->out, entry != NULL ? (int64_t)entry->items[0].length : 0);
 }
 
-/* Instead of whatever stands there. */
-static void store_string(struct call *call, struct entry *entry, const struct word *value, uint64_t expires_ms)
+/* Instead of whatever stands at the key that the word names. */
+static void store_string_at(struct call *call, size_t index, struct entry *entry, const struct word *value,
+                            uint64_t expires_ms)
 {
     if (entry == NULL)
-        entry = call_make(call, 1, VALUE_STRING);
+        entry = call_make(call, index, VALUE_STRING);
     else
         entry_retype(entry, VALUE_STRING);
     entry_add(entry, value->text, value->length);
     entry->expires_ms = expires_ms;
     call_changed(call, entry);
+}
+
+static void store_string(struct call *call, struct entry *entry, const struct word *value, uint64_t expires_ms)
+{
+    store_string_at(call, 1, entry, value, expires_ms);
 }
 
 struct set_options {
@@ -300,9 +306,10 @@ static bool set_time(struct call *call, struct set_options *options, size_t at)
     return options->seconds || options->absolute || word_is(word, "px");
 }
 
-static bool set_options(struct call *call, struct set_options *options)
+/* The options from that word on. */
+static bool set_options(struct call *call, struct set_options *options, size_t first)
 {
-    for (size_t i = 3; i < call->n_words; i++) {
+    for (size_t i = first; i < call->n_words; i++) {
         const struct word *word = &call->words[i];
 
         if (word_is(word, "nx") && !options->xx) {
@@ -323,20 +330,25 @@ static bool set_options(struct call *call, struct set_options *options)
     return true;
 }
 
+/* When the key is to expire; 0: never, or as before. */
+static bool set_when(struct call *call, const struct set_options *options, int64_t *ret)
+{
+    int64_t number;
+
+    if (options->time == 0) return true;
+    if (!call_number(call, options->time, &number)) return false;
+    if (number > 0 && to_ms(call, number, options->seconds, options->absolute, ret)) return true;
+    out_error(call->out, "ERR invalid expire time in '%s' command", call->command->name);
+    return false;
+}
+
 void run_set(struct call *call)
 {
     struct set_options options = {0};
-    int64_t number, when = 0;
     struct entry *entry;
+    int64_t when = 0;
 
-    if (!set_options(call, &options)) return;
-    if (options.time != 0) {
-        if (!call_number(call, options.time, &number)) return;
-        if (number <= 0 || !to_ms(call, number, options.seconds, options.absolute, &when)) {
-            out_error(call->out, "ERR invalid expire time in 'set' command");
-            return;
-        }
-    }
+    if (!set_options(call, &options, 3) || !set_when(call, &options, &when)) return;
     if (options.get && !call_key_of(call, 1, VALUE_STRING, &entry)) return;
     entry = call_key(call, 1);
     if (options.get) (void)get(call);
@@ -347,6 +359,38 @@ void run_set(struct call *call)
     if (options.keep_ttl && entry != NULL) when = (int64_t)entry->expires_ms;
     store_string(call, entry, &call->words[2], (uint64_t)when);
     if (!options.get) out_status(call->out, "OK");
+}
+
+/* All keys or none, of any type before. */
+void run_msetex(struct call *call)
+{
+    struct set_options options = {0};
+    int64_t n = 0, when = 0;
+    size_t end;
+
+    if (!word_number(&call->words[1], &n) || n <= 0 || n > INT32_MAX) {
+        out_error(call->out, "ERR invalid numkeys value");
+        return;
+    }
+    end = 2 + 2 * (size_t)n;
+    if (end > call->n_words) model_panic("too few words of", "MSETEX", 6);
+    if (!set_options(call, &options, end) || !set_when(call, &options, &when)) return;
+    if (options.get) model_panic("options of", "MSETEX", 6);
+    for (size_t i = 2; i < end; i += 2) {
+        bool there = call_key(call, i) != NULL;
+
+        if ((options.nx && there) || (options.xx && !there)) {
+            out_number(call->out, 0);
+            return;
+        }
+    }
+    for (size_t i = 2; i < end; i += 2) {
+        struct entry *entry = call_key(call, i);
+
+        store_string_at(call, i, entry, &call->words[i + 1],
+                        options.keep_ttl && entry != NULL ? entry->expires_ms : (uint64_t)when);
+    }
+    out_number(call->out, 1);
 }
 
 void run_setnx(struct call *call)

@@ -188,7 +188,7 @@ static bool call_command(lua_State *lua)
         call.script = shared.call;
         call.out = out;
         call.words = shared.words;
-        call.command = command_find(call.words, call.n_words, out);
+        call.command = command_find(call.model, call.words, call.n_words, out);
         why = call.command == NULL ? "Unknown Redis command called from script" : script_refusal(&call);
     }
     if (why != NULL) {
@@ -223,7 +223,7 @@ static int redis_acl_check_cmd(lua_State *lua)
     call.words = shared.words;
     if (why == NULL) {
         call.model->script_out.used = 0;
-        call.command = command_find(call.words, call.n_words, &call.model->script_out);
+        call.command = command_find(call.model, call.words, call.n_words, &call.model->script_out);
         if (call.command == NULL) why = "Invalid command passed to redis.acl_check_cmd()";
     }
     if (why != NULL) {
@@ -343,12 +343,9 @@ static int refuse_change(lua_State *lua)
     return luaL_error(lua, "Attempt to modify a readonly table");
 }
 
-/* Told from 7 on. */
-static int version_number(lua_State *lua)
+static int push_version(lua_State *lua, uint32_t version)
 {
-    uint32_t version = model_version(shared.call->model);
-
-    if (version >= MODEL_VERSION_7)
+    if (version != 0)
         lua_pushinteger(lua, (lua_Integer)version);
     else
         lua_pushnil(lua);
@@ -358,8 +355,11 @@ static int version_number(lua_State *lua)
 static int refuse_of_redis(lua_State *lua)
 {
     const char *name = luaL_checkstring(lua, 2);
+    uint32_t version = model_version(shared.call->model);
 
-    if (strcmp(name, "REDIS_VERSION_NUM") == 0) return version_number(lua);
+    /* Told from 7 on. */
+    if (strcmp(name, "REDIS_VERSION_NUM") == 0) return push_version(lua, version >= MODEL_VERSION_7 ? version : 0);
+    if (strcmp(name, "VALKEY_VERSION_NUM") == 0) return push_version(lua, model_valkey(shared.call->model));
     model_panic("in scripts redis.", name, strlen(name));
 }
 

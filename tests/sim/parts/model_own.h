@@ -124,10 +124,11 @@ struct model {
     char text[512];     /* for events.executed */
 };
 
-/* model_version - 0x070010 is 7.0.16. */
+/* model_version - 0x070010 is 7.0.16. model_valkey: that of Valkey, or 0. */
 #define MODEL_VERSION_7   0x070000u
 #define MODEL_VERSION_7_2 0x070200u
 uint32_t model_version(const struct model *);
+uint32_t model_valkey(const struct model *);
 const char *model_version_text(const struct model *);
 /* model_panic - the test asks for what the model does not know. */
 _Noreturn void model_panic(const char *what, const char *name, size_t length);
@@ -181,7 +182,7 @@ double entry_score(const struct entry *, size_t at);
 /* ---- execution ---- */
 
 /* command_find - NULL: no such command; the reply was written. A subcommand is found by its first two words. */
-const struct command *command_find(const struct word *words, size_t n_words, struct out *);
+const struct command *command_find(const struct model *, const struct word *words, size_t n_words, struct out *);
 bool command_takes(const struct command *, size_t n_words);
 bool command_denied(const struct call *);
 void command_run(struct call *);
@@ -223,7 +224,7 @@ const char *script_name(const struct word *text_or_sha);
 
 /* The commands, by file. */
 void run_get(struct call *), run_mget(struct call *), run_set(struct call *), run_setnx(struct call *),
-    run_getdel(struct call *);
+    run_getdel(struct call *), run_msetex(struct call *);
 void run_strlen(struct call *), run_append(struct call *), run_incr(struct call *), run_incrby(struct call *);
 void run_del(struct call *), run_exists(struct call *), run_type(struct call *);
 void run_ttl(struct call *), run_pttl(struct call *), run_persist(struct call *);

@@ -131,9 +131,9 @@ void run_hello(struct call *call)
     session->resp3 = call->out->resp3 = version == 3;
     out_map(call->out, 7);
     out_bulk_text(call->out, "server");
-    out_bulk_text(call->out, "redis");
+    out_bulk_text(call->out, model->manners.valkey != NULL ? "valkey" : "redis");
     out_bulk_text(call->out, "version");
-    out_bulk_text(call->out, model_version_text(model));
+    out_bulk_text(call->out, model->manners.valkey != NULL ? model->manners.valkey : model_version_text(model));
     out_bulk_text(call->out, "proto");
     out_number(call->out, version);
     out_bulk_text(call->out, "id");
