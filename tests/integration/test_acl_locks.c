@@ -152,6 +152,25 @@ static void release_together(const char *refused)
         assert_int_equal(refusals(commands[i]) > before[i], strcmp(commands[i], refused) == 0);
 }
 
+/* The line gives no right to MSETEX, which older servers do not know; servers that have it are not asked for it. */
+SERVERS_TEST(locks_that_are_taken_together_are_denied_nothing)
+{
+    static const char *const keys[] = {"one", "two", "three"};
+    struct seen seen[3] = {{0}};
+    quorlock *lock;
+
+    fixture_log_in("app:geheim@", "");
+    give_rights("");
+    fixture_client(3);
+    for (int i = 0; i < 3; i++) {
+        lock = fixture_lock(fixture.client, keys[i], LEASE(LONG_LEASE_MS, .fencing = 1));
+        fixture_start_acquire(lock, &seen[i]);
+    }
+    for (int i = 0; i < 3; i++) await_status(&seen[i], QUORLOCK_OK, "it is taken");
+    assert_int_equal(refusals("msetex"), 0);
+    fixture_close(fixture.client);
+}
+
 /* They only save work: without them the locks are released all the same, and the server logs a denial. */
 SERVERS_TEST(locks_that_are_released_together_use_what_asks_for_all_at_once)
 {

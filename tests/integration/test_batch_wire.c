@@ -366,16 +366,33 @@ TEST_RUNS(test_fenced_requests_together_are_as_alone,
     compare_fenced(0);
 }
 
+/* How often the server has set many keys by one command; -1: it has none that does so with an expiry. */
+static long long sets_of_many(void)
+{
+    return server_ask_number(server, "EVAL %s 0",
+                             "if not pcall(redis.acl_check_cmd, 'MSETEX', '1', 'k', 'v') then return -1 end "
+                             "local calls = string.match(redis.call('INFO', 'commandstats'), 'msetex:calls=(%d+)') "
+                             "return tonumber(calls or 0)");
+}
+
 /* Each takes a number of its own counter, and its token stays when it is given back. */
 TEST_RUNS(test_fenced_locks_of_one_turn, RUN_WITH(test_fenced_locks_of_one_turn, "", setup_plain))
 {
+    long long before;
+
     counters = "7";
     crowd_of(4);
     place_all(MISSING);
     server_do(server, "SET quorlock:fence:k2 20");
+    server_do(server, "PEXPIRE quorlock:fence:k1 %d", INT32_MAX);
     for (size_t i = 0; i < 4; i++) crowd.requests[i].op = OP_ACQUIRE;
+    before = sets_of_many();
     ask_all();
     assert_outcomes(OUTCOME_YES);
+    /* One for counters, one for locks; the counter that lives longer, and its lock, are set by others. */
+    assert_int_equal(sets_of_many(), before < 0 ? before : before + 2);
+    assert_in_range(server_pttl(server, "quorlock:fence:k0"), LONG_MS, INT32_MAX / 2);
+    assert_in_range(server_pttl(server, "quorlock:fence:k1"), INT32_MAX / 2, INT32_MAX);
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(crowd.answers[i].reply.fence, i == 2 ? 21 : 8);
         assert_int_equal(crowd.answers[i].reply.node_time_us, crowd.answers[0].reply.node_time_us);

@@ -39,20 +39,48 @@ if acquires then
     if why then return why end
     --@ take
   end
-  local clock = travel(now_us or 0)
+  -- The same as travel(reply) for a grant, but faster.
+  local front, back = '*3\r\n:1\r\n:', '\r\n' .. travel(now_us or 0)
+  -- Returns the counter of a free lock; false or nil if it is odd, or would live shorter.
+  local function counter_of(i)
+    if not fenced or counters[i] == false then return 0 end
+    local left = redis.pcall('PTTL', KEYS[i + away])
+    return type(left) == 'number' and left <= tonumber(life_ms) and fence_read(KEYS[i + away])
+  end
+  -- Where the server has MSETEX, one command sets all free locks, after one for their new counters and one for the
+  -- others. If any is refused, the loop behind takes the locks, and stores the same counters again.
+  --@ msetex
+  local stored = false
+  if now_us and not moved and has_msetex() then
+    local locks, fresh, others, granted = {}, {}, {}, {}
+    for i = acquires, n do
+      local counter, text = sub(letters, i, i) == 'a' and holders[i] == false and counter_of(i), '0'
+      if counter and fenced then
+        local words = counters[i] == false and fresh or others
+        text = fence_text(fence_next(counter, nil, token_of(i), now_us, max_lease_ms))
+        words[#words + 1], words[#words + 2] = KEYS[i + away], text
+      end
+      if counter then
+        locks[#locks + 1], locks[#locks + 2] = KEYS[i], ARGV[i + 7]
+        granted[i] = front .. text .. back
+      end
+    end
+    stored = set_all(others, 'PX', life_ms) and set_all(fresh, 'NX', 'PX', life_ms)
+    if stored and set_all(locks, 'NX', 'PX', lease_ms) then replies = granted end
+  end
   -- Locks that are ours already only live longer, which a server that is short of memory never refuses: they come last.
   for _, free in ipairs({true, false}) do
     for i = acquires, n do
-      if sub(letters, i, i) == 'a' and (holders[i] == false) == free then
+      if sub(letters, i, i) == 'a' and (holders[i] == false) == free and not replies[i] then
         -- There is no string. If there is another type, lock_set will find it.
         if free then seen[KEYS[i]] = false end
+        if free and stored and fenced and not counters[i] then seen[KEYS[i + away]] = false end
         local reply = acquire(i, ARGV[i + 7])
         if free and reply.err then
           seen[KEYS[i]] = nil
           reply = acquire(i, ARGV[i + 7])
         end
-        -- The same as travel(reply), but faster.
-        replies[i] = reply[1] == 1 and '*3\r\n:1\r\n:' .. fence_text(reply[2]) .. '\r\n' .. clock or travel(reply)
+        replies[i] = reply[1] == 1 and front .. fence_text(reply[2]) .. back or travel(reply)
       end
     end
   end
