@@ -31,7 +31,7 @@ static void touch(enum op op, const struct node_reply *reply)
     if (reply->error != NULL) sum += strlen(reply->error);
     for (size_t i = 0; reply->holder != NULL && i < reply->holder_length; i++) sum += (unsigned char)reply->holder[i];
     CHECK(sum != SIZE_MAX);
-    CHECK(reply->outcome <= OUTCOME_UNKNOWN && reply->fault <= FAULT_GUARD);
+    CHECK(reply->outcome <= OUTCOME_UNKNOWN && reply->fault < FAULTS);
     CHECK(reply->ttl_ms >= -2 && reply->quarantine_ms >= -1);
     CHECK(reply->outcome != OUTCOME_ERROR || reply->error != NULL);
     /* Only a quorum of certain answers makes a verdict: an acquire is never answered by "missing". */
