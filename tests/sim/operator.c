@@ -600,7 +600,7 @@ void operator_begin(struct world *world)
 
         manners->no_info_in_scripts = plan->no_info;
         manners->lost_permille = plan->lost_permille;
-        manners->push_permille = plan->push_permille;
+        manners->push_one_in = plan->push_one_in;
         if (plan->bias == BIAS_PASSWORDS) {
             world->sites[i].newest_password = world->sites[i].told_password = 1;
             change_password(&world->sites[i]);

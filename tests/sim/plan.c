@@ -506,10 +506,10 @@ static void draw_lost(struct plan *plan, struct rng *rng, enum plan_bias bias)
 /* Not where requests are counted: each push is a reason to ask again. */
 static void draw_tracking(struct plan *plan, struct rng *rng)
 {
-    static const uint16_t permille[] = {0, 0, 10, 100};
+    static const uint16_t one_in[] = {0, 0, 1000, 100};
 
     if (rng_one_in(rng, 4)) plan->untracked = (uint32_t)rng_below(rng, 1u << plan->n_servers);
-    if (!plan->calm) plan->push_permille = permille[rng_below(rng, 4)];
+    if (!plan->calm) plan->push_one_in = one_in[rng_below(rng, 4)];
 }
 
 /* Locks of Redisson's have no terms. */

@@ -260,8 +260,8 @@ struct plan {
     uint64_t listens_us;                                          /* calm: who waits for so long is told of releases */
     uint32_t requests_most;                                       /* calm: from grant to grant; 0: not judged */
     uint32_t lost_permille;                                       /* of notices */
-    uint32_t push_permille; /* of keys that are read: the server pushes one without a change */
-    uint32_t untracked;     /* bits: servers that let nobody track keys, and so tell nobody of a FLUSHALL */
+    uint32_t push_one_in; /* commands: the server tells of a change of a tracked key that is none; 0: never */
+    uint32_t untracked;   /* bits: servers that let nobody track keys, and so tell nobody of a FLUSHALL */
     struct plan_machine machines[PLAN_MACHINES_MAX];
     struct plan_client clients[PLAN_CLIENTS_MAX];
     struct plan_server servers[PLAN_SERVERS_MAX];

@@ -72,6 +72,8 @@
     X(TURNS, "had their turn")                                                                                         \
     X(HANDOVERS, "hand-overs in calm")                                                                                 \
     X(NOTICES_LOST, "notices lost")                                                                                    \
+    X(TOLD, "changes told by servers")                                                                                 \
+    X(TOLD_WRONG, "changes told that were none")                                                                       \
     X(LATE_GRANT, "granted with a loop that was late")                                                                 \
     X(DEGRADED, "held on fewer nodes than all")                                                                        \
     X(REPAIRED, "taken again by its holder")                                                                           \

@@ -516,8 +516,15 @@ bool world_run(struct world *world, const struct plan *plan, struct totals *tota
     process_bury_all(world);
     world->over = true;
     for (uint32_t i = 0; i < plan->n_clients; i++) crowd_free(&world->clients[i]);
-    for (uint32_t i = 0; i < plan->n_servers; i++)
-        totals->of[TOTAL_NOTICES_LOST] += model_lost_notices(server_model(world->servers[i]));
+    for (uint32_t i = 0; i < plan->n_servers; i++) {
+        const struct model *model = server_model(world->servers[i]);
+        uint64_t told, wrong;
+
+        model_pushes(model, &told, &wrong);
+        totals->of[TOTAL_NOTICES_LOST] += model_lost_notices(model);
+        totals->of[TOTAL_TOLD] += told;
+        totals->of[TOTAL_TOLD_WRONG] += wrong;
+    }
     totals->moments += n;
     totals->passed_us += world_now(world);
     world->judged = judged;

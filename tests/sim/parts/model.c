@@ -55,8 +55,8 @@ void model_start(struct model *model, const struct model_manners *manners, bool 
     assert(model->sessions.count == 0);
     model->manners = *manners;
     model->events = events != NULL ? *events : (struct model_events){0};
-    model->last_id = model->n_notices = model->n_lost_notices = model->n_remembered = 0;
-    model->table_full = false;
+    model->last_id = model->n_notices = model->n_lost_notices = model->n_rooms = 0;
+    model->n_pushes = model->n_false_pushes = 0;
     if (model->n_knows != 0) memset(model->knows, 0, model->n_knows);
     if (empty) store_clear(&model->store);
 }
@@ -64,6 +64,12 @@ void model_start(struct model *model, const struct model_manners *manners, bool 
 struct model_manners *model_manners(struct model *model)
 {
     return &model->manners;
+}
+
+void model_pushes(const struct model *model, uint64_t *ret_pushes, uint64_t *ret_false)
+{
+    *ret_pushes = model->n_pushes;
+    *ret_false = model->n_false_pushes;
 }
 
 uint64_t model_lost_notices(const struct model *model)

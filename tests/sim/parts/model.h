@@ -38,7 +38,7 @@ struct model_manners {
     const char *denied;      /* further commands denied by ACL, "TIME SUBSCRIBE"; NULL: none */
     uint32_t max_clients;    /* 0: any number */
     uint32_t lost_permille;  /* of notices: they do not come to who listens */
-    uint32_t push_permille;  /* of keys that are read: no room to note it, so one of them is told as changed */
+    uint32_t push_one_in;    /* commands: before one, a tracked key is told as changed, and is not; 0: never */
 };
 
 enum model_type { MODEL_NONE, MODEL_STRING, MODEL_HASH, MODEL_OTHER };
@@ -76,6 +76,8 @@ void model_start(struct model *, const struct model_manners *, bool empty, const
 struct model_manners *model_manners(struct model *);
 /* model_lost_notices - so many since it was started. */
 uint64_t model_lost_notices(const struct model *);
+/* model_pushes - how often it has told of keys since then, and of one that had not changed. */
+void model_pushes(const struct model *, uint64_t *ret_pushes, uint64_t *ret_false);
 
 /* model_open - a connection. write() is handed replies and notices; hang_up: the server closes it (CLIENT KILL,
  * max_clients, a protocol error); then model_close() is still to be called. */

@@ -108,9 +108,8 @@ struct model {
     struct model_events events;
     uint64_t wall_us; /* while a command is executed */
     uint64_t last_id;
-    uint64_t n_notices, n_lost_notices, n_remembered;
+    uint64_t n_notices, n_lost_notices, n_rooms, n_pushes, n_false_pushes;
     size_t n_tracked; /* of all sessions */
-    bool table_full;  /* of what is tracked: the next command makes room */
     bool ending;      /* of some session, whose hang_up() is due */
     struct store store;
     struct list sessions;
@@ -212,7 +211,7 @@ void tracking_changed(struct model *, const struct session *by, const char *key,
 void tracking_flushed(struct model *, const struct session *by);
 /* tracking_read - the command was executed. */
 void tracking_read(const struct call *);
-/* tracking_make_room - before a command, where the table is full. */
+/* tracking_make_room - before a command. */
 void tracking_make_room(struct model *);
 
 /* ---- scripts ---- */

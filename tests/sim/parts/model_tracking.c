@@ -33,22 +33,11 @@ void session_forget_tracked(struct session *session)
     while (session->tracked.count > 0) forget(session, FIRST_OF(&session->tracked, struct tracked, link));
 }
 
-/* A key that no session has read before needs room in the table. */
-static void need_room(struct model *model, const struct word *key)
-{
-    LIST_EACH (struct session, session, &model->sessions, link) {
-        if (find(session, key->text, key->length) != NULL) return;
-    }
-    if (rng_mix(~model->manners.run, ++model->n_remembered) % 1000 < model->manners.push_permille)
-        model->table_full = true;
-}
-
 static void remember(struct session *session, const struct word *key)
 {
     struct tracked *tracked;
 
     if (find(session, key->text, key->length) != NULL) return;
-    need_room(session->model, key);
     tracked = model_resized(NULL, sizeof(*tracked));
     *tracked = (struct tracked){0};
     blob_set(&tracked->key, key->text, key->length);
@@ -73,6 +62,7 @@ static void push(struct session *session, const struct session *by, const char *
     } else {
         out_text(out, "_\r\n");
     }
+    session->model->n_pushes++;
     if (session != by) session->write(session->arg, out->bytes, out->used);
 }
 
@@ -117,14 +107,16 @@ void tracking_read(const struct call *call)
     for (size_t i = 0; i < n; i++) remember(session, &call->words[first + i]);
 }
 
-/* A table that is full makes room, and says of a key that it may have changed. */
+/* Others have keys tracked, too: a table that is full makes room, and says of a key that it may have changed. */
 void tracking_make_room(struct model *model)
 {
-    uint64_t skipped;
+    uint64_t drawn, skipped;
 
-    if (!model->table_full) return;
-    model->table_full = false;
-    skipped = model->n_tracked != 0 ? rng_mix(model->manners.run, model->n_remembered) % model->n_tracked : 0;
+    if (model->n_tracked == 0 || model->manners.push_one_in == 0) return;
+    drawn = rng_mix(~model->manners.run, ++model->n_rooms);
+    if (drawn % model->manners.push_one_in != 0) return;
+    skipped = drawn / model->manners.push_one_in % model->n_tracked;
+    model->n_false_pushes++;
     LIST_EACH (struct session, session, &model->sessions, link) {
         LIST_EACH (struct tracked, tracked, &session->tracked, link) {
             struct blob key = {0};

@@ -533,8 +533,8 @@ MODEL_TEST(caching_is_for_sessions_that_opted_in)
 MODEL_TEST(a_full_table_tells_of_keys_that_have_not_changed)
 {
     track(f, 0);
-    model_manners(f->model)->push_permille = 1000;
     READ(f, 0, "GET", "a");
+    model_manners(f->model)->push_one_in = 1;
     EXPECT(f, 0, CHANGED(1, "a") "+PONG\r\n", "PING");
     EXPECT(f, 0, "+PONG\r\n", "PING");
     (void)ASK(f, 1, "SET", "a", "v");
