@@ -41,17 +41,23 @@ if acquires then
   end
   -- The same as travel(reply) for a grant, but faster.
   local front, back = '*3\r\n:1\r\n:', '\r\n' .. travel(now_us or 0)
-  -- Returns the counter of a free lock; false or nil if it is odd, or would live shorter.
-  local function counter_of(i)
-    if not fenced or counters[i] == false then return 0 end
-    local left = redis.pcall('PTTL', KEYS[i + away])
-    return type(left) == 'number' and left <= tonumber(life_ms) and fence_read(KEYS[i + away])
-  end
   -- Where the server has MSETEX, one command sets all free locks, after one for their new counters and one for the
   -- others. If any is refused, the loop behind takes the locks, and stores the same counters again.
   --@ msetex
   local stored = false
-  if now_us and not moved and has_msetex() then
+  if has_msetex and now_us and not moved then
+    -- Returns the counter of a free lock; false or nil if it is odd, or would live shorter.
+    local function counter_of(i)
+      if not fenced or counters[i] == false then return 0 end
+      local left = redis.pcall('PTTL', KEYS[i + away])
+      return type(left) == 'number' and left <= tonumber(life_ms) and fence_read(KEYS[i + away])
+    end
+    -- Sets each key of the table to the text behind it; returns whether that was done. No key is set if it was not.
+    local function set_all(words, ...)
+      local size = #words
+      for _, option in ipairs({...}) do words[#words + 1] = option end
+      return size == 0 or redis.pcall('MSETEX', size / 2, unpack(words)) == 1
+    end
     local locks, fresh, others, granted = {}, {}, {}, {}
     for i = acquires, n do
       local counter, text = sub(letters, i, i) == 'a' and holders[i] == false and counter_of(i), '0'
@@ -74,7 +80,7 @@ if acquires then
       if sub(letters, i, i) == 'a' and (holders[i] == false) == free and not replies[i] then
         -- There is no string. If there is another type, lock_set will find it.
         if free then seen[KEYS[i]] = false end
-        if free and stored and fenced and not counters[i] then seen[KEYS[i + away]] = false end
+        if stored and free and fenced and not counters[i] then seen[KEYS[i + away]] = false end
         local reply = acquire(i, ARGV[i + 7])
         if free and reply.err then
           seen[KEYS[i]] = nil
