@@ -35,8 +35,10 @@ static enum election_state judge_owner(const struct election_vote *votes, uint32
     assert(lowest <= highest);
     assert(agreed == 0 || (agreed >= lowest && agreed <= highest));
     if (highest == 0) return ELECTION_NONE;
-    *ret = (struct election_leader){
-        .owner_id = owner->owner_id, .term = agreed != 0 ? agreed : lowest, .certain = agreed == highest};
+    *ret = (struct election_leader){.owner_id = owner->owner_id,
+                                    .term = agreed != 0 ? agreed : lowest,
+                                    .agreed = agreed != 0,
+                                    .certain = agreed == highest};
     return ELECTION_LEADER;
 }
 
@@ -90,15 +92,15 @@ static bool election_take(struct election_view *view, const struct election_lead
  * Take a round in which the reported leader leads. The reported term may be too low: it was uncertain, or the candidate
  * was suspended while its token was being raised.
  *
- * A certain, higher term is reported at once, for a quorum shows one higher counter of this owner only after a raise.
- * An uncertain, higher term is reported after ELECTION_DOUBTS rounds, unless the reported term was ever certain: a
- * single node's counter may be above the term.
+ * A higher term on which a quorum agrees is reported at once, for a quorum shows one higher counter of this owner only
+ * after a raise, whatever one node's counter is. Any other higher term is reported after ELECTION_DOUBTS rounds, unless
+ * the reported term was ever certain: a single node's counter may be above the term.
  */
 static bool see_again(struct election_view *view, const struct election_leader *leader)
 {
     bool is_higher = leader->term > view->leader.term;
 
-    if (leader->certain && is_higher) return election_take(view, leader);
+    if (leader->agreed && is_higher) return election_take(view, leader);
     view->leader.certain = leader->certain || view->leader.certain;
     view->higher = is_higher && !view->leader.certain ? view->higher + 1 : 0;
     return view->higher == ELECTION_DOUBTS ? election_take(view, leader) : change(view, ELECTION_LEADER);

@@ -18,7 +18,7 @@
 #include "backoff.h"
 
 /* After so many uncertain rounds in a row the leader is unknown, or an uncertain leader is reported. After so many
- * uncertain rounds with a higher term than the reported one, the higher term is reported. */
+ * rounds with a higher term than the reported one, on which no quorum agrees, the higher term is reported. */
 #define ELECTION_DOUBTS 3u
 
 enum election_state {
@@ -36,6 +36,7 @@ struct election_vote {
 
 struct election_leader {
     uint64_t owner_id, term;
+    bool agreed; /* a quorum shows that term */
     bool certain;
 };
 

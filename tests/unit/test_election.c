@@ -100,7 +100,7 @@ TEST(more_answers_change_nothing_that_is_certain)
 
 static bool shows(struct election_view *view, uint64_t owner_id, uint64_t term)
 {
-    const struct election_leader leader = {.owner_id = owner_id, .term = term, .certain = true};
+    const struct election_leader leader = {.owner_id = owner_id, .term = term, .agreed = true, .certain = true};
 
     return election_observe(view, ELECTION_LEADER, &leader);
 }
@@ -169,6 +169,26 @@ TEST(a_leaders_term_rises_only_where_a_round_is_certain)
     assert_true(shows(&view, 7, 44));
     assert_int_equal(view.leader.term, 44);
     assert_true(shows(&view, 8, 51));
+}
+
+/* The first look came before the token was raised, and what another candidate made of one node's counter stays. */
+TEST(a_leaders_term_rises_where_a_quorum_agrees)
+{
+    struct election_vote before[] = {{true, 7, 40}, {true, 7, 40}, {true, 7, 40}, {false, 0, 0}, {false, 0, 0}};
+    struct election_vote after[] = {{true, 7, 44}, {true, 7, 44}, {true, 7, 44}, {true, 7, 40}, {true, 7, 50}};
+    struct election_view view = {0};
+    struct election_leader leader;
+
+    assert_int_equal(election_judge(before, 5, 3, &leader), ELECTION_LEADER);
+    assert_true(leader.certain);
+    assert_true(election_observe(&view, ELECTION_LEADER, &leader));
+    assert_int_equal(election_judge(after, 5, 3, &leader), ELECTION_LEADER);
+    assert_false(leader.certain);
+    assert_true(election_observe(&view, ELECTION_LEADER, &leader));
+    assert_int_equal(view.leader.term, 44);
+    /* Of a term on which no quorum agrees it is not sure again. */
+    for (int i = 0; i < 100; i++) assert_false(election_observe(&view, ELECTION_LEADER, &leader));
+    assert_int_equal(view.leader.term, 44);
 }
 
 TEST(what_is_not_certain_is_taken_after_three_rounds)
