@@ -27,8 +27,8 @@
 
 #define UNTRACKED "-ERR no\r\n-ERR no\r\n-ERR no\r\n"
 #define TRACKS                                                                                                         \
-    EXPECT("HELLO 3"), SEND("%1\r\n$5\r\nproto\r\n:3\r\n"), EXPECT("CLIENT TRACKING ON OPTIN NOLOOP"),                 \
-        SEND("+OK\r\n"), EXPECT("CLIENT CACHING YES"), SEND("+OK\r\n")
+    EXPECT("HELLO 3"), SEND("%1\r\n$5\r\nproto\r\n:3\r\n"), EXPECT("CLIENT TRACKING ON OPTIN"), SEND("+OK\r\n"),       \
+        EXPECT("CLIENT CACHING YES"), SEND("+OK\r\n")
 #define ALL_CHANGED   ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 #define GUARD_TOUCHED ">2\r\n$10\r\ninvalidate\r\n*1\r\n$14\r\nquorlock:guard\r\n"
 #define OTHER_TOUCHED ">2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nother\r\n"

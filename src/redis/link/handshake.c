@@ -60,13 +60,14 @@ static void rights(struct handshake *shake, struct bytes *out)
     handshake_add(shake, HANDSHAKE_RIGHTS);
 }
 
-/* A server, or a user's rights, may have none of this: then changes are seen by scripts only. NOLOOP: we know of what
- * we wrote ourselves. OPTIN: a server remembers no other key for us. */
+/* A server, or a user's rights, may have none of this: then changes are seen by scripts only. OPTIN: the server
+ * remembers no other key for us. Not NOLOOP: a full table that makes room while it executes our own command would
+ * forget the guard without a word. */
 static void track(struct handshake *shake, struct bytes *out)
 {
     BYTES_TEXTS(out, "HELLO", "3");
     handshake_add(shake, HANDSHAKE_HELLO);
-    BYTES_TEXTS(out, "CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP");
+    BYTES_TEXTS(out, "CLIENT", "TRACKING", "ON", "OPTIN");
     handshake_add(shake, HANDSHAKE_TRACKING);
     BYTES_TEXTS(out, "CLIENT", "CACHING", "YES");
     handshake_add(shake, HANDSHAKE_CACHING);

@@ -18,9 +18,6 @@ local function store()
   stored = guard_write(guard)
   local done = redis.pcall('SET', KEYS[1], stored)
   if done.err then return done end
-  -- The server forgets that a client wants to hear of changes of the key when it is written, and remembers it when it
-  -- is read (CLIENT TRACKING).
-  redis.pcall('GET', KEYS[1])
 end
 local why, changed = 'kept', guard and guard.format == '1'
 if not guard then
