@@ -210,7 +210,7 @@ static int comparisons(redisContext *other)
     static const char field[] = "cmdstat_client|caching:calls=";
     redisReply *reply = redisCommand(other, "INFO commandstats");
     const char *found = strstr(reply->str, field);
-    int n = found != NULL ? atoi(found + sizeof(field) - 1) : 0;
+    int n = found != NULL ? (int)strtol(found + sizeof(field) - 1, NULL, 10) : 0;
 
     freeReplyObject(reply);
     return n;
