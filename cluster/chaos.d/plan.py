@@ -94,7 +94,7 @@ KINDS = {
     "pause-writer": Kind("client", "client stopped between its last check and its write", (1100, 2500), 4, "fence"),
     "kill-client": Kind("client", "client killed, another takes its place", (50, 1200), 4),
     "clock-forward": Kind("node", "wall clock stepped forward, later back", (500, 4000), 4, "shim", outside=True),
-    "flush": Kind("node", "FLUSHALL", (0, 0), 4, outside=True, forgets=True),
+    "flush": Kind("node", "FLUSHALL", (0, 0), 4, forgets=True),
 }
 AT_ONCE = {"kill", "wipe", "cut", "mute", "lost-replies", "lost-requests", "lossy", "flush", "clock-forward", "aof-cut",
            "fsync-stall"}
@@ -151,8 +151,6 @@ def choose_kinds(asked, profile, guard, fence, abilities):
     for name in candidates:
         kind = KINDS[name]
         outside = kind.outside or (kind.forgets and guard == "off")
-        if name == "flush" and guard == "strict":
-            outside = False
         if outside and profile == "inside":
             if named:
                 raise ValueError(f"--faults: {name} with --guard {guard} is outside what the lock claims; "

@@ -63,7 +63,7 @@ test_wrong_usage_is_told() {
     grep -q "'0' is not a number from 1 to 9" "$work/out" || not_ok "no word of the wrong number of nodes"
     expect_status 64 "$chaos" "${common[@]}" --faults flood
     grep -q "'flood' is no fault" "$work/out" || not_ok "no word of the unknown fault"
-    expect_status 64 "$chaos" "${common[@]}" --faults flush --guard connection
+    expect_status 64 "$chaos" "${common[@]}" --faults flush --guard off
     grep -q -- '--profile outside' "$work/out" || not_ok "no remedy for a fault outside the claim"
     expect_status 64 "$chaos" --bin "$work" --plan
     expect_status 64 "$chaos" "${common[@]}" --lease-ms 3000
