@@ -739,7 +739,7 @@ BLOCKING_TEST(many_locks_are_listed)
 
     for (int i = 0; i < LOCKS; i++) {
         snprintf(key, sizeof(key), "k%d", i);
-        locks[i] = new_lock(key, LONG_LEASE_MS, 0);
+        locks[i] = new_lock(key, LONG_LEASE_MS, 30000);
         assert_int_equal(quorlock_blocking_acquire(locks[i], &result), QUORLOCK_OK);
     }
     assert_int_equal(quorlock_blocking_list(blocking, "k*", read_listing, &listed), QUORLOCK_OK);

@@ -79,15 +79,14 @@ static bool reply_reserve(struct reply_parser *parser, struct reply_buffer *buff
 /* Copy the bytes that are no whole reply yet, with room for more behind them. */
 static void keep_rest(struct reply_parser *parser, size_t more)
 {
-    bool inside = parser->kept.bytes != NULL && parser->ahead >= parser->kept.bytes &&
-                  parser->ahead <= parser->kept.bytes + parser->kept.room;
-    size_t at = inside ? (size_t)(parser->ahead - parser->kept.bytes) : 0;
-    const char *from;
+    /* The buffer may move: then the place in it counts. */
+    size_t at = parser->inside ? (size_t)(parser->ahead - parser->kept.bytes) : 0;
 
     if (!reply_reserve(parser, &parser->kept, parser->n_ahead + more)) return;
-    from = inside ? parser->kept.bytes + at : parser->ahead;
-    if (parser->kept.bytes != NULL && from != parser->kept.bytes) memmove(parser->kept.bytes, from, parser->n_ahead);
+    if (parser->n_ahead > 0)
+        memmove(parser->kept.bytes, parser->inside ? parser->kept.bytes + at : parser->ahead, parser->n_ahead);
     parser->ahead = parser->kept.bytes;
+    parser->inside = true;
     parser->same = 0;
 }
 
@@ -98,6 +97,7 @@ void reply_feed(struct reply_parser *parser, const char *data, size_t length)
     if (parser->n_ahead == 0) {
         parser->ahead = data;
         parser->n_ahead = length;
+        parser->inside = false;
         return;
     }
     keep_rest(parser, length);

@@ -65,6 +65,7 @@ struct reply_parser {
     struct reply_buffer kept; /* the bytes ahead, if they are no whole reply yet */
     const char *ahead;        /* bytes that were fed, and not yet read */
     size_t n_ahead;
+    bool inside; /* they are in `kept` */
     struct reply_progress done;
     size_t same; /* the length of the latest reply, right before `ahead`, if it was a plain one; else 0 */
     bool nomem;

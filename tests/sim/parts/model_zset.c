@@ -336,8 +336,12 @@ static size_t choose(const struct entry *entry, struct range *range, size_t *at)
                             : (int64_t)i < range->from || (int64_t)i > range->to)
             continue;
         /* One that is below 0 skips all. */
-        if (range->by_score && skip != 0 && skip-- != 0) continue;
-        if (range->by_score && left-- == 0) break;
+        if (range->by_score && skip != 0) {
+            skip -= skip > 0;
+            continue;
+        }
+        if (range->by_score && left == 0) break;
+        left -= left > 0;
         at[chosen++] = item;
     }
     return chosen;
