@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "redis/dialect/guard.h"
 #include "redis/wire/errors.h"
 #include "redis/wire/info.h"
 #include "scripts.h"
@@ -69,7 +70,7 @@ static void track(struct handshake *shake, struct bytes *out)
     handshake_add(shake, HANDSHAKE_HELLO);
     BYTES_TEXTS(out, "CLIENT", "TRACKING", "ON", "OPTIN");
     handshake_add(shake, HANDSHAKE_TRACKING);
-    BYTES_TEXTS(out, "CLIENT", "CACHING", "YES");
+    guard_track(out);
     handshake_add(shake, HANDSHAKE_CACHING);
 }
 
