@@ -218,8 +218,6 @@ static void on_guard_reply(struct node *node, const struct reply *raw)
     if (verdict == GUARD_FAILED) {
         link_drop(&node->link, node->guard.fault, "%s", node->guard.why);
     } else if (verdict == GUARD_ASK) {
-        node->guard.prefixed = node->link.handshake.tracks;
-        if (node->guard.prefixed) guard_track(&node->link.conn.out);
         guard_ask(&node->guard, &node->link.conn.out);
         node->guard.asked = true;
         /* Bytes that came before the question cannot be its answer. */
@@ -375,10 +373,7 @@ static void node_on_reply(void *arg, const struct reply *raw)
         return;
     }
     if (!link_is_open(&node->link)) {
-        if (node->guard.prefixed)
-            node->guard.prefixed = false;
-        else
-            on_guard_reply(node, raw);
+        on_guard_reply(node, raw);
         return;
     }
     if (raw->self.type == REPLY_ERROR) outbox_on_error(&node->out, is_noscript(raw));

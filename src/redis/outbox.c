@@ -195,16 +195,14 @@ bool outbox_ask_guard(struct outbox *outbox, bool compares, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
     size_t mark = out->used;
-    bool tracks = outbox->link->handshake.tracks;
     struct inflight_request entry = {.sent_us = now_us,
                                      .deadline_us = INFLIGHT_NEVER,
                                      .reported = true,
                                      .guard = true,
                                      .by_script = !compares,
-                                     .parts = tracks};
+                                     .parts = compares};
 
     if (inflight_reserve(&outbox->inflight, outbox->batch.content.n + 1) != INFLIGHT_ROOM) return false;
-    if (tracks) guard_track(out);
     if (compares)
         guard_compare(out);
     else

@@ -299,17 +299,17 @@ NODE_TEST(a_push_before_the_node_is_ready_is_looked_after)
     assert_trace(f, "ready 1\nconnecting guard\nready 2\n");
 }
 
-/* The same question again, which may write, reads the guard behind CLIENT CACHING, too. */
-NODE_TEST(a_guard_that_is_written_is_tracked)
+/* A write makes the server forget that this connection read the guard, and it tells the connection of that. */
+NODE_TEST(a_guard_that_the_node_wrote_is_compared_and_so_tracked_again)
 {
     static const struct fake_step script[] = {SHAKE,
                                               TRACKS,
                                               ASK_GUARD,
                                               SEND("*1\r\n$3\r\nask\r\n"),
-                                              EXPECT("CLIENT CACHING YES"),
-                                              SEND("+OK\r\n"),
                                               ASK_GUARD,
-                                              SEND(CLEAR),
+                                              SEND(CLEAR GUARD_TOUCHED),
+                                              COMPARE,
+                                              SEND("$21\r\n" SEEN "\r\n"),
                                               EXPECT("SET"),
                                               SEND("_\r\n"),
                                               END};

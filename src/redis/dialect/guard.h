@@ -6,8 +6,10 @@
  * reads it once, at its beginning; if another process runs now, the node is quarantined for the longest lease. Every
  * later script compares the whole guard with the text that was read, so a change during a connection is noticed. A SET
  * compares nothing: there the server itself tells of the change (CLIENT TRACKING), in front of the next reply on this
- * connection. Until the guard was read again, no vote that was given without such a comparison counts. This file does
- * no I/O and reads no clock: node.c asks and waits.
+ * connection. Until the guard was read again, no vote that was given without such a comparison counts. The server tells
+ * once of each change, so the guard is tracked from the first read on this connection on, and again from each
+ * comparison on. It tells also of a guard that this connection writes. This file does no I/O and reads no clock:
+ * node.c asks and waits.
  */
 #pragma once
 
@@ -41,7 +43,6 @@ struct guard {
     uint64_t recheck_us; /* when to read the guard again; 0: never */
     bool asked;          /* the guard script is in flight */
     bool looks;          /* that one may not write */
-    bool prefixed;       /* before its reply comes one of CLIENT CACHING */
     bool doubted;        /* the server told of a change, and the guard was not read since */
     bool comparing;      /* the question whether it is as before is in flight */
     /* From the last connection that read the guard. */
@@ -68,12 +69,13 @@ void guard_meet(struct guard *, const char *run_id, const char *replid);
 void guard_look(struct guard *, struct bytes *);
 void guard_ask(const struct guard *, struct bytes *);
 /* guard_is_in - return whether that push tells of a change of the guard: of this key, or of all.
- * guard_compare - append GET of the guard. guard_is_kept - return whether its reply is the guard that was read.
- * guard_track - append the command that lets the next one remember what it reads. */
+ * guard_track - append the command (CLIENT CACHING) that makes the server remember what the next one reads.
+ * guard_compare - append that command and GET of the guard, which has two replies.
+ * guard_is_kept - return whether the second reply is the guard that was read. */
 bool guard_is_in(const struct reply *push);
+void guard_track(struct bytes *);
 void guard_compare(struct bytes *);
 bool guard_is_kept(const struct guard *, const struct reply *);
-void guard_track(struct bytes *);
 #define GUARD_CHANGED "the guard changed or is gone: the server may have lost its memory"
 enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED, GUARD_ASK };
 /* guard_judge - read the reply, received at now_us. FAILED: fault and why are set. */
