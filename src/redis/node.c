@@ -4,17 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/prefetch.h"
 #include "redis/batch.h"
 #include "redis/dialect/dialect.h"
-#include "redis/dialect/guard.h"
 #include "redis/link/link.h"
+#include "redis/node_guard.h"
 #include "redis/outbox.h"
 #include "redis/wire/errors.h"
 
-#define NODE_SRTT_SHIFT     3     /* each reply has a weight of one eighth */
-#define NODE_GUARD_RETRY_US 10000 /* try again after this when there was no room to read the guard */
+#define NODE_SRTT_SHIFT 3 /* each reply has a weight of one eighth */
 
 /* A node is late when it has said nothing for this many round trips plus this time. */
 #define NODE_LATE_TRIPS 4u
@@ -44,7 +42,7 @@ struct node {
     uint64_t life;       /* see node_life */
     bool expelled;       /* by node_expel: DOWN at once, and the longest pause */
 
-    struct guard guard;
+    struct node_guard guard;
     char countdown_text[LINK_TEXT_SIZE];
     char *countdown; /* points to countdown_text, so that node_why() can write it in a const node */
 
@@ -91,7 +89,7 @@ static void describe_quarantine(const struct node *node, char *ret, size_t size)
 {
     enum guard_set set = node->events.set != NULL ? node->events.set(node->events.arg) : GUARD_SET_UNKNOWN;
 
-    guard_describe(&node->guard, set, link_now_us(&node->link), ret, size);
+    guard_describe(&node->guard.key, set, link_now_us(&node->link), ret, size);
 }
 
 /* Set READY, or QUARANTINED as long as the guard demands it. */
@@ -99,7 +97,7 @@ static void set_open_state(struct node *node)
 {
     char why[LINK_TEXT_SIZE];
 
-    if (node->guard.until_us != 0) {
+    if (node->guard.key.until_us != 0) {
         describe_quarantine(node, why, sizeof(why));
         set_state(node, NODE_QUARANTINED, FAULT_NONE, why);
     } else {
@@ -133,30 +131,20 @@ static uint64_t node_stall_limit_us(struct node *node)
 /* Return when an open node must be woken: for its requests, or because a quarantine may be over. */
 static uint64_t node_next_wake_us(struct node *node)
 {
-    const struct guard *guard = &node->guard;
     uint64_t wake_us = inflight_wake_us(&node->out.inflight, node_stall_limit_us(node));
+    uint64_t guard_us = node_guard_wake_us(&node->guard);
 
-    return guard->recheck_us != 0 && !guard->asked && guard->recheck_us < wake_us ? guard->recheck_us : wake_us;
-}
-
-/* Read the guard again, because the server told of a change. If another such question is in flight, its answer came
- * after this push, and so after the change. */
-static void compare_guard(struct node *node)
-{
-    if (node->guard.comparing || !link_is_open(&node->link)) return;
-    node->guard.comparing = outbox_ask_guard(&node->out, true, link_now_us(&node->link));
-    if (!node->guard.comparing) link_drop(&node->link, FAULT_GUARD, "no room to read the guard again");
+    return guard_us < wake_us ? guard_us : wake_us;
 }
 
 static void open_node(struct node *node)
 {
     link_open(&node->link);
     node->generation++;
-    node->life = hash_text(hash_text(hash_text(HASH_START, node->guard.run_id), node->guard.replid), node->guard.seen);
-    node->answerable = 0;
+    node->life = node_guard_life(&node->guard);
     (void)link_arm(&node->link, node_next_wake_us(node));
     set_open_state(node);
-    if (node->guard.doubted) compare_guard(node);
+    node_guard_on_open(&node->guard);
 }
 
 /* ---- replies ---- */
@@ -210,27 +198,16 @@ static bool wants_reconnect(const struct reply *raw)
 
 static void on_guard_reply(struct node *node, const struct reply *raw)
 {
-    const struct guard before = node->guard;
     uint64_t now_us = link_now_us(&node->link);
-    enum guard_verdict verdict = guard_judge(&node->guard, raw, now_us);
-    bool lasts;
+    enum node_guard_news news = node_guard_on_reply(&node->guard, raw, now_us);
 
-    if (verdict == GUARD_FAILED) {
-        link_drop(&node->link, node->guard.fault, "%s", node->guard.why);
-    } else if (verdict == GUARD_ASK) {
-        guard_ask(&node->guard, &node->link.conn.out);
-        node->guard.asked = true;
-        /* Bytes that came before the question cannot be its answer. */
-        node->answerable = 0;
-        link_ask(&node->link);
-    } else if (!link_is_open(&node->link)) {
+    if (news == NODE_GUARD_NONE) return;
+    if (!link_is_open(&node->link)) {
         open_node(node);
-    } else {
-        /* A check of the guard that found the same quarantine changes nothing. */
-        lasts = before.until_us > now_us && node->guard.until_us != 0 && node->guard.end_ms == before.end_ms;
-        link_arm_by(&node->link, now_us, node_next_wake_us(node));
-        if (!lasts) set_open_state(node);
+        return;
     }
+    link_arm_by(&node->link, now_us, node_next_wake_us(node));
+    if (news != NODE_GUARD_SAME) set_open_state(node);
 }
 
 /*
@@ -252,32 +229,6 @@ static void on_part(struct node *node, struct inflight_request *entry, const str
     node_report(node, &tag, &reply);
 }
 
-/* A server that lost its memory gives its vote by SET. Its scripts compare the guard themselves. */
-static bool is_doubtful(const struct node *node, const struct inflight_request *entry, const struct node_reply *reply)
-{
-    return node->guard.doubted && !entry->by_script && entry->op == OP_ACQUIRE && reply->outcome == OUTCOME_YES;
-}
-
-/* Only another change can come between the push and this reply. */
-static void on_compared(struct node *node, const struct reply *raw)
-{
-    node->guard.comparing = false;
-    if (guard_is_kept(&node->guard, raw))
-        node->guard.doubted = false;
-    else
-        link_drop(&node->link, FAULT_GUARD, GUARD_CHANGED);
-}
-
-/* Never a verdict: a server whose table of such keys is full tells of changes that were none. */
-static void node_on_push(void *arg, const struct reply *push)
-{
-    struct node *node = arg;
-
-    if (!guard_is_in(push)) return;
-    node->guard.doubted = true;
-    compare_guard(node);
-}
-
 static void on_request_reply(struct node *node, const struct inflight_request *entry, const struct reply *raw)
 {
     uint32_t latency_us = heard_after_us(node, entry->sent_us);
@@ -294,7 +245,7 @@ static void on_request_reply(struct node *node, const struct inflight_request *e
     /* The request was executed; the caller need not know of the changed guard, for which the connection is dropped
      * below. */
     if (reply.outcome <= OUTCOME_MISSING) reply.fault = FAULT_NONE;
-    if (is_doubtful(node, entry, &reply)) {
+    if (node_guard_doubts(&node->guard, entry, &reply)) {
         reply.outcome = OUTCOME_UNKNOWN;
         reply.fault = FAULT_GUARD;
         reply.error = GUARD_CHANGED;
@@ -373,6 +324,8 @@ static void node_on_reply(void *arg, const struct reply *raw)
         return;
     }
     if (!link_is_open(&node->link)) {
+        /* If the guard is asked for again, bytes that came before that cannot be the answer. */
+        node->answerable = 0;
         on_guard_reply(node, raw);
         return;
     }
@@ -391,10 +344,17 @@ static void node_on_reply(void *arg, const struct reply *raw)
         if (entry.by_script)
             on_guard_reply(node, raw);
         else
-            on_compared(node, raw);
+            node_guard_on_compared(&node->guard, raw);
     } else {
         on_request_reply(node, &entry, raw);
     }
+}
+
+static void node_on_push(void *arg, const struct reply *push)
+{
+    struct node *node = arg;
+
+    node_guard_on_push(&node->guard, push);
 }
 
 /* ---- the connection ---- */
@@ -405,14 +365,13 @@ static void node_on_connected(void *arg)
     struct redis_link *link = &node->link;
     enum handshake_eviction eviction = HANDSHAKE_EVICTION_UNASKED;
 
-    if (guard_is_on(&node->guard))
+    if (guard_is_on(&node->guard.key))
         eviction = node->config.allow_eviction ? HANDSHAKE_EVICTION_WARNS : HANDSHAKE_EVICTION_FAILS;
-    guard_forget(&node->guard);
     node->greet_us = link_now_us(link);
     outbox_begin(&node->out);
     handshake_begin(&link->handshake, &link->conn.out, link->config.uri, link->config.client_name, node->dialect,
                     eviction);
-    if (guard_is_on(&node->guard)) guard_look(&node->guard, &link->conn.out);
+    node_guard_begin(&node->guard);
 }
 
 static void node_on_heard(void *arg)
@@ -420,7 +379,7 @@ static void node_on_heard(void *arg)
     struct node *node = arg;
     bool open = link_is_open(&node->link);
 
-    node->answerable = open ? node->out.inflight.count - node->out.unsent : node->guard.asked;
+    node->answerable = open ? node->out.inflight.count - node->out.unsent : node->guard.key.asked;
     if (!open && node->link.handshake.n_first == 0) update_srtt(node, heard_after_us(node, node->greet_us));
 }
 
@@ -428,15 +387,10 @@ static void node_on_heard(void *arg)
 static void node_on_greeted(void *arg)
 {
     struct node *node = arg;
-    const struct handshake *shake = &node->link.handshake;
+    const char *warning = node->link.handshake.warning;
 
-    guard_meet(&node->guard, shake->run_id, shake->replid);
-    if (shake->warning[0] != '\0') link_log(&node->link, QUORLOCK_LOG_WARN, "%s", shake->warning);
-    if (!guard_is_on(&node->guard)) {
-        open_node(node);
-    } else if (shake->run_id[0] == '\0' || shake->replid[0] == '\0') {
-        link_drop(&node->link, FAULT_PROTO, "INFO has no run_id or master_replid: the guard cannot be kept");
-    }
+    if (warning[0] != '\0') link_log(&node->link, QUORLOCK_LOG_WARN, "%s", warning);
+    if (node_guard_meet(&node->guard)) open_node(node);
 }
 
 static void node_on_readable(void *arg)
@@ -527,18 +481,9 @@ static void expire(struct node *node, uint64_t now_us)
     }
 }
 
-static void ask_guard(struct node *node, uint64_t now_us)
-{
-    if (outbox_ask_guard(&node->out, false, now_us))
-        node->guard.asked = true;
-    else
-        guard_recheck_at(&node->guard, now_us + NODE_GUARD_RETRY_US);
-}
-
 static void node_on_due(void *arg)
 {
     struct node *node = arg;
-    const struct guard *guard = &node->guard;
     uint32_t connection = node->link.connection;
     uint64_t limit_us = node_stall_limit_us(node);
     uint64_t now_us = link_now_us(&node->link);
@@ -551,7 +496,7 @@ static void node_on_due(void *arg)
                   (unsigned)(limit_us / 1000), limit_us < node->out.stall_us ? " after a silence" : "");
         return;
     }
-    if (guard->recheck_us != 0 && !guard->asked && now_us >= guard->recheck_us) ask_guard(node, now_us);
+    node_guard_on_due(&node->guard, now_us);
     (void)link_arm(&node->link, node_next_wake_us(node));
 }
 
@@ -587,8 +532,10 @@ struct node *node_new(struct system *system, const struct alloc *alloc, const st
     node->dialect = config->dialect == QUORLOCK_DIALECT_REDISSON ? &dialect_redisson : &dialect_plain;
     node->state = NODE_CONNECTING;
     snprintf(node->why, sizeof(node->why), "connecting");
-    guard_init(&node->guard, config->guard, config->n_nodes, config->max_lease_ms, config->set, config->set_named);
-    outbox_init(&node->out, alloc, &node->link, node->dialect, &node->guard, (uint64_t)config->stall_ms * 1000);
+    guard_init(&node->guard.key, config->guard, config->n_nodes, config->max_lease_ms, config->set, config->set_named);
+    node->guard.link = &node->link;
+    node->guard.out = &node->out;
+    outbox_init(&node->out, alloc, &node->link, node->dialect, &node->guard.key, (uint64_t)config->stall_ms * 1000);
     batch_replies_init(&node->batch_replies, alloc);
     if (link_init(&node->link, system, alloc, &node->config.link, &node_link_events, node) && link_start(&node->link))
         return node;
@@ -691,20 +638,21 @@ const char *node_why(const struct node *node)
 
 uint64_t node_quarantined_until_us(const struct node *node)
 {
-    return node_state_now(node) == NODE_QUARANTINED ? node->guard.until_us : 0;
+    return node_state_now(node) == NODE_QUARANTINED ? node->guard.key.until_us : 0;
 }
 
 enum guard_set node_guard_set(const struct node *node, uint64_t *ret_until_us)
 {
-    bool lasts = node->guard.until_us != 0 && link_is_open(&node->link);
+    const struct guard *key = &node->guard.key;
+    bool lasts = key->until_us != 0 && link_is_open(&node->link);
 
-    *ret_until_us = node->guard.first_until_us;
-    return node->guard.set_seen == GUARD_SET_FIRST && !lasts ? GUARD_SET_UNKNOWN : node->guard.set_seen;
+    *ret_until_us = key->first_until_us;
+    return key->set_seen == GUARD_SET_FIRST && !lasts ? GUARD_SET_UNKNOWN : key->set_seen;
 }
 
 const char *node_run_id(const struct node *node)
 {
-    return node->guard.run_id;
+    return node->guard.key.run_id;
 }
 
 uint64_t node_life(const struct node *node)

@@ -35,7 +35,7 @@ void guard_forget(struct guard *guard)
 {
     guard->run_id[0] = guard->replid[0] = guard->seen[0] = '\0';
     guard->until_us = guard->recheck_us = 0;
-    guard->asked = guard->looks = guard->doubted = guard->comparing = false;
+    guard->asked = guard->looks = false;
 }
 
 void guard_meet(struct guard *guard, const char *run_id, const char *replid)

@@ -9,7 +9,7 @@
  * connection. Until the guard was read again, no vote that was given without such a comparison counts. The server tells
  * once of each change, so the guard is tracked from the first read on this connection on, and again from each
  * comparison on. It tells also of a guard that this connection writes. This file does no I/O and reads no clock:
- * node.c asks and waits.
+ * node_guard.c asks and waits.
  */
 #pragma once
 
@@ -43,8 +43,6 @@ struct guard {
     uint64_t recheck_us; /* when to read the guard again; 0: never */
     bool asked;          /* the guard script is in flight */
     bool looks;          /* that one may not write */
-    bool doubted;        /* the server told of a change, and the guard was not read since */
-    bool comparing;      /* the question whether it is as before is in flight */
     /* From the last connection that read the guard. */
     enum guard_set set_seen; /* FIRST: its first contact lasts until first_until_us; OLDER: any other guard */
     uint64_t first_until_us;
