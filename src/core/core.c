@@ -508,7 +508,9 @@ const struct core_token *core_token_now(const struct core_lock *lock)
 
 bool core_has_token(const struct core_lock *lock, const struct core_token *token)
 {
-    bool has = (lock->phase != CORE_IDLE && memcmp(&lock->id.token, token, sizeof(*token)) == 0);
+    /* A lock that waits has a token only if it adopts: the one that is left is of an attempt, or a hold, that ended. */
+    bool uses = lock->phase == CORE_WAITING ? lock->acquire.adopts : lock->phase != CORE_IDLE;
+    bool has = uses && memcmp(&lock->id.token, token, sizeof(*token)) == 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock) && !has; node++) {
         has = debt_has_token(node, token);

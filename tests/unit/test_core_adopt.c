@@ -127,6 +127,7 @@ CORE_TEST(an_adoption_waits_for_room_and_keeps_its_token)
     f->no_attempt = true;
     assert_int_equal(fixture_adopt(f, &passed), CORE_OK);
     fixture_expect_pending(f, OP_EXTEND, "000");
+    assert_true(core_has_token(f->lock, &passed));
     fixture_pass(f, 1000 * MS);
     f->no_attempt = false;
     fixture_begin(f);
@@ -193,4 +194,18 @@ CORE_TEST(a_token_that_was_released_is_not_adopted)
     fixture_pass(f, 3000 * MS);
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
     assert_int_equal(fixture_adopt(f, &passed), CORE_STATE);
+}
+
+/* As a lock does that waits while another lock of this client holds what it had detached. */
+CORE_TEST(a_lock_that_waits_does_not_have_the_token_that_it_detached)
+{
+    struct core_token detached;
+
+    fixture_open_waiting(f, 3, 2, 10000 * MS);
+    fixture_grant(f);
+    detached = *core_token_now(f->lock);
+    assert_true(core_has_token(f->lock, &detached));
+    assert_int_equal(fixture_detach(f), CORE_OK);
+    assert_int_equal(fixture_acquire_behind(f), CORE_OK);
+    assert_false(core_has_token(f->lock, &detached));
 }
