@@ -222,10 +222,7 @@ uint64_t core_compact_repair_at(const struct core_compact *record, const struct 
 static void read_node(struct core_node *node, const struct core_compact *record, const struct core_compact_node *from,
                       const struct core_node_change *now, uint64_t debt_until_us, uint64_t span_us)
 {
-    node->state = now->state;
-    node->generation = core_can_talk(node) ? now->generation : 0;
-    node->down_fault = now->fault;
-    if (now->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
+    core_take_connection(node, now);
     node->srtt_us = now->srtt_us;
     node->vote = (enum core_vote)from->vote;
     node->fault = (enum fault_class)from->fault;

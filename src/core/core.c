@@ -197,16 +197,12 @@ static void core_on_node_state(struct core_lock *lock, struct step *step, const 
     uint32_t generation = node->generation;
 
     assert(change->index < lock->config->n_nodes);
-    node->state = change->state;
-    node->generation = core_can_talk(node) ? change->generation : 0;
+    core_take_connection(node, change);
     assert(!core_can_talk(node) || node->generation != 0);
     assert(!core_can_talk(node) || node->generation >= generation);
     if (node->generation != generation) debt_on_connection_ended(lock, change->index, step->now_us);
-    node->down_fault = change->fault;
-    if (change->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
     if (change->srtt_us != 0) node->srtt_us = change->srtt_us;
     node->doubt.overdue = node->doubt.unfit = false;
-    node->doubt.broken = change->state == NODE_CONNECTING && change->fault != FAULT_CLASS_NONE;
     debt_pay(lock, step, change->index);
     attempt_on_node_state(lock, step, change->index);
     hold_on_node_state(lock, step, change);

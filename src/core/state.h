@@ -336,6 +336,16 @@ static inline bool core_can_talk(const struct core_node *node)
     return node_takes_requests(node->state);
 }
 
+/* core_take_connection - note what became of the node's connection. */
+static inline void core_take_connection(struct core_node *node, const struct core_node_change *now)
+{
+    node->state = now->state;
+    node->generation = core_can_talk(node) ? now->generation : 0;
+    node->down_fault = now->fault;
+    if (now->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
+    node->doubt.broken = now->state == NODE_CONNECTING && now->fault != FAULT_CLASS_NONE;
+}
+
 /* core_is_permanent - a node with that fault will not vote soon. A refused login is permanent only before the first
  * login of this client: while a password is changed, client and server may get the new one at different times. */
 static inline bool core_is_permanent(const struct step *step, enum fault_class fault)

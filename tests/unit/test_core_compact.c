@@ -16,8 +16,9 @@ static void expand(struct fixture *f, const struct core_compact *record)
 
     for (uint32_t i = 0; i < f->config.n_nodes; i++) {
         nodes[i] = (struct core_node_change){.index = i,
-                                             .state = f->ready[i] ? NODE_READY : NODE_DOWN,
+                                             .state = f->ready[i] ? NODE_READY : NODE_CONNECTING,
                                              .generation = f->generations[i],
+                                             .fault = f->ready[i] ? FAULT_CLASS_NONE : FAULT_CLASS_TEMPORARY,
                                              .srtt_us = f->srtt_us};
     }
     memset(f->lock, 0xee, core_size(f->config.n_nodes));
@@ -240,4 +241,23 @@ CORE_TEST(a_node_that_was_not_asked_keeps_a_lock_expanded)
     fixture_pass(f, 1000 * MS);
     fixture_answers(f, OP_EXTEND, "yy.");
     assert_true(becomes_compact(f));
+}
+
+/* A fair lock waits for the first connection to a node only. */
+CORE_TEST(a_connection_that_is_made_again_is_not_waited_for_by_what_was_compact)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.fair = true;
+    fixture_open_config(f, &config);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer(f, i, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_node_state(f, 0, NODE_CONNECTING);
+    assert_true(becomes_compact(f));
+    assert_int_equal(fixture_release(f), CORE_OK);
+    fixture_answers(f, OP_RELEASE, ".yy");
+    fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
+    fixture_acquire(f);
+    fixture_expect_alone(f, 1);
 }
