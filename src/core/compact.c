@@ -11,6 +11,7 @@
 
 #define MS          1000u
 #define WAITERS_MAX 0x7fffu
+#define ROUNDS_MAX  0x7ffffffu
 
 _Static_assert(sizeof(struct core_compact_node) == 2 * sizeof(uint32_t), "two words for each node");
 _Static_assert(sizeof(struct core_compact) == 2 * sizeof(uint64_t) + CORE_TOKEN_SIZE + 3 * sizeof(uint32_t),
@@ -142,7 +143,8 @@ bool core_compact(const struct core_lock *lock, uint64_t now_us, struct core_com
                                  .base_us = now_us,
                                  .token = lock->id.token,
                                  .lease_ms = (uint32_t)lease_ms,
-                                 .rounds = lock->acquire.attempts,
+                                 .rounds = core_smaller(lock->acquire.attempts, ROUNDS_MAX) & ROUNDS_MAX,
+                                 .looked = hold->looked & 31u,
                                  .first_arbiter = lock->first_arbiter & 31u,
                                  .slot = lock->id.slot & 63u,
                                  .waiters = core_smaller(lock->waiters, WAITERS_MAX) & WAITERS_MAX,
@@ -227,6 +229,7 @@ static void read_node(struct core_node *node, const struct core_compact *record,
     node->vote = (enum core_vote)from->vote;
     node->fault = (enum fault_class)from->fault;
     node->gone = from->gone;
+    node->extended = record->renewed && from->vote == CORE_VOTE_YES;
     node->doubt.overdue = from->overdue;
     node->doubt.unfit = from->unfit;
     if (from->there) node->key.until_us = debt_until_us;
@@ -259,6 +262,7 @@ void core_expand(struct core_lock *lock, const struct core_config *config, const
                                .renew_at_us = record->renews ? record->base_us : CORE_NEVER,
                                .repair_at_us = CORE_NEVER,
                                .round = record->renewed,
+                               .looked = record->looked,
                                .whole = record->whole};
     lock->hold.loss = (enum core_loss)record->loss;
     for (uint32_t i = 0; i < config->n_nodes; i++) {

@@ -32,7 +32,8 @@ struct core_compact {
     uint64_t base_us; /* when the next renewal is due; without renewal, when the record was written */
     struct core_token token;
     uint32_t lease_ms;
-    uint32_t rounds;       /* attempts of the acquire */
+    uint32_t rounds : 27; /* attempts of the acquire */
+    uint32_t looked : 5;
     uint32_t waiters : 15; /* as in struct core_lock, or the largest value that fits */
     uint32_t first_arbiter : 5;
     uint32_t slot : 6; /* with permits */

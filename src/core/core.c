@@ -295,7 +295,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
         hold_on_step(lock, step, event->step.node, event->step.before_us);
         attempt_on_step(lock, step, event->step.node, event->step.before_us);
         break;
-    case CORE_EV_LOOK: hold_look(lock, step->now_us); break;
+    case CORE_EV_LOOK: hold_look(lock, step->now_us, event->look.node, event->look.by_server); break;
     case CORE_EV_LOSE: hold_lose(lock, step->now_us); break;
     case CORE_EV_DISPATCH: dispatch(lock, step); break;
     }

@@ -16,6 +16,11 @@
  *    - after a repair, to confirm it. Only once in a row: a node that loses the key again and again is repaired at
  *      renewals.
  * 5. Loss. The lock is lost at lost_at, and at once when so many nodes lack our key that Q is out of reach.
+ * 6. A look. When a node tells that another client changed our key, a round begins: soon, for a repair; or at once, if
+ *    so many nodes told it that Q may be out of reach. Their answers decide: what is told is only a reason to ask, for
+ *    a server whose table of such keys is full tells of changes that were none. So that such servers do not cause
+ *    rounds without end, a look after another comes before the next renewal only if more nodes told of a change. What a
+ * server tells before it has extended the key may be that we have set it.
  */
 #include "hold.h"
 
@@ -70,26 +75,29 @@ static uint64_t held_until_us(const struct core_lock *lock)
 
 /* Round down to the grid, so that renewals due at nearly the same time go out together. The jitter spreads the renewals
  * of locks that were acquired together. */
-static uint64_t on_grid(struct core_lock *lock, uint64_t due_us)
+static uint64_t on_grid(struct core_lock *lock, uint64_t begun_us, uint64_t after_us)
 {
     uint32_t grid_us = lock->config->renew_grid_us;
+    uint64_t due_us = validity_add(begun_us, after_us);
 
     if (grid_us == 0 || due_us == CORE_NEVER) return due_us;
-    assert(due_us > lock->config->renew_us / RENEW_SPREAD);
-    due_us -= backoff_uniform(&lock->jitter, lock->config->renew_us / RENEW_SPREAD);
+    assert(due_us > after_us / RENEW_SPREAD);
+    due_us -= backoff_uniform(&lock->jitter, after_us / RENEW_SPREAD);
     return due_us - due_us % grid_us;
 }
 
 /* When the next renewal is due after a round that began at begun_us. CORE_NEVER: renewal is off or has ended. */
 static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 {
-    uint64_t due_us = validity_add(begun_us, lock->config->renew_us);
+    bool ends = validity_add(begun_us, lock->config->renew_us) >= held_until_us(lock);
 
-    return due_us < held_until_us(lock) ? on_grid(lock, due_us) : CORE_NEVER;
+    return ends ? CORE_NEVER : on_grid(lock, begun_us, lock->config->renew_us);
 }
 
 void hold_grant(struct core_lock *lock, uint64_t now_us)
 {
+    uint64_t first_us = lock->config->first_us;
+
     assert(lock->phase == CORE_ASKING);
     assert(lock->attempt.stage == ATTEMPT_ASKS_ALL);
     assert(lock->attempt.begun_us <= now_us);
@@ -99,6 +107,11 @@ void hold_grant(struct core_lock *lock, uint64_t now_us)
                                .repair_at_us = CORE_NEVER,
                                .whole = true};
     lock->hold.renew_at_us = renewal_after(lock, lock->attempt.begun_us);
+    if (lock->hold.renew_at_us != CORE_NEVER && first_us != 0 && first_us < lock->config->renew_us)
+        lock->hold.renew_at_us = on_grid(lock, lock->attempt.begun_us, first_us);
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
+        node->told = node->extended = false;
+    }
 }
 
 /* ---- soon ---- */
@@ -129,6 +142,34 @@ static uint64_t hold_asked_us(const struct core_lock *lock)
         latest_us = core_larger(latest_us, node->key.sent_us);
     }
     return latest_us;
+}
+
+/* How many nodes told of a change since the latest round began. */
+static uint32_t count_told(const struct core_lock *lock)
+{
+    uint32_t told = 0;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) told += node->told;
+    return told;
+}
+
+/* Rule 6. */
+static void look_in_time(struct core_lock *lock, uint64_t now_us)
+{
+    uint32_t told = count_told(lock);
+
+    if (told <= lock->hold.looked || lock->hold.renew_at_us == CORE_NEVER) return;
+    if (told > lock->config->n_nodes - lock->config->quorum)
+        lock->hold.renew_at_us = core_smaller(lock->hold.renew_at_us, now_us);
+    repair_soon(lock, now_us);
+    lock->hold.looks = lock->hold.repair_at_us != CORE_NEVER;
+}
+
+void hold_look(struct core_lock *lock, uint64_t now_us, uint32_t index, bool by_server)
+{
+    if (lock->phase != CORE_HELD || (by_server && !lock->nodes[index].extended)) return;
+    lock->nodes[index].told = true;
+    look_in_time(lock, now_us);
 }
 
 void hold_begin(struct core_lock *lock, uint64_t now_us)
@@ -198,7 +239,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     node->key.repair_round = lock->hold.round;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     /* Until the answer it is unknown whether the node has the key. */
-    node->gone = false;
+    node->gone = node->extended = false;
     node->open = true;
     node->key.valid_until_us = 0;
     core_send(lock, step, index, OP_REPAIR, lock->lease_us);
@@ -215,7 +256,7 @@ static void repair_missing(struct core_lock *lock, struct step *step)
     }
 }
 
-static void round_renewed(struct core_lock *lock)
+static void round_renewed(struct core_lock *lock, uint64_t now_us)
 {
     assert(lock->hold.round_state == ROUND_OPEN);
     /* A lease is never shortened: a yes on its way counts for the longer one. */
@@ -224,6 +265,7 @@ static void round_renewed(struct core_lock *lock)
     lock->hold.renew_failures = 0;
     if (lock->hold.extend_lease_us != 0) lock->lease_us = lock->hold.extend_lease_us;
     lock->hold.renew_at_us = renewal_after(lock, lock->hold.round_begun_us);
+    look_in_time(lock, now_us);
     lock->log |= CORE_LOG_RENEWED;
     end_extend(lock, CORE_OK);
 }
@@ -288,7 +330,7 @@ static void hold_judge(struct core_lock *lock, struct step *step)
         hold_mark_lost(lock, CORE_LOSS_GONE);
         return;
     }
-    if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock);
+    if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock, step->now_us);
     if (lock->hold.round > 0 && yes >= quorum) repair_missing(lock, step);
     if (lock->hold.round_state == ROUND_OPEN && pending == 0) round_failed(lock, step->now_us);
     if (lock->hold.round_state != ROUND_SETTLED && pending == 0) round_settled(lock, yes == n);
@@ -322,9 +364,11 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
     lock->hold.round++;
     lock->hold.round_state = ROUND_OPEN;
     lock->hold.round_begun_us = step->now_us;
+    lock->hold.looked = (uint8_t)count_told(lock);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         struct core_node *node = &lock->nodes[i];
 
+        node->told = false;
         if (!core_can_talk(node)) {
             core_vote_failed(node, node->down_fault);
             continue;
@@ -363,14 +407,6 @@ void hold_on_room(struct core_lock *lock, struct step *step)
     if (lock->phase == CORE_HELD && waits) hold_begin_round(lock, step);
 }
 
-void hold_look(struct core_lock *lock, uint64_t now_us)
-{
-    if (lock->phase != CORE_HELD) return;
-    repair_soon(lock, now_us);
-    lock->hold.looks = lock->hold.repair_at_us != CORE_NEVER;
-    assert(!lock->hold.looks || lock->config->renew_us != CORE_NEVER);
-}
-
 void hold_on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
 {
     struct core_node *node = &lock->nodes[change->index];
@@ -401,6 +437,7 @@ static void hold_on_yes(struct core_lock *lock, const struct core_tag *tag)
         node->key.sent_us = tag->sent_us;
     }
     node->gone = false;
+    node->extended = true;
     if (tag->round > node->key.yes_round) node->key.yes_round = tag->round;
     if (tag->round == lock->hold.round) node->vote = CORE_VOTE_YES;
 }

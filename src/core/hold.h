@@ -24,8 +24,8 @@ void hold_on_room(struct core_lock *, struct step *);
 void hold_on_timer(struct core_lock *, struct step *);
 /* hold_on_node_state - stop waiting for a node that went away, or begin a round soon for a node that came back. */
 void hold_on_node_state(struct core_lock *, struct step *, const struct core_node_change *);
-/* hold_look - begin a round soon, for our key may be gone from a node. */
-void hold_look(struct core_lock *, uint64_t now_us);
+/* hold_look - begin a round, for our key may be gone from that node. */
+void hold_look(struct core_lock *, uint64_t now_us, uint32_t index, bool by_server);
 /* hold_repair_span_us - return the time over which the repairs of many locks are spread. */
 uint64_t hold_repair_span_us(uint64_t lease_us);
 /* hold_on_reply - take the reply to an extend or a repair of the present hold. */

@@ -118,7 +118,9 @@ struct core_node {
      * late: it was sent on a connection that has ended, so the node may still execute it, until the lock's
      * late_until_us. */
     bool open, late;
-    bool gone; /* the latest definite answer: the node does not have our key */
+    bool gone;     /* the latest definite answer: the node does not have our key */
+    bool extended; /* since it was set there, our key was extended there */
+    bool told;     /* since the latest round began, somebody told that another client changed our key there */
     struct core_key key;
     struct core_asked asked;
     struct debt debts[CORE_DEBTS_MAX];
@@ -218,6 +220,7 @@ struct hold {
     uint32_t renew_failures;
     enum core_loss loss : 8;
     enum round_state round_state : 8;
+    uint8_t looked;    /* so many nodes told of a change before this round (hold.c, 6) */
     bool round_waits;  /* a renewal waits for room at the nodes */
     bool repair_waits; /* a round for a repair waits for room at the nodes */
     bool looks;        /* a round for a repair is due although no node changed (CORE_EV_LOOK) */

@@ -22,6 +22,8 @@ struct core_config {
     uint32_t quorum;
     uint64_t lease_us;
     uint64_t renew_us; /* CORE_NEVER: no renewal */
+    uint64_t first_us; /* the first renewal is due by then, for nodes tell of changes only after one (hold.c, 6);
+                          0: after renew_us, as all others */
     uint64_t wait_us;  /* 0: try once; CORE_NEVER: for ever */
     uint64_t min_valid_us;
     uint64_t lost_margin_us;  /* 0: 2 x allowance, at least 10 ms, of the lease in use */
@@ -46,7 +48,7 @@ struct core_config {
 
 /* All of it but for the padding at the end: locks compare theirs byte by byte. */
 #define CORE_CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
-_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 11 * sizeof(uint64_t) + 3 * sizeof(bool) + CORE_NODES_MAX,
+_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 12 * sizeof(uint64_t) + 3 * sizeof(bool) + CORE_NODES_MAX,
                "there is padding between the members");
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
@@ -114,7 +116,7 @@ enum core_event_type {
     CORE_EV_STEP,      /* a node's clock has certainly stepped forward (nodeclock.h) */
     CORE_EV_BEGIN,     /* may use random: the nodes have room for the command that core_wants() names */
     CORE_EV_ROOM,      /* a node has room for releases that could not be queued */
-    CORE_EV_LOOK,      /* our key may be gone from a node: begin a round soon */
+    CORE_EV_LOOK,      /* a node tells that our key may be gone from it: begin a round */
     CORE_EV_LOSE,      /* treat the hold as about to expire */
     CORE_EV_DISPATCH,  /* callbacks may run now: check the validity again, and return the next completion */
 };
@@ -176,6 +178,10 @@ struct core_event {
         struct {
             uint32_t node;
         } room;
+        struct {
+            uint32_t node;
+            bool by_server; /* not by the client that deleted our key: it may be a change of our own */
+        } look;
     };
 };
 

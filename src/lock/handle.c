@@ -60,6 +60,7 @@ void handle_unmake(struct quorlock *lock)
     const struct alloc *alloc = &all->runtime->alloc;
 
     assert(lock->holds == 0 || all->runtime->closing);
+    if (keylist->holder == lock) keylist->holder = NULL;
     named_owner_leave(&all->claims.owners, alloc, handle_owner(lock));
     free_block(alloc, lock);
     keylist_leave(keylist);
@@ -140,6 +141,7 @@ void handle_share(struct quorlock *lock, struct claim *claim)
 {
     assert(claim->keylist == lock->keylist && claim->named == handle_owner(lock));
     assert(lock->holds == 0 || handle_held(lock) == claim);
+    lock->keylist->holder = lock;
     lock->holds++;
     claim->holds++;
     if (lock->reentrant != NULL) {
@@ -157,7 +159,11 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     assert(holds <= lock->holds && lock->holds <= claim->holds);
     lock->holds -= holds;
     claim->holds -= holds;
-    if (lock->holds == 0 && lock->reentrant != NULL) list_remove(&claim->sharers, &lock->reentrant->in_share);
+    if (lock->holds == 0 && lock->reentrant != NULL) {
+        list_remove(&claim->sharers, &lock->reentrant->in_share);
+        if (claim->sharers.count > 0)
+            lock->keylist->holder = FIRST_OF(&claim->sharers, struct reentrant, in_share)->lock;
+    }
     handle_show(lock);
 }
 

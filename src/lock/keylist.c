@@ -145,6 +145,20 @@ static struct keylist *keylist_find(const struct keylists *all, uint64_t hash, c
     return NULL;
 }
 
+struct keylist *keylist_of_key(const struct keylists *all, const struct node_key *key)
+{
+    const char *prefix = all->runtime->key_prefix;
+    size_t skipped = strlen(prefix);
+    char text[QUORLOCK_KEY_LENGTH_MAX + 1];
+    const char *name = text;
+
+    if (key->length < skipped || key->length - skipped > QUORLOCK_KEY_LENGTH_MAX) return NULL;
+    if (memcmp(key->text, prefix, skipped) != 0) return NULL;
+    memcpy(text, key->text + skipped, key->length - skipped);
+    text[key->length - skipped] = '\0';
+    return keylist_find(all, hash_text(HASH_START, name), &name, 1, 0);
+}
+
 struct keylist *keylist_join(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     uint64_t hash = HASH_START;

@@ -44,6 +44,7 @@ struct keylist {
     struct bare_list waiting; /* handles in the order of coming; the first asks the nodes */
     struct claim *asked;      /* the claim that asked the nodes last: its votes are why the others wait */
     struct contention *contention;
+    struct quorlock *holder; /* of the handles that held the keys alone the latest; NULL: none yet, or it is gone */
     /* With prefix, as the nodes know them; with permits struct core_slots, and the bytes of keys and name follow. */
     struct node_key keys[];
 };
@@ -72,6 +73,8 @@ struct named_owner {
  * memory. keylist_leave - one user less; the last one frees it. */
 struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t n_keys, uint32_t permits);
 void keylist_leave(struct keylist *);
+/* keylist_of_key - return the list of this one key, with prefix, of ordinary locks; NULL: there is none. */
+struct keylist *keylist_of_key(const struct keylists *, const struct node_key *);
 /* keylist_check - assert which members go together. At the begin and the end of what changes a list. */
 void keylist_check(const struct keylist *);
 /* keylist_admits - one more claim of this process, with this config, may hold the keys beside those that do: so it may

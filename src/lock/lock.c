@@ -581,6 +581,11 @@ static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint
     }
 }
 
+static void lock_on_told(struct node_observer *observer, uint32_t node, const struct node_key *key)
+{
+    queue_key_changed(CONTAINER_OF(observer, struct locks, observer), node, key);
+}
+
 static void on_has_room(struct node_observer *observer, uint32_t node)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
@@ -633,6 +638,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->observer = (struct node_observer){.changed = lock_on_node_changed,
                                            .revived = on_node_revived,
                                            .clock_stepped = on_clock_stepped,
+                                           .told = lock_on_told,
                                            .has_room = on_has_room};
     all->turn = (struct turn){.begin = lock_begin_turn, .next = notify_next, .end = lock_end_turn, .waits = lock_waits};
     nodes_observe(runtime, &all->observer);

@@ -253,24 +253,38 @@ static bool is_holder(const struct quorlock *lock, uint64_t holder_id)
     return owner_id(text, length) == holder_id;
 }
 
+/* Another client changed a key of the lock at that node: let the lock look after its keys. */
+static void look_after(struct quorlock *lock, uint32_t node, bool by_server)
+{
+    struct core_event event = {.type = CORE_EV_LOOK, .look = {.node = node, .by_server = by_server}};
+    struct claim *claim;
+
+    if (handle_is_compact(lock) && !core_compact_holds(handle_record(lock))) return;
+    claim = handle_is_compact(lock) ? compact_expand(lock) : handle_held(lock);
+    if (claim == NULL) return;
+    (void)claim_step(claim, &event);
+    claim_reap(claim);
+}
+
 /* A lock of this process holds the keys, and another client deleted one at a node: let the lock look after its keys.
  * False: no lock of this process has that owner. */
-static bool look_after_holder(struct keylist *keylist, uint64_t holder_id)
+static bool look_after_holder(struct keylist *keylist, uint64_t holder_id, uint32_t node)
 {
     struct locks *all = CONTAINER_OF(keylist->all, struct locks, keylists);
-    struct core_event event = {.type = CORE_EV_LOOK};
 
     LIST_EACH (struct quorlock, lock, &all->handles, in_all) {
-        struct claim *claim;
-
         if (lock->keylist != keylist || !is_holder(lock, holder_id)) continue;
-        claim = handle_is_compact(lock) ? compact_expand(lock) : handle_held(lock);
-        if (claim == NULL) return true;
-        (void)claim_step(claim, &event);
-        claim_reap(claim);
+        look_after(lock, node, false);
         return true;
     }
     return false;
+}
+
+void queue_key_changed(struct locks *all, uint32_t node, const struct node_key *key)
+{
+    const struct keylist *keylist = keylist_of_key(&all->keylists, key);
+
+    if (keylist != NULL && keylist->held > 0 && keylist->holder != NULL) look_after(keylist->holder, node, true);
 }
 
 static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)
@@ -286,7 +300,7 @@ static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t k
     /* Our own release has already woken the first in the queue. */
     if (holder_id != 0 && holder_id == contention->gave_back_id) return;
     if (holder_id != 0 && keylist->held > 0 && holder_id != contention->foreign_id) {
-        if (!look_after_holder(keylist, holder_id)) contention->foreign_id = holder_id;
+        if (!look_after_holder(keylist, holder_id, node)) contention->foreign_id = holder_id;
     }
     (void)claim_step_randomly(lock->claim, &event);
 }

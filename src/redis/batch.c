@@ -47,9 +47,8 @@ bool batch_is_full(const struct batch *batch, const struct node_request *request
            (lease_ms != 0 && is_leased(request) && request->lease_ms != lease_ms);
 }
 
-uint64_t batch_key_hash(const struct node_request *request)
+uint64_t batch_key_hash(const struct node_key *key)
 {
-    const struct node_key *key = request->keys;
     uint64_t hash = key->length, word;
     size_t at = 0;
 

@@ -30,8 +30,8 @@ void batch_clear(struct batch *);
 /* batch_is_full - return whether the request needs another batch: this one has no place left, or another lease, or
  * other counters. */
 bool batch_is_full(const struct batch *, const struct node_request *);
-/* batch_key_hash - return the hash of the request's only key. Two keys with the same hash just do not share a batch. */
-uint64_t batch_key_hash(const struct node_request *);
+/* batch_key_hash - return the hash of a key. Two keys with the same hash just do not share a batch. */
+uint64_t batch_key_hash(const struct node_key *);
 /* batch_has_key - return whether the batch may have a key of the request, whose hash is given. The batch must then be
  * executed first. */
 bool batch_has_key(const struct batch *, const struct node_request *, uint64_t hash);

@@ -229,6 +229,25 @@ static void on_part(struct node *node, struct inflight_request *entry, const str
     node_report(node, &tag, &reply);
 }
 
+static void on_told(struct node *node, const struct reply_item *item)
+{
+    const struct node_key key = {.text = item->text, .length = item->length};
+
+    if (node->link.dead || node->events.told == NULL || tracking_reads(&node->out.tracking, batch_key_hash(&key)))
+        return;
+    node->events.told(node->events.arg, node->config.index, &key);
+}
+
+static void on_tracked(struct node *node, const struct reply *raw)
+{
+    tracking_end(&node->out.tracking);
+    if (raw->self.type == REPLY_INTEGER) return;
+    if (raw->self.type != REPLY_ERROR)
+        link_drop(&node->link, FAULT_PROTO, "EXISTS is not answered by a number");
+    else if (error_classify(raw->self.text, raw->self.length).fault != FAULT_TEMPORARY)
+        node->out.untracked = true;
+}
+
 static void on_request_reply(struct node *node, const struct inflight_request *entry, const struct reply *raw)
 {
     uint32_t latency_us = heard_after_us(node, entry->sent_us);
@@ -345,16 +364,23 @@ static void node_on_reply(void *arg, const struct reply *raw)
             on_guard_reply(node, raw);
         else
             node_guard_on_compared(&node->guard, raw);
+    } else if (entry.tracks) {
+        node->heard_us = link_now_us(&node->link);
+        on_tracked(node, raw);
     } else {
         on_request_reply(node, &entry, raw);
     }
 }
 
+/* Never a verdict: a server whose table of such keys is full tells of changes that were none. */
 static void node_on_push(void *arg, const struct reply *push)
 {
     struct node *node = arg;
 
-    node_guard_on_push(&node->guard, push);
+    if (node_guard_on_push(&node->guard, push) || !reply_is(&push->elements[0], "invalidate")) return;
+    for (size_t i = 1; i < push->n_elements; i++) {
+        if (push->elements[i].type == REPLY_STRING) on_told(node, &push->elements[i]);
+    }
 }
 
 /* ---- the connection ---- */

@@ -34,6 +34,8 @@ struct node_events {
     void (*reply)(void *arg, uint32_t index, uint32_t generation, const union node_tag *, const struct node_reply *);
     /* Asks what is known of the guards of all nodes. May be NULL. */
     enum guard_set (*set)(void *arg);
+    /* The server tells that another client changed a key that was extended here; it may be wrong. May be NULL. */
+    void (*told)(void *arg, uint32_t index, const struct node_key *);
     /* There may be room for requests again. */
     void (*room)(void *arg, uint32_t index);
     void *arg;

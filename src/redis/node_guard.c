@@ -66,11 +66,12 @@ void node_guard_on_compared(struct node_guard *guard, const struct reply *raw)
 }
 
 /* Never a verdict: a server whose table of such keys is full tells of changes that were none. */
-void node_guard_on_push(struct node_guard *guard, const struct reply *push)
+bool node_guard_on_push(struct node_guard *guard, const struct reply *push)
 {
-    if (!guard_is_in(push)) return;
+    if (!guard_is_in(push)) return false;
     guard->doubted = true;
     compare_guard(guard);
+    return true;
 }
 
 /* A server that lost its memory gives its vote by SET. Its scripts compare the guard themselves. */

@@ -37,8 +37,8 @@ enum node_guard_news { NODE_GUARD_NONE, NODE_GUARD_SAME, NODE_GUARD_READ };
  * node_guard_on_compared - take the reply to a comparison: drop the link if the guard is not as before. */
 enum node_guard_news node_guard_on_reply(struct node_guard *, const struct reply *, uint64_t now_us);
 void node_guard_on_compared(struct node_guard *, const struct reply *);
-/* node_guard_on_push - if that push tells of a change of the guard, compare it. */
-void node_guard_on_push(struct node_guard *, const struct reply *push);
+/* node_guard_on_push - if that push tells of a change of the guard, compare it, and return true. */
+bool node_guard_on_push(struct node_guard *, const struct reply *push);
 /* node_guard_doubts - return whether the reply is a vote that does not count, because the guard may have changed. */
 bool node_guard_doubts(const struct node_guard *, const struct inflight_request *, const struct node_reply *);
 /* node_guard_on_due - ask again, if it is time. node_guard_wake_us - return when that is; LINK_NEVER: not yet known. */

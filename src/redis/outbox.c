@@ -24,17 +24,21 @@ void outbox_init(struct outbox *outbox, const struct alloc *alloc, struct redis_
     *outbox = (struct outbox){.link = link, .dialect = dialect, .guard = guard, .stall_us = stall_us};
     inflight_init(&outbox->inflight, alloc);
     batch_init(&outbox->batch, alloc);
+    tracking_init(&outbox->tracking, alloc);
 }
 
 void outbox_clear(struct outbox *outbox)
 {
     inflight_clear(&outbox->inflight);
     batch_clear(&outbox->batch);
+    tracking_clear(&outbox->tracking);
 }
 
 void outbox_begin(struct outbox *outbox)
 {
     outbox->alone = false;
+    outbox->untracked = false;
+    tracking_forget(&outbox->tracking);
     outbox->whole_sent = 0;
     outbox->whole_until_us = 0;
     bytes_reserve(&outbox->link->conn.out, OUTBOX_ROOM);
@@ -78,20 +82,77 @@ static bool went_whole(struct outbox *outbox, uint32_t before)
     return true;
 }
 
+/* Ask the server to tell of the next change of these keys: all words of a batch, or one key. `behind`: bytes for which
+ * room is kept behind it. Whoever is not told learns of a change at the next renewal, so this fails silently. */
+static void outbox_track(struct outbox *outbox, const struct bytes *words, const struct node_key *key,
+                         const uint64_t *hashes, size_t n, size_t behind)
+{
+    const struct inflight_request entry = {.sent_us = link_now_us(outbox->link),
+                                           .deadline_us = INFLIGHT_NEVER,
+                                           .reported = true,
+                                           .tracks = true,
+                                           .parts = 1};
+    struct bytes *out = &outbox->link->conn.out;
+    size_t mark = out->used;
+
+    if (outbox->untracked || !outbox->link->handshake.tracks) return;
+    if (inflight_reserve(&outbox->inflight, outbox->batch.content.n + 1) != INFLIGHT_ROOM) return;
+    guard_track(out);
+    bytes_command(out, n + 1);
+    bytes_text(out, "EXISTS");
+    if (words != NULL)
+        bytes_append(out, words->data, words->used);
+    else
+        bytes_word(out, key->text, key->length);
+    bytes_reserve(out, behind);
+    if (out->fault != BYTES_FINE || !tracking_begin(&outbox->tracking, hashes, n)) {
+        bytes_cut(out, mark);
+        return;
+    }
+    inflight_push(&outbox->inflight, &entry);
+    outbox->unsent++;
+}
+
+/* All keys of a batch with renewals: a change of another key of it concerns no lock, or one that is glad to hear. */
+static void track_batch(struct outbox *outbox)
+{
+    const struct batch *batch = &outbox->batch;
+    bool renews = false;
+
+    for (size_t i = 0; i < batch->content.n; i++) renews |= batch->entries[i].op == OP_EXTEND;
+    if (renews) outbox_track(outbox, &batch->content.keys, NULL, batch->key_hashes, batch->content.n, 0);
+}
+
+/* Readers renew one key together, so each would be told of the others; slots have other keys than their name. */
+static void track_command(struct outbox *outbox, const struct node_request *request)
+{
+    uint64_t hash;
+
+    if (request->op != OP_EXTEND || request->n_keys != 1 || request->permits != 0 || request->shared != 0) return;
+    hash = batch_key_hash(request->keys);
+    outbox_track(outbox, NULL, request->keys, &hash, 1, batch_size(&outbox->batch, outbox->dialect));
+}
+
 /* Room in the buffer was kept when each request was added to the batch. */
-void outbox_flush(struct outbox *outbox)
+static void write_batch(struct outbox *outbox)
 {
     struct batch *batch = &outbox->batch;
     size_t n = batch->content.n;
     uint32_t before = outbox->whole_sent;
 
-    if (n == 0) return;
     batch_build(batch, &outbox->link->conn.out, outbox->dialect, &outbox->whole_sent, outbox->guard);
     assert(outbox->link->conn.out.fault == BYTES_FINE);
     batch->entries[0].batch = n > 1 ? (uint8_t)n : 0;
     batch->entries[0].whole = went_whole(outbox, before);
     for (size_t i = 0; i < n; i++) outbox_push(outbox, &batch->entries[i]);
-    batch_forget(batch);
+}
+
+void outbox_flush(struct outbox *outbox)
+{
+    if (outbox->batch.content.n == 0) return;
+    write_batch(outbox);
+    track_batch(outbox);
+    batch_forget(&outbox->batch);
 }
 
 /* The time for an answer runs from when the request left; a lease runs from when it was queued. */
@@ -138,6 +199,7 @@ static enum bytes_fault outbox_add_command(struct outbox *outbox, const struct n
     if (fault == BYTES_FINE) {
         entry.whole = went_whole(outbox, before);
         outbox_push(outbox, &entry);
+        track_command(outbox, request);
     } else {
         bytes_cut(out, mark);
         outbox->whole_sent = before;
@@ -165,7 +227,7 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     char letter = alone ? '\0' : outbox->dialect->letter(request, outbox->guard);
     /* While there is no batch, an ordinary command need not be compared with it. */
     bool hashed = request->n_keys == 1 && (letter != '\0' || outbox->batch.content.n > 0);
-    uint64_t key_hash = hashed ? batch_key_hash(request) : 0;
+    uint64_t key_hash = hashed ? batch_key_hash(request->keys) : 0;
     enum bytes_fault fault;
     uint64_t now_us;
 
@@ -223,7 +285,7 @@ bool outbox_may_harm_late(struct outbox *outbox)
     for (size_t i = 0; i < outbox->inflight.count; i++) {
         const struct inflight_request *entry = inflight_at(&outbox->inflight, i);
 
-        if (entry->guard || entry->op != OP_RELEASE) return true;
+        if (entry->guard || (entry->op != OP_RELEASE && !entry->tracks)) return true;
     }
     for (size_t i = 0; i < outbox->batch.content.n; i++) {
         if (outbox->batch.entries[i].op != OP_RELEASE) return true;

@@ -16,17 +16,20 @@
 #include "redis/dialect/dialect.h"
 #include "redis/inflight.h"
 #include "redis/link/link.h"
+#include "redis/tracking.h"
 
 struct outbox {
     struct redis_link *link;
     const struct dialect *dialect;
     const struct guard *guard;
-    uint64_t stall_us;       /* see node_config.stall_ms; 0: never */
-    uint32_t timeout_ms;     /* of the latest request that had one; 0: none yet */
-    struct batch batch;      /* requests that wait for the end of the turn, and are not in flight yet */
-    bool alone;              /* no batches on this connection */
-    uint32_t whole_sent;     /* the scripts that this connection has sent as text, one bit each */
-    uint64_t whole_until_us; /* until then all scripts are sent as text; 0: the server lost none lately */
+    uint64_t stall_us;        /* see node_config.stall_ms; 0: never */
+    uint32_t timeout_ms;      /* of the latest request that had one; 0: none yet */
+    struct batch batch;       /* requests that wait for the end of the turn, and are not in flight yet */
+    bool alone;               /* no batches on this connection */
+    bool untracked;           /* the user may not read keys that way */
+    struct tracking tracking; /* the reads in flight of keys that were renewed */
+    uint32_t whole_sent;      /* the scripts that this connection has sent as text, one bit each */
+    uint64_t whole_until_us;  /* until then all scripts are sent as text; 0: the server lost none lately */
     struct inflight inflight;
     size_t unsent; /* how many of the requests in flight have not left the buffer yet: the latest ones */
 };

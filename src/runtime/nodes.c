@@ -144,6 +144,16 @@ static void nodes_on_reply(void *arg, uint32_t index, uint32_t generation, const
     node_may_end(runtime->nodes[index].node);
 }
 
+static void nodes_on_told(void *arg, uint32_t index, const struct node_key *key)
+{
+    struct runtime *runtime = arg;
+
+    assert(index < runtime->n_nodes);
+    LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
+        if (observer->told != NULL) observer->told(observer, index, key);
+    }
+}
+
 static void nodes_on_room(void *arg, uint32_t index)
 {
     struct runtime *runtime = arg;
@@ -392,8 +402,12 @@ struct link_config nodes_link(struct runtime *runtime, uint32_t node)
 int nodes_start(struct runtime *runtime)
 {
     const struct quorlock_client_options *options = &runtime->options;
-    struct node_events events = {
-        .state = nodes_on_node_state, .reply = nodes_on_reply, .set = on_set, .room = nodes_on_room, .arg = runtime};
+    struct node_events events = {.state = nodes_on_node_state,
+                                 .reply = nodes_on_reply,
+                                 .set = on_set,
+                                 .told = nodes_on_told,
+                                 .room = nodes_on_room,
+                                 .arg = runtime};
     uint32_t stall_ms = STALL_FACTOR * runtime_timeout_ms(runtime);
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {

@@ -32,6 +32,8 @@ struct node_observer {
     void (*revived)(struct node_observer *, uint32_t node);
     /* The node's clock stepped forward, so leases from before before_us may have ended early. */
     void (*clock_stepped)(struct node_observer *, uint32_t node, uint64_t before_us);
+    /* The server tells that another client changed a key that was extended there; it may be wrong. */
+    void (*told)(struct node_observer *, uint32_t node, const struct node_key *);
     /* The node's connection may have room again. */
     void (*has_room)(struct node_observer *, uint32_t node);
 };

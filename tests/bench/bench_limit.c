@@ -169,7 +169,7 @@ static void give_back(const struct limit *limit, struct turn *turn, uint32_t fir
         struct node_key key;
         struct node_request request = request_of(OP_RELEASE, i, &key, owner);
 
-        if (batch_add(&batch, 'r', &request, batch_key_hash(&request), &entry) != BYTES_FINE) program_fail("no memory");
+        if (batch_add(&batch, 'r', &request, batch_key_hash(&key), &entry) != BYTES_FINE) program_fail("no memory");
         if (i + 1 < first + n && batch.content.n < DIALECT_BATCH_MAX) continue;
         turn->replied += reply_size((uint32_t)batch.content.n);
         batch_build(&batch, &turn->out, &dialect_plain, &whole_sent, NULL);

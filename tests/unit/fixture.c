@@ -238,9 +238,9 @@ void fixture_revive(struct fixture *f, uint32_t node, enum node_state state)
     fixture_node_state(f, node, state);
 }
 
-void fixture_look(struct fixture *f)
+void fixture_look(struct fixture *f, uint32_t node, bool by_server)
 {
-    step(f, &(struct core_event){.type = CORE_EV_LOOK});
+    step(f, &(struct core_event){.type = CORE_EV_LOOK, .look = {.node = node, .by_server = by_server}});
 }
 
 void fixture_node_state(struct fixture *f, uint32_t node, enum node_state state)

@@ -96,8 +96,8 @@ void fixture_node_state(struct fixture *, uint32_t node, enum node_state);
 void fixture_node_state_fault(struct fixture *, uint32_t node, enum node_state, enum fault_class);
 /* fixture_revive - the node restarts; another life of it is met now, in that state. */
 void fixture_revive(struct fixture *, uint32_t node, enum node_state);
-/* fixture_look - our key may be gone from a node. */
-void fixture_look(struct fixture *);
+/* fixture_look - our key may be gone from that node. */
+void fixture_look(struct fixture *, uint32_t node, bool by_server);
 /* fixture_round_trip - to all connected nodes. Set it behind answers: they take no time here, and are measured.
  */
 void fixture_round_trip(struct fixture *, uint32_t us);

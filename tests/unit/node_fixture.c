@@ -187,9 +187,19 @@ void node_fixture_uri(struct node_fixture *f, const char *front, const char *bac
     f->config.link.uri = &f->uri;
 }
 
+static void on_told(void *arg, uint32_t index, const struct node_key *key)
+{
+    const struct node_fixture *f = arg;
+    char line[64];
+
+    assert_int_equal(index, f->config.index);
+    snprintf(line, sizeof(line), "told %.*s", (int)key->length, key->text);
+    node_fixture_trace(arg, line);
+}
+
 struct node *node_fixture_new_node(struct node_fixture *f)
 {
-    const struct node_events events = {.state = on_node_state, .reply = on_reply, .arg = f};
+    const struct node_events events = {.state = on_node_state, .reply = on_reply, .told = on_told, .arg = f};
 
     if (f->uri.host == NULL) node_fixture_uri(f, "127.0.0.1", "");
     f->node = node_new(&f->system, &f->alloc, &f->config, &events);

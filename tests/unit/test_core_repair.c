@@ -162,13 +162,97 @@ CORE_TEST(a_repair_without_room_waits_behind_renewals)
 CORE_TEST(a_look_is_one_round_soon)
 {
     held(f);
-    fixture_look(f);
-    fixture_look(f);
+    fixture_look(f, 0, false);
+    fixture_look(f, 0, false);
     fixture_expect_pending(f, OP_EXTEND, "000");
     fixture_pass(f, SPAN_US);
     fixture_expect_pending(f, OP_EXTEND, "111");
     fixture_answers(f, OP_EXTEND, "mmy");
     fixture_expect_lost(f, CORE_LOSS_GONE);
+}
+
+CORE_TEST(a_look_comes_at_once_where_the_lock_may_be_lost)
+{
+    held(f);
+    fixture_look(f, 0, false);
+    assert_true(core_deadline(f->lock) > f->now_us);
+    fixture_look(f, 2, false);
+    assert_int_equal(core_deadline(f->lock), f->now_us);
+    fixture_pass(f, 0);
+    fixture_expect_pending(f, OP_EXTEND, "111");
+    fixture_answers(f, OP_EXTEND, "mym");
+    fixture_expect_lost(f, CORE_LOSS_GONE);
+}
+
+/* Each time all nodes tell of changes that were none: the lock lasts, and after a look it waits for the renewal. */
+CORE_TEST(looks_are_not_without_end)
+{
+    held(f);
+    for (uint32_t i = 0; i < 10; i++) {
+        uint64_t due_us = i == 0 ? f->now_us : core_deadline(f->lock);
+
+        for (uint32_t node = 0; node < 3; node++) fixture_look(f, node, false);
+        assert_int_equal(core_deadline(f->lock), due_us);
+        fixture_pass(f, due_us - f->now_us);
+        fixture_expect_pending(f, OP_EXTEND, "111");
+        fixture_answers(f, OP_EXTEND, "yyy");
+        assert_true(core_deadline(f->lock) > f->now_us + 900 * MS);
+        assert_int_equal(repair_at(f), CORE_NEVER); /* a record, for nothing else is due */
+    }
+    /* Nothing was told before this renewal. */
+    fixture_pass(f, core_deadline(f->lock) - f->now_us);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    fixture_look(f, 1, false);
+    fixture_look(f, 2, false);
+    assert_int_equal(core_deadline(f->lock), f->now_us);
+}
+
+CORE_TEST(a_look_after_another_is_for_more_nodes)
+{
+    uint64_t due_us;
+
+    held(f);
+    fixture_look(f, 0, false);
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    due_us = core_deadline(f->lock);
+    fixture_look(f, 0, false);
+    assert_int_equal(core_deadline(f->lock), due_us);
+    fixture_look(f, 1, false);
+    assert_int_equal(core_deadline(f->lock), f->now_us);
+}
+
+/* A server tells of the SET of our acquire and of our repair, too, where it was asked to tell before. */
+CORE_TEST(what_a_server_tells_before_it_extends_may_be_ours)
+{
+    uint64_t due_us;
+
+    held(f);
+    due_us = core_deadline(f->lock);
+    for (uint32_t node = 0; node < 3; node++) fixture_look(f, node, true);
+    assert_int_equal(core_deadline(f->lock), due_us);
+    fixture_pass(f, due_us - f->now_us);
+    fixture_answers(f, OP_EXTEND, "yym");
+    fixture_answers(f, OP_REPAIR, "..y");
+    fixture_look(f, 2, true);
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    assert_int_equal(repair_at(f), CORE_NEVER); /* it becomes a record, and is extended there as well */
+    fixture_look(f, 2, true);
+    fixture_look(f, 0, true);
+    assert_int_equal(core_deadline(f->lock), f->now_us);
+}
+
+/* Two nodes tell of it while the third has not answered the renewal. */
+CORE_TEST(what_is_told_during_a_round_is_looked_after)
+{
+    held(f);
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "y..");
+    fixture_look(f, 0, false);
+    fixture_look(f, 1, false);
+    fixture_answers(f, OP_EXTEND, ".y.");
+    assert_int_equal(core_deadline(f->lock), f->now_us);
 }
 
 CORE_TEST(a_record_needs_the_repair_that_its_lock_needs)

@@ -33,6 +33,9 @@
 #define GUARD_TOUCHED ">2\r\n$10\r\ninvalidate\r\n*1\r\n$14\r\nquorlock:guard\r\n"
 #define OTHER_TOUCHED ">2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nother\r\n"
 #define COMPARE       EXPECT("CLIENT CACHING YES"), SEND("+OK\r\n"), EXPECT("GET quorlock:guard")
+#define KEY_TOUCHED   ">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nkey\r\n"
+#define READ_KEYS     EXPECT("CLIENT CACHING YES"), SEND("+OK\r\n"), EXPECT("EXISTS key")
+#define EXTENDED      "*2\r\n:1\r\n:1700000000000001\r\n"
 #define UP_TO_RIGHTS                                                                                                   \
     EXPECT("CLIENT"), EXPECT("INFO server"), EXPECT("INFO replication"), EXPECT("INFO memory"), EXPECT("EVAL"),        \
         SEND("+OK\r\n$36\r\nredis_version:7.0.0\r\nrun_id:12345678\r\n$34\r\nrole:master\r\nmaster_replid:"            \
@@ -240,7 +243,7 @@ NODE_TEST(no_vote_counts_between_a_change_and_the_next_look_at_the_guard)
     }
 }
 
-NODE_TEST(a_change_of_other_keys_is_nothing)
+NODE_TEST(a_change_of_another_key_is_nothing_to_the_guard)
 {
     static const struct fake_step script[] = {
         SHAKE, TRACKS, ASK_GUARD, SEND(CLEAR), EXPECT("SET"), SEND(OTHER_TOUCHED "+OK\r\n"), END};
@@ -249,7 +252,7 @@ NODE_TEST(a_change_of_other_keys_is_nothing)
     run_until(f, "ready 1");
     ask_sent(f, 1, OP_ACQUIRE, 0);
     run_until(f, "1 yes");
-    assert_trace(f, "ready 1\n1 yes\n");
+    assert_trace(f, "ready 1\ntold other\n1 yes\n");
 }
 
 /* Scripts compare the guard themselves. */
@@ -261,6 +264,8 @@ NODE_TEST(a_script_s_answer_counts_after_a_push)
                                               SEND(CLEAR),
                                               EXPECT("EVAL extend"),
                                               SEND(ALL_CHANGED "*2\r\n:1\r\n:1700000000000001\r\n"),
+                                              READ_KEYS,
+                                              SEND(":1\r\n"),
                                               COMPARE,
                                               SEND("$21\r\n" SEEN "\r\n"),
                                               END};
@@ -270,6 +275,78 @@ NODE_TEST(a_script_s_answer_counts_after_a_push)
     ask_sent(f, 1, OP_EXTEND, 0);
     run_until(f, "1 yes");
     assert_trace(f, "ready 1\n1 yes\n");
+}
+
+/* Of the renewal itself some servers tell before its reply, others behind it. */
+NODE_TEST(of_a_key_that_was_extended_the_change_behind_the_read_is_told)
+{
+    static const struct fake_step script[] = {SHAKE,
+                                              TRACKS,
+                                              ASK_GUARD,
+                                              SEND(CLEAR KEY_TOUCHED),
+                                              EXPECT("EVAL extend"),
+                                              SEND(KEY_TOUCHED EXTENDED KEY_TOUCHED),
+                                              READ_KEYS,
+                                              SEND(KEY_TOUCHED ":1\r\n" OTHER_TOUCHED KEY_TOUCHED),
+                                              EXPECT("EVALSHA"),
+                                              SEND(EXTENDED),
+                                              READ_KEYS,
+                                              SEND(KEY_TOUCHED ":0\r\n"),
+                                              EXPECT("SET"),
+                                              SEND("+OK\r\n"),
+                                              END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "told key");
+    ask_sent(f, 1, OP_EXTEND, 0);
+    run_until(f, "told other\ntold key");
+    ask_sent(f, 2, OP_EXTEND, 0);
+    run_until(f, "2 yes");
+    ask_sent(f, 3, OP_ACQUIRE, 0);
+    run_until(f, "3 yes");
+    assert_trace(f, "ready 1\ntold key\n1 yes\ntold other\ntold key\n2 yes\n3 yes\n");
+}
+
+NODE_TEST(a_server_that_refuses_the_read_of_keys_is_not_asked_again)
+{
+    static const struct fake_step script[] = {
+        SHAKE,
+        TRACKS,
+        ASK_GUARD,
+        SEND(CLEAR),
+        EXPECT("EVAL extend"),
+        SEND(EXTENDED),
+        READ_KEYS,
+        SEND("-NOPERM this user has no permissions to run the 'exists' command\r\n"),
+        EXPECT("EVALSHA"),
+        SEND(EXTENDED),
+        EXPECT("SET"),
+        SEND("+OK\r\n"),
+        END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "ready 1");
+    ask_sent(f, 1, OP_EXTEND, 0);
+    run_until(f, "1 yes");
+    while (node_in_flight(f->node) > 0) run_on(f, 1);
+    ask_sent(f, 2, OP_EXTEND, 0);
+    run_until(f, "2 yes");
+    ask_sent(f, 3, OP_ACQUIRE, 0);
+    run_until(f, "3 yes");
+    assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n");
+}
+
+NODE_TEST(an_answer_of_another_kind_to_the_read_of_keys_ends_the_connection)
+{
+    static const struct fake_step script[] = {
+        SHAKE, TRACKS, ASK_GUARD, SEND(CLEAR), EXPECT("EVAL extend"), SEND(EXTENDED), READ_KEYS, SEND("+OK\r\n"), END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    fake_play(f->server, clear);
+    run_until(f, "ready 1");
+    ask_sent(f, 1, OP_EXTEND, 0);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\n1 yes\nconnecting proto\nready 2\n");
 }
 
 NODE_TEST(a_guard_that_is_gone_when_the_server_tells_ends_the_connection)
