@@ -20,7 +20,7 @@ struct rules {
 
 static const struct rules commands[] = {
     {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +client|setname "
-                       "+client|tracking +client|caching"},
+                       "+client|tracking +client|caching +exists"},
     {PLAIN, "+del +mget"}, /* MGET, as PUBSUB NUMPAT, saves work when locks are released together */
     {PLAIN, "+zadd +zrem +zscore +zrange +zrangebyscore +zremrangebyscore"}, /* for shared keys; exclusive locks look
                                                                                 for readers */

@@ -60,6 +60,7 @@ static const struct ask examine_ask_rest[] = {
     {ASK_PROBE, EXAMINE_SETNAME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "SETNAME", "quorlock-doctor"}},
     {ASK_PROBE, EXAMINE_TRACKING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "TRACKING", "OFF"}},
     {ASK_PROBE, EXAMINE_CACHING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "CACHING", "YES"}},
+    {ASK_PROBE, EXAMINE_EXISTS, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EXISTS", NAME}},
 };
 enum { N_REST = sizeof(examine_ask_rest) / sizeof(examine_ask_rest[0]) };
 _Static_assert(N_REST <= EXAMINE_ASKS_MAX, "all questions are in flight at once");

@@ -21,6 +21,7 @@ static const char *const examine_rights[EXAMINE_RIGHTS] = {
     [EXAMINE_SETNAME] = "CLIENT SETNAME",
     [EXAMINE_TRACKING] = "CLIENT TRACKING",
     [EXAMINE_CACHING] = "CLIENT CACHING",
+    [EXAMINE_EXISTS] = "EXISTS",
 };
 
 const char *examine_right_text(enum examine_right right)

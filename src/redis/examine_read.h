@@ -29,6 +29,7 @@ enum examine_right {
     EXAMINE_SETNAME,  /* the name in CLIENT LIST */
     EXAMINE_TRACKING, /* the server tells of a change of the guard */
     EXAMINE_CACHING,  /* the same */
+    EXAMINE_EXISTS,   /* the server tells the holder of a change of its key */
     EXAMINE_RIGHTS,
 };
 

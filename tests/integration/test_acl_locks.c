@@ -63,18 +63,23 @@ static void give_rights(const char *change)
     }
 }
 
-/* How often the servers have refused that command. */
-static long long refusals(const char *command)
+static long long counted(const char *command, const char *field)
 {
     long long n = 0;
 
     for (uint32_t i = 0; i < 3; i++)
-        n += server_ask_number(SERVER(i), "EVAL %s 0 cmdstat_%s:",
+        n += server_ask_number(SERVER(i), "EVAL %s 0 cmdstat_%s: %s",
                                "for line in string.gmatch(redis.call('INFO', 'commandstats'), '[^\\r\\n]+') do "
                                "if string.find(line, ARGV[1], 1, true) == 1 then "
-                               "return tonumber(string.match(line, 'rejected_calls=(%d+)')) end end return 0",
-                               command);
+                               "return tonumber(string.match(line, '[:,]' .. ARGV[2] .. '=(%d+)')) end end return 0",
+                               command, field);
     return n;
+}
+
+/* How often the servers have refused that command. */
+static long long refusals(const char *command)
+{
+    return counted(command, "rejected_calls");
 }
 
 static bool is_deaf(void *key)
@@ -186,4 +191,37 @@ SERVERS_TEST(locks_that_are_released_together_use_what_asks_for_all_at_once)
         give_rights(change);
         release_together(rights[i]);
     }
+}
+
+static bool is_counted(void *field)
+{
+    return counted("exists", field) > 0;
+}
+
+static void hold_until(const char *change, char *field)
+{
+    struct seen seen = {0};
+
+    give_rights(change);
+    fixture_client(3);
+    assert_status(fixture_acquire(lasting_lock(fixture.client, "one", NULL), &seen), QUORLOCK_OK);
+    await(is_counted, field, GENEROUS_MS, "the server is asked to tell of changes of the key");
+    fixture_close(fixture.client);
+}
+
+/* It is used behind the first renewal, when the command of test_acl.py is over. */
+SERVERS_TEST(a_holder_that_is_told_of_changes_needs_exists)
+{
+    char calls[] = "calls", rejected[] = "rejected_calls";
+    struct seen_report report = {0};
+
+    fixture_client(3);
+    assert_int_equal(quorlock_bootstrap(fixture.client, NULL, on_report, &report), 0);
+    await_count(&report.calls, 1, GENEROUS_MS, "bootstrap");
+    fixture_close(fixture.client);
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    fixture_log_in("app:geheim@", "");
+    hold_until("", calls);
+    assert_int_equal(refusals("exists"), 0);
+    hold_until("-exists", rejected);
 }

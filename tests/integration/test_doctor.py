@@ -20,8 +20,8 @@ from command_case import RUNNING, SERVERS, Case, die_with_us, listen, nodes, wai
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = ["INFO", "TIME", "GET", "SET", "PTTL", "PEXPIRE", "DEL", "EVAL", "EVALSHA", "TYPE",
-            "PUBLISH", "CLIENT SETNAME", "CLIENT TRACKING", "CLIENT CACHING"]
-MINOR = {"TYPE", "PUBLISH", "CLIENT SETNAME"}
+            "PUBLISH", "CLIENT SETNAME", "CLIENT TRACKING", "CLIENT CACHING", "EXISTS"]
+MINOR = {"TYPE", "PUBLISH", "CLIENT SETNAME", "EXISTS"}
 NEEDLESS = MINOR | {"CLIENT TRACKING", "CLIENT CACHING"}  # a lock does without
 
 
@@ -579,7 +579,7 @@ class Reach(Doctor):
                 pass
         ended = "connection lost|the server closed the connection"
         for words, said in [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Redis server"), (None, ended),
-                            (b"+OK\r\n" * 28, "INFO has no version"), (b"+OK\r\n" * 60, "not a Redis server"),
+                            (b"+OK\r\n" * 29, "INFO has no version"), (b"+OK\r\n" * 60, "not a Redis server"),
                             (b"+OK\r\n" * 2, ended),
                             (b"*1\r\n*1\r\n*1\r\n", "not a Redis server"), (b"$999999999\r\n", "not a Redis server")]:
             with listen() as listener:

@@ -310,7 +310,8 @@ DOCTOR_TEST(missing_rights_and_names_are_found)
     f->facts[0].refused_names = (1u << EXAMINE_NAMES) - 1;
     assert_string_equal(judged(f),
                         "warning rights a:1; warning rights a:1; warning names a:1; warning names a:1; "
-                        "warning names a:1; note rights a:1; note rights a:1; note rights a:1; note names a:1");
+                        "warning names a:1; note rights a:1; note rights a:1; note rights a:1; note rights a:1; "
+                        "note names a:1");
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "user \"app\" may not run INFO, TIME, GET, SET, PTTL, "
                                                            "PEXPIRE, DEL, EVAL, EVALSHA: it cannot"));
     assert_string_equal(f->diagnosis.findings[0]->remedy, "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
