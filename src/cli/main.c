@@ -121,9 +121,10 @@ static const struct verb verbs[] = {
      "few answered in the last round of --count; 71 out of memory; 74 the output could not be written; 128+N\n"
      "ended by signal N, 141 if the reader of the output has ended.\n"},
     {"break", ARGS_BREAK, verb_break, "break [OPTIONS] KEY...", "release a lock by force, whatever its owner",
-     "Prints the owner of KEY, then deletes KEY on every node. The holder notices that at its next renewal; its\n"
-     "work until then is not undone. With several keys all owners are printed first. A lock on several keys ends\n"
-     "with one of them: when its holder notices, it releases the others.\n"
+     "Prints the owner of KEY, then deletes KEY on every node. The holder mostly notices that within a few round\n"
+     "trips, and at its next renewal at the latest; its work until then is not undone. With several keys all\n"
+     "owners are printed first. A lock on several keys ends with one of them: when its holder notices, it\n"
+     "releases the others.\n"
      "\n"
      "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
      "written (if the owner could not be printed, nothing was deleted).\n"},

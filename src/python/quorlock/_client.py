@@ -234,7 +234,7 @@ class Client(Connection):
         return ask_for_all(self, pattern)
 
     def break_lock(self, key: Text) -> Report:
-        """Delete the key on all nodes, whoever holds it; the holder notices at its next renewal.
+        """Delete the key on all nodes, whoever holds it; the holder notices at its next renewal at the latest.
 
         In the report, `broken` marks the nodes where a key was deleted."""
         return ask(self, "quorlock_blocking_break", key)
