@@ -9,7 +9,7 @@
 #include "redis/guard_sets.h"
 #include "runtime/options.h"
 
-#define PER_NODE         30u
+#define PER_NODE         31u
 #define ALL_TOGETHER     4u
 #define CLOCK_MOST_US    100000 /* a time daemon does not cause more */
 #define CLOCK_LEAST_US   2000
@@ -17,7 +17,8 @@
 
 #define RIGHT(name)     (1u << EXAMINE_##name)
 #define RIGHTS_TRACKING (RIGHT(TRACKING) | RIGHT(CACHING))
-#define RIGHTS_OPTIONAL (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME) | RIGHT(EXISTS) | RIGHTS_TRACKING)
+#define RIGHTS_OPTIONAL                                                                                                \
+    (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME) | RIGHT(EXISTS) | RIGHT(MSETEX) | RIGHTS_TRACKING)
 
 #define REMEDY_AOF       "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
 #define REMEDY_BOOTSTRAP "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
@@ -368,6 +369,7 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
          "it cannot tell clients that its guard is gone, so after FLUSHALL it votes for a second owner (but with "
          "--guard strict)"},
         {RIGHT(EXISTS), QUORLOCK_NOTE, "holders learn at their next renewal only that a lock was broken or deleted"},
+        {RIGHT(MSETEX), QUORLOCK_NOTE, "fenced or strict locks that are taken together cost it twice the CPU"},
         {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
         {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};
     const uint32_t refused = node->facts->refused_rights;

@@ -14,7 +14,7 @@
 
 #define EXAMINE_CLOCK_TIMES 4 /* the first round trip takes longer than the others: caches are cold */
 #define EXAMINE_ASKS_MAX    40
-#define EXAMINE_WORDS_MAX   5
+#define EXAMINE_WORDS_MAX   6
 
 enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_GUARD, ASK_PROBE };
 
@@ -32,9 +32,9 @@ struct ask {
 static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"TIME"}};
 
 /*
- * GET of the guard comes after INFO because reading the guard needs the run_id. The probes (SET with NX and XX, PEXPIRE
- * with a word for a number, a script that does not compile, CACHING without TRACKING) are errors, but only after the
- * server has checked the rights. The lock key is a random one, and its channel has no subscriber.
+ * GET of the guard comes after INFO because reading the guard needs the run_id. The probes (SET and MSETEX with NX and
+ * XX, PEXPIRE with a word for a number, a script that does not compile, CACHING without TRACKING) are errors, but only
+ * after the server has checked the rights. The lock key is a random one, and its channel has no subscriber.
  */
 static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_SERVER, {"INFO", "server"}},
@@ -61,6 +61,7 @@ static const struct ask examine_ask_rest[] = {
     {ASK_PROBE, EXAMINE_TRACKING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "TRACKING", "OFF"}},
     {ASK_PROBE, EXAMINE_CACHING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "CACHING", "YES"}},
     {ASK_PROBE, EXAMINE_EXISTS, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EXISTS", NAME}},
+    {ASK_PROBE, EXAMINE_MSETEX, EXAMINE_LOCK, EXAMINE_SECTIONS, {"MSETEX", "1", NAME, "-", "NX", "XX"}},
 };
 enum { N_REST = sizeof(examine_ask_rest) / sizeof(examine_ask_rest[0]) };
 _Static_assert(N_REST <= EXAMINE_ASKS_MAX, "all questions are in flight at once");

@@ -22,6 +22,7 @@ static const char *const examine_rights[EXAMINE_RIGHTS] = {
     [EXAMINE_TRACKING] = "CLIENT TRACKING",
     [EXAMINE_CACHING] = "CLIENT CACHING",
     [EXAMINE_EXISTS] = "EXISTS",
+    [EXAMINE_MSETEX] = "MSETEX",
 };
 
 const char *examine_right_text(enum examine_right right)
@@ -162,7 +163,7 @@ void examine_read_refusal(struct examine_facts *facts, enum examine_right right,
 {
     static const char by_command[] = " run the '";
     /* The command was removed by rename-command, which is as good as a missing right. */
-    bool unknown = examine_read_begins(text, length, "ERR unknown command");
+    bool unknown = examine_read_begins(text, length, "ERR unknown command") && right != EXAMINE_MSETEX;
 
     /* The server checks its disk, memory and replicas before it looks at the arguments. */
     if (right == EXAMINE_SET && name == EXAMINE_LOCK && error_classify(text, length).fault == FAULT_REFUSED)

@@ -30,6 +30,7 @@ enum examine_right {
     EXAMINE_TRACKING, /* the server tells of a change of the guard */
     EXAMINE_CACHING,  /* the same */
     EXAMINE_EXISTS,   /* the server tells the holder of a change of its key */
+    EXAMINE_MSETEX,   /* several locks at once; not refused by a server that does not have it */
     EXAMINE_RIGHTS,
 };
 

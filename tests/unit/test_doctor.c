@@ -311,7 +311,7 @@ DOCTOR_TEST(missing_rights_and_names_are_found)
     assert_string_equal(judged(f),
                         "warning rights a:1; warning rights a:1; warning names a:1; warning names a:1; "
                         "warning names a:1; note rights a:1; note rights a:1; note rights a:1; note rights a:1; "
-                        "note names a:1");
+                        "note rights a:1; note names a:1");
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "user \"app\" may not run INFO, TIME, GET, SET, PTTL, "
                                                            "PEXPIRE, DEL, EVAL, EVALSHA: it cannot"));
     assert_string_equal(f->diagnosis.findings[0]->remedy, "ACL SETUSER app +info +time +get +set +pttl +pexpire +del "
@@ -541,6 +541,11 @@ DOCTOR_TEST(refusals_of_old_and_new_servers_are_read)
     assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_EVALSHA);
     refuse(f, EXAMINE_PEXPIRE, EXAMINE_LOCK, "ERR unknown command 'PEXPIRE', with args beginning with: ");
     assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_PEXPIRE);
+    refuse(f, EXAMINE_MSETEX, EXAMINE_LOCK, "NOPERM User app has no permissions to run the 'msetex' command");
+    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_MSETEX);
+    /* Most servers are older than this command. */
+    refuse(f, EXAMINE_MSETEX, EXAMINE_LOCK, "ERR unknown command 'MSETEX', with args beginning with: ");
+    assert_int_equal(f->facts[0].refused_rights | f->facts[0].refused_names, 0);
     refuse(f, EXAMINE_SET, EXAMINE_LOCK, "ERR syntax error");
     assert_int_equal(f->facts[0].refused_rights | f->facts[0].refused_names, 0);
     refuse(f, EXAMINE_SET, EXAMINE_LOCK, "READONLY You can't write against a read only replica.");
