@@ -109,9 +109,7 @@ void hold_grant(struct core_lock *lock, uint64_t now_us)
     lock->hold.renew_at_us = renewal_after(lock, lock->attempt.begun_us);
     if (lock->hold.renew_at_us != CORE_NEVER && first_us != 0 && first_us < lock->config->renew_us)
         lock->hold.renew_at_us = on_grid(lock, lock->attempt.begun_us, first_us);
-    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        node->told = node->extended = false;
-    }
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->told = node->extended = false;
 }
 
 /* ---- soon ---- */

@@ -119,7 +119,7 @@ struct core_node {
      * late_until_us. */
     bool open, late;
     bool gone;     /* the latest definite answer: the node does not have our key */
-    bool extended; /* since it was set there, our key was extended there */
+    bool extended; /* our key was extended there since it was set */
     bool told;     /* since the latest round began, somebody told that another client changed our key there */
     struct core_key key;
     struct core_asked asked;

@@ -82,8 +82,29 @@ static bool went_whole(struct outbox *outbox, uint32_t before)
     return true;
 }
 
-/* Ask the server to tell of the next change of these keys: all words of a batch, or one key. `behind`: bytes for which
- * room is kept behind it. Whoever is not told learns of a change at the next renewal, so this fails silently. */
+/* The node's own question, written from `mark` on, is in flight. `behind`: bytes for which room is kept behind it.
+ * False: there is no such room, and the question is cut off. */
+static bool push_own(struct outbox *outbox, const struct inflight_request *entry, size_t mark, size_t behind)
+{
+    struct bytes *out = &outbox->link->conn.out;
+
+    bytes_reserve(out, behind);
+    if (out->fault != BYTES_FINE) {
+        bytes_cut(out, mark);
+        return false;
+    }
+    inflight_push(&outbox->inflight, entry);
+    outbox->unsent++;
+    return true;
+}
+
+static bool may_track(const struct outbox *outbox)
+{
+    return outbox->link->handshake.tracks && !outbox->untracked;
+}
+
+/* Ask the server to tell of the next change of these keys: all words of a batch, or one key. `behind`: see push_own.
+ * Whoever is not told learns of a change at the next renewal, so this fails silently. */
 static void outbox_track(struct outbox *outbox, const struct bytes *words, const struct node_key *key,
                          const uint64_t *hashes, size_t n, size_t behind)
 {
@@ -95,8 +116,8 @@ static void outbox_track(struct outbox *outbox, const struct bytes *words, const
     struct bytes *out = &outbox->link->conn.out;
     size_t mark = out->used;
 
-    if (outbox->untracked || !outbox->link->handshake.tracks) return;
     if (inflight_reserve(&outbox->inflight, outbox->batch.content.n + 1) != INFLIGHT_ROOM) return;
+    if (!tracking_reserve(&outbox->tracking, n)) return;
     guard_track(out);
     bytes_command(out, n + 1);
     bytes_text(out, "EXISTS");
@@ -104,13 +125,7 @@ static void outbox_track(struct outbox *outbox, const struct bytes *words, const
         bytes_append(out, words->data, words->used);
     else
         bytes_word(out, key->text, key->length);
-    bytes_reserve(out, behind);
-    if (out->fault != BYTES_FINE || !tracking_begin(&outbox->tracking, hashes, n)) {
-        bytes_cut(out, mark);
-        return;
-    }
-    inflight_push(&outbox->inflight, &entry);
-    outbox->unsent++;
+    if (push_own(outbox, &entry, mark, behind)) tracking_begin(&outbox->tracking, hashes, n);
 }
 
 /* All keys of a batch with renewals: a change of another key of it concerns no lock, or one that is glad to hear. */
@@ -119,6 +134,7 @@ static void track_batch(struct outbox *outbox)
     const struct batch *batch = &outbox->batch;
     bool renews = false;
 
+    if (!may_track(outbox)) return;
     for (size_t i = 0; i < batch->content.n; i++) renews |= batch->entries[i].op == OP_EXTEND;
     if (renews) outbox_track(outbox, &batch->content.keys, NULL, batch->key_hashes, batch->content.n, 0);
 }
@@ -129,6 +145,7 @@ static void track_command(struct outbox *outbox, const struct node_request *requ
     uint64_t hash;
 
     if (request->op != OP_EXTEND || request->n_keys != 1 || request->permits != 0 || request->shared != 0) return;
+    if (!may_track(outbox)) return;
     hash = batch_key_hash(request->keys);
     outbox_track(outbox, NULL, request->keys, &hash, 1, batch_size(&outbox->batch, outbox->dialect));
 }
@@ -269,13 +286,7 @@ bool outbox_ask_guard(struct outbox *outbox, bool compares, uint64_t now_us)
         guard_compare(out);
     else
         guard_ask(outbox->guard, out);
-    bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
-    if (out->fault != BYTES_FINE) {
-        bytes_cut(out, mark);
-        return false;
-    }
-    inflight_push(&outbox->inflight, &entry);
-    outbox->unsent++;
+    if (!push_own(outbox, &entry, mark, batch_size(&outbox->batch, outbox->dialect))) return false;
     conn_wake(&outbox->link->conn);
     return true;
 }

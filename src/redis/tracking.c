@@ -21,13 +21,14 @@ static uint64_t *word_at(const struct tracking *tracking, size_t index)
     return &tracking->words[(tracking->head + index) & (tracking->capacity - 1)];
 }
 
-static bool tracking_reserve(struct tracking *tracking, size_t n)
+bool tracking_reserve(struct tracking *tracking, size_t n)
 {
     size_t capacity = tracking->capacity != 0 ? tracking->capacity : TRACKING_FIRST;
+    size_t needed = tracking->count + n + 1;
     uint64_t *words;
 
-    if (tracking->count + n <= tracking->capacity) return true;
-    while (capacity < tracking->count + n) capacity *= 2;
+    if (needed <= tracking->capacity) return true;
+    while (capacity < needed) capacity *= 2;
     words = alloc_zero(tracking->alloc, capacity * sizeof(*words));
     if (words == NULL) return false;
     for (size_t i = 0; i < tracking->count; i++) words[i] = *word_at(tracking, i);
@@ -38,12 +39,11 @@ static bool tracking_reserve(struct tracking *tracking, size_t n)
     return true;
 }
 
-bool tracking_begin(struct tracking *tracking, const uint64_t *hashes, size_t n)
+void tracking_begin(struct tracking *tracking, const uint64_t *hashes, size_t n)
 {
-    if (!tracking_reserve(tracking, n + 1)) return false;
+    assert(tracking->count + n < tracking->capacity);
     *word_at(tracking, tracking->count++) = n;
     for (size_t i = 0; i < n; i++) *word_at(tracking, tracking->count++) = hashes[i];
-    return true;
 }
 
 void tracking_end(struct tracking *tracking)

@@ -25,8 +25,10 @@ struct tracking {
 
 void tracking_init(struct tracking *, const struct alloc *);
 void tracking_clear(struct tracking *);
-/* tracking_begin - a read of keys with these hashes begins. False: out of memory. */
-bool tracking_begin(struct tracking *, const uint64_t *hashes, size_t n);
+/* tracking_reserve - make room for a read of n keys. False: out of memory.
+ * tracking_begin - a read of keys with these hashes begins; tracking_reserve must have found room. */
+bool tracking_reserve(struct tracking *, size_t n);
+void tracking_begin(struct tracking *, const uint64_t *hashes, size_t n);
 /* tracking_end - the oldest read was answered. tracking_forget - no read is in flight any more. */
 void tracking_end(struct tracking *);
 void tracking_forget(struct tracking *);
