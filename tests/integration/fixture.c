@@ -431,6 +431,19 @@ void fixture_inspect(quorlock_client *client, const char *key, struct seen_repor
     await_count(&seen->calls, 1, GENEROUS_MS, "inspect");
 }
 
+void fixture_bootstrap(void)
+{
+    struct seen_report seen = {0};
+    quorlock_client *client;
+
+    fixture.options.guard = QUORLOCK_GUARD_OFF;
+    client = fixture_new_client(0);
+    assert_status(quorlock_bootstrap(client, NULL, on_report, &seen), QUORLOCK_OK);
+    await_count(&seen.calls, 1, GENEROUS_MS, "bootstrap");
+    assert_status(seen.status, QUORLOCK_OK);
+    fixture_close(client);
+}
+
 void fixture_break(quorlock_client *client, const char *key, struct seen_report *seen)
 {
     memset(seen, 0, sizeof(*seen));

@@ -136,6 +136,9 @@ void fixture_start_close(quorlock_client *, int *closed);
 #define SERVER(i) (&fixture.cluster.servers[i])
 uint32_t holders(const char *key, const char *value);
 
+/* fixture_bootstrap - write the guard on all servers. fixture.options.guard is off then. */
+void fixture_bootstrap(void);
+
 /* fixture_log_in - the next clients reach their nodes with "USER:PASSWORD@", "", and "/DATABASE" or "". */
 void fixture_log_in(const char *credentials, const char *database);
 

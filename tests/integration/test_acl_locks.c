@@ -213,12 +213,8 @@ static void hold_until(const char *change, char *field)
 SERVERS_TEST(a_holder_that_is_told_of_changes_needs_exists)
 {
     char calls[] = "calls", rejected[] = "rejected_calls";
-    struct seen_report report = {0};
 
-    fixture_client(3);
-    assert_int_equal(quorlock_bootstrap(fixture.client, NULL, on_report, &report), 0);
-    await_count(&report.calls, 1, GENEROUS_MS, "bootstrap");
-    fixture_close(fixture.client);
+    fixture_bootstrap();
     fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
     fixture_log_in("app:geheim@", "");
     hold_until("", calls);

@@ -131,25 +131,12 @@ REDISSON_TEST(turned_foreign)
 
 /* ---- guard, fencing ---- */
 
-static void bootstrap(void)
-{
-    struct seen_report seen = {0};
-    quorlock_client *client;
-
-    fixture.options.guard = QUORLOCK_GUARD_OFF;
-    client = fixture_new_client(0);
-    assert_int_equal(quorlock_bootstrap(client, NULL, on_report, &seen), 0);
-    await_count(&seen.calls, 1, GENEROUS_MS, "bootstrap");
-    assert_status(seen.status, 0);
-    fixture_close(client);
-}
-
 REDISSON_TEST(guard_and_fence)
 {
     static const int guards[] = {QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     uint64_t last = 0;
 
-    bootstrap();
+    fixture_bootstrap();
     for (size_t i = 0; i < 2; i++) {
         struct seen seen;
         quorlock_client *client;
@@ -171,6 +158,6 @@ REDISSON_TEST(guard_and_fence)
         assert_int_not_equal(fixture_acquire(lock, &seen), QUORLOCK_OK);
         fixture_close(client);
         for (uint32_t k = 0; k < 3; k++) server_do(SERVER(k), "FLUSHALL");
-        bootstrap();
+        fixture_bootstrap();
     }
 }

@@ -15,15 +15,8 @@ struct told {
 /* A client that keeps a guard, which was written before. */
 static void guarded_client(int dialect)
 {
-    struct seen_report report = {0};
-
-    fixture.options.node_timeout_ms = GENEROUS_MS;
     fixture.options.dialect = dialect;
-    fixture_client(3);
-    assert_status(quorlock_bootstrap(fixture.client, NULL, on_report, &report), QUORLOCK_OK);
-    await_count(&report.calls, 1, GENEROUS_MS, "bootstrap");
-    fixture_close(fixture.client);
-    fixture.options.node_timeout_ms = 0;
+    fixture_bootstrap();
     fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
     fixture_client(3);
 }
