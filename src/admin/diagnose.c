@@ -368,7 +368,8 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
         {RIGHTS_TRACKING, QUORLOCK_WARNING,
          "it cannot tell clients that its guard is gone, so after FLUSHALL it votes for a second owner (but with "
          "--guard strict)"},
-        {RIGHT(EXISTS), QUORLOCK_NOTE, "holders learn at their next renewal only that a lock was broken or deleted"},
+        {RIGHT(EXISTS), QUORLOCK_NOTE,
+         "holders learn at their next renewal only, and waiters by polls, that a lock was deleted"},
         {RIGHT(MSETEX), QUORLOCK_NOTE, "fenced or strict locks that are taken together cost it twice the CPU"},
         {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
         {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};

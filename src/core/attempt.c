@@ -632,6 +632,8 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
     vote_on_reply(lock, step, reply);
     if (lock->phase == CORE_ASKING) {
         attempt_judge(lock, step);
+    } else if (lock->phase == CORE_WAITING && reply->tag.op == OP_PEEK) {
+        attempt_try(lock, step, wait_on_peek(lock, step, reply));
     } else {
         hold_late_vote(lock, step);
     }

@@ -82,8 +82,11 @@ struct core_asked {
 
     uint64_t refusing; /* the keys that another owner holds there, a bit each; 0: unknown */
 
+    uint64_t noticed_id;  /* the holder whose release the node told since it named it last; 0: of none */
     uint64_t minority_id; /* the node's key has this holder, which no quorum has; 0: no such key (arbiter.c) */
     enum follow_up follow_up;
+    bool watched;     /* the node was asked to tell when the key changes */
+    bool by_server;   /* of noticed_id: the server told it by itself */
     bool asked_twice; /* in this attempt, because an abandoned key of ours was in the way */
     bool cut;         /* no vote, but the next attempt may get one: the connection ended, the time was over, or the
                          node refused for a reason that passes */
@@ -184,7 +187,8 @@ struct wait {
     bool searches;            /* with permits: tries slot after slot, and has not paused yet */
     bool arbiter_late;        /* the latest attempt ended because its arbiter did not answer in time */
     uint64_t heard;           /* the keys released by notices since the latest attempt began, a bit each */
-    bool notified;            /* a notice came since the latest wait began */
+    bool notified;            /* a notice was published since the latest wait began */
+    bool in_vain;             /* the server told of a change, and the holder was still the same */
     uint64_t released_id;     /* the holder released by the latest notice */
     uint64_t woken_id;        /* released_id when the latest attempt began, or when the pause was drawn */
     struct named polled;      /* the holder when the latest wait began */

@@ -72,6 +72,7 @@ struct core_command {
     uint64_t waited_us;  /* acquire of shared keys or with queues, intent: how long the lock has waited */
     uint64_t queued_us;  /* acquire with queues: how long the lock stays in the queue without another request */
     bool explain;        /* acquire: a refusal should name the holder and its remaining lease */
+    bool watch;          /* acquire, peek: the node should tell when the key changes next */
     bool silent;         /* release: publish nothing */
     bool if_deleted;     /* release: publish only if the key was deleted */
     bool queues;         /* acquire: the node refuses while others in its queue come first; intent: leave the queue */
@@ -110,7 +111,7 @@ enum core_event_type {
     CORE_EV_TIMER, /* may use random */
     CORE_EV_NODE,  /* a node's state changed */
     CORE_EV_REPLY,
-    CORE_EV_NOTICE,    /* may use random: a node published that a key of this lock was released */
+    CORE_EV_NOTICE,    /* may use random: a node tells that a key of this lock was released */
     CORE_EV_LISTENING, /* the subscription is confirmed: notices come from now on; earlier ones may have been missed */
     CORE_EV_WAKE,      /* may use random: a lock of this process has just released the keys */
     CORE_EV_STEP,      /* a node's clock has certainly stepped forward (nodeclock.h) */
@@ -159,10 +160,11 @@ struct core_event {
             uint32_t srtt_us; /* 0: unknown */
             uint64_t life_us; /* when this client first met the present server process and guard; 0: unknown */
         } node;
-        struct {
+        struct core_notice {
             uint32_t node;
             uint32_t key;       /* place of the released key among the lock's keys */
             uint64_t holder_id; /* the owner that released; 0: unknown */
+            bool by_server;     /* nobody published it: the server found the key changed, or tells so for no reason */
         } notice;
         struct {
             uint32_t node;

@@ -9,6 +9,7 @@
 #include "fair.h"
 #include "intent.h"
 #include "slots.h"
+#include "wait.h"
 
 bool vote_may_still_connect(const struct core_node *node)
 {
@@ -57,6 +58,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     if (lock->config->fair && lock->attempt.stage == ATTEMPT_ASKS_ARBITER) fair_queue(lock, step, command);
     /* The first attempt is mostly granted, later attempts are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
+    command->watch = node->asked.watched = command->explain && wait_watches(lock);
     if (step->slots == NULL) return;
     command->any = lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
     command->passed = slots_shut(step->slots, lock, step->now_us);
@@ -111,7 +113,8 @@ void vote_peek(struct core_lock *lock, struct step *step, uint32_t index)
     /* The refusal may have named the holder already. */
     if (!core_can_talk(node) || node->asked.holder.id != 0) return;
     node->asked.follow_up = FOLLOW_UP_PEEK;
-    core_send(lock, step, index, OP_PEEK, 0);
+    node->asked.watched = wait_watches(lock);
+    core_send(lock, step, index, OP_PEEK, 0)->watch = node->asked.watched;
 }
 
 void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
@@ -214,6 +217,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->asked.holder.id = reply->holder_id;
         node->asked.holder.ttl_us = reply->ttl_us;
         node->asked.holder.readers = reply->readers;
+        wait_on_refusal(lock, node);
         if (reply->listeners > 0) lock->waiters = reply->listeners;
         node->asked.refusing = reply->refusing;
         fair_on_refusal(lock, reply);

@@ -18,6 +18,9 @@
  *    - Among many waiters each draws a pause: a few ask at once, the others later and later. So a release costs the
  *      nodes hardly more requests with thirty waiters than with three. A node reports the number of its subscribers
  *      when it refuses; some of them may not wait any more.
+ *    - Peers and operators publish nothing. So a server also tells by itself when a key changes, unless a notice began
+ *      the attempt. The change may be a renewal: then the next such word is not believed before a poll. A release that
+ *      is published, too, counts once.
  *    - With several keys a waiter asks once all keys were released that refused the latest attempt on a quorum, or
  *      at the arbiter. Other keys may come and go.
  * 4. Lost wake. Notices come only after the subscription is confirmed. One more attempt then finds a release from
@@ -203,7 +206,6 @@ static bool wait_may_be_free(const struct core_lock *lock)
 static void wait_hear(struct core_lock *lock, uint64_t keys)
 {
     lock->wait.heard |= keys;
-    lock->wait.notified = true;
 }
 
 /* Take all keys for released, for notices may have been missed. */
@@ -214,13 +216,31 @@ static void hear_all(struct core_lock *lock)
     lock->wait.notice = NOTICE_DURING_ATTEMPT;
 }
 
-void wait_begin(struct core_lock *lock, const struct step *step, bool held)
+/* Where releases are published nobody needs to be told of them twice. */
+bool wait_watches(const struct core_lock *lock)
+{
+    return lock->config->wait_us != 0 && !lock->wait.notified && !lock->config->fair;
+}
+
+/* The first attempt is mostly granted, so it does not watch. */
+static void watch_arbiter(struct core_lock *lock, struct step *step)
+{
+    uint32_t index = arbiter_choose(lock);
+    struct core_node *node = &lock->nodes[index];
+
+    if (index == lock->config->n_nodes || node->vote != CORE_VOTE_OTHER || node->asked.watched) return;
+    node->asked.watched = wait_watches(lock);
+    if (node->asked.watched) core_send(lock, step, index, OP_PEEK, 0)->watch = true;
+}
+
+void wait_begin(struct core_lock *lock, struct step *step, bool held)
 {
     uint64_t now_us = step->now_us;
 
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED);
     assert(lock->queued == WAIT_STAY);
     watch_holder(lock, now_us);
+    watch_arbiter(lock, step);
     lock->phase = CORE_WAITING;
     lock->wait.searches = false;
     lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
@@ -276,7 +296,7 @@ static bool are_few(const struct core_lock *lock, uint64_t now_us)
     return true;
 }
 
-static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *step)
+static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *step, bool by_server)
 {
     uint64_t pause_us = turn_us(lock);
 
@@ -287,7 +307,7 @@ static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *st
         wait_take_turn(lock, validity_add(step->now_us, pause_us));
         return WAIT_STAY;
     }
-    lock->wait.polls = 0;
+    if (!by_server) lock->wait.polls = 0;
     /* With permits the arbiter chooses the slot. */
     return step->slots == NULL && are_few(lock, step->now_us) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
@@ -298,31 +318,53 @@ static bool released_late(const struct core_node *node, uint64_t holder_id)
     return node->vote == CORE_VOTE_PENDING || core_named_by(node) == holder_id;
 }
 
-enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint32_t index, uint32_t key,
-                                 uint64_t holder_id)
+void wait_on_refusal(struct core_lock *lock, struct core_node *node)
 {
-    struct core_node *node = &lock->nodes[index];
+    bool same = node->asked.noticed_id != 0 && node->asked.noticed_id == core_named_by(node);
+
+    lock->wait.in_vain = same && node->asked.by_server;
+    node->asked.noticed_id = 0;
+}
+
+/* The server and the holder tell of the same release; each of them once, and then the other not at all. */
+static bool is_repeated(struct core_node *node, uint64_t holder_id, bool by_server)
+{
+    bool repeated = holder_id != 0 && holder_id == node->asked.noticed_id && by_server != node->asked.by_server;
+
+    node->asked.noticed_id = repeated ? 0 : holder_id;
+    node->asked.by_server = by_server;
+    return repeated;
+}
+
+enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, const struct core_notice *notice)
+{
+    struct core_node *node = &lock->nodes[notice->node];
+    uint64_t holder_id = notice->by_server ? core_named_by(node) : notice->holder_id;
     uint32_t noticed = 0;
     bool arbiter;
     bool drawn;
     bool known;
 
-    assert(index < lock->config->n_nodes);
-    assert(key < 64);
+    assert(notice->node < lock->config->n_nodes);
+    assert(notice->key < 64);
     if (!core_is_acquiring(lock) || core_awaits_first_attempt(lock)) return WAIT_STAY;
-    if (node->notices.own > 0) {
+    /* If the node named no holder, the key was ours. */
+    if (notice->by_server && (holder_id == 0 || lock->wait.in_vain)) return WAIT_STAY;
+    if (!notice->by_server && node->notices.own > 0) {
         node->notices.own--;
         return WAIT_STAY;
     }
+    if (is_repeated(node, holder_id, notice->by_server)) return WAIT_STAY;
     if (step->slots != NULL) slots_on_notice(step->slots, holder_id);
     drawn = lock->wait.notice == NOTICE_TURN_DRAWN;
     known = holder_id != 0 && holder_id == lock->wait.woken_id;
     if (holder_id == node->asked.minority_id) node->asked.minority_id = 0;
-    wait_hear(lock, UINT64_C(1) << key);
-    if (lock->config->fair && !known) fair_hear(lock, index, UINT64_C(1) << key);
+    wait_hear(lock, UINT64_C(1) << notice->key);
+    if (!notice->by_server) lock->wait.notified = true;
+    if (lock->config->fair && !known) fair_hear(lock, notice->node, UINT64_C(1) << notice->key);
     if (lock->phase == CORE_WAITING && !wait_may_be_free(lock)) return WAIT_STAY;
-    arbiter = index == arbiter_choose(lock);
-    lock->belief.released_id = arbiter ? 0 : holder_id;
+    arbiter = notice->node == arbiter_choose(lock);
+    if (!notice->by_server) lock->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of a release that began the latest attempt already, or for which the pause is drawn. */
     if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
     lock->wait.released_id = holder_id;
@@ -330,9 +372,17 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, uint
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
-    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wait_wake(lock, step);
+    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wait_wake(lock, step, notice->by_server);
     if (!drawn) wait_take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
     return WAIT_STAY;
+}
+
+enum wait_verdict wait_on_peek(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    const struct core_notice notice = {.node = reply->tag.node, .by_server = true};
+
+    /* The key changed before the node began to watch it. */
+    return reply->outcome == OUTCOME_MISSING ? wait_on_notice(lock, step, &notice) : WAIT_STAY;
 }
 
 void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, bool before_acquire)
@@ -360,6 +410,7 @@ enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yie
     uint64_t srtt_us = quorum_srtt_us(lock);
 
     hear_all(lock);
+    if (lock->phase == CORE_ASKING) lock->wait.notified = true;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     if (lock->config->fair) {
         fair_hear(lock, lock->config->n_nodes, UINT64_MAX);

@@ -283,8 +283,12 @@ static bool look_after_holder(struct keylist *keylist, uint64_t holder_id, uint3
 void queue_key_changed(struct locks *all, uint32_t node, const struct node_key *key)
 {
     const struct keylist *keylist = keylist_of_key(&all->keylists, key);
+    struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .by_server = true}};
+    struct quorlock *first = keylist != NULL ? first_of(keylist) : NULL;
 
-    if (keylist != NULL && keylist->held > 0 && keylist->holder != NULL) look_after(keylist->holder, node, true);
+    if (keylist == NULL) return;
+    if (keylist->held > 0 && keylist->holder != NULL) look_after(keylist->holder, node, true);
+    if (first != NULL && handle_asks(first)) (void)claim_step_randomly(first->claim, &event);
 }
 
 static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)

@@ -28,7 +28,8 @@ void queue_wait_expired(struct quorlock *);
 /* queue_hand_off - end the acquire of the handle that asks with that status; its successor goes on. False: no other
  * handle can take its place. */
 bool queue_hand_off(struct quorlock *, int status);
-/* queue_key_changed - that node tells that another client changed the key: whoever holds it looks after it. */
+/* queue_key_changed - that node tells that another client changed the key: whoever holds it looks after it, and
+ * whoever waits for it asks again. */
 void queue_key_changed(struct locks *, uint32_t node, const struct node_key *);
 /* queue_due - the claim's deadline passed: hand off while the wait bound of the handle that asks has passed. Return the
  * time to continue with. */

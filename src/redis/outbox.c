@@ -128,24 +128,27 @@ static void outbox_track(struct outbox *outbox, const struct bytes *words, const
     if (push_own(outbox, &entry, mark, behind)) tracking_begin(&outbox->tracking, hashes, n);
 }
 
-/* All keys of a batch with renewals: a change of another key of it concerns no lock, or one that is glad to hear. */
+/* Readers renew one key together, so each would be told of the others; slots have other keys than their name. */
+static bool is_tracked(const struct node_request *request)
+{
+    if (request->n_keys != 1 || request->permits != 0 || request->shared != 0) return false;
+    return request->op == OP_EXTEND || request->watch;
+}
+
+/* All keys of the batch: a change of another key of it concerns no lock, or one that is glad to hear. */
 static void track_batch(struct outbox *outbox)
 {
     const struct batch *batch = &outbox->batch;
-    bool renews = false;
 
-    if (!may_track(outbox)) return;
-    for (size_t i = 0; i < batch->content.n; i++) renews |= batch->entries[i].op == OP_EXTEND;
-    if (renews) outbox_track(outbox, &batch->content.keys, NULL, batch->key_hashes, batch->content.n, 0);
+    if (!batch->tracked || !may_track(outbox)) return;
+    outbox_track(outbox, &batch->content.keys, NULL, batch->key_hashes, batch->content.n, 0);
 }
 
-/* Readers renew one key together, so each would be told of the others; slots have other keys than their name. */
 static void track_command(struct outbox *outbox, const struct node_request *request)
 {
     uint64_t hash;
 
-    if (request->op != OP_EXTEND || request->n_keys != 1 || request->permits != 0 || request->shared != 0) return;
-    if (!may_track(outbox)) return;
+    if (!is_tracked(request) || !may_track(outbox)) return;
     hash = batch_key_hash(request->keys);
     outbox_track(outbox, NULL, request->keys, &hash, 1, batch_size(&outbox->batch, outbox->dialect));
 }
@@ -235,7 +238,9 @@ static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const st
     bytes_reserve(out, batch_size_with(&outbox->batch, outbox->dialect, request));
     fault = out->fault;
     bytes_cut(out, out->used);
-    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, key_hash, &entry);
+    if (fault == BYTES_FINE) fault = batch_add(&outbox->batch, letter, request, key_hash, &entry);
+    if (fault == BYTES_FINE) outbox->batch.tracked |= is_tracked(request);
+    return fault;
 }
 
 int outbox_send(struct outbox *outbox, const struct node_request *request)

@@ -27,7 +27,7 @@ struct outbox {
     struct batch batch;       /* requests that wait for the end of the turn, and are not in flight yet */
     bool alone;               /* no batches on this connection */
     bool untracked;           /* the user may not read keys that way */
-    struct tracking tracking; /* the reads in flight of keys that were renewed */
+    struct tracking tracking; /* the reads in flight of keys that the server is to watch */
     uint32_t whole_sent;      /* the scripts that this connection has sent as text, one bit each */
     uint64_t whole_until_us;  /* until then all scripts are sent as text; 0: the server lost none lately */
     struct inflight inflight;

@@ -2,11 +2,11 @@
 /*
  * tracking.h - the keys of which a server is just being asked to tell when another client changes them
  *
- * Behind a renewal, in the same write, the node reads the keys once more in a way that makes the server remember them:
- * it tells of the next change (CLIENT CACHING YES, EXISTS). Our renewal is a change, too, of which some servers tell
- * before its reply and others behind it, but all of them in front of the reply to the read. So what a server tells of a
- * key while the read is in flight is older than the read or our own, and means nothing. Here are the keys of the reads
- * in flight, as hashes, oldest read first.
+ * Behind a renewal or a waiter's request, in the same write, the node reads the keys once more in a way that makes the
+ * server remember them: it tells of the next change (CLIENT CACHING YES, EXISTS). Our renewal is a change, too, of
+ * which some servers tell before its reply and others behind it, but all of them in front of the reply to the read. So
+ * what a server tells of a key while the read is in flight is older than the read or our own, and means nothing. Here
+ * are the keys of the reads in flight, as hashes, oldest read first.
  */
 #pragma once
 

@@ -77,6 +77,22 @@ SERVERS_TEST(a_node_that_lacks_the_key_notifies_of_its_release)
     }
 }
 
+/* A server that keeps a guard tells of it. */
+DIALECTS_TEST(what_is_deleted_by_hand_wakes)
+{
+    bool plain = fixture.options.dialect == QUORLOCK_DIALECT_PLAIN;
+
+    close_both();
+    fixture_bootstrap();
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    open_both();
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), plain ? "SET key peer" : "HSET key peer:1 1");
+    begin_to_wait();
+    run_ms(500); /* until the tries that follow the confirmations are over */
+    drop_by_hand("key");
+    await_status(&waited, QUORLOCK_OK, "the waiter is woken");
+}
+
 /* The wait has begun, and the subscription is still on its way. */
 DIALECTS_TEST(a_release_before_the_confirmation_is_found)
 {

@@ -122,6 +122,7 @@ struct kind {
     const char *name;
     enum plan_bias bias;
     uint32_t lost_permille;       /* of notices */
+    bool told;                    /* the servers tell of changed keys; else none does, where notices are lost */
     bool lists;                   /* most wait for two keys, of which one stays taken and one is released */
     double median_most;           /* in round trips, with the time of the servers; 0: not judged */
     double requests_most[CROWDS]; /* of all from one grant to the next, on average; 0: left out */
@@ -130,12 +131,14 @@ struct kind {
 /* The bounds of requests are today's figures and a tenth: other draws of chance change them by less. With lists, two of
  * the contenders are holders, and none would wait if there were no more. */
 static const struct kind kinds[] = {
-    {"notices", BIAS_CALM, 0, false, 3.1, {16, 17, 23, 35}},
-    {"notices, the first arbiter frozen", BIAS_FROZEN, 0, false, 3.1, {12, 13, 20, 33}},
-    {"notices, an odd key at the first", BIAS_ODD, 0, false, 3.1, {16, 18, 28, 42}},
-    {"one notice of ten lost", BIAS_CALM, 100, false, 3.1, {16, 17, 23, 35}},
-    {"polls alone", BIAS_CALM, 1000, false, 0, {11, 11, 15, 25}},
-    {"lists, another key of them is held", BIAS_CALM, 0, true, 0, {0, 10, 14, 24}},
+    {"notices", BIAS_CALM, 0, false, false, 3.1, {16, 17, 23, 35}},
+    {"notices, the first arbiter frozen", BIAS_FROZEN, 0, false, false, 3.1, {12, 13, 20, 33}},
+    {"notices, an odd key at the first", BIAS_ODD, 0, false, false, 3.1, {16, 18, 28, 42}},
+    {"one notice of ten lost", BIAS_CALM, 100, false, false, 3.1, {16, 17, 23, 35}},
+    {"polls alone", BIAS_CALM, 1000, false, false, 0, {11, 11, 15, 25}},
+    {"the servers tell, and nobody else", BIAS_CALM, 1000, true, false, 3.1, {15, 18, 23, 40}},
+    {"notices, and the servers tell", BIAS_CALM, 0, true, false, 3.1, {17, 19, 23, 35}},
+    {"lists, another key of them is held", BIAS_CALM, 0, false, true, 0, {0, 10, 14, 24}},
 };
 
 static double trips(const struct handovers *handovers, uint32_t permille)
@@ -172,6 +175,8 @@ static void shape(struct plan *plan, const struct kind *kind, uint64_t seed)
 {
     plan_make(plan, seed, kind->bias, 0);
     if (kind->lists) shape_lists(plan);
+    if (kind->told || kind->lost_permille == 1000) plan->untracked = kind->told ? 0 : UINT32_MAX;
+    for (uint32_t i = 0; i < plan->n_clients && kind->told; i++) plan->clients[i].guard = QUORLOCK_GUARD_CONNECTION;
     if (kind->lost_permille == 0) return;
     /* Polls have to help: that takes as long as it takes. */
     plan->handover_most_us = plan->handover_mostly_us = 0;

@@ -238,6 +238,11 @@ void fixture_revive(struct fixture *f, uint32_t node, enum node_state state)
     fixture_node_state(f, node, state);
 }
 
+void fixture_told(struct fixture *f, uint32_t node)
+{
+    step(f, &(struct core_event){.type = CORE_EV_NOTICE, .notice = {.node = node, .by_server = true}});
+}
+
 void fixture_look(struct fixture *f, uint32_t node, bool by_server)
 {
     step(f, &(struct core_event){.type = CORE_EV_LOOK, .look = {.node = node, .by_server = by_server}});

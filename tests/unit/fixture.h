@@ -70,6 +70,8 @@ int fixture_hand_off(struct fixture *, uint64_t begun_us, uint64_t wait_us);
 int fixture_acquire_after(struct fixture *, uint32_t seen);
 /* fixture_notice - a node reports a release by that holder; 0: it does not name one. */
 void fixture_notice(struct fixture *, uint32_t node, uint64_t holder_id);
+/* fixture_told - a node tells by itself that the key changed. */
+void fixture_told(struct fixture *, uint32_t node);
 /* fixture_listening - a node confirms the subscription. */
 void fixture_listening(struct fixture *, uint32_t node);
 /* fixture_wake - another lock of this process released the keys. */

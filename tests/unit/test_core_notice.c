@@ -263,6 +263,124 @@ CORE_TEST(a_late_notice_of_a_node_that_refused_for_another_holder_wakes_nobody)
     assert_int_equal(core_attempt(f->lock), 3);
 }
 
+/* ---- servers that tell by themselves ---- */
+
+static bool watches(const struct fixture *f, uint32_t node, enum op op)
+{
+    return fixture_latest(f, node, op)->command.watch;
+}
+
+/* The first attempt is mostly granted. */
+CORE_TEST(the_arbiter_is_watched_from_the_first_refusal_on)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) assert_false(watches(f, i, OP_ACQUIRE));
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_expect_pending(f, OP_PEEK, "100");
+    assert_true(watches(f, 0, OP_PEEK));
+    fixture_answer_releases(f);
+    (void)fixture_pass_to_attempt(f);
+    assert_true(watches(f, 0, OP_ACQUIRE));
+    fixture_refuse(f, 0, HOLDER, -1);
+    fixture_expect_pending(f, OP_PEEK, "100");
+}
+
+CORE_TEST(a_peek_that_asks_for_the_holder_watches)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "ooo");
+    fixture_expect_pending(f, OP_PEEK, "111");
+    for (uint32_t i = 0; i < 3; i++) assert_true(watches(f, i, OP_PEEK));
+}
+
+CORE_TEST(who_tries_once_or_was_notified_watches_nothing)
+{
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "ooo");
+    for (uint32_t i = 0; i < 3; i++) assert_false(watches(f, i, OP_PEEK));
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 3);
+    assert_false(watches(f, 0, OP_ACQUIRE));
+}
+
+/* Found missing before the node began to watch. */
+CORE_TEST(a_key_that_is_gone_when_the_node_looks_is_asked_for)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_answer_releases(f);
+    fixture_answer(f, 0, OP_PEEK, OUTCOME_MISSING);
+    fixture_begin(f);
+    assert_int_equal(core_attempt(f->lock), 2);
+}
+
+CORE_TEST(a_change_that_the_arbiter_tells_wakes)
+{
+    open_listening(f, 3, 2);
+    fixture_told(f, 0);
+    assert_int_equal(core_attempt(f->lock), 3);
+    assert_true(watches(f, 0, OP_ACQUIRE));
+}
+
+/* In either order. */
+CORE_TEST(a_release_that_is_told_and_published_wakes_once)
+{
+    for (int published_first = 0; published_first < 2; published_first++) {
+        open_listening(f, 3, 2);
+        if (published_first != 0)
+            fixture_notice(f, 0, HOLDER);
+        else
+            fixture_told(f, 0);
+        assert_int_equal(core_attempt(f->lock), 3);
+        if (published_first != 0)
+            fixture_told(f, 0);
+        else
+            fixture_notice(f, 0, HOLDER);
+        for (uint32_t i = 0; i < 3; i++) {
+            if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_refuse(f, i, 88, -1);
+        }
+        fixture_answer_releases(f);
+        fixture_pass(f, 40 * MS);
+        assert_int_equal(core_attempt(f->lock), 3);
+    }
+}
+
+/* The holder renews: that is a change, too. */
+CORE_TEST(after_a_change_in_vain_the_next_one_wakes_only_behind_a_poll)
+{
+    open_listening(f, 3, 2);
+    fixture_told(f, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_refuse(f, i, HOLDER, -1);
+    }
+    fixture_answer_releases(f);
+    fixture_told(f, 0);
+    assert_int_equal(core_attempt(f->lock), 3);
+    assert_in_range(fixture_pass_to_attempt(f), 40 * MS, 1000 * MS);
+    fixture_refuse(f, 0, HOLDER, -1);
+    fixture_answer_releases(f);
+    fixture_told(f, 0);
+    assert_int_equal(core_attempt(f->lock), 5);
+}
+
+/* The node granted, and the key was deleted because others did not. */
+CORE_TEST(a_change_of_our_own_key_is_no_news)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_refuse(f, 1, HOLDER, -1);
+    fixture_refuse(f, 2, HOLDER, -1);
+    fixture_answer_releases(f);
+    fixture_told(f, 0);
+    assert_int_equal(core_attempt(f->lock), 1);
+}
+
 CORE_TEST(notices_of_own_releases_do_not_wake)
 {
     struct core_reply reply = {.outcome = OUTCOME_YES, .listeners = 1, .ttl_us = -2};
