@@ -15,32 +15,11 @@
 --@ look
 --@ lift
 --@ travel
-local n, letters, lease_ms, life_ms = tonumber(ARGV[1]), ARGV[2], ARGV[4], ARGV[6]
-local away, fenced, sub = #KEYS - n, life_ms ~= '', string.sub
-local acquires, extends = string.find(letters, 'a', 1, true), string.find(letters, 'e', 1, true)
-local lost, now_us, replies, carry = guard_broken(ARGV[3]), nil, {}, nil
-local broken = lost and 'GUARD'
-if acquires or extends then now_us = clock_us() end
-local extended = {1, now_us or 0}
-local function token_of(i) return ARGV[7 + n + i] end
+--@ together
 local holders, counters = see(1, n), fenced and see(away + 1, away + n)
 if acquires then
   --@ string_set
-  --@ fence
-  --@ highest
-  --@ next
-  local moved, max_lease_ms = lost, tonumber(ARGV[7])
-  if not moved and ARGV[5] == 'strict' then
-    --@ moved
-    moved = guard_moved(ARGV[3])
-  end
-  local function acquire(i, owner)
-    local first, last, why, floor, how = i, i, moved, fenced and token_of(i), nil
-    if why then return why end
-    --@ take
-  end
-  -- The same as travel(reply) for a grant, but faster.
-  local front, back = '*3\r\n:1\r\n:', '\r\n' .. travel(now_us or 0)
+  --@ together_take
   -- Where the server has MSETEX, one command sets all free locks, after one for their new counters and one for the
   -- others. If any is refused, the loop behind takes the locks, and stores the same counters again.
   --@ msetex
@@ -92,33 +71,15 @@ if acquires then
   end
   if not string.find(letters, '[^a]') then return table.concat(replies) end
 end
-if fenced then
-  --@ carry
-  carry = function(i)
-    if token_of(i) ~= '0' then fence_carry(i + away, i + away, token_of(i), life_ms) end
-  end
-end
-local function extend(i, owner)
-  local first, last, why = i, i, lost
-  if why then return why end
-  --@ prolong
-  if fenced then carry(i) end
-  return extended
-end
-local function release(i, owner, how)
-  local first, last = i, i
-  local count, ours, other, wrong = look_all(first, last, owner)
-  if fenced and count > 0 then carry(i) end
-  --@ give_back
-end
-local owned, keys, channels, n_owned, n_channels = {}, {}, {}, 0, 0
+--@ together_others
+local owned, keys, channels, n_owned, n_channels, queued, mute = {}, {}, {}, 0, 0, false, 's'
 for i = 1, n do
   local letter = sub(letters, i, i)
   if holders[i] == ARGV[i + 7] and letter ~= 'e' and letter ~= 'a' then
     n_owned, owned[i] = n_owned + 1, true
     keys[n_owned] = KEYS[i]
     if fenced and counters[i] ~= token_of(i) then carry(i) end
-    if letter ~= 's' then
+    if letter ~= mute then
       n_channels = n_channels + 1
       channels[n_channels] = notice_channel(KEYS[i])
     end
@@ -126,13 +87,9 @@ for i = 1, n do
 end
 -- If DEL is refused, each key gets an error of its own.
 if n_owned > 0 and type(redis.pcall('DEL', unpack(keys))) == 'table' then n_owned, owned = 0, {} end
--- One command asks who listens, by name and by pattern: most keys have no waiters.
-local heard = n_channels > 0 and redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
-local send_all = heard.err or n_channels > 0 and redis.pcall('PUBSUB', 'NUMPAT') ~= 0
-local sent = send_all or broken
-for i = 2, 2 * n_channels, 2 do sent = sent or heard[i] ~= 0 end
-if n_owned == n and not sent then return string.rep(':1\r\n', n) end
-local function renew(i)
+-- For most keys the MGET above has returned the owner.
+local function renew(i, owner)
+  if lost or holders[i] ~= owner then return extend(i, owner) end
   local why = lock_lift(KEYS[i], lease_ms)
   if why then return why end
   if fenced and counters[i] == token_of(i) then
@@ -142,25 +99,4 @@ local function renew(i)
   end
   return extended
 end
-local hows, texts, asked = {r = false, s = 'silent', d = 'deleted'}, {':1\r\n'}, 0
-for i = 1, n do
-  local letter, owner, reply = sub(letters, i, i), ARGV[i + 7], nil
-  if owned[i] then
-    reply = 1
-    if letter ~= 's' then
-      asked = asked + 2
-      if send_all or heard[asked] ~= 0 then reply = 1 + notice_released(KEYS[i], owner, hows[letter]) end
-    end
-    if broken then reply = {reply, broken} end
-  elseif letter == 'e' then
-    -- For most keys the MGET above has returned the owner.
-    reply = not lost and holders[i] == owner and renew(i) or extend(i, owner)
-  elseif letter ~= 'a' then
-    reply = release(i, owner, hows[letter])
-  end
-  if reply then
-    texts[reply] = texts[reply] or travel(reply)
-    replies[i] = texts[reply]
-  end
-end
-return table.concat(replies)
+--@ together_replies
