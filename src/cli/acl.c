@@ -27,7 +27,7 @@ static const struct rules commands[] = {
     {REDISSON, "+hexists +hscan +hget +hset +hdel"},
     {PLAIN | REDISSON | DATABASE, "+select"},
     {PLAIN | REDISSON | NOTICES, "+publish +pubsub|numsub +subscribe +unsubscribe +ping"},
-    {PLAIN | NOTICES, "+pubsub|numpat"},
+    {PLAIN | REDISSON | NOTICES, "+pubsub|numpat"},
     {REDISSON | NOTICES, "+lrange"},
     {PLAIN | LIST, "+scan +getrange +zcount"},
     {REDISSON | LIST, "+scan +hlen +hkeys"},

@@ -87,10 +87,10 @@ bool batch_has_key(const struct batch *batch, const struct node_request *request
 static size_t size_of(const struct batch *batch, const struct dialect *dialect)
 {
     const struct dialect_batch *content = &batch->content;
-    size_t counters = content->fenced ? content->keys.used + content->n * dialect->counter_frame : 0;
+    size_t counters = content->fenced ? content->keys.used + content->n * DIALECT_COUNTER_FRAME : 0;
 
-    return PLAIN_FRAME + dialect->batch_frame + content->keys.used + content->owners.used + counters +
-           content->numbers.used;
+    return PLAIN_FRAME + dialect->scripts[SCRIPT_COMBINED].length + DIALECT_BATCH_FRAME + content->keys.used +
+           content->owners.used + counters + content->numbers.used;
 }
 
 size_t batch_size(const struct batch *batch, const struct dialect *dialect)
@@ -100,7 +100,7 @@ size_t batch_size(const struct batch *batch, const struct dialect *dialect)
 
 size_t batch_size_with(const struct batch *batch, const struct dialect *dialect, const struct node_request *request)
 {
-    size_t counter = request->fenced ? request->keys[0].length + WORD_FRAME + dialect->counter_frame + NUMBER_WORD : 0;
+    size_t counter = request->fenced ? request->keys[0].length + WORD_FRAME + DIALECT_COUNTER_FRAME + NUMBER_WORD : 0;
 
     return size_of(batch, dialect) + request->keys[0].length + request->owner_length + 2 * (size_t)WORD_FRAME + counter;
 }

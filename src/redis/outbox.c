@@ -245,8 +245,7 @@ static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const st
 
 int outbox_send(struct outbox *outbox, const struct node_request *request)
 {
-    bool alone = outbox->alone || outbox->dialect->letter == NULL;
-    char letter = alone ? '\0' : outbox->dialect->letter(request, outbox->guard);
+    char letter = outbox->alone ? '\0' : outbox->dialect->letter(request, outbox->guard);
     /* While there is no batch, an ordinary command need not be compared with it. */
     bool hashed = request->n_keys == 1 && (letter != '\0' || outbox->batch.content.n > 0);
     uint64_t key_hash = hashed ? batch_key_hash(request->keys) : 0;

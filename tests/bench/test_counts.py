@@ -46,7 +46,7 @@ LIMITS = [
     ("guard connection", ["--in-flight", "16", "--rounds", "60", "--guard", "connection"],
      (0.1, 4, 9, 3.6, 690, 30)),
     ("guard strict", ["--in-flight", "16", "--rounds", "60", "--guard", "strict"], (0.1, 4, 9, 1.2, 750, 112)),
-    ("the redisson dialect", ["--in-flight", "16", "--rounds", "60", "--redisson"], (0.1, 4, 9, 6.02, 1222, 107)),
+    ("the redisson dialect", ["--in-flight", "16", "--rounds", "60", "--redisson"], (0.1, 4, 9, 1.2, 750, 112)),
 ]
 # Of one of 50,000 locks with a short key on three nodes: blocks of memory, and bytes as malloc_usable_size tells them.
 # In them is a share of the blocks for claims, of 2 KB each: the client keeps 1,024 of them, and as many may still be in

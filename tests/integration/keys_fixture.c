@@ -44,14 +44,28 @@ bool plain(void)
 
 /* ---- the server, from outside ---- */
 
+void put_lock(const char *name, const char *owner, int32_t lease_ms)
+{
+    static const char script[] = "redis.call('DEL', KEYS[1])"
+                                 "redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3])"
+                                 "if ARGV[4] ~= '-1' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end";
+
+    if (plain())
+        server_do(server, "EVAL %s 1 %s SET %s KEEPTTL %d", script, name, owner, (int)lease_ms);
+    else
+        server_do(server, "EVAL %s 1 %s HSET %s 1 %d", script, name, owner, (int)lease_ms);
+}
+
+bool lock_is_of(const char *name, const char *owner)
+{
+    if (!server_has(server, name)) return false;
+    if (plain()) return server_holds(server, name, owner);
+    return peer_fields(server, name) == 1 && peer_counts(server, name, owner) == 1;
+}
+
 void put(size_t i, const char *owner, int32_t lease_ms)
 {
-    server_do(server, "DEL %s", names[i]);
-    if (plain())
-        server_do(server, "SET %s %s", names[i], owner);
-    else
-        server_do(server, "HSET %s %s 1", names[i], owner);
-    if (lease_ms != NO_EXPIRY) server_do(server, "PEXPIRE %s %d", names[i], (int)lease_ms);
+    put_lock(names[i], owner, lease_ms);
 }
 
 void put_all(const char *owner, int32_t lease_ms)
@@ -71,9 +85,7 @@ bool has(size_t i)
 
 bool holds(size_t i, const char *owner)
 {
-    if (!has(i)) return false;
-    if (plain()) return server_holds(server, names[i], owner);
-    return peer_fields(server, names[i]) == 1 && peer_counts(server, names[i], owner) == 1;
+    return lock_is_of(names[i], owner);
 }
 
 void assert_left(size_t i, int64_t least_ms, int64_t most_ms)

@@ -31,12 +31,14 @@ bool plain(void);
 
 /* ---- the server, from outside ---- */
 
-/* put - that owner's lock, as the dialect writes it, whatever was there before. */
+/* put_lock, put - that owner's lock, as the dialect writes it, whatever was there before. lock_is_of, holds - the lock
+ * is that owner's, with a count of 1. */
+void put_lock(const char *name, const char *owner, int32_t lease_ms);
+bool lock_is_of(const char *name, const char *owner);
 void put(size_t i, const char *owner, int32_t lease_ms);
 void put_all(const char *owner, int32_t lease_ms);
 void drop(size_t i);
 bool has(size_t i);
-/* holds - the lock is that owner's, with a count of 1. */
 bool holds(size_t i, const char *owner);
 void assert_left(size_t i, int64_t least_ms, int64_t most_ms);
 void count_to(size_t i, const char *counter);

@@ -125,12 +125,12 @@ SERVERS_TEST(who_still_shares_a_hold_is_told)
 }
 
 /* Many are renewed with one command. */
-SERVERS_TEST(of_many_locks_only_what_is_gone_is_lost)
+static void lose_some(int dialect)
 {
     struct told told[100];
     char key[16];
 
-    guarded_client(QUORLOCK_DIALECT_PLAIN);
+    guarded_client(dialect);
     for (uint32_t i = 0; i < LENGTH(told); i++) {
         snprintf(key, sizeof(key), "key%u", i);
         hold(&told[i], key, LEASE(LONG_LEASE_MS));
@@ -147,6 +147,16 @@ SERVERS_TEST(of_many_locks_only_what_is_gone_is_lost)
         assert_status(fixture_release(told[i].lock, &told[i].seen), QUORLOCK_OK);
         assert_int_equal(told[i].seen.result.expired, 0);
     }
+}
+
+SERVERS_TEST(of_many_locks_only_what_is_gone_is_lost)
+{
+    lose_some(QUORLOCK_DIALECT_PLAIN);
+}
+
+SERVERS_TEST(of_many_hashes_only_what_is_gone_is_lost)
+{
+    lose_some(QUORLOCK_DIALECT_REDISSON);
 }
 
 SERVERS_TEST(a_key_that_is_gone_from_one_node_is_set_again)

@@ -66,7 +66,6 @@ DIALECT_TEST(scripts_travel_whole)
                 {OP_BREAK, SCRIPT_BREAK},   {OP_ACQUIRE, SCRIPT_ACQUIRE}, {OP_RAISE, SCRIPT_RAISE},
                 {OP_REPAIR, SCRIPT_ACQUIRE}};
 
-    assert_null(dialect_redisson.letter); /* each request goes alone */
     for (size_t i = 0; i < LENGTH(rows); i++) {
         struct node_request request = {.op = rows[i].op, KEY};
         const struct dialect_script *script = &dialect_redisson.scripts[rows[i].script];
@@ -75,6 +74,37 @@ DIALECT_TEST(scripts_travel_whole)
         assert_script(f, script);
         assert_string_not_equal(script->text, dialect_plain.scripts[rows[i].script].text);
     }
+}
+
+/* Acquires, too: the dialect has no command for them. */
+DIALECT_TEST(a_batch_becomes_a_script_of_its_own)
+{
+    const struct {
+        struct node_request request;
+        char letter;
+    } rows[] = {{{.op = OP_ACQUIRE, KEY}, 'a'},
+                {{.op = OP_ACQUIRE, KEY, .fenced = true, .fence = 5}, 'a'},
+                {{.op = OP_ACQUIRE, .keys = two, .n_keys = 2}, '\0'},
+                {{.op = OP_EXTEND, KEY}, 'e'},
+                {{.op = OP_RELEASE, KEY}, 'r'},
+                {{.op = OP_RELEASE, KEY, .silent = true}, 's'},
+                {{.op = OP_RELEASE, KEY, .if_deleted = true}, 'd'},
+                {{.op = OP_RELEASE, KEY, .silent = true, .keep = true}, '\0'},
+                {{.op = OP_REPAIR, KEY}, '\0'}};
+    struct dialect_batch batch = {.n = 2, .letters = "ar", .lease_ms = 9};
+    const char *rest = "$1\r\n2\r\n$2\r\nar\r\n$0\r\n\r\n$1\r\n9\r\n";
+    uint32_t whole_sent = 0;
+
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        assert_int_equal(dialect_redisson.letter(&rows[i].request, &guard_off), rows[i].letter);
+    bytes_init(&batch.keys, &memory, 100);
+    bytes_text(&batch.keys, "k");
+    bytes_text(&batch.keys, "l");
+    dialect_redisson.build_batch(&f->out, &batch, &whole_sent, &guard_off);
+    bytes_clear(&batch.keys);
+    assert_int_equal(whole_sent, 1u << SCRIPT_COMBINED);
+    assert_script(f, &dialect_redisson.scripts[SCRIPT_COMBINED]);
+    assert_non_null(memmem(f->out.data, f->out.used, rest, strlen(rest)));
 }
 
 /* The guard that bootstrap looks at is a string in either dialect. */

@@ -68,6 +68,11 @@ struct dialect_batch {
     struct bytes numbers;            /* the same with counters: an acquire's floor, or the token; 0: none */
 };
 
+/* The size of a batch command, or of an ordinary one, without script, keys and owners; and of a counter's key without
+ * the lock's key; at most. */
+#define DIALECT_BATCH_FRAME   (GUARD_TEXT_SIZE + 384)
+#define DIALECT_COUNTER_FRAME (16 + BYTES_WORD_FRAME)
+
 struct dialect {
     const struct dialect_script *scripts; /* by enum script */
     /* The commands that a user must be allowed to run, from acquire to release; ends with NULL. */
@@ -75,12 +80,10 @@ struct dialect {
     /* Append one command; a failure stays in the buffer. A script whose bit is in whole_sent is sent as its hash;
      * otherwise as its text, and the bit is set. Return whether it is a script. */
     bool (*build)(struct bytes *, const struct node_request *, uint32_t *whole_sent, const struct guard *);
-    /* Return the request's letter in a batch; 0: it is sent alone. NULL: no request can be batched. */
+    /* Return the request's letter in a batch; 0: it is sent alone. */
     char (*letter)(const struct node_request *, const struct guard *);
     /* As build, for a whole batch. The reply is one string that holds a reply to each request, in the wire format. */
     void (*build_batch)(struct bytes *, const struct dialect_batch *, uint32_t *whole_sent, const struct guard *);
-    size_t batch_frame;   /* the size of a batch command, or an ordinary one, without keys and owners, at most */
-    size_t counter_frame; /* the size of a counter's key without the lock's key */
     /* Write the channel on which releases of the key are published, cut to `size` bytes; return its length. */
     size_t (*channel)(const struct node_key *, char *ret, size_t size);
     /* Fill all of ret except the latency; an error text is written to `text`. ret may point into reply and text. A good
@@ -91,7 +94,12 @@ struct dialect {
 extern const struct dialect dialect_plain;
 extern const struct dialect dialect_redisson;
 
-/* dialect_build - build() for a dialect whose scripts have the order, keys, arguments and replies of plain's. Only
- * plain itself can acquire without a script. */
+/* dialect_build, dialect_build_batch - build() and build_batch() for a dialect whose scripts have the order, keys,
+ * arguments and replies of plain's. Only plain itself can acquire without a script.
+ * dialect_letter - return the request's letter in combined.lua; 0: it is sent alone. So is a release that keeps the
+ * key: each has a time of its own. */
 bool dialect_build(struct bytes *, const struct node_request *, uint32_t *whole_sent, const struct guard *,
                    const struct dialect *);
+void dialect_build_batch(struct bytes *, const struct dialect_batch *, uint32_t *whole_sent, const struct guard *,
+                         const struct dialect *);
+char dialect_letter(const struct node_request *);

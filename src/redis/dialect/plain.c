@@ -418,16 +418,20 @@ static bool plain_build(struct bytes *out, const struct node_request *request, u
 
 /* ---- batches ---- */
 
-/* The letters of combined.lua. An acquire that needs no script is sent alone: its own SET costs a server less than one
- * in a script. So is a release that keeps the key: each has a time of its own. */
-static char letter(const struct node_request *request, const struct guard *guard)
+char dialect_letter(const struct node_request *request)
 {
     if (request->n_keys != 1 || request->shared != 0 || request->permits != 0 || request->fair) return '\0';
     if (request->op == OP_EXTEND) return 'e';
-    if (request->op == OP_ACQUIRE) return request->fenced || is_strict(guard) ? 'a' : '\0';
+    if (request->op == OP_ACQUIRE) return 'a';
     if (request->op != OP_RELEASE || request->keep) return '\0';
     if (request->silent) return 's';
     return request->if_deleted ? 'd' : 'r';
+}
+
+/* An acquire that needs no script is sent alone: its own SET costs a server less than one in a script. */
+static char plain_letter(const struct node_request *request, const struct guard *guard)
+{
+    return request->op == OP_ACQUIRE && !request->fenced && !is_strict(guard) ? '\0' : dialect_letter(request);
 }
 
 /* Write the counters' keys, made from the words of the lock keys. */
@@ -444,11 +448,14 @@ static void write_counters(struct bytes *out, const struct dialect_batch *batch)
     }
 }
 
-static void build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
-                        const struct guard *guard)
+void dialect_build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
+                         const struct guard *guard, const struct dialect *dialect)
 {
-    const struct plain_call call = {
-        .out = out, .whole_sent = whole_sent, .guard = guard, .scripts = plain_scripts, .guarded = is_guarded(guard)};
+    const struct plain_call call = {.out = out,
+                                    .whole_sent = whole_sent,
+                                    .guard = guard,
+                                    .scripts = dialect->scripts,
+                                    .guarded = is_guarded(guard)};
     size_t counters = batch->fenced ? batch->n : 0;
 
     name_script(&call, SCRIPT_COMBINED, batch->n + call.guarded + counters, 7 + batch->n + counters);
@@ -470,6 +477,12 @@ static void build_batch(struct bytes *out, const struct dialect_batch *batch, ui
     write_max_lease(&call);
     bytes_append(out, batch->owners.data, batch->owners.used);
     bytes_append(out, batch->numbers.data, batch->numbers.used);
+}
+
+static void plain_build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
+                              const struct guard *guard)
+{
+    dialect_build_batch(out, batch, whole_sent, guard, &dialect_plain);
 }
 
 /* ---- replies ---- */
@@ -724,16 +737,15 @@ static size_t plain_channel(const struct node_key *key, char *ret, size_t size)
 /* A batch of one request is sent as the ordinary command. */
 _Static_assert(sizeof(script_combined) >= sizeof(script_extend) && sizeof(script_combined) >= sizeof(script_release) &&
                    sizeof(script_combined) >= sizeof(script_acquire),
-               "batch_frame has room for them");
+               "a batch has room for them");
+_Static_assert(sizeof(PLAIN_FENCE_PREFIX) + BYTES_WORD_FRAME <= DIALECT_COUNTER_FRAME, "room for a counter's key");
 
 const struct dialect dialect_plain = {
     .scripts = plain_scripts,
     .commands = plain_commands,
     .build = plain_build,
-    .letter = letter,
-    .build_batch = build_batch,
-    .batch_frame = sizeof(script_combined) + GUARD_TEXT_SIZE + 384,
-    .counter_frame = sizeof(PLAIN_FENCE_PREFIX) + BYTES_WORD_FRAME,
+    .letter = plain_letter,
+    .build_batch = plain_build_batch,
     .channel = plain_channel,
     .judge = plain_judge,
 };

@@ -16,9 +16,10 @@
 #define REDISSON_CHANNEL       "redisson_lock__channel"
 
 static const struct dialect_script redisson_scripts[SCRIPTS] = {
-    [SCRIPT_EXTEND] = DIALECT_SCRIPT(redisson_extend),   [SCRIPT_RELEASE] = DIALECT_SCRIPT(redisson_release),
-    [SCRIPT_PEEK] = DIALECT_SCRIPT(redisson_peek),       [SCRIPT_BREAK] = DIALECT_SCRIPT(redisson_break),
-    [SCRIPT_ACQUIRE] = DIALECT_SCRIPT(redisson_acquire), [SCRIPT_RAISE] = DIALECT_SCRIPT(redisson_raise),
+    [SCRIPT_EXTEND] = DIALECT_SCRIPT(redisson_extend),     [SCRIPT_RELEASE] = DIALECT_SCRIPT(redisson_release),
+    [SCRIPT_PEEK] = DIALECT_SCRIPT(redisson_peek),         [SCRIPT_BREAK] = DIALECT_SCRIPT(redisson_break),
+    [SCRIPT_ACQUIRE] = DIALECT_SCRIPT(redisson_acquire),   [SCRIPT_RAISE] = DIALECT_SCRIPT(redisson_raise),
+    [SCRIPT_COMBINED] = DIALECT_SCRIPT(redisson_combined),
 };
 
 static const char *const redisson_commands[] = {"HEXISTS", "HSCAN", "HSET",    "HDEL", "PTTL",
@@ -36,6 +37,18 @@ static bool redisson_build(struct bytes *out, const struct node_request *request
         return dialect_build(out, request, &none, guard, &dialect_plain);
     }
     return dialect_build(out, request, whole_sent, guard, &dialect_redisson);
+}
+
+static char redisson_letter(const struct node_request *request, const struct guard *guard)
+{
+    (void)guard;
+    return dialect_letter(request);
+}
+
+static void redisson_build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
+                                 const struct guard *guard)
+{
+    dialect_build_batch(out, batch, whole_sent, guard, &dialect_redisson);
 }
 
 static void redisson_judge(enum op op, bool by_script, const struct reply *reply, struct node_reply *ret, char *text,
@@ -74,10 +87,18 @@ static size_t redisson_channel(const struct node_key *key, char *ret, size_t siz
                      tagged ? "" : "}");
 }
 
+/* A batch of one request is sent as the ordinary command. */
+_Static_assert(sizeof(script_redisson_combined) >= sizeof(script_redisson_extend) &&
+                   sizeof(script_redisson_combined) >= sizeof(script_redisson_release) &&
+                   sizeof(script_redisson_combined) >= sizeof(script_redisson_acquire),
+               "a batch has room for them");
+
 const struct dialect dialect_redisson = {
     .scripts = redisson_scripts,
     .commands = redisson_commands,
     .build = redisson_build,
+    .letter = redisson_letter,
+    .build_batch = redisson_build_batch,
     .channel = redisson_channel,
     .judge = redisson_judge,
 };

@@ -424,6 +424,33 @@ static void request(struct draw *draw, struct bytes *out)
     (void)dialects[which]->build(out, &sent, &whole_sent, &guard);
 }
 
+/* Requests of one turn, each for a key of its own. */
+static void batch(struct draw *draw, struct bytes *out)
+{
+    const struct dialect *dialect = below(draw, 2) == 0 ? &dialect_plain : &dialect_redisson;
+    struct dialect_batch batch = {.lease_ms = 1 + (uint32_t)below(draw, 200),
+                                  .fenced = below(draw, 2) == 0,
+                                  .fence_ttl_ms = 1 + below(draw, 300)};
+    uint32_t whole_sent = below(draw, 3) == 0 ? 0 : UINT32_MAX;
+    struct guard guard;
+
+    bytes_init(&batch.keys, out->alloc, out->limit);
+    bytes_init(&batch.owners, out->alloc, out->limit);
+    bytes_init(&batch.numbers, out->alloc, out->limit);
+    for (size_t i = 0; i < DRAW_KEYS; i++) {
+        if (below(draw, 4) == 0) continue;
+        batch.letters[batch.n++] = "aaeersd"[below(draw, 7)];
+        bytes_text(&batch.keys, draw_keys[i]);
+        piece(draw, &batch.owners, values, below(draw, 4) == 0 ? LENGTH(values) - 1 : 3);
+        if (batch.fenced) bytes_number(&batch.numbers, below(draw, 3) == 0 ? below(draw, 40) : 0);
+    }
+    fill_guard(draw, &guard);
+    if (batch.n > 0) dialect->build_batch(out, &batch, &whole_sent, &guard);
+    bytes_clear(&batch.keys);
+    bytes_clear(&batch.owners);
+    bytes_clear(&batch.numbers);
+}
+
 static void ask_guard(struct draw *draw, struct bytes *out)
 {
     struct guard guard;
@@ -490,8 +517,8 @@ void draw_command(struct draw *draw, struct bytes *out)
     case 4:
     case 5:
     case 6:
-    case 7:
-    case 8: request(draw, out); break;
+    case 7: request(draw, out); break;
+    case 8: batch(draw, out); break;
     default: template(draw, out);
     }
 }

@@ -1,5 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --@ hash_channel
+-- Returns the list of the key's waiters for a fair lock.
+local function notice_queue(key)
+  return notice_tagged('redisson_lock_queue:', key)
+end
 -- Notifies the key's waiters, and returns their number. It uses pcall because the script must not fail if the channel
 -- is denied to the user.
 --
@@ -12,7 +16,7 @@
 local function notice_released(key, _, how)
   local channel = notice_channel(key)
   local sent = redis.pcall('PUBLISH', channel, how == 'silent' and '00' or '0')
-  local queue = redis.pcall('LRANGE', notice_tagged('redisson_lock_queue:', key), 0, 15)
+  local queue = redis.pcall('LRANGE', notice_queue(key), 0, 15)
   for i = 1, #queue do
     local heard = redis.pcall('PUBLISH', channel .. ':' .. queue[i], '0')
     if type(heard) ~= 'number' or heard > 0 then break end
