@@ -47,9 +47,33 @@ static int worst(const struct doctor *doctor, const struct quorlock_examination 
 static const char *const severities[] = {"note", "warning", "unsafe"};
 static const char *const verdicts[] = {"sound", "warnings", "unsafe"};
 
+/* ---- what not every node offers ---- */
+
+static bool refuses(const struct quorlock_node_facts *node, const char *command)
+{
+    return node->refused != NULL && strstr(node->refused, command) != NULL;
+}
+
+/* The node tells of changes of keys. */
+static bool tells(const struct quorlock_node_facts *node)
+{
+    return !refuses(node, "CLIENT TRACKING") && !refuses(node, "CLIENT CACHING") && !refuses(node, "EXISTS");
+}
+
+/* The node stores many keys with one command. */
+static bool has_msetex(const struct quorlock_node_facts *node)
+{
+    unsigned major = 0, minor = 0;
+
+    if (node->version == NULL || refuses(node, "MSETEX")) return false;
+    if (sscanf(node->version, "Redis %u.%u", &major, &minor) == 2) return major > 8 || (major == 8 && minor >= 4);
+    if (sscanf(node->version, "Valkey %u.%u", &major, &minor) == 2) return major > 9 || (major == 9 && minor >= 1);
+    return false;
+}
+
 /* ---- as a table ---- */
 
-enum column { NODE, VERSION, ROLE, LATENCY, CLOCK, MEMORY, PERSISTENCE, GUARD, CLIENTS, N_COLUMNS };
+enum column { NODE, VERSION, ROLE, LATENCY, CLOCK, MEMORY, PERSISTENCE, GUARD, CLIENTS, OFFERS, N_COLUMNS };
 
 static void add_ms(struct text *text, int64_t ms)
 {
@@ -141,6 +165,7 @@ static void cli_doctor_add_cell(struct text *cell, const void *rows, size_t row,
     case CLIENTS:
         if (node->clients >= 0) text_format(cell, "%" PRId64 " of %" PRId64, node->clients, node->clients_max);
         break;
+    case OFFERS: text_format(cell, "%s%s", tells(node) ? "tells" : "", has_msetex(node) ? " MSETEX" : ""); break;
     default: break;
     }
 }
@@ -203,6 +228,8 @@ static json_t *cli_doctor_node_json(const struct quorlock_node_facts *node)
     document_add(&object, "clients", document_number(node->clients, 0));
     document_add(&object, "clients_max", document_number(node->clients_max, 0));
     document_add(&object, "refused", document_text(node->refused));
+    document_add(&object, "tells", node->reachable != 0 ? document_truth(tells(node)) : json_null());
+    document_add(&object, "msetex", node->reachable != 0 ? document_truth(has_msetex(node)) : json_null());
     document_add(&object, "tls", document_truth(node->tls));
     return object;
 }
@@ -242,7 +269,7 @@ static void write_json(struct text *text, const struct doctor *doctor, const str
 static void cli_doctor_done(int status, const struct quorlock_examination *report, void *arg)
 {
     static const char *const heads[N_COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
-                                                 "memory", "persistence", "guard", "clients"};
+                                                 "memory", "persistence", "guard", "clients", "offers"};
     struct doctor *doctor = arg;
     struct text text = {0};
 

@@ -22,7 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = ["INFO", "TIME", "GET", "SET", "PTTL", "PEXPIRE", "DEL", "EVAL", "EVALSHA", "TYPE",
             "PUBLISH", "CLIENT SETNAME", "CLIENT TRACKING", "CLIENT CACHING", "EXISTS"]
 MINOR = {"TYPE", "PUBLISH", "CLIENT SETNAME", "EXISTS"}
-NEEDLESS = MINOR | {"CLIENT TRACKING", "CLIENT CACHING"}  # a lock does without
+TELLING = {"CLIENT TRACKING", "CLIENT CACHING", "EXISTS"}
+NEEDLESS = MINOR | TELLING  # a lock does without
 
 
 def rule(command):
@@ -186,8 +187,8 @@ class Report(Doctor):
         status, out, err = self.quorlock("doctor")
         self.assertEqual((status, err), (2, ""))
         lines = out.splitlines()
-        self.assertRegex(lines[0], r"^node +version +role +latency +clock +memory +persistence +guard +clients$")
-        self.assertRegex(lines[1], rf"^{SERVERS[0]} +\w+ [\d.]+ +master .* aof always +none ")
+        self.assertRegex(lines[0], r"^node +version +role +latency +clock +memory +persistence +guard +clients +offers$")
+        self.assertRegex(lines[1], rf"^{SERVERS[0]} +\w+ [\d.]+ +master .* aof always +none .* tells( MSETEX)?$")
         self.assertRegex(lines[2], rf"^{SERVERS[1]} .* aof everysec ")
         self.assertRegex(lines[3], rf"^{SERVERS[2]} +unreachable$")
         self.assertIn(f"warning  {SERVERS[2]}: connect: Connection refused [unreachable]", lines)
@@ -446,6 +447,8 @@ class Rights(Doctor):
             address = self.user(SERVERS[0], "~*", "&*", "+@all", "-" + rule(command))
             status, report = self.examine(addresses=f"{address},{SERVERS[1]},{SERVERS[2]}")
             self.assertEqual(report["nodes"][0]["refused"], command)
+            self.assertEqual([(node["tells"], node["msetex"]) for node in report["nodes"]],
+                             [(command not in TELLING, bool(newer) and command != "MSETEX")] + [(True, bool(newer))] * 2)
             finding = next(f for f in report["findings"] if f["code"] == "rights")
             self.assertEqual(finding["severity"], "note" if command in MINOR or command in newer else "warning")
             self.assertIn(f'user "app" may not run {command}:', finding["text"])
