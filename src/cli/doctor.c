@@ -60,15 +60,22 @@ static bool tells(const struct quorlock_node_facts *node)
     return !refuses(node, "CLIENT TRACKING") && !refuses(node, "CLIENT CACHING") && !refuses(node, "EXISTS");
 }
 
+/* is_from - return whether the version, such as "Redis 7.0.15", is this one or later. */
+static bool is_from(const char *version, const char *kind, unsigned long major, unsigned long minor)
+{
+    unsigned long number;
+    char *end;
+
+    if (strncmp(version, kind, strlen(kind)) != 0) return false;
+    number = strtoul(version + strlen(kind), &end, 10);
+    return number > major || (number == major && *end == '.' && strtoul(end + 1, NULL, 10) >= minor);
+}
+
 /* The node stores many keys with one command. */
 static bool has_msetex(const struct quorlock_node_facts *node)
 {
-    unsigned major = 0, minor = 0;
-
     if (node->version == NULL || refuses(node, "MSETEX")) return false;
-    if (sscanf(node->version, "Redis %u.%u", &major, &minor) == 2) return major > 8 || (major == 8 && minor >= 4);
-    if (sscanf(node->version, "Valkey %u.%u", &major, &minor) == 2) return major > 9 || (major == 9 && minor >= 1);
-    return false;
+    return is_from(node->version, "Redis ", 8, 4) || is_from(node->version, "Valkey ", 9, 1);
 }
 
 /* ---- as a table ---- */
