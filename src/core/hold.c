@@ -28,6 +28,7 @@
 
 #include "debt.h"
 
+#define FIRST_US           1000000u /* nodes tell of changes only after a renewal; most holds are over by then */
 #define RENEW_SPREAD       16u      /* renewals are due up to 1/16 of renew_us early */
 #define REPAIR_SPAN_MAX_US 1000000u /* the repairs of many locks are spread over this time */
 #define REPAIR_SPAN_PART   10u      /* or over this part of the lease, if that is shorter */
@@ -96,8 +97,6 @@ static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 
 void hold_grant(struct core_lock *lock, uint64_t now_us)
 {
-    uint64_t first_us = lock->config->first_us;
-
     assert(lock->phase == CORE_ASKING);
     assert(lock->attempt.stage == ATTEMPT_ASKS_ALL);
     assert(lock->attempt.begun_us <= now_us);
@@ -107,8 +106,8 @@ void hold_grant(struct core_lock *lock, uint64_t now_us)
                                .repair_at_us = CORE_NEVER,
                                .whole = true};
     lock->hold.renew_at_us = renewal_after(lock, lock->attempt.begun_us);
-    if (lock->hold.renew_at_us != CORE_NEVER && first_us != 0 && first_us < lock->config->renew_us)
-        lock->hold.renew_at_us = on_grid(lock, lock->attempt.begun_us, first_us);
+    if (lock->hold.renew_at_us != CORE_NEVER && lock->config->told && FIRST_US < lock->config->renew_us)
+        lock->hold.renew_at_us = on_grid(lock, lock->attempt.begun_us, FIRST_US);
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->told = node->extended = false;
 }
 

@@ -22,8 +22,6 @@ struct core_config {
     uint32_t quorum;
     uint64_t lease_us;
     uint64_t renew_us; /* CORE_NEVER: no renewal */
-    uint64_t first_us; /* the first renewal is due by then, for nodes tell of changes only after one (hold.c, 6);
-                          0: after renew_us, as all others */
     uint64_t wait_us;  /* 0: try once; CORE_NEVER: for ever */
     uint64_t min_valid_us;
     uint64_t lost_margin_us;  /* 0: 2 x allowance, at least 10 ms, of the lease in use */
@@ -39,6 +37,7 @@ struct core_config {
     uint32_t renew_grid_us;
     uint32_t permits; /* 0: an ordinary lock */
     bool fencing;     /* every grant carries a token that rises over the quorum */
+    bool told;        /* nodes can tell when the key changes (hold.c, 6; wait.c, 3) */
     bool fair;        /* the arbiter serves the waiting locks in the order in which they came (fair.c) */
     bool reads;       /* all keys are shared: the token is the highest counter of the nodes, and no counter rises */
     /* The nodes in an order that all clients share. A lock's waiters look for their arbiter in this order, from the
@@ -48,7 +47,7 @@ struct core_config {
 
 /* All of it but for the padding at the end: locks compare theirs byte by byte. */
 #define CORE_CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
-_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 12 * sizeof(uint64_t) + 3 * sizeof(bool) + CORE_NODES_MAX,
+_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 11 * sizeof(uint64_t) + 4 * sizeof(bool) + CORE_NODES_MAX,
                "there is padding between the members");
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };

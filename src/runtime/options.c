@@ -26,7 +26,6 @@
 #define CONNECT_TIMEOUT_MS       3000u
 #define NODE_TIMEOUT_LOW_US      50000u
 #define NODE_TIMEOUT_HIGH_US     1000000u
-#define FIRST_RENEWAL_US         1000000u      /* most holds are over by then, and need none */
 #define RENEW_GRID_PART          64u           /* of the time between two renewals */
 #define RENEW_GRID_US_MAX        WHEEL_SLOT_US /* renewals are due when a slot of the wheel begins */
 
@@ -521,12 +520,12 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     config.renew_us = options.renew_ms == 0 ? config.lease_us / 3 : (uint64_t)options.renew_ms * MS;
     if (options.renew_ms == QUORLOCK_RENEW_NEVER) config.renew_us = CORE_NEVER;
     config.renew_grid_us = renew_grid_us(config.renew_us);
-    config.first_us = client->guard == QUORLOCK_GUARD_OFF ? 0 : FIRST_RENEWAL_US;
     config.wait_us = options.wait_ms == QUORLOCK_WAIT_FOREVER ? CORE_NEVER : (uint64_t)options.wait_ms * MS;
     config.min_valid_us = (uint64_t)options.min_valid_ms * MS;
     config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.fencing = options.fencing != 0;
     config_set_mode(&config, &options, n_keys);
+    config.told = client->guard != QUORLOCK_GUARD_OFF && n_keys == 1 && config.permits == 0 && config.shared == 0;
     config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);

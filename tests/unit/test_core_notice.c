@@ -8,11 +8,21 @@
 #define HOLDER  77u
 #define SRTT_US ((uint64_t)500)
 
+/* The nodes can tell when the key changes. */
+static void open_told(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t wait_us)
+{
+    struct core_config config = fixture_config(n, quorum);
+
+    config.wait_us = wait_us;
+    config.told = true;
+    fixture_open_config(f, &config);
+}
+
 /* It listens at all nodes, and waits for a holder whose lease has no end: the next poll is 50 ms away at least.
  */
 static void open_listening(struct fixture *f, uint32_t n, uint32_t quorum)
 {
-    fixture_open_waiting(f, n, quorum, CORE_NEVER);
+    open_told(f, n, quorum, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < n; i++) fixture_refuse(f, i, HOLDER, -1);
     assert_true(core_listens(f->lock));
@@ -273,7 +283,7 @@ static bool watches(const struct fixture *f, uint32_t node, enum op op)
 /* The first attempt is mostly granted. */
 CORE_TEST(the_arbiter_is_watched_from_the_first_refusal_on)
 {
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    open_told(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) assert_false(watches(f, i, OP_ACQUIRE));
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
@@ -288,7 +298,7 @@ CORE_TEST(the_arbiter_is_watched_from_the_first_refusal_on)
 
 CORE_TEST(a_peek_that_asks_for_the_holder_watches)
 {
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    open_told(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     fixture_answers(f, OP_ACQUIRE, "ooo");
     fixture_expect_pending(f, OP_PEEK, "111");
@@ -297,7 +307,7 @@ CORE_TEST(a_peek_that_asks_for_the_holder_watches)
 
 CORE_TEST(who_tries_once_or_was_notified_watches_nothing)
 {
-    fixture_open(f, 3, 2);
+    open_told(f, 3, 2, 0);
     fixture_acquire(f);
     fixture_answers(f, OP_ACQUIRE, "ooo");
     for (uint32_t i = 0; i < 3; i++) assert_false(watches(f, i, OP_PEEK));
@@ -307,10 +317,18 @@ CORE_TEST(who_tries_once_or_was_notified_watches_nothing)
     assert_false(watches(f, 0, OP_ACQUIRE));
 }
 
+CORE_TEST(who_cannot_be_told_watches_nothing)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_expect_pending(f, OP_PEEK, "000");
+}
+
 /* Found missing before the node began to watch. */
 CORE_TEST(a_key_that_is_gone_when_the_node_looks_is_asked_for)
 {
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    open_told(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
     fixture_answer_releases(f);
@@ -371,7 +389,7 @@ CORE_TEST(after_a_change_in_vain_the_next_one_wakes_only_behind_a_poll)
 /* The node granted, and the key was deleted because others did not. */
 CORE_TEST(a_change_of_our_own_key_is_no_news)
 {
-    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    open_told(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, HOLDER, -1);
