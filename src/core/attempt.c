@@ -173,6 +173,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     lock->queued = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
     lock->wait.heard = 0;
+    lock->wait.in_vain = false;
     lock->wait.woken_id = lock->wait.released_id;
     lock->hold.round = 0;
     intent_begin(lock);

@@ -4,18 +4,19 @@
 #include <assert.h>
 #include <string.h>
 
-#define SRTT_MIN_US     200u /* also before the first measurement */
-#define SRTT_MAX_US     1000000u
-#define SPLIT_SHIFT_MAX 5u
-#define POLL_MIN_US     100000u
-#define POLL_MAX_US     1000000u
-#define OUTAGE_US       10000000u
-#define DEBT_MIN_US     10000u
-#define DEBT_MAX_US     1000000u
-#define LATE_MIN_US     1000000u
-#define LATE_SHIFT_MAX  4u /* 16 s */
-#define STAND_MIN_US    100000u
-#define OBSERVE_MIN_US  10000u
+#define SRTT_MIN_US      200u /* also before the first measurement */
+#define SRTT_MAX_US      1000000u
+#define SPLIT_SHIFT_MAX  5u
+#define POLL_MIN_US      100000u
+#define POLL_MAX_US      1000000u
+#define POLL_TOLD_MAX_US 4000000u
+#define OUTAGE_US        10000000u
+#define DEBT_MIN_US      10000u
+#define DEBT_MAX_US      1000000u
+#define LATE_MIN_US      1000000u
+#define LATE_SHIFT_MAX   4u /* 16 s */
+#define STAND_MIN_US     100000u
+#define OBSERVE_MIN_US   10000u
 
 void backoff_seed(struct backoff_jitter *jitter, const unsigned char bytes[8])
 {
@@ -65,9 +66,9 @@ static uint64_t growing(struct backoff_jitter *jitter, uint64_t least_us, uint64
     return pause_us;
 }
 
-uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls)
+uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls, bool told)
 {
-    return growing(jitter, POLL_MIN_US, POLL_MAX_US, polls);
+    return growing(jitter, POLL_MIN_US, told ? POLL_TOLD_MAX_US : POLL_MAX_US, polls);
 }
 
 uint64_t backoff_outage_us(struct backoff_jitter *jitter)

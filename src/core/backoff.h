@@ -2,6 +2,7 @@
 /* backoff.h - jittered pauses between attempts */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A random sequence for jitter, never for tokens. */
@@ -21,8 +22,8 @@ uint64_t backoff_uniform(struct backoff_jitter *, uint64_t bound);
 uint64_t backoff_split_us(struct backoff_jitter *, uint64_t srtt_us, uint32_t tries);
 
 /* backoff_poll_us - before the next poll of a held lock: 100 ms, doubled with each poll up to 1 s, jittered. Clients
- * other than quorlock publish nothing when they release. */
-uint64_t backoff_poll_us(struct backoff_jitter *, uint32_t polls);
+ * other than quorlock publish nothing when they release. told: up to 4 s, for a node tells of it. */
+uint64_t backoff_poll_us(struct backoff_jitter *, uint32_t polls, bool told);
 
 /* backoff_outage_us - before the next poll while less than a quorum can vote: 10 s, jittered. A node that comes back
  * ends the pause. */

@@ -85,7 +85,8 @@ struct core_asked {
     uint64_t noticed_id;  /* the holder whose release the node told since it named it last; 0: of none */
     uint64_t minority_id; /* the node's key has this holder, which no quorum has; 0: no such key (arbiter.c) */
     enum follow_up follow_up;
-    bool watched;     /* the node was asked to tell when the key changes */
+    bool watched;     /* the node was to be asked to tell when the key changes */
+    bool tells;       /* it was asked */
     bool by_server;   /* of noticed_id: the server told it by itself */
     bool asked_twice; /* in this attempt, because an abandoned key of ours was in the way */
     bool cut;         /* no vote, but the next attempt may get one: the connection ended, the time was over, or the

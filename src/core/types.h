@@ -92,6 +92,7 @@ struct core_reply {
     uint32_t turns;      /* after a refused acquire with queues: after so many releases it may be granted; else 0 */
     uint32_t before;     /* of these, the turns of others in the queue that come first */
     bool readers;        /* the holder stands for all that hold the keys shared */
+    bool watched;        /* the node was asked to tell when the key changes next */
     bool given_up;       /* after a refusal: the key in the way may be a late one of ours; its release was just sent */
     bool overdue;        /* not sent, and the node leaves earlier requests unanswered: room may never come */
     uint8_t slot;        /* with permits, after a yes to acquire: the slot granted */

@@ -217,6 +217,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->asked.holder.id = reply->holder_id;
         node->asked.holder.ttl_us = reply->ttl_us;
         node->asked.holder.readers = reply->readers;
+        node->asked.tells = reply->watched;
         wait_on_refusal(lock, node);
         if (reply->listeners > 0) lock->waiters = reply->listeners;
         node->asked.refusing = reply->refusing;

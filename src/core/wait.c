@@ -93,7 +93,7 @@ uint64_t wait_split_us(struct core_lock *lock)
 /* With permits: the pause is the same after split votes, for the slot is passed over meanwhile (slots.c). */
 static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *step, bool held)
 {
-    uint64_t poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++);
+    uint64_t poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++, false);
     uint64_t free_at_us = held ? slots_free_us(step->slots, lock) : CORE_NEVER;
     uint64_t free_us = validity_add(validity_sub(free_at_us, step->now_us), AFTER_EXPIRY_US);
 
@@ -105,6 +105,15 @@ static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *ste
 static bool is_outage(const struct core_lock *lock)
 {
     return !core_quorum_is_ready(lock) && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
+}
+
+/* The arbiter tells when the key changes, and is believed. */
+static bool is_told(const struct core_lock *lock)
+{
+    uint32_t arbiter = arbiter_choose(lock);
+
+    return arbiter != lock->config->n_nodes && lock->nodes[arbiter].vote == CORE_VOTE_OTHER &&
+           lock->nodes[arbiter].asked.tells && !lock->wait.in_vain;
 }
 
 /* A contender that only the arbiter named is waited for like a holder: if it fails, its release is published. */
@@ -119,7 +128,7 @@ static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool h
         return wait_split_us(lock);
     }
     lock->wait.splits = 0;
-    poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++);
+    poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++, is_told(lock));
     free_us = held ? quorum_free_in_us(lock) : CORE_NEVER;
     /* All waiters know the same expiry: jitter keeps them from asking at the same time. */
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
@@ -265,7 +274,7 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
     lock->acquire.seen |= CORE_SEEN_HELD;
     lock->phase = CORE_WAITING;
     lock->wait.poll_at_us = lock->wait.retry_at_us =
-        validity_add(now_us, backoff_poll_us(&lock->jitter, lock->wait.polls++));
+        validity_add(now_us, backoff_poll_us(&lock->jitter, lock->wait.polls++, false));
 }
 
 void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_t index)
@@ -322,7 +331,7 @@ void wait_on_refusal(struct core_lock *lock, struct core_node *node)
 {
     bool same = node->asked.noticed_id != 0 && node->asked.noticed_id == core_named_by(node);
 
-    lock->wait.in_vain = same && node->asked.by_server;
+    if (same && node->asked.by_server) lock->wait.in_vain = true;
     node->asked.noticed_id = 0;
 }
 

@@ -405,6 +405,7 @@ void claim_take_reply(struct claim *claim, const struct core_tag *tag, uint32_t 
                   .holder_id = reply->holder == NULL ? 0 : owner_id(reply->holder, reply->holder_length),
                   .listeners = peeks ? 0 : reply->count,
                   .readers = reply->readers,
+                  .watched = reply->watched,
                   .refusing = reply->refusing,
                   .turns = reply->turns,
                   .before = reply->before,

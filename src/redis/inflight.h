@@ -27,6 +27,7 @@ struct inflight_request {
     bool by_script;
     bool whole;    /* it sent the text of a script, which the server may not keep if it answers by an error */
     bool guard;    /* the node's own question about its guard */
+    bool watched;  /* with such a read behind it */
     bool tracks;   /* the node's own read of keys that the server is to watch; see tracking.h */
     uint8_t parts; /* so many replies of a transaction come before the last, which counts */
     uint8_t batch; /* this many requests, from this one on, share one reply; 0: it has its own */

@@ -271,6 +271,7 @@ static void on_request_reply(struct node *node, const struct inflight_request *e
     }
     if (!entry->reported) {
         reply.latency_us = latency_us;
+        reply.watched = entry->watched;
         update_srtt(node, latency_us);
         node_report(node, &entry->tag, &reply);
         if (!link_is_on(&node->link, connection)) return;

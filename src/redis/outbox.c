@@ -44,7 +44,21 @@ void outbox_begin(struct outbox *outbox)
     bytes_reserve(&outbox->link->conn.out, OUTBOX_ROOM);
 }
 
-static struct inflight_request entry_of(const struct node_request *request, uint64_t now_us, bool by_script)
+static bool may_track(const struct outbox *outbox)
+{
+    return outbox->link->handshake.tracks && !outbox->untracked;
+}
+
+/* Readers renew one key together, so each would be told of the others; slots have other keys than their name. */
+static bool is_tracked(const struct outbox *outbox, const struct node_request *request)
+{
+    if (request->n_keys != 1 || request->permits != 0 || request->shared != 0) return false;
+    if (!may_track(outbox)) return false;
+    return request->op == OP_EXTEND || request->watch;
+}
+
+static struct inflight_request entry_of(const struct outbox *outbox, const struct node_request *request,
+                                        uint64_t now_us, bool by_script)
 {
     uint64_t timeout_us = (uint64_t)request->timeout_ms * 1000;
 
@@ -54,6 +68,7 @@ static struct inflight_request entry_of(const struct node_request *request, uint
                                      .timeout_ms = request->timeout_ms,
                                      .op = request->op,
                                      .by_script = by_script,
+                                     .watched = is_tracked(outbox, request),
                                      .parts = guard_parts(request)};
 }
 
@@ -98,11 +113,6 @@ static bool push_own(struct outbox *outbox, const struct inflight_request *entry
     return true;
 }
 
-static bool may_track(const struct outbox *outbox)
-{
-    return outbox->link->handshake.tracks && !outbox->untracked;
-}
-
 /* Ask the server to tell of the next change of these keys: all words of a batch, or one key. `behind`: see push_own.
  * Whoever is not told learns of a change at the next renewal, so this fails silently. */
 static void outbox_track(struct outbox *outbox, const struct bytes *words, const struct node_key *key,
@@ -128,28 +138,19 @@ static void outbox_track(struct outbox *outbox, const struct bytes *words, const
     if (push_own(outbox, &entry, mark, behind)) tracking_begin(&outbox->tracking, hashes, n);
 }
 
-/* Readers renew one key together, so each would be told of the others; slots have other keys than their name. */
-static bool is_tracked(const struct node_request *request)
-{
-    if (request->n_keys != 1 || request->permits != 0 || request->shared != 0) return false;
-    return request->op == OP_EXTEND || request->watch;
-}
-
 /* All keys of the batch: a change of another key of it concerns no lock, or one that is glad to hear. */
 static void track_batch(struct outbox *outbox)
 {
     const struct batch *batch = &outbox->batch;
 
-    if (!batch->tracked || !may_track(outbox)) return;
+    if (!batch->tracked) return;
     outbox_track(outbox, &batch->content.keys, NULL, batch->key_hashes, batch->content.n, 0);
 }
 
 static void track_command(struct outbox *outbox, const struct node_request *request)
 {
-    uint64_t hash;
+    uint64_t hash = batch_key_hash(request->keys);
 
-    if (!is_tracked(request) || !may_track(outbox)) return;
-    hash = batch_key_hash(request->keys);
     outbox_track(outbox, NULL, request->keys, &hash, 1, batch_size(&outbox->batch, outbox->dialect));
 }
 
@@ -211,7 +212,7 @@ static enum bytes_fault outbox_add_command(struct outbox *outbox, const struct n
     size_t mark = out->used;
     uint32_t before = outbox->whole_sent;
     bool by_script = outbox->dialect->build(out, request, &outbox->whole_sent, outbox->guard);
-    struct inflight_request entry = entry_of(request, now_us, by_script);
+    struct inflight_request entry = entry_of(outbox, request, now_us, by_script);
     enum bytes_fault fault;
 
     bytes_reserve(out, batch_size(&outbox->batch, outbox->dialect));
@@ -219,7 +220,7 @@ static enum bytes_fault outbox_add_command(struct outbox *outbox, const struct n
     if (fault == BYTES_FINE) {
         entry.whole = went_whole(outbox, before);
         outbox_push(outbox, &entry);
-        track_command(outbox, request);
+        if (entry.watched) track_command(outbox, request);
     } else {
         bytes_cut(out, mark);
         outbox->whole_sent = before;
@@ -232,14 +233,14 @@ static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const st
                                     uint64_t key_hash, uint64_t now_us)
 {
     struct bytes *out = &outbox->link->conn.out;
-    struct inflight_request entry = entry_of(request, now_us, true);
+    struct inflight_request entry = entry_of(outbox, request, now_us, true);
     enum bytes_fault fault;
 
     bytes_reserve(out, batch_size_with(&outbox->batch, outbox->dialect, request));
     fault = out->fault;
     bytes_cut(out, out->used);
     if (fault == BYTES_FINE) fault = batch_add(&outbox->batch, letter, request, key_hash, &entry);
-    if (fault == BYTES_FINE) outbox->batch.tracked |= is_tracked(request);
+    if (fault == BYTES_FINE) outbox->batch.tracked |= entry.watched;
     return fault;
 }
 

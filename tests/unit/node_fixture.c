@@ -98,6 +98,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     snprintf(f->error, sizeof(f->error), "%s", reply->error != NULL ? reply->error : "");
     snprintf(f->type, sizeof(f->type), "%.*s", (int)reply->type_length, reply->type != NULL ? reply->type : "");
     f->latency_us = reply->latency_us;
+    f->watched = reply->watched;
     if (reply->fault != 0)
         snprintf(line, sizeof(line), "%u %s %s", (unsigned)tag->align_number, outcome_name(reply->outcome),
                  fault_name(reply->fault));

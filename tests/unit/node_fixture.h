@@ -37,6 +37,7 @@ struct node_fixture {
     char logged[8192];
     char holder[64], type[32];
     uint32_t latency_us;
+    bool watched; /* of the latest reply */
     unsigned n_replies;
     const char *free_at; /* the line at which a callback frees the node */
     void (*on_line)(struct node_fixture *, const char *line);

@@ -386,6 +386,36 @@ CORE_TEST(after_a_change_in_vain_the_next_one_wakes_only_behind_a_poll)
     assert_int_equal(core_attempt(f->lock), 5);
 }
 
+/* All nodes that are asked refuse; returns how long after that the next attempt comes. */
+static uint64_t next_poll_us(struct fixture *f, bool watched)
+{
+    const struct core_reply refusal = {.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .watched = watched};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
+    }
+    fixture_answer_releases(f);
+    return fixture_pass_to_attempt(f);
+}
+
+CORE_TEST(who_is_told_polls_less)
+{
+    open_told(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 12; i++) (void)next_poll_us(f, true);
+    assert_in_range(next_poll_us(f, true), 2000 * MS, 4000 * MS);
+    assert_in_range(next_poll_us(f, false), 500 * MS, 1000 * MS);
+    fixture_refuse(f, 0, HOLDER, -1);
+    fixture_answer_releases(f);
+    /* In vain: the holder renewed. */
+    fixture_told(f, 0);
+    assert_in_range(next_poll_us(f, true), 500 * MS, 1000 * MS);
+    assert_in_range(next_poll_us(f, true), 2000 * MS, 4000 * MS);
+}
+
 /* The node granted, and the key was deleted because others did not. */
 CORE_TEST(a_change_of_our_own_key_is_no_news)
 {

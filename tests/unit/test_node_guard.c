@@ -300,10 +300,12 @@ NODE_TEST(of_a_key_that_was_extended_the_change_behind_the_read_is_told)
     run_until(f, "told key");
     ask_sent(f, 1, OP_EXTEND, 0);
     run_until(f, "told other\ntold key");
+    assert_true(f->watched);
     ask_sent(f, 2, OP_EXTEND, 0);
     run_until(f, "2 yes");
     ask_sent(f, 3, OP_ACQUIRE, 0);
     run_until(f, "3 yes");
+    assert_false(f->watched);
     assert_trace(f, "ready 1\ntold key\n1 yes\ntold other\ntold key\n2 yes\n3 yes\n");
 }
 
@@ -331,6 +333,7 @@ NODE_TEST(a_server_that_refuses_the_read_of_keys_is_not_asked_again)
     while (node_in_flight(f->node) > 0) run_on(f, 1);
     ask_sent(f, 2, OP_EXTEND, 0);
     run_until(f, "2 yes");
+    assert_false(f->watched);
     ask_sent(f, 3, OP_ACQUIRE, 0);
     run_until(f, "3 yes");
     assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n");

@@ -89,7 +89,7 @@ TEST(pauses_stay_within_their_bounds)
     backoff_seed(&jitter, (const unsigned char *)"12345678");
     for (uint32_t i = 0; i < 10000; i++) {
         uint64_t split_us = backoff_split_us(&jitter, 1000, i % 100);
-        uint64_t poll_us = backoff_poll_us(&jitter, i % 40);
+        uint64_t poll_us = backoff_poll_us(&jitter, i % 40, false);
         uint64_t renew_us = backoff_renew_us(&jitter, 100000, i % 40 + 2);
 
         if (split_us > largest_us) largest_us = split_us;
@@ -100,7 +100,8 @@ TEST(pauses_stay_within_their_bounds)
     assert_true(largest_us > 32000);
     assert_int_equal(backoff_renew_us(&jitter, 100000, 1), 0); /* at once, the first time */
     assert_true(backoff_split_us(&jitter, UINT64_MAX, UINT32_MAX) <= 64000000);
-    assert_in_range(backoff_poll_us(&jitter, UINT32_MAX), 500000, 1000000);
+    assert_in_range(backoff_poll_us(&jitter, UINT32_MAX, false), 500000, 1000000);
+    assert_in_range(backoff_poll_us(&jitter, UINT32_MAX, true), 2000000, 4000000);
     assert_int_equal(backoff_uniform(&jitter, 0), 0);
     (void)backoff_uniform(&jitter, UINT64_MAX);
 }

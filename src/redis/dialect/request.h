@@ -88,6 +88,7 @@ struct node_reply {
     bool has_guard;              /* PEEK */
     enum quarantine_cause cause; /* PEEK: the cause of that quarantine */
     uint32_t wanted_ms;          /* for QUARANTINE_CLIENT: that client's max_lease */
+    bool watched;                /* the server was asked to tell when the key changes next */
     bool readers;                /* the holder is HOLDER_READERS */
     uint32_t count; /* PEEK in the redisson dialect: how often the holder holds the lock; RELEASE, and a refused ACQUIRE
                        by script: how many clients listen for a release; else 0 */
