@@ -317,14 +317,15 @@ class Besides(Stage):
 
 
 class Woken(Stage):
-    """Their release wakes ours: beside one of ours that may not listen, and so can only ask now and then."""
+    """Their release wakes ours: beside one of ours that is told nothing, and so can only ask now and then."""
     more = ("redlock",)
     TRIES, ROUNDS = 3, 5
     ASKED = 6  # so often in vain before the release: the pauses have grown by then
 
     def deaf(self):
         for server in SERVERS:
-            server.ask("ACL", "SETUSER", "deaf", "reset", "on", ">secret", "~*", "+@all", "resetchannels")
+            server.ask("ACL", "SETUSER", "deaf", "reset", "on", ">secret", "~*", "+@all", "-client|tracking",
+                       "resetchannels")
         return Contender(Program([peer_case.OURS, peer_case.PEER.dialect, self.policy,
                                   *(f"redis://deaf:secret@{node}" for node in peer_case.nodes())]))
 
