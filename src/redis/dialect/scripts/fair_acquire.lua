@@ -8,7 +8,6 @@
 -- forgotten.
 --@ get
 --@ guarded
---@ clock
 --@ shared_keys
 local waiter, waited_ms = ARGV[9], math.floor(tonumber(ARGV[10]) / 1000)
 --@ waits_before

@@ -3,7 +3,6 @@
 -- ARGV from 9 on: the waiter's name, or '' if it does not wait, how many ms it has waited, the modes
 --@ get
 --@ guarded
---@ clock
 --@ shared_keys
 local waiter, waited_ms = ARGV[9], tonumber(ARGV[10])
 local repairs = ARGV[5] == 'repair'

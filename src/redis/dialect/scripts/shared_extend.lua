@@ -2,7 +2,6 @@
 -- As extend.lua, for keys some of which are shared; the modes are the last argument.
 --@ get
 --@ guarded
---@ clock
 --@ shared_keys
 local owner = ARGV[2]
 local waits_before

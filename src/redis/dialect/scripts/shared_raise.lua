@@ -2,7 +2,6 @@
 -- As raise.lua, for keys some of which are shared; the modes are the last argument.
 --@ get
 --@ guarded
---@ clock
 --@ fence
 --@ highest
 --@ shared_keys

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Lets the sentinel and the set expire with the last reader, and deletes them if there is none. But while readers whose
--- turn it is have not come yet, the sentinel stays for them. Returns nil, or an error.
+-- Lets the sentinel, which is there, and the set expire with the last reader, and deletes them if there is none. But
+-- while readers whose turn it is have not come yet, the sentinel stays for them. Returns nil, or an error.
 local function settle_readers(key)
   local readers, till = readers_of(key), 0
   local last = redis.pcall('ZRANGE', readers, '-1', '-1', 'WITHSCORES')
@@ -13,7 +13,6 @@ local function settle_readers(key)
       if string.sub(intents[i], 1, 2) == 't:' then till = math.max(till, tonumber(intents[i + 1])) end
     end
   end
-  if redis.pcall('GET', key) ~= sentinel then return nil end
   local done
   if till > now then
     done = redis.pcall('PEXPIRE', key, whole(till - now))
@@ -22,6 +21,7 @@ local function settle_readers(key)
     if type(done) ~= 'table' then done = redis.pcall('PEXPIRE', readers, whole(read_till - now)) end
   else
     done = redis.pcall('DEL', key, readers)
+    held[key] = nil
   end
   if type(done) == 'table' then return done end
 end

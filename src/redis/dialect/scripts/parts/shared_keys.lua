@@ -17,9 +17,8 @@ for i = 1, tonumber(ARGV[1]) do shared[KEYS[i]] = string.sub(ARGV[#ARGV], i, i) 
 local function readers_of(key) return 'quorlock:readers:' .. key end
 local function intents_of(key) return 'quorlock:intents:' .. key end
 local function whole(number) return string.format('%.0f', number) end
-local now, no_clock
-do
-  local time = redis.pcall('TIME')
-  if time.err then no_clock = time else now = time[1] * 1000 + math.floor(time[2] / 1000) end
-end
+--@ clock
+local read_us, no_clock = clock_us()
 if no_clock then return no_clock end
+local now = math.floor(read_us / 1000)
+clock_us = function() return read_us end

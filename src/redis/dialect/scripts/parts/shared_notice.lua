@@ -2,7 +2,7 @@
 --@ string_channel
 -- As string_notice.lua. While a key has readers, or is reserved for some, nobody is notified.
 local function notice_released(key, owner, how)
-  if how == 'silent' or shared[key] and redis.pcall('GET', key) then return 0 end
+  if how == 'silent' or shared[key] and held[key] then return 0 end
   local sent = redis.pcall('PUBLISH', notice_channel(key), owner)
   if type(sent) ~= 'number' then return 0 end
   if sent > 0 and not how and not shared[key] then
