@@ -370,7 +370,8 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
          "--guard strict)"},
         {RIGHT(EXISTS), QUORLOCK_NOTE,
          "holders learn at their next renewal only, and waiters by polls, that a lock was deleted"},
-        {RIGHT(MSETEX), QUORLOCK_NOTE, "fenced or strict locks that are taken together cost it twice the CPU"},
+        {RIGHT(MSETEX), QUORLOCK_NOTE,
+         "lists of keys, and fenced or strict locks taken together, cost it twice the CPU"},
         {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
         {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};
     const uint32_t refused = node->facts->refused_rights;

@@ -332,6 +332,18 @@ VERSIONS_TEST(a_request_alone_is_answered_as_in_a_batch)
     }
 }
 
+/* Where SET is denied, only another command can set them. */
+VERSIONS_TEST(a_list_of_free_locks_is_set_by_one_command_where_the_server_can)
+{
+    const struct batch batch = {
+        .n = 3, .one = true, .denied = "SET", .guard = "", .strict = "", .letters = "a", .lease_ms = 9, .life_ms = 99};
+
+    for (size_t kind = 0; kind < N_KINDS; kind++) {
+        run(f, &batch, kind);
+        assert_string_equal(f->changed, kind == 3 || kind == 4 ? "k0 k1 k2 " : "");
+    }
+}
+
 /* One command for all counters is seen by their order, and comes before one for all locks. */
 VERSIONS_TEST(free_locks_are_set_together_where_the_server_can)
 {
