@@ -10,8 +10,8 @@
 --@ clock
 --@ admit
 -- Where the server has MSETEX, one command sets several free locks without counters. If it is refused, no key was set,
--- and the code behind finds out why.
-if n > 1 and ARGV[6] == '' then
+-- and the code behind finds out why. The first key is read before, because that costs less than a refusal.
+if n > 1 and ARGV[6] == '' and not redis.pcall('GET', KEYS[1]) then
   --@ msetex
   if has_msetex then
     local words = {}
