@@ -107,13 +107,20 @@ static bool is_outage(const struct core_lock *lock)
     return !core_quorum_is_ready(lock) && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
 }
 
+/* Return whose key changed when the server tells of a change; 0: it is no news. If the node named no holder, the key
+ * was ours. Readers change the key whenever one comes or goes. */
+static uint64_t told_of(const struct core_node *node)
+{
+    return node->asked.holder.readers ? 0 : core_named_by(node);
+}
+
 /* The arbiter tells when the key changes, and is believed. */
 static bool is_told(const struct core_lock *lock)
 {
     uint32_t arbiter = arbiter_choose(lock);
 
-    return arbiter != lock->config->n_nodes && lock->nodes[arbiter].vote == CORE_VOTE_OTHER &&
-           lock->nodes[arbiter].asked.tells && !lock->wait.in_vain;
+    if (arbiter == lock->config->n_nodes || told_of(&lock->nodes[arbiter]) == 0) return false;
+    return lock->nodes[arbiter].asked.tells && !lock->wait.in_vain;
 }
 
 /* A contender that only the arbiter named is waited for like a holder: if it fails, its release is published. */
@@ -348,7 +355,7 @@ static bool is_repeated(struct core_node *node, uint64_t holder_id, bool by_serv
 enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, const struct core_notice *notice)
 {
     struct core_node *node = &lock->nodes[notice->node];
-    uint64_t holder_id = notice->by_server ? core_named_by(node) : notice->holder_id;
+    uint64_t holder_id = notice->by_server ? told_of(node) : notice->holder_id;
     uint32_t noticed = 0;
     bool arbiter;
     bool drawn;
@@ -357,7 +364,6 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, cons
     assert(notice->node < lock->config->n_nodes);
     assert(notice->key < 64);
     if (!core_is_acquiring(lock) || core_awaits_first_attempt(lock)) return WAIT_STAY;
-    /* If the node named no holder, the key was ours. */
     if (notice->by_server && (holder_id == 0 || lock->wait.in_vain)) return WAIT_STAY;
     if (!notice->by_server && node->notices.own > 0) {
         node->notices.own--;

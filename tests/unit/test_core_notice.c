@@ -416,6 +416,21 @@ CORE_TEST(who_is_told_polls_less)
     assert_in_range(next_poll_us(f, true), 2000 * MS, 4000 * MS);
 }
 
+/* They change the key whenever one comes or goes. */
+CORE_TEST(changes_by_readers_wake_no_writer)
+{
+    const struct core_reply refusal = {
+        .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .watched = true, .readers = true};
+
+    open_told(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
+    fixture_answer_releases(f);
+    fixture_told(f, 0);
+    assert_int_equal(core_attempt(f->lock), 1);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+}
+
 /* The node granted, and the key was deleted because others did not. */
 CORE_TEST(a_change_of_our_own_key_is_no_news)
 {
