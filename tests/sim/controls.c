@@ -56,7 +56,7 @@ static const struct control controls[] = {
     {"half-quorum", {"half-quorum"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
     {"no-guard", {"script-guard-same-run"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"push-ignored", {"push-ignored"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
-    {"told-is-a-verdict", {"told-is-a-verdict"}, BIAS_CROWD, I11_OWN_LOAD, 1, 2000},
+    {"told-is-a-verdict", {"told-is-a-verdict"}, BIAS_FLOOD, I11_OWN_LOAD, 1, 400},
     {"quarantined-votes", {"quarantined-votes"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes-i7", {"quarantined-votes"}, BIAS_LOSS, I7_FOREIGN_VOTE, 1, 2000},
     {"twins-unseen", {"twins-vote"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},
@@ -203,16 +203,9 @@ static const struct {
     const char *control;
     uint32_t seeds;
 } skips[] = {
-    {"told-is-a-verdict", 1800},
-    {"old-time-at-dispatch", 890},
-    {"late-renewal-i6", 320},
-    {"no-write-back-i2", 650},
-    {"reconfigure-at-once", 550},
-    {"believes-for-ever", 400},
-    {"reconfigure-without-closing", 550},
-    {"walk-on-what-is-gone", 310},
-    {"resurrect-i1", 3400},
-    {"shortening-extend", 630},
+    {"old-time-at-dispatch", 890},      {"late-renewal-i6", 320},   {"no-write-back-i2", 650},
+    {"reconfigure-at-once", 550},       {"believes-for-ever", 400}, {"reconfigure-without-closing", 550},
+    {"walk-on-what-is-gone", 310},      {"resurrect-i1", 3400},     {"shortening-extend", 630},
     {"candidate-stands-at-once", 4230},
 };
 
