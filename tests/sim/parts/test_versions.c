@@ -245,7 +245,7 @@ static void draw(struct rng *rng, struct batch *ret, bool one)
                           .one = one,
                           .denied = rng_one_in(rng, 6) ? denied[rng_below(rng, LENGTH(denied))] : NULL,
                           .guard = rng_one_in(rng, 16) ? "another" : "",
-                          .strict = rng_one_in(rng, 2) ? "strict" : "",
+                          .strict = rng_one_in(rng, 8) ? "strict" : "",
                           .lease_ms = rng_one_in(rng, 16) ? 0 : 1 + (unsigned)rng_below(rng, 100),
                           .life_ms = 1 + (unsigned)rng_below(rng, 200)};
     for (size_t i = 0; i < ret->n; i++) {
