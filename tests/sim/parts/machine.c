@@ -125,7 +125,7 @@ static bool lose(struct machine *machine, uint64_t *from_us, uint64_t until_us)
 void machine_stall(struct machine *machine, uint64_t for_us, bool suspend)
 {
     const struct skew *boot = &machine->clocks[MACHINE_BOOT];
-    uint64_t from_us = machine->queue->now_us, until_us = from_us + for_us;
+    uint64_t now_us = machine->queue->now_us, from_us = now_us, until_us = now_us + for_us;
 
     if (machine->dead) return;
     if (machine->running)
@@ -133,7 +133,7 @@ void machine_stall(struct machine *machine, uint64_t for_us, bool suspend)
     else if (machine->awake_us < until_us)
         machine->awake_us = until_us;
     if (!suspend || machine->dead || !lose(machine, &from_us, until_us)) return;
-    skew_pause(&machine->clocks[MACHINE_RAW], from_us, until_us);
+    skew_pause(&machine->clocks[MACHINE_RAW], now_us, from_us, until_us);
     /* By its own measure of that time. */
     machine->suspended_us += skew_read(boot, until_us) - skew_read(boot, from_us);
     machine_timers_set(machine);
@@ -141,11 +141,11 @@ void machine_stall(struct machine *machine, uint64_t for_us, bool suspend)
 
 void machine_pause(struct machine *machine, uint64_t for_us)
 {
-    uint64_t from_us = machine->queue->now_us, until_us = from_us + for_us;
+    uint64_t now_us = machine->queue->now_us, from_us = now_us, until_us = now_us + for_us;
 
     if (machine->dead || machine->running || !lose(machine, &from_us, until_us)) return;
-    skew_pause(&machine->clocks[MACHINE_BOOT], from_us, until_us);
-    skew_pause(&machine->clocks[MACHINE_RAW], from_us, until_us);
+    skew_pause(&machine->clocks[MACHINE_BOOT], now_us, from_us, until_us);
+    skew_pause(&machine->clocks[MACHINE_RAW], now_us, from_us, until_us);
     machine_timers_set(machine);
     machine_stall(machine, for_us, false);
 }

@@ -35,11 +35,11 @@ void skew_step(struct skew *skew, uint64_t now_us, int64_t by_us)
     skew->shown_us = by_us < 0 && shown_us < (uint64_t)-by_us ? 0 : shown_us + (uint64_t)by_us;
 }
 
-void skew_pause(struct skew *skew, uint64_t now_us, uint64_t until_us)
+void skew_pause(struct skew *skew, uint64_t now_us, uint64_t from_us, uint64_t until_us)
 {
     /* From now on it counts anew, so that nothing is rounded differently at the end. */
     skew_step(skew, now_us, 0);
-    skew_step(skew, now_us, -(int64_t)(skew_read(skew, until_us) - skew->shown_us));
+    skew_step(skew, now_us, -(int64_t)(skew_read(skew, until_us) - skew_read(skew, from_us)));
 }
 
 void skew_rate(struct skew *skew, uint64_t now_us, int32_t rate_ppm)

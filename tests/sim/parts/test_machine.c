@@ -325,6 +325,23 @@ MACHINE_TEST(a_suspended_machine_wakes_late)
     free_all(f);
 }
 
+/* The clock does not leap ahead for who looks meanwhile. */
+MACHINE_TEST(a_suspended_machine_is_suspended_for_longer)
+{
+    uint64_t raw_us, meanwhile_us;
+
+    make_all(f);
+    raw_us = f->system->ops->raw_us(f->system);
+    machine_stall(f->machine, 60 * SECOND, true);
+    pass(f, 10 * SECOND);
+    meanwhile_us = f->system->ops->raw_us(f->system);
+    machine_stall(f->machine, 70 * SECOND, true);
+    assert_in_range(f->system->ops->raw_us(f->system), 0, meanwhile_us);
+    pass(f, 70 * SECOND);
+    assert_int_equal(f->system->ops->raw_us(f->system), raw_us);
+    free_all(f);
+}
+
 /* No clock loses the same time twice, nor more than it would have shown: none goes back. */
 MACHINE_TEST(a_slow_machine_is_suspended_while_it_is_paused)
 {
