@@ -16,6 +16,14 @@ static struct quorlock *first_of(const struct keylist *keylist)
     return CONTAINER_OF(bare_list_first(&keylist->waiting), struct quorlock, pending.turn);
 }
 
+/* Return the first in the queue while it asks the nodes; NULL: nobody does. */
+static struct quorlock *first_asking(const struct keylist *keylist)
+{
+    struct quorlock *lock = first_of(keylist);
+
+    return lock != NULL && handle_asks(lock) ? lock : NULL;
+}
+
 /* True: other processes go first. */
 static bool holds_back(struct keylist *keylist)
 {
@@ -172,7 +180,7 @@ void queue_keys_released(struct claim *claim)
 {
     struct keylist *keylist = claim->keylist;
     struct contention *contention = keylist_contention(keylist);
-    struct quorlock *lock = first_of(keylist);
+    struct quorlock *lock = first_asking(keylist);
     struct core_event event = {.type = CORE_EV_WAKE};
     char text[REQUEST_OWNER_SIZE];
     const char *owner;
@@ -184,7 +192,7 @@ void queue_keys_released(struct claim *claim)
         owner = contention->listener.subscriptions != NULL ? claim_owner(claim, text) : NULL;
         contention->gave_back_id = owner != NULL ? owner_id(owner, strlen(owner)) : owner_id("", 0);
     }
-    if (lock == NULL || !handle_asks(lock) || !keylist_admits(keylist, &lock->terms->config)) return;
+    if (lock == NULL || !keylist_admits(keylist, &lock->terms->config)) return;
     event.wake.yield = !lock->terms->config.fair && holds_back(keylist);
     (void)claim_step_randomly(lock->claim, &event);
 }
@@ -218,10 +226,7 @@ void queue_wait_expired(struct quorlock *lock)
 
 static struct quorlock *asking(struct listener *listener)
 {
-    const struct contention *contention = CONTAINER_OF(listener, struct contention, listener);
-    struct quorlock *lock = first_of(contention->keylist);
-
-    return lock != NULL && handle_asks(lock) ? lock : NULL;
+    return first_asking(CONTAINER_OF(listener, struct contention, listener)->keylist);
 }
 
 static void queue_on_confirmed(struct listener *listener)
@@ -284,11 +289,12 @@ void queue_key_changed(struct locks *all, uint32_t node, const struct node_key *
 {
     const struct keylist *keylist = keylist_of_key(&all->keylists, key);
     struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .by_server = true}};
-    struct quorlock *first = keylist != NULL ? first_of(keylist) : NULL;
+    struct quorlock *first;
 
     if (keylist == NULL) return;
     if (keylist->held > 0 && keylist->holder != NULL) look_after(keylist->holder, node, true);
-    if (first != NULL && handle_asks(first)) (void)claim_step_randomly(first->claim, &event);
+    first = first_asking(keylist);
+    if (first != NULL) (void)claim_step_randomly(first->claim, &event);
 }
 
 static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)

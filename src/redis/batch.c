@@ -172,7 +172,7 @@ void batch_build(const struct batch *batch, struct bytes *out, const struct dial
 void batch_forget(struct batch *batch)
 {
     batch->content.n = batch->content.lease_ms = 0;
-    batch->content.fenced = batch->tracked = false;
+    batch->content.fenced = false;
     memset(batch->filter, 0, sizeof(batch->filter));
     bytes_cut(&batch->content.keys, 0);
     bytes_cut(&batch->content.owners, 0);

@@ -18,7 +18,6 @@
 
 struct batch {
     struct dialect_batch content;
-    bool tracked;                           /* the server should tell of changes of its keys */
     struct node_request first;              /* the first request; its key and owner are copied to content */
     size_t key_length;                      /* the length of its key */
     uint64_t key_hashes[DIALECT_BATCH_MAX]; /* hashes of the keys */

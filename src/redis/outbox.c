@@ -44,16 +44,11 @@ void outbox_begin(struct outbox *outbox)
     bytes_reserve(&outbox->link->conn.out, OUTBOX_ROOM);
 }
 
-static bool may_track(const struct outbox *outbox)
-{
-    return outbox->link->handshake.tracks && !outbox->untracked;
-}
-
 /* Readers renew one key together, so each would be told of the others; slots have other keys than their name. */
 static bool is_tracked(const struct outbox *outbox, const struct node_request *request)
 {
     if (request->n_keys != 1 || request->permits != 0 || request->shared != 0) return false;
-    if (!may_track(outbox)) return false;
+    if (!outbox->link->handshake.tracks || outbox->untracked) return false;
     return request->op == OP_EXTEND || request->watch;
 }
 
@@ -142,9 +137,10 @@ static void outbox_track(struct outbox *outbox, const struct bytes *words, const
 static void track_batch(struct outbox *outbox)
 {
     const struct batch *batch = &outbox->batch;
+    bool watched = false;
 
-    if (!batch->tracked) return;
-    outbox_track(outbox, &batch->content.keys, NULL, batch->key_hashes, batch->content.n, 0);
+    for (size_t i = 0; i < batch->content.n; i++) watched |= batch->entries[i].watched;
+    if (watched) outbox_track(outbox, &batch->content.keys, NULL, batch->key_hashes, batch->content.n, 0);
 }
 
 static void track_command(struct outbox *outbox, const struct node_request *request)
@@ -239,9 +235,7 @@ static enum bytes_fault add_waiting(struct outbox *outbox, char letter, const st
     bytes_reserve(out, batch_size_with(&outbox->batch, outbox->dialect, request));
     fault = out->fault;
     bytes_cut(out, out->used);
-    if (fault == BYTES_FINE) fault = batch_add(&outbox->batch, letter, request, key_hash, &entry);
-    if (fault == BYTES_FINE) outbox->batch.tracked |= entry.watched;
-    return fault;
+    return fault != BYTES_FINE ? fault : batch_add(&outbox->batch, letter, request, key_hash, &entry);
 }
 
 int outbox_send(struct outbox *outbox, const struct node_request *request)
