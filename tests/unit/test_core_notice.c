@@ -275,6 +275,13 @@ CORE_TEST(a_late_notice_of_a_node_that_refused_for_another_holder_wakes_nobody)
 
 /* ---- servers that tell by themselves ---- */
 
+static void refuse_asked(struct fixture *f, const struct core_reply *refusal)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_answer_with(f, i, OP_ACQUIRE, refusal);
+    }
+}
+
 static bool watches(const struct fixture *f, uint32_t node, enum op op)
 {
     return fixture_latest(f, node, op)->command.watch;
@@ -359,9 +366,7 @@ CORE_TEST(a_release_that_is_told_and_published_wakes_once)
             fixture_told(f, 0);
         else
             fixture_notice(f, 0, HOLDER);
-        for (uint32_t i = 0; i < 3; i++) {
-            if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_refuse(f, i, 88, -1);
-        }
+        refuse_asked(f, &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = 88, .ttl_us = -1});
         fixture_answer_releases(f);
         fixture_pass(f, 40 * MS);
         assert_int_equal(core_attempt(f->lock), 3);
@@ -373,9 +378,7 @@ CORE_TEST(after_a_change_in_vain_the_next_one_wakes_only_behind_a_poll)
 {
     open_listening(f, 3, 2);
     fixture_told(f, 0);
-    for (uint32_t i = 0; i < 3; i++) {
-        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_refuse(f, i, HOLDER, -1);
-    }
+    refuse_asked(f, &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1});
     fixture_answer_releases(f);
     fixture_told(f, 0);
     assert_int_equal(core_attempt(f->lock), 3);
@@ -391,12 +394,8 @@ static uint64_t next_poll_us(struct fixture *f, bool watched)
 {
     const struct core_reply refusal = {.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .watched = watched};
 
-    for (uint32_t i = 0; i < 3; i++) {
-        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
-    }
-    for (uint32_t i = 0; i < 3; i++) {
-        if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
-    }
+    refuse_asked(f, &refusal);
+    refuse_asked(f, &refusal); /* those that the first refusal made it ask */
     fixture_answer_releases(f);
     return fixture_pass_to_attempt(f);
 }

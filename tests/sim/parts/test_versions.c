@@ -257,13 +257,19 @@ static void draw(struct rng *rng, struct batch *ret, bool one)
     }
 }
 
-static void compare(struct fixture *f, bool one)
+static void seed_it(struct rng *rng)
 {
     const char *seed = getenv("QUORLOCK_SIM_SEED");
+
+    rng_seed(rng, seed != NULL ? strtoull(seed, NULL, 10) : 1, 0);
+}
+
+static void compare(struct fixture *f, bool one)
+{
     struct batch batch;
     struct rng rng;
 
-    rng_seed(&rng, seed != NULL ? strtoull(seed, NULL, 10) : 1, 0);
+    seed_it(&rng);
     for (unsigned at = 0; at < BATCHES; at++) {
         char first[TEXT_MAX];
 
@@ -304,11 +310,10 @@ static void unwrap(char *heard)
 
 VERSIONS_TEST(a_request_alone_is_answered_as_in_a_batch)
 {
-    const char *seed = getenv("QUORLOCK_SIM_SEED");
     struct batch batch;
     struct rng rng;
 
-    rng_seed(&rng, seed != NULL ? strtoull(seed, NULL, 10) : 1, 0);
+    seed_it(&rng);
     for (unsigned at = 0; at < BATCHES; at++) {
         char first[TEXT_MAX];
         size_t kind = at % N_KINDS;
