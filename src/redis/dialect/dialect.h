@@ -97,9 +97,12 @@ extern const struct dialect dialect_redisson;
 /* dialect_build, dialect_build_batch - build() and build_batch() for a dialect whose scripts have the order, keys,
  * arguments and replies of plain's. Only plain itself can acquire without a script.
  * dialect_letter - return the request's letter in combined.lua; 0: it is sent alone. So is a release that keeps the
- * key: each has a time of its own. */
+ * key: each has a time of its own.
+ * dialect_judge_reply - judge() for the replies of such scripts, and of SET. */
 bool dialect_build(struct bytes *, const struct node_request *, uint32_t *whole_sent, const struct guard *,
                    const struct dialect *);
 void dialect_build_batch(struct bytes *, const struct dialect_batch *, uint32_t *whole_sent, const struct guard *,
                          const struct dialect *);
 char dialect_letter(const struct node_request *);
+void dialect_judge_reply(enum op, bool by_script, const struct reply *, struct node_reply *ret, char *text,
+                         size_t text_size);

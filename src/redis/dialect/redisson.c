@@ -73,7 +73,7 @@ static void redisson_judge(enum op op, bool by_script, const struct reply *reply
         cut = (struct reply){.self = {.type = REPLY_INTEGER}};
         reply = &cut;
     }
-    dialect_plain.judge(op, by_script || acquires, reply, ret, text, text_size);
+    dialect_judge_reply(op, by_script || acquires, reply, ret, text, text_size);
     if (op == OP_PEEK && ret->outcome == OUTCOME_YES) ret->count = count;
     if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
 }
