@@ -10,7 +10,9 @@
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
 
-#define SUBSCRIBER_IDLE_US_MIN 1000000 /* of silence before a PING */
+/* Of silence before a PING. Whoever waits also asks a node every few seconds, so that a connection that died unseen
+ * delays nobody for long. */
+#define SUBSCRIBER_IDLE_US_MIN 5000000
 #define SUBSCRIBER_NAME        "quorlock-notices"
 
 enum pending_kind {
