@@ -457,8 +457,7 @@ static void check_reason(struct actor *actor, int reason)
                 "is not renewed, but it asked for renewals");
     violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_CLOCK && !world->plan->outside,
                 "is told that clocks stepped that never did");
-    violated_if(actor, RESTARTS_KEEP, actor->plan->course.keeps && world->plan->n_servers > 2,
-                "loses its lock, although each server was back before the next one restarted");
+    violated_if(actor, SERVERS_KEEP, actor->plan->course.keeps, "loses its lock, although its servers keep it");
     violated_if(actor, I11_OWN_LOAD,
                 (reason == QUORLOCK_LOST_EXPIRED || reason == QUORLOCK_LOST_GONE) && nothing_fails(world) &&
                     !process_stood(actor_process(actor)),

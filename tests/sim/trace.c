@@ -26,7 +26,7 @@ const char *trace_invariant(enum invariant invariant)
         [I16_ONE_LEADER] = "I16 (two may act as the leader)",
         [I17_TERMS_RISE] = "I17 (an observer goes back in terms)",
         [I18_KEPT] = "I18 (a kept key is granted, or stays too short or too long a time)",
-        [RESTARTS_KEEP] = "K (a lock is lost by restarts one after the other)",
+        [SERVERS_KEEP] = "K (a lock is lost by what its servers outlive)",
         [STALE_WRITE] = "W (a stale write is accepted)",
         [REQUEST_STORM] = "S (too many requests)",
         [UNEXPLAINED] = "R (a result that nothing explains)",

@@ -82,7 +82,7 @@ enum invariant {
     I16_ONE_LEADER,
     I17_TERMS_RISE,
     I18_KEPT,
-    RESTARTS_KEEP,
+    SERVERS_KEEP,
     STALE_WRITE,
     REQUEST_STORM,
     UNEXPLAINED,
