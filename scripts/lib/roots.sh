@@ -201,7 +201,7 @@ root_install() {
     local dir=$1
     shift
     [ "$(cat "$dir/.quorlock-packages" 2>/dev/null)" != "$*" ] || return 0
-    root_apt "$dir" install "$@"
+    root_apt "$dir" install "$@" || return
     printf '%s\n' "$*" >"$dir/.quorlock-packages"
 }
 
