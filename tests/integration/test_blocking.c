@@ -623,6 +623,39 @@ BLOCKING_TEST(a_candidate_is_freed_in_its_callback)
     cluster_await_free(&fixture.cluster, "election");
 }
 
+/* ---- signals ---- */
+
+static atomic_int n_handled;
+
+static void count_signal(int number)
+{
+    (void)number;
+    atomic_fetch_add(&n_handled, 1);
+}
+
+/* The library's thread does a whole acquire, so it would have handled what it does not block. */
+BLOCKING_TEST(a_signal_waits_for_a_thread_of_the_program)
+{
+    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    const struct sigaction counts = {.sa_handler = count_signal};
+    struct sigaction before;
+    sigset_t usual, blocked, pending;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR2);
+    assert_int_equal(sigaction(SIGUSR2, &counts, &before), 0);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &blocked, &usual), 0);
+    assert_int_equal(kill(getpid(), SIGUSR2), 0);
+    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(sigpending(&pending), 0);
+    assert_int_equal(sigismember(&pending, SIGUSR2), 1);
+    assert_int_equal(atomic_load(&n_handled), 0);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &usual, NULL), 0);
+    assert_int_equal(atomic_load(&n_handled), 1);
+    assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
+    quorlock_blocking_free(lock);
+}
+
 /* ---- a call that wakes late ---- */
 
 static int gate[2]; /* the thread that a signal stopped goes on when a byte comes */
