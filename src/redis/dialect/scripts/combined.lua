@@ -20,46 +20,16 @@ local holders, counters = see(1, n), fenced and see(away + 1, away + n)
 if acquires then
   --@ string_set
   --@ together_take
-  -- Where the server has MSETEX, one command sets all free locks, after one for their new counters and one for the
-  -- others. If any is refused, the loop behind takes the locks, and stores the same counters again.
-  --@ msetex
-  local stored = false
-  if has_msetex and now_us and not moved then
-    -- Returns the counter of a free lock; false or nil if it is odd, or would live shorter.
-    local function counter_of(i)
-      if not fenced or counters[i] == false then return 0 end
-      local left = redis.pcall('PTTL', KEYS[i + away])
-      return type(left) == 'number' and left <= tonumber(life_ms) and fence_read(KEYS[i + away])
-    end
-    -- Sets each key of the table to the text behind it; returns whether that was done. No key is set if it was not.
-    local function set_all(words, ...)
-      local size = #words
-      for _, option in ipairs({...}) do words[#words + 1] = option end
-      return size == 0 or redis.pcall('MSETEX', size / 2, unpack(words)) == 1
-    end
-    local locks, fresh, others, granted = {}, {}, {}, {}
-    for i = acquires, n do
-      local counter, text = sub(letters, i, i) == 'a' and holders[i] == false and counter_of(i), '0'
-      if counter and fenced then
-        local words = counters[i] == false and fresh or others
-        text = fence_text(fence_next(counter, nil, token_of(i), now_us, max_lease_ms))
-        words[#words + 1], words[#words + 2] = KEYS[i + away], text
-      end
-      if counter then
-        locks[#locks + 1], locks[#locks + 2] = KEYS[i], ARGV[i + 7]
-        granted[i] = front .. text .. back
-      end
-    end
-    stored = set_all(others, 'PX', life_ms) and set_all(fresh, 'NX', 'PX', life_ms)
-    if stored and set_all(locks, 'NX', 'PX', lease_ms) then replies = granted end
-  end
+  --@ together_free
+  if n_taken == n then return front .. table.concat(taken, back .. front) .. back end
+  for i, text in pairs(taken) do replies[i] = front .. text .. back end
   -- Locks that are ours already only live longer, which a server that is short of memory never refuses: they come last.
   for _, free in ipairs({true, false}) do
     for i = acquires, n do
       if sub(letters, i, i) == 'a' and (holders[i] == false) == free and not replies[i] then
         -- There is no string. If there is another type, lock_set will find it.
-        if free then seen[KEYS[i]] = false end
-        if stored and free and fenced and not counters[i] then seen[KEYS[i + away]] = false end
+        if free then seen_texts()[KEYS[i]] = false end
+        if stored[i] and fenced and not counters[i] then seen_texts()[KEYS[i + away]] = false end
         local reply = acquire(i, ARGV[i + 7])
         if free and reply.err then
           seen[KEYS[i]] = nil

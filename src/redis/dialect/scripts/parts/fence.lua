@@ -1,12 +1,16 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Returns the counter at the key, 0 if there is none; or nil and an error. Doubles are exact below 2^53 only.
+-- Returns the counter that the text is, false for a missing one: 0; nil or false if it is none. Doubles are exact below
+-- 2^53 only.
+local function fence_number(text)
+  local counter = tonumber(text or 0)
+  return counter and counter >= 0 and counter < 9007199254740992 and counter % 1 == 0 and counter
+end
+-- Returns the counter at the key; or nil and an error.
 local function fence_read(key)
   local text = get(key)
   if type(text) == 'table' then return nil, text end
-  local counter = tonumber(text or 0)
-  if counter and counter >= 0 and counter < 9007199254740992 and counter == math.floor(counter) then
-    return counter
-  end
+  local counter = fence_number(text)
+  if counter then return counter end
   return nil, redis.error_reply('FENCE the counter is no whole number below 2^53')
 end
 -- Returns all digits of the counter; the last result is cached.
