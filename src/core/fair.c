@@ -10,7 +10,9 @@
  *    renews its place. Polls renew it, once a second at least. So a client that died delays the others for two polls
  *    at most. The lock says for how long it has waited, and stands in the queue accordingly. So it keeps its place
  *    when it was forgotten and at the next arbiter. The arbiter's yes marks the place, which counts again if that yes
- *    was taken back because the attempt failed at other nodes. A lock that is granted leaves the queue (intent.c).
+ *    was taken back because the attempt failed at other nodes. A lock that is granted leaves the queue (intent.c). A
+ *    lock stands in the queue only while a quorum may vote for it. Otherwise others come first: it would keep them out
+ *    while it waits for a node that only it cannot reach, such as one that it lists by a wrong name.
  * 3. A refusal tells after how many releases it may be the lock's turn. The lock counts notices, for each node, and
  *    asks after so many. So a release makes about one waiting lock ask, however many wait. A notice that was missed
  *    costs a poll, a notice too much costs one request.
@@ -66,12 +68,28 @@ void fair_begin(struct core_lock *lock, uint64_t now_us)
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->notices.turns = 0;
 }
 
+static bool may_vote(const struct core_node *node)
+{
+    if (node->state == NODE_CONNECTING) return !node->doubt.broken;
+    return node->state == NODE_READY && !node->doubt.unfit;
+}
+
+static bool may_stand(const struct core_lock *lock)
+{
+    uint32_t may = 0;
+
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) may += may_vote(node);
+    return may >= lock->config->quorum;
+}
+
 void fair_queue(struct core_lock *lock, const struct step *step, struct core_command *command)
 {
+    bool stands = may_stand(lock);
+
     assert(command->tag.op == OP_ACQUIRE && lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
     command->queues = true;
-    command->waited_us = intent_waited_us(lock, step->now_us);
-    command->queued_us = lock->config->wait_us != 0 ? LIFE_US : 0;
+    command->waited_us = stands ? intent_waited_us(lock, step->now_us) : 0;
+    command->queued_us = stands && lock->config->wait_us != 0 ? LIFE_US : 0;
 }
 
 void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)

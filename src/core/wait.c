@@ -27,7 +27,8 @@
  *    before.
  * 5. A failed attempt publishes its release only where its key was in the way (attempt.c).
  * 6. Outage. While less than a quorum of nodes is READY no attempt can be granted. The lock waits until a node is
- *    READY, or fails for good. It polls seldom meanwhile, so that its log goes on.
+ *    READY, or fails for good. It polls seldom meanwhile, so that its log goes on, and asks after no notice: others may
+ *    have a quorum, and would be refused by the arbiter's vote for it.
  * 7. Hand-off. When a lock of this process releases the keys, its releases and the next lock's acquire go to all
  *    nodes in one flush, in this order. Now and then the process yields to others: then the next lock waits for the
  *    notice, or a little longer than a notice takes.
@@ -290,7 +291,7 @@ void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_
     bool answers = node->state == NODE_READY || core_is_permanent(step, node->down_fault);
 
     assert(lock->phase == CORE_WAITING);
-    if (!answers || (lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0) return;
+    if (!answers || ((lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0 && lock->wait.heard == 0)) return;
     sooner(lock, validity_add(step->now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
@@ -377,7 +378,7 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, cons
     wait_hear(lock, UINT64_C(1) << notice->key);
     if (!notice->by_server) lock->wait.notified = true;
     if (lock->config->fair && !known) fair_hear(lock, notice->node, UINT64_C(1) << notice->key);
-    if (lock->phase == CORE_WAITING && !wait_may_be_free(lock)) return WAIT_STAY;
+    if (lock->phase == CORE_WAITING && (!core_quorum_is_ready(lock) || !wait_may_be_free(lock))) return WAIT_STAY;
     arbiter = notice->node == arbiter_choose(lock);
     if (!notice->by_server) lock->belief.released_id = arbiter ? 0 : holder_id;
     /* A late notice of a release that began the latest attempt already, or for which the pause is drawn. */
@@ -427,10 +428,12 @@ enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yie
     hear_all(lock);
     if (lock->phase == CORE_ASKING) lock->wait.notified = true;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
-    if (lock->config->fair) {
-        fair_hear(lock, lock->config->n_nodes, UINT64_MAX);
-        return fair_is_turn(lock) ? WAIT_TRY_ARBITER : WAIT_STAY;
+    if (lock->config->fair) fair_hear(lock, lock->config->n_nodes, UINT64_MAX);
+    if (!core_quorum_is_ready(lock)) {
+        wait_hear(lock, UINT64_MAX);
+        return WAIT_STAY;
     }
+    if (lock->config->fair) return fair_is_turn(lock) ? WAIT_TRY_ARBITER : WAIT_STAY;
     if (!yield) return WAIT_TRY_ALL;
     sooner(lock, validity_add(now_us, YIELD_SRTTS * srtt_us + ARBITER_GRACE_US));
     return WAIT_STAY;

@@ -86,6 +86,45 @@ CORE_TEST(behind_others_only_the_arbiter_is_asked_and_a_release_is_only_counted)
     fixture_expect_alone(f, 0);
 }
 
+/* It would keep out others, which reach the nodes that it does not reach. */
+CORE_TEST(a_lock_without_a_quorum_does_not_queue)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_node_state_fault(f, 1, NODE_DOWN, FAULT_CLASS_CONFIG);
+    fixture_node_state_fault(f, 2, NODE_CONNECTING, FAULT_CLASS_TEMPORARY);
+    fixture_acquire(f);
+    assert_int_equal(fixture_latest(f, 0, OP_ACQUIRE)->command.queued_us, 0);
+    refuse(f, 0, 1, 0);
+    fixture_pass_to_attempt(f);
+    assert_int_equal(fixture_latest(f, 0, OP_ACQUIRE)->command.waited_us, 0);
+    refuse(f, 0, 1, 0);
+    fixture_node_state(f, 2, NODE_READY);
+    fixture_pass_to_attempt(f);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.queued_us > 0);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.waited_us > 0);
+}
+
+/* The nodes answer others, but its requests with errors. */
+CORE_TEST(a_lock_that_a_quorum_does_not_vote_for_does_not_queue)
+{
+    const struct core_reply error = {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_TEMPORARY};
+
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    for (uint32_t i = 1; i < 3; i++) fixture_answer_with(f, i, OP_ACQUIRE, &error);
+    fixture_pass_to_attempt(f);
+    assert_int_equal(fixture_latest(f, 0, OP_ACQUIRE)->command.queued_us, 0);
+}
+
+CORE_TEST(a_lock_queues_while_its_first_connections_are_made)
+{
+    open_fair(f, CORE_NEVER);
+    for (uint32_t i = 1; i < 3; i++) fixture_node_state_fault(f, i, NODE_CONNECTING, FAULT_CLASS_NONE);
+    fixture_acquire(f);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.queued_us > 0);
+}
+
 CORE_TEST(a_first_connection_to_the_arbiter_is_waited_for)
 {
     open_fair(f, CORE_NEVER);

@@ -477,11 +477,35 @@ CORE_TEST(a_release_that_published_nothing_swallows_no_notice)
 CORE_TEST(a_failed_attempt_publishes_nothing_in_an_outage)
 {
     open_listening(f, 3, 2);
-    fixture_node_states(f, ".dq");
     fixture_notice(f, 0, HOLDER);
+    fixture_node_states(f, ".dq");
     fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     expect_silent(f, "1..");
+}
+
+/* Its yes would only keep out others, which may have a quorum. */
+CORE_TEST(in_an_outage_a_notice_begins_no_attempt_until_a_quorum_is_ready)
+{
+    open_listening(f, 3, 2);
+    fixture_node_states(f, ".dq");
+    fixture_notice(f, 0, HOLDER);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    fixture_node_state(f, 1, NODE_READY);
+    assert_true(fixture_pass_to_attempt(f) <= 4 * SRTT_US);
+    fixture_expect_alone(f, 0);
+}
+
+/* The same of a release by this process. */
+CORE_TEST(in_an_outage_the_next_lock_of_the_process_waits_for_a_quorum)
+{
+    open_listening(f, 3, 2);
+    fixture_node_states(f, ".dq");
+    fixture_wake(f);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    fixture_node_state(f, 1, NODE_READY);
+    assert_true(fixture_pass_to_attempt(f) <= 4 * SRTT_US);
+    fixture_expect_alone(f, 0);
 }
 
 /* Others may be refused because of this attempt. */
