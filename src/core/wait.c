@@ -339,7 +339,11 @@ void wait_on_refusal(struct core_lock *lock, struct core_node *node)
 {
     bool same = node->asked.noticed_id != 0 && node->asked.noticed_id == core_named_by(node);
 
-    if (same && node->asked.by_server) lock->wait.in_vain = true;
+    if (same && node->asked.by_server) {
+        /* It was no release: that is still to come. */
+        lock->wait.in_vain = true;
+        lock->wait.released_id = lock->wait.woken_id = 0;
+    }
     node->asked.noticed_id = 0;
 }
 

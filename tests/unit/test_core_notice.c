@@ -389,6 +389,17 @@ CORE_TEST(after_a_change_in_vain_the_next_one_wakes_only_behind_a_poll)
     assert_int_equal(core_attempt(f->lock), 5);
 }
 
+/* The arbiter does not tell of the release, for instance because it is frozen. */
+CORE_TEST(a_release_after_a_change_in_vain_wakes)
+{
+    open_listening(f, 3, 2);
+    fixture_told(f, 0);
+    refuse_asked(f, &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1});
+    fixture_answer_releases(f);
+    fixture_notice(f, 1, HOLDER);
+    assert_true(fixture_pass_to_attempt(f) < 40 * MS);
+}
+
 /* All nodes that are asked refuse; returns how long after that the next attempt comes. */
 static uint64_t next_poll_us(struct fixture *f, bool watched)
 {
