@@ -495,28 +495,34 @@ CORE_TEST(a_failed_attempt_publishes_nothing_in_an_outage)
     expect_silent(f, "1..");
 }
 
-/* Its yes would only keep out others, which may have a quorum. */
-CORE_TEST(in_an_outage_a_notice_begins_no_attempt_until_a_quorum_is_ready)
+static void open_outage(struct fixture *f)
 {
     open_listening(f, 3, 2);
     fixture_node_states(f, ".dq");
-    fixture_notice(f, 0, HOLDER);
+}
+
+static void expect_attempt_once_ready(struct fixture *f)
+{
     fixture_expect_pending(f, OP_ACQUIRE, "000");
     fixture_node_state(f, 1, NODE_READY);
     assert_true(fixture_pass_to_attempt(f) <= 4 * SRTT_US);
     fixture_expect_alone(f, 0);
 }
 
+/* Its yes would only keep out others, which may have a quorum. */
+CORE_TEST(in_an_outage_a_notice_begins_no_attempt_until_a_quorum_is_ready)
+{
+    open_outage(f);
+    fixture_notice(f, 0, HOLDER);
+    expect_attempt_once_ready(f);
+}
+
 /* The same of a release by this process. */
 CORE_TEST(in_an_outage_the_next_lock_of_the_process_waits_for_a_quorum)
 {
-    open_listening(f, 3, 2);
-    fixture_node_states(f, ".dq");
+    open_outage(f);
     fixture_wake(f);
-    fixture_expect_pending(f, OP_ACQUIRE, "000");
-    fixture_node_state(f, 1, NODE_READY);
-    assert_true(fixture_pass_to_attempt(f) <= 4 * SRTT_US);
-    fixture_expect_alone(f, 0);
+    expect_attempt_once_ready(f);
 }
 
 /* Others may be refused because of this attempt. */
