@@ -168,8 +168,8 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     attempt->doubt = DOUBT_NONE;
     attempt->arbiter_late = lock->wait.arbiter_late;
     lock->wait.arbiter_late = false;
-    /* Nodes may lose their counters: then tokens go on from the wall clock. */
     attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
+    attempt->floor_at_us = step->now_us;
     lock->queued = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
     lock->wait.heard = 0;
@@ -599,12 +599,20 @@ static bool still_asks(const struct core_lock *lock, const struct step *step)
     return lock->hold.round == 0 && !step->no_attempt;
 }
 
+/* fence.c, 5 */
+static void renew_floor(struct attempt *attempt, uint64_t now_us)
+{
+    if (attempt->floor != 0) attempt->floor += now_us - attempt->floor_at_us;
+    attempt->floor_at_us = now_us;
+}
+
 void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
     bool asking = lock->phase == CORE_ASKING;
 
     assert(index < lock->config->n_nodes);
+    if (asking && node->state == NODE_READY) renew_floor(&lock->attempt, step->now_us);
     if (vote_may_ask(lock, node) && node->vote == CORE_VOTE_NONE) {
         bool awaited = asking && lock->attempt.stage == ATTEMPT_ASKS_ARBITER && index == lock->attempt.arbiter;
 

@@ -11,10 +11,12 @@
  *    acknowledges if it still has our key and its counter is not above T. Otherwise it shows its higher counter,
  *    which is the new T.
  * 4. The token is agreed when Q nodes show the same T.
+ * 5. The floor is the client's wall clock when the attempt began, or when a node last became READY. A node that lost
+ *    its counter is in quarantine first: a floor from before may be below tokens from before the loss.
  *
  * Tokens are unique. Two grants with one token would share a node whose counter was T under both, but that node
  * incremented its counter when it granted the later key. Tokens rise: a later quorum shares a node with this one,
- * and that node's counter was at least T when T was agreed. No clock is involved.
+ * and that node's counter was at least T when T was agreed. No clock is involved, unless counters were lost.
  *
  * A lock that is shared in all its keys gets T, too, but no node increments its counter for it. T is not less than
  * the token of any writer before. It may be more, if a writer's attempt failed, and readers may get different

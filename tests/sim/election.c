@@ -66,6 +66,17 @@ static void check_others(struct electorate *of)
     }
 }
 
+/* Where counters are lost, too: whoever writes by an older term is refused. */
+static void check_term(struct electorate *of)
+{
+    struct world *world = of->world;
+
+    if (of->term <= world->term && !world->plan->outside)
+        judge_violated(world, I17_TERMS_RISE, "client %u is elected by term %llu after %llu", of->client,
+                       (unsigned long long)of->term, (unsigned long long)world->term);
+    if (of->term > world->term) world->term = of->term;
+}
+
 static void close_window(struct electorate *of)
 {
     of->open = of->deposed = false;
@@ -87,7 +98,10 @@ static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
     of->term = term;
     of->until_us = 0;
     /* Its machine may have stood still between its look at the clock and this. */
-    if (leads(of)) check_others(of);
+    if (leads(of)) {
+        check_others(of);
+        check_term(of);
+    }
     (void)process_at(process_at_home(of), AT_CALLBACK);
     act_inside(of);
 }

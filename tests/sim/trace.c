@@ -24,7 +24,7 @@ const char *trace_invariant(enum invariant invariant)
         [I14_GIVEN_UP] = "I14 (a key of an ended attempt stays on a node)",
         [I15_ORDER_OF_COMING] = "I15 (a fair lock is granted before another that came earlier)",
         [I16_ONE_LEADER] = "I16 (two may act as the leader)",
-        [I17_TERMS_RISE] = "I17 (an observer goes back in terms)",
+        [I17_TERMS_RISE] = "I17 (an election goes back in terms)",
         [I18_KEPT] = "I18 (a kept key is granted, or stays too short or too long a time)",
         [SERVERS_KEEP] = "K (a lock is lost by what its servers outlive)",
         [STALE_WRITE] = "W (a stale write is accepted)",

@@ -186,7 +186,7 @@ static void build(struct world *world, const struct plan *plan)
     world->n_kept = 0;
     world->n_passed = 0;
     world->healed_us = 0;
-    world->runs = world->commands = world->rounds = 0;
+    world->runs = world->commands = world->rounds = world->term = 0;
     world->reconfigures = 0;
     world->bootstraps_after_heal = false;
     world->over = world->judging = world->bootstraps = world->bootstrap_again = world->rewrites = world->changed =

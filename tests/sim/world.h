@@ -400,6 +400,7 @@ struct world {
     struct actor actors[PLAN_ACTORS_MAX];
     struct fault_run faults[PLAN_FAULTS_MAX];
     struct electorate electorates[PLAN_CLIENTS_MAX];
+    uint64_t term; /* the newest of a leader */
     struct peer peer;
     struct moment boot_moment, phase_moment, operator_moment;
     bool bootstraps, bootstrap_again; /* the operator does; once more */

@@ -5,7 +5,8 @@
 
 #include "fixture.h"
 
-#define WALL UINT64_C(1700000000000000)
+#define WALL   UINT64_C(1700000000000000)
+#define HOLDER 77u
 
 static void open_fenced(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t wait_us)
 {
@@ -84,6 +85,38 @@ CORE_TEST(the_floor_is_above_the_token_before)
     /* Releases do not leave the token of another grant behind. */
     fixture_answers(f, OP_ACQUIRE, "oo.");
     assert_int_equal(asked_with(f, 2, OP_RELEASE), 0);
+}
+
+/* It may have been in quarantine meanwhile, without its counters. */
+CORE_TEST(the_floor_of_a_node_that_connects_meanwhile_is_of_now)
+{
+    open_fenced(f, 3, 2, 0);
+    fixture_node_states(f, "rcc");
+    fixture_acquire(f);
+    assert_int_equal(asked_with(f, 0, OP_ACQUIRE), WALL);
+    fixture_pass(f, 700);
+    fixture_node_states(f, "..r");
+    assert_int_equal(asked_with(f, 2, OP_ACQUIRE), WALL + 700);
+    fixture_pass(f, 300);
+    fixture_node_states(f, ".r.");
+    assert_int_equal(asked_with(f, 1, OP_ACQUIRE), WALL + 1000);
+    fixture_answers(f, OP_ACQUIRE, "oo.");
+}
+
+/* It is asked with the arbiter's yes only. */
+CORE_TEST(the_floor_is_no_older_than_a_node_that_connects_before_the_arbiter_answers)
+{
+    open_fenced(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_answer_releases(f);
+    fixture_node_state(f, 2, NODE_CONNECTING);
+    fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
+    fixture_pass(f, 300);
+    fixture_node_state(f, 2, NODE_READY);
+    shows(f, 0, OP_ACQUIRE, WALL);
+    for (uint32_t i = 1; i < 3; i++) assert_int_equal(asked_with(f, i, OP_ACQUIRE), WALL + 300);
 }
 
 CORE_TEST(a_late_vote_with_a_higher_counter_raises_the_others)
