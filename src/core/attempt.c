@@ -275,6 +275,13 @@ static bool searches_on(const struct core_lock *lock, const struct step *step, i
     return step->slots != NULL && status == CORE_HELD_BY_OTHER && slots_know_free(step->slots, lock, step->now_us);
 }
 
+/* fair.c, 6 */
+static uint64_t search_at_us(const struct core_lock *lock, uint64_t now_us)
+{
+    if (!lock->config->fair || lock->attempt.stage != ATTEMPT_ASKS_ARBITER) return now_us;
+    return arbiter_timeout(&lock->nodes[lock->attempt.arbiter], now_us);
+}
+
 /* The next attempt follows without a pause, as soon as the caller admits it. */
 static void ask_all_again(struct core_lock *lock)
 {
@@ -291,7 +298,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
     if (searches_on(lock, step, status)) {
         lock->phase = CORE_WAITING;
         lock->wait.searches = first;
-        lock->wait.poll_at_us = lock->wait.retry_at_us = step->now_us;
+        lock->wait.poll_at_us = lock->wait.retry_at_us = search_at_us(lock, step->now_us);
         return;
     }
     if (lock->config->wait_us == 0 && was_cut_off(lock, step, status)) {

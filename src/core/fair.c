@@ -22,7 +22,8 @@
  * 5. A lock that stops waiting leaves the queues, and the node notifies those behind it (intent.c).
  * 6. Permits. The arbiter gives the first free slot to each of so many in the queue as slots are free. Which slot an
  *    arbiter took that did not answer is unknown. So the next attempt asks all nodes for one slot, without a queue
- *    (slots.c, 5). The first in the queue does the same if other nodes report a free slot that the arbiter lacks.
+ *    (slots.c, 5). The first in the queue does the same if other nodes report a free slot that the arbiter lacks, but
+ *    not at once: the arbiter may have given it to another lock, whose votes of the other nodes are on their way.
  */
 #include "fair.h"
 

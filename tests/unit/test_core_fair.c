@@ -2,6 +2,7 @@
 /*
  * test_core_fair.c - fair locks: which node is asked, and when
  */
+#include "core/arbiter.h"
 #include "fixture.h"
 
 #define HOLDER   77u
@@ -225,13 +226,31 @@ CORE_TEST(slots_that_are_free_behind_others_are_not_asked_for_before_the_turn)
     open_fair_permits(f);
     refuse_slots(f, 0, 1u << 1 | 1u << 2, 2, 2);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
-    fixture_pass(f, 0);
+    fixture_pass(f, ARBITER_GRACE_US + 2 * (uint64_t)f->srtt_us);
     fixture_expect_pending(f, OP_ACQUIRE, "000");
     fixture_notice(f, 0, 1);
     fixture_expect_pending(f, OP_ACQUIRE, "000");
     fixture_notice(f, 0, 2);
     fixture_expect_alone(f, 0);
     assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.queues);
+}
+
+/* The slot that the arbiter lacks may just have been given to a lock that came first. */
+CORE_TEST(a_slot_that_only_other_nodes_report_is_asked_for_after_a_pause)
+{
+    open_fair_permits(f);
+    fixture_give_slot(f, 0, 3);
+    for (uint32_t i = 1; i < 3; i++) refuse_slots(f, i, 1u << 1, 0, 0);
+    fixture_answer_releases(f);
+    fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
+    refuse_slots(f, 0, 0, 1, 0);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_pass(f, ARBITER_GRACE_US);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    fixture_pass(f, 2 * (uint64_t)f->srtt_us);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_latest(f, i, OP_ACQUIRE)->command.tag.slot, 1);
 }
 
 /* Which slot the late arbiter takes is unknown, so no slot is held with that token. */
