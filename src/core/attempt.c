@@ -111,11 +111,6 @@ static void attempt_ask_others(struct core_lock *lock, struct step *step)
     }
 }
 
-static bool counts(const struct core_lock *lock)
-{
-    return lock->config->fencing && !lock->config->reads;
-}
-
 /* A node that is not asked now may have the keys, too, and get the release later. */
 static void expect_keys(struct core_lock *lock, uint64_t now_us)
 {
@@ -168,8 +163,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     attempt->doubt = DOUBT_NONE;
     attempt->arbiter_late = lock->wait.arbiter_late;
     lock->wait.arbiter_late = false;
-    attempt->floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
-    attempt->floor_at_us = step->now_us;
+    fence_begin(lock, step);
     lock->queued = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
     lock->wait.heard = 0;
@@ -275,13 +269,6 @@ static bool searches_on(const struct core_lock *lock, const struct step *step, i
     return step->slots != NULL && status == CORE_HELD_BY_OTHER && slots_know_free(step->slots, lock, step->now_us);
 }
 
-/* fair.c, 6 */
-static uint64_t search_at_us(const struct core_lock *lock, uint64_t now_us)
-{
-    if (!lock->config->fair || lock->attempt.stage != ATTEMPT_ASKS_ARBITER) return now_us;
-    return arbiter_timeout(&lock->nodes[lock->attempt.arbiter], now_us);
-}
-
 /* The next attempt follows without a pause, as soon as the caller admits it. */
 static void ask_all_again(struct core_lock *lock)
 {
@@ -298,7 +285,8 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
     if (searches_on(lock, step, status)) {
         lock->phase = CORE_WAITING;
         lock->wait.searches = first;
-        lock->wait.poll_at_us = lock->wait.retry_at_us = search_at_us(lock, step->now_us);
+        lock->wait.poll_at_us = lock->wait.retry_at_us =
+            lock->config->fair ? fair_search_at_us(lock, step->now_us) : step->now_us;
         return;
     }
     if (lock->config->wait_us == 0 && was_cut_off(lock, step, status)) {
@@ -606,20 +594,13 @@ static bool still_asks(const struct core_lock *lock, const struct step *step)
     return lock->hold.round == 0 && !step->no_attempt;
 }
 
-/* fence.c, 5 */
-static void renew_floor(struct attempt *attempt, uint64_t now_us)
-{
-    if (attempt->floor != 0) attempt->floor += now_us - attempt->floor_at_us;
-    attempt->floor_at_us = now_us;
-}
-
 void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
     bool asking = lock->phase == CORE_ASKING;
 
     assert(index < lock->config->n_nodes);
-    if (asking && node->state == NODE_READY) renew_floor(&lock->attempt, step->now_us);
+    if (asking && node->state == NODE_READY) fence_renew_floor(lock, step->now_us);
     if (vote_may_ask(lock, node) && node->vote == CORE_VOTE_NONE) {
         bool awaited = asking && lock->attempt.stage == ATTEMPT_ASKS_ARBITER && index == lock->attempt.arbiter;
 

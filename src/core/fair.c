@@ -60,6 +60,12 @@ uint64_t fair_timeout(const struct core_node *node, uint64_t now_us)
     return validity_add(arbiter_timeout(node, now_us), ANSWER_US);
 }
 
+uint64_t fair_search_at_us(const struct core_lock *lock, uint64_t now_us)
+{
+    if (lock->attempt.stage != ATTEMPT_ASKS_ARBITER) return now_us;
+    return arbiter_timeout(&lock->nodes[lock->attempt.arbiter], now_us);
+}
+
 void fair_begin(struct core_lock *lock, uint64_t now_us)
 {
     lock->wait.turns = 1;

@@ -30,6 +30,25 @@
 
 #include <assert.h>
 
+static bool counts(const struct core_lock *lock)
+{
+    return lock->config->fencing && !lock->config->reads;
+}
+
+void fence_begin(struct core_lock *lock, const struct step *step)
+{
+    lock->attempt.floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
+    lock->attempt.floor_at_us = step->now_us;
+}
+
+void fence_renew_floor(struct core_lock *lock, uint64_t now_us)
+{
+    struct attempt *attempt = &lock->attempt;
+
+    if (attempt->floor != 0) attempt->floor += now_us - attempt->floor_at_us;
+    attempt->floor_at_us = now_us;
+}
+
 static uint64_t largest_shown(const struct core_lock *lock)
 {
     uint64_t largest = lock->acquire.adopts ? 1 : 0;

@@ -153,8 +153,8 @@ enum attempt_doubt {
 };
 
 struct attempt {
-    uint64_t floor;       /* least fencing token */
-    uint64_t floor_at_us; /* the wall clock's time of that moment, or higher */
+    uint64_t floor;       /* least fencing token: the wall clock, or higher */
+    uint64_t floor_at_us; /* when the wall clock showed that */
     uint64_t begun_us;
     enum attempt_stage stage;
     enum attempt_doubt doubt;
