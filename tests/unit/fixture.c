@@ -363,6 +363,11 @@ void fixture_refuse(struct fixture *f, uint32_t node, uint64_t holder_id, int64_
                         &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = holder_id, .ttl_us = ttl_us});
 }
 
+void fixture_refuse_all(struct fixture *f, uint64_t holder_id, int64_t ttl_us)
+{
+    for (uint32_t i = 0; i < f->config.n_nodes; i++) fixture_refuse(f, i, holder_id, ttl_us);
+}
+
 void fixture_refuse_keys(struct fixture *f, uint32_t node, uint64_t holder_id, uint64_t refusing)
 {
     fixture_answer_with(

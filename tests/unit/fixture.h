@@ -16,6 +16,7 @@
 
 #define FIXTURE_BEGIN_US 1000000u
 #define MS               UINT64_C(1000)
+#define HOLDER           77u /* the id of another lock, which holds the keys */
 
 struct fixture_sent {
     struct core_command command;
@@ -116,8 +117,9 @@ void fixture_answer_with(struct fixture *, uint32_t node, enum op, const struct 
 /* fixture_answers - one letter a node: y yes, o held by another, m missing, u unknown, e error, s no such
  * script, n not sent, . no answer. */
 void fixture_answers(struct fixture *, enum op, const char *outcomes);
-/* fixture_refuse - the oldest pending acquire of the node meets this holder. */
+/* fixture_refuse, fixture_refuse_all - the oldest pending acquire of the node, or of each, meets this holder. */
 void fixture_refuse(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
+void fixture_refuse_all(struct fixture *, uint64_t holder_id, int64_t ttl_us);
 /* fixture_refuse_keys - it meets this holder, and others; refusing: the keys in the way, a bit each.
  * fixture_notice_key - a node reports that this key was released. */
 void fixture_refuse_keys(struct fixture *, uint32_t node, uint64_t holder_id, uint64_t refusing);

@@ -6,7 +6,6 @@
 #include "fixture.h"
 
 #define ODD      55u /* the key that is on one node for good */
-#define HOLDER   77u
 #define ENDLESS  (-1)
 #define LIMIT_US (15000 * MS)
 

@@ -5,7 +5,6 @@
 #include "core/arbiter.h"
 #include "fixture.h"
 
-#define HOLDER   77u
 #define FIRST_MS 250u /* how long a first connection is waited for */
 #define LATE_MS  200u /* longer than an arbiter is waited for */
 

@@ -5,8 +5,7 @@
 
 #include "fixture.h"
 
-#define WALL   UINT64_C(1700000000000000)
-#define HOLDER 77u
+#define WALL UINT64_C(1700000000000000)
 
 static void open_fenced(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t wait_us)
 {
@@ -108,7 +107,7 @@ CORE_TEST(the_floor_is_no_older_than_a_node_that_connects_before_the_arbiter_ans
 {
     open_fenced(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     fixture_answer_releases(f);
     fixture_node_state(f, 2, NODE_CONNECTING);
     fixture_pass_to_attempt(f);

@@ -5,7 +5,6 @@
 
 #include "fixture.h"
 
-#define HOLDER  77u
 #define SRTT_US ((uint64_t)500)
 
 /* The nodes can tell when the key changes. */
@@ -24,7 +23,7 @@ static void open_listening(struct fixture *f, uint32_t n, uint32_t quorum)
 {
     open_told(f, n, quorum, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < n; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     assert_true(core_listens(f->lock));
     for (uint32_t i = 0; i < n; i++) fixture_listening(f, i);
     fixture_answer_releases(f);
@@ -44,7 +43,7 @@ CORE_TEST(a_lock_listens_while_it_waits)
     assert_false(core_listens(f->lock));
     fixture_acquire(f);
     assert_false(core_listens(f->lock)); /* the first attempt is mostly granted */
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     assert_true(core_listens(f->lock));
     fixture_notice(f, 0, HOLDER);
     assert_true(core_listens(f->lock)); /* also while it asks again */
@@ -95,7 +94,7 @@ CORE_TEST(another_acquire_begins_without_notices)
     fixture_completion(f);
     fixture_drop(f);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, 88, -1);
+    fixture_refuse_all(f, 88, -1);
     attempt = core_attempt(f->lock);
     /* One confirmation of this acquire, whatever was confirmed before. */
     fixture_listening(f, 1);
@@ -171,7 +170,7 @@ CORE_TEST(confirmations_of_a_quorum_are_followed_by_an_attempt)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     fixture_round_trip(f, SRTT_US);
     fixture_listening(f, 1);
     fixture_pass(f, 40 * MS);
@@ -189,7 +188,7 @@ CORE_TEST(subscriptions_confirmed_before_the_wait_need_no_attempt)
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_listening_before(f, i);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     for (uint32_t i = 0; i < 3; i++) fixture_listening_before(f, i);
     fixture_pass(f, 40 * MS);
     assert_int_equal(core_attempt(f->lock), 1);
@@ -293,7 +292,7 @@ CORE_TEST(the_arbiter_is_watched_from_the_first_refusal_on)
     open_told(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) assert_false(watches(f, i, OP_ACQUIRE));
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     fixture_expect_pending(f, OP_PEEK, "100");
     assert_true(watches(f, 0, OP_PEEK));
     fixture_answer_releases(f);
@@ -328,7 +327,7 @@ CORE_TEST(who_cannot_be_told_watches_nothing)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     fixture_expect_pending(f, OP_PEEK, "000");
 }
 
@@ -337,7 +336,7 @@ CORE_TEST(a_key_that_is_gone_when_the_node_looks_is_asked_for)
 {
     open_told(f, 3, 2, CORE_NEVER);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, -1);
+    fixture_refuse_all(f, HOLDER, -1);
     fixture_answer_releases(f);
     fixture_answer(f, 0, OP_PEEK, OUTCOME_MISSING);
     fixture_begin(f);

@@ -7,10 +7,9 @@
 #include "core/compact.h"
 #include "fixture.h"
 
-#define K      4u
-#define ALL    ((1u << K) - 1)
-#define HOLDER 7u
-#define LEASE  ((int64_t)(2000 * MS))
+#define K     4u
+#define ALL   ((1u << K) - 1)
+#define LEASE ((int64_t)(2000 * MS))
 
 static void open_permits(struct fixture *f, uint32_t n_nodes, uint64_t wait_us)
 {

@@ -7,7 +7,6 @@
 #include "core/validity.h"
 #include "fixture.h"
 
-#define HOLDER   77u
 #define SRTT_US  ((uint64_t)500)
 #define GRACE_US (2 * SRTT_US + 1000) /* how long an arbiter may take */
 #define POLL_MAX (1000 * MS)

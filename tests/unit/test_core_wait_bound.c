@@ -5,7 +5,6 @@
 
 #include "fixture.h"
 
-#define HOLDER   77u
 #define SRTT_US  ((uint64_t)500)
 #define GRACE_US (2 * SRTT_US + 1000) /* how long the arbiter may take */
 
@@ -53,7 +52,7 @@ CORE_TEST(a_successor_keeps_what_was_asked_and_has_its_own_bound)
     fixture_open_waiting(f, 3, 2, 60 * MS);
     assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US, 100 * MS), CORE_STATE);
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 28000);
+    fixture_refuse_all(f, HOLDER, 28000);
     fixture_answer_releases(f);
     fixture_pass_to_attempt(f);
     assert_int_equal(fixture_hand_off(f, FIXTURE_BEGIN_US + 5 * MS, 100 * MS), 0);
@@ -107,7 +106,7 @@ static void to_failed(struct fixture *f)
 static void to_waiting(struct fixture *f)
 {
     fixture_acquire(f);
-    for (uint32_t i = 0; i < 3; i++) fixture_refuse(f, i, HOLDER, 20 * MS);
+    fixture_refuse_all(f, HOLDER, 20 * MS);
 }
 
 static void to_asking_arbiter(struct fixture *f)

@@ -7,7 +7,6 @@
 
 #include "fixture.h"
 
-#define HOLDER   77u
 #define LISTENER 0 /* the arbiter */
 #define SRTT_US  ((uint64_t)500)
 
