@@ -11,16 +11,17 @@
  *    acknowledges if it still has our key and its counter is not above T. Otherwise it shows its higher counter,
  *    which is the new T.
  * 4. The token is agreed when Q nodes show the same T.
- * 5. The floor is the client's wall clock when the attempt began, or when a node last became READY. A node that lost
- *    its counter is in quarantine first: a floor from before may be below tokens from before the loss.
+ * 5. The floor is the client's wall clock when the attempt began. It is read anew when a node becomes READY more than a
+ *    node timeout later: that node may have lost its counter meanwhile, and the floor from before its quarantine may be
+ *    below tokens that it showed. Nodes that become READY together are asked with one floor, so they agree at once.
  *
  * Tokens are unique. Two grants with one token would share a node whose counter was T under both, but that node
  * incremented its counter when it granted the later key. Tokens rise: a later quorum shares a node with this one,
  * and that node's counter was at least T when T was agreed. No clock is involved, unless counters were lost.
  *
  * A lock that is shared in all its keys gets T, too, but no node increments its counter for it. T is not less than
- * the token of any writer before. It may be more, if a writer's attempt failed, and readers may get different
- * tokens.
+ * the token of any writer before. It may be more, if a writer's attempt failed or a node granted it late, and readers
+ * may get different tokens.
  *
  * In an adoption no node increments or shows its counter with its yes. All are asked to raise it to 1 at least, and so
  * show it. T is the token of the former owner, or higher if a node of that grant showed more only after the grant. No
@@ -45,6 +46,7 @@ void fence_renew_floor(struct core_lock *lock, uint64_t now_us)
 {
     struct attempt *attempt = &lock->attempt;
 
+    if (now_us - attempt->floor_at_us <= lock->config->node_timeout_us) return;
     if (attempt->floor != 0) attempt->floor += now_us - attempt->floor_at_us;
     attempt->floor_at_us = now_us;
 }

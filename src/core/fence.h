@@ -12,7 +12,7 @@ enum fence_verdict {
 
 /* fence_begin - begin an attempt with the least token that its step gives; none without fencing. */
 void fence_begin(struct core_lock *, const struct step *);
-/* fence_renew_floor - a node became READY during the attempt: let that token be of now. */
+/* fence_renew_floor - a node became READY during the attempt: no floor older than a node timeout is for it. */
 void fence_renew_floor(struct core_lock *, uint64_t now_us);
 /* fence_judge - agree on a token after Q nodes granted; ask nodes to raise their counters where needed. pending: votes
  * that are still to come. */

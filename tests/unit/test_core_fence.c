@@ -86,36 +86,35 @@ CORE_TEST(the_floor_is_above_the_token_before)
     assert_int_equal(asked_with(f, 2, OP_RELEASE), 0);
 }
 
-/* It may have been in quarantine meanwhile, without its counters. */
-CORE_TEST(the_floor_of_a_node_that_connects_meanwhile_is_of_now)
+/* All yeses show the same token, without another round trip. */
+CORE_TEST(nodes_that_connect_within_a_node_timeout_have_one_floor)
 {
     open_fenced(f, 3, 2, 0);
-    fixture_node_states(f, "rcc");
+    fixture_node_states(f, "ccc");
     fixture_acquire(f);
-    assert_int_equal(asked_with(f, 0, OP_ACQUIRE), WALL);
-    fixture_pass(f, 700);
-    fixture_node_states(f, "..r");
-    assert_int_equal(asked_with(f, 2, OP_ACQUIRE), WALL + 700);
-    fixture_pass(f, 300);
-    fixture_node_states(f, ".r.");
-    assert_int_equal(asked_with(f, 1, OP_ACQUIRE), WALL + 1000);
+    for (uint32_t i = 0; i < 3; i++) {
+        fixture_node_state(f, i, NODE_READY);
+        fixture_pass(f, 50 * MS);
+        assert_int_equal(asked_with(f, i, OP_ACQUIRE), WALL);
+    }
     fixture_answers(f, OP_ACQUIRE, "oo.");
 }
 
-/* It is asked with the arbiter's yes only. */
-CORE_TEST(the_floor_is_no_older_than_a_node_that_connects_before_the_arbiter_answers)
+/* It may have been in quarantine meanwhile, without its counters. */
+CORE_TEST(the_floor_of_a_node_that_connects_later_is_of_now)
 {
-    open_fenced(f, 3, 2, CORE_NEVER);
+    open_fenced(f, 3, 2, 0);
+    fixture_node_states(f, "ccc");
     fixture_acquire(f);
-    fixture_refuse_all(f, HOLDER, -1);
-    fixture_answer_releases(f);
-    fixture_node_state(f, 2, NODE_CONNECTING);
-    fixture_pass_to_attempt(f);
-    fixture_expect_alone(f, 0);
-    fixture_pass(f, 300);
-    fixture_node_state(f, 2, NODE_READY);
-    shows(f, 0, OP_ACQUIRE, WALL);
-    for (uint32_t i = 1; i < 3; i++) assert_int_equal(asked_with(f, i, OP_ACQUIRE), WALL + 300);
+    fixture_pass(f, 150 * MS);
+    fixture_node_states(f, "..r");
+    assert_int_equal(asked_with(f, 2, OP_ACQUIRE), WALL + 150 * MS);
+    fixture_pass(f, 60 * MS);
+    fixture_node_states(f, ".r.");
+    assert_int_equal(asked_with(f, 1, OP_ACQUIRE), WALL + 150 * MS);
+    fixture_pass(f, 60 * MS);
+    fixture_node_states(f, "r..");
+    assert_int_equal(asked_with(f, 0, OP_ACQUIRE), WALL + 270 * MS);
 }
 
 CORE_TEST(a_late_vote_with_a_higher_counter_raises_the_others)
