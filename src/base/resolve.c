@@ -103,11 +103,11 @@ static void resolve_complete(struct question *question, const struct answer *ans
 
 /* glibc keeps the addresses of the name servers for each thread and frees them at the very end of the thread, when
  * LeakSanitizer no longer counts it. A program that exits at this moment would seem to leak them, so they are freed
- * here. */
+ * here. A thread that asked no name server has a state of zeros: res_nclose() would close descriptor 0 then. */
 static void forget_servers(void)
 {
 #ifdef __GLIBC__
-    res_nclose(&_res);
+    if ((_res.options & RES_INIT) != 0) res_nclose(&_res);
 #endif
 }
 
