@@ -107,6 +107,15 @@ def package_without_debhelper(tree, folder):
     check(status == 1 and said == "scripts/package: dh is not installed; run scripts/setup --for package\n", said)
 
 
+def package_without_findings(tree, folder):
+    (tree / "findings").mkdir(exist_ok=True)
+    (tree / "findings" / "odd.sh").write_text("exit 0\n", encoding="utf-8")
+    status, said = run(str(tree / "scripts" / "package"), "--source", "--out", str(folder / "sources"))
+    check(status == 0, said)
+    unpacked, = (path for path in (folder / "sources").glob("quorlock-*") if path.is_dir())
+    check((unpacked / "LICENSE").exists() and not (unpacked / "findings").exists(), sorted(unpacked.iterdir()))
+
+
 def commit_messages(tree, folder):
     """scripts/lib/commit-msg refuses what has another form, also as the hook of a repository."""
     hook, message = tree / "scripts/lib/commit-msg", folder / "message"
@@ -157,6 +166,7 @@ def main():
         wrong_label(folder / "quorlock")
         commit_messages(folder / "quorlock", folder)
         package_without_debhelper(folder / "quorlock", folder)
+        package_without_findings(folder / "quorlock", folder)
         one_after_another(folder / "quorlock", folder)
         without_test_libraries(folder / "quorlock", folder)
     print("scripts, one after another, and a build without the tests' libraries do as they should")
