@@ -435,8 +435,24 @@ class Refusals(PythonCase):
             with self.subTest(keys=keys, options=options), self.assertRaises(Invalid) as caught:
                 self.client.lock(*keys, **options)
             self.assertIn(text, str(caught.exception))
-        with self.assertRaises(TypeError):
-            self.client.lock("a", lease_ms=0.5)
+        for call, text in [(lambda: self.client.lock("a", lease_ms=0.5), "lease_ms is 0.5: it must be an integer"),
+                           (lambda: self.client.lock(5), "the key is 5: it must be str or bytes-like"),
+                           (lambda: self.client.lock(None), "the key is None"), (lambda: self.client.lock({1: 2}), "{1: 2}"),
+                           (lambda: self.client.lock([17, 42]), "[17, 42]: it must be str or bytes-like; give several"),
+                           (lambda: self.client.lock(["a", "b"]), "['a', 'b']: it must be str or bytes-like; give several"),
+                           (lambda: quorlock.Lock(self.client, "ab"), "keys is 'ab': it must be a list of keys"),
+                           (lambda: self.client.lock("a", shared=[5]), "the key is 5"),
+                           (lambda: self.client.lock("a", shared=5), "shared is 5"),
+                           (lambda: self.client.lock("a", label=5), "label is 5"),
+                           (lambda: self.client.inspect(5), "the key is 5"),
+                           (lambda: self.client.candidate(5), "the name is 5"),
+                           (lambda: quorlock.Client(5), "nodes is 5"),
+                           (lambda: quorlock.Client([5]), "the address of a node is of type int")]:
+            with self.subTest(text=text), self.assertRaises(TypeError) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+        for key in (bytearray(b"a"), memoryview(b"a")):
+            self.assertEqual(self.client.lock("a", shared=[key])._options.shared, 1)
 
     def test_no_message_shows_a_password(self):
         for wrong in [{"password": "ge\0heim"}, {"nodes": ["redis://user:ge\0heim@127.0.0.1:1"]},

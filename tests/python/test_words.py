@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What the Python package says, and by which exception: test_words.py PATH_TO_quorlock [TEST...]"""
+import copy
 import ctypes
 import inspect
+import multiprocessing
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import socket
@@ -14,7 +17,7 @@ import types
 import unittest.mock
 
 import test_python
-from test_python import LONG_MS, SERVERS, command_case, nodes, wait_for
+from test_python import LIMIT_S, LONG_MS, SERVERS, command_case, nodes, wait_for
 
 import quorlock
 from quorlock import _client, _election, _errors, _library, _lock, _observer, _report
@@ -251,6 +254,41 @@ class Words(test_python.PythonCase):
             wanted = [name for name, parameter in inspect.signature(kind.__init__).parameters.items()
                       if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
             self.assertEqual(list(options.__annotations__), wanted)
+
+    def test_each_public_class_is_copied_and_pickled_or_refuses_both(self):
+        handles = [self.client, self.lock(), self.client.candidate(self.key), self.client.observe(self.key)]
+        classes = {name: kind for name, kind in vars(quorlock).items() if inspect.isclass(kind) and name in quorlock.__all__}
+        ways = [copy.copy, copy.deepcopy] + [lambda one, way=way: pickle.loads(pickle.dumps(one, way))
+                                             for way in range(pickle.HIGHEST_PROTOCOL + 1)]
+        checked = set()
+        for name, kind in classes.items():
+            if issubclass(kind, quorlock.Error):
+                made = kind("the text", -6)
+            elif issubclass(kind, tuple):
+                made = kind(*range(len(kind._fields)))
+            elif issubclass(kind, dict):  # keyword arguments, for type checkers
+                made = {"wait_ms": 5}
+            else:
+                made = next(one for one in handles if isinstance(one, kind))
+                for way in ways:
+                    with self.subTest(kind=name), self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+                        way(made)
+                checked.add(name)
+                continue
+            for way in ways:
+                again = way(made)
+                self.assertEqual((type(again), str(again), getattr(again, "status", 0), getattr(again, "name", 0)),
+                                 (type(made), str(made), getattr(made, "status", 0), getattr(made, "name", 0)))
+        self.assertEqual(checked, {"Client", "Lock", "Candidate", "Observer"})
+
+    def test_an_error_comes_out_of_a_pool_of_processes(self):
+        with multiprocessing.get_context("spawn").Pool(1) as pool, self.assertRaises(quorlock.Held) as caught:
+            pool.apply_async(raise_held).get(LIMIT_S)
+        self.assertEqual((str(caught.exception), caught.exception.name), ("taken", "HELD"))
+
+
+def raise_held():
+    raise quorlock.Held("taken", -5)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Iterable, Optional, Union
 
+from ._arguments import Text
 from ._client import Client, ClientOptions
 from ._election import Candidate, CandidateOptions
 from ._errors import (Canceled, Closed, Error, Foreign, Held, Invalid, Lost, NoQuorum, Protocol, TimedOut,
@@ -71,6 +72,6 @@ def _default_client() -> Client:
         return _default
 
 
-def lock(*keys: Union[str, bytes], **options: "Unpack[LockOptions]") -> Lock:
+def lock(*keys: Text, **options: "Unpack[LockOptions]") -> Lock:
     """Make a lock on these keys, on the nodes of configure(), or of environment and files. The options are those of Lock."""
     return _default_client().lock(*keys, **options)

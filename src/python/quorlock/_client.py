@@ -141,6 +141,8 @@ class Client(Connection):
                  password=secret, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key, tls_name=tls_name, buggify=buggify,
                  connect_timeout_ms=connect_timeout_ms or None)
             if nodes is not None:
+                if not isinstance(nodes, Iterable):
+                    raise TypeError(f"nodes is {nodes!r}: it must be str or a list of addresses")
                 words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
                 addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
                 self._options.nodes, self._options.n_nodes = _library.text_array(addresses), len(addresses)

@@ -8,12 +8,13 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _library
 from ._errors import CLOSED, Closed
+from ._handle import Handle
 from ._library import library
 from ._started import Home, tell_ends
 from ._waiting import CANCEL_AGAIN_S
 
 
-class Connection:
+class Connection(Handle):
     """The base of Client: its handle, the calls in it, and its life across fork().
 
     Client makes the callbacks. The library may call them until the client is closed, also for a lock, a candidate or an

@@ -10,6 +10,7 @@ from . import _library
 from ._arguments import Text, encode, options_of
 from ._connection import Connection
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, STATE, Closed, Error, Lost, error
+from ._handle import Handle
 from ._library import library
 from ._started import Home
 from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
@@ -36,7 +37,7 @@ class CandidateOptions(TypedDict, total=False):
     on_deposed: "Optional[Callable[[Candidate, str], None]]"
 
 
-class Candidate:
+class Candidate(Handle):
     """A candidate of an election. Client.candidate() makes it.
 
         with client.candidate("scheduler", advertise="10.0.0.9:80") as leader:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exceptions, one for each status that a program may want to distinguish."""
-from typing import Dict, Type
+from typing import Any, Dict, Tuple, Type
 
 from ._library import status_name
 from ._words import as_python
@@ -12,6 +12,10 @@ class Error(Exception):
     def __init__(self, text: str, status: int):
         super().__init__(text)
         self.status = status
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # Exceptions are made anew from `args`, which is the text alone.
+        return type(self), (str(self), self.status), self.__dict__
 
     @property
     def name(self) -> str:

@@ -8,9 +8,10 @@ from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_voi
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _library
-from ._arguments import Text, encode, number, options_of, shared_bits
+from ._arguments import TEXTS, Text, encode, number, options_of, shared_bits
 from ._connection import Connection
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
+from ._handle import Handle
 from ._library import library
 from ._started import Acquire, Home, Signal, notify, start
 from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
@@ -46,7 +47,7 @@ class LockOptions(TypedDict, total=False):
     on_lost: "Optional[Callable[[Lock, str], None]]"
 
 
-class Lock:
+class Lock(Handle):
     """A lock on one or more keys. Client.lock() or quorlock.lock() makes it.
 
         with client.lock("key") as lock:
@@ -84,6 +85,8 @@ class Lock:
         self._canceled = False
         self._detached = False
         self._keys = keys
+        if isinstance(keys, TEXTS):
+            raise TypeError(f"keys is {keys!r}: it must be a list of keys")
         names = [encode(key, "the key") for key in keys]
         self._names = _library.text_array(names)
         self._options = options_of(

@@ -9,6 +9,7 @@ from . import _library
 from ._arguments import Text, encode, options_of
 from ._connection import Connection
 from ._errors import OK, error
+from ._handle import Handle
 from ._library import library
 from ._started import Home
 
@@ -31,7 +32,7 @@ class Options(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("changed", _library.LeaderCallback), ("arg", c_void_p), ("poll_ms", c_uint32)]
 
 
-class Observer:
+class Observer(Handle):
     """Observes who leads an election. Client.observe() makes it.
 
     `on_change` is called with each new Leader, in the client's thread. No lock is renewed while it runs, so it should be
