@@ -139,6 +139,7 @@ struct core_event {
             uint32_t seen;     /* what was in the way before, bits of enum core_seen */
             bool behind;       /* a lock of this process holds the keys, or others come first: wait for a notice, a
                                   wake or a poll before the first attempt */
+            uint32_t late;     /* nodes that leave earlier requests of this client unanswered, a bit each */
             const struct core_token *adopts; /* the nodes are asked to extend the keys of that token, once; NULL: they
                                                 are asked for the keys */
         } acquire;

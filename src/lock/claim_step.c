@@ -442,6 +442,15 @@ static void catch_up(struct claim *claim)
     for (uint32_t i = 0; i < runtime->n_nodes; i++) claim_take_node(claim, i);
 }
 
+/* Return the nodes that leave earlier requests of the client unanswered, a bit each. */
+static uint32_t late_nodes(const struct runtime *runtime)
+{
+    uint32_t late = 0;
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) late |= node_is_late(runtime->nodes[i].node) ? 1u << i : 0;
+    return late;
+}
+
 int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct core_acquire *acquire, bool promised)
 {
     unsigned char random[CORE_RANDOM_SIZE];
@@ -453,6 +462,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     assert(claim->acquirer == NULL && claim->holds == 0);
     if (!claim_draw(claim, random)) event.random = NULL;
     if (event.random == NULL && !promised) return QUORLOCK_STATE;
+    event.acquire.late = late_nodes(claim->all->runtime);
     catch_up(claim);
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         result_clear(&claim->results[i], &claim->all->runtime->alloc);

@@ -17,6 +17,7 @@
 /* A node is late when it has said nothing for this many round trips plus this time. */
 #define NODE_LATE_TRIPS 4u
 #define NODE_LATE_US    20000u
+#define NODE_CONNECT_US 250000u /* for a first connection */
 
 /*
  * After NODE_QUIET_US without a byte, something between client and server (NAT, a firewall) may have forgotten the
@@ -607,12 +608,23 @@ size_t node_in_flight(const struct node *node)
     return outbox_count(&node->out);
 }
 
+/* Tell whether the first connection takes longer than connecting to a server that answers. */
+static bool connects_late(const struct node *node)
+{
+    const struct redis_link *link = &node->link;
+    uint64_t limit_us = (uint64_t)link->config.connect_ms * 1000;
+
+    if (node->state != NODE_CONNECTING || node->fault != FAULT_NONE || link->try_us < limit_us) return false;
+    return link_now_us(link) >= link->try_us - limit_us + NODE_CONNECT_US;
+}
+
 bool node_is_late(const struct node *node)
 {
     const struct inflight_request *first;
     uint64_t since_us, limit_us, timeout_us = (uint64_t)node->out.timeout_ms * 1000;
 
-    if (!link_is_open(&node->link) || node->out.inflight.count == node->out.unsent) return false;
+    if (!link_is_open(&node->link)) return connects_late(node);
+    if (node->out.inflight.count == node->out.unsent) return false;
     first = &node->out.inflight.entries[node->out.inflight.head];
     since_us = first->sent_us > node->heard_us ? first->sent_us : node->heard_us;
     limit_us = NODE_LATE_TRIPS * (uint64_t)node->srtt_us + NODE_LATE_US;

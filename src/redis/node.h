@@ -73,7 +73,7 @@ bool node_has_room(const struct node *, enum node_room);
 /* node_in_flight - return the number of unanswered requests, including those whose deadline has passed. */
 size_t node_in_flight(const struct node *);
 /* node_is_late - return whether requests have been unanswered for far longer than replies of this node take, and no
- * reply waits to be read: the server is frozen or unreachable. */
+ * reply waits to be read, or whether its first connection takes long: the server is frozen or unreachable. */
 bool node_is_late(const struct node *);
 enum node_state node_state_now(const struct node *);
 uint32_t node_generation(const struct node *); /* 0 unless READY or QUARANTINED */

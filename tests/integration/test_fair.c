@@ -248,6 +248,39 @@ CLIENT_TEST(all_fair_locks_have_one_arbiter)
     }
 }
 
+/* Return how long the quickest of several new locks took, after the first one. */
+static uint32_t quickest_ms(quorlock_client *client)
+{
+    uint32_t least_ms = UINT32_MAX;
+
+    for (uint32_t i = 0; i < 8; i++) {
+        quorlock *lock = fixture_lock(client, "two", FAIR(0));
+        struct seen seen = {0};
+
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        if (i > 0 && seen.result.elapsed_ms < least_ms) least_ms = seen.result.elapsed_ms;
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+        quorlock_free(lock);
+    }
+    return least_ms;
+}
+
+/* A fair lock waits for the arbiter's answer for 100 ms, and for its first connection for 250 ms. If that is not spared
+ * to a new lock, each one takes as long. */
+CLIENT_TEST(a_frozen_arbiter_is_waited_for_by_the_first_lock_of_a_client_only)
+{
+    uint32_t arbiter;
+
+    hold_and_queue(1);
+    arbiter = arbiter_of("one");
+    give_back();
+    expect_in_order(1, 1);
+    server_freeze(SERVER(arbiter));
+    assert_in_range(quickest_ms(fixture.client), 0, 99);
+    assert_in_range(quickest_ms(fixture_new_client(0)), 0, 249);
+    server_thaw(SERVER(arbiter));
+}
+
 CLIENT_TEST(a_dead_client_delays_the_others_for_two_looks)
 {
     hold_and_queue(1);

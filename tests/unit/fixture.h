@@ -63,6 +63,8 @@ int fixture_adopt(struct fixture *, const struct core_token *);
 int fixture_detach(struct fixture *);
 /* fixture_acquire_behind - the same, while another lock of this process holds the keys. */
 int fixture_acquire_behind(struct fixture *);
+/* fixture_acquire_late - the same, while these nodes leave requests of the client unanswered, a bit each. */
+int fixture_acquire_late(struct fixture *, uint32_t late);
 /* fixture_acquire_since - the wait began then. */
 int fixture_acquire_since(struct fixture *, uint64_t begun_us);
 /* fixture_hand_off - the acquire goes on for a successor. */

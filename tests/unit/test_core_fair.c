@@ -135,6 +135,13 @@ CORE_TEST(a_first_connection_to_the_arbiter_is_waited_for)
     fixture_expect_alone(f, 0);
 }
 
+CORE_TEST(a_new_lock_passes_over_a_node_that_is_silent_for_its_client)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire_late(f, 1);
+    fixture_expect_alone(f, 1);
+}
+
 CORE_TEST(a_connection_that_takes_long_is_not_waited_for)
 {
     open_fair(f, CORE_NEVER);
