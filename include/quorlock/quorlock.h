@@ -499,7 +499,8 @@ QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlo
 enum quorlock_severity {
     QUORLOCK_NOTE = 0,    /* worth knowing */
     QUORLOCK_WARNING = 1, /* costs availability, or safety together with another fault */
-    QUORLOCK_UNSAFE = 2,  /* a lock on these nodes may be held twice, or cannot be taken at all */
+    QUORLOCK_UNSAFE = 2,  /* a lock on these nodes may be held twice */
+    QUORLOCK_OUTAGE = 3,  /* no lock can be taken, because too few nodes can vote */
 };
 
 /* The codes stay the same from version to version. quorlock(1) lists them in THE DOCTOR. */
@@ -536,6 +537,8 @@ struct quorlock_node_facts {
     int64_t clock_error_us;  /* the error of the offset, either way */
     int64_t clients, clients_max;
     const char *refused; /* commands that it refuses this user, "PUBLISH, TYPE"; NULL: none */
+    int tracking;        /* 1: it reports changes of keys to clients; 0: it cannot */
+    int msetex;          /* 1: it stores many keys with one command; 0: it cannot */
 };
 
 struct quorlock_examination {

@@ -9,22 +9,24 @@
 #include "redis/guard_sets.h"
 #include "runtime/options.h"
 
-#define PER_NODE         31u
+#define PER_NODE         40u
 #define ALL_TOGETHER     4u
 #define CLOCK_MOST_US    100000 /* a time daemon does not cause more */
 #define CLOCK_LEAST_US   2000
 #define CLOCK_LEASE_PART 20 /* of the longest lease */
 
 #define RIGHT(name)     (1u << EXAMINE_##name)
-#define RIGHTS_TRACKING (RIGHT(TRACKING) | RIGHT(CACHING))
+#define RIGHTS_TRACKING (RIGHT(TRACKING) | RIGHT(CACHING) | RIGHT(HELLO))
 #define RIGHTS_OPTIONAL                                                                                                \
     (RIGHT(TYPE) | RIGHT(PUBLISH) | RIGHT(SETNAME) | RIGHT(EXISTS) | RIGHT(MSETEX) | RIGHTS_TRACKING)
 
-#define REMEDY_AOF       "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE"
 #define REMEDY_BOOTSTRAP "quorlock bootstrap, if no lock is held on any of the nodes; else wait"
 #define REMEDY_RECONFIGURE                                                                                             \
     "give every client the same nodes and the same max lease; to change the guards instead: quorlock "                 \
     "bootstrap --reconfigure"
+
+#define BY_FILE " in its configuration file, and restart it (it has no command CONFIG)"
+enum remedy { REMEDY_AOF, REMEDY_FSYNC, REMEDY_POLICY, REMEDY_MEMORY, REMEDY_CLIENTS };
 
 size_t diagnose_room(uint32_t n_nodes)
 {
@@ -69,6 +71,17 @@ static bool is_master(const struct examine_facts *facts)
 {
     return strcmp(facts->role, "master") == 0 && strcmp(facts->mode, "cluster") != 0 &&
            strcmp(facts->mode, "sentinel") != 0;
+}
+
+bool diagnose_has_tracking(const struct examine_facts *facts)
+{
+    return (facts->refused_rights & (RIGHTS_TRACKING | RIGHT(EXISTS))) == 0;
+}
+
+/* The version tells it only of a server that permits INFO; clients cannot use the others anyway. */
+bool diagnose_has_msetex(const struct examine_facts *facts)
+{
+    return facts->version[0] != '\0' && ((facts->refused_rights | facts->unknown_rights) & RIGHT(MSETEX)) == 0;
 }
 
 /* can_vote - return whether clients count its votes, now or when a quarantine is over. */
@@ -131,6 +144,24 @@ static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *
 
 /* ---- its memory and its disk ---- */
 
+/* The remedies that change settings of the server: with CONFIG, and where the server has no such command. */
+static const char *const remedies[][2] = {
+    [REMEDY_AOF] = {"CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE",
+                    "set appendonly yes and appendfsync always" BY_FILE},
+    [REMEDY_FSYNC] = {"allow CONFIG GET, and set appendfsync always", "set appendfsync always" BY_FILE},
+    [REMEDY_POLICY] = {"CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE",
+                       "set maxmemory-policy noeviction" BY_FILE},
+    [REMEDY_MEMORY] = {"CONFIG SET maxmemory to more, or use other servers for locks",
+                       "use other servers for locks, or set maxmemory to more" BY_FILE},
+    [REMEDY_CLIENTS] = {"CONFIG SET maxclients to more; CLIENT LIST shows who is connected",
+                        "CLIENT LIST shows who is connected; or set maxclients to more" BY_FILE},
+};
+
+static const char *remedy_of(const struct examine_facts *facts, enum remedy remedy)
+{
+    return remedies[remedy][facts->no_config];
+}
+
 static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     const struct examine_facts *facts = node->facts;
@@ -138,13 +169,12 @@ static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagn
     if (!facts->has_memory || facts->maxmemory == 0) return;
     if (strcmp(facts->policy, "noeviction") != 0) {
         diagnose_add(diagnosis, set->allow_eviction ? QUORLOCK_WARNING : QUORLOCK_UNSAFE, "eviction", node,
-                     "CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE",
+                     remedy_of(facts, REMEDY_POLICY),
                      "maxmemory-policy is %s: when %" PRIu64 " bytes are used, it evicts locks that are held",
                      facts->policy, facts->maxmemory);
     }
     if (facts->used_memory / 9 >= facts->maxmemory / 10) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "memory", node,
-                     "CONFIG SET maxmemory to more, or use other servers for locks",
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "memory", node, remedy_of(facts, REMEDY_MEMORY),
                      "%" PRIu64 " of %" PRIu64 " bytes of maxmemory are used: when all are used, the node can "
                      "grant no locks",
                      facts->used_memory, facts->maxmemory);
@@ -157,7 +187,7 @@ static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose
 
     if (!facts->has_persistence || !is_master(facts)) return;
     if (!facts->aof) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, remedy_of(facts, REMEDY_AOF),
                      "appendonly is off: a restart loses its locks. The guard makes that safe, at the cost of "
                      "a quarantine");
         return;
@@ -167,11 +197,11 @@ static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose
                      "the append-only file could not be written: a restart loses the newest locks");
     }
     if (facts->appendfsync[0] == '\0') {
-        diagnose_add(diagnosis, QUORLOCK_NOTE, "persistence", node, "allow CONFIG GET, and set appendfsync always",
+        diagnose_add(diagnosis, QUORLOCK_NOTE, "persistence", node, remedy_of(facts, REMEDY_FSYNC),
                      "appendfsync could not be read (CONFIG GET is refused): unless it is always, a crash of "
                      "the machine loses the newest locks");
     } else if (strcmp(facts->appendfsync, "always") != 0) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, REMEDY_AOF,
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, remedy_of(facts, REMEDY_AOF),
                      "appendfsync is %s: a crash of the machine loses the newest locks. The guard makes that "
                      "safe, at the cost of a quarantine",
                      facts->appendfsync);
@@ -378,14 +408,23 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
     const char *user = node->user != NULL ? node->user : "default";
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        const uint32_t unknown = kinds[i].rights & refused & node->facts->unknown_rights;
+        const uint32_t denied = kinds[i].rights & refused & ~unknown;
         char list[160], remedy[DIAGNOSE_REMEDY_SIZE];
 
-        if ((refused & kinds[i].rights) == 0) continue;
-        diagnose_list_rights(list, sizeof(list), refused & kinds[i].rights, true);
-        snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s", user, list);
-        diagnose_list_rights(list, sizeof(list), refused & kinds[i].rights, false);
-        diagnose_add(diagnosis, kinds[i].severity, "rights", node, remedy, "user \"%s\" may not run %s: %s", user, list,
-                     kinds[i].effect);
+        if (denied != 0) {
+            diagnose_list_rights(list, sizeof(list), denied, true);
+            snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s", user, list);
+            diagnose_list_rights(list, sizeof(list), denied, false);
+            diagnose_add(diagnosis, kinds[i].severity, "rights", node, remedy, "user \"%s\" may not run %s: %s", user,
+                         list, kinds[i].effect);
+        }
+        if (unknown != 0) {
+            diagnose_list_rights(list, sizeof(list), unknown, false);
+            diagnose_add(diagnosis, kinds[i].severity, "rights", node,
+                         "undo its rename-command; or connect to the server itself, where a proxy is in between",
+                         "it has no command %s: %s", list, kinds[i].effect);
+        }
     }
 }
 
@@ -429,8 +468,7 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
     }
     if (facts->has_clients && facts->maxclients > 0 &&
         (uint64_t)facts->clients * 10 >= (uint64_t)facts->maxclients * 8) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "clients", node,
-                     "CONFIG SET maxclients to more; CLIENT LIST shows who is connected",
+        diagnose_add(diagnosis, QUORLOCK_WARNING, "clients", node, remedy_of(facts, REMEDY_CLIENTS),
                      "%u of %u clients are connected: above that number clients are refused", facts->clients,
                      facts->maxclients);
     }
@@ -601,7 +639,7 @@ static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosi
         voters += can_vote(set->nodes[i].facts) && vote_in_ms(set, set->nodes[i].facts) <= 0;
     }
     length_text(left, sizeof(left), vote_in_ms(set, facts));
-    diagnose_add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, remedy,
+    diagnose_add(diagnosis, QUORLOCK_OUTAGE, "no-quorum", NULL, remedy,
                  "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s", voters, set->n_nodes,
                  set->quorum, left, begins ? " from the next contact on" : "");
 }
@@ -619,7 +657,7 @@ static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagn
         reachable += set->nodes[i].facts->reachable;
         voters += can_vote(set->nodes[i].facts);
     }
-    diagnose_add(diagnosis, QUORLOCK_UNSAFE, "no-quorum", NULL, "follow the remedies for the other nodes",
+    diagnose_add(diagnosis, QUORLOCK_OUTAGE, "no-quorum", NULL, "follow the remedies for the other nodes",
                  "only %u of %u nodes %s, %u are needed: no lock can be taken",
                  (reachable < set->quorum ? reachable : voters), set->n_nodes,
                  reachable < set->quorum ? "can be reached" : "can vote", set->quorum);

@@ -48,6 +48,9 @@ struct diagnosis {
 
 /* diagnose_list_rights - write a list of rights, as "SET, PEXPIRE"; with rule for ACL SETUSER, as "+set +pexpire". */
 void diagnose_list_rights(char *ret, size_t size, uint32_t rights, bool rule);
+/* diagnose_has_tracking, diagnose_has_msetex - return whether clients use these commands on the node. */
+bool diagnose_has_tracking(const struct examine_facts *facts);
+bool diagnose_has_msetex(const struct examine_facts *facts);
 /*
  * diagnose_room     - return how many findings there can be
  * diagnose          - find all, the worst first, otherwise in the order of the nodes

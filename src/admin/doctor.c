@@ -95,6 +95,8 @@ static void fill_facts(struct patient *patient, const char *name, struct quorloc
         .clients = facts->has_clients ? (int64_t)facts->clients : -1,
         .clients_max = facts->has_clients ? (int64_t)facts->maxclients : -1,
         .refused = known(patient->refused),
+        .tracking = here ? diagnose_has_tracking(facts) : -1,
+        .msetex = here ? diagnose_has_msetex(facts) : -1,
     };
     if (facts->version[0] != '\0') {
         (void)stpcpy(stpcpy(stpcpy(patient->version, facts->kind), " "), facts->version);

@@ -37,50 +37,33 @@ static struct quorlock_finding finding_at(const struct doctor *doctor, const str
                                      .remedy = "list each server once"};
 }
 
-/* worst - return the severity of the worst finding, which is also the exit status. */
-static int worst(const struct doctor *doctor, const struct quorlock_examination *report)
-{
-    return doctor->n_twins > 0 ? QUORLOCK_UNSAFE : report->severity;
-}
-
 /* Indexed by severity. */
-static const char *const severities[] = {"note", "warning", "unsafe"};
-static const char *const verdicts[] = {"sound", "warnings", "unsafe"};
+static const char *const severities[] = {"note", "warning", "unsafe", "outage"};
+static const char *const verdicts[] = {"sound", "warnings", "unsafe", "outage"};
 
-/* ---- what not every node offers ---- */
-
-static bool refuses(const struct quorlock_node_facts *node, const char *command)
+/* cli_doctor_verdict - return the worst severity. An outage does not hide that the nodes are unsafe, too. */
+static int cli_doctor_verdict(const struct doctor *doctor, const struct quorlock_examination *report)
 {
-    return node->refused != NULL && strstr(node->refused, command) != NULL;
+    int verdict = QUORLOCK_NOTE;
+
+    for (size_t i = 0; i < count_findings(doctor, report); i++) {
+        int severity = finding_at(doctor, report, i).severity;
+
+        if (severity == QUORLOCK_UNSAFE) return severity;
+        if (severity > verdict) verdict = severity;
+    }
+    return verdict;
 }
 
-/* The node tells of changes of keys. */
-static bool tells(const struct quorlock_node_facts *node)
+/* cli_doctor_status - return the exit status of a verdict. */
+static int cli_doctor_status(int verdict)
 {
-    return !refuses(node, "CLIENT TRACKING") && !refuses(node, "CLIENT CACHING") && !refuses(node, "EXISTS");
-}
-
-/* is_from - return whether the version, such as "Redis 7.0.15", is this one or later. */
-static bool is_from(const char *version, const char *kind, unsigned long major, unsigned long minor)
-{
-    unsigned long number;
-    char *end;
-
-    if (strncmp(version, kind, strlen(kind)) != 0) return false;
-    number = strtoul(version + strlen(kind), &end, 10);
-    return number > major || (number == major && *end == '.' && strtoul(end + 1, NULL, 10) >= minor);
-}
-
-/* The node stores many keys with one command. */
-static bool has_msetex(const struct quorlock_node_facts *node)
-{
-    if (node->version == NULL || refuses(node, "MSETEX")) return false;
-    return is_from(node->version, "Redis ", 8, 4) || is_from(node->version, "Valkey ", 9, 1);
+    return verdict == QUORLOCK_OUTAGE ? 2 : verdict;
 }
 
 /* ---- as a table ---- */
 
-enum column { NODE, VERSION, ROLE, LATENCY, CLOCK, MEMORY, PERSISTENCE, GUARD, CLIENTS, OFFERS, N_COLUMNS };
+enum column { NODE, VERSION, ROLE, LATENCY, CLOCK, MEMORY, PERSISTENCE, GUARD, CLIENTS, FEATURES, N_COLUMNS };
 
 static void add_ms(struct text *text, int64_t ms)
 {
@@ -172,14 +155,16 @@ static void cli_doctor_add_cell(struct text *cell, const void *rows, size_t row,
     case CLIENTS:
         if (node->clients >= 0) text_format(cell, "%" PRId64 " of %" PRId64, node->clients, node->clients_max);
         break;
-    case OFFERS: text_format(cell, "%s%s", tells(node) ? "tells" : "", has_msetex(node) ? " MSETEX" : ""); break;
+    case FEATURES:
+        text_format(cell, "%s%s", node->tracking > 0 ? "tracking" : "no tracking", node->msetex > 0 ? ", MSETEX" : "");
+        break;
     default: break;
     }
 }
 
 static void add_findings(struct text *text, const struct doctor *doctor, const struct quorlock_examination *report)
 {
-    size_t counts[3] = {0};
+    size_t counts[4] = {0};
 
     for (size_t i = 0; i < count_findings(doctor, report); i++) {
         struct quorlock_finding finding = finding_at(doctor, report, i);
@@ -200,8 +185,8 @@ static void add_findings(struct text *text, const struct doctor *doctor, const s
     text_format(text,
                 "\n%s: %zu unsafe, %zu warnings, %zu notes; %" PRIu32 " of %zu nodes answered, %" PRIu32
                 " make a quorum\n",
-                verdicts[worst(doctor, report)], counts[2], counts[1], counts[0], report->reachable, report->n_nodes,
-                report->quorum);
+                verdicts[cli_doctor_verdict(doctor, report)], counts[2], counts[1], counts[0], report->reachable,
+                report->n_nodes, report->quorum);
 }
 
 /* ---- as JSON ---- */
@@ -235,8 +220,8 @@ static json_t *cli_doctor_node_json(const struct quorlock_node_facts *node)
     document_add(&object, "clients", document_number(node->clients, 0));
     document_add(&object, "clients_max", document_number(node->clients_max, 0));
     document_add(&object, "refused", document_text(node->refused));
-    document_add(&object, "tells", node->reachable != 0 ? document_truth(tells(node)) : json_null());
-    document_add(&object, "msetex", node->reachable != 0 ? document_truth(has_msetex(node)) : json_null());
+    document_add(&object, "tracking", document_truth(node->tracking));
+    document_add(&object, "msetex", document_truth(node->msetex));
     document_add(&object, "tls", document_truth(node->tls));
     return object;
 }
@@ -263,7 +248,7 @@ static void write_json(struct text *text, const struct doctor *doctor, const str
 
         document_append(&findings, finding_json(&finding));
     }
-    document_add(&object, "verdict", document_text(verdicts[worst(doctor, report)]));
+    document_add(&object, "verdict", document_text(verdicts[cli_doctor_verdict(doctor, report)]));
     document_add(&object, "quorum", document_number(report->quorum, 0));
     document_add(&object, "reachable", document_number(report->reachable, 0));
     document_add(&object, "nodes", nodes);
@@ -276,7 +261,7 @@ static void write_json(struct text *text, const struct doctor *doctor, const str
 static void cli_doctor_done(int status, const struct quorlock_examination *report, void *arg)
 {
     static const char *const heads[N_COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
-                                                 "memory", "persistence", "guard", "clients", "offers"};
+                                                 "memory", "persistence", "guard", "clients", "features"};
     struct doctor *doctor = arg;
     struct text text = {0};
 
@@ -293,7 +278,7 @@ static void cli_doctor_done(int status, const struct quorlock_examination *repor
         add_findings(&text, doctor, report);
     }
     doctor->session.status = put(&text);
-    if (doctor->session.status == 0) doctor->session.status = worst(doctor, report);
+    if (doctor->session.status == 0) doctor->session.status = cli_doctor_status(cli_doctor_verdict(doctor, report));
 }
 
 /*

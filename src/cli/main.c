@@ -134,7 +134,8 @@ static const struct verb verbs[] = {
      "clock, rights and connections. Prints its findings, each with a remedy. Nothing is written on the nodes.\n"
      "With --acl it asks no node, and prints the rights that locks need.\n"
      "\n"
-     "Exit status: 0 sound; 1 warnings; 2 unsafe, or fewer than a quorum of nodes can vote now; 64 usage; 74\n"
+     "Exit status: 0 sound; 1 warnings; 2 unsafe, or an outage: fewer than a quorum of nodes can vote\n"
+     "now; 64 usage; 74\n"
      "the report could not be written.\n"},
     {"bench", ARGS_BENCH, verb_bench, "bench [OPTIONS]", "measure what locks cost on the nodes",
      "Acquires and releases many locks at a time, as fast as it can, each with a key that no other program\n"

@@ -33,8 +33,9 @@ static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMI
 
 /*
  * GET of the guard comes after INFO because reading the guard needs the run_id. The probes (SET and MSETEX with NX and
- * XX, PEXPIRE with a word for a number, a script that does not compile, CACHING without TRACKING) are errors, but only
- * after the server has checked the rights. The lock key is a random one, and its channel has no subscriber.
+ * XX, PEXPIRE with a word for a number, a script that does not compile, CACHING without TRACKING, HELLO with a protocol
+ * that does not exist) are errors, but only after the server has checked the rights. The lock key is a random one, and
+ * its channel has no subscriber.
  */
 static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_SERVER, {"INFO", "server"}},
@@ -60,6 +61,7 @@ static const struct ask examine_ask_rest[] = {
     {ASK_PROBE, EXAMINE_SETNAME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "SETNAME", "quorlock-doctor"}},
     {ASK_PROBE, EXAMINE_TRACKING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "TRACKING", "OFF"}},
     {ASK_PROBE, EXAMINE_CACHING, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CLIENT", "CACHING", "YES"}},
+    {ASK_PROBE, EXAMINE_HELLO, EXAMINE_NAMES, EXAMINE_SECTIONS, {"HELLO", "0"}},
     {ASK_PROBE, EXAMINE_EXISTS, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EXISTS", NAME}},
     {ASK_PROBE, EXAMINE_MSETEX, EXAMINE_LOCK, EXAMINE_SECTIONS, {"MSETEX", "1", NAME, "-", "NX", "XX"}},
 };
@@ -156,6 +158,7 @@ static void examine_on_error(struct examine *examine, const struct ask *ask, con
     if (ask->kind == ASK_GUARD)
         handshake_describe(examine->config.link.uri, "GET " GUARD_KEY, item, facts->guard_error,
                            sizeof(facts->guard_error));
+    if (ask->kind == ASK_FSYNC) facts->no_config = examine_is_unknown(item->text, item->length);
     if (ask->right < EXAMINE_RIGHTS) examine_read_refusal(facts, ask->right, ask->name, item->text, item->length);
 }
 

@@ -21,6 +21,7 @@ static const char *const examine_rights[EXAMINE_RIGHTS] = {
     [EXAMINE_SETNAME] = "CLIENT SETNAME",
     [EXAMINE_TRACKING] = "CLIENT TRACKING",
     [EXAMINE_CACHING] = "CLIENT CACHING",
+    [EXAMINE_HELLO] = "HELLO",
     [EXAMINE_EXISTS] = "EXISTS",
     [EXAMINE_MSETEX] = "MSETEX",
 };
@@ -158,17 +159,26 @@ static bool examine_read_begins(const char *text, size_t length, const char *fro
     return length >= strlen(front) && memcmp(text, front, strlen(front)) == 0;
 }
 
+/* Servers before Redis 7 write a capital U. */
+bool examine_is_unknown(const char *text, size_t length)
+{
+    return examine_read_begins(text, length, "ERR unknown command") ||
+           examine_read_begins(text, length, "ERR unknown subcommand") ||
+           examine_read_begins(text, length, "ERR Unknown subcommand");
+}
+
 void examine_read_refusal(struct examine_facts *facts, enum examine_right right, enum examine_name name,
                           const char *text, size_t length)
 {
     static const char by_command[] = " run the '";
-    /* The command was removed by rename-command, which is as good as a missing right. */
-    bool unknown = examine_read_begins(text, length, "ERR unknown command") && right != EXAMINE_MSETEX;
+    bool unknown = examine_is_unknown(text, length);
 
     /* The server checks its disk, memory and replicas before it looks at the arguments. */
     if (right == EXAMINE_SET && name == EXAMINE_LOCK && error_classify(text, length).fault == FAULT_REFUSED)
         error_describe(facts->write_error, sizeof(facts->write_error), "SET", text, length);
     if (!unknown && !examine_read_begins(text, length, "NOPERM")) return;
+    if (unknown) facts->unknown_rights |= 1u << right;
+    if (unknown && right == EXAMINE_MSETEX) return;
     if (unknown || name == EXAMINE_NAMES || memmem(text, length, by_command, sizeof(by_command) - 1) != NULL)
         facts->refused_rights |= 1u << right;
     else

@@ -29,6 +29,7 @@ enum examine_right {
     EXAMINE_SETNAME,  /* the name in CLIENT LIST */
     EXAMINE_TRACKING, /* the server tells of a change of the guard */
     EXAMINE_CACHING,  /* the same */
+    EXAMINE_HELLO,    /* the same: the server can tell in RESP3 only */
     EXAMINE_EXISTS,   /* the server tells the holder of a change of its key */
     EXAMINE_MSETEX,   /* several locks at once; not refused by a server that does not have it */
     EXAMINE_RIGHTS,
@@ -66,6 +67,7 @@ struct examine_facts {
     bool too_old;
     bool has_memory, has_clients, has_clock;
     bool has_persistence, aof, aof_broken;
+    bool no_config;                /* it has no command CONFIG: renamed or removed */
     char error[EXAMINE_TEXT_SIZE]; /* why it is not reachable */
     char kind[8], version[EXAMINE_WORD_SIZE];
     char mode[EXAMINE_WORD_SIZE], role[EXAMINE_WORD_SIZE];
@@ -78,6 +80,7 @@ struct examine_facts {
     uint32_t replicas;
     uint32_t clients, maxclients;
     uint32_t refused_rights, refused_names;
+    uint32_t unknown_rights;  /* commands that it does not have, or not by this name; all but MSETEX are refused, too */
     uint32_t offset_error_us; /* how far offset_us may be wrong, either way */
     int64_t offset_us;        /* its clock minus ours */
     int64_t time_us;          /* its clock at the latest reading */
@@ -104,6 +107,8 @@ void examine_read_guard(struct examine_facts *, const char *text, size_t length)
 /* examine_read_time - read the server's time, asked for at before_us and received at after_us of our wall clock. The
  * reading with the shortest round trip is kept. */
 void examine_read_time(struct examine_facts *, int64_t server_us, int64_t before_us, int64_t after_us);
+/* examine_is_unknown - return whether the error reply reports a command or subcommand that the server does not have. */
+bool examine_is_unknown(const char *text, size_t length);
 /* examine_read_refusal - read an error reply to a probe of that right on that name (EXAMINE_NAMES: no name). */
 void examine_read_refusal(struct examine_facts *, enum examine_right, enum examine_name, const char *text,
                           size_t length);

@@ -108,7 +108,7 @@ class Doctor(Case):
         status, out, err = self.quorlock("doctor", "--json", *options, env=env)
         self.assertEqual(err, "", out)
         report = json.loads(out)
-        self.assertEqual(status, {"sound": 0, "warnings": 1, "unsafe": 2}[report["verdict"]])
+        self.assertEqual(status, {"sound": 0, "warnings": 1, "unsafe": 2, "outage": 2}[report["verdict"]])
         for finding in report["findings"]:
             self.assertEqual(sorted(finding), ["code", "node", "remedy", "severity", "text"])
             self.assertGreater(len(finding["text"]), 10, finding)
@@ -120,7 +120,7 @@ class Doctor(Case):
             self.assertEqual(node["error"] is None, node["reachable"], node)
         self.assertEqual(report["reachable"], len(report["nodes"]) - len(down))
         worst = [finding["severity"] for finding in report["findings"]]
-        self.assertEqual(worst, sorted(worst, key=["unsafe", "warning", "note"].index), "the worst come first")
+        self.assertEqual(worst, sorted(worst, key=["outage", "unsafe", "warning", "note"].index), "the worst come first")
         return status, report
 
     def codes(self, *options, addresses=None, severity=None):
@@ -188,15 +188,15 @@ class Report(Doctor):
         self.assertEqual((status, err), (2, ""))
         lines = out.splitlines()
         self.assertEqual(lines[0].split(), ["node", "version", "role", "latency", "clock", "memory", "persistence", "guard",
-                                            "clients", "offers"])
-        self.assertRegex(lines[1], rf"^{SERVERS[0]} +\w+ [\d.]+ +master .* aof always +none .* tells( MSETEX)?$")
+                                            "clients", "features"])
+        self.assertRegex(lines[1], rf"^{SERVERS[0]} +\w+ [\d.]+ +master .* aof always +none .* tracking(, MSETEX)?$")
         self.assertRegex(lines[2], rf"^{SERVERS[1]} .* aof everysec ")
         self.assertRegex(lines[3], rf"^{SERVERS[2]} +unreachable$")
         self.assertIn(f"warning  {SERVERS[2]}: connect: Connection refused [unreachable]", lines)
         self.assertIn("         -> quorlock bootstrap, if no lock is held on any of the nodes; else wait", lines)
-        self.assertEqual(sum(line.startswith(("unsafe", "warning")) for line in lines[:-1]),
+        self.assertEqual(sum(line.startswith(("outage", "warning")) for line in lines[:-1]),
                          sum(line.startswith("         -> ") for line in lines))
-        self.assertRegex(lines[-1], r"^unsafe: 1 unsafe, 4 warnings, 0 notes; 2 of 3 nodes answered, 2 make")
+        self.assertRegex(lines[-1], r"^outage: 0 unsafe, 4 warnings, 0 notes; 2 of 3 nodes answered, 2 make")
 
     def test_usage(self):
         for args, said in [(("doctor", "key"), "takes no key"), (("doctor", "--", "x"), "takes no key"),
@@ -249,8 +249,10 @@ class Kind(Doctor):
         addresses = f"{SERVERS[0]},{cluster},{sentinel}"
         status, found = self.codes(addresses=addresses, severity="unsafe")
         self.assertEqual(status, 2)
-        self.assertEqual([place for place in found if not place[0].startswith("guard")],
-                         [("cluster", 1), ("no-quorum", None), ("sentinel", 2)])
+        self.assertEqual([place for place in found if not place[0].startswith("guard")], [("cluster", 1), ("sentinel", 2)])
+        # The outage does not hide that they are unsafe.
+        _, report = self.examine(addresses=addresses)
+        self.assertEqual((report["verdict"], report["findings"][0]["code"]), ("unsafe", "no-quorum"))
 
     def test_one_server_twice(self):
         self.bootstrap()
@@ -452,7 +454,7 @@ class Rights(Doctor):
             address = self.user(SERVERS[0], "~*", "&*", "+@all", "-" + rule(command))
             status, report = self.examine(addresses=f"{address},{SERVERS[1]},{SERVERS[2]}")
             self.assertEqual(report["nodes"][0]["refused"], command)
-            offers = [(node["tells"], node["msetex"]) for node in report["nodes"]]
+            offers = [(node["tracking"], node["msetex"]) for node in report["nodes"]]
             self.assertEqual(offers[0], (command not in TELLING, bool(newer) and command not in ["MSETEX", "INFO"]))
             self.assertEqual(offers[1:], [(True, bool(newer))] * 2)
             finding = next(f for f in report["findings"] if f["code"] == "rights")
@@ -477,7 +479,7 @@ class Rights(Doctor):
         for command in COMMANDS:
             if command not in NEEDLESS:
                 addresses = self.refused("plain", command)
-                status, have = self.codes(addresses=addresses, severity="unsafe")
+                status, have = self.codes(addresses=addresses, severity="outage")
                 self.assertEqual((status, have), (2, [("no-quorum", None)]), command)
         for command in ["HEXISTS", "HSCAN", "HSET", "HDEL", "PTTL", "PEXPIRE", "TIME", "EVALSHA"]:
             self.refused("redisson", command)
@@ -538,7 +540,7 @@ class Rights(Doctor):
             self.assertEqual([place for place in have if place[0] != "guard-set"], found, rules)
         # Too few nodes let us keep the guard: nothing can be locked.
         addresses = ",".join(self.user(server, "~job:*", "&*", "+@all") for server in SERVERS)
-        status, have = self.codes(addresses=addresses, severity="unsafe")
+        status, have = self.codes(addresses=addresses, severity="outage")
         self.assertEqual((status, have), (2, [("no-quorum", None)]))
 
     def test_a_command_that_was_renamed(self):
@@ -552,6 +554,19 @@ class Rights(Doctor):
                                          env={"QUORLOCK_NODES": addresses})
         self.assertEqual((status, out), (78, ""), err)
         self.assertIn("may not run PEXPIRE", err)
+
+    def test_commands_that_were_renamed_are_no_matter_of_rights(self):
+        other = Other(self, "--rename-command", "HELLO", "", "--rename-command", "CONFIG", "")
+        self.bootstrap(addresses=str(other))
+        status, report = self.examine(addresses=str(other))
+        node = report["nodes"][0]
+        self.assertEqual((status, node["refused"], node["tracking"]), (1, "HELLO", False))
+        texts = {finding["code"]: (finding["text"], finding["remedy"]) for finding in report["findings"]}
+        self.assertEqual(sorted(texts), ["persistence", "rights"])
+        self.assertIn("it has no command HELLO: it cannot tell clients", texts["rights"][0])
+        self.assertIn("undo its rename-command", texts["rights"][1])
+        self.assertEqual(texts["persistence"][1], "set appendonly yes and appendfsync always in its configuration file, "
+                                                  "and restart it (it has no command CONFIG)")
 
     def test_bootstrap_says_what_a_node_answered_where_a_command_was_renamed(self):
         for command, answer in [("EVAL", "unknown command 'EVAL'"), ("TIME", "Unknown (Redis )?command")]:

@@ -79,9 +79,9 @@ static const char *judged(struct doctor_fixture *f)
     text[0] = '\0';
     for (size_t i = 0; i < f->diagnosis.n_findings; i++) {
         const struct quorlock_finding *finding = f->diagnosis.findings[i];
-        static const char *const words[] = {"note", "warning", "unsafe"};
+        static const char *const words[] = {"note", "warning", "unsafe", "outage"};
 
-        assert_true(finding->severity >= QUORLOCK_NOTE && finding->severity <= QUORLOCK_UNSAFE);
+        assert_true(finding->severity >= QUORLOCK_NOTE && finding->severity <= QUORLOCK_OUTAGE);
         assert_true(strlen(finding->text) > 5 && strlen(finding->text) + 1 < DIAGNOSE_TEXT_SIZE);
         assert_true(strlen(finding->remedy) > 5 && strlen(finding->remedy) + 1 < DIAGNOSE_REMEDY_SIZE);
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s%s%s", i > 0 ? "; " : "",
@@ -123,10 +123,10 @@ DOCTOR_TEST(a_quorum_of_voters_is_needed)
     f->facts[0].role[0] = '\0';
     assert_string_equal(judged(f), "warning unreachable a:1");
     f->facts[1].too_old = true;
-    assert_string_equal(judged(f), "unsafe no-quorum; warning unreachable a:1; warning version b:2");
+    assert_string_equal(judged(f), "outage no-quorum; warning unreachable a:1; warning version b:2");
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "only 1 of 3 nodes can vote, 2 are needed"));
     f->facts[1].reachable = false;
-    assert_string_equal(judged(f), "unsafe no-quorum; warning unreachable a:1; warning unreachable b:2");
+    assert_string_equal(judged(f), "outage no-quorum; warning unreachable a:1; warning unreachable b:2");
     assert_non_null(strstr(f->diagnosis.findings[0]->text, "can be reached"));
     f->set.quorum = 1;
     assert_string_equal(judged(f), "warning unreachable a:1; warning unreachable b:2");
@@ -142,7 +142,7 @@ DOCTOR_TEST(a_quorum_is_needed_now)
     f->facts[0].guard.quarantine_ms = 12345;
     assert_string_equal(judged(f), "warning quarantine a:1");
     f->facts[1].guard.quarantine_ms = 2345;
-    assert_string_equal(judged(f), "unsafe no-quorum; warning quarantine a:1; warning quarantine b:2");
+    assert_string_equal(judged(f), "outage no-quorum; warning quarantine a:1; warning quarantine b:2");
     assert_first(f, "only 1 of 3 nodes can vote now, 2 are needed: no lock can be taken for 2.3 s", "by themselves");
     f->set.quorum = 3;
     assert_first(f, "3 are needed: no lock can be taken for 12.3 s", "by themselves");
@@ -519,35 +519,163 @@ DOCTOR_TEST(a_clock_before_1970_is_ignored)
     assert_int_equal(f->facts[0].guard.quarantine_ms, 0);
 }
 
-static void refuse(struct doctor_fixture *f, enum examine_right right, enum examine_name name, const char *text)
-{
-    f->facts[0].refused_rights = f->facts[0].refused_names = 0;
-    examine_read_refusal(&f->facts[0], right, name, text, strlen(text));
-}
-
 DOCTOR_TEST(refusals_of_old_and_new_servers_are_read)
 {
-    refuse(f, EXAMINE_GET, EXAMINE_LOCK,
-           "NOPERM this user has no permissions to run the 'get' command or its "
-           "subcommand");
-    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_GET);
-    assert_int_equal(f->facts[0].refused_names, 0);
-    refuse(f, EXAMINE_GET, EXAMINE_GUARD, "NOPERM User keys has no permissions to run the 'get' command");
-    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_GET);
-    refuse(f, EXAMINE_GET, EXAMINE_GUARD, "NOPERM No permissions to access a key");
-    assert_int_equal(f->facts[0].refused_rights, 0);
-    assert_int_equal(f->facts[0].refused_names, 1u << EXAMINE_GUARD);
-    refuse(f, EXAMINE_EVALSHA, EXAMINE_NAMES, "NOPERM whatever");
-    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_EVALSHA);
-    refuse(f, EXAMINE_PEXPIRE, EXAMINE_LOCK, "ERR unknown command 'PEXPIRE', with args beginning with: ");
-    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_PEXPIRE);
-    refuse(f, EXAMINE_MSETEX, EXAMINE_LOCK, "NOPERM User app has no permissions to run the 'msetex' command");
-    assert_int_equal(f->facts[0].refused_rights, 1u << EXAMINE_MSETEX);
-    /* Most servers are older than this command. */
-    refuse(f, EXAMINE_MSETEX, EXAMINE_LOCK, "ERR unknown command 'MSETEX', with args beginning with: ");
-    assert_int_equal(f->facts[0].refused_rights | f->facts[0].refused_names, 0);
-    refuse(f, EXAMINE_SET, EXAMINE_LOCK, "ERR syntax error");
-    assert_int_equal(f->facts[0].refused_rights | f->facts[0].refused_names, 0);
-    refuse(f, EXAMINE_SET, EXAMINE_LOCK, "READONLY You can't write against a read only replica.");
-    assert_int_equal(f->facts[0].refused_rights | f->facts[0].refused_names, 0);
+#define ONE(name) (1u << EXAMINE_##name)
+    static const struct {
+        enum examine_right right;
+        enum examine_name name;
+        const char *text;
+        uint32_t rights, names, unknown;
+    } cases[] = {
+        {EXAMINE_GET, EXAMINE_LOCK, "NOPERM this user has no permissions to run the 'get' command or its subcommand",
+         ONE(GET), 0, 0},
+        {EXAMINE_GET, EXAMINE_GUARD, "NOPERM User keys has no permissions to run the 'get' command", ONE(GET), 0, 0},
+        {EXAMINE_GET, EXAMINE_GUARD, "NOPERM No permissions to access a key", 0, ONE(GUARD), 0},
+        {EXAMINE_EVALSHA, EXAMINE_NAMES, "NOPERM whatever", ONE(EVALSHA), 0, 0},
+        {EXAMINE_PEXPIRE, EXAMINE_LOCK, "ERR unknown command 'PEXPIRE', with args beginning with: ", ONE(PEXPIRE), 0,
+         ONE(PEXPIRE)},
+        {EXAMINE_TRACKING, EXAMINE_NAMES, "ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.", ONE(TRACKING), 0,
+         ONE(TRACKING)},
+        {EXAMINE_CACHING, EXAMINE_NAMES, "ERR Unknown subcommand or wrong number of arguments for 'CACHING'",
+         ONE(CACHING), 0, ONE(CACHING)},
+        {EXAMINE_SETNAME, EXAMINE_NAMES, "ERR unknown command 'CLIENT', with args beginning with: 'SETNAME'",
+         ONE(SETNAME), 0, ONE(SETNAME)},
+        {EXAMINE_CACHING, EXAMINE_NAMES, "ERR CLIENT CACHING can be called only when the client is in tracking mode", 0,
+         0, 0},
+        {EXAMINE_HELLO, EXAMINE_NAMES, "ERR unknown command 'HELLO', with args beginning with: '0'", ONE(HELLO), 0,
+         ONE(HELLO)},
+        {EXAMINE_HELLO, EXAMINE_NAMES, "NOPROTO unsupported protocol version", 0, 0, 0},
+        {EXAMINE_MSETEX, EXAMINE_LOCK, "NOPERM User app has no permissions to run the 'msetex' command", ONE(MSETEX), 0,
+         0},
+        /* Most servers are older than this command. */
+        {EXAMINE_MSETEX, EXAMINE_LOCK, "ERR unknown command 'MSETEX', with args beginning with: ", 0, 0, ONE(MSETEX)},
+        {EXAMINE_SET, EXAMINE_LOCK, "ERR syntax error", 0, 0, 0},
+        {EXAMINE_SET, EXAMINE_LOCK, "READONLY You can't write against a read only replica.", 0, 0, 0},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct examine_facts *facts = &f->facts[0];
+
+        facts->refused_rights = facts->refused_names = facts->unknown_rights = 0;
+        examine_read_refusal(facts, cases[i].right, cases[i].name, cases[i].text, strlen(cases[i].text));
+        assert_int_equal(facts->refused_rights, cases[i].rights);
+        assert_int_equal(facts->refused_names, cases[i].names);
+        assert_int_equal(facts->unknown_rights, cases[i].unknown);
+    }
+}
+
+/* What a server must have so that clients use the feature. */
+DOCTOR_TEST(features_need_their_commands)
+{
+    static const struct {
+        uint32_t refused, unknown;
+        bool tracking, msetex;
+    } cases[] = {
+        {0, 0, true, true},
+        {0, ONE(MSETEX), true, false},
+        {ONE(MSETEX), 0, true, false},
+        {ONE(TRACKING), 0, false, true},
+        {ONE(CACHING), ONE(CACHING), false, true},
+        {ONE(HELLO), ONE(HELLO), false, true},
+        {ONE(EXISTS), 0, false, true},
+        {ONE(TYPE) | ONE(PUBLISH), 0, true, true},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        f->facts[0].refused_rights = cases[i].refused;
+        f->facts[0].unknown_rights = cases[i].unknown;
+        assert_int_equal(diagnose_has_tracking(&f->facts[0]), cases[i].tracking);
+        assert_int_equal(diagnose_has_msetex(&f->facts[0]), cases[i].msetex);
+    }
+    /* Without INFO its version is not known. */
+    f->facts[0].version[0] = '\0';
+    f->facts[0].unknown_rights = 0;
+    f->facts[0].refused_rights = ONE(INFO);
+    assert_false(diagnose_has_msetex(&f->facts[0]));
+}
+
+/* A command that a server does not have is no matter of rights: ACL SETUSER would not help. */
+DOCTOR_TEST(a_renamed_command_has_another_remedy_than_a_missing_right)
+{
+    static const struct {
+        uint32_t refused, unknown;
+        const char *judged, *text, *remedy;
+    } cases[] = {
+        {ONE(HELLO), ONE(HELLO), "warning rights a:1", "it has no command HELLO: it cannot", "rename-command"},
+        {ONE(TYPE), ONE(TYPE), "note rights a:1", "it has no command TYPE: quorlock break fails", "rename-command"},
+        {ONE(TYPE), 0, "note rights a:1", "user \"default\" may not run TYPE: quorlock break fails",
+         "ACL SETUSER default +type"},
+        {ONE(TRACKING) | ONE(HELLO), ONE(HELLO), "warning rights a:1; warning rights a:1",
+         "user \"default\" may not run CLIENT TRACKING: it cannot", "ACL SETUSER default +client|tracking"},
+        {0, ONE(MSETEX), "", NULL, NULL},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        f->facts[0].refused_rights = cases[i].refused;
+        f->facts[0].unknown_rights = cases[i].unknown;
+        assert_string_equal(judged(f), cases[i].judged);
+        if (cases[i].text != NULL) assert_first(f, cases[i].text, cases[i].remedy);
+    }
+#undef ONE
+}
+
+static void make_evicting(struct examine_facts *facts)
+{
+    memcpy(facts->policy, "allkeys-lru", sizeof("allkeys-lru"));
+    facts->maxmemory = UINT64_MAX;
+}
+
+static void make_full(struct examine_facts *facts)
+{
+    facts->maxmemory = facts->used_memory;
+}
+
+static void make_forgetful(struct examine_facts *facts)
+{
+    facts->aof = false;
+}
+
+static void make_lazy(struct examine_facts *facts)
+{
+    memcpy(facts->appendfsync, "everysec", sizeof("everysec"));
+}
+
+static void make_unread(struct examine_facts *facts)
+{
+    facts->appendfsync[0] = '\0';
+}
+
+static void make_crowded(struct examine_facts *facts)
+{
+    facts->clients = facts->maxclients;
+}
+
+DOCTOR_TEST(config_set_is_no_remedy_where_config_was_renamed)
+{
+    static const struct {
+        void (*make)(struct examine_facts *);
+        const char *judged, *remedy, *by_file;
+    } cases[] = {
+        {make_evicting, "unsafe eviction a:1", "CONFIG SET maxmemory-policy", "set maxmemory-policy noeviction in its"},
+        {make_full, "warning memory a:1", "CONFIG SET maxmemory to", "set maxmemory to more in its"},
+        {make_forgetful, "warning persistence a:1", "CONFIG SET appendonly",
+         "set appendonly yes and appendfsync always in"},
+        {make_lazy, "warning persistence a:1", "CONFIG SET appendonly", "set appendonly yes and appendfsync always in"},
+        {make_unread, "note persistence a:1", "allow CONFIG GET", "set appendfsync always in its"},
+        {make_crowded, "warning clients a:1", "CONFIG SET maxclients", "set maxclients to more in its"},
+    };
+    const struct examine_facts sound = f->facts[0];
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        f->facts[0] = sound;
+        cases[i].make(&f->facts[0]);
+        assert_string_equal(judged(f), cases[i].judged);
+        assert_first(f, "", cases[i].remedy);
+        f->facts[0].no_config = true;
+        assert_string_equal(judged(f), cases[i].judged);
+        assert_first(f, "", cases[i].by_file);
+        assert_first(f, "", "configuration file");
+        assert_null(strstr(f->diagnosis.findings[0]->remedy, "CONFIG SET"));
+    }
 }
