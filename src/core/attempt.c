@@ -230,7 +230,7 @@ static uint64_t settle_until_us(const struct core_lock *lock)
  */
 static uint64_t goes_on_until_us(const struct core_lock *lock)
 {
-    if (lock->config->wait_us != 0) return lock->acquire.until_us;
+    if (lock->config->holder.wait_us != 0) return lock->acquire.until_us;
     if (lock->queued == WAIT_STAY || lock->acquire.attempts == 0) return CORE_NEVER;
     return validity_add(settle_until_us(lock), lock->config->node_timeout_us / 2);
 }
@@ -289,17 +289,17 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
             lock->config->fair ? fair_search_at_us(lock, step->now_us) : step->now_us;
         return;
     }
-    if (lock->config->wait_us == 0 && was_cut_off(lock, step, status)) {
+    if (lock->config->holder.wait_us == 0 && was_cut_off(lock, step, status)) {
         ask_all_again(lock);
         return;
     }
-    if (lock->config->wait_us == 0 && !may_settle(lock, step->now_us, status)) {
+    if (lock->config->holder.wait_us == 0 && !may_settle(lock, step->now_us, status)) {
         attempt_fail(lock, step, status);
         return;
     }
     wait_begin(lock, step, held);
     intent_leave(lock, step);
-    if (lock->config->wait_us == 0) {
+    if (lock->config->holder.wait_us == 0) {
         lock->wait.retry_at_us = core_smaller(lock->wait.retry_at_us, settle_until_us(lock));
     }
 }
@@ -313,7 +313,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
 static uint32_t failed_for_good(const struct core_lock *lock, const struct step *step, const struct vote_tally *tally,
                                 enum fault_class fault)
 {
-    bool may_log_in = step->logged_in && lock->config->wait_us != 0;
+    bool may_log_in = step->logged_in && lock->config->holder.wait_us != 0;
 
     if (fault != FAULT_CLASS_AUTH || may_log_in) return tally->failed[fault];
     return tally->failed[FAULT_CLASS_AUTH] + tally->failed[FAULT_CLASS_LOGIN];
@@ -372,7 +372,7 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
     uint32_t pending = 0;
 
     /* An acquire that tries once, and an adoption, have no later attempt, so they wait for late votes. */
-    if (lock->config->wait_us == 0 || lock->acquire.adopts) return CORE_NEVER;
+    if (lock->config->holder.wait_us == 0 || lock->acquire.adopts) return CORE_NEVER;
     if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         bool comes = node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);
@@ -533,7 +533,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
 
     assert(begun_us <= step->now_us);
     lock->acquire = (struct acquire){
-        .begun_us = begun_us, .until_us = validity_add(begun_us, lock->config->wait_us), .seen = acquire->seen};
+        .begun_us = begun_us, .until_us = validity_add(begun_us, lock->config->holder.wait_us), .seen = acquire->seen};
     if (acquire->adopts != NULL) {
         lock->acquire.adopts = true;
         lock->acquire.until_us = CORE_NEVER;
@@ -550,7 +550,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
         node->vote = node->last_vote = CORE_VOTE_NONE;
         memset(&node->notices, 0, sizeof(node->notices));
     }
-    if (acquire->behind && lock->config->wait_us != 0) {
+    if (acquire->behind && lock->config->holder.wait_us != 0) {
         wait_behind(lock, step->now_us);
     } else {
         attempt_try(lock, step, WAIT_TRY_ALL);

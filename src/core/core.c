@@ -24,7 +24,7 @@ void core_init(struct core_lock *lock, const struct core_config *config, uint32_
     assert(config->n_nodes >= 1 && config->n_nodes <= CORE_NODES_MAX);
     assert(config->quorum >= 1 && config->quorum <= config->n_nodes);
     assert(config->lease_us > 0 && config->lease_us < CORE_TIME_MAX_US);
-    assert(config->keep_us <= config->lease_us);
+    assert(config->holder.keep_us <= config->lease_us);
     assert(config->permits <= CORE_SLOTS_MAX);
     assert(first_arbiter < config->n_nodes);
     memset(lock, 0, core_size(config->n_nodes));
@@ -68,15 +68,14 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
     return 0;
 }
 
-/* Only wait_us changes with the owner. Votes and notices go on counting. */
+/* Only config->holder changes with the owner. Votes and notices go on counting. */
 static int hand_off(struct core_lock *lock, uint64_t begun_us, const struct core_config *config)
 {
-    assert(config->wait_us != 0);
+    assert(config->holder.wait_us != 0);
     if (!core_is_acquiring(lock)) return CORE_STATE;
-    assert(config->n_nodes == lock->config->n_nodes && config->quorum == lock->config->quorum);
-    assert(config->lease_us == lock->config->lease_us);
+    assert(core_asks_same(config, lock->config));
     lock->config = config;
-    lock->acquire.until_us = validity_add(begun_us, config->wait_us);
+    lock->acquire.until_us = validity_add(begun_us, config->holder.wait_us);
     return 0;
 }
 
@@ -84,7 +83,7 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
 {
     if (is_busy(lock)) return CORE_BUSY;
     if (lock->phase != CORE_HELD) return CORE_STATE;
-    if (step->now_us >= validity_add(lock->hold.granted_us, lock->config->max_hold_us)) return CORE_STATE;
+    if (step->now_us >= validity_add(lock->hold.granted_us, lock->config->holder.max_hold_us)) return CORE_STATE;
     if (lease_us == 0) lease_us = lock->lease_us;
     /* Never shorten a lease: the yes to a renewal on its way counts for the longer one. */
     if (lease_us < lock->lease_us) return CORE_INVAL;
@@ -104,7 +103,7 @@ int core_may_release(const struct core_lock *lock)
 /* Only a lock that its owner held is kept: nobody did the work of others. */
 static uint64_t keep_until_us(const struct core_lock *lock, uint64_t now_us)
 {
-    uint64_t until_us = validity_add(lock->hold.granted_us, lock->config->keep_us);
+    uint64_t until_us = validity_add(lock->hold.granted_us, lock->config->holder.keep_us);
 
     return lock->phase == CORE_HELD && now_us < until_us ? until_us : 0;
 }
@@ -158,7 +157,7 @@ static int cancel(struct core_lock *lock, struct step *step, int status)
  */
 static bool still_good(const struct core_lock *lock, uint64_t now_us)
 {
-    return now_us < hold_lost_at(lock) && lock->hold.validity_us - now_us >= lock->config->min_valid_us;
+    return now_us < hold_lost_at(lock) && lock->hold.validity_us - now_us >= lock->config->holder.min_valid_us;
 }
 
 static bool core_take(struct core_lock *lock, enum core_notify kind, struct core_completion *ret)
@@ -190,7 +189,7 @@ static void dispatch(struct core_lock *lock, struct step *step)
     /* The callback of a grant runs while the grant is valid. */
     assert(lock->phase != CORE_GRANTED);
     assert(completion->kind != CORE_NOTIFY_ACQUIRED || completion->status != CORE_OK ||
-           core_valid_us(lock, step->now_us) >= core_larger(lock->config->min_valid_us, 1));
+           core_valid_us(lock, step->now_us) >= core_larger(lock->config->holder.min_valid_us, 1));
 }
 
 static void core_on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)
@@ -368,7 +367,7 @@ bool core_listens(const struct core_lock *lock)
     if (lock->queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }
-    if (lock->config->wait_us == 0 || lock->wait.searches) return false;
+    if (lock->config->holder.wait_us == 0 || lock->wait.searches) return false;
     return core_is_acquiring(lock) && (lock->phase == CORE_WAITING || lock->acquire.attempts > 1);
 }
 
@@ -493,7 +492,7 @@ uint32_t core_rounds(const struct core_lock *lock)
 
 const struct core_token *core_waiter(const struct core_lock *lock)
 {
-    return lock->config->wait_us != 0 || lock->config->fair ? &lock->wait.waiter : NULL;
+    return lock->config->holder.wait_us != 0 || lock->config->fair ? &lock->wait.waiter : NULL;
 }
 
 const struct core_token *core_token_now(const struct core_lock *lock)

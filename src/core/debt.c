@@ -326,7 +326,8 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
 
         /* The answer to an extend from before a repair proves nothing about the repair. */
         if (reply->tag.op != OP_EXTEND || reply->tag.round > node->key.repair_round) node->open = false;
-        if (reply->tag.op == OP_EXTEND && reply->outcome == OUTCOME_YES && !repaired && lock->config->keep_us == 0)
+        if (reply->tag.op == OP_EXTEND && reply->outcome == OUTCOME_YES && !repaired &&
+            lock->config->holder.keep_us == 0)
             node->late = false;
     }
     if (!may_owe(lock, reply->tag.node) || reply->tag.op == OP_EXTEND) return;

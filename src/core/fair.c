@@ -71,7 +71,7 @@ void fair_begin(struct core_lock *lock, uint64_t now_us)
     lock->wait.turns = 1;
     lock->wait.behind = false;
     /* Once the arbiter was asked, the lock may stand in its queue. */
-    if (lock->config->wait_us != 0) lock->wait.intent_us = now_us;
+    if (lock->config->holder.wait_us != 0) lock->wait.intent_us = now_us;
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->notices.turns = 0;
 }
 
@@ -96,7 +96,7 @@ void fair_queue(struct core_lock *lock, const struct step *step, struct core_com
     assert(command->tag.op == OP_ACQUIRE && lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
     command->queues = true;
     command->waited_us = stands ? intent_waited_us(lock, step->now_us) : 0;
-    command->queued_us = stands && lock->config->wait_us != 0 ? LIFE_US : 0;
+    command->queued_us = stands && lock->config->holder.wait_us != 0 ? LIFE_US : 0;
 }
 
 void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)

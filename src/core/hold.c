@@ -35,7 +35,7 @@
 
 uint64_t hold_margin_us(const struct core_config *config, uint64_t lease_us)
 {
-    if (config->lost_margin_us != 0) return config->lost_margin_us;
+    if (config->holder.lost_margin_us != 0) return config->holder.lost_margin_us;
     return validity_lost_margin_us(lease_us, config->drift_ppm, config->drift_fixed_us);
 }
 
@@ -71,14 +71,14 @@ static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_u
 
 static uint64_t held_until_us(const struct core_lock *lock)
 {
-    return validity_add(lock->hold.granted_us, lock->config->max_hold_us);
+    return validity_add(lock->hold.granted_us, lock->config->holder.max_hold_us);
 }
 
 /* Round down to the grid, so that renewals due at nearly the same time go out together. The jitter spreads the renewals
  * of locks that were acquired together. */
 static uint64_t on_grid(struct core_lock *lock, uint64_t begun_us, uint64_t after_us)
 {
-    uint32_t grid_us = lock->config->renew_grid_us;
+    uint64_t grid_us = lock->config->holder.renew_grid_us;
     uint64_t due_us = validity_add(begun_us, after_us);
 
     if (grid_us == 0 || due_us == CORE_NEVER) return due_us;
@@ -90,9 +90,9 @@ static uint64_t on_grid(struct core_lock *lock, uint64_t begun_us, uint64_t afte
 /* When the next renewal is due after a round that began at begun_us. CORE_NEVER: renewal is off or has ended. */
 static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 {
-    bool ends = validity_add(begun_us, lock->config->renew_us) >= held_until_us(lock);
+    bool ends = validity_add(begun_us, lock->config->holder.renew_us) >= held_until_us(lock);
 
-    return ends ? CORE_NEVER : on_grid(lock, begun_us, lock->config->renew_us);
+    return ends ? CORE_NEVER : on_grid(lock, begun_us, lock->config->holder.renew_us);
 }
 
 void hold_grant(struct core_lock *lock, uint64_t now_us)
@@ -106,7 +106,7 @@ void hold_grant(struct core_lock *lock, uint64_t now_us)
                                .repair_at_us = CORE_NEVER,
                                .whole = true};
     lock->hold.renew_at_us = renewal_after(lock, lock->attempt.begun_us);
-    if (lock->hold.renew_at_us != CORE_NEVER && lock->config->told && FIRST_US < lock->config->renew_us)
+    if (lock->hold.renew_at_us != CORE_NEVER && lock->config->told && FIRST_US < lock->config->holder.renew_us)
         lock->hold.renew_at_us = on_grid(lock, lock->attempt.begun_us, FIRST_US);
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->told = node->extended = false;
 }
@@ -124,7 +124,7 @@ static void repair_soon(struct core_lock *lock, uint64_t now_us)
 
     assert(lock->phase == CORE_HELD);
     /* If all nodes must have the key, a missing key is a loss. Without renewal there is no repair. */
-    if (lock->config->quorum == lock->config->n_nodes || lock->config->renew_us == CORE_NEVER) return;
+    if (lock->config->quorum == lock->config->n_nodes || lock->config->holder.renew_us == CORE_NEVER) return;
     if (lock->hold.repair_waits || lock->hold.repair_at_us != CORE_NEVER) return;
     pause_us = backoff_uniform(&lock->jitter, hold_repair_span_us(lock->lease_us));
     lock->hold.repair_at_us = validity_add(now_us, pause_us);
@@ -206,8 +206,8 @@ static void hold_mark_lost(struct core_lock *lock, enum core_loss loss)
 
 enum core_loss hold_loss_reason(const struct core_config *config, uint64_t granted_us, uint64_t now_us)
 {
-    if (config->renew_us == CORE_NEVER) return CORE_LOSS_NOT_RENEWED;
-    return now_us >= validity_add(granted_us, config->max_hold_us) ? CORE_LOSS_MAX_HOLD : CORE_LOSS_EXPIRED;
+    if (config->holder.renew_us == CORE_NEVER) return CORE_LOSS_NOT_RENEWED;
+    return now_us >= validity_add(granted_us, config->holder.max_hold_us) ? CORE_LOSS_MAX_HOLD : CORE_LOSS_EXPIRED;
 }
 
 void hold_check_lost(struct core_lock *lock, uint64_t now_us)
@@ -288,7 +288,7 @@ static void round_failed(struct core_lock *lock, uint64_t now_us)
 
     assert(lock->hold.round_state == ROUND_OPEN);
     lock->hold.renew_at_us = CORE_NEVER;
-    if (lasts && (again || lock->config->renew_us != CORE_NEVER)) {
+    if (lasts && (again || lock->config->holder.renew_us != CORE_NEVER)) {
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
     }
     lock->log |= CORE_LOG_RENEW_FAILED;
@@ -343,7 +343,7 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
     /* The renewed key lives longer, and so does the debt for it. */
     if (node->key.until_us != 0) node->key.until_us = core_larger(node->key.until_us, until_us);
     /* Executed late, it would prolong a key that was released and is kept (debt.c, 5). */
-    if (lock->config->keep_us != 0) node->open = true;
+    if (lock->config->holder.keep_us != 0) node->open = true;
     core_send(lock, step, index, OP_EXTEND, lease_us);
 }
 

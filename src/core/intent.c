@@ -68,7 +68,7 @@ void intent_leave(struct core_lock *lock, struct step *step)
     uint64_t *left_us = &lock->wait.intent_us;
 
     assert(lock->phase == CORE_WAITING);
-    if (lock->config->wait_us == 0) return;
+    if (lock->config->holder.wait_us == 0) return;
     /* A fair lock has its place in the arbiter's queue instead. */
     if (lock->config->fair) return;
     if (!core_quorum_is_ready(lock)) return;
@@ -84,7 +84,7 @@ void intent_withdraw(struct core_lock *lock, struct step *step)
 
     if (lock->wait.intent_us == 0) return;
     assert(core_is_acquiring(lock));
-    assert(lock->config->wait_us != 0);
+    assert(lock->config->holder.wait_us != 0);
     lock->wait.intent_us = 0;
     if (lock->config->fair && lock->phase == CORE_GRANTED && arbiter < lock->config->n_nodes &&
         lock->nodes[arbiter].vote == CORE_VOTE_YES) {

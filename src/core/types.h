@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/protocol.h"
 #include "limits.h"
@@ -17,24 +18,31 @@ struct core_token {
 };
 
 /* Shared by all locks with the same options. Checked by options.c. All times in microseconds. */
-struct core_config {
-    uint32_t n_nodes;
-    uint32_t quorum;
-    uint64_t lease_us;
-    uint64_t renew_us; /* CORE_NEVER: no renewal */
+/* How the caller waits for the lock and holds it: nothing of this reaches the nodes, but for keep_us at a release. */
+struct core_holder {
     uint64_t wait_us;  /* 0: try once; CORE_NEVER: for ever */
+    uint64_t renew_us; /* CORE_NEVER: no renewal */
+    /* Renewals are due at multiples of this, so that those of many locks go out together, and earlier by a random part
+     * of renew_us, so that not all of them do. 0: exactly renew_us after the one before. */
+    uint64_t renew_grid_us;
     uint64_t min_valid_us;
-    uint64_t lost_margin_us;  /* 0: 2 x allowance, at least 10 ms, of the lease in use */
-    uint64_t max_hold_us;     /* CORE_NEVER: no bound */
-    uint64_t keep_us;         /* the keys stay for so long after a grant, also when they are released; 0: they do not */
+    uint64_t lost_margin_us; /* 0: 2 x allowance, at least 10 ms, of the lease in use */
+    uint64_t max_hold_us;    /* CORE_NEVER: no bound */
+    uint64_t keep_us;        /* the keys stay for so long after a grant, also when they are released; 0: they do not */
+};
+
+/* Behind holder stands what the nodes are asked, and how: a lock may take over the attempt of another lock only if all
+ * of that is the same (core_asks_same). */
+struct core_config {
+    struct core_holder holder;
+    uint64_t lease_us;
     uint64_t node_timeout_us; /* of a request */
     uint64_t connect_us;      /* of a node that is still connecting, before it can be asked */
     uint64_t drift_fixed_us;
     uint64_t shared; /* the keys that are locked shared, a bit each in the order of the nodes' requests */
+    uint32_t n_nodes;
+    uint32_t quorum;
     uint32_t drift_ppm;
-    /* Renewals are due at multiples of this, so that those of many locks go out together, and earlier by a random part
-     * of renew_us, so that not all of them do. 0: exactly renew_us after the one before. */
-    uint32_t renew_grid_us;
     uint32_t permits; /* 0: an ordinary lock */
     bool fencing;     /* every grant carries a token that rises over the quorum */
     bool told;        /* nodes can tell when the key changes (hold.c, 6; wait.c, 3) */
@@ -45,10 +53,16 @@ struct core_config {
     uint8_t arbiters[CORE_NODES_MAX];
 };
 
-/* All of it but for the padding at the end: locks compare theirs byte by byte. */
+/* All of it but for the padding at the end: configs are compared byte by byte. */
 #define CORE_CONFIG_SIZE (offsetof(struct core_config, arbiters) + CORE_NODES_MAX)
-_Static_assert(CORE_CONFIG_SIZE == 5 * sizeof(uint32_t) + 11 * sizeof(uint64_t) + 4 * sizeof(bool) + CORE_NODES_MAX,
+_Static_assert(CORE_CONFIG_SIZE == 12 * sizeof(uint64_t) + 4 * sizeof(uint32_t) + 4 * sizeof(bool) + CORE_NODES_MAX,
                "there is padding between the members");
+
+/* core_asks_same - tell whether the nodes are asked the same for both. */
+static inline bool core_asks_same(const struct core_config *one, const struct core_config *two)
+{
+    return memcmp(&one->lease_us, &two->lease_us, CORE_CONFIG_SIZE - sizeof(one->holder)) == 0;
+}
 
 enum core_phase { CORE_IDLE, CORE_ASKING, CORE_WAITING, CORE_GRANTED, CORE_HELD, CORE_LOST };
 
@@ -145,7 +159,7 @@ struct core_event {
         } acquire;
         struct {
             uint64_t begun_us;                /* the new owner's wait_us counts from then */
-            const struct core_config *config; /* the same but for wait_us, which is not 0 */
+            const struct core_config *config; /* the same but for holder; its wait_us is not 0 */
         } hand_off;
         struct {
             uint64_t lease_us; /* 0: the present lease */

@@ -72,7 +72,7 @@ static void send_adoption(struct core_lock *lock, struct step *step, uint32_t in
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
     assert(lock->hold.round == 0);
     node->vote = CORE_VOTE_PENDING;
-    node->open = lock->config->keep_us != 0;
+    node->open = lock->config->holder.keep_us != 0;
     node->asked.at_us = step->now_us;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     core_send(lock, step, index, OP_EXTEND, lock->lease_us);

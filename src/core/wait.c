@@ -236,7 +236,7 @@ static void hear_all(struct core_lock *lock)
 /* Where releases are published nobody needs to be told of them twice. */
 bool wait_watches(const struct core_lock *lock)
 {
-    return lock->config->told && lock->config->wait_us != 0 && !lock->wait.notified && !lock->config->fair;
+    return lock->config->told && lock->config->holder.wait_us != 0 && !lock->wait.notified && !lock->config->fair;
 }
 
 /* The first attempt is mostly granted, so it does not watch. */

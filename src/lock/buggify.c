@@ -72,7 +72,7 @@ static void inject_fault(struct claim *claim)
     assert(claim->all->faults != NULL && claim->fault_us == 0);
     if (phase == CORE_HELD) {
         buggify_lose(claim);
-    } else if (claim->acquirer != NULL && claim->terms->config.wait_us != CORE_NEVER) {
+    } else if (claim->acquirer != NULL && claim->terms->config.holder.wait_us != CORE_NEVER) {
         buggify_refuse(claim);
     }
 }
@@ -81,7 +81,7 @@ static void inject_fault(struct claim *claim)
 static void plan_loss(struct claim *claim, uint64_t now_us)
 {
     const struct core_config *config = &claim->terms->config;
-    uint64_t span_us = config->renew_us != CORE_NEVER ? config->renew_us : config->lease_us;
+    uint64_t span_us = config->holder.renew_us != CORE_NEVER ? config->holder.renew_us : config->lease_us;
 
     assert(core_phase_now(claim->core) == CORE_HELD);
     claim->fault_us = happens(claim->all, LOSSES) ? now_us + (uint64_t)some_ms(claim->all, span_us) * MS : 0;
@@ -98,7 +98,7 @@ static uint64_t held_back_until_us(const struct claim *claim)
     if (core_phase_now(claim->core) == CORE_GRANTED) {
         uint64_t until_us = core_granted_us(claim->core) + late_us;
 
-        return claim->terms->config.wait_us != 0 && until_us > bound_us ? bound_us : until_us;
+        return claim->terms->config.holder.wait_us != 0 && until_us > bound_us ? bound_us : until_us;
     }
     return core_release_pending(claim->core) ? claim->released.begun_us + late_us : 0;
 }

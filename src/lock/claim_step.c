@@ -376,7 +376,8 @@ static void observe_reply(struct claim *claim, const struct core_tag *tag, const
     }
     /* An arbiter named a new holder, so other holders in answers to earlier attempts are out of date. A lock that
      * tries once asked all nodes a moment ago. */
-    if (result_take(result, &claim->all->runtime->alloc, tag->attempt, reply) && claim->terms->config.wait_us != 0) {
+    if (result_take(result, &claim->all->runtime->alloc, tag->attempt, reply) &&
+        claim->terms->config.holder.wait_us != 0) {
         results_forget_others(claim->results, claim->all->runtime->n_nodes, &claim->all->runtime->alloc, tag->node);
     }
 }
@@ -473,7 +474,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     status = claim_step(claim, &event);
     if (status != 0) return status;
     claim->acquirer = acquirer;
-    if (claim->terms->config.wait_us != 0 && acquire->adopts == NULL) claim->keylist->asked = claim;
+    if (claim->terms->config.holder.wait_us != 0 && acquire->adopts == NULL) claim->keylist->asked = claim;
     claim_notify_subscribed(claim, true);
     claim_check(claim);
     return 0;

@@ -233,7 +233,7 @@ int handle_adopt(struct quorlock *lock, const struct core_token *token)
 /* Wait without a claim: any number of handles may wait, and a claim is many times as large. */
 static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
 {
-    uint64_t wait_us = lock->terms->config.wait_us;
+    uint64_t wait_us = lock->terms->config.holder.wait_us;
 
     assert(lock->operation == OPERATION_ACQUIRE && lock->claim == NULL);
     lock->seen = seen & 3u;

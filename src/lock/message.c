@@ -581,7 +581,7 @@ void message_log(struct claim *claim, uint32_t log)
 
     if (runtime->options.log == NULL) return;
     if ((log & CORE_LOG_ATTEMPT_FAILED) != 0 && core_phase_now(claim->core) == CORE_WAITING &&
-        claim->terms->config.wait_us != 0) {
+        claim->terms->config.holder.wait_us != 0) {
         log_waiting(claim);
     }
     message_votes(claim, false, &votes, &result);

@@ -66,11 +66,11 @@ int queue_acquire(struct quorlock *lock)
 
     assert(lock->operation == OPERATION_ACQUIRE && !list_has(&lock->pending.turn));
     /* A lock that tries once does not queue. */
-    if (lock->terms->config.wait_us == 0) return handle_ask(lock, false, false, 0);
+    if (lock->terms->config.holder.wait_us == 0) return handle_ask(lock, false, false, 0);
     bare_list_add(&keylist->waiting, &lock->pending.turn);
     if (first_of(keylist) != lock) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
-                        validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us));
+                        validity_add(lock->pending.ended.begun_us, lock->terms->config.holder.wait_us));
         return 0;
     }
     status = queue_begin(lock, false, 0);
@@ -121,18 +121,14 @@ void queue_leave(struct quorlock *lock)
     keylist_check(lock->keylist);
 }
 
-/* The nodes would be asked the same for both handles. What is read from the terms later may differ: the wait bound,
- * renewal, min_valid, margin, max_hold and keep. */
+/* The nodes would be asked the same for both handles. */
 static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
 {
-    const struct core_config *one = &a->terms->config;
-    const struct core_config *two = &b->terms->config;
+    const struct terms *one = a->terms, *two = b->terms;
 
-    assert(a->keylist == b->keylist && one->permits == two->permits);
-    if (a->reentrant != NULL || b->reentrant != NULL || a->terms->fence_ttl_ms != b->terms->fence_ttl_ms) return false;
-    if (strcmp(a->terms->label, b->terms->label) != 0) return false;
-    return one->lease_us == two->lease_us && one->node_timeout_us == two->node_timeout_us &&
-           one->shared == two->shared && one->fair == two->fair && one->fencing == two->fencing;
+    assert(a->keylist == b->keylist && one->config.permits == two->config.permits);
+    if (a->reentrant != NULL || b->reentrant != NULL || one->fence_ttl_ms != two->fence_ttl_ms) return false;
+    return strcmp(one->label, two->label) == 0 && core_asks_same(&one->config, &two->config);
 }
 
 bool queue_hand_off(struct quorlock *lock, int status)
@@ -167,7 +163,7 @@ uint64_t queue_due(struct claim *claim)
     struct quorlock *lock;
 
     while ((lock = claim->acquirer) != NULL && core_phase_now(claim->core) != CORE_GRANTED) {
-        uint64_t until_us = validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us);
+        uint64_t until_us = validity_add(lock->pending.ended.begun_us, lock->terms->config.holder.wait_us);
         uint64_t now_us = runtime_now_us(claim->all->runtime);
 
         if (now_us < until_us) return now_us;

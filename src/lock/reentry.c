@@ -53,7 +53,7 @@ static int check_terms(const struct quorlock *lock, const struct claim *claim, c
         *ret_why = "its owner holds it without a fencing token: ask for one in the outermost acquire";
         return QUORLOCK_INVAL;
     }
-    if (lock->terms->config.keep_us > claim->terms->config.keep_us) {
+    if (lock->terms->config.holder.keep_us > claim->terms->config.holder.keep_us) {
         *ret_why = "its owner holds it with a shorter keep_ms: ask for the longest one in the outermost acquire";
         return QUORLOCK_INVAL;
     }
@@ -64,7 +64,7 @@ static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64
 {
     uint64_t left_us = core_valid_us(claim->core, runtime_now_us(locks_of(lock)->runtime));
 
-    return left_us > 0 && left_us >= least_us && left_us >= lock->terms->config.min_valid_us &&
+    return left_us > 0 && left_us >= least_us && left_us >= lock->terms->config.holder.min_valid_us &&
            lock->terms->config.lease_us <= core_lease_us(claim->core);
 }
 
@@ -123,9 +123,9 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
     if (status != 0) {
         leave_pending(lock);
         *ret_why = why_not_renewed(status);
-    } else if (lock->terms->config.wait_us != 0) {
+    } else if (lock->terms->config.holder.wait_us != 0) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
-                        validity_add(lock->pending.ended.begun_us, lock->terms->config.wait_us));
+                        validity_add(lock->pending.ended.begun_us, lock->terms->config.holder.wait_us));
     }
     return status;
 }

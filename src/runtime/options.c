@@ -328,22 +328,22 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
 static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct caller_error *error)
 {
     uint64_t allowance_us = validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
-    uint64_t margin_us = config->lost_margin_us;
+    uint64_t margin_us = config->holder.lost_margin_us;
     uint64_t useful_us = validity_sub(config->lease_us, allowance_us);
-    uint64_t renew_us = config->renew_us == CORE_NEVER ? 0 : config->renew_us;
+    uint64_t renew_us = config->holder.renew_us == CORE_NEVER ? 0 : config->holder.renew_us;
     uint64_t needed_us;
 
     if (margin_us == 0) {
         margin_us = validity_lost_margin_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
         /* A lease of a few milliseconds has no room for the usual margin. */
-        if (margin_us > useful_us / 4) config->lost_margin_us = margin_us = useful_us / 4;
+        if (margin_us > useful_us / 4) config->holder.lost_margin_us = margin_us = useful_us / 4;
     }
     config->node_timeout_us = (uint64_t)node_timeout_ms * MS;
     if (node_timeout_ms == 0) {
         config->node_timeout_us =
             default_node_timeout_us(config->lease_us, validity_sub(useful_us, renew_us + margin_us));
     }
-    needed_us = renew_us + margin_us + (config->renew_us == CORE_NEVER ? 0 : 2 * config->node_timeout_us);
+    needed_us = renew_us + margin_us + (config->holder.renew_us == CORE_NEVER ? 0 : 2 * config->node_timeout_us);
     if (needed_us <= useful_us && margin_us < useful_us) return 0;
     if (renew_us + margin_us >= useful_us) {
         return REFUSE(
@@ -379,7 +379,7 @@ static int check_min_valid(const struct core_config *config, const struct quorlo
     uint64_t useful_us = validity_sub(
         config->lease_us, validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us));
 
-    if (config->min_valid_us < useful_us) return 0;
+    if (config->holder.min_valid_us < useful_us) return 0;
     return REFUSE(error,
                   "min_valid_ms is %u, but of the lease of %u ms only %llu are left after the "
                   "allowance for drift: no grant could be that good",
@@ -468,7 +468,7 @@ static void config_set_mode(struct core_config *config, const struct quorlock_op
     config->permits = options->permits;
     config->shared = options->shared & mask_of(n_keys);
     config->reads = options->shared != 0 && config->shared == mask_of(n_keys);
-    config->keep_us = options->keep_ms * MS;
+    config->holder.keep_us = options->keep_ms * MS;
     config->fair = options->fair != 0;
     assert(!config->reads || config->permits == 0);
 }
@@ -485,11 +485,11 @@ static void config_check(const struct core_config *config)
 {
     (void)config; /* without assertions */
     assert(config->node_timeout_us > 0 && config->node_timeout_us < CORE_TIME_MAX_US);
-    assert(config->renew_us == CORE_NEVER || config->renew_us < config->lease_us);
-    assert(config->min_valid_us < config->lease_us && config->lost_margin_us < config->lease_us);
+    assert(config->holder.renew_us == CORE_NEVER || config->holder.renew_us < config->lease_us);
+    assert(config->holder.min_valid_us < config->lease_us && config->holder.lost_margin_us < config->lease_us);
     assert(!config->reads || config->shared != 0);
     assert(config->permits == 0 || config->shared == 0);
-    assert(config->keep_us == 0 || (config->permits == 0 && config->shared == 0));
+    assert(config->holder.keep_us == 0 || (config->permits == 0 && config->shared == 0));
 }
 
 int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
@@ -517,16 +517,16 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     status = check_range("the lease in ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;
     config.lease_us = (uint64_t)options.lease_ms * MS;
-    config.renew_us = options.renew_ms == 0 ? config.lease_us / 3 : (uint64_t)options.renew_ms * MS;
-    if (options.renew_ms == QUORLOCK_RENEW_NEVER) config.renew_us = CORE_NEVER;
-    config.renew_grid_us = renew_grid_us(config.renew_us);
-    config.wait_us = options.wait_ms == QUORLOCK_WAIT_FOREVER ? CORE_NEVER : (uint64_t)options.wait_ms * MS;
-    config.min_valid_us = (uint64_t)options.min_valid_ms * MS;
-    config.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
+    config.holder.renew_us = options.renew_ms == 0 ? config.lease_us / 3 : (uint64_t)options.renew_ms * MS;
+    if (options.renew_ms == QUORLOCK_RENEW_NEVER) config.holder.renew_us = CORE_NEVER;
+    config.holder.renew_grid_us = renew_grid_us(config.holder.renew_us);
+    config.holder.wait_us = options.wait_ms == QUORLOCK_WAIT_FOREVER ? CORE_NEVER : (uint64_t)options.wait_ms * MS;
+    config.holder.min_valid_us = (uint64_t)options.min_valid_ms * MS;
+    config.holder.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.fencing = options.fencing != 0;
     config_set_mode(&config, &options, n_keys);
     config.told = client->guard != QUORLOCK_GUARD_OFF && n_keys == 1 && config.permits == 0 && config.shared == 0;
-    config.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
+    config.holder.max_hold_us = options.max_hold_ms == 0 ? CORE_NEVER : (uint64_t)options.max_hold_ms * MS;
     status = check_schedule(&config, client->node_timeout_ms, error);
     if (status == 0) status = check_min_valid(&config, &options, error);
     if (status != 0) return status;

@@ -10,9 +10,7 @@ struct core_config fixture_config(uint32_t n_nodes, uint32_t quorum)
         .n_nodes = n_nodes,
         .quorum = quorum,
         .lease_us = 3000 * MS,
-        .renew_us = 1000 * MS,
-        .wait_us = 0,
-        .max_hold_us = CORE_NEVER,
+        .holder = {.renew_us = 1000 * MS, .max_hold_us = CORE_NEVER},
         .node_timeout_us = 100 * MS,
         .connect_us = 400 * MS,
         .drift_ppm = 10000,
@@ -87,7 +85,7 @@ void fixture_open_waiting(struct fixture *f, uint32_t n_nodes, uint32_t quorum, 
 {
     struct core_config config = fixture_config(n_nodes, quorum);
 
-    config.wait_us = wait_us;
+    config.holder.wait_us = wait_us;
     fixture_open_config(f, &config);
 }
 
@@ -150,7 +148,7 @@ int fixture_acquire_since(struct fixture *f, uint64_t begun_us)
 int fixture_hand_off(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
 {
     f->successor = f->config;
-    f->successor.wait_us = wait_us;
+    f->successor.holder.wait_us = wait_us;
     return step(
         f, &(struct core_event){.type = CORE_EV_HAND_OFF, .hand_off = {.begun_us = begun_us, .config = &f->successor}});
 }

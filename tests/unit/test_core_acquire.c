@@ -80,7 +80,7 @@ CORE_TEST(a_grant_with_less_than_min_valid_left_is_none)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.min_valid_us = 2900 * MS;
+    config.holder.min_valid_us = 2900 * MS;
     fixture_open_config(f, &config);
     fixture_acquire(f);
     fixture_answers(f, OP_ACQUIRE, "yy.");

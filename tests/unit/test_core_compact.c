@@ -82,7 +82,7 @@ CORE_TEST(a_lock_without_renewal_is_compact_until_its_loss)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.renew_us = CORE_NEVER;
+    config.holder.renew_us = CORE_NEVER;
     fixture_open_config(f, &config);
     fixture_grant(f);
     assert_true(becomes_compact(f));
@@ -164,7 +164,7 @@ CORE_TEST(a_yes_that_is_too_old_to_be_written_keeps_it_awake)
     struct core_config config = fixture_config(3, 2);
 
     config.lease_us = 4 * HOUR_US;
-    config.renew_us = HOUR_US / 2;
+    config.holder.renew_us = HOUR_US / 2;
     fixture_open_config(f, &config);
     fixture_grant(f);
     assert_true(becomes_compact(f));

@@ -12,7 +12,7 @@ static void open_fair(struct fixture *f, uint64_t wait_us)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.wait_us = wait_us;
+    config.holder.wait_us = wait_us;
     config.fair = true;
     fixture_open_config(f, &config);
 }
@@ -193,7 +193,7 @@ static void open_fair_permits(struct fixture *f)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.wait_us = CORE_NEVER;
+    config.holder.wait_us = CORE_NEVER;
     config.fair = true;
     config.permits = PERMITS;
     fixture_open_config(f, &config);

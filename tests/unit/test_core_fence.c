@@ -12,7 +12,7 @@ static void open_fenced(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t
     struct core_config config = fixture_config(n, quorum);
 
     config.fencing = true;
-    config.wait_us = wait_us;
+    config.holder.wait_us = wait_us;
     fixture_open_config(f, &config);
     f->wall_us = WALL;
 }

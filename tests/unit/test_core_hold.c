@@ -39,7 +39,7 @@ CORE_TEST(renewals_are_due_on_a_grid_at_random)
     uint64_t first_us = CORE_NEVER;
     uint64_t last_us = 0;
 
-    config.renew_grid_us = 8 * MS;
+    config.holder.renew_grid_us = 8 * MS;
     for (uint32_t seed = 0; seed < 50; seed++) {
         uint64_t due_us;
 
@@ -245,7 +245,7 @@ CORE_TEST(an_extend_that_was_refused_for_a_while_is_asked_once_more)
 
     for (size_t i = 0; i < 2; i++) {
         fixture_open_held(f, 3, 2);
-        f->config.renew_us = renew_us[i];
+        f->config.holder.renew_us = renew_us[i];
         fixture_extend(f, 6000 * MS);
         fixture_answers(f, OP_EXTEND, "eee");
         fixture_expect_nothing(f);
@@ -301,7 +301,7 @@ CORE_TEST(max_hold_ends_renewal)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.max_hold_us = 1500 * MS;
+    config.holder.max_hold_us = 1500 * MS;
     fixture_open_config(f, &config);
     fixture_grant(f);
     fixture_pass(f, 1000 * MS);
@@ -317,7 +317,7 @@ CORE_TEST(a_lock_without_renewal_holds_for_one_lease)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.renew_us = CORE_NEVER;
+    config.holder.renew_us = CORE_NEVER;
     fixture_open_config(f, &config);
     fixture_grant(f);
     fixture_pass(f, 2904 * MS);

@@ -17,7 +17,7 @@ static void open_mode(struct fixture *f, enum mode mode, uint64_t wait_us)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.wait_us = wait_us;
+    config.holder.wait_us = wait_us;
     config.shared = mode != WRITES;
     config.reads = mode == READS;
     fixture_open_config(f, &config);
@@ -85,7 +85,7 @@ CORE_TEST(one_that_too_few_nodes_can_grant_leaves_nothing)
     for (int mode = WRITES; mode <= MIXED; mode++) {
         struct core_config config = fixture_config(3, 3);
 
-        config.wait_us = CORE_NEVER;
+        config.holder.wait_us = CORE_NEVER;
         config.shared = mode != WRITES;
         config.reads = mode == READS;
         fixture_open_config(f, &config);

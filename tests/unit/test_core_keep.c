@@ -13,7 +13,7 @@ static void open_kept(struct fixture *f)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.keep_us = KEEP_US;
+    config.holder.keep_us = KEEP_US;
     fixture_open_config(f, &config);
     fixture_grant(f);
 }
@@ -93,7 +93,7 @@ CORE_TEST(a_lock_that_was_not_held_is_not_kept)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.keep_us = KEEP_US;
+    config.holder.keep_us = KEEP_US;
     fixture_open_config(f, &config);
     fixture_acquire(f);
     fixture_answers(f, OP_ACQUIRE, "yo.");

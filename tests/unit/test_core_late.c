@@ -93,7 +93,7 @@ static void open_held(struct fixture *f)
     struct core_config config = fixture_config(3, 2);
 
     config.lease_us = 30000 * MS;
-    config.renew_us = 10000 * MS;
+    config.holder.renew_us = 10000 * MS;
     fixture_open_config(f, &config);
     fixture_acquire(f);
     fixture_answers(f, OP_ACQUIRE, "yyu");

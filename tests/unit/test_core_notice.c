@@ -12,7 +12,7 @@ static void open_told(struct fixture *f, uint32_t n, uint32_t quorum, uint64_t w
 {
     struct core_config config = fixture_config(n, quorum);
 
-    config.wait_us = wait_us;
+    config.holder.wait_us = wait_us;
     config.told = true;
     fixture_open_config(f, &config);
 }

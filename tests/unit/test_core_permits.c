@@ -16,7 +16,7 @@ static void open_permits(struct fixture *f, uint32_t n_nodes, uint64_t wait_us)
     struct core_config config = fixture_config(n_nodes, n_nodes / 2 + 1);
 
     config.permits = K;
-    config.wait_us = wait_us;
+    config.holder.wait_us = wait_us;
     fixture_open_config(f, &config);
 }
 
@@ -375,7 +375,7 @@ CORE_TEST(the_token_that_a_late_arbiter_got_is_released_and_never_held)
     /* The arbiter is asked for that slot, too. */
     fixture_answer(f, 0, OP_RELEASE, OUTCOME_YES);
     fixture_give_slot(f, 0, asked_slot(f, 1));
-    fixture_pass(f, f->config.renew_us);
+    fixture_pass(f, f->config.holder.renew_us);
     fixture_answers(f, OP_EXTEND, "yyy");
     assert_int_equal(fixture_release(f), CORE_OK);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(released_slot(f, i), core_slot(f->lock));

@@ -115,7 +115,7 @@ CORE_TEST(a_repair_that_cannot_help_does_not_begin)
     revive_in_vain(f, &config);
     /* Nor without renewal, which would lengthen the lease. */
     config = fixture_config(3, 2);
-    config.renew_us = CORE_NEVER;
+    config.holder.renew_us = CORE_NEVER;
     revive_in_vain(f, &config);
     /* The connection ended, and the same server is there still. */
     held(f);

@@ -52,7 +52,7 @@ CORE_TEST(the_arbiter_is_the_first_node_of_the_shared_order)
 {
     struct core_config config = fixture_config(3, 2);
 
-    config.wait_us = CORE_NEVER;
+    config.holder.wait_us = CORE_NEVER;
     memcpy(config.arbiters, (const uint8_t[]){2, 0, 1}, 3);
     fixture_open_config(f, &config);
     fixture_acquire(f);

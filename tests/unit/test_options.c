@@ -297,13 +297,13 @@ TEST(a_lock_has_these_defaults)
     assert_int_equal(config.n_nodes, 3);
     assert_int_equal(config.quorum, 2);
     assert_int_equal(config.lease_us, 30000 * MS);
-    assert_int_equal(config.renew_us, 10000 * MS);
+    assert_int_equal(config.holder.renew_us, 10000 * MS);
     assert_int_equal(config.node_timeout_us, 1000 * MS);
-    assert_int_equal(config.wait_us, 0);
-    assert_int_equal(config.min_valid_us, 0);
-    assert_int_equal(config.lost_margin_us, 0);
-    assert_true(config.max_hold_us == CORE_NEVER);
-    assert_int_equal(config.keep_us, 0);
+    assert_int_equal(config.holder.wait_us, 0);
+    assert_int_equal(config.holder.min_valid_us, 0);
+    assert_int_equal(config.holder.lost_margin_us, 0);
+    assert_true(config.holder.max_hold_us == CORE_NEVER);
+    assert_int_equal(config.holder.keep_us, 0);
     assert_int_equal(config.drift_ppm, 10000);
     assert_int_equal(config.drift_fixed_us, 2 * MS);
     assert_false(config.fencing);
@@ -324,11 +324,11 @@ TEST(never_and_forever_are_passed_on)
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     options.max_hold_ms = 7;
     config = takes_lock(&client, &options);
-    assert_true(config.wait_us == CORE_NEVER);
-    assert_true(config.renew_us == CORE_NEVER);
-    assert_int_equal(config.max_hold_us, 7 * MS);
+    assert_true(config.holder.wait_us == CORE_NEVER);
+    assert_true(config.holder.renew_us == CORE_NEVER);
+    assert_int_equal(config.holder.max_hold_us, 7 * MS);
     options.wait_ms = UINT32_MAX - 1;
-    assert_int_equal(takes_lock(&client, &options).wait_us, (uint64_t)(UINT32_MAX - 1) * MS);
+    assert_int_equal(takes_lock(&client, &options).holder.wait_us, (uint64_t)(UINT32_MAX - 1) * MS);
 }
 
 TEST(a_lease_is_at_most_max_lease)
@@ -353,7 +353,7 @@ TEST(the_lease_covers_the_keep_time)
     struct quorlock_options options = plain_lock();
 
     options.keep_ms = 30000;
-    assert_int_equal(takes_lock(&client, &options).keep_us, 30000 * MS);
+    assert_int_equal(takes_lock(&client, &options).holder.keep_us, 30000 * MS);
     options.keep_ms = 30001;
     refuses_lock(&client, &options, "keep_ms is 30001: at most max_lease_ms, 30000");
     options.keep_ms = UINT64_C(1) << 32;
@@ -365,7 +365,7 @@ TEST(the_lease_covers_the_keep_time)
     assert_int_equal(takes_lock(&client, &options).lease_us, 30000 * MS);
     options.lease_ms = 1000;
     options.keep_ms = 1000;
-    assert_int_equal(takes_lock(&client, &options).keep_us, 1000 * MS);
+    assert_int_equal(takes_lock(&client, &options).holder.keep_us, 1000 * MS);
     options.keep_ms = 1001;
     refuses_lock(&client, &options, "keep_ms is 1001, but the lease has only 1000 ms");
     client.max_lease_ms = 1000;
@@ -429,15 +429,15 @@ TEST(the_defaults_fit_every_lease)
 
         options.lease_ms = lease_ms;
         config = takes_lock(&client, &options);
-        margin_us = config.lost_margin_us;
+        margin_us = config.holder.lost_margin_us;
         if (margin_us == 0) {
             margin_us = validity_lost_margin_us(config.lease_us, config.drift_ppm, config.drift_fixed_us);
         }
         useful_us = config.lease_us - validity_allowance_us(config.lease_us, config.drift_ppm, config.drift_fixed_us);
         assert_true(config.node_timeout_us >= MS);
-        assert_true(config.renew_us + 2 * config.node_timeout_us + margin_us <= useful_us);
+        assert_true(config.holder.renew_us + 2 * config.node_timeout_us + margin_us <= useful_us);
         /* The promised bounds, where there is room for them. */
-        if (lease_ms >= 400) assert_true(config.node_timeout_us >= 50 * MS && config.lost_margin_us == 0);
+        if (lease_ms >= 400) assert_true(config.node_timeout_us >= 50 * MS && config.holder.lost_margin_us == 0);
         assert_true(config.node_timeout_us <= 1000 * MS);
     }
 }
@@ -452,7 +452,7 @@ TEST(chosen_values_are_refused_where_they_do_not_fit)
     options.lease_ms = 1000; /* 12 ms of it for drift */
     options.lost_margin_ms = 88;
     options.renew_ms = 700;
-    assert_int_equal(takes_lock(&client, &options).renew_us, 700 * MS);
+    assert_int_equal(takes_lock(&client, &options).holder.renew_us, 700 * MS);
     options.renew_ms = 701;
     refuses_lock(&client, &options, "701");
     options.renew_ms = 700;
@@ -488,7 +488,7 @@ TEST(min_valid_is_below_the_lease)
     options.min_valid_ms = 1000;
     refuses_lock(&client, &options, "min_valid_ms is 1000");
     options.min_valid_ms = 500;
-    assert_int_equal(takes_lock(&client, &options).min_valid_us, 500 * MS);
+    assert_int_equal(takes_lock(&client, &options).holder.min_valid_us, 500 * MS);
 }
 
 TEST(drift_that_leaves_nothing_of_the_lease_is_refused)
