@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "settings/text.h"
+
 static const char blanks[] = " \t\r";
 
 /* trim - cut blanks at the end, and return the text without blanks at the beginning. */
@@ -101,6 +103,7 @@ int configfile_parse(struct configfile *file, const char *path, char *bytes, siz
     for (size_t i = 0; i < length; i++) n_lines += bytes[i] == '\n';
     *file = (struct configfile){.path = strdup(path), .bytes = bytes, .items = calloc(n_lines, sizeof(*file->items))};
     if (file->path == NULL || file->items == NULL) return QUORLOCK_NOMEM;
+    if (text_has_mark(bytes)) return configfile_refuse(file, 1, TEXT_MARK_WRONG);
     for (unsigned line = 1; status == 0 && next < bytes + length; line++) {
         char *text = next, *end = memchr(next, '\n', length - (size_t)(next - bytes));
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "settings/text.h"
+
 /* credentials_read_whole - read the file, at most `size` bytes; return the number of bytes, or -1 with errno. */
 static ssize_t credentials_read_whole(int fd, char *ret, size_t size)
 {
@@ -30,6 +32,7 @@ static const char *read_line(int fd, char *ret, size_t size)
 
     if (n < 0) return strerror(errno);
     ret[n] = '\0';
+    if (text_has_mark(ret)) return TEXT_MARK_WRONG;
     length = strcspn(ret, "\r\n");
     if (length > PASSWORD_LENGTH_MAX) return "its first line is longer than the 1000 bytes that a password may have";
     if (length == 0) return "its first line is empty";

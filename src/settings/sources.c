@@ -69,6 +69,15 @@ static int sources_read_files(struct sources *sources, const struct sources_call
     return status != 0 ? status : add_file(sources, SYSTEM_FILE, false);
 }
 
+/* is_quoted - return whether the value stands in quotes. Files of other programs have quotes there; here they would be
+ * a part of the value. */
+static bool is_quoted(const char *value)
+{
+    size_t length = strlen(value);
+
+    return length > 1 && (value[0] == '"' || value[0] == '\'') && value[length - 1] == value[0];
+}
+
 static int sources_check_keys(struct sources *sources, const struct configfile *file)
 {
     for (size_t i = 0; i < file->n_items; i++) {
@@ -82,6 +91,10 @@ static int sources_check_keys(struct sources *sources, const struct configfile *
             wrong = "must be before all sets";
         } else if (*item->value == '\0') {
             wrong = "has no value: write one, or remove the line";
+        } else if (is_quoted(item->value)) {
+            wrong = values_place(item->key) == values_place("password")
+                        ? "has quotes around it: leave them out. A password that has them goes into a password-file"
+                        : "has quotes around its value: leave them out";
         }
         if (wrong != NULL) return sources_fail(sources, "%s:%u: %.40s %s", file->path, item->line, item->key, wrong);
     }
@@ -146,12 +159,16 @@ void sources_sets(const struct sources *sources, struct text *text)
 static int set_from(struct sources *sources, struct values *values, size_t place, const struct source *source,
                     char *value)
 {
+    bool commented = source->path != NULL && (strstr(value, " #") != NULL || strstr(value, "\t#") != NULL);
     char name[PATH_MAX + 64];
+    int status;
 
     if (source->path != NULL)
         snprintf(name, sizeof(name), "%s:%u: %s", source->path, source->line, value_keys[place].key);
-    return values_set(values, value_keys[place].key, source->path != NULL ? name : value_keys[place].variable, value,
-                      &sources->error);
+    status = values_set(values, value_keys[place].key, source->path != NULL ? name : value_keys[place].variable, value,
+                        &sources->error);
+    if (status != 0 && commented) text_format(&sources->error, "; a comment is a line of its own, which begins with #");
+    return status;
 }
 
 /* sources_look - find the value of the key in that layer: 0, or QUORLOCK_NOMEM. *ret is NULL if there is none. */

@@ -13,6 +13,11 @@ void text_clear(struct text *text)
     *text = (struct text){0};
 }
 
+bool text_has_mark(const char *bytes)
+{
+    return strncmp(bytes, "\xef\xbb\xbf", 3) == 0;
+}
+
 static bool text_reserve(struct text *text, size_t more)
 {
     size_t room = text->room > 0 ? text->room : 256;

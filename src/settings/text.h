@@ -22,6 +22,10 @@ void text_add(struct text *text, const char *bytes, size_t length);
 void text_format_list(struct text *text, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* text_has_mark - return whether a file's bytes begin with a byte order mark, as editors of Windows write it. */
+bool text_has_mark(const char *bytes);
+#define TEXT_MARK_WRONG "it begins with a byte order mark (BOM): save it as UTF-8 without one"
+
 /* text_add_safe - add bytes for a terminal: control characters, direction marks and bytes that are not UTF-8 become
  * \xNN. */
 void text_add_safe(struct text *text, const char *bytes, size_t length);

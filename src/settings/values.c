@@ -137,47 +137,57 @@ static const char *wrong_address(const char *address, size_t length)
     size_t scheme = hide_scheme_length(address);
 
     if (length == 0) return "is empty: write URI,URI,... such as 127.0.0.1:6379,127.0.0.1:6380";
-    if (memchr(address, ' ', length) != NULL)
-        return "has a blank: write URI,URI,... without any, %20 where one belongs";
+    if (strchr("\"'#", address[0]) != NULL)
+        return "begins with a quote or with #: write addresses without quotes, and no comment behind them";
     if (scheme == 0 && memchr(address, '@', length) != NULL)
         return "has an @ and does not begin with redis://, rediss://, valkey://, valkeys:// or unix://: write a comma "
-               "in a user name or "
-               "a password as %2C";
+               "or a blank in a user name or a password as %2C or %20";
     if (scheme > 0 && strncasecmp(address, "unix", 4) != 0 &&
         memmem(address + scheme, length - scheme, "://", 3) != NULL)
         return "has :// twice: write commas between addresses";
     return NULL;
 }
 
-/* set_nodes - set the addresses, without blanks around them and without a comma at the end. */
+/* join_addresses - put one comma between addresses that commas or blanks separate. A comma at the end is ignored; two
+ * commas stay, because an address is missing between them. */
+static void join_addresses(char *text)
+{
+    static const char blanks[] = " \t\r\n", separators[] = " \t\r\n,";
+    const char *from = text + strspn(text, blanks), *end = text + strlen(text);
+    char *to = text;
+
+    while (*from != '\0') {
+        size_t length = strcspn(from, separators), gap = strspn(from + length, separators), commas = 0;
+
+        for (size_t i = 0; i < gap; i++) commas += from[length + i] == ',';
+        memmove(to, from, length);
+        to += length;
+        from += length + gap;
+        if (*from != '\0' && commas == 0) commas = 1;
+        if (*from == '\0' && commas > 0) commas--;
+        memset(to, ',', commas);
+        to += commas;
+    }
+    memset(to, 0, (size_t)(end - to)); /* it may be a part of a password */
+}
+
 static int set_nodes(const struct given *given)
 {
-    static const char blanks[] = " \t\r\n";
-    size_t n = 1, number = 1;
-    char *end = given->value + strlen(given->value), *to = given->value;
+    const char *address = given->value;
+    size_t n = 1;
 
-    while (end > given->value && strchr(blanks, end[-1]) != NULL) end--;
-    if (end > given->value && end[-1] == ',') end--;
-    *end = '\0';
+    join_addresses(given->value);
     for (const char *p = given->value; *p != '\0'; p++) n += *p == ',';
-    for (const char *address = given->value; number <= n; number++) {
-        size_t length, whole;
-        const char *wrong;
+    for (size_t number = 1; number <= n; number++) {
+        size_t length = strcspn(address, ",");
+        const char *wrong = wrong_address(address, length);
 
-        address += strspn(address, blanks);
-        length = whole = strcspn(address, ",");
-        while (length > 0 && strchr(blanks, address[length - 1]) != NULL) length--;
-        wrong = wrong_address(address, length);
         if (wrong != NULL) {
             text_format(given->error, "%s: address %zu of %zu %s", given->name, number, n, wrong);
             return QUORLOCK_INVAL;
         }
-        memmove(to, address, length);
-        address += whole + 1;
-        to += length;
-        *to++ = number < n ? ',' : '\0';
+        address += length + 1;
     }
-    if (to < end) memset(to, 0, (size_t)(end - to)); /* it may be a part of a password */
     *(char **)given->setting = given->value;
     return 0;
 }

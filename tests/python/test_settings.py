@@ -150,7 +150,7 @@ class Settings(test_python.PythonCase):
 
     def test_errors_are_those_of_the_command(self):
         for text in ("nodes\n", "[x]\n", "leese = 1\n", "json = yes\n", "lease = 1\n", "lease = 1ms\n", "in-flight = 0\n",
-                     "fence = maybe\n", "policy = some\n", "nodes = redis://u:p@a:1 b\n", "nodes = a:1,,b:2\n", "user =\n",
+                     "fence = maybe\n", "policy = some\n", "nodes = redis://u:p q@a:1\n", "nodes = a:1,,b:2\n", "lease = \"1s\"\n", "lease = 1s # short\n", "user =\n",
                      "user = a\nuser = b\n", "[set a]\nset = b\n", "set = c\n[set a]\n", "=\n", "tls-ca = \n"):
             with self.subTest(text):
                 self.refused(text)
@@ -160,6 +160,18 @@ class Settings(test_python.PythonCase):
         self.refused("", variables={"QUORLOCK_NODES": "a@b"})
         self.refused("", variables={"QUORLOCK_MAX_LEASE": "x\x1b"})
         self.refused("", variables={"QUORLOCK_PASSWORD": "x" * 1001})
+
+    def test_commas_or_blanks_are_between_nodes(self):
+        for text in "a:1 b:2 c:3", "a:1,b:2,c:3", " a:1, b:2 ,c:3, ", "a:1 b:2,  c:3\n":
+            for options in {"nodes": text}, {"config": self.config}:
+                self.write("")
+                with self.subTest(text=text, options=options), \
+                        unittest.mock.patch.dict(os.environ, {} if "nodes" in options else {"QUORLOCK_NODES": text}):
+                    client = quorlock.Client(guard="off", **options)
+                    self.addCleanup(client.close)
+                    self.assertEqual(repr(client), "<quorlock.Client of 3 nodes>")
+        with self.assertRaisesRegex(Invalid, "node 2: address: it is empty"):
+            quorlock.Client("a:1,,b:2", guard="off")
 
     def test_a_password_file_is_read_before_each_login(self):
         lines = []

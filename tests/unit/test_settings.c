@@ -183,10 +183,71 @@ SETTINGS_TEST(a_password_of_the_caller_is_not_replaced_by_the_file)
     assert_true(event_base_dispatch(f->base) >= 0);
 }
 
+/* What other programs permit in such a file is named as the cause of the error. */
+SETTINGS_TEST(quotes_marks_and_comments_behind_values_are_named)
+{
+    static const char quotes[] = "has quotes around", comment[] = "a comment is a line of its own, which begins with #";
+    static const struct {
+        const char *text, *place, *cause;
+    } cases[] = {
+        {"lease = \"30s\"\n", "/config:1: lease ", quotes},
+        {"nodes = 'a:1,b:2'\n", "/config:1: nodes ", quotes},
+        {"\n[set a]\nlabel = \"web\"\n", "/config:3: label ", quotes},
+        {"password = \"hidden\"\n", "/config:1: password ", "password-file"},
+        {"max-lease = 30s # long\n", "/config:1: max-lease: ", comment},
+        {"policy = all\t# of them\n", "/config:1: policy: ", comment},
+        {"allow-eviction = no  # never\n", "/config:1: allow-eviction: ", comment},
+        {"nodes = a:1,b:2 # and c\n", "/config:1: nodes: address 3 of 5 begins with a quote or with #", comment},
+        {"\xef\xbb\xbfnodes = a:1\n", "/config:1: ", "byte order mark (BOM)"},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        refuse(f, cases[i].text, NULL, cases[i].place);
+        assert_contains(f->error, cases[i].cause);
+        assert_int_equal(times_in(f->error, "hidden"), 0);
+    }
+    /* They are a part of the value here. */
+    load(f, "password = \"a\nlabel = web #1\nprefix = a'b\n", NULL);
+    assert_string_equal(f->options.password, "\"a");
+    assert_string_equal(f->options.owner_label, "web #1");
+    assert_string_equal(f->options.key_prefix, "a'b");
+    setenv("QUORLOCK_NODES", "\"a:1,b:2\"", 1);
+    refuse(f, "", NULL, "QUORLOCK_NODES: address 1 of 2 begins with a quote or with #: write addresses without quotes");
+}
+
+SETTINGS_TEST(a_password_file_with_a_byte_order_mark_is_refused)
+{
+    char text[256];
+
+    write_file(f->secret, "\xef\xbb\xbfhidden\n");
+    snprintf(text, sizeof(text), "nodes = a:1\npassword-file = %s\n", f->secret);
+    refuse(f, text, NULL, "it begins with a byte order mark (BOM): save it as UTF-8 without one");
+    assert_int_equal(times_in(f->error, "hidden"), 0);
+}
+
+SETTINGS_TEST(commas_or_blanks_separate_addresses)
+{
+    static const char *const texts[] = {"a:1 b:2 c:3", "a:1,b:2,c:3", " a:1, b:2 ,c:3, ", "a:1\tb:2,  c:3",
+                                        "a:1 b:2 , c:3 ,"};
+
+    for (size_t i = 0; i < LENGTH(texts); i++) {
+        setenv("QUORLOCK_NODES", texts[i], 1);
+        f->options = (struct quorlock_client_options){.size = sizeof(f->options)};
+        load(f, "", NULL);
+        assert_int_equal(f->options.n_nodes, 3);
+        assert_string_equal(f->options.nodes[0], "a:1");
+        assert_string_equal(f->options.nodes[1], "b:2");
+        assert_string_equal(f->options.nodes[2], "c:3");
+        quorlock_settings_free(f->settings);
+        f->settings = NULL;
+    }
+}
+
 SETTINGS_TEST(errors_name_variable_or_line_and_show_no_password)
 {
     refuse(f, "nodes = a:1\njson = yes\n", NULL, "/config:2: json is no key of a file");
-    refuse(f, "nodes = redis://u:hidden@a:1 b:2\n", NULL, "/config:1: nodes: address 1 of 1 has a blank");
+    refuse(f, "nodes = redis://u:hid den@a:1,b:2\n", NULL, "/config:1: nodes: address 2 of 3 has an @");
+    refuse(f, "nodes = redis://u:hidden@a:1,,b:2\n", NULL, "/config:1: nodes: address 2 of 3 is empty");
     assert_int_equal(times_in(f->error, "hidden"), 0);
     refuse(f, "[set a]\n[set b]\n", "c", "set: \"c\" is no set of the configuration files, which have a, b");
     assert_int_equal(times_in(f->error, "--"), 0);

@@ -8,7 +8,7 @@ import re
 import time
 import weakref
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import TYPE_CHECKING, Callable, Iterable, Optional, TypedDict, Union
+from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, TypedDict, Union
 
 from . import _library
 from ._arguments import Text, choose, encode, fill
@@ -48,6 +48,12 @@ class Options(ctypes.Structure):
                 ("tls_key", c_char_p), ("tls_name", c_char_p), ("buggify", c_uint64),
                 ("credentials", _library.CredentialsCallback), ("credentials_arg", c_void_p),
                 ("connect_timeout_ms", c_uint32)]
+
+
+def split_addresses(text: str) -> List[str]:
+    """Split a text with blanks or commas between addresses, as the command does: a comma at the end is ignored."""
+    words = re.split(r"\s*,\s*|\s+", text.strip())
+    return words if words[-1] else words[:-1]
 
 
 class ClientOptions(TypedDict, total=False):
@@ -143,8 +149,8 @@ class Client(Connection):
             if nodes is not None:
                 if not isinstance(nodes, Iterable):
                     raise TypeError(f"nodes is {nodes!r}: it must be str or a list of addresses")
-                words = re.split(r"[\s,]+", nodes.strip(" \t\r\n,")) if isinstance(nodes, str) else list(nodes)
-                addresses = [encode(word, "the address of a node", secret=True) for word in words if word]
+                words = split_addresses(nodes) if isinstance(nodes, str) else list(nodes)
+                addresses = [encode(word, "the address of a node", secret=True) for word in words]
                 self._options.nodes, self._options.n_nodes = _library.text_array(addresses), len(addresses)
             self._options.error, self._options.error_size = ctypes.cast(self._error, c_char_p), _library.TEXT_SIZE
             self._open()
