@@ -15,7 +15,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "world.h"
+#include "actor.h"
+#include "membership.h"
+#include "process.h"
+#include "trace.h"
+
+#include "actions.h"
 
 /* ---- what the model lacks ---- */
 

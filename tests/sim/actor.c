@@ -5,9 +5,16 @@
  *
  * All of it runs in the loop of the actor's machine: in its callbacks, or as an event of the user's.
  */
-#include "world.h"
+#include "actor.h"
 
 #include <string.h>
+
+#include "judge.h"
+#include "membership.h"
+#include "passing.h"
+#include "process.h"
+#include "tokens.h"
+#include "user.h"
 
 #define AGAIN_US 20000u
 #define BEATS    8u /* in a lease */

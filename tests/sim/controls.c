@@ -10,11 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "world.h"
+#include "controls.h"
 
 #ifdef QUORLOCK_MUTANTS
 
 #include "promises/mutant.h"
+#include "trace.h"
 
 #define CPU_S_MAX 20 /* of a run that may crash: what was written over may also make it endless */
 

@@ -4,10 +4,15 @@
  *
  * Where nothing fails all are granted, and none is lost to the load (I11).
  */
-#include "world.h"
+#include "crowd.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "judge.h"
+#include "process.h"
+#include "rare.h"
+#include "user.h"
 
 #define LOOK_US 50000u
 

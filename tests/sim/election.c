@@ -5,11 +5,14 @@
  * A leader's window opens when it is told that it leads, and ends when it resigns or is freed, when what it was told to
  * remain at a loss is over, or by its machine's clock. Now and then a client takes the key as a lock without a term.
  */
-#include "world.h"
+#include "election.h"
 
 #include <string.h>
 
 #include "api/client.h"
+#include "judge.h"
+#include "process.h"
+#include "trace.h"
 
 #define AGAIN_US 20000u
 #define NAME     "election"

@@ -2,7 +2,14 @@
 /* executed.c - what servers execute, and which keys that changes, as the judge and the totals see it */
 #include <string.h>
 
-#include "world.h"
+#include "actions.h"
+#include "handover.h"
+#include "holds.h"
+#include "judge.h"
+#include "rare.h"
+#include "trace.h"
+
+#include "executed.h"
 
 static void on_changed(void *arg, const char *key, size_t length)
 {

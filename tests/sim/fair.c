@@ -6,7 +6,9 @@
  * measure by their own clocks how long they have waited. Those that come first have the free slots of a name with
  * permits, in any order.
  */
-#include "world.h"
+#include "fair.h"
+
+#include "judge.h"
 
 #define COMES_TRIPS 20u
 #define CLOCKS_PART 50u

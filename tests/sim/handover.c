@@ -8,7 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "world.h"
+#include "judge.h"
+#include "shrink.h"
+
+#include "handover.h"
 
 #define SLOW_MIN 4u
 #define RUNS     12u /* of each line of the table */

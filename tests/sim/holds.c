@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "world.h"
+#include "judge.h"
+#include "trace.h"
+
+#include "holds.h"
 
 #define NAME_SIZE 80u
 #define READERS   "quorlock:readers"

@@ -6,10 +6,25 @@
  * loss that was told says so, or when what quorlock_valid_ms() said last ends by its machine's clock: whichever comes
  * first.
  */
-#include "world.h"
+#include "judge.h"
 
 #include <stdarg.h>
 #include <string.h>
+
+#include "actions.h"
+#include "actor.h"
+#include "election.h"
+#include "fair.h"
+#include "handover.h"
+#include "holds.h"
+#include "keep.h"
+#include "membership.h"
+#include "modes.h"
+#include "passing.h"
+#include "process.h"
+#include "rare.h"
+#include "tokens.h"
+#include "trace.h"
 
 #define GREW_US 1000u
 /* By so much other threads may read less: they read each clock each time. */

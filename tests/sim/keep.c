@@ -5,7 +5,13 @@
  * A hold is kept for keep_ms after its grant. Its user knows only about when that was: not before the vote that its
  * validity counts from was asked for, and not after its callback. So a kept key has a least and a most time to stay.
  */
-#include "world.h"
+#include "keep.h"
+
+#include "actor.h"
+#include "holds.h"
+#include "judge.h"
+#include "membership.h"
+#include "process.h"
 
 #define ROUNDED_US (3 * MS) /* the milliseconds of clients and servers */
 #define SLOW_US    1000000u /* a release is under way for no longer, once the faults have ended */

@@ -8,6 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "actions.h"
+#include "controls.h"
+#include "handover.h"
+#include "modes.h"
+#include "shrink.h"
+
 #include "world.h"
 
 #define RUNS_COMPLETE  10000u /* so many runs must have seen every kind of fault, outcome and rare state */

@@ -6,7 +6,12 @@
  * Until its turn comes each process goes on with the old set, also where it is killed and started again. Some operators
  * are hasty: the two sets never both have a quorum, so what is new may also come before that.
  */
-#include "world.h"
+#include "membership.h"
+
+#include "operator.h"
+#include "process.h"
+#include "trace.h"
+#include "user.h"
 
 #define RENEWED_HEALED_US 100000u
 

@@ -6,7 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "world.h"
+#include "judge.h"
+#include "shrink.h"
+
+#include "modes.h"
 
 #define RUNS 4u /* of each scene */
 

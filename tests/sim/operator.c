@@ -5,10 +5,18 @@
  * No fault lasts beyond the time of faults, so that what comes after can be judged for liveness; but for those that
  * the plan lets stay for good.
  */
-#include "world.h"
+#include "operator.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "actions.h"
+#include "holds.h"
+#include "membership.h"
+#include "peer.h"
+#include "process.h"
+#include "trace.h"
+#include "user.h"
 
 #define ODD_AGAIN_US 2000u
 #define FORGETS_US   100000u /* the least time after which a middlebox forgets */

@@ -6,7 +6,10 @@
  */
 #include <string.h>
 
-#include "world.h"
+#include "judge.h"
+#include "user.h"
+
+#include "passing.h"
 
 /* Of the mixed runs those pass locks on that keep locks, too. */
 static bool passes(const struct actor *actor)

@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "world.h"
+#include "judge.h"
+#include "operator.h"
+#include "rare.h"
+#include "trace.h"
+
+#include "peer.h"
 
 static bool can_ask(struct site *site)
 {

@@ -5,9 +5,15 @@
  * While it stands still inside of one of its own callbacks the world goes on, with the callback's frames below on
  * the stack: it is buried only when it is back out of them.
  */
-#include "world.h"
+#include "process.h"
 
 #include <string.h>
+
+#include "judge.h"
+#include "operator.h"
+#include "rare.h"
+#include "trace.h"
+#include "user.h"
 
 #define BURY_AGAIN_US 1000u
 #define SPINS_MAX     1000u

@@ -5,7 +5,13 @@
  * A grant was woken by what ended the hold before it: by a notice where another client had released it right before,
  * by a poll or a timer where nobody had.
  */
-#include "world.h"
+#include "rare.h"
+
+#include "actor.h"
+#include "holds.h"
+#include "judge.h"
+#include "membership.h"
+#include "process.h"
 
 #define SOON_US 50000u /* below any poll */
 

@@ -8,7 +8,13 @@
  */
 #include <string.h>
 
-#include "world.h"
+#include "holds.h"
+#include "judge.h"
+#include "keep.h"
+#include "operator.h"
+#include "passing.h"
+
+#include "rest.h"
 
 #define READERS     "quorlock:readers:"
 #define GIVEN_UP_US UINT64_C(21000000) /* and a little, for leases of 20 s */

@@ -3,11 +3,13 @@
  * shrink.c - leaves out faults, then users, then features: half of them, a quarter, one by one, while the same
  * invariant is violated
  */
-#include "world.h"
+#include "shrink.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "trace.h"
 
 /* One way to leave things out of a plan. */
 struct cut {

@@ -5,9 +5,14 @@
  * Writes travel for long, and users that only believe to hold the lock write too. Whatever happened to exclusion, a
  * write is never taken after one of a grant that began when ours had been reported already.
  */
-#include "world.h"
+#include "tokens.h"
 
 #include <inttypes.h>
+
+#include "actor.h"
+#include "holds.h"
+#include "judge.h"
+#include "trace.h"
 
 /* The place of the first key that it does not only read; NOBODY: it reads all. */
 static uint32_t first_written(const struct world *world, const struct held *held, uint8_t keys_void)

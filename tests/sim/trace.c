@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "world.h"
+#include "trace.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,13 +4,25 @@
  *
  * A call that returns 0 is a promise, kept by one callback; any other call keeps none.
  */
-#include "world.h"
+#include "user.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "actions.h"
+#include "actor.h"
 #include "api/client.h"
+#include "crowd.h"
+#include "election.h"
+#include "judge.h"
+#include "keep.h"
+#include "membership.h"
+#include "operator.h"
+#include "passing.h"
+#include "process.h"
+#include "rare.h"
+#include "trace.h"
 
 #define OPEN_AGAIN_US 20000u
 

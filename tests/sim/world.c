@@ -12,6 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actor.h"
+#include "crowd.h"
+#include "election.h"
+#include "executed.h"
+#include "handover.h"
+#include "judge.h"
+#include "membership.h"
+#include "operator.h"
+#include "process.h"
+#include "rest.h"
+#include "trace.h"
+#include "user.h"
+
 #define LIVENESS_US UINT64_C(10000000) /* beyond the longest lease: polls, reconnecting, stalled connections */
 #define TURN_US     UINT64_C(1500000)  /* where each lock must have a turn: a poll, and a hold */
 #define ALL_LOST    1000u              /* in a thousand notices */
