@@ -29,7 +29,7 @@ static void check_hold(const struct core_lock *lock)
     assert(lock->lease_us >= lock->config->lease_us);
     assert(lock->phase != CORE_HELD || hold->loss == CORE_LOSS_NONE);
     assert(lock->phase != CORE_LOST || hold->loss != CORE_LOSS_NONE);
-    assert(hold->repair_at_us == CORE_NEVER || lock->config->quorum < lock->config->n_nodes);
+    assert(hold->repair_at_us == CORE_NEVER || lock->config->holder.renew_us != CORE_NEVER);
     /* 0: clocks of nodes stepped while the lock was compact; the step that begins loses it. */
     assert(lock->phase != CORE_HELD || hold->granted_us < hold->validity_us || hold->validity_us == 0);
     assert(hold->extend_lease_us == 0 || lock->phase == CORE_HELD);

@@ -201,7 +201,7 @@ static bool wants_repair(const struct core_compact *record, const struct core_co
     bool wants = false;
     uint64_t since_us;
 
-    if (!core_compact_holds(record) || !record->renews || config->quorum == config->n_nodes) return false;
+    if (!core_compact_holds(record) || !record->renews) return false;
     since_us = core_compact_asked_us(record, config);
     for (uint32_t i = 0; i < config->n_nodes && !wants; i++) wants = node_wants_repair(record, &nodes[i], since_us);
     return wants;

@@ -15,6 +15,7 @@
  *    - after a grant beside a node in quarantine;
  *    - after a repair, to confirm it. Only once in a row: a node that loses the key again and again is repaired at
  *      renewals.
+ *    If all nodes must have the key, as a single one must, nothing is repaired: the round finds the loss.
  * 5. Loss. The lock is lost at lost_at, and at once when so many nodes lack our key that Q is out of reach.
  * 6. A look. When a node tells that another client changed our key, a round begins: soon, for a repair; or at once, if
  *    so many nodes told it that Q may be out of reach. Their answers decide: what is told is only a reason to ask, for
@@ -123,8 +124,8 @@ static void repair_soon(struct core_lock *lock, uint64_t now_us)
     uint64_t pause_us;
 
     assert(lock->phase == CORE_HELD);
-    /* If all nodes must have the key, a missing key is a loss. Without renewal there is no repair. */
-    if (lock->config->quorum == lock->config->n_nodes || lock->config->holder.renew_us == CORE_NEVER) return;
+    /* The round would lengthen the lease. */
+    if (lock->config->holder.renew_us == CORE_NEVER) return;
     if (lock->hold.repair_waits || lock->hold.repair_at_us != CORE_NEVER) return;
     pause_us = backoff_uniform(&lock->jitter, hold_repair_span_us(lock->lease_us));
     lock->hold.repair_at_us = validity_add(now_us, pause_us);
@@ -231,7 +232,7 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     struct core_node *node = &lock->nodes[index];
 
     /* Rule 3: once a round, and only after a renewal. */
-    assert(node->key.repair_round < lock->hold.round);
+    assert(node->key.repair_round < lock->hold.round && lock->config->quorum < lock->config->n_nodes);
     assert(lock->phase == CORE_HELD && lock->hold.round_state != ROUND_OPEN);
     node->key.repair_round = lock->hold.round;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
@@ -379,7 +380,6 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
 /* Begin a round for a repair, or wait until the nodes have room or the renewal is due. */
 static void begin_repair(struct core_lock *lock, struct step *step)
 {
-    assert(lock->config->quorum < lock->config->n_nodes);
     lock->hold.repair_at_us = CORE_NEVER;
     /* Without a renewal ahead, a round is under way or waits, or renewal has ended. */
     if (lock->hold.renew_at_us == CORE_NEVER) return;

@@ -143,7 +143,7 @@ SERVER_TEST(test_restart)
 
     server_wipe(SERVER(0));
     probe_await(probe, NODE_QUARANTINED);
-    assert_contains(probe->why, "it had no guard");
+    assert_contains(probe->why, "its guard is gone");
     assert_int_equal(probe_do(probe, OP_EXTEND, "me").reply.outcome, OUTCOME_MISSING);
     probe_await(probe, NODE_READY);
     assert_int_equal(probe->generation, 3);
@@ -182,7 +182,7 @@ SERVER_TEST(test_flush_is_told)
     assert_int_equal(answer.reply.fault, FAULT_GUARD);
     probe_await(probe, NODE_QUARANTINED);
     assert_int_equal(probe->generation, 2);
-    assert_contains(probe->why, "it had no guard");
+    assert_contains(probe->why, "its guard is gone");
 
     /* The client wrote the guard itself, and hears of it all the same. */
     levels = probe->levels;
@@ -281,7 +281,7 @@ SERVER_TEST(test_flush)
     assert_contains(answer.error, "the guard changed or is gone");
     assert_false(server_has(SERVER(0), "key"));
     probe_await(strict, NODE_QUARANTINED);
-    assert_contains(strict->why, "it had no guard");
+    assert_contains(strict->why, "its guard is gone");
 
     assert_int_equal(probe_do(strict, OP_REPAIR, "strict").reply.outcome, OUTCOME_YES);
     /* A release succeeds, and the change of the guard is noticed after it. */

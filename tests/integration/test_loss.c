@@ -214,6 +214,49 @@ SERVERS_TEST(rolling_empty_restarts_lose_no_lock)
     }
 }
 
+static bool is_renewed(void *arg)
+{
+    struct quorlock_statistics now = {.size = sizeof(now)};
+
+    (void)arg;
+    assert_status(quorlock_client_statistics(fixture.client, &now), QUORLOCK_OK);
+    return now.renewals > 0;
+}
+
+/* The nodes forget all. The next renewal is due later than a test waits. */
+static void lose_to_flush(int policy)
+{
+    struct seen seen = {0};
+    struct seen_loss loss = {0};
+    quorlock *lock;
+
+    fixture_bootstrap();
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    fixture.options.policy = policy;
+    fixture_client(fixture.cluster.n);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_on_lost(lock, on_loss, &loss);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await(is_renewed, NULL, GENEROUS_MS, "the first renewal");
+    server_do(SERVER(0), "FLUSHALL");
+    await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
+    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
+    /* The holder may not read that nobody holds a lock. */
+    assert_int_equal(logged("first contact"), 0);
+    assert_int_equal(logged("bootstrap"), 0);
+    assert_true(logged("its guard is gone: it lost its memory") > 0);
+}
+
+SERVER_TEST(a_single_node_that_forgets_all_is_asked_before_the_renewal)
+{
+    lose_to_flush(QUORLOCK_MAJORITY);
+}
+
+SERVERS_TEST(a_node_of_a_lock_on_all_nodes_that_forgets_all_is_asked_before_the_renewal)
+{
+    lose_to_flush(QUORLOCK_ALL);
+}
+
 static bool has_failed_often(void *arg)
 {
     struct quorlock_statistics now = {.size = sizeof(now)};

@@ -107,14 +107,30 @@ static void revive_in_vain(struct fixture *f, const struct core_config *config)
     fixture_expect_pending(f, OP_EXTEND, "000");
 }
 
+CORE_TEST(where_all_nodes_must_have_the_key_one_that_came_back_is_asked_soon_and_not_repaired)
+{
+    for (uint32_t n = 1; n <= 3; n += 2) {
+        fixture_open_held(f, n, n);
+        fixture_sleep(f, 1);
+        fixture_revive(f, n - 1, NODE_QUARANTINED);
+        assert_in_range(repair_at(f), f->now_us, f->now_us + SPAN_US);
+        fixture_pass(f, SPAN_US);
+        fixture_answers(f, OP_EXTEND, n == 1 ? "y" : "yyy");
+        assert_true(core_notified_held(f->lock));
+        fixture_sleep(f, 1);
+        fixture_revive(f, n - 1, NODE_QUARANTINED);
+        fixture_pass(f, SPAN_US);
+        fixture_answers(f, OP_EXTEND, n == 1 ? "m" : "yym");
+        fixture_expect_lost(f, CORE_LOSS_GONE);
+        fixture_expect_pending(f, OP_REPAIR, n == 1 ? "0" : "000");
+    }
+}
+
 CORE_TEST(a_repair_that_cannot_help_does_not_begin)
 {
-    struct core_config config = fixture_config(3, 3);
+    struct core_config config = fixture_config(3, 2);
 
-    /* Where all nodes must have the key, none is repaired. */
-    revive_in_vain(f, &config);
-    /* Nor without renewal, which would lengthen the lease. */
-    config = fixture_config(3, 2);
+    /* It would lengthen the lease. */
     config.holder.renew_us = CORE_NEVER;
     revive_in_vain(f, &config);
     /* The connection ended, and the same server is there still. */

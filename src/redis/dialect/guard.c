@@ -349,9 +349,11 @@ static void set_quarantine(struct guard *guard, uint64_t left_ms, uint64_t now_u
     guard->cause = known ? guard_text_cause(&text) : QUARANTINE_UNKNOWN;
     guard->wanted_ms = text.wanted_ms;
     guard->end_ms = known ? guard_text_end_ms(&text) : 0;
+    guard->voted |= left_ms == 0;
     if (left_ms == 0) return;
     if (known && guard->end_ms > left_ms) first_ms = guard_text_first_ms(&text, guard->end_ms - left_ms);
-    if (first_ms != 0) guard->set_seen = GUARD_SET_FIRST;
+    /* A guard that allowed votes is gone, whatever the new one says. */
+    if (first_ms != 0 && !guard->voted) guard->set_seen = GUARD_SET_FIRST;
     guard->first_until_us = now_us + first_ms * 1000;
     guard->until_us = now_us + left_us + left_us / GUARD_DRIFT_DIVISOR + GUARD_DRIFT_US;
     ends_early = guard->cause == QUARANTINE_FIRST || guard->cause == QUARANTINE_CLIENT;
@@ -392,6 +394,8 @@ void guard_describe(const struct guard *guard, enum guard_set set, uint64_t now_
     uint64_t tenths = (left_us + 99999) / 100000;
     char why[GUARD_WHY_SIZE];
 
+    /* No text proposes to a client that may hold a lock to declare that there is none. */
+    if (guard->voted) set = GUARD_SET_LOST;
     quarantine_describe(why, sizeof(why), guard->cause, guard->wanted_ms, guard->end_ms, set);
     snprintf(ret, size, "quarantined for %llu.%llu s more: %s", (unsigned long long)(tenths / 10),
              (unsigned long long)(tenths % 10), why);

@@ -46,6 +46,7 @@ struct guard {
     /* From the last connection that read the guard. */
     enum guard_set set_seen; /* FIRST: its first contact lasts until first_until_us; OLDER: any other guard */
     uint64_t first_until_us;
+    bool voted; /* some connection found that the node votes, so this client may hold a lock there */
     /* After GUARD_FAILED. */
     enum fault fault;
     char why[GUARD_WHY_SIZE];

@@ -157,6 +157,7 @@ static const char *describe_first(enum guard_set set)
     switch (set) {
     case GUARD_SET_OLDER:
         return "it had no guard, and other nodes have one: it lost its memory, and locks that it forgot may be held";
+    case GUARD_SET_LOST: return "its guard is gone: it lost its memory, and locks that it forgot may be held";
     case GUARD_SET_FIRST: return "first contact: it had no guard, and locks may be held" BOOTSTRAP_ENDS NO_LOCK;
     case GUARD_SET_UNKNOWN: break;
     }
@@ -167,14 +168,15 @@ void quarantine_describe(char *ret, size_t size, enum quarantine_cause cause, ui
                          enum guard_set set)
 {
     const char *why = "it restarted, or is new, and may have lost its memory";
+    const char *ends = BOOTSTRAP_ENDS "none of them is held";
     char length[24], until[64];
 
+    if (set == GUARD_SET_FIRST) ends = ", which is of a first contact" BOOTSTRAP_ENDS NO_LOCK;
+    if (set == GUARD_SET_LOST) ends = "";
     if (cause == QUARANTINE_CLIENT) {
         describe_until(until, sizeof(until), until_ms);
         snprintf(ret, size, "for a client with a max lease of %s%s: its leases may be older than the guard%s",
-                 guard_length(length, sizeof(length), wanted_ms), until,
-                 set == GUARD_SET_FIRST ? ", which is of a first contact" BOOTSTRAP_ENDS NO_LOCK
-                                        : BOOTSTRAP_ENDS "none of them is held");
+                 guard_length(length, sizeof(length), wanted_ms), until, ends);
         return;
     }
     if (cause == QUARANTINE_FIRST) why = describe_first(set);

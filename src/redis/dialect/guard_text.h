@@ -28,6 +28,7 @@ enum guard_set {
     GUARD_SET_UNKNOWN,
     GUARD_SET_FIRST, /* no node has a guard, except from one first contact that still lasts */
     GUARD_SET_OLDER, /* a node has an older guard, or there were several first contacts */
+    GUARD_SET_LOST,  /* only to describe a quarantine: this client had votes of the node */
 };
 
 /* guard_text_read - parse the text. False: it is not a guard of format 1 or 2. */
