@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct CMUnitTest tests[64];
+static struct CMUnitTest tests[1024];
 static size_t n_tests;
 
 struct alloc memory;
