@@ -91,7 +91,6 @@ enum {
     STEPS = ARGS_ACQUIRE | ARGS_RENEW | ARGS_RELEASE,
     GUARDED = LOCKS | ARGS_BOOTSTRAP | ARGS_DOCTOR,
     EVERYWHERE = (ARGS_GLOBAL << (N_VERBS + 1)) - 1,
-    VERBS = EVERYWHERE - ARGS_GLOBAL,
 };
 
 /* Help and parser use this table. A test compares it with the manual. */
@@ -173,10 +172,10 @@ static const struct entry entries[] = {
     {ARGS_RUN | ARGS_ACQUIRE, 'E', NULL, "STATUS", set_status, SETTING(held_status),
      "exit status if somebody else holds the lock, 0 to 255\n"
      "(default 1)"},
-    {VERBS, 0, "node-timeout", "DURATION", NULL, 0,
+    {EVERYWHERE, 0, "node-timeout", "DURATION", NULL, 0,
      "later answers of a node are not counted (default a tenth of the\n"
      "lease, at least 50ms, at most 1s)"},
-    {VERBS, 0, "connect-timeout", "DURATION", NULL, 0, "a node that connects later counts as down (default 3s)"},
+    {EVERYWHERE, 0, "connect-timeout", "DURATION", NULL, 0, "a node that connects later counts as down (default 3s)"},
     {ARGS_RUN | ARGS_ACQUIRE | ARGS_CONFIG, 0, "label", "TEXT", NULL, 0,
      "readable front of the owner token, at most 64 printable\n"
      "characters without space; a colon follows it (default\n"
@@ -247,7 +246,7 @@ static const struct entry entries[] = {
      "do not report who holds the lock, neither while waiting nor at\n"
      "the end; inspect prints nothing, and exits with 0 if the lock is\n"
      "held, 1 if it is free"},
-    {VERBS, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; given twice: everything"},
+    {EVERYWHERE, 'v', "verbose", NULL, set_more, SETTING(verbose), "write more to stderr; given twice: everything"},
     {EVERYWHERE, 'h', "help", NULL, set_flag, SETTING(help), "print this help"},
     {ARGS_GLOBAL, 'V', "version", NULL, set_flag, SETTING(version), "print the version"},
 };

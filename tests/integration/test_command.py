@@ -149,6 +149,15 @@ class Usage(Bootstrapped):
         status, out, err = self.quorlock("run", self.key + "-free", "--", "printf", "%s|", "-n", "--", "--lease")
         self.assertEqual((status, out), (0, "-n|--|--lease|"), err)
 
+    def test_options_of_all_verbs_may_stand_before_the_verb(self):
+        out = self.quorlock("-v", "--node-timeout", "9s", "--connect-timeout=10s", "config", "-v")[1]
+        self.assertRegex(out, r"(?m)^node-timeout +9s +.*--node-timeout$")
+        self.assertRegex(out, r"(?m)^connect-timeout +10s +.*--connect-timeout$")
+        for words in [("-v", "run"), ("--verbose", "run"), ("run", "-v")]:
+            status, _, err = self.connected(*words, self.key, "--", "true")
+            self.assertEqual(status, 0)
+            self.assertIn("granted", err, words)
+
     def test_a_bad_environment_is_named_too(self):
         for name, value, said in [("QUORLOCK_MAX_LEASE", "30", '"30" has no unit'),
                                   ("QUORLOCK_NODES", "a:1,,b:2", "address 2 of 3 is empty")]:
