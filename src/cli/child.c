@@ -169,8 +169,8 @@ void child_say_why(const struct child *child, const char *command)
     }
 }
 
-/* is_alive - return whether the process runs. A zombie does not, but is in its group until its parent reads its status.
- */
+/* is_alive - return whether the process runs, or may run: /proc can hide what it does. A zombie does not run, but is in
+ * its group until its parent reads its status. */
 static bool is_alive(pid_t pid)
 {
     char path[32], line[512];
@@ -180,7 +180,7 @@ static bool is_alive(pid_t pid)
 
     snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
+    if (fd < 0) return errno != ENOENT;
     n = read(fd, line, sizeof(line) - 1);
     close(fd);
     line[n > 0 ? n : 0] = '\0';
@@ -204,10 +204,28 @@ bool child_group_lives(pid_t group, pid_t but)
     return lives;
 }
 
+/* child_sees_all - return whether /proc shows the processes of all users, and by the numbers that we use. It can be
+ * empty, belong to another namespace, or hide the processes of other users (hidepid): then it hides process 1, too. */
+static bool child_sees_all(void)
+{
+    char self[16];
+    ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+    self[n > 0 ? n : 0] = '\0';
+    return strtol(self, NULL, 10) == (long)getpid() && access("/proc/1/stat", R_OK) == 0;
+}
+
+/* child_has_group - return whether the group has any process, zombies among them. */
+static bool child_has_group(pid_t group)
+{
+    return kill(-group, 0) == 0 || errno == EPERM;
+}
+
 bool child_group_is_left(const struct child *child)
 {
-    if (child->state == CHILD_NONE || (kill(-child->pid, 0) != 0 && errno != EPERM)) return false;
-    return child_group_lives(child->pid, 0);
+    if (child->state == CHILD_NONE || !child_has_group(child->pid)) return false;
+    if (child_group_lives(child->pid, 0)) return true;
+    return !child_sees_all() && child_has_group(child->pid);
 }
 
 void child_reap_others(pid_t command, pid_t warden)

@@ -51,10 +51,11 @@ bool child_signal(const struct child *child, int number);
  * interpreter.
  */
 void child_say_why(const struct child *child, const char *command);
-/* child_group_is_left - return whether any process of the command's group lives, also after the end of the command. */
+/* child_group_is_left - return whether any process of the command's group lives, or may live because /proc does not
+ * show all processes; also after the end of the command. */
 bool child_group_is_left(const struct child *child);
 /* child_group_lives - return whether any process of that group lives, except `but` (0: none) and zombies. There is no
- * system call for that, so it reads /proc; if it cannot, it returns true. */
+ * system call for that, so it reads /proc; if it cannot, it returns true. It does not know what /proc hides. */
 bool child_group_lives(pid_t group, pid_t but);
 /* child_reap_others - reap ended processes whose parents have ended, as process 1 of a container must. Leave the
  * command and the warden to child_update and warden_check. */

@@ -5,11 +5,14 @@ PATH_TO_quorlock [TEST...]"""
 import ctypes
 import errno
 import os
+import pathlib
+import shlex
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+from unittest import mock
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
@@ -92,6 +95,9 @@ class Group(Bootstrapped):
             self.assertEqual(self.end(process)[0], status)
         self.assert_gone(member)
         self.assert_free()
+        self.clean()
+
+    def clean(self):
         for name in ["up", "member", "let_go", "exit", "termed"]:
             if os.path.exists(self.path(name)):
                 os.unlink(self.path(name))
@@ -100,6 +106,52 @@ class Group(Bootstrapped):
         for row in ENDS.split("\n")[1:-1]:
             with self.subTest(row):
                 self.check_end(*row.split())
+
+    @staticmethod
+    def kill(pid):
+        if state(pid) not in "ZX":
+            os.kill(pid, signal.SIGKILL)
+
+    def check_hidden(self, *words, command_script=COMMAND):
+        """quorlock, run by these words, does not see the processes of the group."""
+        script, said = self.path("quorlock"), self.path("said")
+        with open(script, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\nexec {shlex.join([*words, command_case.QUORLOCK])} \"$@\"\n")
+        os.chmod(script, 0o755)
+        for rule in ("wait", "end"):
+            with open(said, "wb") as file, mock.patch.object(command_case, "QUORLOCK", script):
+                process = self.shell("--group", rule, script=command_script, stdout=file, stderr=file)
+            command, member = int(self.line_of("up")), int(self.line_of("member"))
+            self.addCleanup(self.kill, member)
+            self.end_command(command, "exit")
+            wait_for(lambda: b" locked until " in pathlib.Path(said).read_bytes() or process.poll() is not None)
+            self.assertIsNone(process.poll(), "the lock was given up")
+            self.assertGreaterEqual(sum(value is not None for value in self.values()), 2)
+            self.kill(member)
+            self.assertEqual(self.end(process)[0], 5)
+            self.assert_gone(command, member)
+            self.clean()
+
+    def test_a_group_that_proc_does_not_show_is_awaited(self):
+        inside = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), "sh", "-c",
+                  'mount -t tmpfs none /proc && exec "$@"', "sh"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("this machine permits no namespace of mounts")
+        self.check_hidden(*inside)
+
+    def test_a_group_of_another_user_that_proc_hides_is_awaited(self):
+        """The member runs a copy of sh with the set-user-ID bit, which hidepid=2 hides from the user of quorlock."""
+        inside = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 none /proc && exec "$@"', "sh",
+                  "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        hidden = [*inside, "sh", "-c", f"test ! -e /proc/1 && {shlex.quote(command_case.QUORLOCK)} --version"]
+        if os.geteuid() != 0 or subprocess.run(hidden, capture_output=True, check=False).returncode:
+            self.skipTest("this user cannot hide processes of others from another user")
+        os.chmod(command_case.FOLDER, 0o711)
+        os.chmod(self.folder, 0o777)
+        shutil.copy("/bin/sleep", self.path("sleep"))
+        os.chmod(self.path("sleep"), 0o4755)
+        script = "(trap '' TERM; exec ./sleep 1000) & echo $! > member; echo $$ > up; while [ ! -e exit ]; do sleep 0.02; done; exit 5"
+        self.check_hidden(*inside, command_script=script)
 
     def test_a_member_that_ignores_sigterm_is_killed(self):
         process, command, member = self.begin()
