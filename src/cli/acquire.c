@@ -252,7 +252,7 @@ static int step_refused(const struct step *step, const struct quorlock_result *r
         return EXIT_LOST;
     }
     if (!adopts && report_is_held(step->settings, result)) {
-        if (!step->settings->quiet) report_held(result);
+        if (!step->settings->quiet) report_held(step->settings, result);
         return (int)step->settings->held_status;
     }
     say("cannot %s \"%s\": %s%s",

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
+
 enum { TOKEN_DIGITS = 40, TOKEN_SHOWN = 8, LABEL_SHOWN = 65, NUMBER_DIGITS = 19, HOLDER_SHOWN = 128 };
 
 /* The library's name of a read-write lock of Redisson, before its mode. */
@@ -74,21 +76,49 @@ void owner_short(struct text *text, const char *owner)
 /* This command would wait for its own parent, which waits for this command. */
 static const char parent[] = "; that is the quorlock around this command (QUORLOCK_OWNER), which keeps the lock until "
                              "the command ends: lock a key once only";
+static const char parent_reads[] = "; the quorlock around this command (QUORLOCK_OWNER) is one of them if it locks the "
+                                   "key shared, and keeps it until the command ends: lock a key once only";
 
-const char *owner_parent(const char *holder)
+/* around_owner - return the owner token of the quorlock around this command, or NULL. */
+static const char *around_owner(void)
 {
     const char *around = getenv("QUORLOCK_OWNER");
 
-    return around != NULL && *around != '\0' && quorlock_same_owner(holder, around) != 0 ? parent : "";
+    return around != NULL && *around != '\0' ? around : NULL;
 }
 
-const char *owner_parent_in(const char *message)
+/* around_locks - return whether the quorlock around this command locks one of these keys. */
+static bool around_locks(const struct settings *settings)
 {
-    const char *around = getenv("QUORLOCK_OWNER");
+    const char *line = getenv("QUORLOCK_KEYS");
+
+    while (line != NULL && *line != '\0') {
+        size_t length = strcspn(line, "\n");
+
+        for (size_t i = 0; i < settings->n_words; i++)
+            if (strlen(settings->words[i]) == length && strncmp(settings->words[i], line, length) == 0) return true;
+        line += length + (line[length] == '\n' ? 1 : 0);
+    }
+    return false;
+}
+
+const char *owner_parent(const struct settings *settings, const char *holder)
+{
+    const char *around = around_owner();
+
+    if (around == NULL) return "";
+    if (strcmp(holder, OWNER_READERS) == 0) return around_locks(settings) ? parent_reads : "";
+    return quorlock_same_owner(holder, around) != 0 ? parent : "";
+}
+
+const char *owner_parent_in(const struct settings *settings, const char *message)
+{
+    const char *around = around_owner();
     struct text named = {0};
     bool found;
 
-    if (around == NULL || *around == '\0') return "";
+    if (around == NULL) return "";
+    if (strstr(message, "\" is held by readers ") != NULL) return around_locks(settings) ? parent_reads : "";
     text_format(&named, " held by ");
     owner_short(&named, around);
     text_format(&named, " ");

@@ -4,6 +4,8 @@
 
 #include "settings/text.h"
 
+struct settings;
+
 /* The value of a plain key that is held shared. */
 #define OWNER_READERS "quorlock:readers"
 
@@ -17,10 +19,11 @@ void owner_short(struct text *text, const char *owner);
 /* owner_digits - return where the token behind the label begins; NULL: it is no owner of the plain dialect. */
 const char *owner_digits(const char *owner);
 /*
- * owner_parent    - if that holder is the quorlock around this command (QUORLOCK_OWNER), return what to add to a
- * message; else "" owner_parent_in - do the same for a message that names the holder in short
+ * owner_parent    - if that holder is, or may be, the quorlock around this command (QUORLOCK_OWNER), return what to add
+ * to a message; else "". Readers have no name here: the keys of both commands are compared.
+ * owner_parent_in - do the same for a message that names the holder in short
  */
-const char *owner_parent(const char *holder);
-const char *owner_parent_in(const char *message);
+const char *owner_parent(const struct settings *settings, const char *holder);
+const char *owner_parent_in(const struct settings *settings, const char *message);
 /* owner_whole - add the whole token, at most 128 characters. */
 void owner_whole(struct text *text, const char *holder);

@@ -441,7 +441,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes)
     }
 }
 
-void report_held(const struct quorlock_result *result)
+void report_held(const struct settings *settings, const struct quorlock_result *result)
 {
     struct text line = {0};
     const char *parent = "";
@@ -452,7 +452,7 @@ void report_held(const struct quorlock_result *result)
 
         if (vote->outcome != QUORLOCK_VOTE_REFUSED) continue;
         stays |= vote->ttl_ms == -1;
-        if (vote->holder != NULL && *parent == '\0') parent = owner_parent(vote->holder);
+        if (vote->holder != NULL && *parent == '\0') parent = owner_parent(settings, vote->holder);
     }
     text_format(&line, "%s", result->text);
     if (stays) text_format(&line, "; only its owner or \"quorlock break\" releases a lock without expiry");

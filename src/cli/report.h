@@ -26,7 +26,7 @@ void report_votes(const struct quorlock_vote *const *votes, size_t n_votes);
 /* report_reason - add why a node is down; only the first words of a reason that was printed before. */
 void report_reason(struct text *line, const char *reason);
 /* report_held - print who holds the lock, in the library's words, and what helps. */
-void report_held(const struct quorlock_result *result);
+void report_held(const struct settings *settings, const struct quorlock_result *result);
 /* report_quorum - return how many nodes must grant the lock. */
 size_t report_quorum(const struct settings *settings, const struct quorlock_result *result);
 /* report_is_held - return whether an acquire failed because others hold the lock, and not for a lack of votes. */

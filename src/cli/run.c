@@ -199,7 +199,7 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (report_is_held(run->settings, result)) {
-        if (!run->settings->quiet) report_held(result);
+        if (!run->settings->quiet) report_held(run->settings, result);
         status = (int)run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,

@@ -38,7 +38,7 @@ static void die(int status)
 }
 
 /* say_line - print a line of the log. The reason why a node is down is shortened if it was printed before. */
-static void say_line(int level, const char *text)
+static void say_line(const struct settings *settings, int level, const char *text)
 {
     static const int priorities[] = {LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR};
     static const char down[] = ": down: ";
@@ -51,7 +51,7 @@ static void say_line(int level, const char *text)
         text_format(&line, "%.*s", front, text);
         report_reason(&line, text + front);
     } else {
-        text_format(&line, "%s%s", text, owner_parent_in(text));
+        text_format(&line, "%s%s", text, owner_parent_in(settings, text));
     }
     say_text(priorities[level], &line);
 }
@@ -72,7 +72,7 @@ static void log_line(void *arg, int level, const char *text)
         session->waits_left = 0;
         return;
     }
-    if (level >= least || waits) say_line(level, text);
+    if (level >= least || waits) say_line(session->settings, level, text);
 }
 
 int session_exit(int status)

@@ -318,6 +318,22 @@ class Held(Bootstrapped):
         self.assertEqual(status, 1, err)
         self.assertNotIn("around", err)
 
+    def test_a_reader_that_is_our_own_parent(self):
+        """An exclusive lock inside of a shared one waits for its own parent, which the nodes do not name."""
+        other = self.key + "2"
+        for options in [("-n",), ("--wait", "400ms")]:
+            inner = [command_case.QUORLOCK, "run", *options, other, self.key, "--", "true"]
+            status, _, err = self.quorlock("run", "before", "--shared", self.key, "--", *inner)
+            self.assertEqual(status, 1, err)
+            hinted = [line for line in err.splitlines() if "the quorlock around this command (QUORLOCK_OWNER)" in line]
+            self.assertEqual(len(hinted), len(options), err)
+            self.assertTrue(all("held by readers" in line for line in hinted), err)
+        inner = [command_case.QUORLOCK, "run", "-n", self.key, "--", "true"]
+        env = {"QUORLOCK_OWNER": "a:1", "QUORLOCK_KEYS": f"{self.key}3\n{other}"}
+        status, _, err = self.quorlock("run", "--shared", self.key, "--", "env", *(f"{k}={v}" for k, v in env.items()), *inner)
+        self.assertEqual(status, 1, err)
+        self.assertNotIn("around", err)
+
     def test_quiet(self):
         self.assertEqual(self.quorlock("inspect", "-q", self.key), (1, "", ""))
         self.hold("someone-else-entirely")
