@@ -7,17 +7,17 @@
  */
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <syslog.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "document.h"
+#include "file.h"
 #include "report.h"
 #include "say.h"
 #include "signals.h"
@@ -25,6 +25,8 @@
 #define TOKEN_SIZE  256  /* longer than any token */
 #define SPREAD_MS   1000 /* the nodes that lack the lock may take so long to get it */
 #define SPREAD_LOOK 20L  /* when to look again, in ms */
+
+static const struct timeval look_pause = {.tv_usec = SPREAD_LOOK * 1000};
 
 enum step_kind { STEP_ACQUIRE, STEP_RENEW, STEP_RELEASE };
 
@@ -37,8 +39,9 @@ struct step {
     char token[TOKEN_SIZE];
     uint64_t fence;
     quorlock *lock;
-    struct event *look; /* whether all nodes have the lock */
+    struct event *look; /* whether all nodes have the lock, and then whether standard output has room */
     uint32_t looks;
+    bool full; /* standard output has no room for the token */
     struct signals signals;
     struct event *on_signals;
     bool asking; /* the nodes are asked for the lock */
@@ -66,25 +69,20 @@ static int step_read_token(struct step *step)
     return read ? 0 : EXIT_USAGE;
 }
 
-/* A file that is there already has a mode of its own. A device or a pipe keeps it. */
-static bool step_make_private(int fd)
+static int step_file_failed(const struct step *step)
 {
-    struct stat status;
-
-    if (fstat(fd, &status) != 0) return false;
-    return !S_ISREG(status.st_mode) || fchmod(fd, S_IRUSR | S_IWUSR) == 0;
+    say("--token-file: cannot write \"%s\": %s", step->settings->token_file, file_why());
+    return EXIT_OUTPUT;
 }
 
 /* Whoever reads the token can release the lock, so only this user may. */
 static int step_write_token(const struct step *step, const char *token)
 {
-    const char *path = step->settings->token_file;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR);
-    bool written = fd >= 0 && step_make_private(fd) && dprintf(fd, "%s\n", token) > 0;
+    char line[TOKEN_SIZE + 1];
+    int length = snprintf(line, sizeof(line), "%s\n", token);
+    bool written = file_write(step->settings->token_file, S_IRUSR | S_IWUSR, line, (size_t)length);
 
-    if (fd >= 0 && close(fd) != 0) written = false;
-    if (!written) say("--token-file: cannot write \"%s\": %s", path, strerror(errno));
-    return written ? 0 : EXIT_OUTPUT;
+    return written ? 0 : step_file_failed(step);
 }
 
 /* ---- results ---- */
@@ -150,16 +148,36 @@ static void step_release(struct step *step, int status)
     if (quorlock_release(step->lock, step_released, step) != 0) step_leave(step, status);
 }
 
+/* step_awaits_reader - return whether standard output is full, and look again a little later. A write would hang past
+ * the lease, deaf to signals. */
+static bool step_awaits_reader(struct step *step)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    step->full = (step->kind == STEP_ACQUIRE || step->settings->json) && poll(&output, 1, 0) == 0;
+    return step->full && evtimer_add(step->look, &look_pause) == 0;
+}
+
+/* Hand on what the next step needs: 0, or the exit status after a message. */
+static int step_hand_on(const struct step *step, uint32_t valid_ms)
+{
+    bool acquired = step->kind == STEP_ACQUIRE, filed = step->settings->token_file != NULL;
+    int status = acquired && filed ? step_write_token(step, step->token) : 0;
+
+    if (status != 0) return status;
+    return step_show(step, acquired && !filed ? step->token : NULL, step->fence, valid_ms);
+}
+
 /* What is shown must be worth something: so the lock is detached last. */
 static void step_pass_on(struct step *step)
 {
-    bool acquired = step->kind == STEP_ACQUIRE, filed = step->settings->token_file != NULL;
+    bool acquired = step->kind == STEP_ACQUIRE;
     const char *token = NULL;
     uint32_t valid_ms = quorlock_valid_ms(step->lock);
     int status = 0;
 
-    if (acquired && filed) status = step_write_token(step, step->token);
-    if (status == 0) status = step_show(step, acquired && !filed ? step->token : NULL, step->fence, valid_ms);
+    if (valid_ms > 0 && step_awaits_reader(step)) return;
+    if (valid_ms > 0) status = step_hand_on(step, valid_ms);
     if (status != 0 && acquired) {
         step_release(step, status);
         return;
@@ -211,9 +229,7 @@ static bool step_is_everywhere(const struct quorlock_result *result)
 /* Look again a little later, for a while. */
 static bool step_waits(struct step *step)
 {
-    const struct timeval pause = {.tv_usec = SPREAD_LOOK * 1000};
-
-    return step->signal == 0 && step->looks++ < SPREAD_MS / SPREAD_LOOK && evtimer_add(step->look, &pause) == 0;
+    return step->signal == 0 && step->looks++ < SPREAD_MS / SPREAD_LOOK && evtimer_add(step->look, &look_pause) == 0;
 }
 
 static void step_spread(quorlock *lock, const struct quorlock_result *result, void *arg)
@@ -236,8 +252,8 @@ static void step_look(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (step_is_connecting(step) && step_waits(step)) return;
-    if (step->signal != 0 || quorlock_extend(step->lock, 0, step_spread, step) != 0) step_go_on(step);
+    if (!step->full && step_is_connecting(step) && step_waits(step)) return;
+    if (step->full || step->signal != 0 || quorlock_extend(step->lock, 0, step_spread, step) != 0) step_go_on(step);
 }
 
 static int step_refused(const struct step *step, const struct quorlock_result *result)
@@ -334,14 +350,16 @@ static int step_watch_signals(struct step *step)
     return EXIT_SYSTEM;
 }
 
-/* Take the token from its file, or from the last word. */
+/* Take the token from its file, or from the last word. acquire checks the file to be written before there is a lock. */
 static int step_find_token(struct step *step, const char *verb)
 {
     const struct settings *settings = step->settings;
     size_t n_words = settings->n_words;
 
     step->n_keys = n_words;
-    if (step->kind == STEP_ACQUIRE) return 0;
+    if (step->kind == STEP_ACQUIRE) {
+        return settings->token_file == NULL || file_check(settings->token_file) ? 0 : step_file_failed(step);
+    }
     if (settings->token_file != NULL) return step_read_token(step);
     if (n_words < 2) {
         say("no token: give quorlock %s KEY... TOKEN, or --token-file FILE, which acquire has written", verb);

@@ -4,13 +4,12 @@
 #include <event2/event.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli.h"
+#include "file.h"
 #include "say.h"
 
 /* More often than scrapes. */
@@ -38,57 +37,23 @@ static char *read_text(const struct metrics *metrics, size_t *ret_length)
     return NULL;
 }
 
-static bool cli_metrics_write_all(int fd, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return false;
-        text += n;
-        length -= (size_t)n;
-    }
-    return true;
-}
-
-/* Give the file the permissions of any new file; mkstemp makes it readable for us only. */
-static bool open_for_readers(int fd)
+/* Return the permissions of any new file. */
+static mode_t mode_for_readers(void)
 {
     mode_t mask = umask(0);
 
     umask(mask);
-    return fchmod(fd, 0666 & ~mask) == 0;
-}
-
-/* Accept a regular file only: a rename would replace a device or a link. */
-static bool is_replaceable(const char *path)
-{
-    struct stat there;
-
-    if (lstat(path, &there) != 0) return errno == ENOENT;
-    if (S_ISREG(there.st_mode)) return true;
-    errno = S_ISDIR(there.st_mode) ? EISDIR : EEXIST;
-    return false;
+    return 0666 & ~mask;
 }
 
 /* Write the file; false with errno. */
 static bool write_file(const struct metrics *metrics)
 {
-    size_t length, size = strlen(metrics->path) + sizeof(".XXXXXX");
-    char *text = read_text(metrics, &length), *name = malloc(size);
-    bool written = false;
-    int fd = -1, error;
+    size_t length;
+    char *text = read_text(metrics, &length);
+    bool written = text != NULL && file_write(metrics->path, mode_for_readers(), text, length);
+    int error = errno;
 
-    if (text == NULL || name == NULL || !is_replaceable(metrics->path)) goto done;
-    snprintf(name, size, "%s.XXXXXX", metrics->path);
-    fd = mkstemp(name);
-    if (fd < 0) goto done;
-    written = cli_metrics_write_all(fd, text, length) && open_for_readers(fd) && rename(name, metrics->path) == 0;
-done:
-    error = errno;
-    if (fd >= 0 && !written) unlink(name);
-    if (fd >= 0) close(fd);
-    free(name);
     free(text);
     errno = error;
     return written;
@@ -98,10 +63,7 @@ static void write_now(struct metrics *metrics)
 {
     bool failed = !write_file(metrics);
 
-    if (failed && !metrics->failed) {
-        say("--metrics-file: \"%s\" cannot be written: %s%s", metrics->path, strerror(errno),
-            errno == EEXIST ? " and is not a regular file: give the file itself" : "");
-    }
+    if (failed && !metrics->failed) say("--metrics-file: \"%s\" cannot be written: %s", metrics->path, file_why());
     metrics->failed = failed;
 }
 

@@ -94,6 +94,60 @@ class Steps(Bootstrapped):
         self.assertIn("cannot write", err)
         self.assert_free()
 
+    def test_a_token_goes_into_a_new_regular_file_only(self):
+        """Nobody reads the pipe, so opening it would hang; a link leads to a file of somebody else."""
+        os.mkfifo(self.path("pipe"))
+        pathlib.Path(self.path("target")).write_text("old", encoding="ascii")
+        os.symlink(self.path("target"), self.path("link"))
+        for name in (self.path("pipe"), self.path("link"), self.folder, "/dev/null"):
+            status, out, err = self.quorlock("acquire", *LONG, "--token-file", name, self.key)
+            self.assertEqual((status, out), (74, ""), err)
+            self.assertIn("Is a directory" if name == self.folder else "it is not a regular file: give the file itself", err)
+            self.assertEqual(self.values(), [None] * len(SERVERS))
+        self.assertEqual(self.read("target"), "old")
+        os.link(self.path("target"), self.path("name"))
+        self.acquire("--token-file", self.path("name"))
+        self.assertEqual(self.read("target"), "old")
+        self.assertEqual(self.holders(), {self.read("name")})
+        self.assertEqual(sorted(os.listdir(self.folder)), ["link", "name", "pipe", "target"])
+
+    def assert_signal_gives_back(self, begin, silent=()):
+        """SIGTERM when the lock is granted and its token not shown yet: a caller who gets 143 has nothing to give back."""
+        for server in silent:
+            server.freeze()
+        try:
+            for _ in range(20):  # on a busy machine the signal may come too late
+                process = begin()
+                wait_for(lambda: sum(server.ask("EXISTS", self.key) for server in SERVERS[:2]) == 2)
+                process.send_signal(signal.SIGTERM)
+                status, out, err = self.end(process)
+                if status == 0:
+                    self.assertEqual(self.quorlock("release", *LONG, self.key, out.strip())[0], 0)
+                    continue
+                self.assertEqual((status, out), (128 + signal.SIGTERM, ""), err)
+                break
+            wait_for(lambda: [server.ask("GET", self.key) for server in SERVERS[:2]] == [None] * 2)
+        finally:
+            for server in silent:
+                server.thaw()
+        self.assert_free()
+
+    def test_a_signal_after_the_grant_while_a_node_is_silent_gives_the_lock_back(self):
+        self.assert_signal_gives_back(lambda: self.start("acquire", *LONG, self.key), silent=SERVERS[2:])
+
+    def test_a_signal_while_nobody_reads_the_token_gives_the_lock_back(self):
+        """And without a signal it ends when the lease does."""
+        unread, full = os.pipe()
+        command_case.fill(full)
+        try:
+            self.assert_signal_gives_back(lambda: self.start("acquire", *LONG, self.key, stdout=full))
+            status, _, err = self.quorlock("acquire", "--lease", "2s", self.key, stdout=full)
+            self.assertEqual(status, 75, err)
+            self.assertIn("its lease ended before its token was handed on", err)
+        finally:
+            os.close(unread)
+            os.close(full)
+
     def test_without_a_quorum_nothing_is_released(self):
         token = self.acquire(lease=LONG).rstrip("\n")
         for server in SERVERS[1:]:

@@ -129,8 +129,8 @@ class MetricsFile(Bootstrapped):
         os.mkfifo(pipe)
         for path, why in [(self.path("no/such/folder.prom"), "No such file or directory"),
                           (self.folder, "Is a directory"),
-                          (pipe, "is not a regular file: give the file itself"),
-                          (link, "is not a regular file: give the file itself")]:
+                          (pipe, ": it is not a regular file: give the file itself"),
+                          (link, ": it is not a regular file: give the file itself")]:
             status, _, err = self.quorlock("run", "--metrics-file", path, self.key, "--", "touch", self.path("ran"))
             self.assertEqual(status, 74, err)
             self.assertEqual(err.count("\n"), 1, err)
