@@ -206,6 +206,16 @@ class Ls(Bootstrapped):
         SERVERS[1].ask("ACL", "SETUSER", "app", "-@all")
         self.assertEqual(statuses(), {78})
 
+    def test_a_password_that_too_many_nodes_refuse_is_no_outage(self):
+        for wrong, expected in [(SERVERS[:1], 0), (SERVERS[:2], 78)]:
+            self.user("~*", "+@all")
+            self.everywhere("ACL", "SETUSER", "app", "<geheim", ">another", servers=wrong)
+            for verb in ("ls", "inspect"):
+                status, out, err = self.as_user("k", verb=verb)
+                self.assertEqual(status, expected, (verb, err))
+                for server in wrong:
+                    self.assertRegex(out + err, rf'{server} +down.*: wrong password for user "app"', verb)
+
     def test_the_rights_of_doctor_suffice(self):
         for dialect in ("plain", "redisson"):
             status, out, err = self.quorlock("doctor", "--dialect", dialect, "--acl", "app", "--ls", "job:*")
