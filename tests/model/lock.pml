@@ -10,18 +10,18 @@
  * FLUSHES, LATE requests and PERMITS there are, how long a LEASE is, and LAST_TICK (255: time has no end). AHEAD grants of
  * others came before, a node each; then only raises are LATE. 1 or 0: DEBTS, FENCE, NO_CLOCK (a key may end at any time,
  * validity never), SHARED, FIRM (nobody gives up a request by itself). A switch is 1 where its rule is taken out. The number
- * beside it is the section of the design, and the rule in it.
+ * beside it is that of the rule in src/protocol.md.
  */
 #define TOKENS (CLIENTS * TRIES)
-#define TOKEN(c) ((c) * TRIES + (SAME_TOKEN -> 0 : tries[c])) /* 1.1: every attempt has a token of its own */
+#define TOKEN(c) ((c) * TRIES + (SAME_TOKEN -> 0 : tries[c])) /* rule 1.1: every attempt has a token of its own */
 #define OWNER(t) ((t) / TRIES)
 #define TRY(t) (1 << (t) % TRIES)
 #define BIT(x) (1 << (x))
-#define SURE (LEASE + LONG_LEASE - DRIFT)                     /* 3: a lease beyond the max lease is refused */
-#define LONGEST (LEASE - DRIFT)                               /* 3: the quarantine of a node without memory */
-#define WORTH (SURE + NO_ALLOWANCE * DRIFT)                   /* 1.3: validity is the lease less an allowance for drift */
-#define NEEDED(c) (QUORUM - HALF_QUORUM - (OTHER_N && c > 0)) /* 1.4: a majority; 3: who knows another N is refused */
-#define NODE_OF(c, n) (SERVER_TWICE && c == 0 && n == 1 -> 0 : n) /* 3: a server that is listed twice is refused */
+#define SURE (LEASE + LONG_LEASE - DRIFT)                     /* rule 4.6: a lease beyond the max lease is refused */
+#define LONGEST (LEASE - DRIFT)                               /* rule 4.2: the quarantine of a node without memory */
+#define WORTH (SURE + NO_ALLOWANCE * DRIFT)                   /* rule 1.3: validity is the lease less the allowance */
+#define NEEDED(c) (QUORUM - HALF_QUORUM - (OTHER_N && c > 0)) /* rule 1.4: a majority; rule 4.5: another N is refused */
+#define NODE_OF(c, n) (SERVER_TWICE && c == 0 && n == 1 -> 0 : n) /* rule 4.8: a server that is listed twice is refused */
 #define AT(c, n) ((c) * NODES + (n))
 #define KEY(n, t) ((n) * TOKENS + (t))
 #define HOLDS(c) (phase[c] == held && left[c] > 0)
@@ -68,7 +68,7 @@ hidden byte i, j, k, m, ok;
         want[_pid] = shown[AT(C, x)]; L = raise; T = TOKEN(C); printf("Client %d asks node %d to raise its counter to %d.\n", C, N, want[_pid]) }
 active [CLIENTS * NODES] proctype Link() {
     do
-    :: d_step { L == down -> L = idle; renew_guard(N); /* 3: each new connection looks at the guard */
+    :: d_step { L == down -> L = idle; renew_guard(N); /* rule 4.1: each new connection reads the guard */
         printf("Client %d connects to node %d, which has no vote for %d ticks.\n", C, N, quarantine[N]) }
     :: d_step { L == acquire && IN_TURN -> node_sets(N, T, want[FENCE * _pid]);
         ok = ok || SERVER_TWICE && key[KEY(N, T)] > 0; take_vote(_pid);
@@ -79,19 +79,19 @@ active [CLIENTS * NODES] proctype Link() {
     :: d_step { L == renew -> node_extends(N, T); printf("Node %d answers the renewal of client %d: %e.\n", N, C, SAID);
         renew_vote(_pid); count_votes(C);
         VIOLATED(LATE_RENEWAL && phase[C] == held && left[C] == 0 && m > 0, "I6: client %d holds again for %d ticks after its end.\n", C, m);
-        left[C] = (HOLDS(C) -> m : left[C]); /* 2: never after the end */
+        left[C] = (HOLDS(C) -> m : left[C]); /* rule 3.4: never after the end */
         if :: !ok && HOLDS(C) -> L = repair; printf("Client %d asks node %d to take its key again.\n", C, N)
         :: else -> ANSWERED fi }
     :: d_step { L == renew && key[KEY(N, T)] > 1 -> ok = key[KEY(N, T)];
-        key[KEY(N, T)] = (SHORTENS -> 1 : ok); /* 2: an expiry only ever becomes later */
+        key[KEY(N, T)] = (SHORTENS -> 1 : ok); /* rule 3.3: an expiry only ever becomes later */
         printf("Node %d gets a renewal of client %d with a shorter lease.\n", N, C); ANSWERED }
-    :: d_step { L == repair -> node_sets(N, T, 0); ANSWERED; /* 2: it counts from the next renewal on */
+    :: d_step { L == repair -> node_sets(N, T, 0); ANSWERED; /* rule 3.9: it counts from the next renewal on */
         printf("Node %d answers the repair of client %d: %e.\n", N, C, SAID) }
     :: d_step { L == release -> node_releases(N, T);
         printf("Node %d executes a release of client %d. Was the key there? %e.\n", N, C, SAID);
         if
         :: !DEBTS -> skip
-        :: DEBTS && (unsure[_pid] & TRY(T)) && late[_pid] != none && !(ok -> FOUND_ENDS : FOUND_NOTHING_ENDS) -> owe(C, P, T) /* 14.2 */
+        :: DEBTS && (unsure[_pid] & TRY(T)) && late[_pid] != none && !(ok -> FOUND_ENDS : FOUND_NOTHING_ENDS) -> owe(C, P, T) /* rules 2.6 and 2.7 */
         :: else -> debt[_pid] = debt[_pid] & ~TRY(T); unsure[_pid] = unsure[_pid] & ~TRY(T)
         fi; ANSWERED }
     :: d_step { L != down && L != idle && LOSS_MATTERS && IN_TURN -> cut(C, P);
@@ -111,7 +111,7 @@ active [CLIENTS * NODES] proctype Link() {
         printf("T_late is over for the late request of client %d to node %d: it is lost.\n", C, N) }
     :: d_step { DEBTS && L == idle && debt[_pid] > 0 -> L = release; T = C * TRIES + 1 - (debt[_pid] & 1);
         printf("Client %d sends node %d a release that it owes.\n", C, N) }
-    :: d_step { CLOSED_IN_ORDER && debt[_pid] > 0 && late[_pid] != none -> debt[_pid] = 0; unsure[_pid] = 0; /* 14.1: a reset */
+    :: d_step { CLOSED_IN_ORDER && debt[_pid] > 0 && late[_pid] != none -> debt[_pid] = 0; unsure[_pid] = 0; /* rule 2.5: a reset */
         printf("T_late is over for client %d: it does not owe node %d any more.\n", C, N) }
     :: RAISE_TO((P + 1) % NODES) :: RAISE_TO((P + 2) % NODES)
 #if NODES > 3
@@ -145,7 +145,7 @@ active [CLIENTS] proctype Client() {
     :: d_step { HOLDS(Z) && left[Z] < WORTH && !NO_CLOCK -> ask(Z, renew); printf("Client %d asks all nodes to renew.\n", Z) }
     :: d_step { (phase[Z] == asking || phase[Z] == granted) && !FIRM -> printf("Client %d gives up.\n", Z); give_up(Z) }
     :: d_step { phase[Z] == held -> printf("Client %d releases the lock.\n", Z); tell_end(Z); give_up(Z) }
-    :: d_step { phase[Z] == held && left[Z] == 0 || LOST_AFTER_RELEASE && phase[Z] == none && ended[Z] -> /* 2: once a grant */
+    :: d_step { phase[Z] == held && left[Z] == 0 || LOST_AFTER_RELEASE && phase[Z] == none && ended[Z] -> /* rule 3.5: once a grant */
         printf("Client %d is told that it lost the lock.\n", Z); tell_end(Z); give_up(Z) }
     od }
 
@@ -160,7 +160,7 @@ active [NODES] proctype Node() {
     :: d_step { restarts > 0 -> restarts--; restart(M); printf("Node %d restarts with its memory.\n", M) }
     :: d_step { restarts > 0 -> restarts--; restart(M); forget(M); printf("Node %d restarts without its memory.\n", M) }
     :: d_step { flushes > 0 -> flushes--; guarded[M] = false; forget(M); printf("Node %d gets FLUSHALL.\n", M) }
-    :: d_step { BOOTSTRAP_ANY && !guarded[M] -> guarded[M] = true; printf("Node %d is bootstrapped.\n", M) } /* 3: only all at a cold start */
+    :: d_step { BOOTSTRAP_ANY && !guarded[M] -> guarded[M] = true; printf("Node %d is bootstrapped.\n", M) } /* rule 4.12: only all at a cold start */
     od }
 
 active proctype Clock() {
@@ -169,7 +169,7 @@ active proctype Clock() {
         for (i : 0 .. NODES * TOKENS - 1) { key[i] = (key[i] > 1 -> key[i] - 1 : key[i]) }
         for (i : 0 .. NODES - 1) { quarantine[i] = (quarantine[i] > 0 -> quarantine[i] - 1 : 0) }
         for (i : 0 .. CLIENTS * NODES - 1) {
-            sent[i] = (sent[i] > 0 -> sent[i] - 1 : 0); /* 1.2: counted from before the request left */
+            sent[i] = (sent[i] > 0 -> sent[i] - 1 : 0); /* rule 1.2: counted from before the request left */
             vote[i] = (vote[i] > 0 && !(TIME_OF_ANSWER && phase[i / NODES] == asking) -> vote[i] - 1 : vote[i])
         }
         for (i : 0 .. CLIENTS - 1) { left[i] = (phase[i] == held && left[i] > 0 -> left[i] - 1 : left[i]) }

@@ -5,7 +5,7 @@
  * lock.pml has the rules in all states of small worlds, trace.pml in what the library did. Both declare the state and
  * the sizes, and what VIOLATED does; the names are explained in lock.pml.
  */
-/* Attempts t, u exclude each other on a node; client 0 writes, others read. 12: a node with readers refuses a writer. */
+/* Attempts t, u exclude each other on a node; client 0 writes, others read. Rule 8.1: a node with readers refuses a writer. */
 #define CONFLICT(t, u) (SHARED -> (OWNER(t) == 0 && !READERS_UNSEEN) || OWNER(u) == 0 : !PERMITS || slot[OWNER(t)] == slot[OWNER(u)])
 #define EXCLUDES(c, d) (SHARED -> (c) == 0 || (d) == 0 : !PERMITS)
 /* m = for how many ticks a quorum of yeses is still worth something */
@@ -14,7 +14,7 @@ inline count_votes(c) {
     for (i : 0 .. NODES - 1) {
         j = 0;
         for (k : 0 .. NODES - 1) { j = j + (vote[AT(c, k)] >= vote[AT(c, i)]) }
-        j = (ONE_YES_RENEWS && phase[c] == held && j > 0 -> NEEDED(c) : j); /* 2: a renewal needs a quorum */
+        j = (ONE_YES_RENEWS && phase[c] == held && j > 0 -> NEEDED(c) : j); /* rule 3.2: a renewal needs a quorum */
         m = (vote[AT(c, i)] > m && j >= NEEDED(c) -> vote[AT(c, i)] : m)
     }
 }
@@ -27,9 +27,9 @@ inline judge_window(c) {
     VIOLATED(PERMITS > 0 && j > PERMITS, "I12: %d clients hold one of %d permits.\n", j, PERMITS)
 }
 inline tell_end(c) { VIOLATED(ended[c], "I6: client %d is told of %d grant's end again.\n", c, 1); ended[c] = true }
-/* 14.2: a release that may not have been executed is owed. */
+/* Rule 2.4: a release that may not have been executed is owed. */
 inline owe(c, n, t) { if :: DEBTS && !NO_DEBTS -> debt[AT(c, n)] = debt[AT(c, n)] | TRY(t) :: else fi }
-/* 1.6: an attempt that fails, is lost or is not needed any more is released on every node that it asked. */
+/* Rule 2.1: an attempt that fails, is lost or is not needed any more is released on every node that it asked. */
 inline give_up(c) {
     for (i : 0 .. NODES - 1) {
         k = AT(c, i);
@@ -40,7 +40,7 @@ inline give_up(c) {
         :: asked[c] & BIT(i) && !NO_RELEASE && (link[k] == acquire || link[k] == repair) -> link[k] = both
         :: else -> link[k] = release; about[k] = TOKEN(c)
         fi;
-        vote[k] = (OLD_VOTES -> vote[k] : 0); sent[k] = 0; /* 1.6: a vote is for the attempt that asked */
+        vote[k] = (OLD_VOTES -> vote[k] : 0); sent[k] = 0; /* rule 1.6: a vote is for the attempt that asked */
         shown[FENCE * k] = 0; want[FENCE * k] = 0
     }
     phase[c] = none; asked[c] = 0; left[c] = 0; tries[c]++
@@ -60,37 +60,37 @@ inline node_sets(n, t, least) {
         ok = ok && !(key[KEY(n, j)] > 0 && (j == t || CONFLICT(t, j)));
         m = m + (key[KEY(n, j)] > 0)
     }
-    ok = (COUNTED_PERMITS -> m < PERMITS : ok); /* 11: a permit is a slot, not one less on each node's own count */
+    ok = (COUNTED_PERMITS -> m < PERMITS : ok); /* rule 7.1: a permit is a slot, not one less on each node's own count */
     if
-    :: FLUSHES && !guarded[n] && !GUARD_AT_CONNECT -> ok = false; renew_guard(n) /* 3: strict looks inside every acquire */
+    :: FLUSHES && !guarded[n] && !GUARD_AT_CONNECT -> ok = false; renew_guard(n) /* rule 4.10: strict looks inside every acquire */
     :: else -> ok = ok && !(FLUSHES && quarantine[n] > 0 && !GUARD_AT_CONNECT)
     fi;
     key[KEY(n, t)] = (ok -> 1 + SURE : key[KEY(n, t)]);
     if :: FENCE && ok -> before[KEY(n, t)] = had[n]; had[n] = had[n] | BIT(t);
-        counter[n] = (counter[n] + 1 > least || NO_FLOOR -> counter[n] + 1 : least) /* 4: increment with a floor */ :: else fi
+        counter[n] = (counter[n] + 1 > least || NO_FLOOR -> counter[n] + 1 : least) /* rules 5.1 and 5.4: increment with a floor */ :: else fi
 }
 inline node_extends(n, t) {
-    ok = (key[KEY(n, t)] > 0 || EXTENDS_OTHERS); /* 2: a yes counts only where the key holds our token */
+    ok = (key[KEY(n, t)] > 0 || EXTENDS_OTHERS); /* rule 3.1: a yes counts only where the key holds our token */
     key[KEY(n, t)] = (key[KEY(n, t)] > 0 -> 1 + SURE : 0)
 }
 inline node_releases(n, t) {
     ok = (key[KEY(n, t)] > 0); key[KEY(n, t)] = 0;
-    for (j : 0 .. TOKENS - 1) { key[KEY(n, j)] = (DELETES_OTHERS -> 0 : key[KEY(n, j)]) } /* 2: only our own key */
-    if :: FENCE && fence[t] > counter[n] -> counter[n] = fence[t] :: else fi /* 4: a release brings the token to all */
+    for (j : 0 .. TOKENS - 1) { key[KEY(n, j)] = (DELETES_OTHERS -> 0 : key[KEY(n, j)]) } /* rule 2.2: only our own key */
+    if :: FENCE && fence[t] > counter[n] -> counter[n] = fence[t] :: else fi /* rule 5.6: a release brings the token to all */
 }
-/* 4: a raise of a lock that is ours is acknowledged with its own number if the counter is not above it. */
+/* Rule 5.3: a raise of a lock that is ours is acknowledged with its own number if the counter is not above it. */
 inline node_raises(n, t, number) {
     ok = (key[KEY(n, t)] > 0 || RAISE_UNOWNED);
     m = (counter[n] <= number || RAISE_WRITES_ANY -> number : counter[n]);
     counter[n] = (ok && (counter[n] <= number || RAISE_WRITES_ANY) -> number : counter[n])
 }
-/* 3: a node without a guard of its present life does not vote for one max lease. */
+/* Rules 4.1 and 4.2: a node without a guard of its present life does not vote for one max lease. */
 inline renew_guard(n) {
     quarantine[n] = (guarded[n] || NO_GUARD -> quarantine[n] : LONGEST - SHORT_QUARANTINE); guarded[n] = true
 }
 inline restart(n) {
-    guarded[n] = RUN_ID_ONLY; /* 3: a promoted replica is another life, too */
-    for (i : 0 .. CLIENTS - 1) { if :: !OLD_CONNECTIONS -> cut(i, n); link[k] = down :: else fi } /* 1.6: votes of a life */
+    guarded[n] = RUN_ID_ONLY; /* rule 4.1: a promoted replica is another life, too */
+    for (i : 0 .. CLIENTS - 1) { if :: !OLD_CONNECTIONS -> cut(i, n); link[k] = down :: else fi } /* rule 1.7: votes of a life */
 }
 inline forget(n) {
     for (i : 0 .. TOKENS - 1) { key[KEY(n, i)] = 0 }
@@ -102,7 +102,7 @@ inline agree(c) {
     for (i : 0 .. NODES - 1) {
         k = 0;
         for (j : 0 .. NODES - 1) {
-            k = k + (vote[AT(c, j)] > 0 && shown[AT(c, j)] > 0 && /* 4: the maximum of different numbers is not enough */
+            k = k + (vote[AT(c, j)] > 0 && shown[AT(c, j)] > 0 && /* rule 5.2: the maximum of different numbers is not enough */
                      (shown[AT(c, j)] == shown[AT(c, i)] || NO_RAISE && shown[AT(c, j)] < shown[AT(c, i)]))
         }
         m = (k >= NEEDED(c) && shown[AT(c, i)] > m -> shown[AT(c, i)] : m)
@@ -121,7 +121,8 @@ inline judge_fence(c, t) {
     fence[t] = m
 }
 #define HAS_VOTE(n) (quarantine[n] == 0 || QUARANTINED_VOTES)
-/* 1.2, 2: all nodes are asked at once; not for a vote those in quarantine, nor in vain those that do not listen. */
+/* Rules 1.2 and 3.1: all nodes are asked in parallel. Rule 4.3: a node in quarantine is not asked for a vote. A node that
+ * does not listen is not asked in vain. */
 inline ask(c, what) {
     for (i : 0 .. NODES - 1) {
         k = AT(c, i);
@@ -133,7 +134,7 @@ inline ask(c, what) {
 inline take_vote(x) { vote[x] = (ok -> sent[x] : vote[x]) }
 inline renew_vote(x) { vote[x] = (ok && sent[x] > vote[x] -> sent[x] : vote[x]) }
 inline take_raise(c, x) { vote[x] = (ok || phase[c] == held -> vote[x] : 0); shown[x] = (phase[c] == held -> shown[x] : (ok -> m : 0)) }
-/* 1.4: validity is checked again. k = what is left of it; ok: a quorum shows one number, m. */
+/* Rule 1.5: validity is checked again. k = what is left of it; ok: a quorum shows one number, m. */
 inline check_grant(c) {
     count_votes(c); k = (NO_SECOND_CHECK -> left[c] : m);
     if :: FENCE -> left[c] = k; agree(c); ok = (m > 0); k = left[c]; left[c] = 0 :: else -> ok = true fi

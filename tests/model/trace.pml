@@ -135,7 +135,7 @@ inline sets() {
     unknown[node] = unknown[node] && !says;
     counter[node] = (says && number2 > 0 -> number2 : kept); /* a lock without a token leaves it as it is */
     if
-    /* 2: the second request to a node is a repair, which counts from the next renewal on. */
+    /* Rule 3.9: the second request to a node is a repair, which counts from the next renewal on. */
     :: (phase[who] == asking || phase[who] == held && !(asked[who] & BIT(node))) && !late && HAS_VOTE(node) && guarded[node] -> sent[AT(who, node)] = WORTH; take_vote(AT(who, node));
         shown[AT(who, node)] = (ok -> number2 : 0)
     :: else fi
