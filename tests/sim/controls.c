@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * controls.c - a control that never fires proves nothing, so each has a minimum and a bound of runs
+ * controls.c - rules broken on purpose, which the judge must notice
+ *
+ * A control that never fires proves nothing. So each has a minimum of hits, and a bound of runs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,109 +22,108 @@
 #define CPU_S_MAX 20 /* of a run that may crash: what was written over may also make it endless */
 
 /*
- * What breaks is one or two faults of promises/list; where there is none, the register takes every write. With CRASH
- * each run has a process of its own, whose end by a signal, or by a sanitizer, is what must be seen.
+ * A control switches on one or two faults of promises/list. Without a fault the register takes every write. With CRASH
+ * each run has a process of its own, which must end by a signal or by a sanitizer.
  *
- * Three rules are not here. Servers hold what a late renewal asked for, so that it breaks I6 and not I5. A raise that
- * looks at neither owner nor counter was not caught in thousands of runs, for an attempt asks a node on one connection
- * only, and renewals and releases carry the token to all: the model breaks these rules, and redis.test_fence_wire looks
- * at the script. Nor was it seen when a slot is given again that a quorum refuses: what nodes say of their slots helps
- * where they answer at all, and unit.test_core_permits is the control.
+ * These rules have no control here, because no invariant broke in thousands of runs:
  *
- * What users met outside of this world and it still does not have, with what breaks it instead: TLS and its files
+ * - Rule 3.4, as I5: servers do what a late renewal asks, so a quorum has the key. I6 breaks instead.
+ * - Rule 5.3: an attempt asks a node on one connection only, and renewals and releases carry the token to all nodes.
+ * The model breaks this rule, and redis.test_fence_wire tests the script.
+ * - Rule 7.5: where nodes answer, their reports of slots lead to another slot. unit.test_core_permits breaks this rule.
+ *
+ * Faults that users met and this simulator cannot make, with the tests that cover them: TLS and its files
  * (redis.test_tls), rights that are taken away and come back (redis.test_refusals), the thread of a lookup and fork()
- * (unit.test_resolve, redis.test_blocking_end), the warden and the command's child (redis.test_supervision). Threads of
- * the blocking facade have a world of their own, in threads/.
+ * (unit.test_resolve, redis.test_blocking_end), the warden and the command's child (redis.test_supervision). The
+ * threads of the blocking functions have a simulator of their own, in threads/.
  */
 struct control {
     const char *name;
+    const char *rule; /* the rule of src/protocol.md that it breaks; "-": callbacks or memory */
     const char *mutants[2];
     enum plan_bias bias;
     enum invariant invariant;
     uint32_t minimum, runs_max;
 };
 
-/*
- * There is no control of core's rule that a vote of an older connection does not count: the node ends all requests of a
- * connection when that ends, and what it reports later is of the new one. The rule's own control is
- * unit.test_core_acquire.
- */
+/* Rule 1.7 is coded twice. Its controls break the node, which ends all requests with their connection. A core without
+ * the rule is noticed by unit.test_core_acquire only, because the node lets no older reply through. */
 static const struct control controls[] = {
-    {"same-token", {"same-token"}, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 6000},
-    {"no-second-check", {"no-second-check"}, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
-    {"old-time-at-dispatch", {"dispatch-by-an-old-time"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
-    {"late-renewal-i6", {"late-renewal"}, BIAS_LATE_RENEWAL, I6_TOLD_ONCE, 1, 2000},
-    {"unconditional-delete", {"script-release-of-others"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
-    {"unconditional-delete-together", {"script-batch-release-of-others"}, BIAS_BEAT, I1_EXCLUSION, 1, 2000},
-    {"half-quorum", {"half-quorum"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
-    {"no-guard", {"script-guard-same-run"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
-    {"push-ignored", {"push-ignored"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
-    {"told-is-a-verdict", {"told-is-a-verdict"}, BIAS_FLOOD, I11_OWN_LOAD, 1, 400},
-    {"quarantined-votes", {"quarantined-votes"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
-    {"quarantined-votes-i7", {"quarantined-votes"}, BIAS_LOSS, I7_FOREIGN_VOTE, 1, 2000},
-    {"twins-unseen", {"twins-vote"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},
-    {"no-write-back", {"no-write-back"}, BIAS_TOKENS, I3_RISES, 1, 2000},
-    {"no-write-back-i2", {"no-write-back", "script-no-floor"}, BIAS_TOKENS, I2_UNIQUE, 1, 2000},
-    {"pure-counters-i2", {"script-no-floor"}, BIAS_TOKENS_LOST, I2_UNIQUE, 1, 2000},
-    {"pure-counters-i3", {"script-no-floor"}, BIAS_TOKENS_LOST, I3_RISES, 1, 2000},
-    {"pure-counters-i4", {"script-no-floor"}, BIAS_TOKENS_LOST, I4_ORDER, 1, 2000},
-    {"token-unchecked", {NULL}, BIAS_OUTSIDE, STALE_WRITE, 1, 2000},
-    {"no-back-off-storm", {"no-back-off"}, BIAS_CALM, REQUEST_STORM, 3, 400},
-    {"lost-wake", {"lost-wake"}, BIAS_CALM, I9_LIVENESS, 3, 400},
-    {"believes-one", {"believes-one"}, BIAS_ODD, I9_LIVENESS, 3, 400},
-    {"wakes-in-vain", {"wakes-in-vain"}, BIAS_CALM, REQUEST_STORM, 3, 400},
-    {"odd-key-believed", {"odd-key-believed"}, BIAS_ODD, I9_LIVENESS, 3, 100},
-    {"release-paid-once", {"release-paid-once-only"}, BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
-    {"release-that-found-nothing", {"nothing-found-is-final"}, BIAS_PACKETS, I14_GIVEN_UP, 3, 600},
-    {"closed-in-order", {"unanswered-ends-in-order"}, BIAS_PACKETS, I14_GIVEN_UP, 1, 2000},
-    {"busy-release", {"release-after-a-passing-error"}, BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
-    {"walk-stops-half-way", {"walk-stops-half-way"}, BIAS_NESTS, I6_TOLD_ONCE, 3, 300},
-    {"never-overdue", {"never-overdue"}, BIAS_FROZEN, I9_LIVENESS, 3, 100},
-    {"waits-for-late", {"waits-for-late"}, BIAS_FROZEN, I9_LIVENESS, 3, 100},
-    {"no-back-off", {"no-back-off"}, BIAS_CROWD, I9_LIVENESS, 1, 60},
-    {"dropped-releases", {"release-that-never-left-forgotten"}, BIAS_FLOOD, I8_LEFT_BEHIND, 1, 100},
-    {"queue-forgets-the-next", {"queue-forgets-the-next"}, BIAS_LIVENESS, I9_LIVENESS, 3, 2000},
-    {"cancel-after-close", {"cancel-after-close"}, BIAS_LIVES, I6_TOLD_ONCE, 1, 2000},
-    {"debt-on-a-full-ring", {"release-without-room-forgotten"}, BIAS_FLOOD, I8_LEFT_BEHIND, 1, 100},
-    {"reconfigure-without-closing", {"reconfigure-without-closing"}, BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
-    {"reconfigure-at-once", {"script-reconfigure-at-once"}, BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
-    {"believes-for-ever", {"believes-for-ever"}, BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
-    {"use-after-free", {"handle-freed-in-its-callback"}, BIAS_LIVES, CRASH, 1, 100},
-    {"walk-on-what-is-gone", {"walk-on-what-is-gone"}, BIAS_LIVES, CRASH, 1, 1000},
-    {"loss-behind-callbacks", {"loss-behind-other-callbacks"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 500},
-    {"guard-by-its-front", {"guard-by-its-front"}, BIAS_NONE, I7_FOREIGN_VOTE, 1, 2000},
-    {"max-lease-invented", {"script-max-lease-invented"}, BIAS_LOSS, I1_EXCLUSION, 1, 400},
-    {"reply-of-another", {"one-reply-of-the-connection-before"}, BIAS_RECONNECTS, I5_QUORUM_HOLDS, 1, 100},
-    {"replies-of-others", {"reply-of-the-connection-before"}, BIAS_LATE_EXECUTION, I9_LIVENESS, 1, 100},
-    {"resurrect-i1", {"resurrect"}, BIAS_LOSS, I1_EXCLUSION, 1, 8000},
-    {"resurrect-i6", {"resurrect"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 200},
-    {"shortening-extend", {"script-extend-shortens"}, BIAS_LATE_EXTEND, I5_QUORUM_HOLDS, 1, 6000},
-    {"uptime-guard", {"script-guard-by-uptime"}, BIAS_LOSS, I1_EXCLUSION, 1, 1000},
-    {"twins-forgotten", {"twins-one-after-the-other"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},
-    {"candidate-stands-at-once", {"candidate-stands-at-once"}, BIAS_ELECTION, I16_ONE_LEADER, 1, 8000},
-    {"candidate-leads-on", {"candidate-leads-after-its-loss"}, BIAS_ELECTION, I16_ONE_LEADER, 1, 2000},
-    {"observer-believes-any-term", {"observer-believes-any-term"}, BIAS_ELECTION, I17_TERMS_RISE, 1, 2000},
-    {"stale-round-trips", {"stale-round-trips"}, BIAS_FARTHER, I9_LIVENESS, 1, 1000},
-    {"stale-round-trips-storm", {"stale-round-trips"}, BIAS_FARTHER, REQUEST_STORM, 1, 200},
-    {"permits-counted", {"permits-counted-by-each-node"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
-    {"any-number-of-permits", {"number-of-permits-ignored"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
-    {"slot-by-each-node", {"slot-named-by-each-node", "other-slot-is-no-fault"}, BIAS_SCENES, I10_FORGOTTEN, 1, 100},
-    {"no-sentinel", {"script-no-sentinel"}, BIAS_SHARED, I13_READERS, 3, 400},
-    {"readers-by-another-clock", {"script-readers-by-another-clock"}, BIAS_SHARED, I13_READERS, 3, 400},
-    {"endless-intent", {"script-endless-intent"}, BIAS_SHARED, I9_LIVENESS, 3, 400},
-    {"repaired-at-renewals-only", {"repaired-at-renewals-only"}, BIAS_SCENES, SERVERS_KEEP, 1, 400},
-    {"renewals-need-memory", {"script-renewal-needs-memory"}, BIAS_SCENES, SERVERS_KEEP, 1, 100},
-    {"endless-intent-i10", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 1, 200},
-    {"credentials-of-the-start", {"credentials-of-the-start"}, BIAS_PASSWORDS, I9_LIVENESS, 3, 100},
-    {"refused-login-ends-the-wait", {"refused-login-ends-the-wait"}, BIAS_PASSWORDS, UNEXPLAINED, 3, 400},
-    {"keep-forgotten", {"keep-forgotten"}, BIAS_KEEP, I18_KEPT, 3, 100},
-    {"keep-without-end", {"script-kept-key-keeps-its-expiry"}, BIAS_KEEP, I18_KEPT, 3, 100},
-    {"adopt-without-asking", {"adopt-without-asking"}, BIAS_PASSING, I5_QUORUM_HOLDS, 3, 400},
-    {"adopt-without-asking-i1", {"adopt-without-asking"}, BIAS_PASSING, I1_EXCLUSION, 1, 2000},
-    {"passes-by-the-queue", {"script-queue-not-looked-at"}, BIAS_FAIR, I15_ORDER_OF_COMING, 3, 400},
-    {"passes-by-the-queue-of-permits", {"script-permit-queue-not-looked-at"}, BIAS_FAIR, I15_ORDER_OF_COMING, 3, 400},
-    {"dead-in-the-queue", {"script-queue-never-forgets"}, BIAS_NONE, I9_LIVENESS, 1, 2000},
-    {"no-turn-for-readers", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 1, 100},
+    {"same-token", "1.1", {"same-token"}, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 6000},
+    {"no-second-check", "1.5", {"no-second-check"}, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},
+    {"old-time-at-dispatch", "1.5", {"dispatch-by-an-old-time"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 2000},
+    {"late-renewal-i6", "3.4", {"late-renewal"}, BIAS_LATE_RENEWAL, I6_TOLD_ONCE, 1, 2000},
+    {"unconditional-delete", "2.2", {"script-release-of-others"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
+    {"unconditional-delete-together", "2.2", {"script-batch-release-of-others"}, BIAS_BEAT, I1_EXCLUSION, 1, 2000},
+    {"half-quorum", "1.4", {"half-quorum"}, BIAS_NONE, I1_EXCLUSION, 1, 2000},
+    {"no-guard", "4.1", {"script-guard-same-run"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
+    {"push-ignored", "4.9", {"push-ignored"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
+    {"told-is-a-verdict", "3.11", {"told-is-a-verdict"}, BIAS_FLOOD, I11_OWN_LOAD, 1, 400},
+    {"quarantined-votes", "4.3", {"quarantined-votes"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
+    {"quarantined-votes-i7", "4.3", {"quarantined-votes"}, BIAS_LOSS, I7_FOREIGN_VOTE, 1, 2000},
+    {"twins-unseen", "4.8", {"twins-vote"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},
+    {"no-write-back", "5.2", {"no-write-back"}, BIAS_TOKENS, I3_RISES, 1, 2000},
+    {"no-write-back-i2", "5.2", {"no-write-back", "script-no-floor"}, BIAS_TOKENS, I2_UNIQUE, 1, 2000},
+    {"pure-counters-i2", "5.4", {"script-no-floor"}, BIAS_TOKENS_LOST, I2_UNIQUE, 1, 2000},
+    {"pure-counters-i3", "5.4", {"script-no-floor"}, BIAS_TOKENS_LOST, I3_RISES, 1, 2000},
+    {"pure-counters-i4", "5.4", {"script-no-floor"}, BIAS_TOKENS_LOST, I4_ORDER, 1, 2000},
+    {"token-unchecked", "15.2", {NULL}, BIAS_OUTSIDE, STALE_WRITE, 1, 2000},
+    {"no-back-off-storm", "6.1", {"no-back-off"}, BIAS_CALM, REQUEST_STORM, 3, 400},
+    {"lost-wake", "6.11", {"lost-wake"}, BIAS_CALM, I9_LIVENESS, 3, 400},
+    {"believes-one", "6.3", {"believes-one"}, BIAS_ODD, I9_LIVENESS, 3, 400},
+    {"wakes-in-vain", "2.10", {"wakes-in-vain"}, BIAS_CALM, REQUEST_STORM, 3, 400},
+    {"odd-key-believed", "6.4", {"odd-key-believed"}, BIAS_ODD, I9_LIVENESS, 3, 100},
+    {"release-paid-once", "2.4", {"release-paid-once-only"}, BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
+    {"release-that-found-nothing", "2.6", {"nothing-found-is-final"}, BIAS_PACKETS, I14_GIVEN_UP, 3, 600},
+    {"closed-in-order", "2.5", {"unanswered-ends-in-order"}, BIAS_PACKETS, I14_GIVEN_UP, 1, 2000},
+    {"busy-release", "2.4", {"release-after-a-passing-error"}, BIAS_DEBTS, I8_LEFT_BEHIND, 3, 150},
+    {"walk-stops-half-way", "3.5", {"walk-stops-half-way"}, BIAS_NESTS, I6_TOLD_ONCE, 3, 300},
+    {"never-overdue", "6.2", {"never-overdue"}, BIAS_FROZEN, I9_LIVENESS, 3, 100},
+    {"waits-for-late", "1.10", {"waits-for-late"}, BIAS_FROZEN, I9_LIVENESS, 3, 100},
+    {"no-back-off", "6.5", {"no-back-off"}, BIAS_CROWD, I9_LIVENESS, 1, 60},
+    {"dropped-releases", "2.4", {"release-that-never-left-forgotten"}, BIAS_FLOOD, I8_LEFT_BEHIND, 1, 100},
+    {"queue-forgets-the-next", "6.13", {"queue-forgets-the-next"}, BIAS_LIVENESS, I9_LIVENESS, 3, 2000},
+    {"cancel-after-close", "-", {"cancel-after-close"}, BIAS_LIVES, I6_TOLD_ONCE, 1, 2000},
+    {"debt-on-a-full-ring", "14.1", {"release-without-room-forgotten"}, BIAS_FLOOD, I8_LEFT_BEHIND, 1, 100},
+    {"reconfigure-without-closing", "4.13", {"reconfigure-without-closing"}, BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
+    {"reconfigure-at-once", "4.13", {"script-reconfigure-at-once"}, BIAS_MEMBERS, I1_EXCLUSION, 1, 2000},
+    {"believes-for-ever", "6.3", {"believes-for-ever"}, BIAS_LIVENESS, I9_LIVENESS, 1, 2000},
+    {"use-after-free", "-", {"handle-freed-in-its-callback"}, BIAS_LIVES, CRASH, 1, 100},
+    {"walk-on-what-is-gone", "-", {"walk-on-what-is-gone"}, BIAS_LIVES, CRASH, 1, 1000},
+    {"loss-behind-callbacks", "3.5", {"loss-behind-other-callbacks"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 500},
+    {"guard-by-its-front", "4.10", {"guard-by-its-front"}, BIAS_NONE, I7_FOREIGN_VOTE, 1, 2000},
+    {"max-lease-invented", "4.6", {"script-max-lease-invented"}, BIAS_LOSS, I1_EXCLUSION, 1, 400},
+    {"reply-of-another", "1.7", {"one-reply-of-the-connection-before"}, BIAS_RECONNECTS, I5_QUORUM_HOLDS, 1, 100},
+    {"replies-of-others", "1.7", {"reply-of-the-connection-before"}, BIAS_LATE_EXECUTION, I9_LIVENESS, 1, 100},
+    {"resurrect-i1", "3.4", {"resurrect"}, BIAS_LOSS, I1_EXCLUSION, 1, 8000},
+    {"resurrect-i6", "3.4", {"resurrect"}, BIAS_LATE_CLIENT, I6_TOLD_ONCE, 1, 200},
+    {"shortening-extend", "3.3", {"script-extend-shortens"}, BIAS_LATE_EXTEND, I5_QUORUM_HOLDS, 1, 6000},
+    {"uptime-guard", "4.2", {"script-guard-by-uptime"}, BIAS_LOSS, I1_EXCLUSION, 1, 1000},
+    {"twins-forgotten", "4.8", {"twins-one-after-the-other"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},
+    {"candidate-stands-at-once", "13.1", {"candidate-stands-at-once"}, BIAS_ELECTION, I16_ONE_LEADER, 1, 8000},
+    {"candidate-leads-on", "13.1", {"candidate-leads-after-its-loss"}, BIAS_ELECTION, I16_ONE_LEADER, 1, 2000},
+    {"observer-believes-any-term", "13.3", {"observer-believes-any-term"}, BIAS_ELECTION, I17_TERMS_RISE, 1, 2000},
+    {"stale-round-trips", "6.2", {"stale-round-trips"}, BIAS_FARTHER, I9_LIVENESS, 1, 1000},
+    {"stale-round-trips-storm", "6.2", {"stale-round-trips"}, BIAS_FARTHER, REQUEST_STORM, 1, 200},
+    {"permits-counted", "7.1", {"permits-counted-by-each-node"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
+    {"any-number-of-permits", "7.7", {"number-of-permits-ignored"}, BIAS_PERMITS, I12_PERMITS, 3, 400},
+    {"slot-by-nodes", "7.3", {"slot-named-by-each-node", "other-slot-is-no-fault"}, BIAS_SCENES, I10_FORGOTTEN, 1, 100},
+    {"no-sentinel", "8.2", {"script-no-sentinel"}, BIAS_SHARED, I13_READERS, 3, 400},
+    {"readers-by-another-clock", "8.3", {"script-readers-by-another-clock"}, BIAS_SHARED, I13_READERS, 3, 400},
+    {"endless-intent", "8.6", {"script-endless-intent"}, BIAS_SHARED, I9_LIVENESS, 3, 400},
+    {"repaired-at-renewals-only", "3.10", {"repaired-at-renewals-only"}, BIAS_SCENES, SERVERS_KEEP, 1, 400},
+    {"renewals-need-memory", "3.1", {"script-renewal-needs-memory"}, BIAS_SCENES, SERVERS_KEEP, 1, 100},
+    {"endless-intent-i10", "8.6", {"script-endless-intent"}, BIAS_SCENES, I10_FORGOTTEN, 1, 200},
+    {"credentials-of-the-start", "1.12", {"credentials-of-the-start"}, BIAS_PASSWORDS, I9_LIVENESS, 3, 100},
+    {"refused-login-ends-the-wait", "1.12", {"refused-login-ends-the-wait"}, BIAS_PASSWORDS, UNEXPLAINED, 3, 400},
+    {"keep-forgotten", "10.1", {"keep-forgotten"}, BIAS_KEEP, I18_KEPT, 3, 100},
+    {"keep-without-end", "10.1", {"script-kept-key-keeps-its-expiry"}, BIAS_KEEP, I18_KEPT, 3, 100},
+    {"adopt-without-asking", "11.2", {"adopt-without-asking"}, BIAS_PASSING, I5_QUORUM_HOLDS, 3, 400},
+    {"adopt-without-asking-i1", "11.2", {"adopt-without-asking"}, BIAS_PASSING, I1_EXCLUSION, 1, 2000},
+    {"passes-by-the-queue", "9.1", {"script-queue-not-looked-at"}, BIAS_FAIR, I15_ORDER_OF_COMING, 3, 400},
+    {"passes-by-permit-queue", "9.7", {"script-permit-queue-not-looked-at"}, BIAS_FAIR, I15_ORDER_OF_COMING, 3, 400},
+    {"dead-in-the-queue", "9.4", {"script-queue-never-forgets"}, BIAS_NONE, I9_LIVENESS, 1, 2000},
+    {"no-turn-for-readers", "8.5", {"script-no-turn"}, BIAS_SCENES, I10_FORGOTTEN, 1, 100},
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))
@@ -235,8 +236,9 @@ static bool run_control(struct world *world, const struct control *control, uint
         hit_seed = first_seed + runs;
         sound = is_sound(world, control, hit_seed);
     }
-    (void)printf("%-28s  %-3.*s %8u %6u %8u   %s (seed %" PRIu64 ")%s\n", control->name, (int)strcspn(invariant, " "),
-                 invariant, runs, hits, control->minimum, hits >= control->minimum ? "caught" : "NOT CAUGHT", hit_seed,
+    (void)printf("%-30s  %-5s %-3.*s %8u %6u %8u   %s (seed %" PRIu64 ")%s\n", control->name, control->rule,
+                 (int)strcspn(invariant, " "), invariant, runs, hits, control->minimum,
+                 hits >= control->minimum ? "caught" : "NOT CAUGHT", hit_seed,
                  sound ? "" : ", and violated WITHOUT the control");
     (void)fflush(stdout);
     return sound && hits >= control->minimum;
@@ -257,7 +259,7 @@ bool controls_run(struct world *world, uint64_t first_seed, const char *name)
     bool all = true, any = false;
 
     if (fault != NULL && *fault == '\0') fault = NULL;
-    (void)printf("%-22s  %-3s %8s %6s %8s\n", "rule broken", "inv", "runs", "hits", "minimum");
+    (void)printf("%-30s  %-5s %-3s %8s %6s %8s\n", "control", "rule", "inv", "runs", "hits", "minimum");
     for (size_t i = 0; i < N_CONTROLS; i++) {
         bool caught;
 
