@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * arbiter.c - which node is asked first, and how far its answer is trusted
+ * arbiter.c - which node is asked first, and how far its answer is trusted (rules 6.1 to 6.5)
  *
  * The arbiter is the node that an attempt after the first asks first: the first READY node that is fit, in the order
  * that all clients share. One of many contenders gets its yes.
@@ -9,12 +9,8 @@
  * lock that was released elsewhere, or set by an operator, without expiry, or by another user of the name. A client
  * that believed such a refusal would wait for ever, while newcomers, which ask all nodes, get the lock.
  *
- * 1. An arbiter that names the same holder again is believed only after all nodes were asked about that holder, and
- *    then for some polls. Otherwise the other nodes are asked in the same attempt.
- * 2. An arbiter is not believed after another node reported that this holder released the lock.
- * 3. A minority key is one whose holder no quorum can have, because too many nodes lack that key. A node that names
- *    such a holder twice is not the arbiter any more, until it votes or names another holder.
- * 4. A node that answers with an error is not the arbiter until it votes, unless no other node is fit.
+ * A minority key is one whose holder no quorum can have, because too many nodes lack that key. A node that answers with
+ * an error is the arbiter only if no other node is fit.
  */
 #include "arbiter.h"
 
@@ -22,13 +18,14 @@
 
 #include "validity.h"
 
-/* Refusals that are believed: of a holder that all nodes confirmed, and of a new holder. */
+/* Rule 6.3: refusals that are believed, of a holder that all nodes confirmed, and of a new holder. */
 #define BELIEF_POLLS 4u
 #define BELIEF_NEWS  1u
 /* Within so many round trips, a holder that is named again may be a contender. */
 #define CONTENDER_SRTTS 4u
 #define FEW_CONTENDERS  3u
 
+/* Rules 6.2 and 6.4. */
 bool arbiter_fits(const struct core_node *node)
 {
     return !node->doubt.overdue && !node->doubt.unfit && node->asked.minority_id == 0;
@@ -54,6 +51,7 @@ uint32_t arbiter_choose(const struct core_lock *lock)
     return spare;
 }
 
+/* Rule 6.2. */
 uint64_t arbiter_timeout(const struct core_node *node, uint64_t asked_us)
 {
     return validity_add(asked_us, 2 * (uint64_t)node->srtt_us + ARBITER_GRACE_US);
@@ -99,6 +97,7 @@ static bool confirmed(const struct core_lock *lock, uint64_t holder_id)
     return lock->attempt.doubt != DOUBT_NONE && count_without(lock, holder_id) == 0;
 }
 
+/* Rules 6.3 and 6.4. */
 void arbiter_learn(struct core_lock *lock)
 {
     assert(lock->attempt.stage == ATTEMPT_FAILED);
@@ -117,6 +116,7 @@ void arbiter_learn(struct core_lock *lock)
     }
 }
 
+/* Rule 6.3. */
 bool arbiter_doubt(struct core_lock *lock)
 {
     const struct core_node *node = &lock->nodes[lock->attempt.arbiter];
@@ -149,6 +149,7 @@ uint64_t arbiter_doubt_until(const struct core_lock *lock)
     return until_us;
 }
 
+/* Rules 6.2 and 6.4. */
 void arbiter_on_vote(struct core_node *node)
 {
     assert(node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER || node->vote == CORE_VOTE_FAILED);
@@ -167,8 +168,8 @@ static bool may_contend(const struct core_lock *lock, const struct core_node *no
            validity_sub(now_us, wait->polled.since_us) < CONTENDER_SRTTS * (uint64_t)node->srtt_us;
 }
 
-/* An owner is a holder if a quorum names it, or one node names it twice with some time in between. Otherwise votes were
- * split. Minority keys are not a holder's, but enough of them block a quorum. */
+/* Rule 6.5: an owner is a holder if a quorum names it, or one node names it twice with some time in between. Otherwise
+ * votes were split. Minority keys are not a holder's, but enough of them block a quorum. */
 bool arbiter_meets_holder(const struct core_lock *lock, uint64_t now_us)
 {
     uint32_t minority = 0;

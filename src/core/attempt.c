@@ -2,26 +2,9 @@
 /*
  * attempt.c - one try on all nodes, and its verdict
  *
- * Q is the quorum. The rules of an attempt:
- *
- * 1. Asking. Every attempt has a fresh token. The first attempt of an acquire asks every READY node at once. A later
- *    attempt asks the arbiter alone, unless wait.c or slots.c decides otherwise. The arbiter's refusal ends the
- *    attempt; with its yes, or without an answer in time, the other nodes are asked.
- * 2. Nodes that are connecting. Such a node is asked when it becomes READY. The attempt waits for it until
- *    connect_us after its own begin; once Q nodes have voted, only until one node timeout after its begin. So a node
- *    that is down delays nobody.
- * 3. Grant. The Qth yes grants (hold.c).
- * 4. Failure. The attempt has failed when Q yeses are out of reach. It has also failed when Q nodes have voted,
- *    another client is in the way, and only late answers could still change the result: otherwise one frozen node
- *    would stop all clients for a node timeout. A failed attempt is released everywhere at once, so that other
- *    clients need not wait while this one finds the reason.
- * 5. Reason. A failed attempt asks the nodes that refused for the holder. It ends when Q nodes have voted (the lock
- *    is held, or votes were split), or when no other node can vote (no quorum).
- * 6. Then the acquire fails, or waits (wait.c) and tries again.
- * 7. Adoption (protocol.md, 21). The token is one that another client held, and no key is set: all nodes that take
- *    requests are asked to extend its keys. Q yeses grant. If so many nodes do not have the keys that Q is out of
- *    reach, the lock is lost, and the keys that are left are released. Otherwise too few nodes answered. Then nothing
- *    is released, because the token may still be held, and may be adopted again.
+ * Chapter 1 of src/protocol.md has the rules of an attempt, and chapter 11 those of an adoption, which is an attempt
+ * that extends the keys of another client's token. An attempt that fails is released everywhere at once, so that other
+ * clients need not wait while this one asks for the reason. Then the acquire fails, or waits (wait.c) and tries again.
  */
 #include "attempt.h"
 
@@ -40,6 +23,7 @@
 /* A connection may begin a moment after the attempt that waits for it; its own timeout gives the better reason. */
 #define CONNECT_GRACE_US 100000u
 
+/* Rule 1.9. */
 static uint64_t connect_until_us(const struct core_lock *lock)
 {
     const struct core_config *config = lock->config;
@@ -51,10 +35,9 @@ static uint64_t connect_until_us(const struct core_lock *lock)
 }
 
 /*
- * The node that publishes the release of a failed attempt: the arbiter, for the other clients asked that node first,
- * and it refused them because of our key. No node publishes where the lock is held without the arbiter, or too few
- * nodes can vote: then each client gets the arbiter's yes in turn and fails, and a notice would only make the next
- * client try.
+ * The node that publishes the release of a failed attempt (rule 2.10) is the arbiter: other clients asked it first, and
+ * our key made it refuse them. No node publishes if the lock is held without the arbiter, or if too few nodes can vote:
+ * then each client gets the arbiter's yes in turn and fails, and a notice would only make the next client try.
  */
 static uint32_t node_that_wakes(const struct core_lock *lock, uint64_t now_us)
 {
@@ -86,9 +69,9 @@ static void attempt_fail(struct core_lock *lock, struct step *step, int status)
 void attempt_give_up(struct core_lock *lock, struct step *step, int status)
 {
     if (lock->acquire.adopts) {
-        debt_waive(lock);
+        debt_waive(lock); /* rule 11.3 */
     } else {
-        attempt_release(lock, step);
+        attempt_release(lock, step); /* rule 2.1 */
     }
     attempt_fail(lock, step, status);
 }
@@ -111,7 +94,7 @@ static void attempt_ask_others(struct core_lock *lock, struct step *step)
     }
 }
 
-/* A node that is not asked now may have the keys, too, and get the release later. */
+/* A node that an adoption does not ask now may have the keys, too, and gets the release later. */
 static void expect_keys(struct core_lock *lock, uint64_t now_us)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -119,7 +102,7 @@ static void expect_keys(struct core_lock *lock, uint64_t now_us)
     }
 }
 
-/* Ask that node first; n_nodes: ask all. */
+/* Ask that node first (rule 6.1); n_nodes: ask all (rule 1.2). */
 static void ask_arbiter(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct attempt *attempt = &lock->attempt;
@@ -132,11 +115,11 @@ static void ask_arbiter(struct core_lock *lock, struct step *step, uint32_t inde
     }
     attempt->stage = ATTEMPT_ASKS_ARBITER;
     attempt->others_at_us = lock->config->fair ? fair_timeout(node, step->now_us) : arbiter_timeout(node, step->now_us);
-    /* A fair lock waits for a node that is connecting. */
+    /* A fair lock waits for a node that is connecting (rule 9.2). */
     if (vote_may_ask(lock, node)) vote_ask(lock, step, index);
 }
 
-/* A fair lock asks one node after the other (fair.c, 4). */
+/* Rule 9.2: a fair lock asks one node after the other. */
 static void ask_next_arbiter(struct core_lock *lock, struct step *step)
 {
     do {
@@ -154,6 +137,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
 
     assert(step->random != NULL);
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_WAITING || lock->phase == CORE_LOST);
+    /* Rules 1.1 and 11.2. */
     if (!lock->acquire.adopts) memcpy(lock->id.token.bytes, step->random, CORE_TOKEN_SIZE);
     backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     lock->phase = CORE_ASKING;
@@ -174,7 +158,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     vote_clear(lock);
     if (lock->acquire.adopts) expect_keys(lock, step->now_us);
     if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes && !queues);
-    /* A second attempt of one number would count the votes of the first. */
+    /* Rule 1.6: a second attempt of one number would count the votes of the first. */
     assert(lock->id.number >= lock->acquire.attempts);
     if (fair) fair_begin(lock, step->now_us);
     if (queues) {
@@ -184,6 +168,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     }
 }
 
+/* Rules 1.10, 1.11 and 2.1. */
 static void fail_attempt(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_ASKING);
@@ -195,6 +180,7 @@ static void fail_attempt(struct core_lock *lock, struct step *step)
     }
 }
 
+/* Rule 1.11. */
 int attempt_wait_status(const struct core_lock *lock)
 {
     uint32_t seen = lock->acquire.seen;
@@ -215,9 +201,9 @@ int attempt_wait_status(const struct core_lock *lock)
 }
 
 /*
- * Clients that try at the same moment split the votes, so that no client gets the lock. If all clients that try once
- * gave up then, the lock would stay free. So an acquire that tries once goes on for half a node timeout, until the
- * arbiter refuses it: the client with the arbiter's yes gets the lock.
+ * Rule 1.13. Clients that try at the same moment split the votes, so that no client gets the lock. If all clients that
+ * try once gave up then, the lock would stay free. So an acquire that tries once goes on for half a node timeout, until
+ * the arbiter refuses it: the client with the arbiter's yes gets the lock.
  */
 static uint64_t settle_until_us(const struct core_lock *lock)
 {
@@ -225,8 +211,8 @@ static uint64_t settle_until_us(const struct core_lock *lock)
 }
 
 /*
- * Until when an acquire goes on. An acquire that tries once waits for its first attempt without a bound. It waits for
- * room for a later attempt, which settles split votes, for about as long as that attempt would take.
+ * Until when an acquire goes on (rule 6.14). An acquire that tries once waits for its first attempt without a bound. It
+ * waits for room for a later attempt, which settles split votes, for about as long as that attempt would take.
  */
 static uint64_t goes_on_until_us(const struct core_lock *lock)
 {
@@ -242,9 +228,9 @@ static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status
 }
 
 /*
- * An acquire that tries once makes a second attempt when connections ended before the node timeout. They were old, and
- * a firewall or proxy had dropped them; the nodes are being connected again. It also makes a second attempt after an
- * error that passes: a node that has lost its scripts, for instance, has them again by then.
+ * Rule 1.13. An acquire that tries once makes a second attempt when connections ended before the node timeout. They
+ * were old, and a firewall or proxy had dropped them; the nodes are being connected again. It also makes a second
+ * attempt after an error that passes: a node that has lost its scripts, for instance, has them again by then.
  */
 static bool was_cut_off(const struct core_lock *lock, const struct step *step, int status)
 {
@@ -261,8 +247,8 @@ static bool was_cut_off(const struct core_lock *lock, const struct step *step, i
     return cut > 0 && cut + voted >= lock->config->quorum;
 }
 
-/* Another slot may be free: try it at once. Each attempt rules out a slot, so the search ends. The slots that are free
- * behind others in the queue are theirs. */
+/* Rule 7.4: another slot may be free, so try it at once. Each attempt rules out a slot, so the search ends. Rule 9.7:
+ * the slots that are free behind others in the queue are theirs. */
 static bool searches_on(const struct core_lock *lock, const struct step *step, int status)
 {
     if (lock->wait.behind) return false;
@@ -305,7 +291,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
 }
 
 /*
- * Count the nodes that will not vote because of this fault, however long the acquire waits.
+ * Rule 1.12. Count the nodes that will not vote because of this fault, however long the acquire waits.
  *
  * A refused login counts as missing rights (FAULT_CLASS_AUTH) for an acquire that tries once, and for a client that has
  * never logged in at any node.
@@ -319,7 +305,7 @@ static uint32_t failed_for_good(const struct core_lock *lock, const struct step 
     return tally->failed[FAULT_CLASS_AUTH] + tally->failed[FAULT_CLASS_LOGIN];
 }
 
-/* Return the status for faults of the nodes that last, or 0. */
+/* Return the status for faults of the nodes that last, or 0 (rule 1.12). */
 static int permanent_status(const struct core_lock *lock, const struct step *step, const struct vote_tally *tally)
 {
     static const struct {
@@ -337,6 +323,7 @@ static int permanent_status(const struct core_lock *lock, const struct step *ste
     return 0;
 }
 
+/* Rule 1.11: the failed attempt ends. */
 static void conclude(struct core_lock *lock, struct step *step, const struct vote_tally *tally)
 {
     bool held = tally->yes + tally->other >= lock->config->quorum;
@@ -357,14 +344,14 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     arbiter_learn(lock);
 }
 
-/* Until when an outstanding vote is waited for while another client is in the way. */
+/* Until when an outstanding vote is waited for while another client is in the way (rule 1.10). */
 static uint64_t late_at(const struct core_lock *lock, const struct core_node *node)
 {
     if (vote_may_still_connect(node)) return arbiter_timeout(node, lock->attempt.begun_us);
     return node->doubt.overdue ? 0 : arbiter_timeout(node, node->asked.at_us);
 }
 
-/* When a quorum gets out of reach without late votes (rule 4). CORE_NEVER: no other client is in the way. */
+/* When a quorum gets out of reach without late votes (rule 1.10). CORE_NEVER: no other client is in the way. */
 static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tally *tally)
 {
     uint32_t quorum = lock->config->quorum;
@@ -382,7 +369,7 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
     return validity_of_quorum(late_us, pending, quorum - tally->yes);
 }
 
-/* A quorum said yes. Return false if it cannot agree on a fencing token. */
+/* A quorum said yes (rule 1.4). Return false if it cannot agree on a fencing token (rule 5.2). */
 static bool agree(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     switch (lock->config->fencing ? fence_judge(lock, step, pending) : FENCE_AGREED) {
@@ -396,7 +383,7 @@ static bool agree(struct core_lock *lock, struct step *step, uint32_t pending)
     return true;
 }
 
-/* Rule 7. */
+/* Rules 11.2 and 11.3. */
 static void judge_adoption(struct core_lock *lock, struct step *step)
 {
     struct vote_tally tally = vote_count(lock);
@@ -416,7 +403,7 @@ static void judge_adoption(struct core_lock *lock, struct step *step)
     }
 }
 
-/* The slot that the arbiter took, if any, is unknown: no slot may be held with this token (slots.c, 5). */
+/* Rule 7.6: the slot that the arbiter took is unknown, so no slot may be held with this token. */
 static void begin_anew(struct core_lock *lock, struct step *step)
 {
     assert(lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
@@ -426,7 +413,8 @@ static void begin_anew(struct core_lock *lock, struct step *step)
 }
 
 /*
- * Act on the arbiter's answer, or on its delay. Return true if the other nodes have now been asked, too.
+ * Act on the arbiter's answer, or on its delay (rules 6.1 to 6.3). Return true if the other nodes have now been asked,
+ * too.
  *
  * After the arbiter's refusal no node has our key: only the arbiter was asked, and it answered on the same connection
  * that it has another client's key.
@@ -436,15 +424,15 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
     struct core_node *node = &lock->nodes[lock->attempt.arbiter];
 
     assert(lock->attempt.arbiter < lock->config->n_nodes);
-    /* A doubted refusal asks the other nodes at once, so the arbiter is judged once an attempt. */
+    /* Rule 6.3: a doubted refusal asks the other nodes at once, so the arbiter is judged once an attempt. */
     assert(lock->attempt.doubt == DOUBT_NONE);
     assert(node->vote != CORE_VOTE_NONE || lock->config->fair);
     if (node->vote == CORE_VOTE_OTHER) {
         node->key.until_us = 0;
         if (lock->wait.behind || !arbiter_doubt(lock)) {
-            /* A former arbiter of this attempt may still grant. */
+            /* Rule 9.2: a former arbiter of this attempt may still grant. */
             if (lock->config->fair) debt_end_attempt(lock, step, lock->config->n_nodes);
-            /* The other nodes were not asked: their states tell contention from outage. */
+            /* Rule 1.11: the other nodes were not asked, so their states tell contention from outage. */
             lock->acquire.seen |= core_quorum_is_ready(lock) ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
             wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
             return false;
@@ -485,6 +473,7 @@ static void attempt_judge(struct core_lock *lock, struct step *step)
     if (attempt->stage == ATTEMPT_ASKS_ARBITER && !judge_arbiter(lock, step)) return;
     tally = vote_count(lock);
     if (attempt->stage == ATTEMPT_ASKS_ALL) {
+        /* Rules 1.4 and 1.10. */
         if (tally.yes >= quorum) {
             if (!agree(lock, step, tally.pending)) fail_attempt(lock, step);
         } else if (tally.yes + tally.pending < quorum || step->now_us >= hopeless_at(lock, &tally)) {
@@ -496,6 +485,7 @@ static void attempt_judge(struct core_lock *lock, struct step *step)
     if (attempt->doubt == DOUBT_OPEN && step->now_us >= arbiter_doubt_until(lock)) {
         attempt->doubt = DOUBT_SETTLED;
     }
+    /* Rule 1.11. */
     voted = (tally.yes + tally.other >= quorum && attempt->doubt != DOUBT_OPEN) || tally.pending == 0;
     explained = tally.peeking == 0 || tally.peeked >= quorum;
     if (voted && explained) conclude(lock, step, &tally);
@@ -511,7 +501,7 @@ void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict ve
         attempt_begin(lock, step, verdict == WAIT_TRY_ALL);
         attempt_judge(lock, step);
     } else {
-        /* The caller admits the attempts of all locks in the order of their requests. */
+        /* Rule 14.1: the caller admits the attempts of all locks in the order of their requests. */
         if (lock->queued != WAIT_TRY_ALL) lock->queued = verdict;
         lock->phase = CORE_WAITING;
         lock->wait.retry_at_us = CORE_NEVER;
@@ -557,6 +547,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     }
 }
 
+/* Rule 1.9. */
 static void give_up_connecting(struct core_lock *lock, uint64_t now_us)
 {
     if (now_us < connect_until_us(lock)) return;
@@ -568,7 +559,7 @@ static void give_up_connecting(struct core_lock *lock, uint64_t now_us)
 void attempt_on_timer(struct core_lock *lock, struct step *step)
 {
     if (lock->phase != CORE_ASKING && lock->phase != CORE_WAITING) return;
-    if (step->now_us >= goes_on_until_us(lock)) {
+    if (step->now_us >= goes_on_until_us(lock)) { /* rule 6.14 */
         int status = attempt_wait_status(lock);
 
         if (status == CORE_HELD_BY_OTHER) lock->acquire.seen |= CORE_SEEN_HELD;
@@ -585,8 +576,9 @@ void attempt_on_timer(struct core_lock *lock, struct step *step)
     attempt_judge(lock, step);
 }
 
-/* A node that was still connecting at the grant adds its vote, until the first renewal asks it anyway. Where the nodes
- * have no room a held lock does without that vote: many such locks at once would fill the node's queue. */
+/* Rules 1.4 and 1.9: a node that was still connecting at the grant adds its vote, until the first renewal asks it
+ * anyway. If the nodes have no room, a held lock does without that vote: many such locks at once would fill the node's
+ * queue. */
 static bool still_asks(const struct core_lock *lock, const struct step *step)
 {
     if (lock->phase == CORE_ASKING) return lock->attempt.stage == ATTEMPT_ASKS_ALL;
@@ -600,7 +592,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     bool asking = lock->phase == CORE_ASKING;
 
     assert(index < lock->config->n_nodes);
-    if (asking && node->state == NODE_READY) fence_renew_floor(lock, step->now_us);
+    if (asking && node->state == NODE_READY) fence_renew_floor(lock, step->now_us); /* rule 5.5 */
     if (vote_may_ask(lock, node) && node->vote == CORE_VOTE_NONE) {
         bool awaited = asking && lock->attempt.stage == ATTEMPT_ASKS_ARBITER && index == lock->attempt.arbiter;
 
@@ -636,6 +628,7 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
     }
 }
 
+/* Rule 3.13. */
 void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
 {
     struct core_node *node = &lock->nodes[index];
@@ -647,6 +640,7 @@ void attempt_on_step(struct core_lock *lock, struct step *step, uint32_t index, 
     attempt_judge(lock, step);
 }
 
+/* Rule 1.5. */
 void attempt_too_late(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_GRANTED);

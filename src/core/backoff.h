@@ -36,7 +36,7 @@ uint64_t backoff_renew_us(struct backoff_jitter *, uint64_t node_timeout_us, uin
 /* backoff_debt_us - before a release is sent again after an error or no answer: 10 ms, doubled up to 1 s, jittered. */
 uint64_t backoff_debt_us(struct backoff_jitter *, uint32_t tries);
 
-/* backoff_late_us - before a late debt's release is repeated (debt.c, 4): 1, 2, 4, 8, and then 16 s. Not jittered, so
+/* backoff_late_us - before a late debt's release is repeated (rule 2.6): 1, 2, 4, 8, and then 16 s. Not jittered, so
  * that the releases of one node go out together. */
 uint64_t backoff_late_us(uint32_t tries);
 

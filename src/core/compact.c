@@ -194,7 +194,7 @@ static bool node_wants_repair(const struct core_compact *record, const struct co
     return is_new_since(node, since_us);
 }
 
-/* Rule 4 of hold.c. */
+/* Rule 3.10. */
 static bool wants_repair(const struct core_compact *record, const struct core_config *config,
                          const struct core_node_change *nodes)
 {

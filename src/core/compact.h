@@ -5,7 +5,7 @@
  * Everything else that a lock is made of follows from the record and the nodes' present states, so the lock's memory
  * can serve other locks meanwhile. Numbers of attempts and of rounds begin anew, because no answer is on its way that
  * could name an earlier one. A member that is not stored in full is rounded to the safe side. Where rounding would
- * change what the lock does next, the lock is not made compact.
+ * change what the lock does next, the lock is not made compact (rule 3.15).
  */
 #pragma once
 

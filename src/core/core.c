@@ -68,7 +68,7 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
     return 0;
 }
 
-/* Only config->holder changes with the owner. Votes and notices go on counting. */
+/* Rule 6.13: only config->holder changes with the owner. Votes and notices go on counting. */
 static int hand_off(struct core_lock *lock, uint64_t begun_us, const struct core_config *config)
 {
     assert(config->holder.wait_us != 0);
@@ -85,7 +85,7 @@ static int start_extend(struct core_lock *lock, struct step *step, uint64_t leas
     if (lock->phase != CORE_HELD) return CORE_STATE;
     if (step->now_us >= validity_add(lock->hold.granted_us, lock->config->holder.max_hold_us)) return CORE_STATE;
     if (lease_us == 0) lease_us = lock->lease_us;
-    /* Never shorten a lease: the yes to a renewal on its way counts for the longer one. */
+    /* Rule 3.3: the yes to a renewal on its way counts for the longer lease. */
     if (lease_us < lock->lease_us) return CORE_INVAL;
     lock->hold.extend_lease_us = lease_us;
     hold_begin_round(lock, step);
@@ -100,7 +100,7 @@ int core_may_release(const struct core_lock *lock)
     return lock->phase == CORE_HELD || lock->phase == CORE_LOST ? 0 : CORE_STATE;
 }
 
-/* Only a lock that its owner held is kept: nobody did the work of others. */
+/* Rules 10.1 and 10.2: only a lock that its owner held is kept, for nobody did the work of others. */
 static uint64_t keep_until_us(const struct core_lock *lock, uint64_t now_us)
 {
     uint64_t until_us = validity_add(lock->hold.granted_us, lock->config->holder.keep_us);
@@ -119,7 +119,7 @@ static int start_release(struct core_lock *lock, struct step *step)
                                      .expired = lock->phase == CORE_LOST};
     lock->phase = CORE_IDLE;
     lock->hold.round_waits = lock->hold.repair_waits = false;
-    core_forget(lock, CORE_NOTIFY_LOST);
+    core_forget(lock, CORE_NOTIFY_LOST); /* rule 3.5: no loss after a release */
     attempt_release(lock, step);
     debt_judge_release(lock, step->now_us);
     assert((lock->release.attempt != 0) != core_is_pending(lock, CORE_NOTIFY_RELEASED));
@@ -127,6 +127,7 @@ static int start_release(struct core_lock *lock, struct step *step)
     return 0;
 }
 
+/* Rule 11.1. */
 static int detach(struct core_lock *lock)
 {
     if (is_busy(lock)) return CORE_BUSY;
@@ -152,8 +153,8 @@ static int cancel(struct core_lock *lock, struct step *step, int status)
 }
 
 /*
- * The second validity check. The Qth yes may have waited long to be read, in the kernel or behind a slow callback. A
- * grant completes only if at least min_valid_us are left now.
+ * Rule 1.5: the second validity check. The Qth yes may have waited long to be read, in the kernel or behind a slow
+ * callback. A grant completes only if at least min_valid_us are left now.
  */
 static bool still_good(const struct core_lock *lock, uint64_t now_us)
 {
@@ -210,7 +211,7 @@ static void core_on_node_state(struct core_lock *lock, struct step *step, const 
     debt_judge_release(lock, step->now_us);
 }
 
-/* A vote counts only on the attempt and the connection it was asked on. */
+/* Rules 1.6 and 1.7: a vote counts only for the attempt, and on the connection, that it was asked on. */
 static bool is_current(const struct core_lock *lock, const struct core_reply *reply)
 {
     const struct core_node *node = &lock->nodes[reply->tag.node];
@@ -221,9 +222,9 @@ static bool is_current(const struct core_lock *lock, const struct core_reply *re
 }
 
 /*
- * The timeout for the arbiter and the pauses after split votes are counted in round trips. Many clients at once make
- * round trips longer; with the RTT of a quiet time these clients would collide for ever. One answer at most doubles
- * the RTT, so that a process that was suspended for a second does not wait for seconds afterwards.
+ * Rule 6.2. The timeout for the arbiter and the pauses after split votes are counted in round trips. Many clients at
+ * once make round trips longer; with the RTT of a quiet time these clients would collide for ever. One answer at most
+ * doubles the RTT, so that a process that was suspended for a second does not wait for seconds afterwards.
  */
 static void update_rtt(struct core_node *node, uint64_t took_us)
 {
@@ -319,7 +320,7 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     lock->log = 0;
     core_check(lock);
     assert((event->slots != NULL) == (lock->config->permits != 0));
-    /* A loss comes first: whatever arrives later cannot make the lock held again. */
+    /* Rule 3.4: a loss comes first. Whatever arrives later cannot make the lock held again. */
     hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->log = lock->log;
@@ -502,7 +503,8 @@ const struct core_token *core_token_now(const struct core_lock *lock)
 
 bool core_has_token(const struct core_lock *lock, const struct core_token *token)
 {
-    /* A lock that waits has a token only if it adopts: the one that is left is of an attempt, or a hold, that ended. */
+    /* Rule 11.4: a lock that waits has a token only if it adopts. Otherwise the token that is left is of an attempt, or
+     * of a hold, that ended. */
     bool uses = lock->phase == CORE_WAITING ? lock->acquire.adopts : lock->phase != CORE_IDLE;
     bool has = uses && memcmp(&lock->id.token, token, sizeof(*token)) == 0;
 

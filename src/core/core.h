@@ -14,15 +14,15 @@
  *                      v  |                  v                                v
  *                     WAITING <--------------+                              IDLE
  *
- * With fencing, a quorum must agree on the token between the Qth yes and GRANTED. The phase is still ASKING
- * (fence.c).
+ * src/protocol.md has the rules. With fencing, a quorum must agree on the token between the Qth yes and GRANTED. The
+ * phase is still ASKING (fence.c).
  *
  * An acquire's first attempt asks all nodes. A later attempt mostly asks one node first, the arbiter, and the others
  * only with the arbiter's yes (wait.c, arbiter.c). Notices of releases only decide when to try; no vote depends on
  * them.
  *
  * A lock that is detached is IDLE, too, and its keys stay. An adoption is an acquire that asks the nodes to extend the
- * keys of a token that another client held, once (attempt.c, 7).
+ * keys of a token that another client held, once (rule 11.2).
  *
  * An attempt that ends in any other way (failed, canceled, released, lost and released) leaves a debt at every node
  * that may have its key: a release that the node has not answered yet. The release is sent again on each new connection
@@ -94,7 +94,8 @@ uint64_t core_fence(const struct core_lock *);
 uint64_t core_lease_us(const struct core_lock *);
 /* core_slot - with permits, return the slot of a grant or hold, or the one that was last asked for. */
 uint32_t core_slot(const struct core_lock *);
-/* core_vote - return the node's answer in the present round. While only the arbiter is asked: its answer before. */
+/* core_vote - return the node's answer in the present round. A node that this attempt has not asked shows its answer in
+ * the attempt before. */
 enum core_vote core_vote(const struct core_lock *, uint32_t node);
 /* core_counted - return how many nodes count for the present validity. */
 uint32_t core_counted(const struct core_lock *);

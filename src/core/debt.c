@@ -2,28 +2,12 @@
 /*
  * debt.c - the release of an attempt that ended, at every node that may have its key
  *
- * A debt is a release that a node has not answered yet. The rules:
+ * A debt is a release that a node has not answered yet. Chapter 2 of src/protocol.md has the rules, and chapter 10
+ * those of keys that are kept after their release.
  *
- * 1. Order. The release is sent on the connection of the acquire, so the node executes it after the acquire.
- * 2. Repetition. If there is no connection, or the connection ends before the answer, the release is sent again on
- *    the next connection, until the key has certainly expired. If the node answers with an error, the release is
- *    sent again after pauses that grow. If the release did not fit into the queue, it is sent when there is room.
- * 3. An acquire that meets a debt in such a pause sends the release at once, and asks the node again.
- * 4. Late requests (protocol.md, 14). If the acquire had no answer when its connection ended, the node may still
- *    execute it, for the network or a proxy may deliver it later. So a release on a new connection that finds no key
- *    does not end the debt. The core hands the debt over (struct core_late), and the caller repeats the release for
- *    a while.
- * 5. Keep (protocol.md, 20). A hold that is released before the keep time after its grant is over keeps its keys: the
- *    release sets their expiry to the end of that time, and publishes nothing, because nobody can have the keys yet.
- *    A release that is sent or repeated after the end deletes them. A renewal that is executed late (rule 4) prolongs
- *    the key, so for these locks renewals count as requests that may set it, and the release is repeated after the end.
- *
- * 6. Passing on (protocol.md, 21). A lock that is detached, and an adoption without a result, leave no debt: another
- *    client may hold the keys by their token. A repair that is still under way then may set a key after that client
- *    has released it.
- *
- * A key that stays costs liveness for one lease at most, never exclusion: the token of an ended attempt counts for
- * no lock.
+ * A lock that is detached, and an adoption without a result, leave no debt (rules 11.1 and 11.3). A repair that is
+ * still under way then may set a key after another client has adopted the token and released it. That key stays for one
+ * lease.
  */
 #include "debt.h"
 
@@ -32,9 +16,9 @@
 
 #define MS              1000u
 #define OWN_NOTICES_MAX 200u
-/* How long a request may be under way after its connection ended (protocol.md, 14). */
+/* Rule 2.6: how long a request may be under way after its connection ended. */
 #define LATE_US 60000000u
-/* A late key with a lease up to this does little harm, so its release is repeated for one lease only. */
+/* Rule 2.6: a late key with a lease up to this does little harm, so its release is repeated for one lease only. */
 #define SHORT_LEASE_US 20000000u
 
 static bool debt_ended(const struct debt *debt, uint64_t now_us)
@@ -85,6 +69,7 @@ static void forget_paid(struct core_lock *lock, uint32_t index)
     if (debt_count(&lock->nodes[index]) == 0) lock->owing &= ~(1u << index);
 }
 
+/* Rule 2.3: a node with CORE_DEBTS_MAX debts has no room. */
 static struct debt *free_debt(struct core_node *node, uint64_t now_us)
 {
     EACH_DEBT (debt, node) {
@@ -98,7 +83,7 @@ bool debt_has_room(struct core_node *node, uint64_t now_us)
     return free_debt(node, now_us) != NULL;
 }
 
-/* How long the key is kept from now on, in whole milliseconds. 0: it is not. */
+/* How long the key is kept from now on (rules 10.1 and 10.2), in whole milliseconds. 0: it is not. */
 static uint64_t keep_us(const struct debt *debt, uint64_t now_us)
 {
     return (validity_sub(debt->keep_until_us, now_us) + MS - 1) / MS * MS;
@@ -124,7 +109,7 @@ static void send_release(struct core_lock *lock, struct step *step, uint32_t nod
     command->tag.attempt = id->number;
     command->tag.slot = id->slot;
     command->token = id->token;
-    /* No timeout: the answer counts however late it comes. */
+    /* Rule 2.4: no timeout, for the answer counts however late it comes. */
     command->timeout_us = 0;
     assert(command->tag.lease_us <= lock->config->lease_us);
 }
@@ -140,6 +125,7 @@ static bool is_late(const struct core_lock *lock, const struct core_node *node, 
     return node->late && now_us < lock->late_until_us;
 }
 
+/* Rule 2.4. */
 static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent, bool if_deleted)
 {
     struct core_node *node = &lock->nodes[index];
@@ -164,7 +150,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
     debt->twice |= debt->keep_until_us != 0;
     /* An attempt that was not granted has no fencing token. */
     if (lock->phase == CORE_ASKING) debt->id.fence = 0;
-    /* The node was to choose the slot, and its choice is unknown. */
+    /* Rule 7.6: the node was to choose the slot, and its choice is unknown. */
     if (step->slots != NULL && lock->phase == CORE_ASKING && node->vote != CORE_VOTE_YES &&
         lock->attempt.stage == ATTEMPT_ASKS_ARBITER) {
         debt->id.slot = CORE_SLOT_NONE;
@@ -180,7 +166,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
     send_release(lock, step, index, debt);
 }
 
-/* The arbiter comes first: waiters ask it as soon as its notice reaches them. */
+/* Rules 2.1 and 2.10. The arbiter comes first: waiters ask it as soon as its notice reaches them. */
 void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
 {
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -194,6 +180,7 @@ void debt_end_attempt(struct core_lock *lock, struct step *step, uint32_t wakes)
     }
 }
 
+/* Rules 11.1 and 11.3. */
 void debt_waive(struct core_lock *lock)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -202,6 +189,7 @@ void debt_waive(struct core_lock *lock)
     }
 }
 
+/* Rule 2.4: on each new connection. */
 void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
@@ -210,7 +198,7 @@ void debt_pay(struct core_lock *lock, struct step *step, uint32_t index)
     EACH_DEBT (debt, node) {
         assert(debt->sent_generation <= node->generation || debt->state == DEBT_NONE);
         if (debt_ended(debt, step->now_us) || debt->sent_generation == node->generation) continue;
-        /* The node may have executed the release that was sent on the connection before. */
+        /* Rule 2.9: the node may have executed the release that was sent on the connection before. */
         if (debt->sent_generation != 0 && debt->state != DEBT_REFUSED) debt->unclear = true;
         debt->if_deleted = true; /* other nodes have published the release */
         send_release(lock, step, index, debt);
@@ -236,6 +224,7 @@ static void drop_echo(struct core_node *node, struct debt *debt)
     debt->echoed = false;
 }
 
+/* Rule 2.4: again after a pause. */
 static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
 {
     assert(debt->state == DEBT_OWED || debt->state == DEBT_REFUSED);
@@ -243,7 +232,7 @@ static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
     debt->again_at_us = validity_add(step->now_us, backoff_debt_us(&lock->jitter, debt->tries++));
 }
 
-/* Hand over a debt whose key may still be set by a late request (rule 4). */
+/* Hand over a debt whose key may still be set by a late request (rule 2.6). */
 static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32_t node, const struct debt *debt)
 {
     uint64_t for_us = lock->lease_us <= SHORT_LEASE_US ? lock->lease_us : LATE_US;
@@ -258,13 +247,15 @@ static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32
                                             .slot = debt->id.slot};
 }
 
+/* Rule 2.7. */
 static void deleted(const struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
     debt->state = DEBT_NONE;
     if (debt->late && debt->twice) debt_pass_on(lock, step, node, debt);
 }
 
-/* The node did not have our key. Unless an earlier try may have deleted the key, the hold had ended before. */
+/* Rules 2.6 and 2.9: the node did not have our key. Unless an earlier try may have deleted the key, the hold had ended
+ * before. */
 static void absent(struct core_lock *lock, struct step *step, uint32_t node, struct debt *debt)
 {
     debt->state = DEBT_NONE;
@@ -294,7 +285,7 @@ static void debt_answered(struct core_lock *lock, struct step *step, const struc
             break;
         }
         failed(lock, step, debt);
-        /* Rights may come back, but no result waits for that. */
+        /* Rule 2.9: rights may come back, but no result waits for that. */
         if (reply->fault != FAULT_CLASS_TEMPORARY) debt->state = DEBT_REFUSED;
         break;
     }
@@ -315,6 +306,7 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
     debt_judge_release(lock, step->now_us);
 }
 
+/* Rules 2.6 and 10.3. */
 void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -324,7 +316,7 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
     if (reply->tag.attempt == lock->id.number) {
         bool repaired = node->key.repair_round != 0;
 
-        /* The answer to an extend from before a repair proves nothing about the repair. */
+        /* Rule 3.9: the answer to an extend from before a repair proves nothing about the repair. */
         if (reply->tag.op != OP_EXTEND || reply->tag.round > node->key.repair_round) node->open = false;
         if (reply->tag.op == OP_EXTEND && reply->outcome == OUTCOME_YES && !repaired &&
             lock->config->holder.keep_us == 0)
@@ -336,6 +328,7 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
     }
 }
 
+/* Rule 2.6. */
 void debt_on_connection_ended(struct core_lock *lock, uint32_t index, uint64_t now_us)
 {
     struct core_node *node = &lock->nodes[index];
@@ -358,6 +351,7 @@ bool debt_may_come_late(const struct core_lock *lock, const struct core_node *no
     return node->open || is_late(lock, node, now_us);
 }
 
+/* Rule 2.8. */
 bool debt_hurry(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
@@ -377,7 +371,8 @@ static bool debt_is_due(const struct core_node *node, const struct debt *debt, u
     return debt->state != DEBT_NONE && core_can_talk(node) && debt->again_at_us <= now_us;
 }
 
-/* A step has room for n_nodes releases beside an attempt that ends and one that begins. The others stay due. */
+/* Rule 2.4. A step has room for n_nodes releases beside an attempt that ends and one that begins. The others stay due.
+ */
 void debt_on_timer(struct core_lock *lock, struct step *step)
 {
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -410,6 +405,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
     return first_us;
 }
 
+/* Rule 2.3. */
 bool debt_waits(const struct core_node *node)
 {
     LOOK_AT_EACH_DEBT (debt, node) {
@@ -448,7 +444,7 @@ static struct release_tally count_release(const struct core_lock *lock)
 static void end_release(struct core_lock *lock, bool clear)
 {
     assert(lock->release.attempt != 0 && lock->release.attempt <= lock->id.number);
-    /* A hold that had expired or was lost is over, even if a node still has its key. */
+    /* Rule 2.9: a hold that had expired or was lost is over, even if a node still has its key. */
     core_notify(lock, CORE_NOTIFY_RELEASED, clear || lock->release.expired ? CORE_OK : CORE_NOQUORUM);
     lock->release.attempt = 0;
 }
@@ -464,8 +460,8 @@ static uint64_t last_wait_us(const struct core_lock *lock)
     return lock->config->node_timeout_us / 4;
 }
 
-/* If the process was suspended during the time to answer, the answers may be there unread, or the releases may not even
- * have been sent. So the time ends only a while after its end was first found near. */
+/* Rule 1.8: if the process was suspended during the time to answer, the answers may be there unread, or the releases
+ * may not even have been sent. So the time ends only a while after its end was first found near. */
 static bool answers_are_late(struct core_lock *lock, uint64_t now_us)
 {
     uint64_t look_at_us = validity_sub(lock->release.until_us, last_wait_us(lock));
@@ -477,8 +473,8 @@ static bool answers_are_late(struct core_lock *lock, uint64_t now_us)
     return now_us >= lock->release.until_us && now_us >= lock->release.looked_us + last_wait_us(lock);
 }
 
-/* The hold had expired before if so many nodes lacked our key that no quorum had it. Fewer nodes may have restarted, or
- * never had the key. Answers that decide this are waited for, for one node timeout. */
+/* Rule 2.9: the hold had expired before if so many nodes lacked our key that no quorum had it. Fewer nodes may have
+ * restarted, or never had the key. Answers that decide this are waited for, for one node timeout. */
 void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 {
     uint32_t quorum = lock->config->quorum;
@@ -499,7 +495,7 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
     }
 }
 
-/* The time to answer does not run while a release waits for room, unless a quorum has answered. */
+/* Rule 2.9: the time to answer does not run while a release waits for room, unless a quorum has answered. */
 static bool waits_for_room(const struct core_lock *lock)
 {
     uint32_t waiting = 0;

@@ -6,9 +6,9 @@
 
 #define DEBT_WAKES_ALL UINT32_MAX
 
-/* debt_end_attempt - release the present attempt at every node that may have its key. wakes: the node that publishes
- * the release, if it deletes the key; n_nodes: none. DEBT_WAKES_ALL: every node publishes, even without the key, for
- * waiters do not listen at all nodes. */
+/* debt_end_attempt - release the present attempt at every node that may have its key (rule 2.1). wakes: the node that
+ * publishes the release, if it deletes the key; n_nodes: none. DEBT_WAKES_ALL: every node publishes, even without the
+ * key, for waiters do not listen at all nodes. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
 /* debt_waive - let the keys of the present attempt or hold stay where they are: another client may have its token. */
 void debt_waive(struct core_lock *);
@@ -32,7 +32,7 @@ void debt_on_reply(struct core_lock *, struct step *, const struct core_reply *)
 bool debt_hurry(struct core_lock *, struct step *, uint32_t node);
 /* debt_on_set_answered - take the reply to a request that may set the key, or that was sent after one. */
 void debt_on_set_answered(struct core_lock *, const struct core_reply *);
-/* debt_on_connection_ended - remember that requests without an answer may be executed later (rule 4). */
+/* debt_on_connection_ended - remember that requests without an answer may be executed later (rule 2.6). */
 void debt_on_connection_ended(struct core_lock *, uint32_t node, uint64_t now_us);
 /* debt_may_come_late - tell whether the node may still execute a request of the present attempt. */
 bool debt_may_come_late(const struct core_lock *, const struct core_node *, uint64_t now_us);

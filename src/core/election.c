@@ -42,6 +42,7 @@ static enum election_state judge_owner(const struct election_vote *votes, uint32
     return ELECTION_LEADER;
 }
 
+/* Rule 13.2. */
 enum election_state election_judge(const struct election_vote *votes, uint32_t n, uint32_t quorum,
                                    struct election_leader *ret)
 {
@@ -106,6 +107,7 @@ static bool see_again(struct election_view *view, const struct election_leader *
     return view->higher == ELECTION_DOUBTS ? election_take(view, leader) : change(view, ELECTION_LEADER);
 }
 
+/* Rule 13.3. */
 bool election_observe(struct election_view *view, enum election_state state, const struct election_leader *leader)
 {
     bool is_newer;

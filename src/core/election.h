@@ -6,9 +6,8 @@
  * nodes has the token in its counter. Two kinds of nodes may have another counter: a node whose vote came late, and a
  * node that lost the key, because others may have raised the counter before the key was repaired.
  *
- * 1. The term is certain if a quorum shows one owner and one counter, and no node of that owner shows a higher counter.
- * 2. Otherwise the term is the counter that a quorum shows, or else the lowest counter of that owner. After the owner's
- *    first renewal every node that kept the key has the token, so a later leader has a higher term in any case.
+ * Rule 13.2 says which counter is the term. After the owner's first renewal every node that kept the key has the token,
+ * so a later leader has a higher term in any case.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fair.c - the arbiter serves the waiting locks in the order in which they came (protocol.md, 19)
+ * fair.c - the arbiter serves the waiting locks in the order in which they came (src/protocol.md, chapter 9)
  *
  * 1. Each attempt of a fair lock asks the arbiter first, and only the arbiter looks at its queue: it refuses while
  *    others came earlier and still wait. With its yes the other nodes are asked as for any lock. So no grant depends
@@ -22,7 +22,7 @@
  * 5. A lock that stops waiting leaves the queues, and the node notifies those behind it (intent.c).
  * 6. Permits. The arbiter gives the first free slot to each of so many in the queue as slots are free. Which slot an
  *    arbiter took that did not answer is unknown. So the next attempt asks all nodes for one slot, without a queue
- *    (slots.c, 5). The first in the queue does the same if other nodes report a free slot that the arbiter lacks, but
+ *    (rule 7.6). The first in the queue does the same if other nodes report a free slot that the arbiter lacks, but
  *    not at once: the arbiter may have given it to another lock, whose votes of the other nodes are on their way.
  */
 #include "fair.h"

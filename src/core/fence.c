@@ -2,26 +2,14 @@
 /*
  * fence.c - one fencing token over the quorum: increment with a floor
  *
- * Q is the quorum. The rules:
- *
- * 1. A node that grants increments its counter, to the floor at least, and shows the counter with its yes.
- * 2. The token T is the largest counter shown. If Q nodes that granted show T, the token is agreed after one round
- *    trip.
- * 3. Otherwise the nodes that granted and showed less are asked to raise their counters. A node stores T and
- *    acknowledges if it still has our key and its counter is not above T. Otherwise it shows its higher counter,
- *    which is the new T.
- * 4. The token is agreed when Q nodes show the same T.
- * 5. The floor is the client's wall clock when the attempt began. It is read anew when a node becomes READY more than a
- *    node timeout later: that node may have lost its counter meanwhile, and the floor from before its quarantine may be
- *    below tokens that it showed. Nodes that become READY together are asked with one floor, so they agree at once.
+ * Chapter 5 of src/protocol.md has the rules. Here T is the largest counter that a node shows.
  *
  * Tokens are unique. Two grants with one token would share a node whose counter was T under both, but that node
  * incremented its counter when it granted the later key. Tokens rise: a later quorum shares a node with this one,
  * and that node's counter was at least T when T was agreed. No clock is involved, unless counters were lost.
  *
- * A lock that is shared in all its keys gets T, too, but no node increments its counter for it. T is not less than
- * the token of any writer before. It may be more, if a writer's attempt failed or a node granted it late, and readers
- * may get different tokens.
+ * Nodes that become READY together are asked with one floor, so that they agree at once. A reader's token may be higher
+ * than that of the last writer, if a writer's attempt failed or a node granted it late.
  *
  * In an adoption no node increments or shows its counter with its yes. All are asked to raise it to 1 at least, and so
  * show it. T is the token of the former owner, or higher if a node of that grant showed more only after the grant. No
@@ -31,17 +19,20 @@
 
 #include <assert.h>
 
+/* Rule 5.7: no node counts up for readers. */
 static bool counts(const struct core_lock *lock)
 {
     return lock->config->fencing && !lock->config->reads;
 }
 
+/* Rule 5.4. */
 void fence_begin(struct core_lock *lock, const struct step *step)
 {
     lock->attempt.floor = counts(lock) ? core_larger(step->wall_us, lock->id.fence + 1) : 0;
     lock->attempt.floor_at_us = step->now_us;
 }
 
+/* Rule 5.5. */
 void fence_renew_floor(struct core_lock *lock, uint64_t now_us)
 {
     struct attempt *attempt = &lock->attempt;
@@ -61,7 +52,7 @@ static uint64_t largest_shown(const struct core_lock *lock)
     return largest;
 }
 
-/* Ask one node to raise its counter to the largest counter shown (rule 3). */
+/* Ask one node to raise its counter to the largest counter shown (rule 5.3). */
 static void ask_to_raise(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_command *command = core_send(lock, step, index, OP_RAISE, lock->lease_us);
@@ -72,7 +63,7 @@ static void ask_to_raise(struct core_lock *lock, struct step *step, uint32_t ind
     lock->nodes[index].asked.follow_up = FOLLOW_UP_RAISE;
 }
 
-/* Drop the yes of a node that shows less and is out of reach, for its counter cannot be raised. */
+/* Rule 5.3: drop the yes of a node that shows less and is out of reach, for its counter cannot be raised. */
 static void drop_unreachable(struct core_lock *lock, uint64_t token)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -90,7 +81,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
 
     assert(lock->config->fencing);
     assert(lock->phase == CORE_ASKING && lock->attempt.stage == ATTEMPT_ASKS_ALL);
-    /* Readers need no unique token. Any quorum of earlier grants shares a node with this one. */
+    /* Rule 5.7: readers need no unique token. Any quorum of earlier grants shares a node with this one. */
     if (lock->config->reads) {
         lock->id.fence = token;
         return FENCE_AGREED;
@@ -105,7 +96,7 @@ enum fence_verdict fence_judge(struct core_lock *lock, struct step *step, uint32
         }
     }
     assert(agreed + behind + pending <= lock->config->n_nodes);
-    if (agreed >= lock->config->quorum) {
+    if (agreed >= lock->config->quorum) { /* rule 5.2 */
         lock->id.fence = token;
         return FENCE_AGREED;
     }

@@ -2,26 +2,8 @@
 /*
  * hold.c - renewal, repair, and loss
  *
- * Q is the quorum. A round asks every node that takes requests to extend our key if the node still has it.
- *
- * 1. Validity. A yes moves that node's end of validity; the lock's validity is the Qth largest of these ends. A node
- *    without our key counts for nothing once the round is settled.
- * 2. Renewal. A round with Q yeses is a renewal. A round without Q yeses is repeated, at once and then with pauses,
- *    until lost_at.
- * 3. Repair. After Q yeses, nodes that lack the key get it again; they count from their yes in the next round on.
- *    Without Q yeses no node is repaired, for another client may rightly be collecting votes there.
- * 4. A round for a repair begins soon, before the next renewal is due:
- *    - after a node came back as another server process, or with another guard;
- *    - after a grant beside a node in quarantine;
- *    - after a repair, to confirm it. Only once in a row: a node that loses the key again and again is repaired at
- *      renewals.
- *    If all nodes must have the key, as a single one must, nothing is repaired: the round finds the loss.
- * 5. Loss. The lock is lost at lost_at, and at once when so many nodes lack our key that Q is out of reach.
- * 6. A look. When a node tells that another client changed our key, a round begins: soon, for a repair; or at once, if
- *    so many nodes told it that Q may be out of reach. Their answers decide: what is told is only a reason to ask, for
- *    a server whose table of such keys is full tells of changes that were none. So that such servers do not cause
- *    rounds without end, a look after another comes before the next renewal only if more nodes told of a change. What a
- * server tells before it has extended the key may be that we have set it.
+ * Chapter 3 of src/protocol.md has the rules. A round asks every node that takes requests to extend our key if the node
+ * still has it.
  */
 #include "hold.h"
 
@@ -29,7 +11,7 @@
 
 #include "debt.h"
 
-#define FIRST_US           1000000u /* nodes tell of changes only after a renewal; most holds are over by then */
+#define FIRST_US           1000000u /* nodes report changes only after a renewal; most holds are over by then */
 #define RENEW_SPREAD       16u      /* renewals are due up to 1/16 of renew_us early */
 #define REPAIR_SPAN_MAX_US 1000000u /* the repairs of many locks are spread over this time */
 #define REPAIR_SPAN_PART   10u      /* or over this part of the lease, if that is shorter */
@@ -40,13 +22,14 @@ uint64_t hold_margin_us(const struct core_config *config, uint64_t lease_us)
     return validity_lost_margin_us(lease_us, config->drift_ppm, config->drift_fixed_us);
 }
 
+/* Rule 3.5. */
 uint64_t hold_lost_at(const struct core_lock *lock)
 {
     return validity_sub(lock->hold.validity_us, hold_margin_us(lock->config, lock->lease_us));
 }
 
-/* The clocks of a quorum stepped in this hold, within one lease. More likely our own clock was stopped, so no validity
- * can be trusted. */
+/* Rule 3.14: the clocks of a quorum stepped in this hold, within one lease. More likely our own clock was stopped, so
+ * no validity can be trusted. */
 static bool own_clock_stopped(const struct core_lock *lock, uint64_t now_us)
 {
     uint32_t stepped = 0;
@@ -59,6 +42,7 @@ static bool own_clock_stopped(const struct core_lock *lock, uint64_t now_us)
     return stepped >= lock->config->quorum;
 }
 
+/* Rules 1.3, 3.2 and 3.14. */
 static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_us)
 {
     uint64_t ends_us[CORE_NODES_MAX];
@@ -88,7 +72,8 @@ static uint64_t on_grid(struct core_lock *lock, uint64_t begun_us, uint64_t afte
     return due_us - due_us % grid_us;
 }
 
-/* When the next renewal is due after a round that began at begun_us. CORE_NEVER: renewal is off or has ended. */
+/* When the next renewal is due after a round that began at begun_us (rule 3.12). CORE_NEVER: renewal is off or has
+ * ended. */
 static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
 {
     bool ends = validity_add(begun_us, lock->config->holder.renew_us) >= held_until_us(lock);
@@ -107,6 +92,7 @@ void hold_grant(struct core_lock *lock, uint64_t now_us)
                                .repair_at_us = CORE_NEVER,
                                .whole = true};
     lock->hold.renew_at_us = renewal_after(lock, lock->attempt.begun_us);
+    /* Rule 3.11. */
     if (lock->hold.renew_at_us != CORE_NEVER && lock->config->told && FIRST_US < lock->config->holder.renew_us)
         lock->hold.renew_at_us = on_grid(lock, lock->attempt.begun_us, FIRST_US);
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->told = node->extended = false;
@@ -119,12 +105,13 @@ uint64_t hold_repair_span_us(uint64_t lease_us)
     return core_smaller(REPAIR_SPAN_MAX_US, lease_us / REPAIR_SPAN_PART);
 }
 
+/* Rule 3.10. */
 static void repair_soon(struct core_lock *lock, uint64_t now_us)
 {
     uint64_t pause_us;
 
     assert(lock->phase == CORE_HELD);
-    /* The round would lengthen the lease. */
+    /* Rule 3.12: the round would lengthen the lease. */
     if (lock->config->holder.renew_us == CORE_NEVER) return;
     if (lock->hold.repair_waits || lock->hold.repair_at_us != CORE_NEVER) return;
     pause_us = backoff_uniform(&lock->jitter, hold_repair_span_us(lock->lease_us));
@@ -142,7 +129,7 @@ static uint64_t hold_asked_us(const struct core_lock *lock)
     return latest_us;
 }
 
-/* How many nodes told of a change since the latest round began. */
+/* How many nodes reported a change since the latest round began. */
 static uint32_t count_told(const struct core_lock *lock)
 {
     uint32_t told = 0;
@@ -151,7 +138,7 @@ static uint32_t count_told(const struct core_lock *lock)
     return told;
 }
 
-/* Rule 6. */
+/* Rule 3.11. */
 static void look_in_time(struct core_lock *lock, uint64_t now_us)
 {
     uint32_t told = count_told(lock);
@@ -165,6 +152,7 @@ static void look_in_time(struct core_lock *lock, uint64_t now_us)
 
 void hold_look(struct core_lock *lock, uint64_t now_us, uint32_t index, bool by_server)
 {
+    /* Rule 3.11: a change reported before the first renewal may be our own SET. */
     if (lock->phase != CORE_HELD || (by_server && !lock->nodes[index].extended)) return;
     lock->nodes[index].told = true;
     look_in_time(lock, now_us);
@@ -176,7 +164,7 @@ void hold_begin(struct core_lock *lock, uint64_t now_us)
     assert(now_us < hold_lost_at(lock));
     lock->phase = CORE_HELD;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->state == NODE_QUARANTINED && node->key.valid_until_us == 0) repair_soon(lock, now_us);
+        if (node->state == NODE_QUARANTINED && node->key.valid_until_us == 0) repair_soon(lock, now_us); /* rule 3.10 */
     }
 }
 
@@ -198,19 +186,21 @@ static void hold_mark_lost(struct core_lock *lock, enum core_loss loss)
     lock->hold.loss = loss;
     core_notify(lock, CORE_NOTIFY_LOST, CORE_LOST_LOCK);
     end_extend(lock, CORE_LOST_LOCK);
-    /* An extend succeeded, but the owner has not got its completion yet. */
+    /* Rule 3.5: an extend succeeded, but the owner has not got its completion yet. */
     if (lock->pending.status[CORE_NOTIFY_EXTENDED] == CORE_OK) {
         lock->pending.status[CORE_NOTIFY_EXTENDED] = CORE_LOST_LOCK;
     }
     assert(lock->hold.extend_lease_us == 0);
 }
 
+/* Rule 3.12. */
 enum core_loss hold_loss_reason(const struct core_config *config, uint64_t granted_us, uint64_t now_us)
 {
     if (config->holder.renew_us == CORE_NEVER) return CORE_LOSS_NOT_RENEWED;
     return now_us >= validity_add(granted_us, config->holder.max_hold_us) ? CORE_LOSS_MAX_HOLD : CORE_LOSS_EXPIRED;
 }
 
+/* Rules 3.4 and 3.5. */
 void hold_check_lost(struct core_lock *lock, uint64_t now_us)
 {
     if (lock->phase != CORE_HELD || now_us < hold_lost_at(lock)) return;
@@ -231,18 +221,19 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
 {
     struct core_node *node = &lock->nodes[index];
 
-    /* Rule 3: once a round, and only after a renewal. */
+    /* Rule 3.8: once a round, and only after a renewal. */
     assert(node->key.repair_round < lock->hold.round && lock->config->quorum < lock->config->n_nodes);
     assert(lock->phase == CORE_HELD && lock->hold.round_state != ROUND_OPEN);
     node->key.repair_round = lock->hold.round;
     node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
-    /* Until the answer it is unknown whether the node has the key. */
+    /* Rule 3.9. Until the answer it is unknown whether the node has the key. */
     node->gone = node->extended = false;
     node->open = true;
     node->key.valid_until_us = 0;
     core_send(lock, step, index, OP_REPAIR, lock->lease_us);
 }
 
+/* Rule 3.8. */
 static void repair_missing(struct core_lock *lock, struct step *step)
 {
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
@@ -257,7 +248,7 @@ static void repair_missing(struct core_lock *lock, struct step *step)
 static void round_renewed(struct core_lock *lock, uint64_t now_us)
 {
     assert(lock->hold.round_state == ROUND_OPEN);
-    /* A lease is never shortened: a yes on its way counts for the longer one. */
+    /* Rule 3.3: a yes on its way counts for the longer lease. */
     assert(lock->hold.extend_lease_us == 0 || lock->hold.extend_lease_us >= lock->lease_us);
     lock->hold.round_state = ROUND_DECIDED;
     lock->hold.renew_failures = 0;
@@ -281,6 +272,7 @@ static bool may_pass(const struct core_lock *lock)
     return n >= lock->config->quorum;
 }
 
+/* Rules 3.7 and 3.12. */
 static void round_failed(struct core_lock *lock, uint64_t now_us)
 {
     bool lasts = now_us < held_until_us(lock);
@@ -320,15 +312,15 @@ static void hold_judge(struct core_lock *lock, struct step *step)
         pending += lock->nodes[i].vote == CORE_VOTE_PENDING;
         gone += lock->nodes[i].gone;
     }
-    /* A node that lost the key counts until the round is settled: meanwhile the yes of another node, which was repaired
-     * before, may replace it. */
+    /* Rule 3.2: a node that lost the key counts until the round is settled, because meanwhile the yes of another node,
+     * which was repaired before, may replace it. */
     if (validity_us > lock->hold.validity_us || pending == 0) lock->hold.validity_us = validity_us;
     if (lock->phase != CORE_HELD) return;
-    if (gone > n - quorum) {
+    if (gone > n - quorum) { /* rule 3.6 */
         hold_mark_lost(lock, CORE_LOSS_GONE);
         return;
     }
-    if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock, step->now_us);
+    if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock, step->now_us); /* rule 3.2 */
     if (lock->hold.round > 0 && yes >= quorum) repair_missing(lock, step);
     if (lock->hold.round_state == ROUND_OPEN && pending == 0) round_failed(lock, step->now_us);
     if (lock->hold.round_state != ROUND_SETTLED && pending == 0) round_settled(lock, yes == n);
@@ -341,9 +333,9 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
     struct core_node *node = &lock->nodes[index];
     uint64_t until_us = validity_debt_until(step->now_us, lease_us);
 
-    /* The renewed key lives longer, and so does the debt for it. */
+    /* Rule 2.4: the renewed key lives longer, and so does the debt for it. */
     if (node->key.until_us != 0) node->key.until_us = core_larger(node->key.until_us, until_us);
-    /* Executed late, it would prolong a key that was released and is kept (debt.c, 5). */
+    /* Rule 10.3: executed late, it would prolong a key that was released and is kept. */
     if (lock->config->holder.keep_us != 0) node->open = true;
     core_send(lock, step, index, OP_EXTEND, lease_us);
 }
@@ -355,7 +347,7 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
     assert(lock->phase == CORE_HELD);
     lock->hold.renew_at_us = lock->hold.repair_at_us = CORE_NEVER;
     lock->hold.repair_waits = lock->hold.looks = false;
-    lock->hold.round_waits = step->no_round;
+    lock->hold.round_waits = step->no_round; /* rule 14.1 */
     if (lock->hold.round_waits) return;
     lock->hold.confirms = lock->hold.repaired;
     lock->hold.repaired = false;
@@ -413,11 +405,12 @@ void hold_on_node_state(struct core_lock *lock, struct step *step, const struct 
         core_vote_failed(node, node->down_fault);
         hold_judge(lock, step);
     }
-    /* While renewal fails, a node that comes back may complete the quorum. */
+    /* Rule 3.7: while renewal fails, a node that comes back may complete the quorum. */
     if (core_can_talk(node) && lock->hold.renew_failures > 0 && lock->hold.round_state != ROUND_OPEN &&
         lock->hold.renew_at_us != CORE_NEVER) {
         lock->hold.renew_at_us = step->now_us;
     }
+    /* Rule 3.10: the node has another life than when it was asked. */
     if (core_can_talk(node) && node->vote != CORE_VOTE_PENDING && hold_asked_us(lock) < change->life_us) {
         lock->hold.repaired = false;
         repair_soon(lock, step->now_us);
@@ -443,7 +436,7 @@ static void on_absent(struct core_lock *lock, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
 
-    /* A repair followed the request, so the answer is outdated. */
+    /* Rule 3.9: a repair followed the request, so the answer is outdated. */
     if (reply->tag.round <= node->key.repair_round) return;
     node->gone = true;
     node->key.valid_until_us = 0;
@@ -461,10 +454,10 @@ static void on_repaired(struct core_lock *lock, uint64_t now_us, const struct co
     if (reply->tag.round != node->key.repair_round) return;
     switch (reply->outcome) {
     case OUTCOME_YES:
-        /* The node has our key again, and counts from the next round's yes on. */
+        /* Rule 3.9: the node has our key again, and counts from its yes in the next round on. */
         lock->log |= CORE_LOG_REPAIRED;
         lock->hold.repaired = true;
-        if (lock->hold.confirms) break;
+        if (lock->hold.confirms) break; /* rule 3.10: one round confirms */
         if (reply->tag.round == lock->hold.round) node->vote = CORE_VOTE_REPAIRED;
         repair_soon(lock, now_us);
         break;
@@ -482,7 +475,7 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     assert(reply->tag.round > 0 && reply->tag.round <= lock->hold.round);
     if (reply->tag.op == OP_REPAIR) {
         on_repaired(lock, step->now_us, reply);
-    } else if (reply->outcome == OUTCOME_YES) {
+    } else if (reply->outcome == OUTCOME_YES) { /* rule 3.1 */
         hold_on_yes(lock, &reply->tag);
     } else if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER) {
         on_absent(lock, reply);
@@ -492,7 +485,7 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     hold_judge(lock, step);
 }
 
-/* The step ends our key early at that node. Its next yes counts again, so a round begins at once. */
+/* Rule 3.13: the step ends our key early at that node. Its next yes counts again, so a round begins at once. */
 void hold_on_step(struct core_lock *lock, struct step *step, uint32_t index, uint64_t before_us)
 {
     struct core_key *key = &lock->nodes[index].key;

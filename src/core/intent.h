@@ -6,8 +6,8 @@
 
 /* intent_begin - name the intent after the token of the acquire's first attempt. */
 void intent_begin(struct core_lock *);
-/* intent_leave - send or renew the intent after a failed attempt, where rule 1 says so. Errors are ignored: the next
- * failed attempt sends it again. */
+/* intent_leave - send or renew the intent after a failed attempt, where rules 8.4 and 8.6 say so. Errors are ignored:
+ * the next failed attempt sends it again. */
 void intent_leave(struct core_lock *, struct step *);
 /* intent_withdraw - drop the intent at all nodes. */
 void intent_withdraw(struct core_lock *, struct step *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nodeclock.h - has a node's clock stepped forward?
+ * nodeclock.h - has a node's clock stepped forward (rule 3.13)?
  *
  * Leases end by the node's clock. Two readings of that clock prove a step if they differ by more than the time that
  * passed by our clock, plus the drift allowance for that time. The time counts from the first request's sending to the

@@ -2,27 +2,15 @@
 /*
  * slots.c - permits: which slot of a name is asked for
  *
- * 1. First attempt. It asks all nodes for one slot: the slot that this process released last, or a random one that
- *    this process does not hold and that no quorum is known to refuse. This takes one round trip while slots are
- *    plenty.
- * 2. Next attempts. A node that refuses reports which slots are free there. While any slot may be free on a quorum,
- *    the next attempt follows at once.
- *    - It asks the arbiter alone. The arbiter takes the first free slot, from the requested one on, and names it.
- *      The other nodes are asked for the same slot. So only one of many contenders gets each slot.
- *    - It asks all nodes for one random slot instead, if the arbiter has reported that none of these slots is free
- *      there.
- *    - It does so, too, if several slots are free and the lock has not paused yet: this takes one round trip instead
- *      of two, and few contenders draw the same slot.
- * 3. Slots that are passed over. The arbiter lacks the holder's key of a slot that it grants and a quorum refuses;
- *    it would grant that slot again and again. So the slot is passed over until the holder's lease ends, the holder
- *    releases, or a quorum reports the slot as free. After split votes the slot is passed over while contenders
- *    pause. A slot of unknown state is passed over, too.
- * 4. Age of reports. A report counts for two node timeouts, for an attempt may wait that long for a frozen node. A
- *    report from before the acquire can show that a slot is free, but not that it is taken.
- * 5. Late arbiter. If the arbiter does not answer in time, or answers with an error, the attempt ends there, for the
- *    slot that the arbiter took is unknown. Its token is released and never held: a release may be executed late,
- *    after a repair. An attempt with a token of its own follows at once and asks all nodes for one slot. If the late
- *    arbiter's vote could complete a quorum then, the next attempt asks for the same slot through another arbiter.
+ * Chapter 7 of src/protocol.md has the rules.
+ *
+ * - The next attempt asks all nodes for one random slot, and not the arbiter, if the arbiter has reported that none of
+ *   the slots that may be free is free there. It does so, too, if several slots are free and the lock has not paused
+ *   yet: this takes one round trip instead of two, and few contenders draw the same slot.
+ * - After split votes a slot is passed over while contenders pause. A slot of unknown state is passed over, too.
+ * - A report from before the acquire can show that a slot is free, but not that it is taken.
+ * - If the vote of a late arbiter could complete a quorum, the next attempt asks for the same slot through another
+ *   arbiter.
  */
 #include "slots.h"
 
@@ -78,6 +66,7 @@ void slots_on_refusal(struct core_slots *slots, const struct core_reply *reply, 
     node->first_us = reply->first_us < 0 ? CORE_NEVER : validity_add(now_us, (uint64_t)reply->first_us);
 }
 
+/* Rule 7.4: a report counts for two node timeouts, for an attempt may wait that long for a frozen node. */
 static bool slots_is_news(const struct core_slots_node *node, const struct core_lock *lock, uint64_t now_us)
 {
     return node->at_us != 0 && validity_add(node->at_us, 2 * lock->config->node_timeout_us) > now_us;
@@ -89,8 +78,8 @@ static bool is_of_acquire(const struct core_slots_node *node, const struct core_
     return slots_is_news(node, lock, now_us) && node->at_us >= lock->acquire.begun_us;
 }
 
-/* A quorum may grant the slot: at least one node reports it as free, and with the nodes without a report they are a
- * quorum. */
+/* Rule 7.4: a quorum may grant the slot if at least one node reports it as free, and with the nodes without a report
+ * they are a quorum. */
 static bool slots_may_be_free(const struct core_slots *slots, const struct core_lock *lock, uint32_t slot,
                               uint64_t now_us)
 {
@@ -131,6 +120,7 @@ static bool is_free_again(const struct core_slots *slots, const struct core_lock
     return free >= lock->config->quorum;
 }
 
+/* Rule 7.5. */
 uint64_t slots_shut(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
 {
     for (uint32_t i = 0; i < slots->n; i++) {
@@ -165,12 +155,13 @@ static uint64_t holders_until_us(const struct core_lock *lock, uint64_t now_us, 
     return until_us;
 }
 
-/* The arbiter had not answered in time, and its vote could complete a quorum (rule 5). */
+/* Rule 7.6: the arbiter had not answered in time, and its vote could complete a quorum. */
 static bool needs_late_arbiter(const struct core_lock *lock, uint32_t yes)
 {
     return lock->attempt.arbiter_late && yes + 1 >= lock->config->quorum;
 }
 
+/* Rule 7.5. */
 void slots_judge(struct core_lock *lock, struct step *step, uint32_t yes, uint64_t split_until_us)
 {
     struct core_slots *slots = step->slots;
@@ -221,6 +212,7 @@ bool slots_know_free(struct core_slots *slots, const struct core_lock *lock, uin
     return known_free(slots, lock, now_us) != 0;
 }
 
+/* Rule 7.2. */
 bool slots_suit_all(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
 {
     uint64_t free = known_free(slots, lock, now_us);
@@ -244,6 +236,7 @@ static uint8_t slots_draw(struct core_lock *lock, uint64_t from)
     return slot;
 }
 
+/* Rule 7.2. */
 uint8_t slots_choose(struct core_lock *lock, struct step *step, bool all)
 {
     struct core_slots *slots = step->slots;

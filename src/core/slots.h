@@ -2,8 +2,8 @@
 /*
  * slots.h - permits: which slot of a name is asked for
  *
- * A permit is a slot, and a slot is a lock, so a name has at most as many holders as slots. An attempt asks for one
- * slot. This file only chooses the slot; no vote depends on it.
+ * Rule 7.1: a permit is a slot, and a slot is a lock, so a name has at most as many holders as slots. An attempt asks
+ * for one slot. This file only chooses the slot; no vote depends on it.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct core_slots_node {
     uint64_t first_us; /* when the first lease ends of the slots that were not passed over; CORE_NEVER: no lease ends */
 };
 
-/* A slot that is passed over (slots.c, 3). */
+/* A slot that is passed over (rule 7.5). */
 struct core_slot {
     uint64_t since_us, until_us;
     uint64_t holder_id; /* the holder whose lease ends at until_us; 0: unknown */
@@ -50,12 +50,12 @@ uint64_t slots_shut(struct core_slots *, const struct core_lock *, uint64_t now_
 void slots_on_refusal(struct core_slots *, const struct core_reply *, uint64_t now_us);
 /* slots_on_notice - take the notice that this holder released its slot. holder_id 0: an unknown holder. */
 void slots_on_notice(struct core_slots *, uint64_t holder_id);
-/* slots_judge - after a failed attempt, decide whether its slot is passed over (rule 3). yes: nodes that granted.
+/* slots_judge - after a failed attempt, decide whether its slot is passed over (rule 7.5). yes: nodes that granted.
  * split_until_us: until when the slot is passed over after split votes. */
 void slots_judge(struct core_lock *, struct step *, uint32_t yes, uint64_t split_until_us);
 /* slots_know_free - tell whether any slot may be free on a quorum, by the latest reports. */
 bool slots_know_free(struct core_slots *, const struct core_lock *, uint64_t now_us);
-/* slots_suit_all - tell whether the next attempt asks all nodes at once for such a slot (rule 2). */
+/* slots_suit_all - tell whether the next attempt asks all nodes at once for such a slot (rule 7.2). */
 bool slots_suit_all(struct core_slots *, const struct core_lock *, uint64_t now_us);
 /* slots_free_us - return when the first lease in the way ends. */
 uint64_t slots_free_us(const struct core_slots *, const struct core_lock *);

@@ -38,7 +38,7 @@ struct attempt_id {
 struct debt {
     struct attempt_id id;     /* the attempt that is released */
     uint64_t until_us;        /* the key has certainly expired by then */
-    uint64_t keep_until_us;   /* until then the release does not delete the key, but lets it expire then (debt.c, 5) */
+    uint64_t keep_until_us;   /* until then the release does not delete the key, but lets it expire then (rule 10.1) */
     uint64_t again_at_us;     /* the next try on the same connection; CORE_NEVER: none */
     uint32_t sent_generation; /* the connection that carries the release; 0: none */
     uint32_t tries;           /* failed tries */
@@ -118,7 +118,7 @@ struct core_node {
         uint32_t turns; /* of a fair lock: releases heard since the latest attempt began */
     } notices;
 
-    /* A request that may set the key (debt.c, 4 and 5) has no answer. open: it was sent on the present connection.
+    /* A request that may set the key (rules 2.6 and 10.3) has no answer. open: it was sent on the present connection.
      * late: it was sent on a connection that has ended, so the node may still execute it, until the lock's
      * late_until_us. */
     bool open, late;
@@ -136,7 +136,7 @@ struct acquire {
     uint64_t until_us; /* end of the wait */
     uint32_t seen;     /* what was in the way so far, bits of enum core_seen */
     uint32_t attempts;
-    bool adopts; /* the token came from another client (attempt.c, 7) */
+    bool adopts; /* the token came from another client (rule 11.2) */
 };
 
 enum attempt_stage {
@@ -173,7 +173,7 @@ enum wait_verdict {
 enum wait_notice {
     NOTICE_NONE,
     NOTICE_DURING_ATTEMPT, /* the nodes may have been asked before the release */
-    NOTICE_TURN_DRAWN,     /* the pause before the next attempt is drawn (wait.c, 3) */
+    NOTICE_TURN_DRAWN,     /* the pause before the next attempt is drawn (rule 6.8) */
 };
 
 /* A holder, or a contender that was taken for a holder. */
@@ -202,7 +202,7 @@ struct wait {
     bool behind;    /* others in the arbiter's queue come first */
 };
 
-/* How far the arbiter's refusals are believed (arbiter.c). */
+/* How far the arbiter's refusals are believed (rule 6.3). */
 struct belief {
     uint32_t polls;        /* refusals that are still believed */
     uint64_t confirmed_id; /* the holder that all nodes confirmed when they were last asked */
@@ -226,7 +226,7 @@ struct hold {
     uint32_t renew_failures;
     enum core_loss loss : 8;
     enum round_state round_state : 8;
-    uint8_t looked;    /* so many nodes told of a change before this round (hold.c, 6) */
+    uint8_t looked;    /* so many nodes reported a change before this round (rule 3.11) */
     bool round_waits;  /* a renewal waits for room at the nodes */
     bool repair_waits; /* a round for a repair waits for room at the nodes */
     bool looks;        /* a round for a repair is due although no node changed (CORE_EV_LOOK) */

@@ -45,7 +45,7 @@ struct core_config {
     uint32_t drift_ppm;
     uint32_t permits; /* 0: an ordinary lock */
     bool fencing;     /* every grant carries a token that rises over the quorum */
-    bool told;        /* nodes can tell when the key changes (hold.c, 6; wait.c, 3) */
+    bool told;        /* nodes can report changes of the key (rules 3.11 and 6.10) */
     bool fair;        /* the arbiter serves the waiting locks in the order in which they came (fair.c) */
     bool reads;       /* all keys are shared: the token is the highest counter of the nodes, and no counter rises */
     /* The nodes in an order that all clients share. A lock's waiters look for their arbiter in this order, from the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * validity.h - lease arithmetic
+ * validity.h - lease arithmetic (rules 1.3, 2.4 and 3.5)
  *
  * Times are microseconds. Sums and differences saturate instead of wrapping round, so an absurd input can end a lock
  * early but never late.

@@ -16,6 +16,7 @@ bool vote_may_still_connect(const struct core_node *node)
     return node->vote == CORE_VOTE_NONE && node->state == NODE_CONNECTING;
 }
 
+/* Rules 4.3 and 11.2. */
 bool vote_may_ask(const struct core_lock *lock, const struct core_node *node)
 {
     return lock->acquire.adopts ? core_can_talk(node) : node->state == NODE_READY;
@@ -45,7 +46,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     struct core_node *node = &lock->nodes[index];
     struct core_command *command;
 
-    /* A failed attempt was released: a key that it set now would stay. */
+    /* Rule 2.1: a failed attempt was released, so a key that it set now would stay. */
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
     assert(lock->attempt.stage != ATTEMPT_FAILED);
     node->vote = CORE_VOTE_PENDING;
@@ -64,7 +65,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     command->passed = slots_shut(step->slots, lock, step->now_us);
 }
 
-/* Executed late, it would prolong keys that were released and are kept (debt.c, 5). */
+/* Rule 11.2. Executed late, it would prolong keys that were released and are kept (rule 10.3). */
 static void send_adoption(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
@@ -90,9 +91,10 @@ void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
 {
     struct core_node *node = &lock->nodes[index];
 
-    /* A node is asked once an attempt, and only while its yes counts. */
+    /* A node is asked once an attempt, and only while its yes counts (rule 4.3). */
     assert(node->vote == CORE_VOTE_NONE);
     assert(vote_may_ask(lock, node));
+    /* Rule 2.3. */
     if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
         core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
@@ -125,6 +127,7 @@ void vote_ask_holder(struct core_lock *lock, struct step *step, uint32_t index)
     vote_peek(lock, step, index);
 }
 
+/* Rule 1.6. */
 void vote_clear(struct core_lock *lock)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -142,6 +145,7 @@ void vote_clear(struct core_lock *lock)
     }
 }
 
+/* Rule 1.7. */
 void vote_connection_ended(struct core_node *node)
 {
     assert(!core_can_talk(node));
@@ -150,14 +154,15 @@ void vote_connection_ended(struct core_node *node)
         node->asked.cut = true;
     }
     if (node->asked.follow_up == FOLLOW_UP_RAISE) {
-        /* The token is not acknowledged, so the yes counts for nothing. */
+        /* Rule 5.3: the token is not acknowledged, so the yes counts for nothing. */
         core_vote_failed(node, node->down_fault);
         node->key.valid_until_us = 0;
     }
     node->asked.follow_up = FOLLOW_UP_NONE;
 }
 
-/* The arbiter chooses the slot; the other nodes are asked for that slot. A broken server may name any slot. */
+/* Rule 7.3: the arbiter chooses the slot, and the other nodes are asked for that slot. A broken server may name any
+ * slot. */
 static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)
 {
     if (reply->slot >= lock->config->permits) return false;
@@ -178,12 +183,12 @@ static void vote_on_yes(struct core_lock *lock, const struct step *step, const s
     node->asked.fence = reply->fence;
     node->key.sent_us = reply->tag.sent_us;
     node->key.valid_until_us = core_vote_until(lock, &reply->tag);
-    /* The debt for a key lasts longer than the yes. */
+    /* Rule 2.4: the debt for a key lasts longer than the yes. */
     assert(node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
 }
 
-/* Ask the node once more if the key in its way may be one of ours, from an attempt that was given up. The release of
- * that key is sent before the request, on the same connection. */
+/* Rule 2.8: ask the node once more if the key in its way may be one of ours, from an attempt that was given up. The
+ * release of that key is sent before the request, on the same connection. */
 static bool ask_again(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -255,7 +260,7 @@ static void on_peek(struct core_lock *lock, const struct core_reply *reply)
 
     if (node->asked.follow_up != FOLLOW_UP_PEEK) return;
     node->asked.follow_up = FOLLOW_UP_NONE;
-    /* The node would have granted; or it will, once it has executed the release that was just sent. */
+    /* Rule 1.11: the node would have granted; or it will, once it has executed the release that was just sent. */
     if ((node->vote == CORE_VOTE_PENDING &&
          (reply->outcome == OUTCOME_MISSING || (reply->readers && lock->config->reads))) ||
         reply->given_up) {
@@ -285,7 +290,7 @@ static void on_raised(struct core_lock *lock, const struct core_reply *reply)
     if (reply->outcome == OUTCOME_YES) {
         node->asked.fence = reply->fence;
     } else {
-        /* The node may not have our key any more. Without its acknowledgement the yes does not count. */
+        /* Rule 5.3: the node may not have our key any more. Without its acknowledgement the yes does not count. */
         node->key.valid_until_us = 0;
         node->gone = reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER;
         core_vote_failed(node, reply->fault);

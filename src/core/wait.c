@@ -2,36 +2,10 @@
 /*
  * wait.c - when the next attempt begins, and which nodes it asks first
  *
- * Q is the quorum. Timeouts and pauses are counted in measured round trips (core.c).
+ * Chapter 6 of src/protocol.md has the rules. Timeouts and pauses are counted in measured round trips (update_rtt).
  *
- * 1. Arbiter first. An attempt after the first asks the arbiter first (arbiter.c). One of many contenders gets the
- *    arbiter's yes, and asks the other nodes. The other contenders are refused at the cost of one request each, and
- *    set no keys that could split the votes.
- * 2. Polls and pauses. A waiter waits for a holder until the holder's lease ends on a quorum, and polls the arbiter
- *    meanwhile: a peer that is not quorlock publishes nothing when it releases. After split votes the next attempt
- *    follows a pause that grows.
- * 3. Notices. A notice of a release begins an attempt: at once if it comes from the arbiter or from Q nodes,
- *    otherwise one round trip later.
- *    - A notice during an attempt may come too late for that attempt, so another attempt follows.
- *    - Notices of the same release from other nodes do not count, except from nodes that refused the attempt before
- *      the release reached them.
- *    - Among many waiters each draws a pause: a few ask at once, the others later and later. So a release costs the
- *      nodes hardly more requests with thirty waiters than with three. A node reports the number of its subscribers
- *      when it refuses; some of them may not wait any more.
- *    - Peers and operators publish nothing. So a server also tells by itself when a key changes, unless a notice began
- *      the attempt. The change may be a renewal: then the next such word is not believed before a poll. A release that
- *      is published, too, counts once.
- *    - With several keys a waiter asks once all keys were released that refused the latest attempt on a quorum, or
- *      at the arbiter. Other keys may come and go.
- * 4. Lost wake. Notices come only after the subscription is confirmed. One more attempt then finds a release from
- *    before.
- * 5. A failed attempt publishes its release only where its key was in the way (attempt.c).
- * 6. Outage. While less than a quorum of nodes is READY no attempt can be granted. The lock waits until a node is
- *    READY, or fails for good. It polls seldom meanwhile, so that its log goes on, and asks after no notice: others may
- *    have a quorum, and would be refused by the arbiter's vote for it.
- * 7. Hand-off. When a lock of this process releases the keys, its releases and the next lock's acquire go to all
- *    nodes in one flush, in this order. Now and then the process yields to others: then the next lock waits for the
- *    notice, or a little longer than a notice takes.
+ * A release costs the nodes hardly more requests with thirty waiters than with three: each waiter draws a pause by
+ * itself. A node reports the number of its subscribers when it refuses; some of these may not wait any more.
  */
 #include "wait.h"
 
@@ -44,7 +18,7 @@
 #define TTL_ENDLESS     (-1)
 #define AFTER_EXPIRY_US 1000u /* the node counts its expiry in milliseconds */
 #define YIELD_SRTTS     4u
-/* How waiters spread after a release (rule 3). Each waiter decides by itself, with these probabilities. */
+/* Rule 6.8: how waiters spread after a release. Each waiter decides by itself, with these probabilities. */
 #define TURNS_AT_ONCE 2u /* so many ask at once, and as many in the first span after that; then twice as many each */
 #define TURNS_FEW     8u /* if no more are left, all ask in the next span */
 #define TURNS_LATE_US 40000u /* all ask in the span that begins so late */
@@ -62,8 +36,8 @@ static uint64_t free_in_us(const struct core_node *node)
     return node->asked.holder.ttl_us < 0 ? 0 : (uint64_t)node->asked.holder.ttl_us;
 }
 
-/* Until a quorum is free by expiry: the Qth smallest remaining lease, or the arbiter's if only the arbiter was asked.
- */
+/* Rule 6.6: until a quorum is free by expiry. That is the Qth smallest remaining lease, or the arbiter's if only the
+ * arbiter was asked. */
 static uint64_t quorum_free_in_us(const struct core_lock *lock)
 {
     uint64_t left[CORE_NODES_MAX];
@@ -91,7 +65,7 @@ uint64_t wait_split_us(struct core_lock *lock)
     return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->wait.splits++);
 }
 
-/* With permits: the pause is the same after split votes, for the slot is passed over meanwhile (slots.c). */
+/* With permits: the pause is the same after split votes, for the slot is passed over meanwhile (rule 7.5). */
 static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t poll_us = backoff_poll_us(&lock->jitter, lock->wait.polls++, false);
@@ -102,20 +76,20 @@ static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *ste
     return free_us < poll_us ? free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1) : poll_us;
 }
 
-/* Only with CORE_SEEN_NOQUORUM does a node that comes back end the pause (wait_on_node_state). */
+/* Rule 6.12. Only with CORE_SEEN_NOQUORUM does a node that comes back end the pause (wait_on_node_state). */
 static bool is_outage(const struct core_lock *lock)
 {
     return !core_quorum_is_ready(lock) && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
 }
 
-/* Return whose key changed when the server tells of a change; 0: it is no news. If the node named no holder, the key
- * was ours. Readers change the key whenever one comes or goes. */
+/* told_of - return the holder whose key a reported change concerns (rule 6.10); 0: ignore the report. If the node named
+ * no holder, the key was ours. Readers change the key whenever one comes or goes. */
 static uint64_t told_of(const struct core_node *node)
 {
     return node->asked.holder.readers ? 0 : core_named_by(node);
 }
 
-/* The arbiter tells when the key changes, and is believed. */
+/* The arbiter reports changes of the key, and its reports are not ignored (rule 6.10). */
 static bool is_told(const struct core_lock *lock)
 {
     uint32_t arbiter = arbiter_choose(lock);
@@ -124,7 +98,8 @@ static bool is_told(const struct core_lock *lock)
     return lock->nodes[arbiter].asked.tells && !lock->wait.in_vain;
 }
 
-/* A contender that only the arbiter named is waited for like a holder: if it fails, its release is published. */
+/* Rules 6.5 and 6.6. A contender that only the arbiter named is waited for like a holder: if it fails, its release is
+ * published. */
 static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool held)
 {
     uint64_t poll_us;
@@ -155,14 +130,14 @@ static bool is_drawn(struct core_lock *lock, uint32_t waiters)
     return waiters <= TURNS_AT_ONCE || backoff_uniform(&lock->jitter, waiters - 1) < TURNS_AT_ONCE;
 }
 
-/* Draw the pause after a release (rule 3). */
+/* Draw the pause after a release (rule 6.8). */
 static uint64_t turn_us(struct core_lock *lock)
 {
     uint64_t span_us = quorum_srtt_us(lock);
     uint64_t begin_us = 0;
     uint64_t end_us = 0;
 
-    /* The queue tells whose turn it is. */
+    /* Rule 9.5: the queue decides whose turn it is. */
     if (lock->config->fair) return 0;
 
     if (span_us < SPAN_MIN_US) span_us = SPAN_MIN_US;
@@ -176,16 +151,16 @@ static uint64_t turn_us(struct core_lock *lock)
     return begin_us + backoff_uniform(&lock->jitter, end_us - begin_us);
 }
 
-/* A new release replaces an older pause, which would end in the middle of the next hold. */
+/* Rule 6.8: a new release replaces an older pause, which would end in the middle of the next hold. */
 static void wait_take_turn(struct core_lock *lock, uint64_t at_us)
 {
     assert(lock->phase == CORE_WAITING);
     lock->wait.retry_at_us = core_smaller(at_us, lock->wait.poll_at_us);
 }
 
-/* Remember the holder, and since when it is known. If the holder changed without a notice, other clients release
- * without notices, so poll soon again. An id belongs to one hold: if the same id comes back, the id in between was that
- * of a contender, at a node that lacks the holder's key. */
+/* Rule 6.6: remember the holder, and since when it is known. If the holder changed without a notice, other clients
+ * release without notices, so poll soon again. An id belongs to one hold: if the same id comes back, the id in between
+ * was that of a contender, at a node that lacks the holder's key. */
 static void watch_holder(struct core_lock *lock, uint64_t now_us)
 {
     struct wait *wait = &lock->wait;
@@ -203,13 +178,13 @@ static void watch_holder(struct core_lock *lock, uint64_t now_us)
     wait->polled = holder_id == before.id ? before : (struct named){holder_id, now_us};
 }
 
-/* Notices came for all keys that the node refused. */
+/* Rule 6.9: notices came for all keys that the node refused. */
 static bool may_grant(const struct core_lock *lock, const struct core_node *node)
 {
     return node->vote != CORE_VOTE_OTHER || (node->asked.refusing & ~lock->wait.heard) == 0;
 }
 
-/* The keys that refused the latest attempt have been released. */
+/* Rule 6.9: the keys that refused the latest attempt have been released. */
 static bool wait_may_be_free(const struct core_lock *lock)
 {
     uint32_t may = 0;
@@ -225,7 +200,7 @@ static void wait_hear(struct core_lock *lock, uint64_t keys)
     lock->wait.heard |= keys;
 }
 
-/* Take all keys for released, for notices may have been missed. */
+/* Rule 6.11: take all keys for released, for notices may have been missed. */
 static void hear_all(struct core_lock *lock)
 {
     if (lock->phase != CORE_ASKING) return;
@@ -233,13 +208,13 @@ static void hear_all(struct core_lock *lock)
     lock->wait.notice = NOTICE_DURING_ATTEMPT;
 }
 
-/* Where releases are published nobody needs to be told of them twice. */
+/* Rule 6.10. If releases are published, no server needs to report them, too. */
 bool wait_watches(const struct core_lock *lock)
 {
     return lock->config->told && lock->config->holder.wait_us != 0 && !lock->wait.notified && !lock->config->fair;
 }
 
-/* The first attempt is mostly granted, so it does not watch. */
+/* Rule 6.10. The first attempt is mostly granted, so it does not watch. */
 static void watch_arbiter(struct core_lock *lock, struct step *step)
 {
     uint32_t index = arbiter_choose(lock);
@@ -262,7 +237,7 @@ void wait_begin(struct core_lock *lock, struct step *step, bool held)
     lock->wait.searches = false;
     lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
     lock->wait.notified = false;
-    if (lock->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) {
+    if (lock->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) { /* rule 6.11 */
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
         wait_take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
@@ -285,6 +260,7 @@ void wait_behind(struct core_lock *lock, uint64_t now_us)
         validity_add(now_us, backoff_poll_us(&lock->jitter, lock->wait.polls++, false));
 }
 
+/* Rule 6.12. */
 void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_t index)
 {
     const struct core_node *node = &lock->nodes[index];
@@ -296,9 +272,10 @@ void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_
 }
 
 /*
- * With two contenders and odd N, one contender always gets a majority: asking the arbiter first would only cost a round
- * trip. Of a few more waiters about two are drawn to ask at once. If three ask, few nodes seldom split their votes so
- * that no waiter has a majority. Where one holder follows the other closely, this would cost more than it gains.
+ * Rule 6.8. With two contenders and odd N, one contender always gets a majority: asking the arbiter first would only
+ * cost a round trip. Of a few more waiters about two are drawn to ask at once. If three ask, few nodes seldom split
+ * their votes so that no waiter has a majority. Where one holder follows the other closely, this would cost more than
+ * it gains.
  */
 static bool are_few(const struct core_lock *lock, uint64_t now_us)
 {
@@ -325,11 +302,11 @@ static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *st
         return WAIT_STAY;
     }
     if (!by_server) lock->wait.polls = 0;
-    /* With permits the arbiter chooses the slot. */
+    /* Rule 7.2: with permits the arbiter chooses the slot. */
     return step->slots == NULL && are_few(lock, step->now_us) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
-/* The node may have refused the latest attempt because of that holder, before the release reached it. */
+/* Rule 6.7: the node may have refused the latest attempt because of that holder, before the release reached it. */
 static bool released_late(const struct core_node *node, uint64_t holder_id)
 {
     return node->vote == CORE_VOTE_PENDING || core_named_by(node) == holder_id;
@@ -340,14 +317,14 @@ void wait_on_refusal(struct core_lock *lock, struct core_node *node)
     bool same = node->asked.noticed_id != 0 && node->asked.noticed_id == core_named_by(node);
 
     if (same && node->asked.by_server) {
-        /* It was no release: that is still to come. */
+        /* Rule 6.10: it was no release, so the release is still to come. */
         lock->wait.in_vain = true;
         lock->wait.released_id = lock->wait.woken_id = 0;
     }
     node->asked.noticed_id = 0;
 }
 
-/* The server and the holder tell of the same release; each of them once, and then the other not at all. */
+/* Rule 6.10: the server reports a release and the holder publishes it. Only the first of the two counts. */
 static bool is_repeated(struct core_node *node, uint64_t holder_id, bool by_server)
 {
     bool repeated = holder_id != 0 && holder_id == node->asked.noticed_id && by_server != node->asked.by_server;
@@ -369,7 +346,9 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, cons
     assert(notice->node < lock->config->n_nodes);
     assert(notice->key < 64);
     if (!core_is_acquiring(lock) || core_awaits_first_attempt(lock)) return WAIT_STAY;
+    /* Rule 6.10. */
     if (notice->by_server && (holder_id == 0 || lock->wait.in_vain)) return WAIT_STAY;
+    /* The release of our own failed attempt. */
     if (!notice->by_server && node->notices.own > 0) {
         node->notices.own--;
         return WAIT_STAY;
@@ -382,14 +361,16 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, cons
     wait_hear(lock, UINT64_C(1) << notice->key);
     if (!notice->by_server) lock->wait.notified = true;
     if (lock->config->fair && !known) fair_hear(lock, notice->node, UINT64_C(1) << notice->key);
+    /* Rules 6.9 and 6.12. */
     if (lock->phase == CORE_WAITING && (!core_quorum_is_ready(lock) || !wait_may_be_free(lock))) return WAIT_STAY;
     arbiter = notice->node == arbiter_choose(lock);
     if (!notice->by_server) lock->belief.released_id = arbiter ? 0 : holder_id;
-    /* A late notice of a release that began the latest attempt already, or for which the pause is drawn. */
+    /* Rule 6.7: a late notice of a release that began the latest attempt already, or for which the pause is drawn. */
     if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
     lock->wait.released_id = holder_id;
-    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT;
+    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT; /* rule 6.11 */
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
+    /* Rule 6.7. */
     node->notices.heard = true;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
     if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wait_wake(lock, step, notice->by_server);
@@ -401,7 +382,7 @@ enum wait_verdict wait_on_peek(struct core_lock *lock, struct step *step, const 
 {
     const struct core_notice notice = {.node = reply->tag.node, .by_server = true};
 
-    /* The key changed before the node began to watch it. */
+    /* Rule 6.10: the key changed before the node began to watch it. */
     return reply->outcome == OUTCOME_MISSING ? wait_on_notice(lock, step, &notice) : WAIT_STAY;
 }
 
@@ -414,7 +395,7 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     if (!core_is_acquiring(lock)) return;
     node->notices.listening = true;
     node->notices.own = 0;
-    /* No node was asked before the confirmation, so no notice was missed. */
+    /* Rule 6.11: no node was asked before the confirmation, so no notice was missed. */
     if (before_acquire || lock->acquire.attempts == 0) return;
     hear_all(lock);
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) listening += lock->nodes[i].notices.listening;
@@ -425,6 +406,7 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     }
 }
 
+/* Rule 6.13. */
 enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yield)
 {
     uint64_t srtt_us = quorum_srtt_us(lock);

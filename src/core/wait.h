@@ -12,15 +12,15 @@ uint64_t wait_split_us(struct core_lock *);
 void wait_behind(struct core_lock *, uint64_t now_us);
 /* wait_on_node_state - try sooner if the node ends an outage. */
 void wait_on_node_state(struct core_lock *, const struct step *, uint32_t node);
-/* wait_on_notice - take a notice of a release, and return whether an attempt begins now (rule 3). */
+/* wait_on_notice - take a notice of a release, and return whether an attempt begins now (rule 6.7). */
 enum wait_verdict wait_on_notice(struct core_lock *, struct step *, const struct core_notice *);
-/* wait_on_peek - take the answer of a node that looked at the key, and was to tell of changes from then on. */
+/* wait_on_peek - take the answer of a node that looked at the key, and was to report changes from then on. */
 enum wait_verdict wait_on_peek(struct core_lock *, struct step *, const struct core_reply *);
 /* wait_on_refusal - the node has named a holder. */
 void wait_on_refusal(struct core_lock *, struct core_node *);
-/* wait_watches - return whether the nodes that are asked now should tell when the key changes (rule 3). */
+/* wait_watches - return whether the nodes that are asked now should report changes of the key (rule 6.10). */
 bool wait_watches(const struct core_lock *);
-/* wait_on_listening - take the confirmation of a subscription (rule 4). */
+/* wait_on_listening - take the confirmation of a subscription (rule 6.11). */
 void wait_on_listening(struct core_lock *, uint64_t now_us, uint32_t node, bool before_acquire);
-/* wait_on_wake - take a release by a lock of this process, and return whether an attempt begins now (rule 7). */
+/* wait_on_wake - take a release by a lock of this process, and return whether an attempt begins now (rule 6.13). */
 enum wait_verdict wait_on_wake(struct core_lock *, uint64_t now_us, bool yield);
