@@ -5,8 +5,8 @@ stands, in order, on a copy of the tree, in namespaces of its own: so it may ins
 of the page. And README.md is short, and what these pages link to, or name by its path, is there. The examples of
 quorlock(1) follow, all of them in one shell.
 
-What the reader brings is here too: a job to run, and a program's own folder for the section "From C", where each block
-of code is the file that its fence names. Commands that run this very test are not run but must be there.
+The README's commands need nothing that is not in the tree. What the reader brings is here: the jobs of the manual's
+examples, and a program's own folder for the section "From C", where each block of code is the file that its fence names. Commands that run this very test are not run but must be there.
 """
 import os
 import re
@@ -192,7 +192,10 @@ def follow(page, tree, mine):
 
 
 def examples(page, tree):
-    """Does the examples of quorlock(1), in order; what they said."""
+    """Does the examples of quorlock(1), in order, with the jobs that they name; what they said."""
+    for name, body in JOBS.items():
+        (tree / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (tree / name).chmod(0o755)
     text = page.read_text(encoding="utf-8").split(".SH EXAMPLES\n")[1].split("\n.SH ")[0]
     script = "".join(re.findall(r"^\.nf\n(.*?)^\.fi$", text, flags=re.M | re.S)).replace("\\-", "-")
     for long, short in SHORTER.items():
@@ -210,9 +213,6 @@ def inside(folder):
     run("ip", "link", "set", "lo", "up")
     for place in ("/usr/local", "/etc"):
         cover(folder / place.replace("/", "-"), place)
-    for name, body in JOBS.items():
-        (tree / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-        (tree / name).chmod(0o755)
     check_pages(tree)
     told, done = "", 0
     for page in PAGES:

@@ -3,6 +3,7 @@
 """test_scripts.py SOURCE BUILD - what a newcomer types first, on a copy of the tree: mistakes are told before anything
 is built, building needs no library that only tests use, and no script depends on what another one configured."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,13 @@ done
 ninja -C "$folder" -t query "$target" >/dev/null 2>>{log}
 echo "$folder, target $target: $?" >>{log}
 exit 1
+"""
+# Has built everything already.
+BUILT = """#!/bin/sh
+[ "$1" = --build ] || exit 0
+mkdir -p "$2/bin"
+ln -sf {quorlock} "$2/bin/quorlock"
+for step in 1 2 3 4; do echo "[$step/4] Linking"; done
 """
 BUILDS = {"demo": [], "bench": ["--workloads", "1"], "test": ["--no-setup", "unit"]}
 # Of a commit's message: what is wrong with it, or None. As git hands it to its hook.
@@ -156,6 +164,20 @@ def one_after_another(tree, folder):
         check(tried.endswith(": 0\n"), f"scripts/{name} after {before} cannot build: {said}{tried}")
 
 
+def story_of_demo(tree, folder, quorlock):
+    """It shows how far the build is. At the end of its story a loss is told before the next owner has the lock."""
+    shim = folder / "built" / "cmake"
+    shim.parent.mkdir()
+    shim.write_text(BUILT.format(quorlock=quorlock), encoding="utf-8")
+    shim.chmod(0o755)
+    status, said = run(str(tree / "scripts" / "demo"), env={"PATH": f"{shim.parent}:{os.environ['PATH']}", "TMPDIR": str(folder),
+                                                           "QUORLOCK_SETUP": "skip"})
+    check(status == 0, said)
+    check("building quorlock: step 2 of 4\nbuilding quorlock: step 3 of 4\n" in said, said)
+    told, later = re.search(r"the owner is told at ([\d.]+) s", said), re.search(r"command starts at ([\d.]+) s", said)
+    check(told and later and float(told[1]) < float(later[1]), said)
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(f"usage: {sys.argv[0]} SOURCE BUILD")
@@ -167,6 +189,7 @@ def main():
         commit_messages(folder / "quorlock", folder)
         package_without_debhelper(folder / "quorlock", folder)
         package_without_findings(folder / "quorlock", folder)
+        story_of_demo(folder / "quorlock", folder, Path(sys.argv[2]).resolve() / "bin" / "quorlock")
         one_after_another(folder / "quorlock", folder)
         without_test_libraries(folder / "quorlock", folder)
     print("scripts, one after another, and a build without the tests' libraries do as they should")
