@@ -18,6 +18,8 @@
  * would wait return STATE. The function `credentials` must not call the library.
  * - Memory hooks are called in the loop's thread, and in the thread that opens. blocking.h itself uses malloc.
  * - Signals. The loop's thread blocks all signals.
+ * - Events. What would call back is an event instead, if quorlock_blocking_events() was called and there is no
+ * callback.
  */
 #ifndef QUORLOCK_BLOCKING_H
 #define QUORLOCK_BLOCKING_H
@@ -183,6 +185,61 @@ QUORLOCK_API int quorlock_blocking_observe(quorlock_blocking_observer **ret, quo
                                            const char *name, const struct quorlock_observer_options *options,
                                            char *error, size_t error_size);
 QUORLOCK_API void quorlock_blocking_observer_free(quorlock_blocking_observer *observer);
+
+/* quorlock_blocking_candidate_term - return the term in which the candidate leads; 0: it does not lead. Read it after
+ * quorlock_blocking_candidate_valid_ms: if it is still the term that you act for, so is the validity. */
+QUORLOCK_API uint64_t quorlock_blocking_candidate_term(quorlock_blocking_candidate *candidate);
+
+/* ---- events, for callers that want no callback from the loop's thread ---- */
+
+#define QUORLOCK_EVENT_TEXT_SIZE 1400
+
+enum quorlock_event_type {
+    QUORLOCK_EVENT_NONE = 0,       /* no event waits */
+    QUORLOCK_EVENT_CLOSED,         /* the client is closed: the last event */
+    QUORLOCK_EVENT_LOG,            /* a line of the log: level, text, n_dropped */
+    QUORLOCK_EVENT_LOST,           /* a lock was lost: reason, text, remaining_ms */
+    QUORLOCK_EVENT_ACQUIRE_ENDED,  /* an acquire that was started has ended: status and the result */
+    QUORLOCK_EVENT_RELEASE_ENDED,  /* a release that was started has ended, likewise */
+    QUORLOCK_EVENT_ELECTED,        /* a candidate leads: term */
+    QUORLOCK_EVENT_DEPOSED,        /* it does not lead any more: term, reason, text, remaining_ms */
+    QUORLOCK_EVENT_RESIGNED,       /* its candidacy has ended: status, text */
+    QUORLOCK_EVENT_LEADER_CHANGED, /* an observer's news: state, term, text, token, valid_ms */
+};
+
+/* Like struct quorlock_blocking_result for the caller: zeros, and size = sizeof once. Members that the type does not
+ * name are 0. */
+struct quorlock_event {
+    size_t size;
+    int type;           /* enum quorlock_event_type */
+    int status;         /* enum quorlock_status */
+    const void *handle; /* the lock, candidate or observer, to compare only: another thread may have freed it */
+    void *arg;          /* what the caller gave in the place of the callback's argument */
+    uint64_t fence, term;
+    uint32_t granted, refused, failed, rounds, elapsed_ms, valid_ms, slot; /* as in a result */
+    int expired;
+    uint32_t remaining_ms; /* as in struct quorlock_loss */
+    int reason;            /* enum quorlock_lost_reason */
+    int level;             /* enum quorlock_log_level */
+    int state;             /* enum quorlock_leader_state */
+    uint64_t n_dropped;    /* lines of the log that were dropped before this one, because nobody read the events */
+    char text[QUORLOCK_EVENT_TEXT_SIZE];
+    char token[QUORLOCK_BLOCKING_TOKEN_SIZE]; /* the owner token of a result; the leader's; "": none */
+};
+
+/* quorlock_blocking_events - begin to queue events, and write a descriptor that is readable while an event waits. Call
+ * it before the first lock, candidate or observer is made. From then on callbacks may be NULL, also those that are
+ * required otherwise, and their argument goes to the event. The log is in the events if options.log is NULL. The
+ * descriptor belongs to the library. Errors: INVAL (NULL), STATE (there are handles, or in the loop's thread), CLOSED,
+ * NOMEM. */
+QUORLOCK_API int quorlock_blocking_events(quorlock_blocking *blocking, int *ret_fd);
+
+/* quorlock_blocking_next_event - take the oldest event, without waiting; its type is QUORLOCK_EVENT_NONE if there is
+ * none. Nothing waits for who does not read: of each kind a handle has one event, the latest, and lines of the log are
+ * dropped. After a close of the client, in any thread, read until QUORLOCK_EVENT_CLOSED: that ends the descriptor, and
+ * the client must not be used any more. Any thread. Errors: INVAL (NULL, the size), STATE (no events), CLOSED (in a
+ * child of fork()). */
+QUORLOCK_API int quorlock_blocking_next_event(quorlock_blocking *blocking, struct quorlock_event *event);
 
 #ifdef __cplusplus
 }

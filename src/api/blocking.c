@@ -37,6 +37,7 @@ struct quorlock_blocking_lock {
     bool stopped;
     quorlock_blocking_lost_cb lost;
     void *lost_arg;
+    struct blocking_event *loss; /* NULL: the client has no events */
 };
 
 /* ---- jobs, in the loop's thread ---- */
@@ -216,13 +217,18 @@ static void blocking_on_lost(quorlock *lock, const struct quorlock_loss *loss, v
     quorlock_blocking_lock *handle = arg;
 
     (void)lock;
-    if (handle->lost != NULL) handle->lost(handle, loss, handle->lost_arg);
+    if (handle->lost != NULL) {
+        handle->lost(handle, loss, handle->lost_arg);
+    } else if (handle->loss != NULL) {
+        blocking_events_put_loss(&handle->blocking->events, handle->loss, 0, loss);
+    }
 }
 
 static void run_on_lost(struct job *job)
 {
     job->lock->lost = job->lost;
     job->lock->lost_arg = job->lost_arg;
+    if (job->lock->loss != NULL) blocking_event_set_arg(&job->blocking->events, job->lock->loss, job->lost_arg);
     blocking_done(job);
 }
 
@@ -235,6 +241,14 @@ static void blocking_run_new(struct job *job)
     if (blocking_refuse_new(job) != 0) {
         blocking_done(job);
         return;
+    }
+    if (blocking_events_on(&blocking->events)) {
+        handle->loss = blocking_event_new(QUORLOCK_EVENT_LOST, handle, NULL);
+        if (handle->loss == NULL) {
+            (void)blocking_refuse(job, QUORLOCK_NOMEM, quorlock_status_text(QUORLOCK_NOMEM));
+            blocking_done(job);
+            return;
+        }
     }
     status = quorlock_new(&handle->lock, blocking->client, job->keys, job->n_keys, job->options);
     if (status != 0) {
@@ -278,6 +292,25 @@ static void blocking_on_closed(void *arg)
         blocking_done(job);
     }
     blocking_done(close_job);
+}
+
+static void run_events(struct job *job)
+{
+    quorlock_blocking *blocking = job->blocking;
+
+    if (!blocking_events_on(&blocking->events)) {
+        /* Whoever reads the events uses the client until it has read the last one. */
+        if (atomic_load(&blocking->n_users) > 1) {
+            job->result.status = QUORLOCK_STATE;
+        } else {
+            job->result.status = blocking_events_start(&blocking->events);
+        }
+        if (job->result.status == 0) {
+            blocking_join(blocking);
+            client_log_from(blocking->client, QUORLOCK_LOG_DEBUG);
+        }
+    }
+    blocking_done(job);
 }
 
 static void run_close(struct job *job)
@@ -360,6 +393,7 @@ static int fail_open(const struct quorlock_client_options *options)
 
 int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options)
 {
+    struct quorlock_client_options copy;
     quorlock_blocking *blocking;
     int status;
 
@@ -369,8 +403,11 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
     }
     blocking = calloc(1, sizeof(*blocking));
     if (blocking == NULL) return fail_open(options);
-    *blocking = (quorlock_blocking){
-        .n_users = 1, .wake_fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .no_callers = PTHREAD_COND_INITIALIZER};
+    *blocking = (quorlock_blocking){.n_users = 1,
+                                    .wake_fd = -1,
+                                    .mutex = PTHREAD_MUTEX_INITIALIZER,
+                                    .no_callers = PTHREAD_COND_INITIALIZER,
+                                    .events = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
     if (open_shown(blocking) != 0) {
         free(blocking);
         return fail_open(options);
@@ -380,8 +417,11 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
         status = fail_open(options);
         goto failed;
     }
+    options = blocking_events_options(&blocking->events, options, &copy);
     status = client_new_shown(&blocking->client, blocking->base, options, &blocking->shown->clock);
     if (status != 0) goto failed;
+    /* Until somebody wants events, warnings are kept for them, and the rest is not even written. */
+    if (options == &copy && copy.log_arg == &blocking->events) client_log_from(blocking->client, QUORLOCK_LOG_WARN);
     status = blocking_start_thread(blocking);
     if (status != 0) {
         status = fail_open(options);
@@ -408,6 +448,8 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
 
     if (blocking == NULL) return 0;
     if (!blocking_here(blocking)) {
+        /* In a child of fork() nobody reads the events. */
+        if (blocking->events.on) blocking_leave(blocking);
         blocking_leave(blocking);
         return 0;
     }
@@ -418,8 +460,30 @@ int quorlock_blocking_close(quorlock_blocking *blocking)
     while (blocking->n_callers > 0) pthread_cond_wait(&blocking->no_callers, &blocking->mutex);
     pthread_mutex_unlock(&blocking->mutex);
     close_base(blocking);
+    if (blocking_events_on(&blocking->events)) blocking_events_close(&blocking->events);
     blocking_leave(blocking);
     return 0;
+}
+
+int quorlock_blocking_events(quorlock_blocking *blocking, int *ret_fd)
+{
+    int status;
+
+    if (ret_fd == NULL) return QUORLOCK_INVAL;
+    status = blocking_call(&(struct job){.run = run_events, .blocking = blocking});
+    if (status == 0) *ret_fd = blocking->events.fd;
+    return status;
+}
+
+int quorlock_blocking_next_event(quorlock_blocking *blocking, struct quorlock_event *event)
+{
+    int status;
+
+    if (blocking == NULL) return QUORLOCK_INVAL;
+    if (!blocking_here(blocking)) return QUORLOCK_CLOSED;
+    status = blocking_events_next(&blocking->events, event);
+    if (status == 0 && event->type == QUORLOCK_EVENT_CLOSED) blocking_leave(blocking);
+    return status;
 }
 
 /* ---- calls ---- */
@@ -481,6 +545,7 @@ int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *block
     *ret = handle;
     return 0;
 failed:
+    if (handle != NULL) free(handle->loss);
     free(handle);
     if (error != NULL && error_size > 0) snprintf(error, error_size, "%s", job.result.text);
     return job.result.status;
@@ -549,14 +614,24 @@ static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(st
                                     int (*operation)(quorlock *, quorlock_cb, void *), quorlock_blocking_cb cb,
                                     void *arg)
 {
-    if (cb == NULL) return QUORLOCK_INVAL;
-    return blocking_start(&(struct job){.run = run,
-                                        .start = operation,
-                                        .blocking = blocking_client_of(lock),
-                                        .lock = lock,
-                                        .cancelable = operation == quorlock_acquire,
-                                        .cb = cb,
-                                        .cb_arg = arg});
+    struct job job = {.run = run,
+                      .start = operation,
+                      .blocking = blocking_client_of(lock),
+                      .lock = lock,
+                      .cancelable = operation == quorlock_acquire,
+                      .cb = cb,
+                      .cb_arg = arg};
+    int type = job.cancelable ? QUORLOCK_EVENT_ACQUIRE_ENDED : QUORLOCK_EVENT_RELEASE_ENDED;
+    int status;
+
+    if (cb == NULL && (lock == NULL || lock->loss == NULL)) return QUORLOCK_INVAL;
+    if (cb == NULL) {
+        job.event = blocking_event_new(type, lock, arg);
+        if (job.event == NULL) return QUORLOCK_NOMEM;
+    }
+    status = blocking_start(&job);
+    if (status != 0) free(job.event);
+    return status;
 }
 
 int quorlock_blocking_start_acquire(quorlock_blocking_lock *lock, quorlock_blocking_cb cb, void *arg)
@@ -585,6 +660,7 @@ void quorlock_blocking_free(quorlock_blocking_lock *lock)
 
     if (lock == NULL) return;
     (void)blocking_do_anywhere(&(struct job){.run = blocking_run_free, .blocking = blocking, .lock = lock});
+    blocking_event_free(&blocking->events, lock->loss, blocking_here(blocking));
     free(lock);
     blocking_leave(blocking);
 }

@@ -21,7 +21,8 @@ struct quorlock_blocking_candidate {
     struct link link;    /* in blocking->candidates */
     /* The loop's thread only. */
     quorlock_candidate *candidate;
-    struct quorlock_candidate_options told; /* the callbacks of the caller */
+    struct quorlock_candidate_options told;           /* the callbacks of the caller */
+    struct blocking_event *elected, *deposed, *ended; /* NULL: the client has no events */
     /* Under the mutex. */
     pthread_cond_t changed;
     uint64_t term;        /* 0: it does not lead */
@@ -36,6 +37,8 @@ struct quorlock_blocking_observer {
     quorlock_blocking *blocking;
     struct link link; /* in blocking->observers */
     quorlock_observer *observer;
+    struct quorlock_observer_options told; /* the callback of the caller */
+    struct blocking_event *changed;        /* NULL: the client has no events */
 };
 
 /* A job for a candidate or an observer, with what only such jobs need. */
@@ -69,8 +72,20 @@ static int run_job(struct job *job, char *error, size_t size)
 
 /* ---- events of a candidate, in the loop's thread ---- */
 
+/* forget_events - free the events of the candidate: none comes any more. */
+static void forget_events(quorlock_blocking_candidate *handle)
+{
+    struct blocking_event *events[] = {handle->elected, handle->deposed, handle->ended};
+
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
+        if (events[i] != NULL)
+            blocking_event_free(&handle->blocking->events, events[i], blocking_here(handle->blocking));
+    handle->elected = handle->deposed = handle->ended = NULL;
+}
+
 static void blocking_election_destroy(quorlock_blocking_candidate *handle)
 {
+    forget_events(handle);
     pthread_cond_destroy(&handle->changed);
     free(handle);
 }
@@ -122,7 +137,11 @@ static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
     quorlock_blocking *blocking = handle->blocking;
 
     begin_callback(handle);
-    if (handle->told.elected != NULL) handle->told.elected(candidate, term, handle->told.arg);
+    if (handle->told.elected != NULL) {
+        handle->told.elected(candidate, term, handle->told.arg);
+    } else if (handle->elected != NULL) {
+        blocking_event_put(&blocking->events, handle->elected, &(struct quorlock_event){.term = term});
+    }
     pthread_mutex_lock(&blocking->mutex);
     if (!handle->freed) handle->term = term;
     pthread_cond_broadcast(&handle->changed);
@@ -133,10 +152,23 @@ static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
 static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss *loss, void *arg)
 {
     quorlock_blocking_candidate *handle = arg;
+    uint64_t term = handle->term; /* only this thread writes it */
 
     set_standing(handle);
     if (handle->blocking->shut) (void)quorlock_resign(candidate);
-    if (handle->told.deposed != NULL) handle->told.deposed(candidate, loss, handle->told.arg);
+    if (handle->told.deposed != NULL) {
+        handle->told.deposed(candidate, loss, handle->told.arg);
+    } else if (handle->deposed != NULL) {
+        blocking_events_put_loss(&handle->blocking->events, handle->deposed, term, loss);
+    }
+}
+
+static void put_end(quorlock_blocking_candidate *handle, int status, const char *text)
+{
+    struct quorlock_event contents = {.status = status};
+
+    snprintf(contents.text, sizeof(contents.text), "%s", text != NULL ? text : "");
+    blocking_event_put(&handle->blocking->events, handle->ended, &contents);
 }
 
 static void blocking_election_on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
@@ -145,7 +177,11 @@ static void blocking_election_on_ended(quorlock_candidate *candidate, int status
     quorlock_blocking *blocking = handle->blocking;
 
     begin_callback(handle);
-    if (handle->told.ended != NULL) handle->told.ended(candidate, status, text, handle->told.arg);
+    if (handle->told.ended != NULL) {
+        handle->told.ended(candidate, status, text, handle->told.arg);
+    } else if (handle->ended != NULL) {
+        put_end(handle, status, text);
+    }
     pthread_mutex_lock(&blocking->mutex);
     if (!handle->freed) set_end(handle, status);
     use_no_more(handle);
@@ -153,6 +189,18 @@ static void blocking_election_on_ended(quorlock_candidate *candidate, int status
 }
 
 /* ---- jobs ---- */
+
+/* blocking_election_make_events - make the events of the candidate, if the client has events. */
+static int blocking_election_make_events(quorlock_blocking_candidate *handle)
+{
+    void *arg = handle->told.arg;
+
+    if (!blocking_events_on(&handle->blocking->events)) return 0;
+    handle->elected = blocking_event_new(QUORLOCK_EVENT_ELECTED, handle, arg);
+    handle->deposed = blocking_event_new(QUORLOCK_EVENT_DEPOSED, handle, arg);
+    handle->ended = blocking_event_new(QUORLOCK_EVENT_RESIGNED, handle, arg);
+    return handle->elected != NULL && handle->deposed != NULL && handle->ended != NULL ? 0 : QUORLOCK_NOMEM;
+}
 
 static void blocking_election_run_new(struct job *job)
 {
@@ -167,11 +215,13 @@ static void blocking_election_run_new(struct job *job)
         status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_candidate_options", &error);
         if (status != 0) (void)blocking_refuse(job, status, error.text);
     }
+    handle->told = options;
+    if (status == 0 && blocking_election_make_events(handle) != 0)
+        status = blocking_refuse(job, QUORLOCK_NOMEM, quorlock_status_text(QUORLOCK_NOMEM));
     if (status != 0) {
         blocking_done(job);
         return;
     }
-    handle->told = options;
     options.elected = on_elected;
     options.deposed = on_deposed;
     options.ended = blocking_election_on_ended;
@@ -253,6 +303,7 @@ static void blocking_election_run_free(struct job *job)
     (void)blocking_withdraw(job->blocking, handle, true);
     list_remove(&job->blocking->candidates, &handle->link);
     quorlock_candidate_free(handle->candidate);
+    forget_events(handle);
     let_go(handle);
     blocking_done(job);
 }
@@ -350,6 +401,7 @@ void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
     if (candidate == NULL) return;
     if (!blocking_here(blocking)) {
         /* In a child of fork() no call waits for it. */
+        forget_events(candidate);
         free(candidate);
     } else if (blocking_do_anywhere(&job.job) != 0) {
         let_go(candidate);
@@ -362,19 +414,65 @@ uint32_t quorlock_blocking_candidate_valid_ms(quorlock_blocking_candidate *candi
     return candidate != NULL ? blocking_valid_ms(candidate->blocking, &candidate->shown) : 0;
 }
 
+uint64_t quorlock_blocking_candidate_term(quorlock_blocking_candidate *candidate)
+{
+    uint64_t term;
+
+    if (candidate == NULL || !blocking_here(candidate->blocking)) return 0;
+    pthread_mutex_lock(&candidate->blocking->mutex);
+    term = candidate->term;
+    pthread_mutex_unlock(&candidate->blocking->mutex);
+    return term;
+}
+
 /* ---- observers ---- */
+
+static void put_leader(quorlock_observer *observer, const struct quorlock_leader *leader, void *arg)
+{
+    quorlock_blocking_observer *handle = arg;
+    struct quorlock_event contents = {.state = leader->state, .term = leader->term, .valid_ms = leader->valid_ms};
+
+    (void)observer;
+    snprintf(contents.text, sizeof(contents.text), "%s", leader->text != NULL ? leader->text : "");
+    snprintf(contents.token, sizeof(contents.token), "%s", leader->owner != NULL ? leader->owner : "");
+    blocking_event_put(&handle->blocking->events, handle->changed, &contents);
+}
+
+/* with_event - return the options; with an event instead of a callback that is missing, if the client has events. NULL:
+ * no memory. */
+static const struct quorlock_observer_options *with_event(quorlock_blocking_observer *handle,
+                                                          const struct quorlock_observer_options *given)
+{
+    struct caller_error error;
+
+    /* What is wrong with the options is reported by who uses them. */
+    if (!blocking_events_on(&handle->blocking->events) || given == NULL ||
+        caller_copy(&handle->told, sizeof(handle->told), given, given->size, "quorlock_observer_options", &error) !=
+            0 ||
+        handle->told.changed != NULL)
+        return given;
+    handle->changed = blocking_event_new(QUORLOCK_EVENT_LEADER_CHANGED, handle, handle->told.arg);
+    handle->told.size = sizeof(handle->told);
+    handle->told.changed = put_leader;
+    handle->told.arg = handle;
+    return handle->changed != NULL ? &handle->told : NULL;
+}
 
 static void run_observe(struct job *job)
 {
     quorlock_blocking_observer *handle = of(job)->observer;
+    const struct quorlock_observer_options *options = of(job)->observer_options;
     int status = blocking_refuse_new(job);
 
+    if (status == 0 && options != NULL) {
+        options = with_event(handle, options);
+        if (options == NULL) status = blocking_refuse(job, QUORLOCK_NOMEM, quorlock_status_text(QUORLOCK_NOMEM));
+    }
     if (status != 0) {
         blocking_done(job);
         return;
     }
-    status = quorlock_observe(&handle->observer, job->blocking->client, of(job)->name, of(job)->observer_options);
-
+    status = quorlock_observe(&handle->observer, job->blocking->client, of(job)->name, options);
     if (status != 0) {
         blocking_fail(job, status);
         return;
@@ -401,6 +499,7 @@ int quorlock_blocking_observe(quorlock_blocking_observer **ret, quorlock_blockin
     }
     handle->blocking = blocking;
     if (run_job(&job.job, error, error_size) != 0) {
+        free(handle->changed);
         free(handle);
         return job.job.result.status;
     }
@@ -424,6 +523,7 @@ void quorlock_blocking_observer_free(quorlock_blocking_observer *observer)
 
     if (observer == NULL) return;
     (void)blocking_do_anywhere(&job.job);
+    blocking_event_free(&blocking->events, observer->changed, blocking_here(blocking));
     free(observer);
     blocking_leave(blocking);
 }

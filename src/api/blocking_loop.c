@@ -28,6 +28,7 @@ void blocking_leave(quorlock_blocking *blocking)
      * thread.
      */
     if (blocking_here(blocking)) {
+        blocking_events_end(&blocking->events);
         pthread_cond_destroy(&blocking->no_callers);
         pthread_mutex_destroy(&blocking->mutex);
     }
@@ -69,11 +70,15 @@ static void blocking_loop_wake(const quorlock_blocking *blocking)
     } while (n < 0 && errno == EINTR);
 }
 
-/* blocking_loop_tell - call cb, which may free the lock or start another operation. */
+/* blocking_loop_tell - call cb, which may free the lock or start another operation; or put the event into the queue. */
 static void blocking_loop_tell(struct job *job)
 {
-    job->result.size = sizeof(job->result);
-    job->cb(&job->result, job->cb_arg);
+    if (job->cb != NULL) {
+        job->result.size = sizeof(job->result);
+        job->cb(&job->result, job->cb_arg);
+    } else {
+        blocking_events_put_result(&job->blocking->events, job->event, &job->result);
+    }
     free(job);
 }
 
@@ -81,7 +86,7 @@ void blocking_done(struct job *job)
 {
     quorlock_blocking *blocking = job->blocking;
 
-    if (job->cb != NULL) {
+    if (job->cb != NULL || job->event != NULL) {
         blocking_loop_tell(job);
         return;
     }

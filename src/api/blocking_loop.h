@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "api/blocking_events.h"
 #include "base/expiry.h"
 #include "base/list.h"
 #include "base/system.h"
@@ -22,8 +23,9 @@ struct job {
     quorlock_blocking *blocking;
     quorlock_blocking_lock *lock;
     quorlock_blocking_candidate *candidate;
-    quorlock_blocking_cb cb; /* runs at the end; NULL: a thread waits for the end */
+    quorlock_blocking_cb cb; /* runs at the end */
     void *cb_arg;
+    struct blocking_event *event; /* or comes at the end; both NULL: a thread waits for the end */
     pthread_cond_t done_cond;
     bool done;
     bool cancelable; /* a cancel of the lock ends it, too, if the loop has not run it */
@@ -82,6 +84,7 @@ struct quorlock_blocking {
     struct job *first, *last;
     size_t n_callers;
     bool closed; /* the loop takes no jobs any more */
+    struct blocking_events events;
 };
 
 /*

@@ -282,6 +282,11 @@ int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *key
     return lock_new(ret, &client->locks, keys, n_keys, options);
 }
 
+void client_log_from(quorlock_client *client, int level)
+{
+    client->runtime.log_from = level;
+}
+
 void client_show_lock(quorlock *lock, struct expiry *shown)
 {
     handle_show_in(lock, shown);

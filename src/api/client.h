@@ -18,6 +18,8 @@ int client_new_on(quorlock_client **ret, const struct system *, const struct quo
                   struct expiry_clock *clock);
 int client_new_shown(quorlock_client **ret, struct event_base *, const struct quorlock_client_options *,
                      struct expiry_clock *clock);
+/* client_log_from - log only lines of that level or a higher one. */
+void client_log_from(quorlock_client *, int level);
 /* client_show_lock, client_show_candidate - write the validity to *shown from now on, until the object is freed or its
  * client is closed. Only for clients with a clock. */
 void client_show_lock(quorlock *, struct expiry *);

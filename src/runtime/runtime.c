@@ -76,7 +76,7 @@ void runtime_log(struct runtime *runtime, int level, const char *format, ...)
     struct log_line *line = NULL;
     va_list args;
 
-    if (runtime->options.log == NULL) return;
+    if (runtime->options.log == NULL || level < runtime->log_from) return;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);

@@ -68,6 +68,7 @@ struct runtime {
 
     struct list log_lines; /* waiting for the log hook */
     size_t log_lines_dropped;
+    int log_from;      /* the least level that is logged */
     size_t log_budget; /* lines left for this turn */
 
     struct list observers; /* of the nodes */

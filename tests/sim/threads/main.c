@@ -9,7 +9,8 @@
  * - every call comes to its end, and no job lies in the queue while the loop sleeps;
  * - of two locks of one key at most one is valid at any time, read from any thread;
  * - nothing is granted after a stop or a shutdown, and every call on a handle ends with CLOSED after the close;
- * - the callback of each started operation runs once, before the close ends;
+ * - the callback of each started operation runs once, before the close ends; where the client has events, its event
+ * comes once, before the last one, and the descriptor is readable while an event waits;
  * - no memory is left, no mutex or condition goes while it is used.
  *
  * The header leaves to callers that they use no handle that another thread frees, and no client that is closed. So a
@@ -43,6 +44,7 @@
 #define BOOT_US   UINT64_C(5000000000)
 #define WALL_US   UINT64_C(1800000000000000)
 #define WAKE_FD   1000
+#define EVENTS_FD 1001
 
 /* Each switch of threads costs the address sanitizer some system calls. */
 #ifdef __SANITIZE_ADDRESS__
@@ -77,6 +79,8 @@ static struct {
     void *woken_arg;
     bool added, calling;
     uint64_t counter;
+    bool has_events, read_all; /* the last event was read */
+    uint64_t readable;         /* the counter of EVENTS_FD */
 } f;
 
 static uint64_t totals[3]; /* grants, calls that were refused with CLOSED, losses */
@@ -131,23 +135,28 @@ void outside_event_free(struct event *event)
 int outside_eventfd(unsigned count, int flags)
 {
     (void)flags;
+    /* The first one is the wake event's. */
+    if (f.woken_arg != NULL) {
+        f.readable = count;
+        return EVENTS_FD;
+    }
     f.counter = count;
     return WAKE_FD;
 }
 
 ssize_t outside_read(int fd, void *ret, size_t size)
 {
-    (void)fd;
-    memcpy(ret, &f.counter, size);
-    f.counter = 0;
+    uint64_t *counter = fd == EVENTS_FD ? &f.readable : &f.counter;
+
+    memcpy(ret, counter, size);
+    *counter = 0;
     return (ssize_t)size;
 }
 
 ssize_t outside_write(int fd, const void *bytes, size_t size)
 {
-    (void)fd;
     (void)bytes;
-    f.counter++;
+    *(fd == EVENTS_FD ? &f.readable : &f.counter) += 1;
     return (ssize_t)size;
 }
 
@@ -210,6 +219,8 @@ static void judge(void)
         }
         if (n > 1) turns_fail("%u locks of one key are valid", n);
     }
+    if (!f.closing && f.blocking->events.on && (f.readable > 0) != (f.blocking->events.queue.count > 0))
+        turns_fail("the descriptor is not readable while an event waits");
 }
 
 /* ---- calls ---- */
@@ -299,7 +310,7 @@ static void start(const char *call, struct shared *shared,
                   int (*begin)(quorlock_blocking_lock *, quorlock_blocking_cb, void *))
 {
     bool closed = f.closed;
-    int status = begin(shared->handle, on_told, shared);
+    int status = begin(shared->handle, f.has_events ? NULL : on_told, shared);
 
     f.n_started += status == 0;
     expect(call, status, closed, false);
@@ -340,7 +351,7 @@ static void use_lock(struct shared *shared)
     case 6: start("start_release", shared, quorlock_blocking_start_release); break;
     case 7: expect("extend", quorlock_blocking_extend(shared->handle, 0, NULL), closed, false); break;
     case 8: expect("cancel", quorlock_blocking_cancel(shared->handle), closed, false); break;
-    case 9: quorlock_blocking_on_lost(shared->handle, on_lost, NULL); break;
+    case 9: quorlock_blocking_on_lost(shared->handle, f.has_events ? NULL : on_lost, NULL); break;
     case 10:
         if (one_in(2) && quorlock_blocking_stop(shared->handle) == 0) shared->stopped = true;
         break;
@@ -435,10 +446,29 @@ static void use_candidate(void)
     leave(before);
 }
 
+/* read_events - take some events, or all up to the last one. */
+static void read_events(uint64_t most)
+{
+    struct quorlock_event event = {.size = sizeof(event)};
+    const void *before;
+
+    if (!f.has_events || f.read_all || (f.closing && !f.closed)) return;
+    before = enter(f.blocking);
+    for (; most > 0; most--) {
+        if (quorlock_blocking_next_event(f.blocking, &event) != 0) turns_fail("the events cannot be read");
+        f.n_told += event.type == QUORLOCK_EVENT_ACQUIRE_ENDED || event.type == QUORLOCK_EVENT_RELEASE_ENDED;
+        totals[2] += event.type == QUORLOCK_EVENT_LOST;
+        f.read_all = event.type == QUORLOCK_EVENT_CLOSED;
+        if (f.read_all || event.type == QUORLOCK_EVENT_NONE) break;
+    }
+    leave(before);
+}
+
 static void *user(void *arg)
 {
     for (uint64_t steps = turns_between(1, STEPS_MAX); steps > 0; steps--) {
         for (uint64_t passes = turns_between(0, 40); passes > 0; passes--) turns_pass();
+        if (!f.closing && one_in(4)) read_events(turns_between(1, 5));
         if (one_in(20))
             use_client();
         else if (one_in(8))
@@ -462,7 +492,9 @@ static void make_world(uint64_t seed)
     net_reset(f.net, seed, 1, SERVERS);
     for (uint32_t i = 0; i < SERVERS; i++) server_boot(f.servers[i], i, rng_mix(seed, 100 + i), &wall, &model_events);
     machine_boot(f.machine, 0, rng_mix(seed, 200), skews, &machine_events);
-    f.counter = 0;
+    f.counter = f.readable = 0;
+    f.woken_arg = NULL;
+    f.has_events = f.read_all = false;
     f.added = f.calling = f.shut = f.closing = f.closed = false;
     f.candidate_changing = false;
     f.n_started = f.n_told = f.n_waiting = 0;
@@ -479,7 +511,11 @@ static void open_all(void)
                                                     .guard = QUORLOCK_GUARD_OFF,
                                                     .allocator = machine_allocator(f.machine)};
 
+    int fd;
+
     if (quorlock_blocking_open(&f.blocking, &options) != 0) turns_fail("the client does not open");
+    f.has_events = one_in(2);
+    if (f.has_events && quorlock_blocking_events(f.blocking, &fd) != 0) turns_fail("there are no events");
     for (unsigned i = 0; i < LOCKS; i++) {
         f.locks[i] = (struct shared){.key = keys[i % KEYS]};
         make_lock(&f.locks[i]);
@@ -526,6 +562,8 @@ static void run(uint64_t seed)
     close_all();
     for (unsigned i = 0; i < n_users; i++) (void)turns_join(users[i], NULL);
     turns_each(NULL);
+    read_events(UINT64_MAX);
+    if (f.has_events && !f.read_all) turns_fail("the last event does not come");
     free_all();
     if (f.n_started != f.n_told) turns_fail("%u operations were started, %u ended", f.n_started, f.n_told);
     if (machine_blocks(f.machine) != 0) turns_fail("%zu blocks of memory are left", machine_blocks(f.machine));

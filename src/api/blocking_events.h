@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* blocking_events.h - the queue of events of the blocking API, for callers that want no callback */
+#pragma once
+
+#include <quorlock/blocking.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+
+/* An event, in the queue or not. What may happen to a handle has its event from the beginning, so a loss is told also
+ * when memory is out. */
+struct blocking_event {
+    struct link link; /* in the queue */
+    bool once;        /* who takes it from the queue frees it */
+    struct quorlock_event event;
+};
+
+struct blocking_events {
+    pthread_mutex_t mutex; /* guards the rest */
+    bool on;
+    int fd; /* readable while the queue has an event */
+    struct list queue;
+    size_t n_lines; /* lines of the log in the queue */
+    uint64_t n_dropped;
+    struct blocking_event closed;
+};
+
+/*
+ * blocking_events_start - make the descriptor; errors: NOMEM
+ * blocking_events_on    - return whether that was done, and the last event was not read
+ * blocking_events_close - queue the last event
+ * blocking_events_end   - free what is in the queue, and the mutex
+ * blocking_events_next  - take the oldest event: do quorlock_blocking_next_event for a client of this process
+ *
+ * Any thread.
+ */
+int blocking_events_start(struct blocking_events *);
+bool blocking_events_on(struct blocking_events *);
+void blocking_events_close(struct blocking_events *);
+void blocking_events_end(struct blocking_events *);
+int blocking_events_next(struct blocking_events *, struct quorlock_event *ret);
+/* blocking_events_options - return the options; if the caller has no log hook, a copy with that of the events. */
+const struct quorlock_client_options *blocking_events_options(struct blocking_events *,
+                                                              const struct quorlock_client_options *given,
+                                                              struct quorlock_client_options *copy);
+/* blocking_event_new - make an event of that type that is not in the queue; NULL: no memory. */
+struct blocking_event *blocking_event_new(int type, const void *handle, void *arg);
+/* blocking_event_set_arg - change what the caller gave with the handle. */
+void blocking_event_set_arg(struct blocking_events *, struct blocking_event *, void *arg);
+/*
+ * blocking_event_put         - put the event into the queue behind all others, with these contents instead of its own
+ * blocking_events_put_result - put a result into the queue; who takes it frees the event
+ * blocking_events_put_loss   - put a loss
+ */
+void blocking_event_put(struct blocking_events *, struct blocking_event *, const struct quorlock_event *contents);
+void blocking_events_put_result(struct blocking_events *, struct blocking_event *,
+                                const struct quorlock_blocking_result *);
+void blocking_events_put_loss(struct blocking_events *, struct blocking_event *, uint64_t term,
+                              const struct quorlock_loss *);
+/* blocking_event_free - take the event out of the queue, and free it; NULL is permitted. `here`: this process opened
+ * the client. In a child of fork() an event in the queue stays. */
+void blocking_event_free(struct blocking_events *, struct blocking_event *, bool here);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "api/blocking_events.h"
+
+#include <poll.h>
+
+#include "test.h"
+
+#define LINES 1000
+
+static bool readable(const struct blocking_events *events)
+{
+    struct pollfd waits = {.fd = events->fd, .events = POLLIN};
+
+    return poll(&waits, 1, 0) == 1;
+}
+
+TEST(lines_that_nobody_reads_are_counted_and_losses_stay)
+{
+    struct blocking_events events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    const struct quorlock_client_options given = {.size = sizeof(given)};
+    struct quorlock_client_options copy;
+    struct blocking_event *lost = blocking_event_new(QUORLOCK_EVENT_LOST, NULL, &events);
+    const struct quorlock_loss loss = {.reason = QUORLOCK_LOST_GONE, .text = "gone"};
+    struct quorlock_event event = {.size = sizeof(event)};
+    unsigned n_lines = 0;
+
+    assert_ptr_equal(blocking_events_options(&events, &given, &copy), &copy);
+    assert_int_equal(blocking_events_next(&events, &event), QUORLOCK_STATE);
+    for (unsigned i = 0; i < LINES / 2; i++) copy.log(copy.log_arg, QUORLOCK_LOG_WARN, "a line");
+    assert_int_equal(blocking_events_start(&events), 0);
+    assert_true(readable(&events));
+    for (unsigned i = 0; i < LINES / 2; i++) copy.log(copy.log_arg, QUORLOCK_LOG_INFO, "a line");
+    blocking_events_put_loss(&events, lost, 7, &loss);
+    blocking_events_put_loss(&events, lost, 8, &loss);
+    for (;;) {
+        assert_int_equal(blocking_events_next(&events, &event), 0);
+        if (event.type != QUORLOCK_EVENT_LOG) break;
+        assert_string_equal(event.text, "a line");
+        n_lines++;
+    }
+    assert_true(n_lines > 0 && n_lines < LINES / 2);
+    assert_int_equal(event.type, QUORLOCK_EVENT_LOST);
+    assert_int_equal(event.term, 8);
+    assert_ptr_equal(event.arg, &events);
+    assert_false(readable(&events));
+    assert_int_equal(blocking_events_next(&events, &event), 0);
+    assert_int_equal(event.type, QUORLOCK_EVENT_NONE);
+    /* The next line that has room says how many had none. */
+    copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "another");
+    assert_int_equal(blocking_events_next(&events, &event), 0);
+    assert_int_equal(event.n_dropped, LINES - n_lines);
+    assert_int_equal(event.level, QUORLOCK_LOG_ERROR);
+    blocking_event_free(&events, lost, true);
+    copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "left over");
+    blocking_events_close(&events);
+    assert_int_equal(blocking_events_next(&events, &event), 0);
+    assert_int_equal(blocking_events_next(&events, &event), 0);
+    assert_int_equal(event.type, QUORLOCK_EVENT_CLOSED);
+    assert_int_equal(blocking_events_next(&events, &event), QUORLOCK_STATE);
+    copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "freed with the queue");
+    blocking_events_end(&events);
+}
+
+TEST(a_log_hook_of_the_caller_stays)
+{
+    struct blocking_events events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct quorlock_client_options given = {.size = sizeof(given)}, copy;
+
+    assert_ptr_equal(blocking_events_options(&events, NULL, &copy), NULL);
+    given.size = 4;
+    assert_ptr_equal(blocking_events_options(&events, &given, &copy), &given);
+    given.size = sizeof(given);
+    given.log = (quorlock_log_cb)(void (*)(void))readable;
+    assert_ptr_equal(blocking_events_options(&events, &given, &copy)->log, given.log);
+    blocking_events_end(&events);
+}
