@@ -181,11 +181,12 @@ struct quorlock_options {
     const char *label;       /* instead of the client's owner_label, for this lock; NULL: the client's */
     uint64_t shared;  /* keys to lock shared: a bit for each by its place, or QUORLOCK_SHARED_ALL; plain dialect only */
     uint32_t permits; /* the key has so many permits, and the lock takes one; default: none; plain dialect only */
-    /* A release earlier than that after the grant leaves the keys until then; 0 to lease_ms. Without permits and shared
-     * keys; plain dialect only. It has 64 bits, because older programs leave the bytes behind permits unset. */
+    /* Keep the keys for this long after the grant, even if the lock is released earlier; 0 to lease_ms. Without permits
+     * and shared keys; plain dialect only. It has 64 bits, because older programs leave the bytes behind permits unset.
+     */
     uint64_t keep_ms;
-    /* Not 0: locks that wait get the keys in the order in which they came. Without permits; plain dialect only. It has
-     * 64 bits, so that the struct ends without padding. */
+    /* Not 0: locks that wait get the keys in the order in which they came. Plain dialect only. It has 64 bits, so that
+     * the struct ends without padding. */
     int64_t fair;
 };
 
@@ -380,8 +381,8 @@ QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
  * quorlock_acquire(3). */
 QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
 
-/* quorlock_release - end one hold with this call; with the last hold of its owner release the keys on every node. After
- * the last one no loss is reported. The result comes when a quorum has answered, or after one node timeout. Nodes that
+/* quorlock_release - end one hold. The owner's last release deletes the keys on every node; after it no loss is
+ * reported. The result comes when a quorum has answered, or after one node timeout. Nodes that
  * could not be reached are released later. With keep_ms the keys may stay. If the lock had expired or was lost, the
  * result is OK, and `expired` is set. cb may be NULL. Errors: STATE (never acquired), BUSY (in flight: an acquire or
  * extend, which can be canceled, or the release of the last hold), CLOSED. See quorlock_acquire(3). */

@@ -72,7 +72,7 @@ enum handle_state {
     HANDLE_EXPANDED,     /* held where it has a share of a claim */
     HANDLE_COMPLETED,    /* its acquire ended without a core: the callback is due */
     HANDLE_COMPACT,      /* it has a record, and no claim: it is held, or lost and its owner knows */
-    HANDLE_COMPACT_LOST, /* so, lost, and the callback is due */
+    HANDLE_COMPACT_LOST, /* compact and lost; the loss callback is due */
     HANDLE_DROPPED       /* it was compact, and released without memory: the callback is due */
 };
 

@@ -10,12 +10,14 @@
 
 static int fail_overlap(struct quorlock *lock, const struct claim *claim, const char *key)
 {
-    return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL,
-                        "owner \"%.64s\" has \"%.100s\" in the list \"%.100s\" already and asks for the list "
-                        "\"%.100s\": one owner nests the same list of keys only",
-                        handle_owner(lock)->name, key, keylist_name(claim->keylist), keylist_name(lock->keylist));
+    return runtime_fail(
+        locks_of(lock)->runtime, QUORLOCK_INVAL,
+        "owner \"%.64s\" has \"%.100s\" in the list \"%.100s\" already and asks for \"%.100s\": an owner "
+        "can nest only the identical list of keys; use another owner, or the same keys",
+        handle_owner(lock)->name, key, keylist_name(claim->keylist), keylist_name(lock->keylist));
 }
 
+/* Rule 12.2. */
 int reentry_find(struct quorlock *lock, struct claim **ret_claim)
 {
     handle_check(lock);
@@ -105,6 +107,7 @@ static const char *why_not_renewed(int status)
     }
 }
 
+/* Rules 12.1 and 12.2. */
 int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_why)
 {
     int status = check_terms(lock, claim, ret_why);

@@ -49,9 +49,10 @@ CLIENT_TEST(one_owner_reenters_the_same_list_only)
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     assert_status(quorlock_acquire(overlaps, on_result, &seen), QUORLOCK_INVAL);
-    assert_string_equal(quorlock_client_error(fixture.client),
-                        "owner \"me\" has \"b\" in the list \"a, b\" already and asks for the list \"b, c\": one "
-                        "owner nests the same list of keys only");
+    assert_string_equal(
+        quorlock_client_error(fixture.client),
+        "owner \"me\" has \"b\" in the list \"a, b\" already and asks for \"b, c\": an owner can nest only "
+        "the identical list of keys; use another owner, or the same keys");
     /* Other keys are independent, and another owner gets the usual result. */
     assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);

@@ -140,11 +140,6 @@ int fixture_acquire_late(struct fixture *f, uint32_t late)
     return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .acquire = {.late = late}});
 }
 
-int fixture_acquire_since(struct fixture *f, uint64_t begun_us)
-{
-    return step(f, &(struct core_event){.type = CORE_EV_ACQUIRE, .acquire = {.begun_us = begun_us}});
-}
-
 int fixture_hand_off(struct fixture *f, uint64_t begun_us, uint64_t wait_us)
 {
     f->successor = f->config;

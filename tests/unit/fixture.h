@@ -65,8 +65,6 @@ int fixture_detach(struct fixture *);
 int fixture_acquire_behind(struct fixture *);
 /* fixture_acquire_late - the same, while these nodes leave requests of the client unanswered, a bit each. */
 int fixture_acquire_late(struct fixture *, uint32_t late);
-/* fixture_acquire_since - the wait began then. */
-int fixture_acquire_since(struct fixture *, uint64_t begun_us);
 /* fixture_hand_off - the acquire goes on for a successor. */
 int fixture_hand_off(struct fixture *, uint64_t begun_us, uint64_t wait_us);
 /* fixture_acquire_after - acquire; seen: what was in the way before, bits of enum core_seen. */
@@ -116,8 +114,8 @@ void fixture_sleep(struct fixture *, uint64_t us);
 void fixture_answer(struct fixture *, uint32_t node, enum op, enum outcome);
 /* fixture_answer_with - the same, with a whole reply. */
 void fixture_answer_with(struct fixture *, uint32_t node, enum op, const struct core_reply *);
-/* fixture_answers - one letter a node: y yes, o held by another, m missing, u unknown, e error, s no such
- * script, n not sent, . no answer. */
+/* fixture_answers - one letter a node: y yes, o held by another, m missing, u unknown, e error, n not
+ * sent, . no answer. */
 void fixture_answers(struct fixture *, enum op, const char *outcomes);
 /* fixture_refuse, fixture_refuse_all - the oldest pending acquire of the node, or of each, meets this holder. */
 void fixture_refuse(struct fixture *, uint32_t node, uint64_t holder_id, int64_t ttl_us);
