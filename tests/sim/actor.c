@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * actor.c - acquires, holds for a while, nests, extends, releases; cancels, loses, frees, closes; and misuses now and
- * then
+ * actor.c - a user of one lock: acquires, holds, nests, extends and releases; cancels, loses, frees and closes;
+ * sometimes misuses the API
  *
- * All of it runs in the loop of the actor's machine: in its callbacks, or as an event of the user's.
+ * Everything runs in the event loop of the actor's machine: in a callback of the library, or in an event of the user.
  */
 #include "actor.h"
 

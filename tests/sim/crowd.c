@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * crowd.c - a client whose user wants thousands of locks in one turn of the loop, and holds them side by side
+ * crowd.c - a client that acquires thousands of locks in one turn of the loop, and holds them at the same time
  *
- * Where nothing fails all are granted, and none is lost to the load (I11).
+ * If nothing fails, every lock is granted, and none is lost to the load (I11).
  */
 #include "crowd.h"
 

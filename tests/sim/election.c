@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * election.c - in some runs each client has a candidate of one election, and an observer of it
+ * election.c - in some runs each client has a candidate and an observer of one election
  *
- * A leader's window opens when it is told that it leads, and ends when it resigns or is freed, when what it was told to
- * remain at a loss is over, or by its machine's clock. Now and then a client takes the key as a lock without a term.
+ * The window of a leader opens when the candidate is told that it leads. The window ends when the candidate resigns or
+ * is freed, when the time is over that a reported loss leaves, or when validity ends by the machine's clock. Now and
+ * then a client takes the key as a lock without a term.
  */
 #include "election.h"
 

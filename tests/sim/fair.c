@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fair.c - where nothing fails, fair locks are granted in the order in which they came
+ * fair.c - if nothing fails, fair locks are granted in the order in which they came (I15)
  *
- * A lock has come when its first request is executed: with its first acquire a client connects before that. Clients
- * measure by their own clocks how long they have waited. Those that come first have the free slots of a name with
- * permits, in any order.
+ * A lock comes when its first request is executed. A client connects with its first acquire, so that request may be
+ * late. Clients measure by their own clocks how long they have waited. The first waiters get the free slots of a name
+ * with permits, in any order.
  */
 #include "fair.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handover.c - how long a lock is free while others wait, in round trips to a server, and the requests of all meanwhile
+ * handover.c - how long a lock is free while others wait, in round trips, and how many requests all clients send
+ * meanwhile
  *
- * Where nothing fails a hand-over has a bound, far below the pause between polls: a waiter that needs a poll to find
- * out that the key is free was not woken.
+ * If nothing fails, a hand-over has a bound far below the pause between polls. A waiter that finds a free key by a poll
+ * was not woken.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * holds.c - what servers hold of locks, slots and readers, and who took it in which order
  *
- * A reader is held by its entry among the readers of the key, as long as the key itself says that there are readers:
- * that is what keeps a plain peer out.
+ * A reader holds by its entry among the readers of the key, and only while the key itself shows that there are readers
+ * (rule 8.2).
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * judge.c - what must hold, seen from outside: by what users were told, and by what servers hold
+ * judge.c - the invariants, seen from outside: by what users are told, and by what servers hold
  *
- * A validity window opens in the callback that says granted. It ends when release, free or close is called, when a
- * loss that was told says so, or when what quorlock_valid_ms() said last ends by its machine's clock: whichever comes
- * first.
+ * A validity window opens in the callback of a grant. It ends at the first of these: a call of release, free or close;
+ * the end that a reported loss leaves; the end of the last value of quorlock_valid_ms(), by the machine's clock.
  */
 #include "judge.h"
 

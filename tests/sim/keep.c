@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * keep.c - locks that are kept after their release (keep_ms): how long their keys stay, and that nobody else has them
+ * keep.c - locks that are kept after their release (rule 10.1): how long their keys stay, and that nobody else gets
+ * them
  *
- * A hold is kept for keep_ms after its grant. Its user knows only about when that was: not before the vote that its
- * validity counts from was asked for, and not after its callback. So a kept key has a least and a most time to stay.
+ * A hold is kept for keep_ms after its grant. Its user knows only roughly when that was: not before the request for the
+ * vote that its validity counts from, and not after its callback. So a kept key has a least and a longest time to stay.
  */
 #include "keep.h"
 

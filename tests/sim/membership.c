@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * membership.c - an operator gives the clients another set of nodes, as quorlock.h says: servers that leave are stopped
- * before, and processes are started with what is new when the reconfigure has ended with 0
+ * membership.c - an operator gives the clients another set of nodes
  *
- * Until its turn comes each process goes on with the old set, also where it is killed and started again. Some operators
- * are hasty: the two sets never both have a quorum, so what is new may also come before that.
+ * As quorlock.h says, servers that leave are stopped first, and processes are started with the new set after the
+ * reconfiguration has ended with 0. Until its turn comes each process uses the old set, also after it was killed and
+ * started again. Hasty operators start processes with the new set earlier. That is safe, because the two sets never
+ * both have a quorum (rule 4.13).
  */
 #include "membership.h"
 

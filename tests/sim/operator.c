@@ -2,8 +2,8 @@
 /*
  * operator.c - what each kind of fault does to servers, links and machines, and what operators do
  *
- * No fault lasts beyond the time of faults, so that what comes after can be judged for liveness; but for those that
- * the plan lets stay for good.
+ * Faults end with the phase of faults, so that liveness can be judged afterwards. Only faults that the plan lets stay
+ * go on.
  */
 #include "operator.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer.c - a plain peer: takes a lock, holds it for a while, gives it back; it knows no guard
+ * peer.c - a plain peer, which takes a lock, holds it for a while and releases it; it knows no guard
  */
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * plan_clocks.c - the clocks of machines and servers: how fast they are, and what they show
  *
- * Client and server together stay within the allowed rate error, at its very edge in half of the runs: slow clients
- * and fast servers are what hurts.
+ * Client and server together stay within the allowance. In half of the runs they are at its edge. The worst case is a
+ * slow client with a fast server.
  */
 #include "parts/rng.h"
 #include "plan.h"

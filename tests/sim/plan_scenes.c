@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plan_scenes.c - runs in which all do the same again and again: readers and writers that never end, or die; users of a
- * name's last permit
+ * plan_scenes.c - scenes: runs in which all users do the same again and again, such as readers and writers without a
+ * pause, or users of a name's last permit
  *
- * Nothing fails but what a scene says, so each wait has a bound: what must end before, and the time in which that is
- * noticed. Nodes that restart one after the other, or have no memory left, lose nothing that is held.
+ * Only the faults of the scene happen. So each wait has a bound: the end of what it waits for, and the time to notice
+ * that end. Nodes that restart one after the other, or are out of memory, lose no lock that is held.
  */
 #include "parts/rng.h"
 #include "plan.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process.c - a process on a machine, from its start to its burial
+ * process.c - a process on a machine, from its start to its end
  *
- * While it stands still inside of one of its own callbacks the world goes on, with the callback's frames below on
- * the stack: it is buried only when it is back out of them.
+ * A process may be suspended inside one of its own callbacks. The world then goes on while the frames of that callback
+ * are below it on the stack. So the memory of such a process is freed only after these frames have returned.
  */
 #include "process.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rare.c - counts states that the plan is to reach, as users, servers and the network see them
+ * rare.c - counts rare states that the plans must reach, as users, servers and the network see them
  *
- * A grant was woken by what ended the hold before it: by a notice where another client had released it right before,
- * by a poll or a timer where nobody had.
+ * A grant counts as woken by a notice if another client had released the lock right before, and by a poll or a timer if
+ * nobody had.
  */
 #include "rare.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rest.c - what servers still hold of attempts that have ended, when all was released, and when every lease has ended
+ * rest.c - what servers still hold of ended attempts: when all locks are released, and when every lease has ended
  *
- * Where something was executed late, behind the release, the key of an attempt that has ended may stand for a while:
- * for GIVEN_UP_US after that, or after the last fault. Then a living client has to have released it again (I14). Other
- * keys that nobody holds end with their lease before.
+ * A request that is executed late, behind the release, may leave a key of an ended attempt. GIVEN_UP_US after that, or
+ * after the last fault, a living client must have released that key (I14). Other keys that nobody holds end with their
+ * lease before.
  */
 #include <string.h>
 

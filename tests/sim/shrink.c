@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shrink.c - leaves out faults, then users, then features: half of them, a quarter, one by one, while the same
- * invariant is violated
+ * shrink.c - shrinks a failing run: leaves out faults, then users, then features, while the same invariant is violated
+ *
+ * First half of them, then a quarter, and in the end one by one.
  */
 #include "shrink.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tokens.c - fencing tokens, and a register that takes a write only with a token not older than it has seen
+ * tokens.c - fencing tokens, and a register that refuses a write with a token older than one that it has seen
+ * (rule 15.2)
  *
- * Writes travel for long, and users that only believe to hold the lock write too. Whatever happened to exclusion, a
- * write is never taken after one of a grant that began when ours had been reported already.
+ * Writes take long, and users that only believe to hold the lock write, too. Whatever happened to exclusion, the
+ * register never takes a write of a grant after a write of a later grant, which began when the first had been reported.
  */
 #include "tokens.h"
 
@@ -160,6 +161,7 @@ static void on_arrival(void *arg)
     if (place != NOBODY) write_arrives(world, grant, place);
 }
 
+/* Rule 15.2. */
 void tokens_write(struct actor *actor, uint64_t delay_us)
 {
     struct world *world = actor->world;

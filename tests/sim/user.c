@@ -2,7 +2,7 @@
 /*
  * user.c - calls of the public API, and the callbacks that they promise
  *
- * A call that returns 0 is a promise, kept by one callback; any other call keeps none.
+ * A call that returns 0 promises one callback. Any other call promises none.
  */
 #include "user.h"
 
@@ -145,7 +145,7 @@ static void name_nodes(const struct world *world, uint32_t client, struct addres
     }
 }
 
-/* Another one for each client; what operators do has no troubles, nor what is measured in round trips. */
+/* buggify_seed - return a seed for each client; 0 (no injected faults) for the operator and for calm runs. */
 static uint64_t buggify_seed(const struct user_client *client)
 {
     const struct world *world = client->world;

@@ -2,10 +2,13 @@
 /*
  * world.c - builds a world from a plan, and leads it through its phases
  *
- * Faults and contention; healed, where each key that is asked for must be granted; stopped, where all is released;
- * quiet, after which no key of a living client may be left, but where something was executed late; late, after which
- * none may be left there either; closing, where all memory must come back; silence, after which no key may be left at
- * all.
+ *   FAULTS   faults and contention
+ *   HEALED   each key that is asked for must be granted
+ *   STOPPED  all is released
+ *   QUIET    after it no key of a living client may be left, except where a request was executed late
+ *   LATE     after it none may be left there either
+ *   CLOSING  all memory must come back
+ *   SILENT   after it no key may be left at all
  */
 #include "world.h"
 

@@ -66,6 +66,7 @@
 /* Where something is held on a server: the key, or the slots of a name with permits; and the readers of the key. */
 enum { PLACE_READERS = PLAN_PERMITS_MAX, PLACES_OF_KEY, PLACES = PLAN_KEYS_MAX * PLACES_OF_KEY };
 
+/* I1 to I18: chapter 16 of src/protocol.md. */
 enum invariant {
     INVARIANT_NONE,
     I1_EXCLUSION,
