@@ -4,6 +4,7 @@
 
 Prints a finding a line, and exits with 1 if there is one. Without src/protocol.md there is nothing to check.
 """
+import functools
 import re
 import sys
 from pathlib import Path
@@ -121,6 +122,12 @@ def has_code(place):
     return function == "" or re.search(shape, read(path), re.M) is not None
 
 
+@functools.cache
+def cited_in(path):
+    """Returns the rules that the file cites."""
+    return {rule for cited in CITED.findall(re.sub(r"\n \* |\n-- ", " ", read(path))) for rule in re.findall(NUMBER, cited)}
+
+
 def has_test(place, programs):
     name, _, test = place.partition(":")
     path = programs.get(name)
@@ -162,6 +169,8 @@ class Table:
             self.named.setdefault((column, rule), set()).add(name)
             if not self.exists(column, name):
                 self.findings.add(TABLE, number, f"rule {rule}: there is no {column.rstrip('s')} '{name}'")
+            elif column == "code" and ".lua" not in name and rule not in cited_in(code_path(name)):
+                self.findings.add(TABLE, number, f"{code_path(name)} does not cite rule {rule}; do so in a comment where it decides")
 
     def check(self):
         seen = []

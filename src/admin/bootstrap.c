@@ -212,7 +212,7 @@ static bool is_done(const struct inspect *inspect)
     return n_fit >= runtime_quorum(admin_bootstrap_runtime_of(inspect));
 }
 
-/* judge_first - do as judge_looks, without reconfigure. */
+/* judge_first - do as judge_looks, without reconfigure (rule 4.12). */
 static int judge_first(const struct inspect *inspect)
 {
     struct bootstrap *bootstrap = inspect->more;
@@ -364,6 +364,7 @@ static int admin_bootstrap_check(struct inspect *inspect)
     return status;
 }
 
+/* Rule 4.13. */
 static bool admin_bootstrap_step(struct inspect *inspect, int *ret_status)
 {
     struct bootstrap *bootstrap = inspect->more;

@@ -119,7 +119,7 @@ static void ask_arbiter(struct core_lock *lock, struct step *step, uint32_t inde
     if (vote_may_ask(lock, node)) vote_ask(lock, step, index);
 }
 
-/* Rule 9.2: a fair lock asks one node after the other. */
+/* Rules 9.1 and 9.2: a fair lock asks one node after the other. */
 static void ask_next_arbiter(struct core_lock *lock, struct step *step)
 {
     do {

@@ -42,6 +42,7 @@ uint64_t backoff_uniform(struct backoff_jitter *jitter, uint64_t bound)
     return drawn;
 }
 
+/* Rule 6.5. */
 uint64_t backoff_split_us(struct backoff_jitter *jitter, uint64_t srtt_us, uint32_t tries)
 {
     uint32_t shift = tries < SPLIT_SHIFT_MAX ? tries : SPLIT_SHIFT_MAX;
@@ -66,6 +67,7 @@ static uint64_t growing(struct backoff_jitter *jitter, uint64_t least_us, uint64
     return pause_us;
 }
 
+/* Rule 6.6. */
 uint64_t backoff_poll_us(struct backoff_jitter *jitter, uint32_t polls, bool told)
 {
     return growing(jitter, POLL_MIN_US, told ? POLL_TOLD_MAX_US : POLL_MAX_US, polls);

@@ -67,6 +67,7 @@ static void check_completions(const struct core_lock *lock)
     assert((lock->owing >> lock->config->n_nodes) == 0);
 }
 
+/* Rule 15.1. */
 void core_check(const struct core_lock *lock)
 {
     check_acquire(lock);

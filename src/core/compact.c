@@ -130,6 +130,7 @@ static bool counts_as_written(const struct core_lock *lock, const struct core_co
     return valid_until(record, lock->config, span_us) == lock->hold.validity_us;
 }
 
+/* Rule 3.15. */
 bool core_compact(const struct core_lock *lock, uint64_t now_us, struct core_compact *ret)
 {
     const struct hold *hold = &lock->hold;
@@ -238,6 +239,7 @@ static void read_node(struct core_node *node, const struct core_compact *record,
     node->key.valid_until_us = validity_add(node->key.sent_us, span_us);
 }
 
+/* Rule 3.15. */
 void core_expand(struct core_lock *lock, const struct core_config *config, const struct core_compact *record,
                  const struct core_node_change *nodes, uint64_t now_us)
 {

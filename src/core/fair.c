@@ -36,6 +36,7 @@
 #define CONNECT_US 250000u /* for a first connection */
 #define ANSWER_US  100000u /* added to the round trips: an arbiter is not changed because a machine is busy */
 
+/* Rule 9.2. */
 uint32_t fair_choose(const struct core_lock *lock)
 {
     uint32_t spare = lock->config->n_nodes;
@@ -60,12 +61,14 @@ uint64_t fair_timeout(const struct core_node *node, uint64_t now_us)
     return validity_add(arbiter_timeout(node, now_us), ANSWER_US);
 }
 
+/* Rule 9.7. */
 uint64_t fair_search_at_us(const struct core_lock *lock, uint64_t now_us)
 {
     if (lock->attempt.stage != ATTEMPT_ASKS_ARBITER) return now_us;
     return arbiter_timeout(&lock->nodes[lock->attempt.arbiter], now_us);
 }
 
+/* Rules 9.4 and 9.5. */
 void fair_begin(struct core_lock *lock, uint64_t now_us)
 {
     lock->wait.turns = 1;
@@ -81,6 +84,7 @@ static bool may_vote(const struct core_node *node)
     return node->state == NODE_READY && !node->doubt.unfit;
 }
 
+/* Rule 9.6. */
 static bool may_stand(const struct core_lock *lock)
 {
     uint32_t may = 0;
@@ -89,6 +93,7 @@ static bool may_stand(const struct core_lock *lock)
     return may >= lock->config->quorum;
 }
 
+/* Rules 9.1 and 9.3. */
 void fair_queue(struct core_lock *lock, const struct step *step, struct core_command *command)
 {
     bool stands = may_stand(lock);
@@ -99,6 +104,7 @@ void fair_queue(struct core_lock *lock, const struct step *step, struct core_com
     command->queued_us = stands && lock->config->holder.wait_us != 0 ? LIFE_US : 0;
 }
 
+/* Rule 9.5. */
 void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)
 {
     assert(reply->outcome == OUTCOME_OTHER);
@@ -119,6 +125,7 @@ void fair_hear(struct core_lock *lock, uint32_t index, uint64_t keys)
     }
 }
 
+/* Rule 9.5. */
 bool fair_is_turn(const struct core_lock *lock)
 {
     uint32_t heard = 0;

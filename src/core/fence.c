@@ -42,6 +42,7 @@ void fence_renew_floor(struct core_lock *lock, uint64_t now_us)
     attempt->floor_at_us = now_us;
 }
 
+/* Rule 11.4. */
 static uint64_t largest_shown(const struct core_lock *lock)
 {
     uint64_t largest = lock->acquire.adopts ? 1 : 0;

@@ -81,6 +81,7 @@ static uint64_t renewal_after(struct core_lock *lock, uint64_t begun_us)
     return ends ? CORE_NEVER : on_grid(lock, begun_us, lock->config->holder.renew_us);
 }
 
+/* Rule 1.4. */
 void hold_grant(struct core_lock *lock, uint64_t now_us)
 {
     assert(lock->phase == CORE_ASKING);

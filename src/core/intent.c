@@ -63,13 +63,14 @@ static bool other_mode_refused(const struct core_lock *lock)
     return false;
 }
 
+/* Rules 8.4 and 8.6. */
 void intent_leave(struct core_lock *lock, struct step *step)
 {
     uint64_t *left_us = &lock->wait.intent_us;
 
     assert(lock->phase == CORE_WAITING);
     if (lock->config->holder.wait_us == 0) return;
-    /* A fair lock has its place in the arbiter's queue instead. */
+    /* Rule 9.3: a fair lock has its place in the arbiter's queue instead. */
     if (lock->config->fair) return;
     if (!core_quorum_is_ready(lock)) return;
     if (!other_mode_refused(lock)) return;
@@ -78,6 +79,7 @@ void intent_leave(struct core_lock *lock, struct step *step)
     intent_send_all(lock, step, LIFE_US);
 }
 
+/* Rules 8.6 and 9.4. */
 void intent_withdraw(struct core_lock *lock, struct step *step)
 {
     uint32_t arbiter = lock->attempt.arbiter;

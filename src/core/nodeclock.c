@@ -3,6 +3,7 @@
 
 #include "validity.h"
 
+/* Rule 3.13. */
 bool nodeclock_stepped(struct nodeclock *clock, uint64_t sent_us, uint64_t received_us, uint64_t node_us,
                        uint32_t drift_ppm, uint64_t drift_fixed_us)
 {

@@ -44,6 +44,7 @@ static uint64_t all_of(const struct core_slots *slots)
     return slots->n >= CORE_SLOTS_MAX ? UINT64_MAX : bit(slots->n) - 1;
 }
 
+/* Rule 7.1. */
 void core_slots_hold(struct core_slots *slots, uint32_t slot, bool holds)
 {
     assert(slot < slots->n);

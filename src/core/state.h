@@ -384,7 +384,7 @@ static inline uint64_t core_named_by(const struct core_node *node)
     return node->vote == CORE_VOTE_OTHER ? node->asked.holder.id : 0;
 }
 
-/* core_send - add a command for a node to the update, and return it. */
+/* core_send - add a command for a node to the update, and return it. Rule 1.2: now is its send time. */
 static inline struct core_command *core_send(struct core_lock *lock, struct step *step, uint32_t node, enum op op,
                                              uint64_t lease_us)
 {

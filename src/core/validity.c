@@ -40,6 +40,7 @@ uint64_t validity_allowance_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t d
     return validity_add(validity_share(lease_us, drift_ppm), drift_fixed_us);
 }
 
+/* Rule 1.3. */
 uint64_t validity_of_vote(uint64_t sent_us, uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
 {
     uint64_t allowance = validity_allowance_us(lease_us, drift_ppm, drift_fixed_us);
@@ -51,6 +52,7 @@ uint64_t validity_of_vote(uint64_t sent_us, uint64_t lease_us, uint32_t drift_pp
     return until_us;
 }
 
+/* Rule 1.3. */
 uint64_t validity_of_quorum(uint64_t *ends, uint32_t n, uint32_t quorum)
 {
     if (quorum == 0 || quorum > n) return 0;
@@ -70,6 +72,7 @@ uint64_t validity_of_quorum(uint64_t *ends, uint32_t n, uint32_t quorum)
     return ends[quorum - 1];
 }
 
+/* Rule 3.5. */
 uint64_t validity_lost_margin_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t drift_fixed_us)
 {
     uint64_t allowance = validity_allowance_us(lease_us, drift_ppm, drift_fixed_us);
@@ -80,6 +83,7 @@ uint64_t validity_lost_margin_us(uint64_t lease_us, uint32_t drift_ppm, uint64_t
     return margin;
 }
 
+/* Rule 2.4. */
 uint64_t validity_debt_until(uint64_t sent_us, uint64_t lease_us)
 {
     uint64_t until_us = validity_add(sent_us, validity_add(lease_us, validity_share(lease_us, PPM / 100)));

@@ -70,6 +70,7 @@ static void reap(struct quorlock_candidate *candidate)
 
 /* ---- standing ---- */
 
+/* Rule 13.1. */
 static void pause_before(struct quorlock_candidate *candidate, uint64_t led_us, uint64_t least_us)
 {
     uint64_t pause_us = election_stand_us(&candidate->member.jitter, &candidate->soon, led_us, candidate->lease_us);
@@ -311,6 +312,7 @@ void candidate_show_in(quorlock_candidate *candidate, struct expiry *shown)
     handle_show_in(candidate->lock, shown);
 }
 
+/* Rule 13.1. */
 uint32_t quorlock_candidate_valid_ms(const quorlock_candidate *candidate)
 {
     return candidate->state == CANDIDATE_LEADING && !candidate->freed ? quorlock_valid_ms(candidate->lock) : 0;

@@ -75,6 +75,7 @@ static bool has_repair_room(const struct admission *admission)
     return true;
 }
 
+/* Rule 14.2. */
 static bool has_attempt_room(const struct admission *admission)
 {
     if (admission->asking >= admission->window || admission->rounds.count + admission->repairs.count > 0) return false;
@@ -246,6 +247,7 @@ static void serve_releases(struct admission *admission, uint32_t node)
     }
 }
 
+/* Rule 14.1. */
 void admission_serve(struct admission *admission)
 {
     if (!admission_is_wanted(admission)) return;

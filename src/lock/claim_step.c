@@ -261,8 +261,8 @@ static bool claim_draw(const struct claim *claim, unsigned char random[CORE_RAND
     return random_draw(&runtime->random, &runtime->system, random, CORE_RANDOM_SIZE) == 0;
 }
 
-/* Return the least fencing token of the next attempt; 0 without fencing. The wall clock is used for nothing else, and
- * matters only when all counters were lost. */
+/* Rule 5.4. Return the least fencing token of the next attempt; 0 without fencing. The wall clock is used for nothing
+ * else, and matters only when all counters were lost. */
 static uint64_t fence_floor(const struct claim *claim)
 {
     struct system *system = &claim->all->runtime->system;

@@ -137,6 +137,7 @@ void handle_end(struct quorlock *lock)
     lock->operation = OPERATION_NONE;
 }
 
+/* Rule 12.1. */
 void handle_share(struct quorlock *lock, struct claim *claim)
 {
     assert(claim->keylist == lock->keylist && claim->named == handle_owner(lock));

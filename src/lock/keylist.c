@@ -200,8 +200,9 @@ void keylist_count_hold(struct keylist *keylist, const struct core_config *confi
 
 /* ---- arbiters ---- */
 
-/* The first arbiter differs from key to key, so that not all waiters ask the same node. Only the first key counts, so
- * that longer lists which begin with that key meet there. All fair locks have one arbiter: see core/fair.c. */
+/* Rules 6.2 and 9.2. The first arbiter differs from key to key, so that not all waiters ask the same node. Only the
+ * first key counts, so that longer lists which begin with that key meet there. All fair locks have one arbiter: see
+ * core/fair.c. */
 uint32_t keylist_first_arbiter(const struct keylist *keylist)
 {
     uint64_t hash = owner_id(keylist->keys[0].text, keylist->keys[0].length) >> 1;

@@ -94,6 +94,7 @@ static void late_on_reply(struct requester *requester, const struct core_tag *ta
     if (reply->outcome == OUTCOME_YES || late->again_us > late->debt.until_us) late_forget(late);
 }
 
+/* Rule 2.6. */
 static void late_on_look(struct waker *waker)
 {
     struct lates *all = CONTAINER_OF(waker, struct lates, look);
@@ -175,6 +176,7 @@ bool lates_have_token(const struct lates *all, const struct core_token *token)
     return false;
 }
 
+/* Rule 2.8. */
 bool late_pay(struct lates *all, const struct keylist *keylist, uint32_t node, uint64_t holder_id)
 {
     bool paid = false;

@@ -321,6 +321,7 @@ static bool has_token(const struct locks *all, const struct core_token *token)
     return lates_have_token(&all->claims.lates, token);
 }
 
+/* Rule 11.4. */
 static int begin_adopt(struct quorlock *lock, const char *text, const struct lock_callback *callback)
 {
     struct locks *all = locks_of(lock);

@@ -319,6 +319,7 @@ static bool grant_waits(const struct locks *all)
     return first != NULL && core_phase_now(first->core) == CORE_GRANTED;
 }
 
+/* Rule 3.5. */
 bool notify_next(struct turn *turn)
 {
     struct locks *all = CONTAINER_OF(turn, struct locks, turn);

@@ -24,7 +24,7 @@ static struct quorlock *first_asking(const struct keylist *keylist)
     return lock != NULL && handle_asks(lock) ? lock : NULL;
 }
 
-/* True: other processes go first. */
+/* holds_back - tell whether other processes go first (rule 6.13). */
 static bool holds_back(struct keylist *keylist)
 {
     keylist_check(keylist);
@@ -59,6 +59,7 @@ static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
     return status;
 }
 
+/* Rule 6.13. */
 int queue_acquire(struct quorlock *lock)
 {
     struct keylist *keylist = lock->keylist;
@@ -172,6 +173,7 @@ uint64_t queue_due(struct claim *claim)
     return runtime_now_us(claim->all->runtime);
 }
 
+/* Rule 6.13. */
 void queue_keys_released(struct claim *claim)
 {
     struct keylist *keylist = claim->keylist;
@@ -193,6 +195,7 @@ void queue_keys_released(struct claim *claim)
     (void)claim_step_randomly(lock->claim, &event);
 }
 
+/* Rule 6.14. */
 void queue_wait_expired(struct quorlock *lock)
 {
     const struct claim *asked = lock->keylist->asked;

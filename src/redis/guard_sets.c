@@ -16,6 +16,7 @@ void guard_sets_add(struct guard_sets *sets, enum guard_set one, uint64_t left_m
     sets->any = true;
 }
 
+/* Rule 4.12. */
 enum guard_set guard_sets_judge(const struct guard_sets *sets, uint32_t max_lease_ms)
 {
     uint64_t spread_ms = max_lease_ms / FIRST_SPREAD_PART;

@@ -93,7 +93,7 @@ static void describe_quarantine(const struct node *node, char *ret, size_t size)
     guard_describe(&node->guard.key, set, link_now_us(&node->link), ret, size);
 }
 
-/* Set READY, or QUARANTINED as long as the guard demands it. */
+/* Rule 4.3. Set READY, or QUARANTINED as long as the guard demands it. */
 static void set_open_state(struct node *node)
 {
     char why[LINK_TEXT_SIZE];
@@ -249,6 +249,7 @@ static void on_tracked(struct node *node, const struct reply *raw)
         node->out.untracked = true;
 }
 
+/* Rule 4.10. */
 static void on_request_reply(struct node *node, const struct inflight_request *entry, const struct reply *raw)
 {
     uint32_t latency_us = heard_after_us(node, entry->sent_us);
@@ -447,6 +448,7 @@ static bool resets(void *arg)
     return !link_is_open(&node->link) || outbox_may_harm_late(&node->out);
 }
 
+/* Rule 1.7. */
 static void node_on_closed(void *arg, bool was_open, enum fault fault, const char *why)
 {
     struct node *node = arg;
@@ -491,8 +493,8 @@ static void on_sent(void *arg)
 
 /* ---- deadlines ---- */
 
-/* Turn requests whose deadline has passed into tombstones. Callbacks may add requests at the end, which changes no
- * index. */
+/* Rule 1.8. Turn requests whose deadline has passed into tombstones. Callbacks may add requests at the end, which
+ * changes no index. */
 static void expire(struct node *node, uint64_t now_us)
 {
     uint32_t connection = node->link.connection;

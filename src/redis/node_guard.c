@@ -14,6 +14,7 @@ static void compare_guard(struct node_guard *guard)
     if (!guard->comparing) link_drop(guard->link, FAULT_GUARD, "no room to read the guard again");
 }
 
+/* Rule 4.1. */
 void node_guard_begin(struct node_guard *guard)
 {
     guard_forget(&guard->key);
@@ -55,7 +56,7 @@ enum node_guard_news node_guard_on_reply(struct node_guard *guard, const struct 
     return until_us > now_us && key->until_us != 0 && key->end_ms == end_ms ? NODE_GUARD_SAME : NODE_GUARD_READ;
 }
 
-/* Only another change can come between the push and this reply. */
+/* Rule 4.9. Only another change can come between the push and this reply. */
 void node_guard_on_compared(struct node_guard *guard, const struct reply *raw)
 {
     guard->comparing = false;
@@ -65,7 +66,7 @@ void node_guard_on_compared(struct node_guard *guard, const struct reply *raw)
         link_drop(guard->link, FAULT_GUARD, GUARD_CHANGED);
 }
 
-/* Never a verdict: a server whose table of such keys is full tells of changes that were none. */
+/* Rule 4.9. Never a verdict: a server whose table of such keys is full tells of changes that were none. */
 bool node_guard_on_push(struct node_guard *guard, const struct reply *push)
 {
     if (!guard_is_in(push)) return false;
@@ -74,7 +75,7 @@ bool node_guard_on_push(struct node_guard *guard, const struct reply *push)
     return true;
 }
 
-/* A server that lost its memory gives its vote by SET. Its scripts compare the guard themselves. */
+/* Rule 4.9. A server that lost its memory gives its vote by SET. Its scripts compare the guard themselves. */
 bool node_guard_doubts(const struct node_guard *guard, const struct inflight_request *entry,
                        const struct node_reply *reply)
 {
@@ -86,6 +87,7 @@ uint64_t node_guard_wake_us(const struct node_guard *guard)
     return guard->key.recheck_us != 0 && !guard->key.asked ? guard->key.recheck_us : LINK_NEVER;
 }
 
+/* Rule 4.4. */
 void node_guard_on_due(struct node_guard *guard, uint64_t now_us)
 {
     if (now_us < node_guard_wake_us(guard)) return;

@@ -172,7 +172,7 @@ void outbox_flush(struct outbox *outbox)
     batch_forget(&outbox->batch);
 }
 
-/* The time for an answer runs from when the request left; a lease runs from when it was queued. */
+/* Rules 1.2 and 1.8. The time for an answer runs from when the request left; a lease runs from when it was queued. */
 void outbox_sent(struct outbox *outbox, uint64_t now_us)
 {
     for (size_t i = outbox->inflight.count - outbox->unsent; i < outbox->inflight.count; i++) {

@@ -33,8 +33,8 @@ _Static_assert((int)FAULTS == QUORLOCK_NODE_ERROR_LOGIN + 1, "each fault has its
 
 /* ---- events of the nodes ---- */
 
-/* A server behind two addresses would have two votes, so neither counts. The latest run id is compared, also of a node
- * without a connection, for the two addresses reconnect one after the other. */
+/* Rule 4.8. A server behind two addresses would have two votes, so neither counts. The latest run id is compared, also
+ * of a node without a connection, for the two addresses reconnect one after the other. */
 static void expel_twins(struct runtime *runtime, uint32_t index)
 {
     struct runtime_node *nodes = runtime->nodes;
@@ -213,6 +213,7 @@ static bool keep_login(struct runtime *runtime, const struct uri *uri, const cha
     return true;
 }
 
+/* Rule 1.12. */
 static bool take_login(struct runtime *runtime, const struct uri *uri, const struct quorlock_credentials *given)
 {
     struct uri *mine = &node_of(runtime, uri)->uri;

@@ -323,7 +323,7 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
     return timeout_us;
 }
 
-/* A renewal that times out once is tried again, and this must end before the loss is reported:
+/* Rule 3.7. A renewal that times out once is tried again, and this must end before the loss is reported:
  * renew + 2 x node timeout + lost margin <= lease - allowance. */
 static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct caller_error *error)
 {
@@ -393,7 +393,7 @@ static uint64_t mask_of(size_t n_keys)
     return n_keys >= 64 ? UINT64_MAX : (UINT64_C(1) << n_keys) - 1;
 }
 
-/* The lease covers the keep time: after the death of its owner nobody else keeps the keys. */
+/* Rule 10.4. The lease covers the keep time: after the death of its owner nobody else keeps the keys. */
 static int check_keep(const struct quorlock_options *options, const struct quorlock_client_options *client,
                       struct caller_error *error)
 {
@@ -492,6 +492,7 @@ static void config_check(const struct core_config *config)
     assert(config->holder.keep_us == 0 || (config->permits == 0 && config->shared == 0));
 }
 
+/* Rule 4.6. */
 int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_options *given, struct caller_error *error)

@@ -360,6 +360,7 @@ static void set_quarantine(struct guard *guard, uint64_t left_ms, uint64_t now_u
     guard_recheck_at(guard, ends_early && left_us > GUARD_RECHECK_US ? now_us + GUARD_RECHECK_US : guard->until_us);
 }
 
+/* Rule 4.5. */
 enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, uint64_t now_us)
 {
     const struct reply_item *why = &reply->elements[0], *left = &reply->elements[1], *lease = &reply->elements[2],

@@ -216,6 +216,7 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
     return HANDSHAKE_MORE;
 }
 
+/* Rule 4.14. */
 static enum handshake_result replication(struct handshake *shake, const struct reply_item *info)
 {
     char role[16], master[128] = "?", port[8] = "?";

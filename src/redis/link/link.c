@@ -134,8 +134,8 @@ static void begin_step(struct redis_link *link, enum link_step step)
 
 /* ---- the end of a connection ---- */
 
-/* After an ordinary close the system goes on delivering what was sent, so an unanswered request might be executed after
- * those of the next connection. If that would do harm, the connection is reset. */
+/* Rule 2.5. After an ordinary close the system goes on delivering what was sent, so an unanswered request might be
+ * executed after those of the next connection. If that would do harm, the connection is reset. */
 static void link_hang_up(struct redis_link *link)
 {
     conn_close(&link->conn, link->events->resets != NULL && link->events->resets(link->arg));
@@ -398,6 +398,7 @@ static void on_step_end(struct redis_link *link)
     }
 }
 
+/* Rule 1.8. */
 static void link_on_timer(void *arg)
 {
     struct redis_link *link = arg;
