@@ -59,7 +59,7 @@ static int start_acquire(struct core_lock *lock, struct step *step, const struct
     if (status != 0) return status;
     if (acquire->adopts != NULL && core_has_token(lock, acquire->adopts)) return CORE_STATE;
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_LOST);
-    /* What other locks of the client have met counts for this one, too. */
+    /* Rule 6.2: what other locks of the client have met counts for this one, too. */
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].doubt.overdue = (acquire->late >> i & 1u) != 0;
     attempt_release(lock, step);
     attempt_begin_acquire(lock, step, acquire);

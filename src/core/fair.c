@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fair.c - the arbiter serves the waiting locks in the order in which they came (src/protocol.md, chapter 9)
+ * fair.c - the arbiter serves the waiting locks in the order in which they came
  *
- * 1. Each attempt of a fair lock asks the arbiter first, and only the arbiter looks at its queue: it refuses while
- *    others came earlier and still wait. With its yes the other nodes are asked as for any lock. So no grant depends
- *    on a queue. All fair locks of a set of nodes have the same arbiter, because lists of keys wait in one order only
- *    if one node keeps the queues of all their keys.
- * 2. A refusal puts the lock into the queue of each of its keys. The node forgets it after LIFE_US unless an attempt
- *    renews its place. Polls renew it, once a second at least. So a client that died delays the others for two polls
- *    at most. The lock says for how long it has waited, and stands in the queue accordingly. So it keeps its place
- *    when it was forgotten and at the next arbiter. The arbiter's yes marks the place, which counts again if that yes
- *    was taken back because the attempt failed at other nodes. A lock that is granted leaves the queue (intent.c). A
- *    lock stands in the queue only while a quorum may vote for it. Otherwise others come first: it would keep them out
- *    while it waits for a node that only it cannot reach, such as one that it lists by a wrong name.
- * 3. A refusal tells after how many releases it may be the lock's turn. The lock counts notices, for each node, and
- *    asks after so many. So a release makes about one waiting lock ask, however many wait. A notice that was missed
- *    costs a poll, a notice too much costs one request.
- * 4. An arbiter that does not answer in time, or with an error, is followed by the next node in the order, which has a
- *    queue of its own. A node whose first connection is being made is waited for, for a moment: otherwise clients that
- *    start would ask different nodes.
- * 5. A lock that stops waiting leaves the queues, and the node notifies those behind it (intent.c).
- * 6. Permits. The arbiter gives the first free slot to each of so many in the queue as slots are free. Which slot an
- *    arbiter took that did not answer is unknown. So the next attempt asks all nodes for one slot, without a queue
- *    (rule 7.6). The first in the queue does the same if other nodes report a free slot that the arbiter lacks, but
- *    not at once: the arbiter may have given it to another lock, whose votes of the other nodes are on their way.
+ * Chapter 9 of src/protocol.md has the rules.
+ *
+ * A notice that was missed costs a poll, and a notice too many costs one request. A node whose first connection is
+ * being made is waited for, for a moment: otherwise clients that start would ask different nodes. A lock that cannot
+ * get a quorum stands in no queue: it would keep others out while it waits for a node that only it cannot reach, such
+ * as one that it lists by a wrong name.
+ *
+ * With permits, an arbiter that did not answer may have taken a slot. So the next attempt asks all nodes for one slot,
+ * without a queue (rule 7.6).
  */
 #include "fair.h"
 

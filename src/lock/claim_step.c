@@ -443,7 +443,7 @@ static void catch_up(struct claim *claim)
     for (uint32_t i = 0; i < runtime->n_nodes; i++) claim_take_node(claim, i);
 }
 
-/* Return the nodes that leave earlier requests of the client unanswered, a bit each. */
+/* Rule 6.2. Return the nodes that leave earlier requests of the client unanswered, a bit each. */
 static uint32_t late_nodes(const struct runtime *runtime)
 {
     uint32_t late = 0;
