@@ -221,6 +221,7 @@ static uint64_t goes_on_until_us(const struct core_lock *lock)
     return validity_add(settle_until_us(lock), lock->config->node_timeout_us / 2);
 }
 
+/* Rule 1.13. */
 static bool may_settle(const struct core_lock *lock, uint64_t now_us, int status)
 {
     if (status != CORE_HELD_BY_OTHER || lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return false;
@@ -263,6 +264,7 @@ static void ask_all_again(struct core_lock *lock)
     lock->wait.poll_at_us = lock->wait.retry_at_us = CORE_NEVER;
 }
 
+/* After a failed attempt: search on (rule 7.4), ask once more (rule 1.13), fail, or wait (chapter 6). */
 static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
 {
     bool first = lock->acquire.attempts == 1 || lock->wait.searches;
@@ -653,6 +655,7 @@ void attempt_too_late(struct core_lock *lock, struct step *step)
     assert(lock->phase != CORE_GRANTED);
 }
 
+/* Rules 1.9, 1.10 and 6.3. */
 static uint64_t timeouts_end_us(const struct core_lock *lock)
 {
     uint64_t ends_us = CORE_NEVER;

@@ -298,7 +298,7 @@ void debt_on_reply(struct core_lock *lock, struct step *step, const struct core_
 
     EACH_DEBT (debt, node) {
         if (debt->state == DEBT_NONE || debt->id.number != reply->tag.attempt) continue;
-        if (debt->sent_generation != reply->generation) continue; /* sent again on a newer connection */
+        if (debt->sent_generation != reply->generation) continue; /* rule 2.4: sent again on a newer connection */
         assert(may_owe(lock, reply->tag.node));
         debt_answered(lock, step, reply, debt);
     }
@@ -391,6 +391,7 @@ void debt_on_timer(struct core_lock *lock, struct step *step)
     }
 }
 
+/* Rule 2.4. */
 uint64_t debt_deadline(const struct core_lock *lock)
 {
     uint64_t first_us = CORE_NEVER;
@@ -507,6 +508,7 @@ static bool waits_for_room(const struct core_lock *lock)
     return tally.queued > 0 && tally.clear < lock->config->quorum;
 }
 
+/* Rule 2.9. */
 uint64_t debt_release_deadline(const struct core_lock *lock)
 {
     uint64_t looked_us = lock->release.looked_us;

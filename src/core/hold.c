@@ -16,6 +16,7 @@
 #define REPAIR_SPAN_MAX_US 1000000u /* the repairs of many locks are spread over this time */
 #define REPAIR_SPAN_PART   10u      /* or over this part of the lease, if that is shorter */
 
+/* Rule 3.5. */
 uint64_t hold_margin_us(const struct core_config *config, uint64_t lease_us)
 {
     if (config->holder.lost_margin_us != 0) return config->holder.lost_margin_us;
@@ -510,6 +511,7 @@ void hold_late_vote(struct core_lock *lock, struct step *step)
     if (lock->phase == CORE_GRANTED || lock->phase == CORE_HELD) hold_judge(lock, step);
 }
 
+/* Rules 3.1, 3.5 and 3.10. */
 uint64_t hold_deadline(const struct core_lock *lock)
 {
     if (lock->phase != CORE_HELD) return CORE_NEVER;

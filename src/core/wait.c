@@ -29,6 +29,7 @@
 #define FEW_NODES   5u
 #define QUIET_SRTTS 4u
 
+/* Rule 6.6. */
 static uint64_t free_in_us(const struct core_node *node)
 {
     if (node->vote == CORE_VOTE_YES) return 0;
