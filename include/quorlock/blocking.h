@@ -142,13 +142,15 @@ QUORLOCK_API int quorlock_blocking_statistics(quorlock_blocking *blocking, quorl
 QUORLOCK_API int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock_metrics_options *options,
                                            char *buffer, size_t size, size_t *ret_length);
 
-/* quorlock_blocking_inspect, _break - do as quorlock_inspect and quorlock_break, and return the status of the report.
+/* quorlock_blocking_inspect, _break, _break_owner - do as without "blocking", and return the status of the report.
  * cb runs before they return, in the loop's thread. Errors, without a callback: as without "blocking", INVAL (no
  * callback), CLOSED (also after a shutdown), STATE (in the loop's thread). */
 QUORLOCK_API int quorlock_blocking_inspect(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb,
                                            void *arg);
 QUORLOCK_API int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb,
                                          void *arg);
+QUORLOCK_API int quorlock_blocking_break_owner(quorlock_blocking *blocking, const char *key, const char *owner,
+                                               quorlock_report_cb cb, void *arg);
 
 /* quorlock_blocking_list - do as quorlock_list, and return the status. cb runs before that, in the loop's thread, once
  * or more often. Errors, without a callback: as quorlock_blocking_inspect. */

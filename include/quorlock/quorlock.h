@@ -434,6 +434,7 @@ QUORLOCK_API uint64_t quorlock_fence(const quorlock *lock);
  * quorlock_inspect      - ask every node for the holder of the key; nothing is written
  * quorlock_inspect_node - ask one node, by its index in the options; status 0: it answered
  * quorlock_break        - delete the key on every node, with its slots and readers; the report shows what it held
+ * quorlock_break_owner  - delete only what that owner holds: the key, its slots, or its part as a reader; NULL: all
  *
  * Errors: INVAL, NOMEM, CLOSED. See quorlock_inspect(3).
  */
@@ -441,6 +442,8 @@ QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quor
 QUORLOCK_API int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb,
                                        void *arg);
 QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_break_owner(quorlock_client *client, const char *key, const char *owner,
+                                      quorlock_report_cb cb, void *arg);
 
 enum quorlock_mode {
     QUORLOCK_MODE_EXCLUSIVE = 1,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "redis/dialect/dialect.h"
 #include "redis/dialect/guard_text.h"
 #include "redis/guard_sets.h"
 
@@ -67,6 +68,10 @@ static void admin_inspect_ask(struct inspect *inspect, uint32_t index)
                                    .timeout_ms = runtime_timeout_ms(runtime)};
     int result;
 
+    if (inspect->owner != NULL) {
+        request.owner = inspect->owner;
+        request.owner_length = strlen(inspect->owner);
+    }
     if (inspect->kind != NULL) inspect->kind->fill(inspect, &request);
     result = nodes_send(runtime, &request, &inspect->requester, &tag);
     if (result == NODE_SENT) {
@@ -273,6 +278,8 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
     if (node->reply.has_guard) ret->quarantine_ms = node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
     if (node->reply.outcome == OUTCOME_MISSING) {
         ret->state = "free";
+    } else if (node->reply.outcome == OUTCOME_OTHER) {
+        ret->state = "held"; /* not by the owner that was to be broken */
     } else if (node->reply.outcome == OUTCOME_YES) {
         ret->count = node->reply.count;
         /* Without a holder, break has deleted a value of another type, or only slots. */
@@ -436,6 +443,7 @@ static void admin_inspect_destroy(struct report *report)
     runtime_stop_waker(&inspect->waker);
     alloc_free(alloc, inspect->more);
     alloc_free(alloc, inspect->key);
+    alloc_free(alloc, inspect->owner);
     alloc_free(alloc, inspect);
 }
 
@@ -497,11 +505,33 @@ static int check_key(struct admin *all, const char *key, bool has_callback)
     return status != 0 ? status : options_key(key, &all->runtime->options, &all->runtime->error);
 }
 
-int inspect_key(struct admin *all, enum op op, const char *key, quorlock_report_cb cb, void *arg)
+int inspect_key(struct admin *all, const char *key, quorlock_report_cb cb, void *arg)
 {
     int status = check_key(all, key, cb != NULL);
 
-    return status != 0 ? status : inspect_start(all, NULL, NULL, op, all->runtime->key_prefix, key, cb, arg);
+    return status != 0 ? status : inspect_start(all, NULL, NULL, OP_PEEK, all->runtime->key_prefix, key, cb, arg);
+}
+
+int inspect_break(struct admin *all, const char *key, const char *owner, quorlock_report_cb cb, void *arg)
+{
+    const struct alloc *alloc = &all->runtime->alloc;
+    int status = check_key(all, key, cb != NULL);
+    struct inspect *inspect = NULL;
+    char *copy;
+
+    if (status != 0) return status;
+    if (owner != NULL && (*owner == '\0' || strlen(owner) > DIALECT_HOLDER_MAX))
+        return runtime_fail(all->runtime, QUORLOCK_INVAL, "owner: give the whole token of a holder, 1 to %d bytes",
+                            DIALECT_HOLDER_MAX);
+    copy = owner != NULL ? alloc_text(alloc, owner, strlen(owner)) : NULL;
+    if (copy != NULL || owner == NULL) inspect = admin_inspect_build(all, NULL, NULL, all->runtime->key_prefix, key);
+    if (inspect == NULL) {
+        alloc_free(alloc, copy);
+        return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
+    }
+    inspect->owner = copy;
+    admin_inspect_start(inspect, all, OP_BREAK, cb, arg);
+    return 0;
 }
 
 int inspect_until(struct admin *all, const char *key, bool (*enough)(const struct quorlock_report *),

@@ -47,6 +47,7 @@ struct inspect {
     char *key;
     size_t key_length;
     const char *name; /* the key without the prefix */
+    char *owner;      /* of BREAK: delete only what that one holds; NULL: all */
     quorlock_report_cb call;
     void *arg;
     int status;
@@ -66,11 +67,13 @@ void inspect_ask(struct inspect *, uint32_t node, enum op);
 void inspect_ask_all(struct inspect *);
 void inspect_set_deadline(struct inspect *);
 /*
- * inspect_key   - implement quorlock_inspect and quorlock_break: op is OP_PEEK or OP_BREAK
+ * inspect_key   - implement quorlock_inspect
+ * inspect_break - implement quorlock_break and quorlock_break_owner; owner: NULL: any
  * inspect_one   - implement quorlock_inspect_node
  * inspect_until - inspect until the answers are enough, or a quorum has answered and patience_us is over
  */
-int inspect_key(struct admin *, enum op, const char *key, quorlock_report_cb cb, void *arg);
+int inspect_key(struct admin *, const char *key, quorlock_report_cb cb, void *arg);
+int inspect_break(struct admin *, const char *key, const char *owner, quorlock_report_cb cb, void *arg);
 int inspect_until(struct admin *, const char *key, bool (*enough)(const struct quorlock_report *), uint64_t patience_us,
                   quorlock_report_cb cb, void *arg);
 int inspect_one(struct admin *, size_t node, const char *key, quorlock_report_cb cb, void *arg);

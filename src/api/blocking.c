@@ -174,7 +174,11 @@ static void run_ask(struct job *job)
         blocking_done(job);
         return;
     }
-    status = job->ask(job->blocking->client, job->key, blocking_on_report, job);
+    if (job->breaks) {
+        status = quorlock_break_owner(job->blocking->client, job->key, job->token, blocking_on_report, job);
+    } else {
+        status = quorlock_inspect(job->blocking->client, job->key, blocking_on_report, job);
+    }
     if (status != 0) blocking_fail(job, status);
 }
 
@@ -702,23 +706,32 @@ int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock
                                               .ret_length = ret_length});
 }
 
-static int blocking_ask(quorlock_blocking *blocking,
-                        int (*question)(quorlock_client *, const char *, quorlock_report_cb, void *), const char *key,
-                        quorlock_report_cb cb, void *arg)
+static int blocking_ask(struct job *job)
 {
-    if (cb == NULL) return QUORLOCK_INVAL;
-    return blocking_call(&(struct job){
-        .run = run_ask, .blocking = blocking, .ask = question, .key = key, .report = cb, .report_arg = arg});
+    return job->report == NULL ? QUORLOCK_INVAL : blocking_call(job);
 }
 
 int quorlock_blocking_inspect(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return blocking_ask(blocking, quorlock_inspect, key, cb, arg);
+    return blocking_ask(
+        &(struct job){.run = run_ask, .blocking = blocking, .key = key, .report = cb, .report_arg = arg});
 }
 
 int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return blocking_ask(blocking, quorlock_break, key, cb, arg);
+    return quorlock_blocking_break_owner(blocking, key, NULL, cb, arg);
+}
+
+int quorlock_blocking_break_owner(quorlock_blocking *blocking, const char *key, const char *owner,
+                                  quorlock_report_cb cb, void *arg)
+{
+    return blocking_ask(&(struct job){.run = run_ask,
+                                      .blocking = blocking,
+                                      .breaks = true,
+                                      .key = key,
+                                      .token = owner,
+                                      .report = cb,
+                                      .report_arg = arg});
 }
 
 int quorlock_blocking_list(quorlock_blocking *blocking, const char *pattern, quorlock_list_cb cb, void *arg)

@@ -37,12 +37,12 @@ struct job {
     size_t n_keys;
     const struct quorlock_options *options;
     uint32_t lease_ms;
-    const char *token; /* of an acquire that is an adoption; else NULL */
+    const char *token; /* of an adoption, or of a break; else NULL */
     quorlock_blocking_lost_cb lost;
     void *lost_arg;
     quorlock_blocking_statistics_cb read;
     void *read_arg;
-    int (*ask)(quorlock_client *, const char *key, quorlock_report_cb, void *);
+    bool breaks; /* a question breaks the key, if `token` is NULL or holds it */
     const char *key;
     quorlock_report_cb report;
     void *report_arg;

@@ -299,7 +299,7 @@ void client_show_candidate(quorlock_candidate *candidate, struct expiry *shown)
 
 int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return inspect_key(&client->admin, OP_PEEK, key, cb, arg);
+    return inspect_key(&client->admin, key, cb, arg);
 }
 
 int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb, void *arg)
@@ -309,7 +309,12 @@ int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key,
 
 int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return inspect_key(&client->admin, OP_BREAK, key, cb, arg);
+    return inspect_break(&client->admin, key, NULL, cb, arg);
+}
+
+int quorlock_break_owner(quorlock_client *client, const char *key, const char *owner, quorlock_report_cb cb, void *arg)
+{
+    return inspect_break(&client->admin, key, owner, cb, arg);
 }
 
 int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,

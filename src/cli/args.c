@@ -219,6 +219,8 @@ static const struct entry entries[] = {
     {STEPS, 0, "token-file", "FILE", given_string, SETTING(token_file),
      "acquire writes the owner token to FILE, which only this user can\n"
      "read, and prints it not; renew and release read its first line"},
+    {ARGS_BREAK, 0, "owner", "TOKEN", given_string, SETTING(owner),
+     "break only what this owner holds, whose whole token inspect shows"},
     {COMMANDS, 0, "metrics-file", "FILE", given_string, SETTING(metrics_file),
      "write metrics to FILE every 5 seconds and at the end, for the\n"
      "textfile collector of Prometheus' node_exporter"},
@@ -547,7 +549,7 @@ int args_settle(struct settings *settings, enum args_place place)
 
 /* ---- words out of sight ---- */
 
-/* Hide an owner token behind renew or release, because whoever has it can release the lock. Its label stays. */
+/* Hide an owner token behind renew, release or break, because whoever has it can release the lock. Its label stays. */
 static void hide_token(char *word)
 {
     const char *digits = owner_digits(word);
@@ -561,7 +563,8 @@ void args_hide(char **words, int count)
 
     for (int i = 1; i < count; i++) {
         if (takes_token) hide_token(words[i]);
-        takes_token |= strcmp(words[i], "renew") == 0 || strcmp(words[i], "release") == 0;
+        takes_token |=
+            strcmp(words[i], "renew") == 0 || strcmp(words[i], "release") == 0 || strcmp(words[i], "break") == 0;
         if (!takes_token && strcmp(words[i], "--") == 0) break;
     }
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)

@@ -77,6 +77,7 @@ struct settings {
     const char *metrics_file;    /* of run and elect; NULL: none */
     const char *advertise;       /* of elect; NULL: the label */
     const char *token_file;      /* of acquire, renew and release; NULL: none */
+    const char *owner;           /* of break: only if that one holds it; NULL: any */
     bool restart;                /* of elect: start another candidacy when the command has ended by itself */
     int group;                   /* of run and elect, enum group_rule */
     bool subreaper;              /* of run and elect */

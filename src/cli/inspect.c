@@ -10,7 +10,7 @@ struct keys {
     struct session session;
     enum report_kind kind;
     bool breaking; /* break has shown all keys, and deletes them now */
-    int worst;     /* with --quiet: the highest exit status so far */
+    int worst;     /* with --quiet or --owner: the highest exit status so far */
     size_t at;     /* index of the present key */
 };
 
@@ -43,17 +43,18 @@ static void show_before(struct text *text, const struct keys *keys, const struct
     text_clear(text);
 }
 
-static void show_broken(struct text *text, const struct keys *keys, const struct quorlock_report *report)
+static void show_broken(struct text *text, struct keys *keys, const struct quorlock_report *report)
 {
-    const char *key = key_now(keys);
+    const char *key = key_now(keys), *owner = keys->session.settings->owner;
     bool several = keys->session.settings->n_words > 1;
     size_t broken = 0;
 
+    for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i]->broken != 0;
+    if (broken == 0 && owner != NULL) keys->worst = EXIT_HELD;
     if (keys->session.settings->json) {
         report_json(text, key, report, REPORT_BREAK);
         return;
     }
-    for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i]->broken != 0;
     if (several) text_format(text, "\n");
     report_table(text, report, REPORT_BREAK);
     if (several) {
@@ -61,7 +62,8 @@ static void show_broken(struct text *text, const struct keys *keys, const struct
         text_add_known(text, key);
         text_format(text, "\" ");
     }
-    text_format(text, "broken on %zu of %zu nodes\n", broken, report->n_nodes);
+    text_format(text, "broken on %zu of %zu nodes%s\n", broken, report->n_nodes,
+                broken == 0 && owner != NULL ? ", for that owner does not hold it" : "");
 }
 
 static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg);
@@ -70,10 +72,11 @@ static void cli_inspect_answered(int status, const struct quorlock_report *repor
 static int cli_inspect_ask(struct keys *keys)
 {
     quorlock_client *client = keys->session.client;
+    const char *key = key_now(keys), *owner = keys->session.settings->owner;
 
     return session_check(&keys->session, keys->breaking
-                                             ? quorlock_break(client, key_now(keys), cli_inspect_answered, keys)
-                                             : quorlock_inspect(client, key_now(keys), cli_inspect_answered, keys));
+                                             ? quorlock_break_owner(client, key, owner, cli_inspect_answered, keys)
+                                             : quorlock_inspect(client, key, cli_inspect_answered, keys));
 }
 
 static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg)

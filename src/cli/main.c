@@ -126,8 +126,8 @@ static const struct verb verbs[] = {
      "owners are printed first. A lock on several keys ends with one of them: when its holder notices, it\n"
      "releases the others.\n"
      "\n"
-     "Exit status: 0 a quorum of nodes answered; 64 usage; 69 too few answered; 74 the report could not be\n"
-     "written (if the owner could not be printed, nothing was deleted).\n"},
+     "Exit status: 0 a quorum of nodes answered; 1 the owner of --owner does not hold KEY; 64 usage; 69 too few\n"
+     "answered; 74 the report could not be written (if the owner could not be printed, nothing was deleted).\n"},
     {"doctor", ARGS_DOCTOR, verb_doctor, "doctor [OPTIONS] [--acl USER KEY...]",
      "find what could make a lock on the nodes unsafe",
      "Asks every node what could make a lock unsafe or impossible: its role, memory policy, persistence, guard,\n"

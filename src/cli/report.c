@@ -239,9 +239,10 @@ static void add_found_guard(struct text *cell, const char *guard)
     text_format(cell, " ms");
 }
 
-/* add_state - report the state; for a name with permits, how many are held. */
+/* add_state - report the state; for a name with permits, how many are held; of what was deleted, what it was. */
 static void add_state(struct text *cell, const struct quorlock_node_report *node)
 {
+    if (node->broken != 0) text_format(cell, "was ");
     if (node->permits > 0 && is_in_state(node, "free"))
         text_format(cell, "%zu of %" PRIu32, parts_on_node(node, QUORLOCK_HOLDER_SLOT), node->permits);
     else
@@ -327,7 +328,7 @@ static json_t *cli_report_node_json(const struct quorlock_node_report *node, enu
     json_t *object = json_object();
 
     document_add(&object, "node", document_text(node->node));
-    document_add(&object, "state", document_text(node->state));
+    document_add(&object, "state", document_text(node->broken != 0 ? "broken" : node->state));
     document_add(&object, "holder", document_text(node->holder));
     document_add(&object, "ttl_ms", document_number(node->ttl_ms, -1));
     if (node->type != NULL) document_add(&object, "type", document_text(node->type));
@@ -344,17 +345,28 @@ static json_t *cli_report_node_json(const struct quorlock_node_report *node, enu
     return object;
 }
 
+/* is_held_yet - return whether the key is held, also after a break. */
+static bool is_held_yet(const struct quorlock_report *report)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < report->n_nodes; i++)
+        left += report->nodes[i]->holder != NULL && report->nodes[i]->broken == 0;
+    return report->held != 0 && left >= report->quorum;
+}
+
 void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind)
 {
+    bool held = is_held_yet(report);
     json_t *object = json_object(), *nodes = json_array();
     struct parts parts = parts_find(report);
 
     for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, cli_report_node_json(report->nodes[i], kind));
     document_add(&object, "key", document_text(key));
     document_add(&object, "quorum", document_number(report->quorum, 0));
-    document_add(&object, "held", document_truth(report->held));
+    document_add(&object, "held", document_truth(held));
     document_add(&object, "holder", document_text(report->holder));
-    document_add(&object, "valid_ms", document_number(report->valid_ms, 0));
+    document_add(&object, "valid_ms", document_number(held ? report->valid_ms : 0, 0));
     if (parts.permits > 0) document_add(&object, "permits", document_number(parts.permits, 1));
     if (parts.n > 0) document_add(&object, "holders", parts_json(&parts));
     document_add(&object, "nodes", nodes);

@@ -8,6 +8,7 @@ import pathlib
 import re
 import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -590,6 +591,56 @@ class Reports(Bootstrapped):
         self.assertEqual([n["holder"] for n in json.loads(out)["nodes"]], ["someone-else-entirely"] * 2 + [None])
         self.assertEqual(self.values(), [None] * 3)
         self.assertEqual(self.quorlock("break", self.key)[0], 0)
+
+    def test_what_was_deleted_is_not_called_held(self):
+        self.hold("someone-else-entirely")
+        out = self.quorlock("break", self.key)[1].splitlines()
+        self.assertEqual([re.split("  +", line)[1] for line in out[2:5]], ["was held", "was held", "free"])
+        self.hold("someone-else-entirely")
+        report = json.loads(self.quorlock("break", "--json", self.key)[1])
+        self.assertEqual([report[name] for name in ("held", "holder", "valid_ms")], [False, "someone-else-entirely", 0])
+        self.assertEqual([node["state"] for node in report["nodes"]], ["broken", "broken", "free"])
+
+    def test_break_of_an_owner_leaves_the_next_one_alone(self):
+        for dialect, other in [("plain", ("SET", self.key, "other", "PX", 30000)),
+                               ("redisson", ("HSET", self.key, "12345678-1234-1234-1234-123456789abc:7", 1))]:
+            token = self.quorlock("run", "--dialect", dialect, self.key, "--", "printenv", "QUORLOCK_OWNER")[1].strip()
+            for server in SERVERS:
+                server.ask("DEL", self.key)
+                server.ask(*other)
+            words = ("break", "--dialect", dialect, self.key, "--owner")
+            status, out, err = self.quorlock(*words, token)
+            self.assertEqual((status, err), (1, ""), out)
+            self.assertTrue(out.endswith("broken on 0 of 3 nodes, for that owner does not hold it\n"), out)
+            self.assertEqual([server.ask("EXISTS", self.key) for server in SERVERS], [1] * 3)
+            report = json.loads(self.quorlock(*words, token, "--json")[1])
+            self.assertEqual([node["state"] for node in report["nodes"]], ["held"] * 3)
+            self.assertTrue(report["held"])
+            SERVERS[0].ask("DEL", self.key)
+            status, out, err = self.quorlock(*words, other[2])
+            self.assertEqual((status, err), (0, ""), out)
+            self.assertTrue(out.endswith("broken on 2 of 3 nodes\n"), out)
+            self.assertEqual([server.ask("EXISTS", self.key) for server in SERVERS], [0] * 3)
+        SERVERS[0].ask("RPUSH", self.key, "a")
+        status, out, err = self.quorlock("break", self.key, "--owner", "a")
+        self.assertEqual((status, SERVERS[0].ask("EXISTS", self.key)), (1, 1), out)
+        self.assertEqual(self.quorlock("break", self.key, "--owner", "")[0], 64)
+
+    def test_break_of_one_reader_and_of_one_permit(self):
+        for options, key in [(("--shared", self.key), self.key), (("--permits", "3", self.key + "p"), self.key + "p")]:
+            script = "echo $QUORLOCK_OWNER; read line"
+            first, second = (self.start("run", *options, "--", "sh", "-c", script, stdin=subprocess.PIPE) for _ in range(2))
+            tokens = [process.stdout.readline().decode().strip() for process in (first, second)]
+            status, out, err = self.connected("break", key, "--owner", tokens[0])
+            self.assertEqual((status, err), (0, ""), out)
+            self.assertEqual(self.end(first)[0], 75)
+            self.assertIsNone(second.poll())
+            report = json.loads(self.quorlock("inspect", "--json", key)[1])
+            self.assertEqual([holder["holder"] for holder in report["holders"]], [tokens[1]])
+            self.assertEqual(self.connected("break", key, "--owner", tokens[0])[0], 1)
+            self.assertEqual(self.connected("break", key, "--owner", tokens[1])[0], 0)
+            self.assertEqual(self.end(second)[0], 75)
+            self.assertEqual(self.quorlock("run", "-n", self.key, "--", "true")[0], 0)
 
     def test_output_that_cannot_be_written(self):
         self.hold("someone-else-entirely", count=3)

@@ -91,7 +91,9 @@ class Words(test_python.PythonCase):
             self.assertEqual((report.held, report.holder), (True, lock.token))
             self.assertEqual({node.holder for node in report.nodes}, {lock.token})
             self.assertGreater(report.valid_ms, 0)
-            self.assertEqual([node.broken for node in self.client.break_lock(self.key).nodes], [True] * 3)
+            report = self.client.break_lock(self.key, "another")
+            self.assertEqual([(node.broken, node.holder) for node in report.nodes], [(False, lock.token)] * 3)
+            self.assertEqual([node.broken for node in self.client.break_lock(self.key, lock.token).nodes], [True] * 3)
             wait_for(lambda: lock.lost)
         self.assertFalse(self.client.inspect(self.key).held)
         with self.client.lock(self.key, permits=2) as permit:

@@ -59,8 +59,9 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_PEEK, KEY, .fenced = true}, &guard_strict, "EVALSHA c 1 k"},
     {{.op = OP_PEEK, KEY, .explain = true}, &guard_off, "EVALSHA c 1 k waiters"},
     {{.op = OP_PEEK, KEY, .read_only = true}, &guard_off, "EVALSHA_RO c 1 k"},
-    {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k"},
-    {{.op = OP_BREAK, KEY, .explain = true}, &guard_off, "EVALSHA d 1 k"},
+    {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k me"},
+    {{.op = OP_BREAK, KEY, .explain = true}, &guard_off, "EVALSHA d 1 k me"},
+    {{.op = OP_BREAK, NODE_KEY("k", 1)}, &guard_strict, "EVALSHA d 1 k"},
 };
 
 #define WAITER .waiter = "w", .waiter_length = 1, .waited_us = 70000
@@ -383,7 +384,7 @@ static const struct dialect_judged judged[] = {
     {OP_EXTEND, "-WRONGTYPE Operation against\r\n", OUTCOME_ERROR, FAULT_FOREIGN, .ttl_ms = NO_TTL,
      .error = "another dialect"},
     {OP_BREAK, "*3\r\n$-1\r\n:-1\r\n$4\r\nhash\r\n", OUTCOME_YES, FINE, .ttl_ms = -1, .error = "hash"},
-    {OP_BREAK, "*2\r\n$3\r\nbob\r\n:77\r\n", DOES_NOT_FIT},
+    {OP_BREAK, "*2\r\n$3\r\nbob\r\n:77\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 77, .holder = "bob"},
     /* Errors, one of each kind */
     {OP_ACQUIRE, "-LOADING Redis is loading\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL, .error = "LOADING",
      .by_set = true},

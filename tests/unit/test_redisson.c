@@ -39,7 +39,7 @@ static const struct dialect_sent sent[] = {
      "EVALSHA e 3 k l quorlock:guard 2 u:1 9 G   604800009 500"},
     {{.op = OP_RELEASE, KEY, .silent = true}, &guard_off, "EVALSHA b 1 k 1 u:1   604800009 silent"},
     {{.op = OP_PEEK, KEY}, &guard_strict, "EVALSHA c 1 k"},
-    {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k"},
+    {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k u:1"},
 };
 
 DIALECT_TEST(requests_become_commands)

@@ -241,11 +241,12 @@ class Client(Connection):
         """Find the locks whose keys match the pattern, a glob as of SCAN MATCH. Nothing is written."""
         return ask_for_all(self, pattern)
 
-    def break_lock(self, key: Text) -> Report:
+    def break_lock(self, key: Text, owner: Optional[Text] = None) -> Report:
         """Delete the key on all nodes, whoever holds it; the holder notices at its next renewal at the latest.
 
-        In the report, `broken` marks the nodes where a key was deleted."""
-        return ask(self, "quorlock_blocking_break", key)
+        With `owner`, the whole token of a holder as inspect() shows it, delete only what that one holds. In the report,
+        `broken` marks the nodes where a key was deleted."""
+        return ask(self, "quorlock_blocking_break_owner", key, None if owner is None else encode(owner, "the owner"))
 
     def metrics(self) -> str:
         """Return the counters as text in the format OpenMetrics; quorlock(7) lists them. It may be called anywhere."""

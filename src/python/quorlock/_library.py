@@ -118,7 +118,7 @@ FUNCTIONS = {
     "quorlock_blocking_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
     "quorlock_blocking_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_blocking_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
-    "quorlock_blocking_break": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_blocking_break_owner": (c_int, c_void_p, c_char_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_blocking_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS, c_char_p,
                               c_size_t),
     "quorlock_blocking_acquire": (c_int, c_void_p, POINTER(Result)),

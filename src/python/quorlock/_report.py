@@ -98,7 +98,8 @@ def read_listed(one: Any) -> Listed:
                   one.readers, one.permits, one.slot)
 
 
-def call(client: Connection, function: str, text: bytes, take: Callable[[Any], None], callback: Any) -> int:
+def call(client: Connection, function: str, text: bytes, take: Callable[[Any], None], callback: Any,
+         *more: Optional[bytes]) -> int:
     """Call that function of the library, with a callback that takes each report: return the status."""
     problems: List[BaseException] = []
 
@@ -110,17 +111,17 @@ def call(client: Connection, function: str, text: bytes, take: Callable[[Any], N
             problems.append(problem)
 
     with client._call() as handle:
-        status: int = getattr(library, function)(handle, text, callback(on_report), None)
+        status: int = getattr(library, function)(handle, text, *more, callback(on_report), None)
     if problems:
         raise problems[0]
     return status
 
 
-def ask(client: Connection, function: str, key: Text) -> Report:
+def ask(client: Connection, function: str, key: Text, *more: Optional[bytes]) -> Report:
     """Return a copy of the report of that function, which is valid only during its callback."""
     found: List[Report] = []
     status = call(client, function, encode(key, "the key"), lambda report: found.append(read(report)),
-                  _library.ReportCallback)
+                  _library.ReportCallback, *more)
     if status not in (OK, NOQUORUM, AUTH) or not found:
         raise error(status, library.quorlock_status_text(status).decode())
     return found[0]

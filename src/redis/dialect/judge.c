@@ -127,6 +127,7 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
     const struct reply_item *holder = &reply->elements[0], *third = &reply->elements[2];
     bool acquires = op == OP_ACQUIRE || op == OP_REPAIR;
     bool several = op == OP_BREAK && reply_fits(reply, "niss");
+    bool deleted = several || (op == OP_BREAK && reply_fits(reply, "nis"));
 
     if (several && !judge_others(&reply->elements[3], ret)) return false;
     if (acquires && (reply_fits(reply, "sii") || reply_fits(reply, "siis") || reply_fits(reply, "siisi") ||
@@ -136,10 +137,10 @@ static bool judge_holder(enum op op, const struct reply *reply, struct node_repl
         ret->count = (uint32_t)clamp(third->integer, UINT32_MAX);
     } else if (op == OP_RELEASE && reply_fits(reply, "sis")) {
         ret->fault = FAULT_GUARD;
-    } else if (!several && !reply_fits(reply, op == OP_BREAK ? "nis" : "si")) {
+    } else if (!deleted && !reply_fits(reply, "si")) {
         return false;
     }
-    ret->outcome = op == OP_PEEK || op == OP_BREAK ? OUTCOME_YES : OUTCOME_OTHER;
+    ret->outcome = op == OP_PEEK || deleted ? OUTCOME_YES : OUTCOME_OTHER;
     ret->ttl_ms = clamp_ttl(reply->elements[1].integer);
     if (holder->type == REPLY_NIL) {
         /* If only others had a part in the name, there was no key. */

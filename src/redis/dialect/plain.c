@@ -325,10 +325,13 @@ static void build_permit(struct plain_call *call)
 /* Peek and break have neither guard nor counters among their keys. */
 static void peek(const struct plain_call *call)
 {
-    bool counts = call->request->op == OP_PEEK && call->request->explain;
+    const struct node_request *request = call->request;
+    bool counts = request->op == OP_PEEK && request->explain;
+    bool chooses = request->op == OP_BREAK && request->owner != NULL;
 
-    begin_script(call, call->request->op == OP_PEEK ? SCRIPT_PEEK : SCRIPT_BREAK, counts);
+    begin_script(call, request->op == OP_PEEK ? SCRIPT_PEEK : SCRIPT_BREAK, (size_t)counts + chooses);
     if (counts) bytes_text(call->out, "waiters");
+    if (chooses) bytes_word(call->out, request->owner, request->owner_length);
 }
 
 static void set(struct bytes *out, const struct node_request *request)

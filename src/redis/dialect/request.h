@@ -49,7 +49,7 @@ struct node_request {
     const struct node_key *keys;
     size_t n_keys;
     uint64_t passed;   /* ACQUIRE: slots that `any` skips, one bit each */
-    const char *owner; /* the owner token; unused by PEEK and BREAK */
+    const char *owner; /* the owner token; unused by PEEK. BREAK: delete only what that one holds; NULL: all */
     size_t owner_length;
     uint32_t lease_ms;
     uint32_t timeout_ms;   /* 0: no deadline; it ends with the reply or the connection */
