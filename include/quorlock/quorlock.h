@@ -387,6 +387,8 @@ QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb 
  * result is OK, and `expired` is set. cb may be NULL. Errors: STATE (never acquired), BUSY (in flight: an acquire or
  * extend, which can be canceled, or the release of the last hold), CLOSED. See quorlock_acquire(3). */
 QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
+/* quorlock_undo - do as quorlock_release, but keep nothing, whatever keep_ms is: the work of the hold has not begun. */
+QUORLOCK_API int quorlock_undo(quorlock *lock, quorlock_cb cb, void *arg);
 
 /* quorlock_cancel - end an acquire or extend in flight: its callback comes with CANCELED, the votes of the acquire are
  * released, and a lock that was being extended stays held. Errors: STATE (nothing in flight), CLOSED, INVAL (NULL). See

@@ -58,11 +58,15 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
 /* run_finish - release the lock, if there is one, and leave the loop. */
 static void run_finish(struct run *run, int status)
 {
+    const struct child *child = &run->supervisor.child;
+    bool ran = child->state != CHILD_NONE && child->exec_errno == 0;
+
     notify_status("STOPPING=1", "releasing \"%s\"", run->name);
     run->state = RUN_RELEASING;
     run->status = status;
     say_within(100);
-    if (quorlock_release(run->lock, released, run) != 0) session_leave(&run->session);
+    /* Where the command did not run, another machine may run it: --keep keeps nothing. */
+    if ((ran ? quorlock_release : quorlock_undo)(run->lock, released, run) != 0) session_leave(&run->session);
 }
 
 static uint32_t run_valid_ms(void *arg)

@@ -108,14 +108,14 @@ static uint64_t keep_until_us(const struct core_lock *lock, uint64_t now_us)
     return lock->phase == CORE_HELD && now_us < until_us ? until_us : 0;
 }
 
-static int start_release(struct core_lock *lock, struct step *step)
+static int start_release(struct core_lock *lock, struct step *step, bool undo)
 {
     int status = core_may_release(lock);
 
     if (status != 0) return status;
     lock->release = (struct release){.attempt = lock->id.number,
                                      .until_us = validity_add(step->now_us, lock->config->node_timeout_us),
-                                     .keep_until_us = keep_until_us(lock, step->now_us),
+                                     .keep_until_us = undo ? 0 : keep_until_us(lock, step->now_us),
                                      .expired = lock->phase == CORE_LOST};
     lock->phase = CORE_IDLE;
     lock->hold.round_waits = lock->hold.repair_waits = false;
@@ -269,7 +269,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_ACQUIRE: return start_acquire(lock, step, &event->acquire);
     case CORE_EV_HAND_OFF: return hand_off(lock, event->hand_off.begun_us, event->hand_off.config);
     case CORE_EV_EXTEND: return start_extend(lock, step, event->extend.lease_us);
-    case CORE_EV_RELEASE: return start_release(lock, step);
+    case CORE_EV_RELEASE: return start_release(lock, step, event->release.undo);
     case CORE_EV_DETACH: return detach(lock);
     case CORE_EV_CANCEL: return cancel(lock, step, event->cancel.status);
     case CORE_EV_TIMER:

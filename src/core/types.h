@@ -165,6 +165,9 @@ struct core_event {
             uint64_t lease_us; /* 0: the present lease */
         } extend;
         struct {
+            bool undo; /* the owner has not begun its work: nothing is kept */
+        } release;
+        struct {
             int status; /* of the completion */
         } cancel;
         struct core_node_change {

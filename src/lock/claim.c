@@ -231,7 +231,7 @@ void claim_reap(struct claim *claim)
 
 static void claim_give_back(struct claim *claim)
 {
-    struct core_event event = {.type = CORE_EV_RELEASE};
+    struct core_event event = {.type = CORE_EV_RELEASE, .release = {.undo = claim->undone}};
     uint32_t n_nodes = claim->all->runtime->n_nodes;
 
     assert(claim->acquirer == NULL && core_may_release(claim->core) == 0);
@@ -249,7 +249,7 @@ static void claim_give_back(struct claim *claim)
             result->released = QUORLOCK_VOTE_FAILED;
         }
     }
-    claim->put_off = false;
+    claim->put_off = claim->undone = false;
     TRACE1(release, keylist_name(claim->keylist));
     assert(core_phase_now(claim->core) == CORE_IDLE);
 }

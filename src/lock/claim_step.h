@@ -87,6 +87,7 @@ struct claim {
     bool degraded;             /* in counts.degraded */
     bool listens;              /* in keylist->listeners */
     bool put_off;              /* its release waits for the callback of a renewal */
+    bool undone;               /* its release keeps nothing */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
     uint32_t late_ms;          /* by so much its next report is late */
     uint64_t fault_us;         /* when a made-up fault happens; 0: never */

@@ -457,7 +457,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     return 0;
 }
 
-static int lock_begin_release(struct quorlock *lock, const struct lock_callback *callback)
+static int lock_begin_release(struct quorlock *lock, const struct lock_callback *callback, bool undo)
 {
     struct claim *claim = handle_is_compact(lock) ? compact_expand(lock) : handle_held(lock);
     int status;
@@ -472,6 +472,7 @@ static int lock_begin_release(struct quorlock *lock, const struct lock_callback 
         handle_complete_release(lock, callback);
         return 0;
     }
+    claim->undone = undo;
     status = claim_release(claim, lock, callback);
     if (status != 0) return handle_fail(lock, status, "");
     buggify_release(claim);
@@ -481,7 +482,7 @@ static int lock_begin_release(struct quorlock *lock, const struct lock_callback 
     return 0;
 }
 
-int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
+static int lock_release(quorlock *lock, quorlock_cb cb, void *arg, bool undo)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     struct lock_callback callback = {.call = cb, .arg = arg};
@@ -494,10 +495,20 @@ int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
     }
     runtime_batch(runtime, true);
     callback.begun_us = runtime_now_us(runtime);
-    status = lock_begin_release(lock, &callback);
+    status = lock_begin_release(lock, &callback, undo);
     runtime_batch(runtime, false);
     handle_check(lock);
     return status;
+}
+
+int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
+{
+    return lock_release(lock, cb, arg, false);
+}
+
+int quorlock_undo(quorlock *lock, quorlock_cb cb, void *arg)
+{
+    return lock_release(lock, cb, arg, true);
 }
 
 int quorlock_cancel(quorlock *lock)

@@ -31,6 +31,15 @@ class Keep(Bootstrapped):
             for server in SERVERS:
                 server.ask("DEL", self.key)
 
+    def test_a_command_that_was_not_executed_keeps_nothing(self):
+        with open(self.path("text"), "w", encoding="ascii") as file:
+            file.write("no program")
+        for words, expected in [(("no-such-program",), 127), ((self.path("text"),), 126)]:
+            status, _, err = self.quorlock("run", "-v", "--keep", f"{KEEP_S}s", self.key, "--", *words)
+            self.assertEqual(status, expected, err)
+            self.assertNotIn("kept", err)
+            self.assert_free()
+
     def test_a_wait_that_a_signal_ends_keeps_nothing(self):
         self.hold("somebody", count=3)
         process = self.start("run", "-v", "--keep", f"{KEEP_S}s", self.key, "--", "true")

@@ -134,6 +134,24 @@ CLIENT_TEST(a_hold_longer_than_the_keep_time_ends_as_any_other)
     await_free("one");
 }
 
+CLIENT_TEST(a_hold_that_is_undone_keeps_nothing)
+{
+    lock = fixture_lock_all(fixture.client, keys, 2, LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .fencing = 1));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    memset(&after, 0, sizeof(after));
+    assert_int_equal(quorlock_undo(lock, on_result, &after), 0);
+    await_status(&after, QUORLOCK_OK, "the end of the release");
+    assert_null(strstr(after.text, "kept"));
+    await_free("one");
+    await_free("two");
+    /* The next hold is kept again. */
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &after), QUORLOCK_OK);
+    expect_kept("one", LONG_MS);
+    drop_by_hand("one");
+    drop_by_hand("two");
+}
+
 CLIENT_TEST(a_canceled_acquire_keeps_nothing)
 {
     struct quorlock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);

@@ -28,7 +28,7 @@ local function break_reader(readers, owner)
 end
 local function break_slots(owner)
   local slots, theirs = {}, {}
-  for slot = 0, 63 do slots[slot + 1] = 'quorlock:slot:' .. slot .. ':' .. KEYS[1] end
+  for i = 1, 64 do slots[i] = 'quorlock:slot:' .. (i - 1) .. ':' .. KEYS[1] end
   local holders = redis.pcall('MGET', unpack(slots))
   for i = 1, #slots do
     if holders[i] == owner then theirs[#theirs + 1] = slots[i] end
