@@ -143,7 +143,7 @@ static const struct entry entries[] = {
      "QUORLOCK_SLOT"},
     {ARGS_RUN, 0, "fair", NULL, set_flag, SETTING(fair),
      "clients that wait get the lock in the order in which they\n"
-     "came; all should ask for it so. Not with --permits"},
+     "came; all should ask for it so"},
     {ARGS_RUN, 0, "keep", "DURATION", set_keep, SETTING(keep_ms),
      "nobody else gets the lock earlier than that after its grant,\n"
      "also if CMD takes less time: a job that several machines start\n"

@@ -50,6 +50,45 @@ class Usage(Bootstrapped):
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"^quorlock \d+\.\d+\.\d+\n$")
 
+    def verbs_of_options(self):
+        """As --help of each verb lists them: {option: verbs}. config, which has the options of all others, is left out."""
+        verbs = re.findall(r"(?m)^  ([a-z]+) ", self.quorlock("--help")[1].split("Options:")[0])
+        verbs.remove("config")
+        found = {}
+        for verb in verbs:
+            for names in re.findall(r"(?m)^  (-\w)?(?:, )?(--[-\w]+)?", self.quorlock(verb, "--help")[1].split("\nOptions:")[1]):
+                for name in filter(None, names):
+                    found.setdefault(name, set()).add(verb)
+        return set(verbs), found
+
+    @staticmethod
+    def verbs_in(text, verbs):
+        """Of the words behind "Verbs:"."""
+        named = set(re.findall(r"[a-z]+", text)) & verbs
+        return verbs - named if text.strip().startswith("all but") else named
+
+    def test_the_manual_names_the_verbs_of_each_option(self):
+        """Behind "Verbs:"; or all verbs have it, before or after the verb; or those of the section's head."""
+        verbs, expected = self.verbs_of_options()
+        page = MANUAL.read_text(encoding="utf-8").replace("\\-", "-")
+        page = re.split(r"(?m)^\.SH OPTIONS\n", page)[1].split("\n.SH ")[0]
+        listed = {}
+        for section in re.split(r"(?m)^\.SS ", page):
+            for entry in re.split(r"(?m)^\.TP\n(?=\.B[IR]* -)", section)[1:]:
+                head, body = entry.split("\n", 1)
+                text = re.sub(r"(?m)^\.\w+ ", "", body).replace('"', "").replace("\n", " ")
+                if "Before or after the verb" in text:
+                    named = verbs
+                elif "Verbs:" in text:
+                    named = self.verbs_in(text.split("Verbs:")[1].split(".")[0], verbs)
+                else:
+                    named = self.verbs_in(section.split("\n")[0], verbs)
+                for name in re.findall(r"(?<![-\w])--?[a-zA-Z][-a-z]*", head):
+                    listed.setdefault(name, set()).update(named)
+        self.assertGreater(len(listed), 40)
+        for name in listed.keys() - {"-h", "--help", "-V", "--version"}:
+            self.assertEqual(listed[name], expected[name], name)
+
     def test_usage_errors_name_value_and_remedy(self):
         run = ("run", "k", "--", "touch", self.path("ran"))
         for args, said in [
