@@ -288,7 +288,7 @@ static int stand_and_run(struct elect *elect)
     }
     if (status == 0) status = elect->status;
     supervise_close(supervisor);
-    metrics_end(&elect->metrics);
+    metrics_end(&elect->metrics, last_result(status), status);
     if (elect->pause != NULL) event_free(elect->pause);
     session_close(&elect->session);
     return status;

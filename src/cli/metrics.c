@@ -15,6 +15,19 @@
 /* More often than scrapes. */
 enum { INTERVAL_S = 5 };
 
+/* add_last - add what outlives the run to the text, which has room for so many bytes; return the text, or NULL. */
+static char *add_last(const struct metrics *metrics, char *bytes, size_t *length, size_t room)
+{
+    struct text text = {.bytes = bytes, .length = *length, .room = room};
+
+    last_write(&metrics->last, metrics->is_running, &text);
+    *length = text.length;
+    if (!text.failed) return text.bytes;
+    text_clear(&text);
+    errno = ENOMEM;
+    return NULL;
+}
+
 static char *read_text(const struct metrics *metrics, size_t *ret_length)
 {
     const struct quorlock_metrics_options options = {.size = sizeof(options),
@@ -26,7 +39,7 @@ static char *read_text(const struct metrics *metrics, size_t *ret_length)
     *ret_length = 0;
     /* The loop does not run between the two calls, so the length does not change. */
     for (size_t size = 0; quorlock_client_metrics(metrics->client, &options, text, size, ret_length) == 0;) {
-        if (*ret_length < size) return text;
+        if (*ret_length < size) return add_last(metrics, text, ret_length, size);
         size = *ret_length + 1;
         free(text);
         text = malloc(size);
@@ -89,8 +102,9 @@ int metrics_start(struct metrics *metrics, struct event_base *base, quorlock_cli
 {
     const struct timeval interval = {.tv_sec = INTERVAL_S};
 
-    *metrics = (struct metrics){.client = client, .path = path};
+    *metrics = (struct metrics){.client = client, .path = path, .is_running = true};
     if (path == NULL) return 0;
+    last_read(&metrics->last, path);
     metrics->label = cli_metrics_make_label(path);
     metrics->timer = event_new(base, -1, EV_PERSIST, cli_metrics_on_timer, metrics);
     if (metrics->label == NULL || metrics->timer == NULL || event_add(metrics->timer, &interval) != 0) {
@@ -102,10 +116,12 @@ int metrics_start(struct metrics *metrics, struct event_base *base, quorlock_cli
     return metrics->failed ? EXIT_OUTPUT : 0;
 }
 
-void metrics_end(struct metrics *metrics)
+void metrics_end(struct metrics *metrics, const char *result, int status)
 {
     if (metrics->timer != NULL) {
         event_free(metrics->timer);
+        metrics->is_running = false;
+        last_end(&metrics->last, result, status);
         write_now(metrics);
     }
     free(metrics->label);

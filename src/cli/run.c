@@ -5,6 +5,7 @@
  * The states are WAITING for the grant, RUNNING the command, and RELEASING. A signal leads from WAITING to RELEASING
  * without starting the command. While the command runs, the supervisor handles it.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +32,11 @@ struct run {
     struct supervisor supervisor;
     struct metrics metrics;
     enum run_state state;
-    uint64_t asked_us; /* when the acquire was called */
-    int signal;        /* the signal that ended the wait */
-    int status;        /* exit status */
+    uint64_t asked_us;              /* when the acquire was called */
+    int signal;                     /* the signal that ended the wait */
+    int status;                     /* exit status */
+    const char *result;             /* of the run, for its metrics; NULL: what its exit status says */
+    char refusal[LAST_RESULT_SIZE]; /* the result of an acquire that failed */
 };
 
 static void released(quorlock *lock, const struct quorlock_result *result, void *arg)
@@ -51,6 +54,7 @@ static void released(quorlock *lock, const struct quorlock_result *result, void 
             "would have been %d",
             run->name, result->text, run->supervisor.child.status);
         run->status = EXIT_LOST;
+        run->result = "lost";
     }
     session_leave(&run->session);
 }
@@ -90,6 +94,13 @@ static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 
 static void run_command_ended(void *arg, int status)
 {
+    struct run *run = arg;
+    const struct supervisor *supervisor = &run->supervisor;
+
+    run->result = supervisor->verdict == EXIT_LOST ? "lost"
+                  : status == 0                    ? "ok"
+                  : supervisor->asked_to_end       ? "canceled"
+                                                   : "failed";
     run_finish(arg, status);
 }
 
@@ -193,6 +204,14 @@ static void granted(struct run *run, const struct quorlock_result *result)
     }
 }
 
+/* run_name_refusal - name the result as the metrics of acquires do: the status in small letters. */
+static void run_name_refusal(struct run *run, int status)
+{
+    snprintf(run->refusal, sizeof(run->refusal), "%s", quorlock_status_name(status));
+    for (char *p = run->refusal; *p != '\0'; p++) *p = (char)tolower((unsigned char)*p);
+    run->result = run->refusal;
+}
+
 /* run_refused - print why there is no lock, and choose the exit status. */
 static void run_refused(struct run *run, const struct quorlock_result *result)
 {
@@ -210,6 +229,7 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
             result->granted + result->refused, result->n_votes, report_quorum(run->settings, result));
         report_votes(result->votes, result->n_votes);
     }
+    if (run->signal == 0) run_name_refusal(run, result->status);
     notify_status("STOPPING=1", "no lock on \"%s\"", run->name);
     run->state = RUN_RELEASING;
     run->status = status;
@@ -370,7 +390,7 @@ static int hold_and_run(struct run *run)
     if (status == 0) status = supervise_loop(supervisor);
     if (status == 0) status = run->status;
     supervise_close(supervisor);
-    metrics_end(&run->metrics);
+    metrics_end(&run->metrics, run->result != NULL ? run->result : last_result(status), status);
     session_close(&run->session);
     return status;
 }

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
@@ -114,6 +115,65 @@ class MetricsFile(Bootstrapped):
             server.ask("DEL", self.key)
         self.assertEqual(self.end(process)[0], 75)
         self.assertEqual(self.number("quorlock_losses_total", reason="gone"), 1)
+
+    def last(self):
+        """(result, status, success, whether a run goes on) of the gauges that outlive a run."""
+        samples = self.samples()
+        status, = ((dict(labels)["result"], value) for (name, labels), value in samples.items() if name == "quorlock_run_status")
+        ended = self.number("quorlock_run_end_timestamp_seconds")
+        self.assertLess(abs(ended - time.time()), LIMIT_S)
+        success = samples.get(("quorlock_run_success_timestamp_seconds", (("file", "nightly backup"),)))
+        active = ("quorlock_run_active_timestamp_seconds", (("file", "nightly backup"),)) in samples
+        return (*status, success, active)
+
+    def run_once(self, *words, options=(), env=None):
+        return self.quorlock("run", "--metrics-file", self.file, *options, self.key, "--", *words, env=env)[0]
+
+    def test_how_the_latest_run_ended_outlives_it(self):
+        self.assertEqual(self.run_once("sh", "-c", "exit 3"), 3)
+        self.assertEqual(self.last(), ("failed", 3, None, False))
+        self.assertEqual(self.run_once("true"), 0)
+        success = self.number("quorlock_run_end_timestamp_seconds")
+        self.assertEqual(self.last(), ("ok", 0, success, False))
+        # The last success survives whatever comes then.
+        self.assertEqual(self.run_once("sh", "-c", "exit 75"), 75)
+        self.assertEqual(self.last(), ("failed", 75, success, False))
+        self.assertEqual(self.run_once("true", env={"QUORLOCK_USER": "app", "QUORLOCK_PASSWORD": "wrong"}), 78)
+        self.assertEqual(self.last(), ("auth", 78, success, False))
+        self.hold("somebody")
+        self.assertEqual(self.run_once("true", options=("-n", "-E", "0")), 0)
+        self.assertEqual(self.last(), ("held", 0, success, False))
+        self.assertEqual(self.run_once("true", options=("-n",), env={"QUORLOCK_NODES": "127.0.0.1:1"}), 69)
+        self.assertEqual(self.last(), ("noquorum", 69, success, False))
+
+    def test_a_loss_and_a_signal_outlive_the_run(self):
+        self.assertEqual(self.run_once("true"), 0)
+        success = self.last()[2]
+        process = self.shell("--metrics-file", self.file, "--lease", "6s", script=">up; exec sleep 60")
+        self.assertEqual(self.last(), ("ok", 0, success, True))
+        for server in SERVERS:
+            server.ask("DEL", self.key)
+        self.assertEqual(self.end(process)[0], 75)
+        self.assertEqual(self.last(), ("lost", 75, success, False))
+        os.remove(self.path("up"))
+        process = self.shell("--metrics-file", self.file, script=">up; exec sleep 60")
+        self.assertEqual(self.last(), ("lost", 75, success, True))
+        process.terminate()
+        self.assertEqual(self.end(process)[0], 143)
+        self.assertEqual(self.last(), ("canceled", 143, success, False))
+
+    def test_a_file_that_is_damaged_or_of_others_gives_nothing_away(self):
+        lines = ['quorlock_run_status{file="x",result="b\\"} 1', 'quorlock_run_status{file="x"} 1', "quorlock_run_status{",
+                 'quorlock_run_status{file="x",result="toolongforaresult"} 7', "quorlock_run_success_timestamp_seconds 5", "}",
+                 'quorlock_run_success_timestamp_seconds{file="x"} x', "\xff\0" * 3000]
+        with open(self.file, "w", encoding="latin-1") as f:
+            f.write("\n".join(lines))
+        process = self.shell("--metrics-file", self.file, script=">up; while [ ! -e go ]; do sleep .01; done")
+        self.assertEqual([name for name, _ in self.samples() if name.startswith("quorlock_run_")],
+                         ["quorlock_run_active_timestamp_seconds"])
+        open(self.path("go"), "w", encoding="utf-8").close()
+        self.assertEqual(self.end(process)[:2], (0, ""))
+        self.assertEqual(self.last()[:2], ("ok", 0))
 
     def test_a_held_lock_is_a_result(self):
         self.hold("somebody")
