@@ -124,6 +124,8 @@ static int make_client(struct session *session)
     session_make_label(label);
     if (options.owner_label == NULL) options.owner_label = label;
     status = credentials_read(&credentials, values, session->error, sizeof(session->error));
+    /* A unit starts its service again: somebody may just be writing the file, or giving it to the service's user. */
+    if (status == QUORLOCK_INVAL && session->settings->command != NULL) status = QUORLOCK_AUTH;
     credentials_give(&options, &credentials, values);
     values_nodes(&options, nodes, list);
     if (status == 0) status = quorlock_client_new(&session->client, session->base, &options);
@@ -195,7 +197,7 @@ int session_open(struct session *session, const struct settings *settings)
     int status = session_try(session, settings);
 
     if (status != 0) say("%s", session->error);
-    if (status == QUORLOCK_INVAL) session_blame(settings);
+    if (status == QUORLOCK_INVAL || status == QUORLOCK_AUTH) session_blame(settings);
     return session_exit(status);
 }
 

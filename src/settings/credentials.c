@@ -55,9 +55,14 @@ int credentials_read(struct credentials *credentials, const struct values *value
     *credentials = (struct credentials){.user = values->client.user};
     if (values->password_file != NULL) {
         int fd = open(values->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        bool denied = errno == EACCES;
 
         wrong = read_line(fd, credentials->password, sizeof(credentials->password));
-        if (wrong != NULL) snprintf(error, error_size, "password file \"%s\": %s", values->password_file, wrong);
+        if (wrong != NULL)
+            snprintf(error, error_size, "password file \"%s\": %s%s", values->password_file, wrong,
+                     fd < 0 && denied ? ": give this user a group that may read it; see SERVICES in "
+                                        "quorlock-operations(7)"
+                                      : "");
         /* A pipe, as <(COMMAND) makes, can be read only once. */
         credentials->again = is_regular(fd);
         if (fd >= 0) close(fd);

@@ -154,6 +154,10 @@ def inside(folder, source, build):
     mine.mkdir()
     (mine / "ssh").write_text(SSH, encoding="ascii")
     (mine / "ssh").chmod(0o755)
+    # There is no systemd here, and one user: the units of the page run in tests/package/units.sh.
+    for name in ("systemctl", "groupadd", "useradd", "chgrp"):
+        (mine / name).write_text("#!/bin/sh\n", encoding="ascii")
+        (mine / name).chmod(0o755)
     start(folder)
     page = (source / "src/man/quorlock-operations.7").read_text(encoding="utf-8")
     found = dict(parts(page))

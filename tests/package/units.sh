@@ -91,12 +91,43 @@ check_job() {
     passed 'quorlock-job@: the timer starts the job, and one that is being done elsewhere is no failure'
 }
 
+# The part SERVICES of quorlock-operations(7), as it is written, after what the part before it sets up.
+check_services() {
+    local node
+    printf '%s\n' "nodes = $(IFS=,; echo "${nodes[*]}")" 'user = app' 'password-file = /etc/quorlock/password' >/etc/quorlock.conf
+    (umask 077 && echo sesame >/etc/quorlock/password)
+    for node in "${nodes[@]}"; do redis-cli -p "${node##*:}" ACL SETUSER app on '>sesame' '~*' '&*' +@all >/dev/null; done
+    sed -n '/^\.SH SERVICES/,/^\.SH RESTARTING/p' "$source_dir/src/man/quorlock-operations.7" |
+        sed -n '/^\.nf/,/^\.fi/{/^\./d;s/\\-/-/g;p}' >"$work/services"
+    [ -s "$work/services" ] || fail 'quorlock-operations(7) has no commands in SERVICES'
+    bash -ex "$work/services" || {
+        systemctl status --no-pager -l 'quorlock*' || :
+        fail 'the commands of SERVICES in quorlock-operations(7)'
+    }
+    is_state quorlock@schedule active || fail 'quorlock@schedule is not active'
+    key_held schedule || fail 'quorlock@schedule is active without its lock'
+    [ "$(ps -o user= -p "$(systemctl show -P MainPID quorlock@schedule)")" = schedule ] || fail 'quorlock@schedule runs as another user'
+    [ "$(systemctl show -P Result quorlock-job@nightly)" = success ] || fail 'quorlock-job@nightly failed'
+    # Where the user cannot read the file, the unit goes on when it can.
+    systemctl stop quorlock@schedule
+    chmod 600 /etc/quorlock/password
+    systemctl start --no-block quorlock@schedule
+    soon restarted schedule 2
+    chmod 640 /etc/quorlock/password
+    soon is_state quorlock@schedule active
+    systemctl disable --now quorlock@schedule 2>/dev/null
+    no_key schedule
+    rm /etc/quorlock.conf
+    passed 'quorlock@.service and quorlock-job@.service with users of their own, as quorlock-operations(7) sets them up'
+}
+
 within() {
     start_nodes quorlock
     drop_in quorlock@.service '[Service]' RestartSec=100ms
     check_quick_ends
     check_wrong_password
     check_job
+    check_services
 }
 
 # ---- outside ----
@@ -137,6 +168,7 @@ boot() {
     timeout --foreground -s KILL "$LIMIT_S" sh -euc 'echo $$ >"$0/cgroup.procs"
         exec unshare --cgroup --mount --propagation unchanged --pid --net --ipc --uts --fork --kill-child "$@"' "$group" \
         sh -euc '
+            mount --make-rshared / # as on any machine: systemd hands out credentials by it
             mount -t tmpfs -o mode=755 run /run
             mount -t proc proc /proc
             mount -o bind,ro /proc/sys /proc/sys
