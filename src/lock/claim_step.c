@@ -258,7 +258,10 @@ static bool claim_draw(const struct claim *claim, unsigned char random[CORE_RAND
 {
     struct runtime *runtime = claim->all->runtime;
 
-    return random_draw(&runtime->random, &runtime->system, random, CORE_RANDOM_SIZE) == 0;
+    if (random_draw(&runtime->random, &runtime->system, random, CORE_RANDOM_SIZE) != 0) return false;
+    /* The token comes first. */
+    keylist_mark(claim->keylist, claim->terms->config.fencing, random + CORE_TOKEN_SIZE - KEYLIST_MARK_SIZE);
+    return true;
 }
 
 /* Rule 5.4. Return the least fencing token of the next attempt; 0 without fencing. The wall clock is used for nothing

@@ -198,6 +198,38 @@ void keylist_count_hold(struct keylist *keylist, const struct core_config *confi
     keylist->held = (keylist->held + (holds ? 1u : HELD_MAX)) & HELD_MAX;
 }
 
+/* ---- what a token tells of its lock ---- */
+
+void keylist_mark(const struct keylist *keylist, bool fenced, unsigned char ret[KEYLIST_MARK_SIZE])
+{
+    unsigned char bytes[sizeof(uint64_t)];
+    uint64_t sum = keylist->n_keys, hash;
+
+    for (uint32_t i = 0; i < keylist->n_keys; i++)
+        sum += hash_bytes(HASH_START, keylist->keys[i].text, keylist->keys[i].length);
+    /* The same on machines of any byte order. */
+    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (unsigned char)(sum >> 8 * i);
+    hash = hash_bytes(HASH_START, bytes, sizeof(bytes));
+    for (size_t i = 0; i < KEYLIST_MARK_SIZE; i++) ret[i] = (unsigned char)(hash >> 8 * i);
+    ret[KEYLIST_MARK_SIZE - 1] = (unsigned char)((ret[KEYLIST_MARK_SIZE - 1] & ~1u) | (fenced ? 1u : 0));
+}
+
+const char *keylist_misfit(const struct keylist *keylist, bool fenced, const struct core_token *token)
+{
+    const unsigned char *theirs = token->bytes + CORE_TOKEN_SIZE - KEYLIST_MARK_SIZE;
+    bool their_fencing = (theirs[KEYLIST_MARK_SIZE - 1] & 1u) != 0;
+    unsigned char ours[KEYLIST_MARK_SIZE];
+
+    keylist_mark(keylist, their_fencing, ours);
+    if (memcmp(ours, theirs, sizeof(ours)) != 0)
+        return ": the token is of a lock with other keys: name all the keys that were acquired with it, and no others";
+    /* Its fencing token would be that of the owner before. */
+    if (fenced && !their_fencing)
+        return ": the token is of a lock without fencing, so there is no fencing token for it: leave out fencing "
+               "(--fence), or acquire the lock with it";
+    return NULL;
+}
+
 /* ---- arbiters ---- */
 
 /* Rules 6.2 and 9.2. The first arbiter differs from key to key, so that not all waiters ask the same node. Only the

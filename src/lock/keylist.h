@@ -9,6 +9,8 @@
 
 struct claim;
 
+#define KEYLIST_MARK_SIZE 4u
+
 /* The key lists of one client. */
 struct keylists {
     struct runtime *runtime;
@@ -82,6 +84,16 @@ void keylist_check(const struct keylist *);
 bool keylist_admits(const struct keylist *, const struct core_config *);
 /* keylist_count_hold - count that one more claim with this config holds the keys, or one less. */
 void keylist_count_hold(struct keylist *, const struct core_config *, bool holds);
+/*
+ * keylist_mark - write what the last bytes of an owner's token tell of its lock
+ *
+ * They are a hash of the keys in any order, and in the last bit whether each grant carries a fencing token. So whoever
+ * adopts the token learns that the keys are not all of the lock's, or that its counters were not raised for it. The
+ * other 128 bits of the token are random.
+ */
+void keylist_mark(const struct keylist *, bool fenced, unsigned char ret[KEYLIST_MARK_SIZE]);
+/* keylist_misfit - return NULL if a lock of these keys may adopt the token, else why not. */
+const char *keylist_misfit(const struct keylist *, bool fenced, const struct core_token *);
 /* keylist_first_arbiter - return which node in the client's order waiters for these keys ask first. */
 uint32_t keylist_first_arbiter(const struct keylist *);
 /* keylist_contention - return it, made where there is none; NULL: out of memory, which costs liveness only. */

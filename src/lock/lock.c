@@ -327,6 +327,7 @@ static int begin_adopt(struct quorlock *lock, const char *text, const struct loc
     struct locks *all = locks_of(lock);
     struct core_token token;
     char label[OPTIONS_LABEL_SIZE];
+    const char *misfit;
     size_t label_length;
     struct terms *own, *terms;
     int status;
@@ -341,6 +342,8 @@ static int begin_adopt(struct quorlock *lock, const char *text, const struct loc
     if (has_token(all, &token)) {
         return handle_fail(lock, QUORLOCK_STATE, ": this client holds that token, or is releasing it");
     }
+    misfit = keylist_misfit(lock->keylist, lock->terms->config.fencing, &token);
+    if (misfit != NULL) return handle_fail(lock, QUORLOCK_INVAL, misfit);
     memcpy(label, text, label_length);
     label[label_length] = '\0';
     own = lock->terms->own != NULL ? lock->terms->own : lock->terms;

@@ -29,7 +29,8 @@ struct system;
 int owner_uuid(char ret[OWNER_UUID_SIZE], struct system *);
 /* owner_redisson - write the owner of one attempt, at most OWNER_REDISSON_SIZE bytes, and return its length. */
 size_t owner_redisson(char *ret, const char *uuid, const struct core_token *);
-/* owner_plain - the same in the plain dialect: the label, and the token's 20 bytes in hex. */
+/* owner_plain - the same in the plain dialect: the label, and the token's 20 bytes in hex: 16 random bytes, and
+ * the mark of the lock (lock/keylist.h). */
 size_t owner_plain(char *ret, const char *label, size_t label_length, const struct core_token *);
 /* owner_read_plain - read such an owner: set the length of its label, with the colon, and the token. False: it is none.
  */

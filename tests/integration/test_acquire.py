@@ -74,9 +74,26 @@ class Steps(Bootstrapped):
         self.assert_free()
         token, fence = self.acquire("--fence").split()
         self.assertGreater(int(fence), first["fence"])
-        status, out, _ = self.quorlock("release", *LEASE, "--json", keys[1], token)
-        self.assertEqual((status, json.loads(out)), (75, {"keys": keys[1:], "expired": True}))
-        self.assertEqual(self.quorlock("release", *LEASE, self.key, token)[0], 0)
+        _, out, _ = self.quorlock("release", *LEASE, "--json", self.key, token)
+        self.assertEqual(json.loads(out), {"keys": keys[:1], "expired": False})
+        status, out, _ = self.quorlock("release", *LEASE, "--json", self.key, token)
+        self.assertEqual((status, json.loads(out)), (75, {"keys": keys[:1], "expired": True}))
+
+    def test_a_token_is_for_all_its_keys_and_for_its_fencing(self):
+        keys = [self.key, self.key + "2"]
+        token = self.quorlock("acquire", *LONG, *keys)[1].strip()
+        held = [[server.ask("GET", key) for server in SERVERS] for key in keys]
+        for verb in ("renew", "release"):
+            for words in ([keys[0]], [keys[1]], [*keys, "k3"]):
+                status, out, err = self.quorlock(verb, *LONG, *words, token)
+                self.assertEqual((status, out), (64, ""))
+                self.assertIn("the token is of a lock with other keys: name all the keys", err)
+            status, out, err = self.quorlock(verb, *LONG, "--fence", *keys, token)
+            self.assertEqual((status, out), (64, ""))
+            self.assertIn("the token is of a lock without fencing", err)
+        self.assertEqual([[server.ask("GET", key) for server in SERVERS] for key in keys], held)
+        self.assertEqual(self.quorlock("release", *LONG, *reversed(keys), token)[0], 0)
+        self.assert_free()
 
     def test_a_token_file_is_for_its_user_only(self):
         path = pathlib.Path(self.path("token"))

@@ -164,6 +164,31 @@ CLIENT_TEST(a_client_adopts_no_token_that_it_holds_or_releases)
     await_free("one");
 }
 
+static void expect_misfit(quorlock *by, const char *text)
+{
+    assert_status(quorlock_adopt(by, token, on_result, &after), QUORLOCK_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), text);
+    for (size_t k = 0; k < 2; k++) assert_int_equal(holders(keys[k], token), 3);
+}
+
+/* A lock of fewer keys would release and renew a part; one with fencing would show the token of the owner before. */
+CLIENT_TEST(a_token_is_adopted_with_all_its_keys_and_no_fencing_that_it_lacks)
+{
+    static const char *const swapped[] = {"two", "one"};
+
+    hand_out(2, 0);
+    for (size_t k = 0; k < 2; k++) await_holders(keys[k], token, 3);
+    expect_misfit(fixture_lock_all(fixture.client, keys, 1, LEASE(LONG_LEASE_MS)), "of a lock with other keys");
+    expect_misfit(fixture_lock_all(fixture.client, keys, 2, LEASE(LONG_LEASE_MS, .fencing = 1)), "without fencing");
+    heir = fixture_lock_all(fixture.client, swapped, 2, LEASE(LONG_LEASE_MS));
+    assert_status(adopt(heir, &after), QUORLOCK_OK);
+    assert_status(fixture_release(heir, &after), QUORLOCK_OK);
+    await_free("two");
+    hand_out(2, 1);
+    assert_status(adopt(heir, &after), QUORLOCK_OK);
+    assert_status(fixture_release(heir, &after), QUORLOCK_OK);
+}
+
 static void expect_refused(const struct quorlock_options *options, const char *text)
 {
     quorlock *refused = fixture_lock(fixture.client, "one", options);
