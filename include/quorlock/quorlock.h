@@ -493,12 +493,15 @@ struct quorlock_bootstrap_options {
     /* Not 0: if a quorum has fitting guards, and no node has another one, write nothing; the status is 0. It is no int,
      * because older programs leave the bytes behind reconfigure unset. */
     int64_t if_needed;
+    /* Not 0: declare that no lock is held although other clients of quorlock are connected to the nodes. */
+    int64_t despite_clients;
 };
 
 /* quorlock_bootstrap - declare that no lock is held on any node, so that clients need not wait for one max lease at
  * their first contact with the nodes. The client must have been made with QUORLOCK_GUARD_OFF and the max_lease_ms to
- * set up. Status: 0, STATE, INVAL, NOQUORUM, AUTH, CLOSED. Errors: INVAL, NOMEM, CLOSED. If status is not 0 the work
- * may be half done: see quorlock_bootstrap(3), also for the rules of a reconfiguration. */
+ * set up. Status: 0, STATE, HELD (other clients with a guard are connected), INVAL, NOQUORUM, AUTH, CLOSED. Errors:
+ * INVAL, NOMEM, CLOSED. If status is not 0 the work may be half done: see quorlock_bootstrap(3), also for the rules of
+ * a reconfiguration. */
 QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
                                     quorlock_report_cb cb, void *arg);
 

@@ -24,20 +24,29 @@
  * contact. The first contacts must be about the same time, because nodes that lost their data one after the other may
  * have had a holder until the last one.
  *
+ * Nodes that all lost their data at the same time look like new ones. So nobody else with a guard may be connected to
+ * them, who may hold a lock that they forgot, unless the caller knows better.
+ *
+ * Several clients may do this at the same time; each writes some guards. With if_needed, one that finds guards which
+ * fit looks again before it fails, for the others finish their work meanwhile.
+ *
  * A quarantine for a client with a longer max_lease than the guard's is over when nobody holds such a lease, whatever
  * other locks are held. So it is ended on each node that has one.
  */
 #include "admin/inspect.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "redis/dialect/guard.h"
 #include "redis/guard_sets.h"
 
-#define MS 1000u
+#define MS             1000u
+#define LOOK_AGAIN_US  100000u
+#define LOOK_AGAIN_MAX 50u
 
 /* A stage ends at all nodes before the next one begins. */
-enum stage { LOOKS, CLOSES, WRITES, WAITS, CHECKS };
+enum stage { LOOKS, PAUSES, COUNTS, CLOSES, WRITES, WAITS, CHECKS };
 
 struct bootstrap_node {
     char *guard;                       /* first as found, then as written; NULL: none */
@@ -45,14 +54,16 @@ struct bootstrap_node {
     bool guarded, unreadable;          /* there was a guard; it could not be read */
     bool same_set, wanted;             /* it was of this set; it was quarantined for a client with a longer max lease */
     uint64_t first_ms;                 /* rest of the quarantine of a first contact */
+    uint32_t n_clients;                /* others that may hold locks */
     bool closed, written;              /* now its guard admits no client; now it is the new one */
 };
 
 struct bootstrap {
-    bool reconfigure, if_needed;
+    bool reconfigure, if_needed, despite_clients;
     bool ends; /* it only ends quarantines for clients with a longer max lease */
     bool done; /* nothing needs to be written */
     enum stage stage;
+    uint32_t looked_again;
     uint32_t lease_ms, longest_ms; /* of the new guards */
     struct bootstrap_node nodes[QUORLOCK_NODES_MAX];
 };
@@ -118,20 +129,30 @@ static void admin_bootstrap_look(const struct inspect *inspect, uint32_t index, 
     node->max_lease_ms = node->longest_ms = guard.max_lease_ms;
     if (guard.till_ms > now_ms && guard.longest_ms > node->longest_ms) node->longest_ms = guard.longest_ms;
     node->same_set = read && guard.n_nodes == runtime->n_nodes && strcmp(guard.set, runtime->set) == 0;
+    node->first_ms = 0;
     if (strcmp(guard.run_id, node_run_id(runtime->nodes[index].node)) == 0)
         node->first_ms = guard_text_first_ms(&guard, now_ms);
     node->wanted = guard.wanted_till_ms > now_ms;
 }
 
-/* explain_foreign - replace the node's error, which speaks of a lock of another dialect: this key is the guard. */
-static void explain_foreign(struct inspect *inspect, uint32_t index)
+static void admin_bootstrap_explain(struct inspect *inspect, uint32_t index, const char *why)
 {
-    static const char why[] = GUARD_FOREIGN;
     struct inspect_node *node = &inspect->nodes[index];
     const struct alloc *alloc = &admin_bootstrap_runtime_of(inspect)->alloc;
 
     alloc_free(alloc, node->error);
-    node->error = alloc_text(alloc, why, sizeof(why) - 1);
+    node->error = alloc_text(alloc, why, strlen(why));
+}
+
+static void take_count(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
+{
+    char why[80];
+
+    if (reply->outcome != OUTCOME_YES || reply->count == 0) return;
+    admin_bootstrap_own(inspect)->nodes[index].n_clients = reply->count;
+    snprintf(why, sizeof(why), "%u connection%s of other clients of quorlock", (unsigned)reply->count,
+             reply->count == 1 ? "" : "s");
+    admin_bootstrap_explain(inspect, index, why);
 }
 
 static void admin_bootstrap_on_reply(struct inspect *inspect, uint32_t index, const struct node_reply *reply)
@@ -150,10 +171,13 @@ static void admin_bootstrap_on_reply(struct inspect *inspect, uint32_t index, co
         if (reply->holder != NULL) admin_bootstrap_set_guard(inspect, node, reply);
     } else if (op == OP_PEEK && bootstrap->stage == LOOKS) {
         admin_bootstrap_look(inspect, index, reply);
-        if (reply->fault == FAULT_FOREIGN) explain_foreign(inspect, index);
+        /* The error speaks of a lock of another dialect, but this key is the guard. */
+        if (reply->fault == FAULT_FOREIGN) admin_bootstrap_explain(inspect, index, GUARD_FOREIGN);
         if (bootstrap->reconfigure && was_seen(&inspect->nodes[index])) {
             inspect_ask(inspect, index, OP_MAY_KILL);
         }
+    } else if (op == OP_CLIENTS) {
+        take_count(inspect, index, reply);
     }
 }
 
@@ -293,6 +317,56 @@ static int admin_bootstrap_judge_written(const struct inspect *inspect)
     return status == QUORLOCK_STATE && half ? QUORLOCK_NOQUORUM : status;
 }
 
+static void count_clients(struct inspect *inspect)
+{
+    admin_bootstrap_own(inspect)->stage = COUNTS;
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) inspect_ask(inspect, i, OP_CLIENTS);
+    inspect_set_deadline(inspect);
+}
+
+/* judge_clients - return 0 if nobody else may hold a lock on the nodes, else the status. */
+static int admin_bootstrap_judge_clients(const struct inspect *inspect)
+{
+    int status = 0;
+
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct inspect_node *node = &inspect->nodes[i];
+
+        if (admin_bootstrap_own(inspect)->nodes[i].n_clients > 0) return QUORLOCK_HELD;
+        if (admin_bootstrap_answered(node, OUTCOME_YES)) continue;
+        status = node->answer == ANSWER_IN && node->reply.fault == FAULT_AUTH ? QUORLOCK_AUTH : QUORLOCK_NOQUORUM;
+    }
+    return status;
+}
+
+/* may_fit_soon - return whether the guards are such that another client may be writing the rest of them. */
+static bool may_fit_soon(const struct inspect *inspect)
+{
+    const struct bootstrap *bootstrap = inspect->more;
+
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
+        const struct inspect_node *asked = &inspect->nodes[i];
+        bool known = was_seen(asked) || admin_bootstrap_answered(asked, OUTCOME_OTHER);
+
+        if (!known || (node->guarded && !fits(bootstrap, node))) return false;
+    }
+    return bootstrap->if_needed && bootstrap->looked_again < LOOK_AGAIN_MAX;
+}
+
+/* fail - fail with that status, or look again after a pause: then return 0. */
+static int fail(struct inspect *inspect, int status)
+{
+    struct runtime *runtime = admin_bootstrap_runtime_of(inspect);
+    struct bootstrap *bootstrap = inspect->more;
+
+    if (status == 0 || !may_fit_soon(inspect)) return status;
+    bootstrap->looked_again++;
+    bootstrap->stage = PAUSES;
+    runtime_wake_at(runtime, &inspect->waker, runtime_now_us(runtime) + LOOK_AGAIN_US);
+    return 0;
+}
+
 /* wait_out - wait for the end of the quarantines, plus the drift allowance. admin_bootstrap_check checks the result. */
 static void wait_out(struct inspect *inspect, uint64_t left_ms)
 {
@@ -315,12 +389,18 @@ static void wait_out(struct inspect *inspect, uint64_t left_ms)
 
 static bool admin_bootstrap_waits(const struct inspect *inspect)
 {
-    return admin_bootstrap_own(inspect)->stage == WAITS;
+    enum stage stage = admin_bootstrap_own(inspect)->stage;
+
+    return stage == WAITS || stage == PAUSES;
 }
 
 static void wait_over(struct inspect *inspect)
 {
-    admin_bootstrap_own(inspect)->stage = CHECKS;
+    struct bootstrap *bootstrap = inspect->more;
+
+    bootstrap->stage = bootstrap->stage == WAITS ? CHECKS : LOOKS;
+    bootstrap->ends = false;
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) bootstrap->nodes[i].n_clients = 0;
     inspect_ask_all(inspect);
 }
 
@@ -368,13 +448,25 @@ static int admin_bootstrap_check(struct inspect *inspect)
 static bool admin_bootstrap_step(struct inspect *inspect, int *ret_status)
 {
     struct bootstrap *bootstrap = inspect->more;
+    int status;
 
     *ret_status = 0;
     switch (bootstrap->stage) {
     case LOOKS:
-        *ret_status = judge_looks(inspect);
-        if (*ret_status != 0 || bootstrap->done) return false;
-        admin_bootstrap_write_all(inspect, bootstrap->reconfigure ? CLOSES : WRITES);
+        status = judge_looks(inspect);
+        *ret_status = fail(inspect, status);
+        if (status != 0 || bootstrap->done) return false;
+        if (bootstrap->reconfigure || bootstrap->ends || bootstrap->despite_clients) {
+            admin_bootstrap_write_all(inspect, bootstrap->reconfigure ? CLOSES : WRITES);
+        } else {
+            count_clients(inspect);
+        }
+        return true;
+    case COUNTS:
+        status = admin_bootstrap_judge_clients(inspect);
+        *ret_status = fail(inspect, status);
+        if (status != 0) return false;
+        admin_bootstrap_write_all(inspect, WRITES);
         return true;
     case CLOSES:
         *ret_status = admin_bootstrap_judge_written(inspect);
@@ -382,12 +474,14 @@ static bool admin_bootstrap_step(struct inspect *inspect, int *ret_status)
         admin_bootstrap_write_all(inspect, WRITES);
         return true;
     case WRITES:
-        *ret_status = admin_bootstrap_judge_written(inspect);
-        if (*ret_status == 0 && bootstrap->reconfigure && bootstrap->longest_ms > bootstrap->lease_ms) {
+        status = admin_bootstrap_judge_written(inspect);
+        *ret_status = fail(inspect, status);
+        if (status == 0 && bootstrap->reconfigure && bootstrap->longest_ms > bootstrap->lease_ms) {
             wait_out(inspect, bootstrap->longest_ms);
         }
         return false;
     case CHECKS: *ret_status = admin_bootstrap_check(inspect); break;
+    case PAUSES:
     case WAITS: break;
     }
     return false;
@@ -418,6 +512,7 @@ static const char *state_of(const struct bootstrap *bootstrap, const struct insp
     if (!known && asked->tried) return "unknown";
     if (node->closed) return "closed";
     if (!known) return "down";
+    if (node->n_clients > 0) return "in use";
     if (asked->reply.outcome == OUTCOME_ERROR && !node->unreadable) return "error";
     return node->guarded || asked->reply.outcome == OUTCOME_OTHER ? "guarded" : "free";
 }
@@ -468,6 +563,7 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
     if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
     bootstrap->reconfigure = checked.reconfigure != 0;
     bootstrap->if_needed = checked.if_needed != 0;
+    bootstrap->despite_clients = checked.despite_clients != 0;
     /* The guard's key has no prefix. */
     return inspect_start(all, &kind, bootstrap, OP_PEEK, "", GUARD_KEY, cb, arg);
 }

@@ -66,8 +66,10 @@ enum op {
                      for a client with a longer max_lease. With force: replace the guard, quarantine the node for
                      longest_ms, and disconnect all other clients of the server in the same transaction. YES: the holder
                      is the new guard. Neither this nor OP_MAY_KILL uses key and owner */
-    OP_INTEND,    /* remember the waiter for lease_ms if a holder of the other mode blocks it, so that later ones wait
-                     behind it; lease_ms 0: forget it. YES, which is not a vote */
+    OP_CLIENTS, /* count the connections of clients of quorlock that may hold locks; the sender's own has no guard, and
+                   does not count. Uses no key and owner */
+    OP_INTEND,  /* remember the waiter for lease_ms if a holder of the other mode blocks it, so that later ones wait
+                   behind it; lease_ms 0: forget it. YES, which is not a vote */
 };
 
 enum outcome {

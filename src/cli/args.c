@@ -212,7 +212,9 @@ static const struct entry entries[] = {
     {ARGS_BOOTSTRAP, 0, "dry-run", NULL, set_flag, SETTING(dry_run),
      "with --reconfigure: print the connected clients and the guards\n"
      "that would be written, and write nothing"},
-    {ARGS_BOOTSTRAP, 0, "yes", NULL, set_flag, SETTING(yes), "with --reconfigure: do not ask for confirmation"},
+    {ARGS_BOOTSTRAP, 0, "yes", NULL, set_flag, SETTING(yes),
+     "do not ask for confirmation with --reconfigure; without it,\n"
+     "declare that no lock is held although clients are connected"},
     {ARGS_RUN | STEPS | ARGS_BENCH | ARGS_CONFIG, 0, "fence", "yes|no", NULL, 0,
      "take a fencing token; run passes it to CMD in QUORLOCK_FENCE,\n"
      "acquire prints it; renew and release must have it if acquire had"},

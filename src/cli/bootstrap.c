@@ -126,6 +126,16 @@ static void cli_bootstrap_add_verdict(struct text *text, const struct settings *
                                           : "no lock is held on them");
         return;
     case QUORLOCK_STATE: add_guarded(text, settings, report); break;
+    case QUORLOCK_HELD:
+        text_format(text,
+                    "other clients of quorlock are connected, and may hold locks that the nodes have forgotten: stop "
+                    "them, wait for one max lease, or give --yes if none of them holds a lock\n");
+        break;
+    case QUORLOCK_AUTH:
+        text_format(text,
+                    "the user may not see all that is needed. If it lacks +client|list: grant that, or give --yes "
+                    "if no client of quorlock holds a lock on the nodes\n");
+        break;
     case QUORLOCK_NOQUORUM:
         text_format(text, "not every node answered as needed: mend that, then run bootstrap again\n");
         break;
@@ -151,7 +161,8 @@ static void cli_bootstrap_done(int status, const struct quorlock_report *report,
         report_table(&text, report, REPORT_BOOTSTRAP);
     }
     session->status = put(&text);
-    if (session->status == 0) session->status = status == QUORLOCK_STATE ? EXIT_HELD : session_exit(status);
+    if (session->status == 0)
+        session->status = status == QUORLOCK_STATE || status == QUORLOCK_HELD ? EXIT_HELD : session_exit(status);
     session_leave(session);
 }
 
@@ -252,8 +263,10 @@ int verb_bootstrap(const struct settings *settings)
 {
     /* It is static because callbacks for a frozen node may refer to it until the process ends. */
     static struct session session;
-    struct quorlock_bootstrap_options options = {
-        .size = sizeof(options), .reconfigure = settings->reconfigure, .if_needed = settings->if_needed};
+    struct quorlock_bootstrap_options options = {.size = sizeof(options),
+                                                 .reconfigure = settings->reconfigure,
+                                                 .if_needed = settings->if_needed,
+                                                 .despite_clients = settings->yes};
     int status = 0;
 
     if (settings->dry_run && (!settings->reconfigure || settings->json)) {

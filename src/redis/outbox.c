@@ -248,7 +248,8 @@ int outbox_send(struct outbox *outbox, const struct node_request *request)
     uint64_t now_us;
 
     assert(request->n_keys <= (request->op == OP_BREAK ? 1 : NODE_KEYS_MAX));
-    assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL);
+    assert(request->n_keys > 0 || request->op == OP_BOOTSTRAP || request->op == OP_MAY_KILL ||
+           request->op == OP_CLIENTS);
     if (!link_is_open(outbox->link)) return NODE_NOT_READY;
     if (!outbox_has_room(outbox, room_of(request->op))) return NODE_FULL;
     if (batch_has_key(&outbox->batch, request, key_hash) || (letter != '\0' && batch_is_full(&outbox->batch, request)))

@@ -424,7 +424,7 @@ int nodes_start(struct runtime *runtime)
                                      .allow_eviction = options->allow_eviction != 0};
 
         assert(runtime->nodes[i].node == NULL);
-        config.link.client_name = "quorlock";
+        config.link.client_name = options->guard == QUORLOCK_GUARD_OFF ? NODE_CLIENT_UNGUARDED : NODE_CLIENT_NAME;
         runtime->nodes[i].node = node_new(&runtime->system, &runtime->alloc, &config, &events);
         if (runtime->nodes[i].node == NULL) return -1;
     }

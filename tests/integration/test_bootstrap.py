@@ -5,6 +5,8 @@ import contextlib
 import json
 import os
 import pty
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -121,6 +123,63 @@ class Bootstrap(BootstrapCase):
             self.assertEqual(self.quorlock("bootstrap", "--if-needed", *options)[0], 1)
         self.assertEqual(self.quorlock("bootstrap", "--if-needed", "--reconfigure", "--yes")[0], 64)
         self.assertEqual([guards()[0], guards()[2]], [before[0], before[2]])
+
+    def test_a_client_that_may_hold_a_lock_is_no_first_contact(self):
+        self.bootstrap("--max-lease", LONG)
+        holder = self.start("run", "-v", self.key, "--", "sleep", "600")
+        self.await_words(holder, b"granted")
+        holder.send_signal(signal.SIGSTOP)  # it believes that it holds the lock
+        for server in SERVERS:
+            server.ask("FLUSHALL")
+        for more in [(), ("--json",)]:
+            status, out, _ = self.quorlock("bootstrap", "--max-lease", LONG, *more)
+            self.assertEqual((status, guards()), (1, [None] * 3), out)
+        self.assertEqual(self.states(out), ["in use"] * 3)
+        status, out, _ = self.quorlock("bootstrap", "--max-lease", LONG)
+        self.assertIn("other clients of quorlock are connected", out)
+        self.assertIn("nothing was written", out)
+        self.assertIn("1 connection of other clients of quorlock", out)
+        for server in SERVERS:
+            self.addCleanup(server.ask, "ACL", "SETUSER", "default", "+client|list")
+            server.ask("ACL", "SETUSER", "default", "-client|list")
+        status, out, _ = self.quorlock("bootstrap", "--max-lease", LONG)
+        self.assertEqual((status, guards()), (78, [None] * 3), out)
+        self.assertIn("+client|list", out)
+        status, out, err = self.quorlock("bootstrap", "--max-lease", LONG, "--yes")
+        self.assertEqual((status, err), (0, ""), out)
+        holder.send_signal(signal.SIGCONT)
+        status, _, err = self.end(holder)
+        self.assertEqual(status, 75, err)
+        self.assertNotIn("bootstrap", err)
+
+    def test_where_others_write_the_guards_it_looks_again(self):
+        def other(link):
+            SERVERS[1].ask("SET", GUARD, wait_for(lambda: SERVERS[0].ask("GET", GUARD)))
+            return True
+
+        where = self.link(1, other)
+        status, out, _ = self.quorlock("bootstrap", "--if-needed", "--max-lease", LONG, *where)
+        self.assertEqual(status, 0, out)
+        mine = guards()
+        for server in SERVERS[1:]:
+            server.ask("DEL", GUARD)
+        evals = lambda: re.search(r"cmdstat_eval(?:sha)?:calls=(\d+)", SERVERS[1].ask("INFO", "commandstats").decode())
+        SERVERS[1].ask("CONFIG", "RESETSTAT")
+        process = self.start("bootstrap", "--if-needed", "--max-lease", LONG, "--set-name", "s")
+        wait_for(evals)  # it has looked, or will in a moment
+        for server, guard in zip(SERVERS[1:], mine[1:]):
+            server.ask("SET", GUARD, guard)
+        status, out, err = self.end(process)
+        self.assertEqual((status, err), (0, ""), out)
+        self.assertEqual(guards(), mine)
+
+    def test_several_at_once_all_end_well(self):
+        for _ in range(3):
+            for server in SERVERS:
+                server.ask("FLUSHALL")
+            for process in [self.start("bootstrap", "--if-needed", "--max-lease", LONG) for _ in range(5)]:
+                status, out, err = self.end(process)
+                self.assertEqual((status, err), (0, ""), out)
 
     def test_an_emptied_node_among_others_is_no_first_contact(self):
         self.bootstrap("--max-lease", LONG)

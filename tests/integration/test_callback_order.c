@@ -231,7 +231,7 @@ static void await_handshake(redisContext *context)
         redisReply *reply = ask(context, "CLIENT LIST TYPE normal");
 
         for (char *line = strtok(reply->str, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-            done |= strstr(line, "name=quorlock ") != NULL && strstr(line, "qbuf=0 ") != NULL &&
+            done |= strstr(line, "name=quorlock-unguarded ") != NULL && strstr(line, "qbuf=0 ") != NULL &&
                     strstr(line, "cmd=eval") != NULL;
         }
         freeReplyObject(reply);

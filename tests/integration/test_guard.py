@@ -26,7 +26,7 @@ class ColdStart(GuardCase):
         for server in SERVERS:
             self.assertIn(str(server), waiting[0])
         self.assertRegex(waiting[0], r"quarantined for [0-9.]+ s more: first contact: ")
-        self.assertIn("'quorlock bootstrap'", waiting[0])
+        self.assertIn("'quorlock bootstrap --yes'", waiting[0])
         for server, guard in zip(SERVERS, guards()):
             self.assertRegex(guard.decode(), r"^2\|3\|[0-9a-f]{16}\|2000\|[0-9a-f]{40}\|[0-9a-f]{40}\|[0-9]+\|2000\|found\|[0-9]+\|first\|0\|0$")
             self.assertEqual(server.ask("PTTL", GUARD), -1)
@@ -37,16 +37,16 @@ class ColdStart(GuardCase):
         status, _, err = self.run_once("--max-lease", LONG)
         self.assertEqual(status, 69)
         for server in SERVERS:
-            self.assertRegex(err, rf"{server}  no vote: quarantined for [0-9.]+ s more: first contact: .*'quorlock bootstrap'")
+            self.assertRegex(err, rf"{server}  no vote: quarantined for [0-9.]+ s more: first contact: .*'quorlock bootstrap --yes'")
         for index in range(3):
             self.assert_quarantined(index, LONG_MS)
         status, out, _ = self.quorlock("inspect", self.key)
         self.assertRegex(out, r"quarantined \d+\.\d s")
 
     def test_as_long_as_it_lasts_every_text_says_that_bootstrap_ends_it_and_it_does(self):
-        first = r"first contact: .*'quorlock bootstrap' ends that"
+        first = r"first contact: .*'quorlock bootstrap --yes' ends that"
         waiter = self.start("run", "--max-lease", LONG, "--lease", LEASE, self.key, "--", "echo", "ran")
-        self.await_words(waiter, b"'quorlock bootstrap' ends that")
+        self.await_words(waiter, b"'quorlock bootstrap --yes' ends that")
         self.environment = {"QUORLOCK_MAX_LEASE": LONG}
         self.assertRegex(self.run_once()[2], rf"{SERVERS[0]}  no vote: .*{first}")  # the second contact
         self.assertRegex(self.quorlock("inspect", self.key)[1], rf"quarantined: {SERVERS[0]}, .*{SERVERS[2]}: {first}")
@@ -56,7 +56,10 @@ class ColdStart(GuardCase):
                     json.loads(self.quorlock("doctor", "--json")[1])["findings"]}
         for code in ["no-quorum", "quarantine"]:
             self.assertIn("quorlock bootstrap, if no lock is held", remedies[code])
-        self.bootstrap("--max-lease", LONG)
+        status, out, _ = self.quorlock("bootstrap", "--max-lease", LONG)  # the waiter may hold another lock
+        self.assertEqual(status, 1)
+        self.assertIn("give --yes if none of them holds a lock", out)
+        self.bootstrap("--max-lease", LONG, "--yes")
         status, out, err = self.end(waiter)
         self.assertEqual((status, out), (0, "ran\n"), err)
 

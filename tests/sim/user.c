@@ -685,7 +685,8 @@ static void on_examination(int status, const struct quorlock_examination *examin
 static int ask(struct user_client *client, enum promise_kind kind, uint32_t key, uint64_t bound_us, bool reconfigure)
 {
     struct world *world = client->world;
-    const struct quorlock_bootstrap_options options = {.size = sizeof(options), .reconfigure = reconfigure};
+    const struct quorlock_bootstrap_options options = {
+        .size = sizeof(options), .reconfigure = reconfigure, .despite_clients = true};
     struct promise *promise;
     int status = QUORLOCK_CLOSED;
 

@@ -502,6 +502,8 @@ static const struct dialect_judged judged[] = {
     {OP_MAY_KILL, "*1\r\n+OK\r\n", DOES_NOT_FIT},
     {OP_MAY_KILL, "*0\r\n", DOES_NOT_FIT},
     {OP_MAY_KILL, ":0\r\n", DOES_NOT_FIT},
+    {OP_CLIENTS, "$29\r\nid=1 name=quorlock-unguarded\n\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL},
+    {OP_CLIENTS, "*0\r\n", DOES_NOT_FIT},
     {OP_ACQUIRE, "-NOSCRIPT no\r\n", OUTCOME_ERROR, FAULT_TEMPORARY, .ttl_ms = NO_TTL, .error = "NOSCRIPT"},
     /* How many listen for a release, as a refusal and a release report it. */
     {OP_ACQUIRE, "*3\r\n$1\r\nu\r\n:9\r\n:30\r\n", OUTCOME_OTHER, FINE, .ttl_ms = 9, .count = 30, .holder = "u"},

@@ -12,8 +12,9 @@
 #define COPY_SIZE 512
 #define PARTS_MAX 13u /* of format 2 */
 
-#define BOOTSTRAP_ENDS "; 'quorlock bootstrap' ends that at once, where "
-#define NO_LOCK        "no lock is held on any of the nodes"
+/* Of a first contact; --yes because whoever reads this is connected. */
+#define BOOTSTRAP_DECLARES "; 'quorlock bootstrap --yes' ends that at once, where no lock is held on any of the nodes"
+#define BOOTSTRAP_ENDS     "; 'quorlock bootstrap' ends that at once, where none of them is held"
 
 /* As the scripts write them. */
 static const char *const causes[] = {
@@ -158,7 +159,7 @@ static const char *describe_first(enum guard_set set)
     case GUARD_SET_OLDER:
         return "it had no guard, and other nodes have one: it lost its memory, and locks that it forgot may be held";
     case GUARD_SET_LOST: return "its guard is gone: it lost its memory, and locks that it forgot may be held";
-    case GUARD_SET_FIRST: return "first contact: it had no guard, and locks may be held" BOOTSTRAP_ENDS NO_LOCK;
+    case GUARD_SET_FIRST: return "first contact: it had no guard, and locks may be held" BOOTSTRAP_DECLARES;
     case GUARD_SET_UNKNOWN: break;
     }
     return "first contact: it had no guard, and locks may be held";
@@ -168,10 +169,10 @@ void quarantine_describe(char *ret, size_t size, enum quarantine_cause cause, ui
                          enum guard_set set)
 {
     const char *why = "it restarted, or is new, and may have lost its memory";
-    const char *ends = BOOTSTRAP_ENDS "none of them is held";
+    const char *ends = BOOTSTRAP_ENDS;
     char length[24], until[64];
 
-    if (set == GUARD_SET_FIRST) ends = ", which is of a first contact" BOOTSTRAP_ENDS NO_LOCK;
+    if (set == GUARD_SET_FIRST) ends = ", which is of a first contact" BOOTSTRAP_DECLARES;
     if (set == GUARD_SET_LOST) ends = "";
     if (cause == QUARANTINE_CLIENT) {
         describe_until(until, sizeof(until), until_ms);

@@ -18,7 +18,8 @@ static const char *op_name(enum op op, bool by_script)
         [OP_RELEASE] = "release (script)", [OP_PEEK] = "inspect (script)",
         [OP_BREAK] = "break (script)",     [OP_REPAIR] = "repair (SET)",
         [OP_RAISE] = "raise (script)",     [OP_MAY_KILL] = "rehearsal of bootstrap",
-        [OP_BOOTSTRAP] = "bootstrap",      [OP_INTEND] = "intent (script)",
+        [OP_BOOTSTRAP] = "bootstrap",      [OP_CLIENTS] = "CLIENT LIST",
+        [OP_INTEND] = "intent (script)",
     };
 
     if (by_script && op == OP_ACQUIRE) return "acquire (script)";
@@ -206,12 +207,24 @@ static bool judge_done(enum op op, const struct reply *reply, struct node_reply 
     return true;
 }
 
+/* Count the lines of CLIENT LIST that have the name of a client with a guard. */
+static bool judge_clients(const struct reply_item *list, struct node_reply *ret)
+{
+    static const char name[] = " name=" NODE_CLIENT_NAME " ";
+
+    if (list->type != REPLY_STRING) return false;
+    ret->outcome = OUTCOME_YES;
+    for (const char *at = list->text; (at = strstr(at, name)) != NULL; at += sizeof(name) - 1) ret->count++;
+    return true;
+}
+
 /* False: the reply does not fit the request. */
 static bool judge_value(enum op op, const struct reply *reply, struct node_reply *ret, char *text, size_t text_size)
 {
     const struct reply_item *self = &reply->self;
     bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
 
+    if (op == OP_CLIENTS) return judge_clients(self, ret);
     if (op == OP_BOOTSTRAP || op == OP_MAY_KILL) return guard_judge_bootstrap(op, reply, ret, text, text_size);
     if ((op == OP_ACQUIRE || op == OP_REPAIR) && by_set) {
         ret->outcome = self->type == REPLY_NIL ? OUTCOME_OTHER : OUTCOME_YES;

@@ -405,6 +405,7 @@ bool dialect_build(struct bytes *out, const struct node_request *request, uint32
         call.guarded = call.fenced = false;
         intend(&call);
         break;
+    case OP_CLIENTS: BYTES_TEXTS(out, "CLIENT", "LIST"); return false;
     case OP_MAY_KILL:
     case OP_BOOTSTRAP: guard_bootstrap(guard, out, request); return false;
     }

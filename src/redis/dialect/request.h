@@ -27,6 +27,10 @@ struct node_key {
 /* NODE_KEY - initialize the keys of a request that has one key. */
 #define NODE_KEY(key, bytes) .keys = &(const struct node_key){.text = (key), .length = (bytes)}, .n_keys = 1
 
+/* The names of connections in CLIENT LIST: of clients with a guard, and of others, whose locks it does not protect. */
+#define NODE_CLIENT_NAME      "quorlock"
+#define NODE_CLIENT_UNGUARDED "quorlock-unguarded"
+
 struct node_request {
     enum op op;
     bool read_only;  /* PEEK: send EVAL_RO (from Redis 7.0 on), for a user who may only read the keys */
