@@ -404,11 +404,11 @@ static int admin_inspect_lack(const struct inspect *inspect, size_t n_asked, uin
 
     for (uint32_t i = inspect->first; i < inspect->end; i++) {
         const struct inspect_node *node = &inspect->nodes[i];
-        bool refuses = node->reply.fault == FAULT_AUTH || node->reply.fault == FAULT_LOGIN;
 
-        refused += refuses && (node->answer == ANSWER_NONE || node->reply.outcome == OUTCOME_ERROR);
+        refused +=
+            report_refuses(node->reply.fault) && (node->answer == ANSWER_NONE || node->reply.outcome == OUTCOME_ERROR);
     }
-    return refused + needed > n_asked ? QUORLOCK_AUTH : QUORLOCK_NOQUORUM;
+    return report_lack(refused, n_asked, needed);
 }
 
 static void admin_inspect_notify(struct report *base)

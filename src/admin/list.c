@@ -330,9 +330,8 @@ static int list_status(const struct listing *listing)
 
     if (listing->status != 0) return listing->status;
     if (listing->answered >= runtime_quorum(runtime)) return 0;
-    for (uint32_t i = 0; i < runtime->n_nodes; i++)
-        refused += listing->nodes[i].fault == FAULT_AUTH || listing->nodes[i].fault == FAULT_LOGIN;
-    return refused + runtime_quorum(runtime) > runtime->n_nodes ? QUORLOCK_AUTH : QUORLOCK_NOQUORUM;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) refused += report_refuses(listing->nodes[i].fault);
+    return report_lack(refused, runtime->n_nodes, runtime_quorum(runtime));
 }
 
 static void fill_node(const struct listing *listing, uint32_t index, struct quorlock_node_report *ret)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "admin/report.h"
 
+#include <assert.h>
+
 static bool admin_report_is_due(const struct report *report)
 {
     return report->complete && !report->notified;
@@ -126,4 +128,15 @@ void report_complete(struct report *report)
 {
     report->complete = true;
     runtime_run_soon(report->all->runtime);
+}
+
+bool report_refuses(enum fault fault)
+{
+    return fault == FAULT_AUTH || fault == FAULT_LOGIN;
+}
+
+int report_lack(size_t refused, size_t asked, size_t needed)
+{
+    assert(refused <= asked && needed <= asked);
+    return refused + needed > asked ? QUORLOCK_AUTH : QUORLOCK_NOQUORUM;
 }

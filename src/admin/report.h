@@ -46,6 +46,11 @@ void admin_stop(struct admin *);
 int report_check(struct admin *, bool has_callback);
 void report_begin(struct admin *, struct report *);
 void report_complete(struct report *);
+/* report_refuses - tell whether a node with this fault refuses us: it lacks a right, or the login.
+ * report_lack - return the status where fewer than `needed` of `asked` nodes answered. AUTH: without those that refuse
+ * us there would be too few anyway. */
+bool report_refuses(enum fault);
+int report_lack(size_t refused, size_t asked, size_t needed);
 /* bootstrap_begin, doctor_begin, list_begin - implement quorlock_bootstrap, quorlock_examine and quorlock_list. */
 int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb, void *arg);
 int doctor_begin(struct admin *, quorlock_examination_cb cb, void *arg);
