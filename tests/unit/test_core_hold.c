@@ -313,6 +313,28 @@ CORE_TEST(max_hold_ends_renewal)
     fixture_expect_lost(f, CORE_LOSS_MAX_HOLD);
 }
 
+/* Retries stop, too: what the last renewal that succeeded gave is all that is left. */
+CORE_TEST(a_renewal_that_fails_after_max_hold_is_not_tried_again)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.holder.max_hold_us = 1150 * MS;
+    for (unsigned asked = 0; asked < 2; asked++) {
+        fixture_open_config(f, &config);
+        fixture_grant(f);
+        fixture_pass(f, 990 * MS);
+        if (asked != 0) assert_int_equal(fixture_extend(f, 0), CORE_OK);
+        fixture_pass(f, 170 * MS);
+        answer_all(f, OP_EXTEND, OUTCOME_UNKNOWN);
+        if (asked != 0) fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
+        fixture_pass(f, 1740 * MS);
+        fixture_expect_pending(f, OP_EXTEND, "000");
+        fixture_expect_nothing(f);
+        fixture_pass(f, 10 * MS);
+        fixture_expect_lost(f, CORE_LOSS_MAX_HOLD);
+    }
+}
+
 CORE_TEST(a_lock_without_renewal_holds_for_one_lease)
 {
     struct core_config config = fixture_config(3, 2);

@@ -53,6 +53,25 @@ CORE_TEST(an_early_release_keeps_the_keys_for_the_rest_of_the_time)
     assert_true(core_quiet(f->lock));
 }
 
+/* Servers count milliseconds: a part of one is kept as a whole one. */
+CORE_TEST(the_keys_are_kept_until_the_last_moment)
+{
+    static const uint64_t passed_us[] = {1,          999, 1000, 1001, KEEP_US - 1001, KEEP_US - 1000, KEEP_US - 999,
+                                         KEEP_US - 1};
+    static const uint64_t kept_ms[] = {2500, 2500, 2499, 2499, 2, 1, 1, 1};
+
+    for (size_t i = 0; i < LENGTH(passed_us); i++) {
+        open_kept(f);
+        fixture_sleep(f, passed_us[i]);
+        assert_int_equal(fixture_release(f), CORE_OK);
+        expect_kept(f, kept_ms[i] * MS);
+    }
+    open_kept(f);
+    fixture_sleep(f, KEEP_US);
+    assert_int_equal(fixture_release(f), CORE_OK);
+    expect_kept(f, 0);
+}
+
 CORE_TEST(a_late_release_deletes_the_keys)
 {
     open_kept(f);

@@ -38,6 +38,7 @@ TEST(absurd_allowances_saturate)
     assert_true(validity_allowance_us(LAST, UINT32_MAX, 0) == LAST);
     assert_true(validity_allowance_us(1, 0, LAST) == LAST);
     assert_true(validity_allowance_us(LAST, 1, 0) == LAST / 1000000 + 1);
+    assert_true(validity_allowance_us(LAST, 0, 5) == 5);
 }
 
 TEST(a_vote_ends_before_its_lease)
