@@ -291,7 +291,7 @@ class Node:
                 seconds, us = await self.ask("TIME", timeout=0.5)
             except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError, ValueError):
                 continue
-            parts = (guard or "").split("|")  # see parts/guard_text.lua
+            parts = (guard or "").split("|")  # see modules/guard.lua
             until_ms = max([int(parts[i]) for i in (6, 12) if i < len(parts) and parts[i].isdigit()], default=0)
             now_ms = int(seconds) * 1000 + int(us) // 1000
             if self.state in ("up", "quarantined"):

@@ -191,7 +191,7 @@ static void combined(const struct asked *asked, const struct word *text)
         struct reply reply = {0};
 
         at = read_reply(at, end, &reply, 0);
-        print_request(asked, letters.text[i], i, word_at(asked, 7 + i), number_at(asked, 3), 0, &reply);
+        print_request(asked, letters.text[i], i, word_at(asked, 8 + i), number_at(asked, 2), 0, &reply);
     }
 }
 
@@ -222,7 +222,7 @@ static void script_replied(const struct asked *asked, const char *script, const 
     } else if (strcmp(script, "release") == 0) {
         print_request(asked, 'r', 0, owner, 0, 0, reply);
     } else if (strcmp(script, "raise") == 0) {
-        print_request(asked, 'w', 0, owner, 0, number_at(asked, 3), reply);
+        print_request(asked, 'w', 0, owner, 0, number_at(asked, 4), reply);
     } else if (strcmp(script, "combined") == 0 && reply->types[0] == '$') {
         combined(asked, &reply->texts[0]);
     } else if (strcmp(script, "guard") == 0) {

@@ -40,12 +40,13 @@ static void release(struct node_fixture *f, unsigned n)
 
 NODE_TEST(releases_of_one_turn_are_one_command_behind_the_others)
 {
-    static const struct fake_step script[] = {SHAKE,
-                                              EXPECT("SET other owner NX PX 30000"),
-                                              SEND("+OK\r\n"),
-                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 rrs     30000 owner owner owner"),
-                                              SEND("$12\r\n:1\r\n:0\r\n:1\r\n\r\n"),
-                                              END};
+    static const struct fake_step script[] = {
+        SHAKE,
+        EXPECT("SET other owner NX PX 30000"),
+        SEND("+OK\r\n"),
+        EXPECT(BATCH_OF("3") "k1 k2 k3 3 rrs 0   604800000  30000 owner owner owner"),
+        SEND("$12\r\n:1\r\n:0\r\n:1\r\n\r\n"),
+        END};
 
     node_fixture_ready(f, script);
     release(f, 2);
@@ -112,12 +113,13 @@ NODE_TEST(what_a_batch_does_not_know_goes_alone)
 /* One lease for all that have one. */
 NODE_TEST(extends_go_with_releases_and_with_equal_leases)
 {
-    static const struct fake_step script[] = {SHAKE,
-                                              EXPECT(BATCH_OF("3") "k1 k2 k3 3 ree  30000   30000 owner owner owner"),
-                                              SEND("$28\r\n:1\r\n*2\r\n:1\r\n:5\r\n*2\r\n:1\r\n:5\r\n\r\n"),
-                                              EXPECT(BATCH_LATER("2") "k4 k5 2 er  9   30000 owner owner"),
-                                              SEND("$8\r\n:0\r\n:1\r\n\r\n"),
-                                              END};
+    static const struct fake_step script[] = {
+        SHAKE,
+        EXPECT(BATCH_OF("3") "k1 k2 k3 3 ree 30000   604830000  30000 owner owner owner"),
+        SEND("$28\r\n:1\r\n*2\r\n:1\r\n:5\r\n*2\r\n:1\r\n:5\r\n\r\n"),
+        EXPECT(BATCH_LATER("2") "k4 k5 2 er 9   604800009  30000 owner owner"),
+        SEND("$8\r\n:0\r\n:1\r\n\r\n"),
+        END};
     struct node_request request = {
         .op = OP_EXTEND, NODE_KEY("k4", 2), .owner = "owner", .owner_length = 5, .lease_ms = 9, .tag.align_number = 4};
 
@@ -151,9 +153,9 @@ NODE_TEST(acquires_with_counters_go_with_their_like)
 {
     static const struct fake_step script[] = {
         SHAKE,
-        EXPECT(BATCH_OF("4") "k1 k2 quorlock:fence:k1 quorlock:fence:k2 2 aa  9  100 30000 owner owner 71 72"),
-        EXPECT("EVAL acquire 2 k3 quorlock:fence:k3 1 owner 8   73 99 30000"),
-        EXPECT("EVALSHA acquire 2 k4 quorlock:fence:k4 1 owner 8   74 98 30000"),
+        EXPECT(BATCH_OF("4") "k1 k2 quorlock:fence:k1 quorlock:fence:k2 2 aa 9  each 100  30000 owner owner 71 72"),
+        EXPECT("EVAL acquire 2 k3 quorlock:fence:k3 1 owner 8  73 99  30000"),
+        EXPECT("EVALSHA acquire 2 k4 quorlock:fence:k4 1 owner 8  74 98  30000"),
         EXPECT(ALONE "k5 1 owner"),
         SEND("$34\r\n*3\r\n:1\r\n:71\r\n:5\r\n*3\r\n:1\r\n:72\r\n:5\r\n\r\n"),
         SEND("*3\r\n:1\r\n:73\r\n:5\r\n*3\r\n$1\r\nx\r\n:1\r\n:0\r\n:1\r\n"),

@@ -19,16 +19,16 @@ static int bootstrap(struct node_fixture *f, unsigned tag, bool force, uint32_t 
 }
 
 #define TRANSACTION                                                                                                    \
-    EXPECT("MULTI"), EXPECT("EVAL local function info"), EXPECT("CLIENT KILL TYPE normal SKIPME yes"), EXPECT("EXEC")
+    EXPECT("MULTI"), EXPECT("EVAL local n, set, lease"), EXPECT("CLIENT KILL TYPE normal SKIPME yes"), EXPECT("EXEC")
 #define QUEUED  "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 #define WRITTEN "$11\r\nwritten:1|x\r\n"
 
 NODE_TEST(bootstrap_writes_a_guard_or_finds_one)
 {
     static const struct fake_step script[] = {SHAKE,
-                                              EXPECT("EVAL local function info"),
+                                              EXPECT("EVAL local n, set, lease"),
                                               SEND(WRITTEN),
-                                              EXPECT("EVAL local function info"),
+                                              EXPECT("EVAL local n, set, lease"),
                                               SEND("$11\r\nguarded:2|y\r\n"),
                                               TRANSACTION,
                                               SEND(QUEUED "*2\r\n" WRITTEN ":12\r\n"),

@@ -12,7 +12,7 @@
 #include "dialect_fixture.h"
 #include "node_fixture.h"
 
-#define ASK_GUARD EXPECT("EVAL local function info")
+#define ASK_GUARD EXPECT("EVAL local n, set, lease")
 #define SEEN      "1|3|s|500|aaaa|bbbb|0"
 #define CLEAR     "*4\r\n$4\r\nkept\r\n:0\r\n:500\r\n$21\r\n" SEEN "\r\n"
 /* The end of the quarantine is the server's business: only what is left counts. */
@@ -65,7 +65,7 @@ NODE_TEST(scripts_carry_the_guard_that_the_handshake_saw)
                                               SEND("+OK\r\n"),
                                               EXPECT("EVAL extend 2 key quorlock:guard 1 owner 30000 " SEEN),
                                               SEND("*2\r\n:1\r\n:1700000000000001\r\n"),
-                                              EXPECT("EVAL release 2 key quorlock:guard 1 owner " SEEN),
+                                              EXPECT("EVAL release 2 key quorlock:guard 1 owner 30000 " SEEN),
                                               SEND(":1\r\n"),
                                               END};
 

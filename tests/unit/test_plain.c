@@ -19,43 +19,45 @@ static const struct dialect_sent sent[] = {
     {{.op = OP_ACQUIRE, KEY}, &guard_lax, "SET k me NX PX 9"},
     {{.op = OP_ACQUIRE, KEY}, &guard_off, "SET k me NX PX 9"},
     {{.op = OP_ACQUIRE, KEY}, NULL, "SET k me NX PX 9"},
-    {{.op = OP_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 me 9 G strict  604800009 500"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 me 9 G  604800009 strict 500"},
     {{.op = OP_ACQUIRE, KEY, .fenced = true},
      &guard_strict,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G strict 0 604800009 500"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G 0 604800009 strict 500"},
     {{.op = OP_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
      &guard_lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G  77 97 500"},
-    {{.op = OP_ACQUIRE, KEY, .fenced = true}, &guard_off, "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800009 700"},
-    {{.op = OP_ACQUIRE, KEY, .fenced = true}, NULL, "EVALSHA e 2 k quorlock:fence:k 1 me 9   0 604800009 30000"},
-    {{.op = OP_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 me 9  repair  604800009 700"},
-    {{.op = OP_ACQUIRE, KEY, .explain = true}, NULL, "EVALSHA e 1 k 1 me 9    604800009 30000"},
-    {{.op = OP_REPAIR, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 me 9 G repair  604800009 500"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 me 9 G 77 97  500"},
+    {{.op = OP_ACQUIRE, KEY, .fenced = true}, &guard_off, "EVALSHA e 2 k quorlock:fence:k 1 me 9  0 604800009  700"},
+    {{.op = OP_ACQUIRE, KEY, .fenced = true}, NULL, "EVALSHA e 2 k quorlock:fence:k 1 me 9  0 604800009  30000"},
+    {{.op = OP_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 me 9   604800009 repair 700"},
+    {{.op = OP_ACQUIRE, KEY, .explain = true}, NULL, "EVALSHA e 1 k 1 me 9   604800009  30000"},
+    {{.op = OP_REPAIR, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 me 9 G  604800009 repair 500"},
     {{.op = OP_REPAIR, KEY, .fenced = true, .fence = 5},
      &guard_off,
-     "EVALSHA e 2 k quorlock:fence:k 1 me 9  repair 5 604800009 700"},
+     "EVALSHA e 2 k quorlock:fence:k 1 me 9  5 604800009 repair 700"},
     {{.op = OP_EXTEND, KEY}, &guard_off, "EVALSHA a 1 k 1 me 9"},
     {{.op = OP_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 me 9 G  604800009"},
     {{.op = OP_EXTEND, KEY, .fenced = true, .fence = 5},
      &guard_strict,
      "EVALSHA a 3 k quorlock:guard quorlock:fence:k 1 me 9 G 5 604800009"},
     {{.op = OP_EXTEND, KEY, .fenced = true}, &guard_off, "EVALSHA a 2 k quorlock:fence:k 1 me 9  0 604800009"},
-    {{.op = OP_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 me"},
-    {{.op = OP_RELEASE, KEY, .fenced = true}, &guard_lax, "EVALSHA b 2 k quorlock:guard 1 me G  604800009"},
-    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &guard_off, "EVALSHA b 2 k quorlock:fence:k 1 me  5 15"},
-    {{.op = OP_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me   604800009 silent"},
-    {{.op = OP_RELEASE, KEY, .silent = true, .keep = true}, NULL, "EVALSHA b 1 k 1 me   604800009 silent 9"},
-    {{.op = OP_RELEASE, KEY, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800009 deleted"},
-    {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me   604800009 silent"},
+    {{.op = OP_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 me 9"},
+    {{.op = OP_RELEASE, KEY, .fenced = true}, &guard_lax, "EVALSHA b 2 k quorlock:guard 1 me 9 G  604800009"},
+    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &guard_off, "EVALSHA b 2 k quorlock:fence:k 1 me 9  5 15"},
+    {{.op = OP_RELEASE, KEY, .silent = true}, NULL, "EVALSHA b 1 k 1 me 9   604800009 silent"},
+    {{.op = OP_RELEASE, KEY, .silent = true, .keep = true}, NULL, "EVALSHA b 1 k 1 me 9   604800009 keep"},
+    {{.op = OP_RELEASE, KEY, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me 9   604800009 deleted"},
+    {{.op = OP_RELEASE, KEY, .silent = true, .if_deleted = true}, NULL, "EVALSHA b 1 k 1 me 9   604800009 silent"},
     {{.op = OP_ACQUIRE, KEYS, .fenced = true, .fence = 5},
      &guard_strict,
-     "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G strict 5 604800009 500"},
+     "EVALSHA e 5 k l quorlock:guard quorlock:fence:k quorlock:fence:l 2 me 9 G 5 604800009 strict 500"},
     {{.op = OP_RELEASE, KEYS, .fence = 5},
      &guard_off,
-     "EVALSHA b 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800009"},
+     "EVALSHA b 4 k l quorlock:fence:k quorlock:fence:l 2 me 9  5 604800009"},
     {{.op = OP_PEEK, KEYS}, &guard_strict, "EVALSHA c 2 k l"},
-    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_lax, "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me G 5 604800009"},
-    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 me  5 604800009"},
+    {{.op = OP_RAISE, KEY, .fence = 5},
+     &guard_lax,
+     "EVALSHA f 3 k quorlock:guard quorlock:fence:k 1 me 9 G 5 604800009"},
+    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 me 9  5 604800009"},
     {{.op = OP_PEEK, KEY, .fenced = true}, &guard_strict, "EVALSHA c 1 k"},
     {{.op = OP_PEEK, KEY, .explain = true}, &guard_off, "EVALSHA c 1 k waiters"},
     {{.op = OP_PEEK, KEY, .read_only = true}, &guard_off, "EVALSHA_RO c 1 k"},
@@ -67,34 +69,36 @@ static const struct dialect_sent sent[] = {
 #define WAITER .waiter = "w", .waiter_length = 1, .waited_us = 70000
 
 static const struct dialect_sent of_shared_keys[] = {
-    {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "EVALSHA j 1 k 1 me 9    604800009 700  0 s"},
+    {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "EVALSHA j 1 k 1 me 9   604800009  700  0 s"},
     {{.op = OP_ACQUIRE, KEY, .shared = 1, WAITER},
      &guard_lax,
-     "EVALSHA j 2 k quorlock:guard 1 me 9 G   604800009 500 w 70 s"},
+     "EVALSHA j 2 k quorlock:guard 1 me 9 G  604800009  500 w 70 s"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 2},
      &guard_strict,
-     "EVALSHA j 3 k l quorlock:guard 2 me 9 G strict  604800009 500  0 xs"},
+     "EVALSHA j 3 k l quorlock:guard 2 me 9 G  604800009 strict 500  0 xs"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 3, .fenced = true},
      &guard_off,
-     "EVALSHA j 4 k l quorlock:fence:k quorlock:fence:l 2 me 9   read 604800009 700  0 ss"},
+     "EVALSHA j 4 k l quorlock:fence:k quorlock:fence:l 2 me 9  read 604800009  700  0 ss"},
     {{.op = OP_REPAIR, KEY, .shared = 1, .fenced = true},
      &guard_off,
-     "EVALSHA j 2 k quorlock:fence:k 1 me 9  repair read 604800009 700  0 s"},
+     "EVALSHA j 2 k quorlock:fence:k 1 me 9  read 604800009 repair 700  0 s"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 1, .fenced = true, .fence = 5},
      &guard_off,
-     "EVALSHA j 4 k l quorlock:fence:k quorlock:fence:l 2 me 9   5 604800009 700  0 sx"},
+     "EVALSHA j 4 k l quorlock:fence:k quorlock:fence:l 2 me 9  5 604800009  700  0 sx"},
     {{.op = OP_EXTEND, KEYS, .shared = 1}, &guard_off, "EVALSHA h 2 k l 2 me 9   604800009 sx"},
     {{.op = OP_EXTEND, KEY, .shared = 1, .fenced = true},
      &guard_off,
      "EVALSHA h 2 k quorlock:fence:k 1 me 9  0 604800009 s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1}, &guard_off, "EVALSHA i 1 k 1 me   604800009  s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1}, &guard_off, "EVALSHA i 1 k 1 me 9   604800009  s"},
     {{.op = OP_RELEASE, KEY, .shared = 1, .silent = true},
      &guard_lax,
-     "EVALSHA i 2 k quorlock:guard 1 me G  604800009 silent s"},
-    {{.op = OP_RELEASE, KEY, .shared = 1, .if_deleted = true}, &guard_off, "EVALSHA i 1 k 1 me   604800009 deleted s"},
+     "EVALSHA i 2 k quorlock:guard 1 me 9 G  604800009 silent s"},
+    {{.op = OP_RELEASE, KEY, .shared = 1, .if_deleted = true},
+     &guard_off,
+     "EVALSHA i 1 k 1 me 9   604800009 deleted s"},
     {{.op = OP_RAISE, KEYS, .shared = 1, .fence = 5},
      &guard_off,
-     "EVALSHA k 4 k l quorlock:fence:k quorlock:fence:l 2 me  5 604800009 sx"},
+     "EVALSHA k 4 k l quorlock:fence:k quorlock:fence:l 2 me 9  5 604800009 sx"},
     {{.op = OP_INTEND, KEYS, .shared = 1, WAITER}, &guard_strict, "EVALSHA l 2 k l 2 w 70 9 sx"},
     {{.op = OP_INTEND, KEY, WAITER}, &guard_strict, "EVALSHA l 1 k 1 w 70 9 x"},
 };
@@ -110,29 +114,31 @@ DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)
 static const struct dialect_sent of_permits[] = {
     {{.op = OP_ACQUIRE, PERMIT},
      &guard_off,
-     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5   00000 700"},
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 1 me 9   604800009  700 acquire 5  00000"},
     {{.op = OP_ACQUIRE, PERMIT, .any = true, .passed = 0x11},
      &guard_lax,
-     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me acquire 9 G  604800009 5  any 10001 500"},
+     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 1 me 9 G  604800009  500 acquire 5 any 10001"},
     {{.op = OP_ACQUIRE, PERMIT, .fenced = true, .fence = 77},
      &guard_strict,
-     "EVALSHA m 4 quorlock:slot:3:k quorlock:permits:k quorlock:guard quorlock:fence:quorlock:slot:3:k 2 me acquire 9 "
-     "G 77 604800009 5 strict  00000 500"},
+     "EVALSHA m 4 quorlock:slot:3:k quorlock:permits:k quorlock:guard quorlock:fence:quorlock:slot:3:k 1 me 9 G 77 "
+     "604800009 strict 500 acquire 5  00000"},
     {{.op = OP_REPAIR, PERMIT},
      &guard_off,
-     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me acquire 9   604800009 5 repair  00000 700"},
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 1 me 9   604800009 repair 700 acquire 5  00000"},
     {{.op = OP_EXTEND, PERMIT, .fenced = true, .fence = 5, .fence_ttl_ms = 6},
      &guard_off,
-     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:fence:quorlock:slot:3:k 2 me extend 9  5 15 5  "},
+     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:fence:quorlock:slot:3:k 1 me 9  5 15  700 extend 5  "
+     "00000"},
     {{.op = OP_RELEASE, PERMIT},
      &guard_off,
-     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5  "},
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 1 me 9   604800009  700 release 5  00000"},
     {{.op = OP_RELEASE, PERMIT, .fenced = true, .any = true, .silent = true},
      &guard_lax,
-     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 2 me release 9 G  604800009 5 silent any"},
+     "EVALSHA m 3 quorlock:slot:3:k quorlock:permits:k quorlock:guard 1 me 9 G  604800009 silent 500 release 5 any "
+     "00000"},
     {{.op = OP_RELEASE, PERMIT, .if_deleted = true},
      &guard_off,
-     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 2 me release 9   604800009 5 deleted "},
+     "EVALSHA m 2 quorlock:slot:3:k quorlock:permits:k 1 me 9   604800009 deleted 700 release 5  00000"},
 };
 
 DIALECT_TEST(requests_for_permits_name_their_slot)
@@ -144,7 +150,7 @@ DIALECT_TEST(requests_for_permits_name_their_slot)
 static const struct dialect_sent of_slots[] = {
     {{.op = OP_RAISE, PERMIT, .fence = 5},
      &guard_lax,
-     "EVALSHA f 3 quorlock:slot:3:k quorlock:guard quorlock:fence:quorlock:slot:3:k 1 me G 5 604800009"},
+     "EVALSHA f 3 quorlock:slot:3:k quorlock:guard quorlock:fence:quorlock:slot:3:k 1 me 9 G 5 604800009"},
     {{.op = OP_PEEK, PERMIT}, &guard_strict, "EVALSHA c 1 quorlock:slot:3:k"},
 };
 
@@ -202,7 +208,7 @@ DIALECT_TEST(commands_are_these_bytes)
         .op = OP_ACQUIRE, NODE_KEY("key", 3), .owner = "me", .owner_length = 2, .lease_ms = 30000};
 
     snprintf(release, sizeof(release),
-             "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n",
+             "*7\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$3\r\nkey\r\n$1\r\n1\r\n$2\r\nme\r\n$5\r\n30000\r\n",
              dialect_plain.scripts[SCRIPT_RELEASE].sha);
     assert_bytes(f, &request, "*6\r\n$3\r\nSET\r\n$3\r\nkey\r\n$2\r\nme\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
     request.op = OP_RELEASE;
@@ -249,9 +255,10 @@ TEST(requests_of_one_key_that_need_a_script_go_together)
         assert_int_equal(dialect_plain.letter(&rows[i].request, rows[i].guard), rows[i].letter);
 }
 
-/* Behind the name of the script and its keys: how many, letters, guard, lease, strict, life, max_lease. */
-#define NOTHING "$0\r\n\r\n"
-#define ARGS    "$1\r\n2\r\n$2\r\nrs\r\n"
+/* Behind the name of the script and its keys: how many, letters, lease, guard, each, life, strict, max_lease. */
+#define NOTHING      "$0\r\n\r\n"
+#define ARGS(lease)  "$1\r\n2\r\n$2\r\nrs\r\n$1\r\n" lease "\r\n"
+#define LIFE(number) "$9\r\n" number "\r\n"
 
 static void batch_of_two(struct dialect_batch *batch, bool fenced)
 {
@@ -283,17 +290,17 @@ DIALECT_TEST(a_batch_becomes_one_command)
         bool whole, fenced;
         const char *head, *n_keys, *tail;
     } rows[] = {
-        {&guard_off, false, false, "*14\r\n$7\r\nEVALSHA\r\n", "$1\r\n2\r\n",
-         ARGS NOTHING NOTHING NOTHING NOTHING "$3\r\n700\r\n"},
-        {NULL, false, false, "*14\r\n$7\r\nEVALSHA\r\n", "$1\r\n2\r\n",
-         ARGS NOTHING NOTHING NOTHING NOTHING "$5\r\n30000\r\n"},
-        {&guard_lax, false, false, "*15\r\n$7\r\nEVALSHA\r\n", "$1\r\n3\r\n",
-         "$14\r\nquorlock:guard\r\n" ARGS "$1\r\nG\r\n" NOTHING NOTHING NOTHING "$3\r\n500\r\n"},
-        {&guard_off, true, false, "*14\r\n$4\r\nEVAL\r\n", "$1\r\n2\r\n",
-         ARGS NOTHING NOTHING NOTHING NOTHING "$3\r\n700\r\n"},
-        {&guard_strict, false, true, "*19\r\n$7\r\nEVALSHA\r\n", "$1\r\n5\r\n",
-         "$14\r\nquorlock:guard\r\n$17\r\nquorlock:fence:k\n\r\n$16\r\nquorlock:fence:l\r\n" ARGS
-         "$1\r\nG\r\n$1\r\n9\r\n$6\r\nstrict\r\n$2\r\n15\r\n$3\r\n500\r\n"},
+        {&guard_off, false, false, "*15\r\n$7\r\nEVALSHA\r\n", "$1\r\n2\r\n",
+         ARGS("0") NOTHING NOTHING LIFE("604800000") NOTHING "$3\r\n700\r\n"},
+        {NULL, false, false, "*15\r\n$7\r\nEVALSHA\r\n", "$1\r\n2\r\n",
+         ARGS("0") NOTHING NOTHING LIFE("604800000") NOTHING "$5\r\n30000\r\n"},
+        {&guard_lax, false, false, "*16\r\n$7\r\nEVALSHA\r\n", "$1\r\n3\r\n",
+         "$14\r\nquorlock:guard\r\n" ARGS("0") "$1\r\nG\r\n" NOTHING LIFE("604800000") NOTHING "$3\r\n500\r\n"},
+        {&guard_off, true, false, "*15\r\n$4\r\nEVAL\r\n", "$1\r\n2\r\n",
+         ARGS("0") NOTHING NOTHING LIFE("604800000") NOTHING "$3\r\n700\r\n"},
+        {&guard_strict, false, true, "*20\r\n$7\r\nEVALSHA\r\n", "$1\r\n5\r\n",
+         "$14\r\nquorlock:guard\r\n$17\r\nquorlock:fence:k\n\r\n$16\r\nquorlock:fence:l\r\n" ARGS(
+             "9") "$1\r\nG\r\n$4\r\neach\r\n$2\r\n15\r\n$6\r\nstrict\r\n$3\r\n500\r\n"},
     };
     const struct dialect_script *script = &dialect_plain.scripts[SCRIPT_COMBINED];
 

@@ -18,26 +18,28 @@ static const struct node_key two[] = {{"k", 1}, {"l", 1}};
 #define KEY NODE_KEY("k", 1), .owner = "u:1", .owner_length = 3, .lease_ms = 9
 static const struct dialect_sent sent[] = {
     /* Never a SET, whatever the guard. */
-    {{.op = OP_ACQUIRE, KEY}, NULL, "EVALSHA e 1 k 1 u:1 9    604800009 30000"},
-    {{.op = OP_ACQUIRE, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9    604800009 700"},
-    {{.op = OP_ACQUIRE, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G   604800009 500"},
-    {{.op = OP_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G strict  604800009 500"},
+    {{.op = OP_ACQUIRE, KEY}, NULL, "EVALSHA e 1 k 1 u:1 9   604800009  30000"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9   604800009  700"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_lax, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G  604800009  500"},
+    {{.op = OP_ACQUIRE, KEY}, &guard_strict, "EVALSHA e 2 k quorlock:guard 1 u:1 9 G  604800009 strict 500"},
     {{.op = OP_ACQUIRE, KEY, .fenced = true, .fence = 77, .fence_ttl_ms = 88},
      &guard_lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G  77 97 500"},
-    {{.op = OP_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9  repair  604800009 700"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G 77 97  500"},
+    {{.op = OP_REPAIR, KEY}, &guard_off, "EVALSHA e 1 k 1 u:1 9   604800009 repair 700"},
     {{.op = OP_REPAIR, KEY, .fenced = true, .fence = 5},
      &guard_lax,
-     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G repair 5 604800009 500"},
+     "EVALSHA e 3 k quorlock:guard quorlock:fence:k 1 u:1 9 G 5 604800009 repair 500"},
     {{.op = OP_EXTEND, KEY}, &guard_off, "EVALSHA a 1 k 1 u:1 9"},
     {{.op = OP_EXTEND, KEY}, &guard_lax, "EVALSHA a 2 k quorlock:guard 1 u:1 9 G  604800009"},
-    {{.op = OP_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 u:1"},
-    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6}, &guard_off, "EVALSHA b 2 k quorlock:fence:k 1 u:1  5 15"},
-    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 u:1  5 604800009"},
+    {{.op = OP_RELEASE, KEY}, &guard_off, "EVALSHA b 1 k 1 u:1 9"},
+    {{.op = OP_RELEASE, KEY, .fence = 5, .fence_ttl_ms = 6},
+     &guard_off,
+     "EVALSHA b 2 k quorlock:fence:k 1 u:1 9  5 15"},
+    {{.op = OP_RAISE, KEY, .fence = 5}, &guard_off, "EVALSHA f 2 k quorlock:fence:k 1 u:1 9  5 604800009"},
     {{.op = OP_ACQUIRE, .keys = two, .n_keys = 2, .owner = "u:1", .owner_length = 3, .lease_ms = 9},
      &guard_lax,
-     "EVALSHA e 3 k l quorlock:guard 2 u:1 9 G   604800009 500"},
-    {{.op = OP_RELEASE, KEY, .silent = true}, &guard_off, "EVALSHA b 1 k 1 u:1   604800009 silent"},
+     "EVALSHA e 3 k l quorlock:guard 2 u:1 9 G  604800009  500"},
+    {{.op = OP_RELEASE, KEY, .silent = true}, &guard_off, "EVALSHA b 1 k 1 u:1 9   604800009 silent"},
     {{.op = OP_PEEK, KEY}, &guard_strict, "EVALSHA c 1 k"},
     {{.op = OP_BREAK, KEY}, &guard_strict, "EVALSHA d 1 k u:1"},
 };
@@ -92,7 +94,7 @@ DIALECT_TEST(a_batch_becomes_a_script_of_its_own)
                 {{.op = OP_RELEASE, KEY, .silent = true, .keep = true}, '\0'},
                 {{.op = OP_REPAIR, KEY}, '\0'}};
     struct dialect_batch batch = {.n = 2, .letters = "ar", .lease_ms = 9};
-    const char *rest = "$1\r\n2\r\n$2\r\nar\r\n$0\r\n\r\n$1\r\n9\r\n";
+    const char *rest = "$1\r\n2\r\n$2\r\nar\r\n$1\r\n9\r\n$0\r\n\r\n";
     uint32_t whole_sent = 0;
 
     for (size_t i = 0; i < LENGTH(rows); i++)

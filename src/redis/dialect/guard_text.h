@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* guard_text.h - parse the value of the guard key (see scripts/parts/guard_text.lua), and describe a quarantine */
+/* guard_text.h - parse the value of the guard key (see scripts/modules/guard.lua), and describe a quarantine */
 #pragma once
 
 #include <stdbool.h>

@@ -47,6 +47,7 @@ struct plain_call {
     uint32_t *whole_sent; /* one bit for each script */
     const struct dialect_script *scripts;
     bool native;          /* an acquire may be a SET */
+    bool batched;         /* it is for many requests, and has their letters in the owner's place */
     bool guarded, fenced; /* the guard, the counters are among the command's keys */
 };
 
@@ -70,13 +71,34 @@ static void name_script(const struct plain_call *call, enum script script, size_
     bytes_number(out, n_keys);
 }
 
+/* Write the keys of a request for one slot: the slot's key, for the scripts of permits their number, the guard, the
+ * counter. */
+static void write_slot_keys(const struct plain_call *call, bool numbered)
+{
+    const struct node_key *name = &call->request->keys[0];
+    char fence[sizeof(PLAIN_FENCE_PREFIX) + PLAIN_SLOT_SIZE];
+    const char *slot = fence + sizeof(PLAIN_FENCE_PREFIX) - 1;
+    struct bytes *out = call->out;
+
+    snprintf(fence, sizeof(fence), PLAIN_FENCE_PREFIX PLAIN_SLOT_FORMAT, (unsigned)call->request->slot);
+    bytes_joined(out, slot, strlen(slot), name->text, name->length);
+    if (numbered) bytes_joined(out, PLAIN_PERMITS_PREFIX, sizeof(PLAIN_PERMITS_PREFIX) - 1, name->text, name->length);
+    if (call->guarded) bytes_text(out, GUARD_KEY);
+    if (call->fenced) bytes_joined(out, fence, strlen(fence), name->text, name->length);
+}
+
 static void begin_script(const struct plain_call *call, enum script script, size_t n_args)
 {
     const struct node_request *request = call->request;
+    bool numbered = script == SCRIPT_PERMIT || script == SCRIPT_FAIR_PERMIT;
+    size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded + numbered;
     struct bytes *out = call->out;
-    size_t n_keys = request->n_keys * (call->fenced ? 2 : 1) + (size_t)call->guarded;
 
     name_script(call, script, n_keys, n_args);
+    if (request->permits != 0 && request->op != OP_INTEND) {
+        write_slot_keys(call, numbered);
+        return;
+    }
     for (size_t i = 0; i < request->n_keys; i++) bytes_word(out, request->keys[i].text, request->keys[i].length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
     for (size_t i = 0; call->fenced && i < request->n_keys; i++)
@@ -95,14 +117,75 @@ static bool is_strict(const struct guard *guard)
     return is_guarded(guard) && guard->mode == QUORLOCK_GUARD_STRICT;
 }
 
-/* Return the script for keys some of which are shared. */
-static enum script shared_one(enum script script)
+/* ---- the arguments of the scripts for locks ---- */
+
+static bool acquires(const struct node_request *request)
 {
-    switch (script) {
-    case SCRIPT_ACQUIRE: return SCRIPT_SHARED_ACQUIRE;
-    case SCRIPT_EXTEND: return SCRIPT_SHARED_EXTEND;
-    case SCRIPT_RAISE: return SCRIPT_SHARED_RAISE;
-    default: return SCRIPT_SHARED_RELEASE;
+    return request->op == OP_ACQUIRE || request->op == OP_REPAIR;
+}
+
+/* Whether all keys are shared: readers get the counters, but do not increment them. */
+static bool plain_reads(const struct node_request *request)
+{
+    size_t n = request->n_keys;
+    uint64_t all = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+
+    return (request->shared & all) == all;
+}
+
+/* Write the floor or token, and how long the counters live: this time and the lease, so that a release need not prolong
+ * a counter that already equals its token. */
+static void write_fence(const struct plain_call *call)
+{
+    const struct node_request *request = call->request;
+    uint64_t ttl_ms = request->fence_ttl_ms != 0 ? request->fence_ttl_ms : PLAIN_FENCE_TTL_MS;
+
+    if (!call->fenced)
+        bytes_text(call->out, "");
+    else if (call->batched)
+        bytes_text(call->out, "each");
+    else if (acquires(request) && plain_reads(request))
+        bytes_text(call->out, "read");
+    else
+        bytes_number(call->out, request->fence);
+    bytes_number(call->out, ttl_ms + request->lease_ms);
+}
+
+/* The arguments that each of these scripts begins with: how many locks, the owner, the lease; and the guard, the floor
+ * or token and the life of the counters, which are left out where there is neither guard, counter, nor another
+ * argument.
+ */
+#define RECORD_SHORT 3
+#define RECORD_WHOLE 6
+
+static void plain_record(const struct plain_call *call, bool whole)
+{
+    const struct node_request *request = call->request;
+
+    bytes_number(call->out, request->n_keys);
+    bytes_word(call->out, request->owner, request->owner_length);
+    bytes_number(call->out, request->lease_ms);
+    if (!whole) return;
+    bytes_text(call->out, call->guarded ? call->guard->seen : "");
+    write_fence(call);
+}
+
+static const char *release_how(const struct node_request *request)
+{
+    assert(!request->keep || (request->silent && request->shared == 0));
+    if (request->keep) return "keep";
+    if (request->silent) return "silent";
+    return request->if_deleted ? "deleted" : "";
+}
+
+/* Return in which way the script is to do it; "": in the ordinary one. */
+static const char *plain_how(const struct plain_call *call)
+{
+    switch (call->request->op) {
+    case OP_ACQUIRE: return is_strict(call->guard) ? "strict" : "";
+    case OP_REPAIR: return "repair";
+    case OP_RELEASE: return release_how(call->request);
+    default: return "";
     }
 }
 
@@ -121,41 +204,6 @@ static void write_waiter(const struct plain_call *call)
     bytes_number(call->out, call->request->waited_us / 1000);
 }
 
-/* Whether all keys are shared: readers get the counters, but do not increment them. */
-static bool plain_reads(const struct node_request *request)
-{
-    size_t n = request->n_keys;
-    uint64_t all = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
-
-    return (request->shared & all) == all;
-}
-
-/* Write how long counters live: this time and the lease, so that a release need not prolong a counter that already
- * equals its token. */
-static void write_life(struct bytes *out, uint64_t fence_ttl_ms, uint32_t lease_ms)
-{
-    bytes_number(out, (fence_ttl_ms != 0 ? fence_ttl_ms : PLAIN_FENCE_TTL_MS) + lease_ms);
-}
-
-/* Write the floor or token, and how long the counters live. */
-static void write_fence(const struct plain_call *call, bool acquires)
-{
-    if (!call->fenced)
-        bytes_text(call->out, "");
-    else if (acquires && plain_reads(call->request))
-        bytes_text(call->out, "read");
-    else
-        bytes_number(call->out, call->request->fence);
-    write_life(call->out, call->request->fence_ttl_ms, call->request->lease_ms);
-}
-
-static void write_max_lease(const struct plain_call *call)
-{
-    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
-
-    bytes_number(call->out, most_ms != 0 ? most_ms : QUORLOCK_LEASE_MS_DEFAULT);
-}
-
 /* Write who stands in the queue, since when, and for how long. */
 static void write_place(const struct plain_call *call)
 {
@@ -167,57 +215,99 @@ static void write_place(const struct plain_call *call)
     bytes_number(call->out, request->queued_ms);
 }
 
-/* Write an acquire of a lock that stands in the queue. */
-static void write_fair_acquire(const struct plain_call *call)
+static void tail_release(const struct plain_call *call)
 {
-    const struct node_request *request = call->request;
-    struct bytes *out = call->out;
+    bytes_text(call->out, plain_how(call));
+}
 
-    begin_script(call, SCRIPT_FAIR_ACQUIRE, 12);
-    bytes_number(out, request->n_keys);
-    bytes_word(out, request->owner, request->owner_length);
-    bytes_number(out, request->lease_ms);
-    bytes_text(out, call->guarded ? call->guard->seen : "");
-    bytes_text(out, is_strict(call->guard) ? "strict" : "");
-    write_fence(call, true);
-    write_max_lease(call);
+static void tail_acquire(const struct plain_call *call)
+{
+    uint32_t most_ms = call->guard != NULL ? call->guard->max_lease_ms : 0;
+
+    bytes_text(call->out, plain_how(call));
+    bytes_number(call->out, most_ms != 0 ? most_ms : QUORLOCK_LEASE_MS_DEFAULT);
+}
+
+static void tail_shared_release(const struct plain_call *call)
+{
+    tail_release(call);
+    write_modes(call);
+}
+
+static void tail_shared_acquire(const struct plain_call *call)
+{
+    tail_acquire(call);
+    write_waiter(call);
+    write_modes(call);
+}
+
+static void tail_fair_acquire(const struct plain_call *call)
+{
+    tail_acquire(call);
     write_place(call);
     write_modes(call);
 }
 
-static const char *release_how(const struct node_request *request)
-{
-    if (request->silent) return "silent";
-    return request->if_deleted ? "deleted" : "";
-}
-
-/* Write any script except peek and break: the number of locks, the owner, and the arguments of this script. */
-static void write_script(const struct plain_call *call, enum script script)
+static void tail_permit(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
-    struct bytes *out = call->out;
-    bool shared = request->shared != 0;
-    bool acquires = script == SCRIPT_ACQUIRE, leased = acquires || script == SCRIPT_EXTEND;
-    bool kept = script == SCRIPT_RELEASE && request->keep;
-    bool notice = script == SCRIPT_RELEASE && (request->silent || request->if_deleted || shared);
-    bool more = acquires || script == SCRIPT_RAISE || call->guarded || call->fenced || notice || shared;
-    const char *how = is_strict(call->guard) ? "strict" : "";
-    size_t last = shared ? 1 + (acquires ? 2u : 0) : 0;
+    char passed[QUORLOCK_PERMITS_MAX];
 
-    assert(!kept || (request->silent && !shared));
-    begin_script(call, shared ? shared_one(script) : script,
-                 2u + leased + (more ? 3 : 0) + (acquires ? 2 : 0) + notice + kept + last);
-    bytes_number(out, request->n_keys);
-    bytes_word(out, request->owner, request->owner_length);
-    if (leased) bytes_number(out, request->lease_ms);
-    if (more) bytes_text(out, call->guarded ? call->guard->seen : "");
-    if (acquires) bytes_text(out, request->op == OP_REPAIR ? "repair" : how);
-    if (more) write_fence(call, acquires);
-    if (acquires) write_max_lease(call);
-    if (notice) bytes_text(out, release_how(request));
-    if (kept) bytes_number(out, request->lease_ms);
-    if (shared && acquires) write_waiter(call);
-    if (shared) write_modes(call);
+    tail_acquire(call);
+    bytes_text(call->out, acquires(request) ? "acquire" : request->op == OP_EXTEND ? "extend" : "release");
+    bytes_number(call->out, request->permits);
+    bytes_text(call->out, request->any ? "any" : "");
+    for (uint32_t i = 0; i < request->permits; i++) passed[i] = (request->passed >> i & 1u) != 0 ? '1' : '0';
+    bytes_word(call->out, passed, request->permits);
+}
+
+static void tail_fair_permit(const struct plain_call *call)
+{
+    tail_permit(call);
+    write_place(call);
+}
+
+/* What each script gets behind these. */
+static const struct tail {
+    size_t n_args;
+    void (*write)(const struct plain_call *);
+} tails[SCRIPTS] = {
+    [SCRIPT_RELEASE] = {1, tail_release},
+    [SCRIPT_ACQUIRE] = {2, tail_acquire},
+    [SCRIPT_SHARED_EXTEND] = {1, write_modes},
+    [SCRIPT_SHARED_RELEASE] = {2, tail_shared_release},
+    [SCRIPT_SHARED_ACQUIRE] = {5, tail_shared_acquire},
+    [SCRIPT_SHARED_RAISE] = {1, write_modes},
+    [SCRIPT_PERMIT] = {6, tail_permit},
+    [SCRIPT_FAIR_ACQUIRE] = {6, tail_fair_acquire},
+    [SCRIPT_FAIR_PERMIT] = {9, tail_fair_permit},
+};
+
+/* Write a script for locks. An ordinary release need not be told that it is one. */
+static void write_script(const struct plain_call *call, enum script script)
+{
+    const struct tail *tail = &tails[script];
+    size_t n_more = script == SCRIPT_RELEASE && *plain_how(call) == '\0' ? 0 : tail->n_args;
+    bool whole = n_more != 0 || call->guarded || call->fenced;
+
+    begin_script(call, script, (whole ? RECORD_WHOLE : RECORD_SHORT) + n_more);
+    plain_record(call, whole);
+    if (n_more != 0) tail->write(call);
+}
+
+/* Return the script for this operation on such keys. A slot is a lock like any other to the one that raises counters.
+ */
+static enum script plain_script(const struct node_request *request)
+{
+    bool shared = request->shared != 0;
+
+    if (request->permits != 0 && request->op != OP_RAISE) return request->fair ? SCRIPT_FAIR_PERMIT : SCRIPT_PERMIT;
+    switch (request->op) {
+    case OP_EXTEND: return shared ? SCRIPT_SHARED_EXTEND : SCRIPT_EXTEND;
+    case OP_RELEASE: return shared ? SCRIPT_SHARED_RELEASE : SCRIPT_RELEASE;
+    case OP_RAISE: return shared ? SCRIPT_SHARED_RAISE : SCRIPT_RAISE;
+    default: return request->fair ? SCRIPT_FAIR_ACQUIRE : shared ? SCRIPT_SHARED_ACQUIRE : SCRIPT_ACQUIRE;
+    }
 }
 
 static void intend(const struct plain_call *call)
@@ -237,96 +327,11 @@ static void intend(const struct plain_call *call)
     write_modes(call);
 }
 
-/* ---- permits ---- */
-
-/* Write the keys of a request for one slot: the slot's key, for the scripts of permits their number, the guard, the
- * counter. */
-static void begin_permit(const struct plain_call *call, enum script script, size_t n_args)
-{
-    const struct node_request *request = call->request;
-    const struct node_key *name = &request->keys[0];
-    bool numbered = script == SCRIPT_PERMIT || script == SCRIPT_FAIR_PERMIT;
-    char fence[sizeof(PLAIN_FENCE_PREFIX) + PLAIN_SLOT_SIZE];
-    const char *slot = fence + sizeof(PLAIN_FENCE_PREFIX) - 1;
-    struct bytes *out = call->out;
-
-    snprintf(fence, sizeof(fence), PLAIN_FENCE_PREFIX PLAIN_SLOT_FORMAT, (unsigned)request->slot);
-    name_script(call, script, 1u + numbered + call->guarded + call->fenced, n_args);
-    bytes_joined(out, slot, strlen(slot), name->text, name->length);
-    if (numbered) bytes_joined(out, PLAIN_PERMITS_PREFIX, sizeof(PLAIN_PERMITS_PREFIX) - 1, name->text, name->length);
-    if (call->guarded) bytes_text(out, GUARD_KEY);
-    if (call->fenced) bytes_joined(out, fence, strlen(fence), name->text, name->length);
-}
-
-static void write_permit(const struct plain_call *call, const char *what, const char *how)
-{
-    const struct node_request *request = call->request;
-    bool acquires = request->op == OP_ACQUIRE || request->op == OP_REPAIR;
-    struct bytes *out = call->out;
-    char passed[QUORLOCK_PERMITS_MAX];
-
-    begin_permit(call, request->fair ? SCRIPT_FAIR_PERMIT : SCRIPT_PERMIT,
-                 10u + (acquires ? 2 : 0) + (request->fair ? 3 : 0));
-    bytes_number(out, 2);
-    bytes_word(out, request->owner, request->owner_length);
-    bytes_text(out, what);
-    bytes_number(out, request->lease_ms);
-    bytes_text(out, call->guarded ? call->guard->seen : "");
-    write_fence(call, false);
-    bytes_number(out, request->permits);
-    bytes_text(out, how);
-    bytes_text(out, request->any ? "any" : "");
-    if (!acquires) return;
-    for (uint32_t i = 0; i < request->permits; i++) passed[i] = (request->passed >> i & 1u) != 0 ? '1' : '0';
-    bytes_word(out, passed, request->permits);
-    write_max_lease(call);
-    if (request->fair) write_place(call);
-}
-
-/* A slot is a lock like any other: its counter is raised and its holder read by the scripts for locks. */
-static void raise_permit(const struct plain_call *call)
-{
-    const struct node_request *request = call->request;
-
-    begin_permit(call, SCRIPT_RAISE, 5);
-    bytes_number(call->out, 1);
-    bytes_word(call->out, request->owner, request->owner_length);
-    bytes_text(call->out, call->guarded ? call->guard->seen : "");
-    write_fence(call, false);
-}
-
-static void build_permit(struct plain_call *call)
-{
-    const struct node_request *request = call->request;
-
-    switch (request->op) {
-    case OP_ACQUIRE: write_permit(call, "acquire", is_strict(call->guard) ? "strict" : ""); break;
-    case OP_REPAIR: write_permit(call, "acquire", "repair"); break;
-    case OP_EXTEND: write_permit(call, "extend", ""); break;
-    case OP_RELEASE:
-        call->fenced = request->fence != 0;
-        write_permit(call, "release", release_how(request));
-        break;
-    case OP_RAISE:
-        call->fenced = true;
-        raise_permit(call);
-        break;
-    case OP_INTEND:
-        call->guarded = call->fenced = false;
-        intend(call);
-        break;
-    default:
-        call->guarded = call->fenced = false;
-        begin_permit(call, request->op == OP_BREAK ? SCRIPT_BREAK : SCRIPT_PEEK, 0);
-        break;
-    }
-}
-
 /* Peek and break have neither guard nor counters among their keys. */
 static void peek(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
-    bool counts = request->op == OP_PEEK && request->explain;
+    bool counts = request->op == OP_PEEK && request->explain && request->permits == 0;
     bool chooses = request->op == OP_BREAK && request->owner != NULL;
 
     begin_script(call, request->op == OP_PEEK ? SCRIPT_PEEK : SCRIPT_BREAK, (size_t)counts + chooses);
@@ -350,22 +355,12 @@ static void set(struct bytes *out, const struct node_request *request)
 }
 
 /* SET is enough for one key without a counter if a bare yes or no is enough. */
-static bool acquire(const struct plain_call *call)
+static bool is_native(const struct plain_call *call)
 {
     const struct node_request *request = call->request;
-    bool more =
-        is_strict(call->guard) || call->fenced || request->explain || request->op == OP_REPAIR || request->shared != 0;
+    bool more = is_strict(call->guard) || call->fenced || request->explain || request->shared != 0 || request->fair;
 
-    if (request->fair) {
-        write_fair_acquire(call);
-        return true;
-    }
-    if (call->native && !more && request->n_keys == 1) {
-        set(call->out, request);
-        return false;
-    }
-    write_script(call, SCRIPT_ACQUIRE);
-    return true;
+    return call->native && request->op == OP_ACQUIRE && request->n_keys == 1 && request->permits == 0 && !more;
 }
 
 bool dialect_build(struct bytes *out, const struct node_request *request, uint32_t *whole_sent,
@@ -380,34 +375,28 @@ bool dialect_build(struct bytes *out, const struct node_request *request, uint32
                               .guarded = is_guarded(guard),
                               .fenced = request->fenced || request->fence != 0};
 
-    if (request->permits != 0) {
-        build_permit(&call);
-        return true;
-    }
     switch (request->op) {
     case OP_ACQUIRE:
-    case OP_REPAIR: return acquire(&call);
-    case OP_EXTEND: write_script(&call, SCRIPT_EXTEND); break;
-    case OP_RELEASE:
-        call.fenced = request->fence != 0;
-        write_script(&call, SCRIPT_RELEASE);
-        break;
-    case OP_RAISE:
-        call.fenced = true;
-        write_script(&call, SCRIPT_RAISE);
-        break;
+    case OP_REPAIR:
+    case OP_EXTEND: break;
+    case OP_RELEASE: call.fenced = request->fence != 0; break;
+    case OP_RAISE: call.fenced = true; break;
     case OP_PEEK:
     case OP_BREAK:
-        call.guarded = call.fenced = false;
-        peek(&call);
-        break;
-    case OP_INTEND:
-        call.guarded = call.fenced = false;
-        intend(&call);
-        break;
+    case OP_INTEND: call.guarded = call.fenced = false; break;
     case OP_CLIENTS: BYTES_TEXTS(out, "CLIENT", "LIST"); return false;
     case OP_MAY_KILL:
     case OP_BOOTSTRAP: guard_bootstrap(guard, out, request); return false;
+    }
+    if (request->op == OP_INTEND) {
+        intend(&call);
+    } else if (request->op == OP_PEEK || request->op == OP_BREAK) {
+        peek(&call);
+    } else if (is_native(&call)) {
+        set(out, request);
+        return false;
+    } else {
+        write_script(&call, plain_script(request));
     }
     return true;
 }
@@ -453,30 +442,28 @@ static void write_counters(struct bytes *out, const struct dialect_batch *batch)
 void dialect_build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
                          const struct guard *guard, const struct dialect *dialect)
 {
+    const struct node_request all = {.op = OP_ACQUIRE,
+                                     .n_keys = batch->n,
+                                     .owner = batch->letters,
+                                     .owner_length = batch->n,
+                                     .lease_ms = batch->lease_ms,
+                                     .fence_ttl_ms = batch->fence_ttl_ms};
     const struct plain_call call = {.out = out,
+                                    .request = &all,
                                     .whole_sent = whole_sent,
                                     .guard = guard,
                                     .scripts = dialect->scripts,
-                                    .guarded = is_guarded(guard)};
+                                    .batched = true,
+                                    .guarded = is_guarded(guard),
+                                    .fenced = batch->fenced};
     size_t counters = batch->fenced ? batch->n : 0;
 
-    name_script(&call, SCRIPT_COMBINED, batch->n + call.guarded + counters, 7 + batch->n + counters);
+    name_script(&call, SCRIPT_COMBINED, batch->n + call.guarded + counters, RECORD_WHOLE + 2 + batch->n + counters);
     bytes_append(out, batch->keys.data, batch->keys.used);
     if (call.guarded) bytes_text(out, GUARD_KEY);
     if (batch->fenced) write_counters(out, batch);
-    bytes_number(out, batch->n);
-    bytes_word(out, batch->letters, batch->n);
-    bytes_text(out, call.guarded ? guard->seen : "");
-    if (batch->lease_ms != 0)
-        bytes_number(out, batch->lease_ms);
-    else
-        bytes_text(out, "");
-    bytes_text(out, is_strict(guard) ? "strict" : "");
-    if (batch->fenced)
-        write_life(out, batch->fence_ttl_ms, batch->lease_ms);
-    else
-        bytes_text(out, "");
-    write_max_lease(&call);
+    plain_record(&call, true);
+    tail_acquire(&call);
     bytes_append(out, batch->owners.data, batch->owners.used);
     bytes_append(out, batch->numbers.data, batch->numbers.used);
 }

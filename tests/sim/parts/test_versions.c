@@ -151,19 +151,28 @@ static void write_script(struct bytes *out, const struct batch *batch, const cha
     bytes_number(out, batch->n);
 }
 
+/* Write what every script is told behind the number of locks. */
+static void write_record(struct bytes *out, const struct batch *batch, const char *owner)
+{
+    bytes_text(out, owner);
+    bytes_number(out, batch->lease_ms);
+    bytes_text(out, batch->guard);
+    if (!batch->fenced)
+        bytes_text(out, "");
+    else if (owner == batch->letters)
+        bytes_text(out, "each");
+    else
+        bytes_number(out, batch->tokens[0]);
+    bytes_number(out, batch->life_ms);
+}
+
 static void write_batch(struct bytes *out, const struct batch *batch)
 {
     size_t counters = batch->fenced ? batch->n : 0;
 
-    write_script(out, batch, script_combined, 7 + batch->n + counters);
-    bytes_text(out, batch->letters);
-    bytes_text(out, batch->guard);
-    bytes_number(out, batch->lease_ms);
+    write_script(out, batch, script_combined, 8 + batch->n + counters);
+    write_record(out, batch, batch->letters);
     bytes_text(out, batch->strict);
-    if (batch->fenced)
-        bytes_number(out, batch->life_ms);
-    else
-        bytes_text(out, "");
     bytes_text(out, "30000");
     for (size_t i = 0; i < batch->n; i++) bytes_text(out, "me");
     for (size_t i = 0; i < counters; i++) bytes_number(out, batch->tokens[i]);
@@ -178,18 +187,11 @@ static void write_request(struct bytes *out, const struct batch *batch)
                  acquires  ? script_acquire
                  : extends ? script_extend
                            : script_release,
-                 acquires ? 8
-                 : plain  ? 5
-                          : 6);
-    bytes_text(out, "me");
-    if (acquires || extends) bytes_number(out, batch->lease_ms);
-    bytes_text(out, batch->guard);
+                 acquires           ? 8
+                 : extends || plain ? 6
+                                    : 7);
+    write_record(out, batch, "me");
     if (acquires) bytes_text(out, batch->strict);
-    if (batch->fenced)
-        bytes_number(out, batch->tokens[0]);
-    else
-        bytes_text(out, "");
-    bytes_number(out, batch->life_ms);
     if (acquires) bytes_text(out, "30000");
     if (letter == 's' || letter == 'd') bytes_text(out, letter == 's' ? "silent" : "deleted");
 }

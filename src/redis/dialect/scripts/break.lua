@@ -5,8 +5,9 @@
 -- parts/others.lua. The holder is nil if the key held no string. The type is none if there was no key, but slots of the
 -- name were held. With an owner it deletes what that one holds only: the lock, its slots, or its entry among the
 -- readers; if the lock is of another owner, it returns {holder, ttl}.
---@ clock
---@ string_notice
+local only_owner = unpack(ARGV)
+--@ from server: clock_us
+--@ from string: notice_released
 --@ others
 local kind = redis.pcall('TYPE', KEYS[1])
 if kind.err then return kind end
@@ -53,7 +54,7 @@ local function break_owner(owner)
   notice_released(KEYS[1], owner)
   return {owner, ttl, 'string'}
 end
-if ARGV[1] then return break_owner(ARGV[1]) end
+if only_owner then return break_owner(only_owner) end
 local others, slots = list_others(KEYS[1], 64)
 if kind == 'none' and others == '' then return 0 end
 local holder, ttl, done = false, -2, nil

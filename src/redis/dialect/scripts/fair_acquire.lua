@@ -6,6 +6,7 @@
 -- many turns of others come before ours. Readers that follow each other in the queue have one turn together. If only
 -- waiting clients refuse, the holder is 'quorlock:waits:NAME' with the first of them, and ttl says when all of them are
 -- forgotten.
+local ARGV = {ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[7], ARGV[5], ARGV[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]}
 --@ get
 --@ guarded
 --@ shared_keys

@@ -5,6 +5,7 @@
 -- the queue without another request (0: it does not queue)
 -- A refusal has two parts more, {holder, ttl, n, free, first, turns, before}, as in fair_acquire.lua. If a slot is free,
 -- and only waiting clients refuse, they are named as there.
+local ARGV = {2, ARGV[2], ARGV[9], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[10], ARGV[7], ARGV[11], ARGV[12], ARGV[8], ARGV[13], ARGV[14], ARGV[15]}
 --@ get
 --@ guarded
 --@ clock

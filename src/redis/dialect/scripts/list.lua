@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- ARGV cursor, pattern, count
--- Lists locks, readers and slots among the keys of one step: see parts/listing.lua. A lock is a string with the form of
--- an owner token: a label of 1 to 64 printable characters and a colon, or neither if the key expires; and 40 hex digits.
--- At most 106 bytes of a value are read, so that large values cost nothing.
---@ listing
+-- ARGV cursor, pattern, count Lists locks, readers and slots among the keys of one step: see modules/listing.lua. A
+-- lock is a string with the form of an owner token: a label of 1 to 64 printable characters and a colon, or neither if
+-- the key expires; and 40 hex digits. At most 106 bytes of a value are read, so that large values cost nothing.
+local cursor, pattern, count = unpack(ARGV)
+--@ from listing: list
 local now
-return list('string', 2048, function(key)
+return list(cursor, pattern, count, 'string', 2048, function(key)
   local slot, name = string.match(key, '^quorlock:slot:(%d%d?):(.+)$')
   if not slot and string.sub(key, 1, 9) == 'quorlock:' then return nil end
   local value = redis.pcall('GETRANGE', key, '0', '105')
@@ -25,7 +25,7 @@ return list('string', 2048, function(key)
   if label ~= '' and not string.find(label, '^[!-~]+:$') or label == '' and redis.pcall('PTTL', key) == -1 then
     return nil
   end
-  local permits = slot and redis.pcall('GET', 'quorlock:permits:' .. name)
-  permits = type(permits) == 'string' and string.match(permits, '^%d%d?$')
+  local kept = slot and redis.pcall('GET', 'quorlock:permits:' .. name)
+  local permits = type(kept) == 'string' and string.match(kept, '^%d%d?$')
   return slot and 's' or 'x', tonumber(permits or 0), value
 end)

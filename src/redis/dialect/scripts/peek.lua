@@ -4,14 +4,15 @@
 -- Returns {holder or nil, ttl, counter or 0, the cause of a quarantine or '' without a guard, its rest in ms or -1 [,
 -- number of waiters, others (parts/others.lua) of the first key]}. The holder is that of the lock with the longest ttl;
 -- the counter is the highest.
---@ get
---@ around
---@ string_whose
---@ string_channel
---@ waiters
+local explains = unpack(ARGV)
+--@ from string: lock_whose
+--@ from listing: longest_held, look_around
+local holder, ttl, _, why = longest_held(lock_whose, KEYS)
+if why then return why end
+local counter, kept, left = look_around(KEYS, explains)
+if not explains then return {holder, ttl, counter, kept, left} end
+--@ from string: notice_channel
+--@ from listing: count_waiters
 --@ others
---@ peek
-local counter, kept, left = look_around()
-if not ARGV[1] then return {holder, ttl, counter, kept, left} end
 local others = list_others(KEYS[1], 0)
-return {holder, ttl, counter, kept, left, count_waiters(ARGV[1]), others}
+return {holder, ttl, counter, kept, left, count_waiters(notice_channel(KEYS[1])), others}

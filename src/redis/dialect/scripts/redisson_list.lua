@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- ARGV cursor, pattern, count
 -- As list.lua, for hashes: a lock has one field, an owner of Redisson; a read-write lock has the field mode.
---@ listing
-return list('hash', 2048, function(key)
+local cursor, pattern, count = unpack(ARGV)
+--@ from listing: list
+return list(cursor, pattern, count, 'hash', 2048, function(key)
   local fields = redis.pcall('HLEN', key)
   if type(fields) == 'table' then return nil, fields end
   if fields > 1 then

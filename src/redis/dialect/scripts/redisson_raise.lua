@@ -1,11 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As raise.lua, for hashes.
---@ get
---@ guarded
---@ clock
---@ fence
---@ highest
---@ hash
---@ hash_whose
---@ look
---@ raise
+local n, owner, _, seen, token, life_ms = unpack(ARGV)
+--@ from guard: guard_broken
+local why = guard_broken(KEYS[n + 1], seen)
+if why then return why end
+--@ from hash: lock_whose
+--@ from locks: raise
+return raise(lock_whose, KEYS, tonumber(n), owner, token, life_ms)

@@ -5,6 +5,7 @@
 -- no entry. But it also refuses if only the key is denied, and Redis 6 cannot be asked. In these cases the command
 -- itself is called, in a form without effect and with a key that does not exist: the error tells whether the command or
 -- the key is denied.
+local commands = {unpack(ARGV)}
 local keyless = {TIME = {}, EVALSHA = {'-', '0'}}
 local keyed = {SET = {'-', 'NX', 'XX'}, PEXPIRE = {'-'}, HEXISTS = {'-'}, HSCAN = {'0'}, HSET = {'-', '-', '-'},
   HDEL = {'-'}}
@@ -25,7 +26,7 @@ local function may(command)
   return true
 end
 local refused = {}
-for _, command in ipairs(ARGV) do
+for _, command in ipairs(commands) do
   if not may(command) then refused[#refused + 1] = command end
 end
 return table.concat(refused, ' ')

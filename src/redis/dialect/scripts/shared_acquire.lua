@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As acquire.lua, for keys some of which are shared; with the floor 'read' the counters are returned, but not changed.
 -- ARGV from 9 on: the waiter's name, or '' if it does not wait, how many ms it has waited, the modes
+local ARGV = {ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[7], ARGV[5], ARGV[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11]}
 --@ get
 --@ guarded
 --@ shared_keys
