@@ -181,20 +181,19 @@ def check_structs(source, library, folder):
     sys.path.insert(0, os.path.join(source, "src", "python"))
     from quorlock import _client, _election, _library, _lock, _observer  # pylint: disable=import-outside-toplevel
     pairs = [(_client.Options, "quorlock_client_options"), (_lock.Options, "quorlock_options"),
-             (_library.Result, "quorlock_blocking_result"), (_library.Loss, "quorlock_loss"),
-             (_library.Leader, "quorlock_leader"), (_observer.Options, "quorlock_observer_options"),
+             (_library.Result, "quorlock_blocking_result"), (_library.Event, "quorlock_event"),
+             (_observer.Options, "quorlock_observer_options"),
              (_election.Options, "quorlock_candidate_options"), (_library.Holder, "quorlock_holder"),
              (_library.NodeReport, "quorlock_node_report"), (_library.Report, "quorlock_report")]
     paths = pathlib.Path(source, "include", "quorlock").glob("*.h")
     headers = "".join(path.read_text(encoding="utf-8") for path in paths)
     wanted, lines = {}, []
     for struct, name in pairs:
-        if struct is not _library.Loss:
-            # A field that the header has got is wanted here, too, also if it fits into padding.
-            fields, known = fields_of(headers, name), [field for field, _ in struct._fields_]
-            check(fields == known, f"struct {name} in the header and in Python: only one has {set(fields) ^ set(known)}")
-            wanted[f"sizeof_{name}"] = str(ctypes.sizeof(struct))
-            lines.append(f'printf("sizeof_{name} %zu\\n", sizeof(struct {name}));')
+        # A field that the header has got is wanted here, too, also if it fits into padding.
+        fields, known = fields_of(headers, name), [field for field, _ in struct._fields_]
+        check(fields == known, f"struct {name} in the header and in Python: only one has {set(fields) ^ set(known)}")
+        wanted[f"sizeof_{name}"] = str(ctypes.sizeof(struct))
+        lines.append(f'printf("sizeof_{name} %zu\\n", sizeof(struct {name}));')
         for field, kind in struct._fields_:
             at = f"{name}.{field}"
             wanted[at] = f"{getattr(struct, field).offset} {ctypes.sizeof(kind)}"

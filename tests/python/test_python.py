@@ -6,6 +6,7 @@ QUORLOCK_LIBRARY names the library, PYTHONPATH the folder of the package.
 """
 import asyncio
 import gc
+import logging
 import os
 import signal
 import subprocess
@@ -503,6 +504,41 @@ class Log(PythonCase):
                 lock.release()
             lock.acquire()
         self.assertTrue(any(f'lost "{self.key}"' in text for _, text in lines), lines)
+
+
+    def test_the_logger_of_the_package(self):
+        with self.assertLogs("quorlock", "DEBUG") as caught, self.lock(lease_ms=LEASE_MS) as lock:
+            self.take_away()
+            wait_for(lambda: lock.lost)
+            lock.cancel()
+            with self.assertRaises(Lost):
+                lock.release()
+            lock.acquire()
+            wait_for(lambda: any(one.levelname == "ERROR" for one in caught.records))
+        self.assertIn(f'lost "{self.key}"', next(one.getMessage() for one in caught.records if one.levelname == "ERROR"))
+        logger, lines = logging.getLogger("another"), []
+        logger.setLevel("DEBUG")
+        logger.propagate = False
+        logger.addHandler(logging.Handler())
+        logger.handlers[0].emit = lambda record: lines.append(record.levelname)
+        with self.open(log=logger.log).lock(self.key):
+            wait_for(lambda: "INFO" in lines)
+
+    def test_who_waits_for_servers_that_are_not_there_is_told_why(self):
+        process = self.python("import quorlock\ntry: quorlock.Client('127.0.0.1:1').lock('a', wait_ms=500).acquire()\n"
+                              "except quorlock.NoQuorum: pass\n")
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("127.0.0.1:1: down: ", err)
+
+    def test_a_long_wait_is_a_warning(self):
+        told, times = [], [0.0]
+        tell = quorlock._client.line_to(lambda level, text: told.append((level, text)))
+        with unittest.mock.patch("time.monotonic", lambda: times[0]):
+            for now in (0, 0.5, 10, 100, 100.5, 110):
+                times[0] = now
+                tell(1, 'waiting for "a": held')
+        self.assertEqual([level for level, _ in told], [20, 20, 30, 20, 20, 30])
 
 
 class Asyncio(PythonCase):

@@ -9,10 +9,11 @@ from test_python import LEASE_MS, LIMIT_S, Lost, command_case, wait_for
 import quorlock
 
 FRONT = """
-import gc, os, signal, sys, threading, time, warnings
+import gc, logging, os, signal, sys, threading, time, warnings
 import quorlock
 from quorlock import _lock
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
+logging.getLogger("quorlock").addHandler(logging.NullHandler())  # losses and waits are on purpose here
 KEY = os.environ["KEY"]
 client = quorlock.configure(os.environ["QUORLOCK_NODES"], guard="off", max_lease_ms=120000)
 

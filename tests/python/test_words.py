@@ -20,7 +20,7 @@ import test_python
 from test_python import LIMIT_S, LONG_MS, SERVERS, command_case, nodes, wait_for
 
 import quorlock
-from quorlock import _client, _election, _errors, _library, _lock, _observer, _report
+from quorlock import _client, _election, _errors, _events, _library, _lock, _observer, _report
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include" / "quorlock"
 
@@ -202,6 +202,8 @@ class Words(test_python.PythonCase):
                  "DIALECT_": _client.DIALECTS, "GUARD_": _client.GUARDS,
                  "HOLDER_": {word: number for number, word in _report.KINDS.items()},
                  "MODE_": {word: number for number, word in _report.MODES.items()},
+                 "EVENT_": {name: getattr(_events, name) for name in vars(_events)
+                            if isinstance(getattr(_events, name), int) and name not in ("OK",)},
                  "LEADER_": {word: number for number, word in enumerate(_observer.STATES)}}
         for front, numbered in words.items():
             for word, number in numbered.items():

@@ -13,19 +13,21 @@
 Without nodes, configure() and Client() read the variables and configuration files that the command quorlock reads, such as
 QUORLOCK_NODES: see quorlock.conf(5). Without configure() the first lock() does so. For more than one set of nodes use
 quorlock.Client.
-The library renews locks in a thread of its own, so a busy interpreter or event loop does not delay renewals.
+The library renews locks in a thread of its own, which does not need the interpreter, so a busy interpreter or event loop
+does not delay renewals. The logger `quorlock` of the module logging says what goes wrong.
 """
-import os
-import threading
 from typing import TYPE_CHECKING, Iterable, Optional, Union
 
+from . import _interpreter  # first, because it refuses what the others cannot do
 from ._arguments import Text
 from ._client import Client, ClientOptions
+from ._connection import LEFT, look_for_fork
 from ._election import Candidate, CandidateOptions
 from ._errors import (Canceled, Closed, Error, Foreign, Held, Invalid, Lost, NoQuorum, Protocol, TimedOut,
                       Unauthorized)
 from ._library import RENEW_NEVER, WAIT_FOREVER
 from ._lock import Detached, Lock, LockOptions
+from ._native import RLock
 from ._observer import Leader, Observer
 from ._report import Holder, Listed, Listing, NodeReport, Report
 from ._version import VERSION as __version__
@@ -38,17 +40,17 @@ __all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Candidate", "CandidateOpt
            "Lost", "NoQuorum", "NodeReport", "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__",
            "configure", "lock"]
 
-_guard = threading.Lock()
+_guard = RLock()
 _default: Optional[Client] = None
 
 
 def _forget_threads() -> None:
     """Make a new guard in a child of fork(): a thread that does not run here may have held the old one."""
     global _guard  # pylint: disable=global-statement
-    _guard = threading.Lock()
+    _guard = RLock()
 
 
-os.register_at_fork(after_in_child=_forget_threads)
+LEFT.append(_forget_threads)
 
 
 def configure(nodes: Union[str, Iterable[str], None] = None, **options: "Unpack[ClientOptions]") -> Client:
@@ -66,6 +68,7 @@ def configure(nodes: Union[str, Iterable[str], None] = None, **options: "Unpack[
 
 def _default_client() -> Client:
     global _default  # pylint: disable=global-statement
+    look_for_fork()
     with _guard:
         if _default is None or _default.closed:
             _default = Client()

@@ -3,25 +3,25 @@
 import atexit
 import contextlib
 import ctypes
+import logging
 import os
 import re
 import time
 import weakref
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, TypedDict, Union
+from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Tuple, TypedDict, Union
 
 from . import _library
 from ._arguments import Text, choose, encode, fill
-from ._connection import Connection
+from ._connection import CLIENTS, CLOSE, Connection, begin_events, look_for_fork, release_at_end
 from ._credentials import Login, asks, of_file, read_file
-from ._election import Candidate, CandidateOptions, tell_elections
+from ._election import Candidate, CandidateOptions
 from ._errors import BUSY, INVAL, OK, STATE, Invalid, error
 from ._library import library
-from ._lock import Lock, LockOptions, tell
-from ._observer import Leader, Observer, tell_leaders
+from ._lock import Lock, LockOptions
+from ._observer import Leader, Observer
 from ._report import Listing, Report, ask, ask_for_all
-from ._started import Home
-from ._waiting import Waiting
+from ._waiting import Waiting, cooperatively
 from ._words import as_python
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Options(ctypes.Structure):
                 ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32), ("reconnect_min_ms", c_uint32),
                 ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
                 ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p),
-                ("log", _library.LogCallback), ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t),
+                ("log", c_void_p), ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t),
                 ("user", c_char_p), ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p),
                 ("tls_key", c_char_p), ("tls_name", c_char_p), ("buggify", c_uint64),
                 ("credentials", _library.CredentialsCallback), ("credentials_arg", c_void_p),
@@ -96,16 +96,18 @@ class Client(Connection):
     nodes, the rest comes from there. Other arguments go before the values from there.
 
     The other arguments are those of struct quorlock_client_options: see quorlock_client_new(3). All methods
-    may be called from any thread. In the client's own thread, which calls `log` and `on_lost`, methods that wait raise
-    Error; close() is one of them.
+    may be called from any thread, also in `log` and `on_lost`, which run in a thread of the client: renewals do not wait
+    for them.
 
     Give at most one of password, password_file and credentials. Without the last two, set_credentials() changes user and
     password. `password_file` is read before each login. `credentials` is called before each login to a node whose address
-    has neither user nor password, in the client's thread, with the address of the node. It returns (user, password), each
+    has neither user nor password, in the library's thread, with the address of the node: renewals wait for it, and in it
+    methods that wait raise Error. It returns (user, password), each
     of which may be None. If it raises, the former ones stay in use, and the log has the reason.
 
-    `log` is called with a level (0 debug to 3 error) and a line, in the client's thread. No lock is renewed while it runs,
-    so it should be short.
+    What the client has to say goes to the logger `quorlock` of the module logging: warnings and errors are shown unless the
+    program decides otherwise, and so is why a lock waits. With `log`, that function is called instead, with a level of
+    logging and a line: `log=logger.log` is one. It runs in the client's thread, as all that the client calls.
 
     In a child of fork() the client and its locks begin anew when they are used: with the child's own connections, and
     without the locks that the parent holds.
@@ -136,7 +138,7 @@ class Client(Connection):
                 self._options.password, self._options.credentials = None, _library.CredentialsCallback(0)
             elif user is not None and self._options.credentials:
                 raise Invalid("user is given, and the password-file is that of the settings: give password_file, too", INVAL)
-            self._log, self._credentials = log, credentials
+            self._log, self._credentials = line_to(log), credentials
             super().__init__()
             self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
             fill(self._options, policy=choose(policy, POLICIES, "policy"),
@@ -175,23 +177,25 @@ class Client(Connection):
 
     def _begin(self) -> None:
         super()._begin()
-        self._on_line = _library.LogCallback(tell_line(self._home, self._log))
-        self._on_lost = _library.LostCallback(tell(self._home, self._locks))
-        self._on_leader = _library.LeaderCallback(tell_leaders(self._home, self._observers))
-        self._on_election = tell_elections(self._home, self._candidates)
         if self._credentials is not None:
             self._on_login = _library.CredentialsCallback(asks(self._home, self._credentials))
 
     def _open(self) -> None:
         handle = c_void_p()
-        if self._log is not None:
-            self._options.log = self._on_line
         if self._credentials is not None:
             self._options.credentials = self._on_login
         status = library.quorlock_blocking_open(ctypes.byref(handle), ctypes.byref(self._options))
         if status != OK:
             raise error(status, self._error.value.decode(errors="replace"))
+        assert handle.value is not None
+        try:
+            self._events = begin_events(self, handle.value, self._log)
+            self._events.start()
+        except BaseException:
+            library.quorlock_blocking_close(handle)
+            raise
         self._handle, self._inherited = handle.value, False
+        release_at_end()
 
     def __repr__(self) -> str:
         # Addresses are left out, because they may have passwords.
@@ -206,6 +210,7 @@ class Client(Connection):
     def __del__(self) -> None:
         # AttributeError: __init__ failed. RuntimeError: the interpreter ends, and starts no thread any more.
         with contextlib.suppress(AttributeError, RuntimeError):
+            look_for_fork()
             if self._home.is_here():
                 Waiting(self.close).start()
             else:
@@ -235,18 +240,22 @@ class Client(Connection):
 
     def inspect(self, key: Text) -> Report:
         """Ask every node who holds the key. Nothing is written."""
-        return ask(self, "quorlock_blocking_inspect", key)
+        found: Report = cooperatively(lambda: ask(self, "quorlock_blocking_inspect", key))
+        return found
 
     def list_locks(self, pattern: Text = "*") -> Listing:
         """Find the locks whose keys match the pattern, a glob as of SCAN MATCH. Nothing is written."""
-        return ask_for_all(self, pattern)
+        found: Listing = cooperatively(lambda: ask_for_all(self, pattern))
+        return found
 
     def break_lock(self, key: Text, owner: Optional[Text] = None) -> Report:
         """Delete the key on all nodes, whoever holds it; the holder notices at its next renewal at the latest.
 
         With `owner`, the whole token of a holder as inspect() shows it, delete only what that one holds. In the report,
         `broken` marks the nodes where a key was deleted."""
-        return ask(self, "quorlock_blocking_break_owner", key, None if owner is None else encode(owner, "the owner"))
+        whose = None if owner is None else encode(owner, "the owner")
+        found: Report = cooperatively(lambda: ask(self, "quorlock_blocking_break_owner", key, whose))
+        return found
 
     def metrics(self) -> str:
         """Return the counters as text in the format OpenMetrics; quorlock(7) lists them. It may be called anywhere."""
@@ -263,8 +272,12 @@ class Client(Connection):
 
     def close(self) -> None:
         """Release all locks. Waiting calls in other threads end with Closed. A second close does nothing."""
+        look_for_fork()
         if self._handle is not None and self._home.is_here():
-            raise error(STATE, "close() would wait for the client's thread, which calls it: call it in another thread")
+            raise error(STATE, "close() would wait for the library's thread, which calls it: call it in another thread")
+        cooperatively(self._close)
+
+    def _close(self) -> None:
         with self._changed:
             handle, self._handle = self._handle, None
             self._inherited = False
@@ -279,30 +292,57 @@ class Client(Connection):
         if status != OK:
             self._handle = handle
             raise error(status, "calls in other threads do not end")
+        self._catch_up()
         self._forget_settings()
 
 
+LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+LOGGER = logging.getLogger("quorlock")
 
-def tell_line(home: Home, log: Optional[Callable[[int, str], None]]) -> Callable[..., None]:
-    def on_line(_arg: object, level: int, text: bytes) -> None:
-        home.enter()
+
+WAIT = re.compile(r'waiting for "(.*?)": ')
+LONG_WAIT_S, NEXT_WAIT_S = 1, 60  # while a wait goes on, the library says so every 10 s at least
+WAITS_MAX = 10000
+
+
+class Waits:
+    """How long locks have been waited for, by their keys."""
+
+    def __init__(self) -> None:
+        self._told: "Dict[str, Tuple[float, float]]" = {}  # when first and last
+
+    def is_long(self, key: str) -> bool:
+        """Note a line about a wait for the key, and return whether the wait is long."""
+        now = time.monotonic()
+        if len(self._told) > WAITS_MAX:
+            self._told.clear()
+        first, last = self._told.get(key, (now, now))
+        if now - last > NEXT_WAIT_S:
+            first = now
+        self._told[key] = first, now
+        return now - first >= LONG_WAIT_S
+
+
+def line_to(log: Optional[Callable[[int, str], object]]) -> Callable[[int, str], object]:
+    """Return what a line of the library's log goes to."""
+    waits = Waits()
+
+    def tell(number: int, text: str) -> None:
+        level, wait = LEVELS[number], WAIT.match(text)
+        if wait and waits.is_long(wait[1]):
+            level = max(level, logging.WARNING)  # who waits for ever wants to know why
         if log is not None:
-            log(level, as_python(text.decode(errors="replace")))
-    return on_line
-
-
-CLIENTS: "weakref.WeakSet[Client]" = weakref.WeakSet()
-
-
-def leave_all_to_parent() -> None:
-    for client in list(CLIENTS):
-        client._leave_to_parent()
-
-
-os.register_at_fork(after_in_child=leave_all_to_parent)
+            log(level, as_python(text))
+        elif LOGGER.isEnabledFor(level):
+            LOGGER.log(level, "%s", as_python(text))
+    return tell
 
 
 @atexit.register
 def close_all() -> None:
     for client in list(CLIENTS):
-        client.close()
+        if isinstance(client, Client):
+            client.close()
+
+
+CLOSE.append(close_all)

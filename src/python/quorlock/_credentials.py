@@ -30,7 +30,7 @@ def read_file(path: str) -> Tuple[bytes, bool]:
 def of_file(path: str, user: Optional[Text]) -> Callable[[str], Login]:
     """Return a function that reads the file, or raises what is wrong with it."""
     def ask(_node: str) -> Login:
-        # If a pipe has replaced the file, to read it would block the client's thread.
+        # If a pipe has replaced the file, to read it would block the library's thread.
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise Invalid(f"password file {path!r}: it is not a regular file any more", INVAL)
         return user, read_file(path)[0]

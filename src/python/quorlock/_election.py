@@ -4,16 +4,16 @@ import contextlib
 import ctypes
 import weakref
 from ctypes import c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Callable, Dict, Optional, Tuple, TypedDict
+from typing import Any, Callable, Optional, Tuple, TypedDict
 
 from . import _library
 from ._arguments import Text, encode, options_of
-from ._connection import Connection
-from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, STATE, Closed, Error, Lost, error
+from ._connection import Connection, look_for_fork
+from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
+from ._events import DEPOSED, RESIGNED
 from ._handle import Handle
 from ._library import library
-from ._started import Home
-from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
+from ._waiting import CANCEL_AGAIN_S, Waiting, cooperatively, interruptible
 from ._words import as_python
 
 INHERITED = "the candidate belongs to the parent of this process: make another one here"
@@ -21,8 +21,8 @@ INHERITED = "the candidate belongs to the parent of this process: make another o
 
 class Options(ctypes.Structure):
     """struct quorlock_candidate_options, whose fields Candidate sets from the arguments of the same names"""
-    _fields_ = [("size", c_size_t), ("advertise", c_char_p), ("elected", _library.ElectedCallback),
-                ("deposed", _library.LostCallback), ("ended", _library.EndedCallback), ("arg", c_void_p),
+    _fields_ = [("size", c_size_t), ("advertise", c_char_p), ("elected", c_void_p), ("deposed", c_void_p),
+                ("ended", c_void_p), ("arg", c_void_p),
                 ("lease_ms", c_uint32), ("renew_ms", c_uint32), ("lost_margin_ms", c_uint32),
                 ("fence_ttl_ms", c_uint32)]
 
@@ -50,9 +50,8 @@ class Candidate(Handle):
 
     The options are those of struct quorlock_candidate_options: see quorlock_candidate_new(3). Observers read `advertise`.
 
-    `on_deposed` is called with the candidate and a text when it is deposed, lost_margin_ms before another one can lead, in
-    the client's thread. No lease is renewed while it runs, so it should be short. Methods that wait for the nodes, such as
-    resign(), raise Error in it.
+    `on_deposed` is called with the candidate and a text when it is deposed, lost_margin_ms before another one can lead, in a
+    thread of the client.
 
     After a deposition the candidacy goes on until resign(). The next stand() waits for the next term. Until it returns the
     candidate does not count as the leader here. A child of fork() must make a candidate of its own.
@@ -64,8 +63,7 @@ class Candidate(Handle):
         self._handle: Optional[int] = None
         self._client, self._name, self._on_deposed = client, name, on_deposed
         self._term = 0  # of the last stand() that returned
-        # The client's thread sets these. Terms rise, so each term up to _over is over.
-        self._elected = self._over = self._lost = 0
+        self._lost = 0  # the last term that ended by a deposition
         self._why: Optional[str] = None  # of the last deposition
         self._end: Tuple[int, str] = (OK, "")
         options = options_of(Options, advertise=advertise, lease_ms=lease_ms, renew_ms=renew_ms,
@@ -73,7 +71,6 @@ class Candidate(Handle):
         text, handle, key = ctypes.create_string_buffer(_library.TEXT_SIZE), c_void_p(), encode(name, "the name")
         with client._call() as of:
             self._life, self._number = client._life, next(client._numbers)
-            options.elected, options.deposed, options.ended = client._on_election
             options.arg = self._number
             status = library.quorlock_blocking_candidate_new(ctypes.byref(handle), of, key, ctypes.byref(options), text,
                                                              _library.TEXT_SIZE)
@@ -102,7 +99,8 @@ class Candidate(Handle):
         """How long the candidate still leads at least, in that term; 0: it does not lead, do not act."""
         left_ms = int(library.quorlock_blocking_candidate_valid_ms(self._handle))
         # Compare after the call: validity of a later term begins only when this term is over.
-        return left_ms if self._term > self._over else 0
+        term = int(library.quorlock_blocking_candidate_term(self._handle))
+        return left_ms if term == self._term > 0 else 0
 
     @property
     def leading(self) -> bool:
@@ -138,10 +136,8 @@ class Candidate(Handle):
 
         False: no quorum has answered, so others may have to wait for the end of the lease."""
         term = self._term
-        status = self._resign()
+        status: int = cooperatively(self._resign)
         why = self._deposed(term)
-        if status == STATE and self._client._home.is_here():
-            raise error(STATE, "resign() would wait for the client's thread, which calls it: call it in another thread")
         if self._term == term:
             self._term = 0
         if why is not None:
@@ -164,14 +160,17 @@ class Candidate(Handle):
     # ---- inside ----
 
     def _is_inherited(self) -> bool:
+        look_for_fork()
         return self._life != self._client._life
 
     def _deposed(self, term: int) -> Optional[str]:
+        self._client._catch_up()
         return self._why if 0 < term <= self._lost else None
 
     def _error(self, status: int) -> Error:
         if status == CANCELED and self._client.closed:
             return Closed("the client is closed", CLOSED)
+        self._client._catch_up()
         of, text = self._end
         return error(status, text if of == status else _library.status_text(status))
 
@@ -201,34 +200,15 @@ class Candidate(Handle):
             with contextlib.suppress(Error):
                 self.resign()
 
-    def _tell_elected(self, term: int) -> None:
-        """Note the term. This and the next two run in the client's thread."""
-        self._elected = term
+    def _tell(self, event: Any, call: Callable[[Callable[[], object]], None]) -> None:
+        """Take an event of the candidacy."""
+        text = event.text.decode(errors="replace")
+        if event.type == RESIGNED:
+            self._end = event.status, text
+        elif event.type == DEPOSED:
+            self._why, self._lost = as_python(text), int(event.term)
+            call(self._call_deposed)
 
-    def _tell_deposed(self, text: str) -> None:
-        self._why, self._lost, self._over = text, self._elected, self._elected
+    def _call_deposed(self) -> None:
         if self._on_deposed is not None:
-            self._on_deposed(self, text)
-
-    def _tell_ended(self, status: int, text: str) -> None:
-        self._end, self._over = (status, text), self._elected
-
-
-def tell_elections(home: Home, candidates: "Dict[int, weakref.ref[Candidate]]") -> Tuple[Any, Any, Any]:
-    """Return the library's three callbacks. It may call them until the client is closed, also for a freed candidate."""
-    def on_elected(_handle: object, term: int, number: int) -> None:
-        candidate = home.find(candidates, number)
-        if candidate is not None:
-            candidate._tell_elected(term)
-
-    def on_deposed(_handle: object, loss: Any, number: int) -> None:
-        candidate = home.find(candidates, number)
-        if candidate is not None:
-            candidate._tell_deposed(as_python(loss.contents.text.decode(errors="replace")))
-
-    def on_ended(_handle: object, status: int, text: Optional[bytes], number: int) -> None:
-        candidate = home.find(candidates, number)
-        if candidate is not None:
-            candidate._tell_ended(status, (text or b"").decode(errors="replace"))
-
-    return _library.ElectedCallback(on_elected), _library.LostCallback(on_deposed), _library.EndedCallback(on_ended)
+            self._on_deposed(self, self._why or "")

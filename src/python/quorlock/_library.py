@@ -18,9 +18,8 @@ OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", NAME)
 WAIT_FOREVER = 2**32 - 1
 RENEW_NEVER = 2**32 - 1
 TEXT_SIZE = 512
+EVENT_TEXT_SIZE = 1400
 TOKEN_SIZE = 128
-
-LogCallback = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
 USER_SIZE = 1025
 PASSWORD_SIZE = 16385
@@ -44,27 +43,6 @@ class Result(ctypes.Structure):
                 ("slot", c_uint32)]
 
 
-class Loss(ctypes.Structure):
-    """The front of struct quorlock_loss."""
-    _fields_ = [("reason", c_int), ("text", c_char_p), ("remaining_ms", c_uint32)]
-
-
-class Leader(ctypes.Structure):
-    """struct quorlock_leader"""
-    _fields_ = [("state", c_int), ("term", c_uint64), ("text", c_char_p), ("owner", c_char_p), ("valid_ms", c_uint32)]
-
-
-LeaderCallback = CFUNCTYPE(None, c_void_p, POINTER(Leader), c_void_p)
-
-
-LostCallback = CFUNCTYPE(None, c_void_p, POINTER(Loss), c_void_p)
-ElectedCallback = CFUNCTYPE(None, c_void_p, c_uint64, c_void_p)
-EndedCallback = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
-
-
-EndCallback = CFUNCTYPE(None, POINTER(Result), c_void_p)
-
-
 class Holder(ctypes.Structure):
     """struct quorlock_holder"""
     _fields_ = [("kind", c_int), ("holder", c_char_p), ("ttl_ms", c_int64), ("fence", c_uint64), ("slot", c_uint32),
@@ -84,6 +62,15 @@ class Report(ctypes.Structure):
     """struct quorlock_report"""
     _fields_ = [("key", c_char_p), ("quorum", c_uint32), ("held", c_int), ("holder", c_char_p), ("valid_ms", c_uint32),
                 ("answered", c_uint32), ("nodes", POINTER(POINTER(NodeReport))), ("n_nodes", c_size_t)]
+
+
+class Event(ctypes.Structure):
+    """struct quorlock_event"""
+    _fields_ = [("size", c_size_t), ("type", c_int), ("status", c_int), ("handle", c_void_p), ("arg", c_void_p),
+                ("fence", c_uint64), ("term", c_uint64), ("granted", c_uint32), ("refused", c_uint32), ("failed", c_uint32),
+                ("rounds", c_uint32), ("elapsed_ms", c_uint32), ("valid_ms", c_uint32), ("slot", c_uint32),
+                ("expired", c_int), ("remaining_ms", c_uint32), ("reason", c_int), ("level", c_int), ("state", c_int),
+                ("n_dropped", c_uint64), ("text", c_char * EVENT_TEXT_SIZE), ("token", c_char * TOKEN_SIZE)]
 
 
 ReportCallback = CFUNCTYPE(None, c_int, POINTER(Report), c_void_p)
@@ -126,17 +113,20 @@ FUNCTIONS = {
     "quorlock_blocking_release": (c_int, c_void_p, POINTER(Result)),
     "quorlock_blocking_adopt": (c_int, c_void_p, c_char_p, POINTER(Result)),
     "quorlock_blocking_detach": (c_int, c_void_p, POINTER(Result)),
-    "quorlock_blocking_start_acquire": (c_int, c_void_p, EndCallback, c_void_p),
-    "quorlock_blocking_start_release": (c_int, c_void_p, EndCallback, c_void_p),
+    "quorlock_blocking_start_acquire": (c_int, c_void_p, c_void_p, c_void_p),
+    "quorlock_blocking_start_release": (c_int, c_void_p, c_void_p, c_void_p),
     "quorlock_blocking_cancel": (c_int, c_void_p),
     "quorlock_blocking_free": (None, c_void_p),
-    "quorlock_blocking_on_lost": (None, c_void_p, LostCallback, c_void_p),
+    "quorlock_blocking_on_lost": (None, c_void_p, c_void_p, c_void_p),
     "quorlock_blocking_valid_ms": (c_uint32, c_void_p),
     "quorlock_blocking_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
     "quorlock_blocking_stand": (c_int, c_void_p, POINTER(c_uint64)),
     "quorlock_blocking_resign": (c_int, c_void_p),
     "quorlock_blocking_candidate_free": (None, c_void_p),
     "quorlock_blocking_candidate_valid_ms": (c_uint32, c_void_p),
+    "quorlock_blocking_candidate_term": (c_uint64, c_void_p),
+    "quorlock_blocking_events": (c_int, c_void_p, POINTER(c_int)),
+    "quorlock_blocking_next_event": (c_int, c_void_p, POINTER(Event)),
     "quorlock_blocking_observe": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
     "quorlock_blocking_observer_free": (None, c_void_p),
 }

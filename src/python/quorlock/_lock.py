@@ -5,16 +5,16 @@ import contextlib
 import ctypes
 import weakref
 from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _library
 from ._arguments import TEXTS, Text, encode, number, options_of, shared_bits
-from ._connection import Connection
+from ._connection import Connection, look_for_fork
 from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
 from ._handle import Handle
 from ._library import library
-from ._started import Acquire, Home, Signal, notify, start
-from ._waiting import CANCEL_AGAIN_S, Waiting, interruptible
+from ._started import Acquire, Signal, notify, start
+from ._waiting import CANCEL_AGAIN_S, Waiting, cooperatively, interruptible
 from ._words import as_python
 
 INHERITED = "the parent of this process holds the lock: acquire it here first"
@@ -64,8 +64,8 @@ class Lock(Handle):
     before. fair=True: locks that wait get the keys in the order in which they came. shared=True locks all keys shared,
     shared=["key", ...] these keys. The other options are those of struct quorlock_options: see quorlock_new(3).
 
-    `on_lost` is called with the lock and a text when the lock is lost, in the client's thread. No lock is renewed while it
-    runs, so it should be short. Methods that wait for the nodes, such as release(), raise Error in it.
+    `on_lost` is called with the lock and a text when the lock is lost, in a thread of the client. Renewals do not wait for
+    it.
 
     A lock can be acquired again after its release. Threads or tasks that exclude each other need a lock each.
     """
@@ -106,10 +106,11 @@ class Lock(Handle):
                 raise error(status, text.value.decode(errors="replace"))
             self._handle, self._life, self._number = handle.value, client._life, next(client._numbers)
             client._locks[self._number] = weakref.ref(self)
-            library.quorlock_blocking_on_lost(handle, client._on_lost, self._number)
+            library.quorlock_blocking_on_lost(handle, None, self._number)
 
     def _is_inherited(self) -> bool:
         """Whether the handle was made before fork(), so that its hold is the parent's."""
+        look_for_fork()
         return self._life != self._client._life
 
     def _make_in_child(self) -> None:
@@ -155,6 +156,7 @@ class Lock(Handle):
     @property
     def lost(self) -> bool:
         """Whether the last grant was lost."""
+        self._client._catch_up()
         return self._lost is not None
 
     def __repr__(self) -> str:
@@ -163,7 +165,7 @@ class Lock(Handle):
 
     def check(self) -> None:
         """Raise Lost if the lock is not held."""
-        if self._lost is not None or self.valid_ms == 0:
+        if self.lost or self.valid_ms == 0:
             raise Lost(self._lost or "the lock is not held", LOST)
 
     # ---- what is done ----
@@ -177,9 +179,11 @@ class Lock(Handle):
         """Release the lock. Raises Lost if the lock had expired or was lost before.
 
         False: no quorum has answered. The other nodes are released later, or the key ends there with the lease."""
-        return self._released(self._do(library.quorlock_blocking_release, ok=(OK, NOQUORUM)))
+        return bool(cooperatively(
+            lambda: self._released(self._do(library.quorlock_blocking_release, ok=(OK, NOQUORUM)))))
 
     def _released(self, result: Any) -> bool:
+        self._client._catch_up()
         lost, self._lost = self._lost, None
         if lost is not None or result.expired:
             raise Lost(lost or result.text.decode(errors="replace"), LOST)
@@ -188,13 +192,14 @@ class Lock(Handle):
     def extend(self, lease_ms: int = 0) -> None:
         """Renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it too."""
         wanted_ms = number(lease_ms, "lease_ms")
-        self._do(lambda handle, result: int(library.quorlock_blocking_extend(handle, wanted_ms, result)))
+        cooperatively(lambda: self._do(
+            lambda handle, result: int(library.quorlock_blocking_extend(handle, wanted_ms, result))))
 
     def detach(self) -> "Detached":
         """Stop holding the lock without releasing it, and return what another process needs to adopt it.
 
         The end of the block of a `with` releases nothing then. Raises Error if the lock is not held."""
-        result = self._do(library.quorlock_blocking_detach)
+        result: Any = cooperatively(lambda: self._do(library.quorlock_blocking_detach))
         self._detached = True
         return Detached(result.token.decode(), int(result.fence), int(result.valid_ms))
 
@@ -231,6 +236,7 @@ class Lock(Handle):
     async def acquire_async(self) -> None:
         """Do as acquire(), for asyncio. If the task is canceled, so is the wait."""
         self._make_in_child()
+        self._client._catch_up()
         lost = self._lost
         acquire = Acquire(asyncio.get_running_loop(), self._cancel_quietly, self._release_quietly)
 
@@ -304,12 +310,12 @@ class Lock(Handle):
     # ---- inside ----
 
     def _start(self, call: Callable[..., int], ended: Callable[[Any], object]) -> None:
-        """Start an operation without waiting; ended(result) is called once, in the client's thread."""
+        """Start an operation without waiting; ended(result) is called once, in any thread."""
         if self._is_inherited():
             raise Closed(INHERITED, CLOSED)
         client = self._client
         with client._call():
-            status = start(lambda number_: call(self._handle, client._on_end, number_), ended)
+            status = start(lambda number_: call(self._handle, None, number_), ended)
         if status != OK:
             raise error(status, _library.status_text(status))
 
@@ -348,6 +354,7 @@ class Lock(Handle):
         # Clear the old loss first: the new grant may be lost before this thread knows of the grant. If there is no new
         # grant, the old loss stays.
         self._make_in_child()
+        self._client._catch_up()  # with all losses of earlier grants
         lost, self._lost = self._lost, None
         try:
             result = self._do(call)
@@ -375,12 +382,17 @@ class Lock(Handle):
             except Error:
                 pass
 
-    def _tell(self, text: str) -> None:
-        """Note a loss. Runs in the client's thread."""
+    def _tell(self, event: Any, call: Callable[[Callable[[], object]], None]) -> None:
+        """Take the event of a loss."""
+        text = as_python(event.text.decode(errors="replace"))
         self._lost = text
         inside = self._inside
         if inside is not None:
             notify(inside.loop, self._cancel_task)
+        if self._on_lost is not None:
+            call(lambda: self._call_lost(text))
+
+    def _call_lost(self, text: str) -> None:
         if self._on_lost is not None:
             self._on_lost(self, text)
 
@@ -407,11 +419,3 @@ class Inside(NamedTuple):
 
 def cancels_of(task: "asyncio.Task[Any]") -> int:
     return int(getattr(task, "cancelling", int)())
-
-
-def tell(home: Home, locks: "Dict[int, weakref.ref[Lock]]") -> Callable[..., None]:
-    def on_lost(_handle: object, loss: Any, number_: int) -> None:
-        lock = home.find(locks, number_)
-        if lock is not None:
-            lock._tell(as_python(loss.contents.text.decode(errors="replace")))
-    return on_lost

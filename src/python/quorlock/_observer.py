@@ -3,7 +3,7 @@
 import ctypes
 import weakref
 from ctypes import c_size_t, c_uint32, c_void_p
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, List, NamedTuple, Optional
 
 from . import _library
 from ._arguments import Text, encode, options_of
@@ -11,9 +11,9 @@ from ._connection import Connection
 from ._errors import OK, error
 from ._handle import Handle
 from ._library import library
-from ._started import Home
 
 STATES = ("unknown", "none", "known")
+KNOWN = 2
 
 
 class Leader(NamedTuple):
@@ -29,14 +29,13 @@ class Leader(NamedTuple):
 
 class Options(ctypes.Structure):
     """struct quorlock_observer_options"""
-    _fields_ = [("size", c_size_t), ("changed", _library.LeaderCallback), ("arg", c_void_p), ("poll_ms", c_uint32)]
+    _fields_ = [("size", c_size_t), ("changed", c_void_p), ("arg", c_void_p), ("poll_ms", c_uint32)]
 
 
 class Observer(Handle):
     """Observes who leads an election. Client.observe() makes it.
 
-    `on_change` is called with each new Leader, in the client's thread. No lock is renewed while it runs, so it should be
-    short. `leader` is the latest one. close() or the end of a `with` block ends the observer; then on_change does not run
+    `on_change` is called with each new Leader, in a thread of the client. `leader` is the latest one. close() or the end of a `with` block ends the observer; then on_change does not run
     any more, unless close() was called inside it. A child of fork() must make an observer of its own.
     """
 
@@ -50,7 +49,7 @@ class Observer(Handle):
         with client._call() as of:
             self._number = next(client._numbers)
             client._observers[self._number] = weakref.ref(self)
-            options.changed, options.arg = client._on_leader, self._number
+            options.arg = self._number
             status = library.quorlock_blocking_observe(ctypes.byref(handle), of, key, ctypes.byref(options), text,
                                                        _library.TEXT_SIZE)
             if status != OK:
@@ -76,18 +75,13 @@ class Observer(Handle):
         self._client._observers.pop(self._number, None)
         library.quorlock_blocking_observer_free(handle)
 
-    def _tell(self, leader: Leader) -> None:
-        """Runs in the client's thread."""
+    def _tell(self, event: Any, call: Callable[[Callable[[], object]], None]) -> None:
+        """Take the event of a change."""
+        text, owner = (word.decode(errors="replace") if event.state == KNOWN else None for word in (event.text, event.token))
+        leader = Leader(STATES[event.state], int(event.term), text, owner, int(event.valid_ms))
         self.leader = leader
-        if self._on_change is not None:
+        call(lambda: self._call_changed(leader))
+
+    def _call_changed(self, leader: Leader) -> None:
+        if self._on_change is not None and self._handles:
             self._on_change(leader)
-
-
-def tell_leaders(home: Home, observers: "Dict[int, weakref.ref[Observer]]") -> Callable[..., None]:
-    def on_leader(_handle: object, leader: Any, number_: int) -> None:
-        observer = home.find(observers, number_)
-        if observer is not None:
-            found = leader.contents
-            text, owner = (word and word.decode(errors="replace") for word in (found.text, found.owner))
-            observer._tell(Leader(STATES[found.state], int(found.term), text, owner, int(found.valid_ms)))
-    return on_leader

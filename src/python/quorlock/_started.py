@@ -1,37 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Acquires and releases without a waiting thread: the client's thread gets their results, and hands them to the event loop.
+"""Acquires and releases without a waiting thread: their ends are events, which are handed to the event loop.
 
-That thread must not wait for another one. So threads agree by steps of the interpreter that are atomic.
+Whoever takes the events must not wait for another thread. So threads agree by steps of the interpreter that are atomic.
 """
 import asyncio
 import itertools
-import threading
-import weakref
-from typing import Any, Callable, Dict, List, Optional, TypeVar
+from typing import Any, Callable, Dict, List, Optional
 
 from ._errors import OK
-
-Known = TypeVar("Known")
+from ._native import get_ident
 
 
 class Home:
-    """The client's thread. It is known from its first callback on."""
+    """The library's thread. It runs Python only to ask for credentials, and is known from then on."""
 
     def __init__(self) -> None:
         self._thread: Optional[int] = None
 
     def enter(self) -> None:
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
 
     def is_here(self) -> bool:
-        return self._thread == threading.get_ident()
-
-    def find(self, known: "Dict[int, weakref.ref[Known]]", number: int) -> "Optional[Known]":
-        """Return the object that a callback is for, or None if it is gone. Numbers are used once; the address of a handle
-        may be used again. Runs in the client's thread."""
-        self.enter()
-        reference = known.get(number)
-        return reference() if reference is not None else None
+        return bool(self._thread == get_ident())
 
 
 # Operations in flight, by number. This keeps tasks alive to which nobody else has a reference. A child of fork() does not
@@ -41,7 +31,7 @@ NUMBERS = itertools.count(1)
 
 
 def start(call: Callable[[int], int], ended: Callable[[Any], object]) -> int:
-    """Call with a new number, and return the status. If it is 0, ended(result) is called once, in the client's thread."""
+    """Call with a new number, and return the status. If it is 0, ended(result) is called once, in any thread."""
     number = next(NUMBERS)
     STARTED[number] = ended
     status = call(number)
@@ -50,11 +40,9 @@ def start(call: Callable[[int], int], ended: Callable[[Any], object]) -> int:
     return status
 
 
-def tell_ends(home: Home) -> Callable[..., None]:
-    def on_end(result: Any, number: int) -> None:
-        home.enter()
-        STARTED.pop(number)(type(result.contents).from_buffer_copy(result.contents))
-    return on_end
+def tell_end(event: Any) -> None:
+    """Take the end of an operation, which the event has."""
+    STARTED.pop(event.arg)(event)
 
 
 def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> bool:
@@ -100,7 +88,7 @@ class Acquire:
         self._turn: List[None] = [None]  # taken by the thread that releases the grant
 
     def end(self, result: Any) -> None:
-        """Take the result. Runs in the client's thread."""
+        """Take the result, in any thread."""
         self.result = result
         if self._given_up or not self.ended.set():
             self._give_back()
