@@ -7,6 +7,7 @@ from ._native import Wake, allocate_lock, hub, start_new_thread
 
 # Pause before a wait is canceled again: the call that waits may just have begun, and would not notice the first time.
 CANCEL_AGAIN_S = 0.01
+LOOK_AGAIN_S = 0.5
 
 
 class Done:
@@ -31,8 +32,10 @@ class Done:
             while not self._set:
                 self._green(self._wake.fd)
             return True
-        if not self._lock.acquire(True, timeout_s):
-            return False
+        # A signal that comes right before this thread begins to wait does not end the wait: look again.
+        while not self._lock.acquire(True, timeout_s if timeout_s >= 0 else LOOK_AGAIN_S):
+            if timeout_s >= 0:
+                return False
         self._lock.release()
         return True
 
