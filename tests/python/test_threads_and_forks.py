@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Threads, signals and children of fork() beside the Python package: test_threads_and_forks.py PATH_TO_quorlock [TEST...]"""
 import asyncio
+import os
+import subprocess
+import sys
 
 import test_python
-from test_python import LEASE_MS, LIMIT_S, Lost, command_case, wait_for
+from test_python import LEASE_MS, LIMIT_S, Lost, command_case, nodes, wait_for
 
 import quorlock
 
@@ -177,6 +180,56 @@ with module_level:
     pass
 """
 
+# As uWSGI forks: Python is not told. Its workers use what the application has made at its import.
+FORK_IN_C = """
+import ctypes
+module_level = quorlock.lock(KEY + ":module")
+parents = quorlock.lock(KEY)
+parents.acquire()
+pid = ctypes.PyDLL(None).fork()
+if pid == 0:
+    signal.alarm(20)
+    try:
+        assert parents.valid_ms == 0
+        try:
+            parents.check()
+        except quorlock.Lost:
+            pass
+        with module_level as lock:
+            lock.check()
+        with quorlock.lock(KEY + ":child") as lock:
+            lock.check()
+        assert not client.closed
+        os._exit(0)
+    except BaseException as problem:
+        print(repr(problem), file=sys.stderr, flush=True)
+        os._exit(1)
+if os.waitpid(pid, 0)[1]:
+    sys.exit("the child has failed")
+parents.check()
+parents.release()
+"""
+
+# A child of multiprocessing ends without atexit.
+MULTIPROCESSING = """
+import multiprocessing, os, sys
+import quorlock
+
+quorlock.configure(os.environ["QUORLOCK_NODES"], guard="off", max_lease_ms=120000)
+
+def hold(inherits):
+    quorlock.lock(os.environ["KEY"], lease_ms=120000).acquire()
+
+if __name__ == "__main__":
+    module_level = quorlock.lock("used:before:the:fork")
+    with module_level:
+        pass
+    child = multiprocessing.get_context(sys.argv[1]).Process(target=hold, args=(1,))
+    child.start()
+    child.join()
+    sys.exit(child.exitcode)
+"""
+
 
 class ThreadsAndForks(test_python.PythonCase):
     def run_text(self, text):
@@ -196,6 +249,20 @@ class ThreadsAndForks(test_python.PythonCase):
 
     def test_a_child_goes_on_with_a_client_of_its_own(self):
         self.run_text(FORK)
+
+    def test_a_child_of_which_python_is_not_told_goes_on_with_a_client_of_its_own(self):
+        self.run_text(FORK_IN_C)
+
+    def test_a_child_of_multiprocessing_releases_what_it_holds_at_its_end(self):
+        with open(self.path("program.py"), "w", encoding="ascii") as file:
+            file.write(MULTIPROCESSING)
+        environment = {**os.environ, "QUORLOCK_NODES": nodes(), "KEY": self.key}
+        for method in ("fork", "forkserver", "spawn"):
+            with self.subTest(method=method):
+                found = subprocess.run([sys.executable, "-W", "ignore", self.path("program.py"), method], env=environment,
+                                       timeout=LIMIT_S, capture_output=True, text=True, check=False)
+                self.assertEqual((found.returncode, found.stderr), (0, ""))
+                self.assertFalse(any(self.values()), "the lock is held by a process that has ended")
 
     def test_a_lock_that_is_lost_before_its_block_is_not_entered(self):
         case = self

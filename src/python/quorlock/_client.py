@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Tupl
 
 from . import _library
 from ._arguments import Text, choose, encode, fill
-from ._connection import CLIENTS, CLOSE, Connection, begin_events, look_for_fork, release_at_end
+from ._connection import CLIENTS, CLOSE, ENDS, Connection, begin_events, look_for_fork
 from ._credentials import Login, asks, of_file, read_file
 from ._election import Candidate, CandidateOptions
 from ._errors import BUSY, INVAL, OK, STATE, Invalid, error
@@ -195,7 +195,7 @@ class Client(Connection):
             library.quorlock_blocking_close(handle)
             raise
         self._handle, self._inherited = handle.value, False
-        release_at_end()
+        ENDS.ask()
 
     def __repr__(self) -> str:
         # Addresses are left out, because they may have passwords.

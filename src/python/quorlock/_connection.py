@@ -157,23 +157,36 @@ def look_for_fork() -> None:
 
 os.register_at_fork(after_in_child=leave_all_to_parent)
 
-ENDS: List[int] = [0]  # the process that has asked for the next
 
+class Ends:
+    """Has all locks released at the end of a child that runs no atexit: one of multiprocessing, or a worker of Celery."""
 
-def release_at_end() -> None:
-    """Have all locks released at the end of a child that runs no atexit: one of multiprocessing, or a worker of Celery."""
-    if ENDS[0] == os.getpid():
-        return
-    ENDS[0] = os.getpid()
-    for name in ("multiprocessing.util", "billiard.util"):
-        util = sys.modules.get(name)
-        if util is not None:
+    def __init__(self) -> None:
+        self._process = 0  # that has asked for it
+        self._known: List[str] = []  # modules that tell this of new children
+
+    def ask(self) -> None:
+        """Ask for it in this process."""
+        if self._process == os.getpid():
+            return
+        self._process = os.getpid()
+        for name in ("multiprocessing.util", "billiard.util"):
+            util = sys.modules.get(name)
+            if util is None:
+                continue
             util.Finalize(None, close_all, exitpriority=100)
-    celery = sys.modules.get("celery.signals")
-    if celery is not None:
-        celery.worker_process_shutdown.connect(close_all, weak=False, dispatch_uid="quorlock")
+            if name not in self._known:
+                # A child forgets what was asked for before it runs this.
+                self._known.append(name)
+                util.register_after_fork(self, lambda ends, util=util: util.Finalize(None, close_all, exitpriority=100))
+        celery = sys.modules.get("celery.signals")
+        if celery is not None:
+            celery.worker_process_shutdown.connect(close_all, weak=False, dispatch_uid="quorlock")
 
 
 def close_all(*_: object, **_more: object) -> None:
     for close in CLOSE:
         close()
+
+
+ENDS = Ends()
