@@ -165,7 +165,7 @@ VARIANTS = (("guard off", OFF, ()), ("guard connection", ("--guard", "connection
 
 def variants(setting):
     with setting.servers() as servers, setting.servers(tls=True) as secure:
-        words = [setting.programs.path("quorlock"), "--nodes", ",".join(servers.nodes()), "bootstrap"]
+        words = [setting.programs.path("quorlock"), "--nodes", ",".join(servers.nodes()), "bootstrap", "--yes"]
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         for in_flight in (1, 16, 256):
             for name, options, counted in VARIANTS:

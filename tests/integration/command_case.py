@@ -260,8 +260,9 @@ class Case(unittest.TestCase):
             self.assertEqual(server.ask("SET", self.key, value, "NX", "PX", ms), b"OK")
 
     def bootstrap(self, *options):
-        """Declares the nodes free of locks, so that the first lock need not wait."""
-        status, out, err = self.connected("bootstrap", *options)
+        """Declares the nodes free of locks, so that the first lock need not wait. Connections of the test before may
+        still be there."""
+        status, out, err = self.connected("bootstrap", "--yes", *options)
         self.assertEqual((status, err), (0, ""), out)
 
 

@@ -433,12 +433,14 @@ void fixture_inspect(quorlock_client *client, const char *key, struct seen_repor
 
 void fixture_bootstrap(void)
 {
+    /* Connections of the test before may still be there. */
+    struct quorlock_bootstrap_options options = {.size = sizeof(options), .despite_clients = true};
     struct seen_report seen = {0};
     quorlock_client *client;
 
     fixture.options.guard = QUORLOCK_GUARD_OFF;
     client = fixture_new_client(0);
-    assert_status(quorlock_bootstrap(client, NULL, on_report, &seen), QUORLOCK_OK);
+    assert_status(quorlock_bootstrap(client, &options, on_report, &seen), QUORLOCK_OK);
     await_count(&seen.calls, 1, GENEROUS_MS, "bootstrap");
     assert_status(seen.status, QUORLOCK_OK);
     fixture_close(client);

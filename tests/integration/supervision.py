@@ -81,7 +81,7 @@ def is_settled(pid):
 
 def bootstrap(nodes):
     """Declares the nodes free of locks; again where the machine was too busy to connect in time."""
-    words = [command_case.QUORLOCK, "--nodes", nodes, "bootstrap", "--set-name", "supervision"]
+    words = [command_case.QUORLOCK, "--nodes", nodes, "bootstrap", "--yes", "--set-name", "supervision"]
     wait_for(lambda: subprocess.run(words, capture_output=True, check=False).returncode == 0)
 
 

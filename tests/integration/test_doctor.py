@@ -99,7 +99,7 @@ class Doctor(Case):
         super().tearDown()
 
     def bootstrap(self, *options, addresses=None):
-        status, out, err = self.quorlock("bootstrap", *options, env={"QUORLOCK_NODES": addresses or nodes()})
+        status, out, err = self.quorlock("bootstrap", "--yes", *options, env={"QUORLOCK_NODES": addresses or nodes()})
         self.assertEqual(status, 0, out + err)
 
     def examine(self, *options, addresses=None):

@@ -242,7 +242,7 @@ class Values(Case):
         """The guard that was written is the one that is found, whatever bytes its name has."""
         name = ("--set-name", b"b\xfcro\x07")
         # A shorter max lease is written when the longer one is over, and all guards are as they were written.
-        for more in [("--max-lease", "1s"), ("--max-lease", "500ms", "--reconfigure", "--yes")]:
+        for more in [("--max-lease", "1s", "--yes"), ("--max-lease", "500ms", "--reconfigure", "--yes")]:
             status, out, err = self.connected("bootstrap", *name, *more)
             self.assertEqual(status, 0, out + err)
             self.assert_harmless(out + err)

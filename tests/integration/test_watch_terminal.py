@@ -303,7 +303,7 @@ class Restored(OnTerminal):
     def is_asking(self, pid):
         """It has connections to the nodes, and has asked on them."""
         clients = SERVERS[0].ask("CLIENT", "LIST").decode()
-        return state(pid) in "SR" and re.search(r"name=quorlock .*cmd=evalsha", clients)
+        return state(pid) in "SR" and re.search(r"name=quorlock-unguarded .*cmd=evalsha", clients)
 
     def test_a_closed_terminal_ends_it(self):
         self.watch()

@@ -332,7 +332,7 @@ def begin(quorlock, ours):
     atexit.register(end_programs)
     for number in range(3):
         SERVERS.append(command_case.Server(command_case.FOLDER, number))
-    subprocess.run([quorlock, "--nodes", ",".join(nodes()), "bootstrap", "--max-lease", MAX_LEASE], check=True,
+    subprocess.run([quorlock, "--nodes", ",".join(nodes()), "bootstrap", "--yes", "--max-lease", MAX_LEASE], check=True,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
 
 

@@ -50,7 +50,7 @@ class Modes(Case):
             options = {"lease_ms": LEASE_MS, "wait_ms": 0, "renew_ms": quorlock.RENEW_NEVER, **options}
             client_options = {"guard": "off", "max_lease_ms": LEASE_MS, **client_options}
             if client_options["guard"] != "off":
-                status, _, err = self.connected("bootstrap", "--max-lease", f"{LEASE_MS}ms",
+                status, _, err = self.connected("bootstrap", "--yes", "--max-lease", f"{LEASE_MS}ms",
                                                 env={"QUORLOCK_NODES": addresses})
                 self.assertEqual(status, 0, err)
             client = quorlock.Client(addresses, **client_options)

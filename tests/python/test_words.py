@@ -138,7 +138,7 @@ class Words(test_python.PythonCase):
         self.assertEqual((listing.answered, [node.state for node in listing.nodes]), (0, ["error"] * 3))
 
     def test_a_guard_names_the_option_of_python_and_the_command_as_it_is(self):
-        status, _, err = self.connected("bootstrap", "--max-lease", "1m", env={"QUORLOCK_NODES": nodes()})
+        status, _, err = self.connected("bootstrap", "--yes", "--max-lease", "1m", env={"QUORLOCK_NODES": nodes()})
         self.assertEqual(status, 0, err)
         client = quorlock.Client(nodes(), max_lease_ms=LONG_MS)
         self.addCleanup(client.close)
