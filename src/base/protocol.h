@@ -13,6 +13,8 @@
  * name behind it: a writer waits for the key, and readers that came later wait behind that writer. */
 #define HOLDER_READERS "quorlock:readers"
 #define HOLDER_WAITS   "quorlock:waits:"
+/* Behind it stands the token of an owner that has released the key, which is kept. */
+#define HOLDER_KEPT "quorlock:kept:"
 
 enum node_state {
     NODE_CONNECTING,  /* the first connection, or one more try after a READY one ended: may vote soon */

@@ -18,9 +18,20 @@ struct ls {
     size_t n_nodes;
 };
 
-static const char *mode_word(int mode)
+static const char *mode_word(const struct quorlock_listed *row)
 {
+    int mode = row->mode;
+
+    if (owner_kept(row->holder) != NULL) return "kept";
     return mode == QUORLOCK_MODE_SHARED ? "shared" : mode == QUORLOCK_MODE_PERMIT ? "permit" : "exclusive";
+}
+
+/* ls_token - return the token of the owner, also of one that has released a kept key. */
+static const char *ls_token(const struct quorlock_listed *row)
+{
+    const char *kept = owner_kept(row->holder);
+
+    return kept != NULL ? kept : row->holder;
 }
 
 static int ls_compare(const void *a, const void *b)
@@ -68,7 +79,7 @@ static void ls_add_mode(struct text *cell, const struct quorlock_listed *row)
     else if (row->mode == QUORLOCK_MODE_PERMIT)
         text_format(cell, "slot %" PRIu32, row->slot);
     else
-        text_format(cell, "%s", mode_word(row->mode));
+        text_format(cell, "%s", mode_word(row));
 }
 
 static void ls_add_cell(struct text *cell, const void *rows, size_t at, size_t column)
@@ -80,7 +91,7 @@ static void ls_add_cell(struct text *cell, const void *rows, size_t at, size_t c
     case KEY: text_add_known(cell, row->key); break;
     case MODE: ls_add_mode(cell, row); break;
     case HOLDER:
-        if (row->mode != QUORLOCK_MODE_SHARED) owner_short(cell, row->holder);
+        if (row->mode != QUORLOCK_MODE_SHARED) owner_short(cell, ls_token(row));
         break;
     case LEFT:
         if (row->ttl_ms < 0) text_format(cell, "no expiry");
@@ -121,11 +132,11 @@ static void ls_add_lock(struct text *text, const struct ls *ls, const struct quo
     json_t *object = json_object();
 
     document_add(&object, "key", document_text(row->key));
-    document_add(&object, "mode", document_text(mode_word(row->mode)));
-    document_add(&object, "holder", document_text(row->holder));
+    document_add(&object, "mode", document_text(mode_word(row)));
+    document_add(&object, "holder", document_text(ls_token(row)));
     document_add(&object, "ttl_ms", document_number(row->ttl_ms, -1));
     document_add(&object, "nodes", document_number(row->nodes, 0));
-    document_add(&object, "held", document_truth(row->nodes >= ls->quorum));
+    document_add(&object, "held", document_truth(row->nodes >= ls->quorum && owner_kept(row->holder) == NULL));
     if (row->mode == QUORLOCK_MODE_SHARED) document_add(&object, "readers", document_number(row->readers, 1));
     if (row->mode == QUORLOCK_MODE_PERMIT) {
         document_add(&object, "slot", document_number(row->slot, 0));

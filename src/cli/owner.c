@@ -127,6 +127,13 @@ const char *owner_parent_in(const struct settings *settings, const char *message
     return found ? parent : "";
 }
 
+const char *owner_kept(const char *holder)
+{
+    bool kept = holder != NULL && strncmp(holder, OWNER_KEPT, strlen(OWNER_KEPT)) == 0;
+
+    return kept ? holder + strlen(OWNER_KEPT) : NULL;
+}
+
 void owner_whole(struct text *text, const char *holder)
 {
     size_t length = chars_length(holder, HOLDER_SHOWN);

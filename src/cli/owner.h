@@ -8,6 +8,8 @@ struct settings;
 
 /* The value of a plain key that is held shared. */
 #define OWNER_READERS "quorlock:readers"
+/* The value of a plain key that its owner has released, and that is kept: this, and the token. */
+#define OWNER_KEPT "quorlock:kept:"
 
 /*
  * owner_short - add the label and the first 8 characters of the token
@@ -25,5 +27,7 @@ const char *owner_digits(const char *owner);
  */
 const char *owner_parent(const struct settings *settings, const char *holder);
 const char *owner_parent_in(const struct settings *settings, const char *message);
+/* owner_kept - return the token of the owner that has released a kept key; NULL: the key is not kept. */
+const char *owner_kept(const char *holder);
 /* owner_whole - add the whole token, at most 128 characters. */
 void owner_whole(struct text *text, const char *holder);

@@ -82,6 +82,7 @@ static void cli_report_add_taken(struct text *text, const struct answers *answer
 /* cli_report_add_held - report the owner that is on a quorum. */
 static void cli_report_add_held(struct text *text, const struct answers *answers, const struct quorlock_report *report)
 {
+    const char *kept = owner_kept(report->holder);
     size_t here = 0;
 
     for (size_t i = 0; i < report->n_nodes; i++) {
@@ -90,8 +91,8 @@ static void cli_report_add_held(struct text *text, const struct answers *answers
         here += holder != NULL && report->holder != NULL && strcmp(holder, report->holder) == 0;
     }
     if (report->holder != NULL) {
-        text_format(text, "\" is held by ");
-        owner_whole(text, report->holder);
+        text_format(text, kept != NULL ? "\" is kept after its release by " : "\" is held by ");
+        owner_whole(text, kept != NULL ? kept : report->holder);
         text_format(text, " on %zu of %zu nodes, ", here, report->n_nodes);
     } else {
         text_format(text, "\" is held on %zu of %zu nodes by an owner with a name for each, as RedissonRedLock has, ",
@@ -246,7 +247,15 @@ static void add_state(struct text *cell, const struct quorlock_node_report *node
     if (node->permits > 0 && is_in_state(node, "free"))
         text_format(cell, "%zu of %" PRIu32, parts_on_node(node, QUORLOCK_HOLDER_SLOT), node->permits);
     else
-        text_format(cell, "%s", node->state);
+        text_format(cell, "%s", owner_kept(node->holder) != NULL ? "kept" : node->state);
+}
+
+/* token_of - return the token in a holder, also in that of a kept key. */
+static const char *token_of(const char *holder)
+{
+    const char *kept = owner_kept(holder);
+
+    return kept != NULL ? kept : holder;
 }
 
 static void cli_report_add_holder(struct text *cell, const struct quorlock_node_report *node)
@@ -257,7 +266,7 @@ static void cli_report_add_holder(struct text *cell, const struct quorlock_node_
         text_format(cell, "%zu reader%s", readers, readers == 1 ? "" : "s");
         return;
     }
-    owner_whole(cell, node->holder);
+    owner_whole(cell, token_of(node->holder));
     if (node->count > 1) text_format(cell, " (%" PRIu32 " times)", node->count);
 }
 
@@ -328,8 +337,11 @@ static json_t *cli_report_node_json(const struct quorlock_node_report *node, enu
     json_t *object = json_object();
 
     document_add(&object, "node", document_text(node->node));
-    document_add(&object, "state", document_text(node->broken != 0 ? "broken" : node->state));
-    document_add(&object, "holder", document_text(node->holder));
+    document_add(&object, "state",
+                 document_text(node->broken != 0                  ? "broken"
+                               : owner_kept(node->holder) != NULL ? "kept"
+                                                                  : node->state));
+    document_add(&object, "holder", document_text(token_of(node->holder)));
     document_add(&object, "ttl_ms", document_number(node->ttl_ms, -1));
     if (node->type != NULL) document_add(&object, "type", document_text(node->type));
     if (node->count != 0) document_add(&object, "count", document_number(node->count, 0));
@@ -357,16 +369,17 @@ static bool is_held_yet(const struct quorlock_report *report)
 
 void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind)
 {
-    bool held = is_held_yet(report);
+    bool there = is_held_yet(report), kept = owner_kept(report->holder) != NULL;
     json_t *object = json_object(), *nodes = json_array();
     struct parts parts = parts_find(report);
 
     for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, cli_report_node_json(report->nodes[i], kind));
     document_add(&object, "key", document_text(key));
     document_add(&object, "quorum", document_number(report->quorum, 0));
-    document_add(&object, "held", document_truth(held));
-    document_add(&object, "holder", document_text(report->holder));
-    document_add(&object, "valid_ms", document_number(held ? report->valid_ms : 0, 0));
+    document_add(&object, "held", document_truth(there && !kept));
+    if (kept) document_add(&object, "kept", document_truth(there));
+    document_add(&object, "holder", document_text(token_of(report->holder)));
+    document_add(&object, "valid_ms", document_number(there ? report->valid_ms : 0, 0));
     if (parts.permits > 0) document_add(&object, "permits", document_number(parts.permits, 1));
     if (parts.n > 0) document_add(&object, "holders", parts_json(&parts));
     document_add(&object, "nodes", nodes);
@@ -422,8 +435,8 @@ static void add_vote(struct text *line, const struct quorlock_vote *vote)
 {
     text_format(line, "  %s", vote_word(vote));
     if (vote->holder != NULL && vote->outcome != QUORLOCK_VOTE_GRANTED) {
-        text_format(line, ": held by ");
-        owner_short(line, vote->holder);
+        text_format(line, owner_kept(vote->holder) != NULL ? ": kept after its release by " : ": held by ");
+        owner_short(line, token_of(vote->holder));
         cli_report_add_left(line, vote->ttl_ms);
     }
     if (vote->error != NULL) text_format(line, ": %s", vote->error);

@@ -322,6 +322,8 @@ static void message_add_holder(struct text *text, const struct claim *claim, con
                                const char *holder)
 {
     bool waits = strncmp(holder, HOLDER_WAITS, sizeof(HOLDER_WAITS) - 1) == 0, fair = claim->terms->config.fair;
+    bool kept = strncmp(holder, HOLDER_KEPT, sizeof(HOLDER_KEPT) - 1) == 0;
+    const char *how = !waits ? "held by" : fair ? "kept for a client that waits," : "kept for a writer that waits,";
     char owner[OWNER_SIZE];
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
     size_t on = message_leases(result, holder, left_ms);
@@ -329,8 +331,11 @@ static void message_add_holder(struct text *text, const struct claim *claim, con
     int64_t until_ms = left_ms[on - (on >= quorum ? quorum : 1)];
 
     if (waits) holder += sizeof(HOLDER_WAITS) - 1;
-    message_add(text, "\"%s\" is %s %s on %zu of %zu nodes", keylist_name(claim->keylist),
-                waits ? (fair ? "kept for a client that waits," : "kept for a writer that waits,") : "held by",
+    if (kept) {
+        holder += sizeof(HOLDER_KEPT) - 1;
+        how = "kept after its release by";
+    }
+    message_add(text, "\"%s\" is %s %s on %zu of %zu nodes", keylist_name(claim->keylist), how,
                 message_owner(owner, sizeof(owner), holder), on, result->n_votes);
     if (until_ms == INT64_MAX) {
         message_add(text, ", no expiry");

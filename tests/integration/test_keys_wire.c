@@ -262,6 +262,33 @@ DIALECTS_TEST(test_notices)
     redisFree(ear);
 }
 
+/* Only the plain dialect keeps keys. The release may come twice; a late renewal, and whoever wants the keys, find them
+ * taken. */
+DIALECTS_TEST(test_kept)
+{
+    struct node_request keeps = request_of(OP_RELEASE, US);
+
+    if (!plain()) return;
+    keeps.silent = keeps.keep = true;
+    keeps.lease_ms = SHORT_MS;
+    for (keeps.n_keys = N; keeps.n_keys > 0; keeps.n_keys--) {
+        put_all(US, LEASE_MS);
+        for (int times = 0; times < 2; times++) {
+            assert_outcome(probe_ask(probe, &keeps), OUTCOME_YES);
+            for (size_t i = 0; i < N; i++) {
+                assert_true(holds(i, i < keeps.n_keys ? "quorlock:kept:" US : US));
+                if (i < keeps.n_keys) assert_left(i, 0, SHORT_MS);
+            }
+        }
+        assert_outcome(ask(OP_EXTEND), OUTCOME_OTHER);
+        assert_held_by(ask(OP_ACQUIRE), "quorlock:kept:" US, 0, SHORT_MS);
+    }
+    put_all(THEM, LEASE_MS);
+    keeps.n_keys = N;
+    assert_outcome(probe_ask(probe, &keeps), OUTCOME_OTHER);
+    for (size_t i = 0; i < N; i++) assert_true(holds(i, THEM));
+}
+
 /* ---- fencing ---- */
 
 DIALECTS_TEST(test_counters)

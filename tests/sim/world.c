@@ -11,6 +11,7 @@
  *   SILENT   after it no key may be left at all
  */
 #include "world.h"
+#include "base/protocol.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +41,16 @@
 uint64_t world_hash(const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
-    uint64_t hash = length;
+    size_t front = sizeof(HOLDER_KEPT) - 1;
+    uint64_t hash;
     uint64_t word;
 
+    /* A kept key is still its owner's. */
+    if (length > front && memcmp(at, HOLDER_KEPT, front) == 0) {
+        at += front;
+        length -= front;
+    }
+    hash = length;
     for (; length >= sizeof(word); at += sizeof(word), length -= sizeof(word)) {
         memcpy(&word, at, sizeof(word));
         hash = rng_mix(hash, word);

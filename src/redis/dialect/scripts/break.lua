@@ -41,7 +41,7 @@ local function break_owner(owner)
   if kind ~= 'string' and kind ~= 'none' then return redis.error_reply('WRONGTYPE ' .. kind) end
   local whose, ttl, why = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1]), nil
   local readers = 'quorlock:readers:' .. KEYS[1]
-  if whose == owner then
+  if whose == owner or whose == 'quorlock:kept:' .. owner then
     why = delete({KEYS[1]})
   elseif whose == 'quorlock:readers' and type(redis.pcall('ZSCORE', readers, owner)) == 'string' then
     why = break_reader(readers, owner)

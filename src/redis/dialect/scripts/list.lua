@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- ARGV cursor, pattern, count Lists locks, readers and slots among the keys of one step: see modules/listing.lua. A
 -- lock is a string with the form of an owner token: a label of 1 to 64 printable characters and a colon, or neither if
--- the key expires; and 40 hex digits. At most 106 bytes of a value are read, so that large values cost nothing.
+-- the key expires; and 40 hex digits. quorlock:kept: may stand before it. At most 120 bytes of a value are read, so that
+-- large values cost nothing.
 local cursor, pattern, count = unpack(ARGV)
 --@ from listing: list
 local now
 return list(cursor, pattern, count, 'string', 2048, function(key)
   local slot, name = string.match(key, '^quorlock:slot:(%d%d?):(.+)$')
   if not slot and string.sub(key, 1, 9) == 'quorlock:' then return nil end
-  local value = redis.pcall('GETRANGE', key, '0', '105')
+  local value = redis.pcall('GETRANGE', key, '0', '119')
   if type(value) == 'table' then return nil, value end
   if value == 'quorlock:readers' and not slot then
     now = now or redis.pcall('TIME')
@@ -20,8 +21,9 @@ return list(cursor, pattern, count, 'string', 2048, function(key)
     if readers == 0 then return nil end
     return 'r', readers, value
   end
-  local label = string.sub(value, 1, -41)
-  if #value < 40 or #value > 105 or string.find(value, '[^0-9a-f]', -40) then return nil end
+  local token = string.match(value, '^quorlock:kept:(.*)$') or value
+  local label = string.sub(token, 1, -41)
+  if #token < 40 or #token > 105 or string.find(value, '[^0-9a-f]', -40) then return nil end
   if label ~= '' and not string.find(label, '^[!-~]+:$') or label == '' and redis.pcall('PTTL', key) == -1 then
     return nil
   end

@@ -3,9 +3,9 @@
 -- ARGV n, owner, ms [, guard as read or '', token or '', the counters' life in ms [, how]]
 -- Deletes each lock that is ours, whatever the guard is and whoever holds the others, and notifies the waiters of all
 -- n; how 'deleted': of the deleted ones only; 'silent': of none. 'keep': as 'silent', but it does not delete the locks:
--- they expire after so many ms. Returns 1 if all were ours, 2 if one client was notified, 3 if two...; 0 if some were
--- missing; {holder, ttl} if another owner holds one. If the guard is not as read, 'GUARD' is appended: {1, 'GUARD'},
--- {0, 'GUARD'}, {holder, ttl, 'GUARD'}.
+-- they expire after so many ms, and their value is quorlock:kept: and the owner. Returns 1 if all were ours, 2 if one
+-- client was notified, 3 if two...; 0 if some were missing; {holder, ttl} if another owner holds one. If the guard is
+-- not as read, 'GUARD' is appended: {1, 'GUARD'}, {0, 'GUARD'}, {holder, ttl, 'GUARD'}.
 local n, owner, keep_ms, seen, token, life_ms, how = unpack(ARGV)
 --@ from guard: guard_broken
 --@ from string: lock_clear, notice_released
@@ -13,7 +13,7 @@ local fenced, broken = token and token ~= '', guard_broken(KEYS[n + 1], seen)
 local clear = lock_clear
 if how == 'keep' then
   --@ from string: lock_keep
-  clear = function(key) return lock_keep(key, keep_ms) end
+  clear = function(key) return lock_keep(key, owner, keep_ms) end
 end
 -- Most releases are for one lock that is ours, while the guard is as read and the counter, if there is one, equals the
 -- token. They are done first, without the functions that the others need, because even a function that is not called
@@ -30,5 +30,10 @@ if fenced then
   carry = function() fence_carry(KEYS, #KEYS - n + 1, #KEYS, token, life_ms) end
 end
 --@ from string: lock_whose
+-- A key that its owner has released, and that is kept, is still that owner's when the release comes again.
+local function whose_kept(key, of)
+  local holder = lock_whose(key, of)
+  return holder == 'quorlock:kept:' .. of or holder
+end
 --@ from locks: give_back
-return give_back(lock_whose, clear, notice_released, KEYS, 1, n, owner, how, broken and 'GUARD', carry)
+return give_back(whose_kept, clear, notice_released, KEYS, 1, n, owner, how, broken and 'GUARD', carry)
