@@ -13,9 +13,9 @@
  *   client is closed. Do not use one that another thread has freed, nor a client that another thread has closed.
  * - Errors. Once the client is closed, and in a child of fork(), calls return CLOSED. With NULL calls return INVAL. In
  *   both cases valid_ms returns 0. To free, close or shut down NULL does nothing.
- * - Callbacks and the log hook run in the loop's thread. Renewals wait meanwhile. In them only valid_ms, start_acquire,
- *   start_release, cancel, stop, shutdown, free, set_credentials, statistics and metrics may be called; calls that
- * would wait return STATE. The function `credentials` must not call the library.
+ * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
+ * valid_ms, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics and metrics may be
+ * called; calls that would wait return STATE. The function `credentials` must not call the library.
  * - Memory hooks are called in the loop's thread, and in the thread that opens. blocking.h itself uses malloc.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_blocking_events() was called and there is no
@@ -143,7 +143,7 @@ QUORLOCK_API int quorlock_blocking_metrics(quorlock_blocking *blocking, const st
                                            char *buffer, size_t size, size_t *ret_length);
 
 /* quorlock_blocking_inspect, _break, _break_owner - do as without "blocking", and return the status of the report.
- * cb runs before they return, in the loop's thread. Errors, without a callback: as without "blocking", INVAL (no
+ * cb runs before they return, in the calling thread. Errors, without a callback: as without "blocking", INVAL (no
  * callback), CLOSED (also after a shutdown), STATE (in the loop's thread). */
 QUORLOCK_API int quorlock_blocking_inspect(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb,
                                            void *arg);
@@ -152,7 +152,7 @@ QUORLOCK_API int quorlock_blocking_break(quorlock_blocking *blocking, const char
 QUORLOCK_API int quorlock_blocking_break_owner(quorlock_blocking *blocking, const char *key, const char *owner,
                                                quorlock_report_cb cb, void *arg);
 
-/* quorlock_blocking_list - do as quorlock_list, and return the status. cb runs before that, in the loop's thread, once
+/* quorlock_blocking_list - do as quorlock_list, and return the status. cb runs before that, in the calling thread, once
  * or more often. Errors, without a callback: as quorlock_blocking_inspect. */
 QUORLOCK_API int quorlock_blocking_list(quorlock_blocking *blocking, const char *pattern, quorlock_list_cb cb,
                                         void *arg);

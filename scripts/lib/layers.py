@@ -31,21 +31,24 @@ LAYERS = {
     "src/base/system_os.c": "include/quorlock include/quorlock/adapters src/base",
     "src/api/blocking.c": "include/quorlock src/base src/api/client.c src/api/client.h src/api/blocking_loop.c "
                           "src/api/blocking_loop.h src/api/blocking_election.c src/api/blocking_election.h "
-                          "src/api/blocking_events.c src/api/blocking_events.h",
+                          "src/api/blocking_events.c src/api/blocking_events.h src/api/blocking_report.c "
+                          "src/api/blocking_report.h",
     "src/api/blocking_election.c": "include/quorlock src/base src/api/client.c src/api/client.h "
                                    "src/api/blocking_loop.c src/api/blocking_loop.h src/api/blocking_election.h "
                                    "src/api/blocking_events.c src/api/blocking_events.h",
     "src/api/blocking_loop.c": "include/quorlock src/base src/api/blocking_loop.h src/api/blocking_events.c "
                                "src/api/blocking_events.h",
-    "src/api/blocking_loop.h": "include/quorlock src/base src/api/blocking_events.h",
+    "src/api/blocking_loop.h": "include/quorlock src/base src/api/blocking_events.h src/api/blocking_report.h",
+    "src/api/blocking_report.c": "include/quorlock src/api/blocking_report.h",
+    "src/api/blocking_report.h": "include/quorlock",
     "src/api/blocking_events.c": "include/quorlock src/base src/api/blocking_events.h",
     "src/api/blocking_events.h": "include/quorlock src/base",
     "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
     "src/cli": "include/quorlock src/bench src/settings",
 }
 # These use the library as any program does: a function of quorlock.h belongs to the header for them, not to its file.
-PROGRAMS = ("src/api/blocking.c src/api/blocking_loop.c src/api/blocking_election.c src/api/blocking_events.c src/bench "
-            "src/cli").split()
+PROGRAMS = ("src/api/blocking.c src/api/blocking_loop.c src/api/blocking_election.c src/api/blocking_events.c "
+            "src/api/blocking_report.c src/bench src/cli").split()
 # FOLDER: the system headers that it may include.
 SYSTEM = {
     "src/core": "assert.h inttypes.h limits.h stdbool.h stddef.h stdint.h string.h",
@@ -53,7 +56,7 @@ SYSTEM = {
 }
 # HEADERS: the only folders and files that may include them. Access to the system, and memory, go through src/base.
 BASE = ("include/quorlock/adapters src/base src/api/blocking.c src/api/blocking_loop.c src/api/blocking_loop.h "
-        "src/api/blocking_election.c src/api/blocking_events.c src/api/blocking_events.h src/settings src/bench src/cli")
+        "src/api/blocking_election.c src/api/blocking_events.c src/api/blocking_events.h src/api/blocking_report.c src/settings src/bench src/cli")
 ONLY = {
     "hiredis/": "src/bench",
     "openssl/": "src/redis/link",

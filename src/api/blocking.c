@@ -162,7 +162,7 @@ static void blocking_on_report(int status, const struct quorlock_report *report,
     struct job *job = arg;
 
     job->result.status = status;
-    job->report(status, report, job->report_arg);
+    blocking_reports_keep(&job->reports, status, report);
     blocking_done(job);
 }
 
@@ -187,7 +187,7 @@ static void blocking_on_listing(int status, const struct quorlock_listing *listi
     struct job *job = arg;
 
     job->result.status = status;
-    job->list(status, listing, job->list_arg);
+    blocking_reports_keep_listing(&job->reports, status, listing);
     if (listing->more == 0) blocking_done(job);
 }
 
@@ -706,15 +706,19 @@ int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock
                                               .ret_length = ret_length});
 }
 
-static int blocking_ask(struct job *job)
+/* blocking_ask - run the job, and call back in this thread: renewals do not wait for that. */
+static int blocking_ask(struct job *job, quorlock_report_cb report, quorlock_list_cb list, void *arg)
 {
-    return job->report == NULL ? QUORLOCK_INVAL : blocking_call(job);
+    int status;
+
+    if (report == NULL && list == NULL) return QUORLOCK_INVAL;
+    status = blocking_call(job);
+    return blocking_reports_tell(&job->reports, status, report, list, arg);
 }
 
 int quorlock_blocking_inspect(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return blocking_ask(
-        &(struct job){.run = run_ask, .blocking = blocking, .key = key, .report = cb, .report_arg = arg});
+    return blocking_ask(&(struct job){.run = run_ask, .blocking = blocking, .key = key}, cb, NULL, arg);
 }
 
 int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
@@ -725,18 +729,11 @@ int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlo
 int quorlock_blocking_break_owner(quorlock_blocking *blocking, const char *key, const char *owner,
                                   quorlock_report_cb cb, void *arg)
 {
-    return blocking_ask(&(struct job){.run = run_ask,
-                                      .blocking = blocking,
-                                      .breaks = true,
-                                      .key = key,
-                                      .token = owner,
-                                      .report = cb,
-                                      .report_arg = arg});
+    return blocking_ask(&(struct job){.run = run_ask, .blocking = blocking, .breaks = true, .key = key, .token = owner},
+                        cb, NULL, arg);
 }
 
 int quorlock_blocking_list(quorlock_blocking *blocking, const char *pattern, quorlock_list_cb cb, void *arg)
 {
-    if (cb == NULL) return QUORLOCK_INVAL;
-    return blocking_call(
-        &(struct job){.run = run_list, .blocking = blocking, .key = pattern, .list = cb, .list_arg = arg});
+    return blocking_ask(&(struct job){.run = run_list, .blocking = blocking, .key = pattern}, NULL, cb, arg);
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "api/blocking_events.h"
+#include "api/blocking_report.h"
 #include "base/expiry.h"
 #include "base/list.h"
 #include "base/system.h"
@@ -44,10 +45,7 @@ struct job {
     void *read_arg;
     bool breaks; /* a question breaks the key, if `token` is NULL or holds it */
     const char *key;
-    quorlock_report_cb report;
-    void *report_arg;
-    quorlock_list_cb list;
-    void *list_arg;
+    struct blocking_reports reports;
     const struct quorlock_metrics_options *metrics;
     char *buffer;
     size_t size, *ret_length;

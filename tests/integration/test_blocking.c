@@ -705,6 +705,7 @@ static bool await_sleep(int id)
 }
 
 struct reported {
+    pthread_t thread;
     size_t calls, held, broken;
     int status, any;
     char holder[QUORLOCK_BLOCKING_TOKEN_SIZE];
@@ -714,7 +715,10 @@ static void read_report(int status, const struct quorlock_report *report, void *
 {
     struct reported *reported = arg;
 
-    *reported = (struct reported){.calls = reported->calls + 1, .status = status, .any = report->held};
+    /* In the thread that asks: renewals do not wait for it. */
+    assert_true(pthread_equal(reported->thread, pthread_self()) != 0);
+    *reported = (struct reported){
+        .thread = pthread_self(), .calls = reported->calls + 1, .status = status, .any = report->held};
     snprintf(reported->holder, sizeof(reported->holder), "%s", report->holder != NULL ? report->holder : "");
     for (size_t i = 0; i < report->n_nodes; i++) {
         reported->held += strcmp(report->nodes[i]->state, "held") == 0;
@@ -726,7 +730,7 @@ BLOCKING_TEST(a_key_is_inspected_and_broken)
 {
     quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_blocking_result result = {.size = sizeof(result)};
-    struct reported reported = {0};
+    struct reported reported = {.thread = pthread_self()};
 
     assert_int_equal(quorlock_blocking_inspect(blocking, "key", read_report, &reported), QUORLOCK_OK);
     assert_int_equal(reported.any, 0);

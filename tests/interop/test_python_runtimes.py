@@ -133,8 +133,11 @@ import quorlock
 
 client = quorlock.configure(os.environ["QUORLOCK_NODES"], guard="off", max_lease_ms=120000)
 
+held = []
+
 def hold():
-    quorlock.lock(os.environ["KEY"], lease_ms=120000).acquire()
+    held.append(quorlock.lock(os.environ["KEY"], lease_ms=120000))
+    held[0].acquire()
 
 def work():
     # As a worker of the pool ends: by this signal, and without atexit and finalizers.

@@ -217,14 +217,17 @@ import quorlock
 
 quorlock.configure(os.environ["QUORLOCK_NODES"], guard="off", max_lease_ms=120000)
 
-def hold(inherits):
-    quorlock.lock(os.environ["KEY"], lease_ms=120000).acquire()
+held = []
+
+def hold():
+    held.append(quorlock.lock(os.environ["KEY"], lease_ms=120000))
+    held[0].acquire()
 
 if __name__ == "__main__":
     module_level = quorlock.lock("used:before:the:fork")
     with module_level:
         pass
-    child = multiprocessing.get_context(sys.argv[1]).Process(target=hold, args=(1,))
+    child = multiprocessing.get_context(sys.argv[1]).Process(target=hold)
     child.start()
     child.join()
     sys.exit(child.exitcode)
