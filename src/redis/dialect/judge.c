@@ -219,14 +219,15 @@ static bool judge_clients(const struct reply_item *list, struct node_reply *ret)
 }
 
 /* False: the reply does not fit the request. */
-static bool judge_value(enum op op, const struct reply *reply, struct node_reply *ret, char *text, size_t text_size)
+static bool judge_value(enum op op, bool by_script, const struct reply *reply, struct node_reply *ret, char *text,
+                        size_t text_size)
 {
     const struct reply_item *self = &reply->self;
-    bool by_set = self->type == REPLY_NIL || self->type == REPLY_STATUS;
 
     if (op == OP_CLIENTS) return judge_clients(self, ret);
     if (op == OP_BOOTSTRAP || op == OP_MAY_KILL) return guard_judge_bootstrap(op, reply, ret, text, text_size);
-    if ((op == OP_ACQUIRE || op == OP_REPAIR) && by_set) {
+    /* Scripts return neither of these. */
+    if (op == OP_ACQUIRE && !by_script && (self->type == REPLY_NIL || self->type == REPLY_STATUS)) {
         ret->outcome = self->type == REPLY_NIL ? OUTCOME_OTHER : OUTCOME_YES;
         return self->type == REPLY_NIL || reply_is(self, "OK");
     }
@@ -253,7 +254,7 @@ void dialect_judge_reply(enum op op, bool by_script, const struct reply *reply, 
         if (ret->fault == FAULT_FOREIGN) describe_foreign(&reply->self, ret, text, text_size);
         return;
     }
-    if (judge_value(op, reply, ret, text, text_size)) {
+    if (judge_value(op, by_script, reply, ret, text, text_size)) {
         if (ret->fault == FAULT_GUARD) snprintf(text, text_size, "%s: " GUARD_CHANGED, op_name(op, by_script));
         return;
     }

@@ -68,11 +68,8 @@ static void redisson_judge(enum op op, bool by_script, const struct reply *reply
         cut.n_elements = item->type == REPLY_INTEGER && item->integer >= 0 ? reply->n_elements - 1 : 1;
         count = item->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)item->integer;
         reply = &cut;
-    } else if (acquires && (reply->self.type == REPLY_NIL || reply->self.type == REPLY_STATUS)) {
-        /* These are good replies to SET, which this dialect never sends. */
-        cut = (struct reply){.self = {.type = REPLY_INTEGER}};
-        reply = &cut;
     }
+    /* This dialect sends no SET. */
     dialect_judge_reply(op, by_script || acquires, reply, ret, text, text_size);
     if (op == OP_PEEK && ret->outcome == OUTCOME_YES) ret->count = count;
     if (ret->fault == FAULT_FOREIGN) error_foreign(text, text_size, ret->type, ret->type_length, ERROR_NO_HASH);
