@@ -14,6 +14,7 @@ lease = tonumber(lease)
 local fits = guard and guard.n == n and guard.set == set
 local new = {n = n, set = set, lease = lease, run = run, replid = replid, till = 0, longest = lease,
   how = 'declared', made = now, cause = 'none', wanted = 0, wanted_till = 0}
+-- Rule 4.12.
 if how == 'new' then
   if stored and not (fits and same_life and guard.cause == 'first' and guard.till > now) then
     return 'guarded:' .. string.sub(stored, 1, 400)
@@ -25,7 +26,7 @@ elseif how == 'end' then
   new = guard
   new.how, new.made, new.wanted, new.wanted_till = 'declared', now, 0, 0
 else
-  -- Leases of the old length may still run. The new quarantine also covers the rest of an earlier one, which was for at
+  -- Rule 4.13: leases of the old length may still run. The new quarantine also covers the rest of an earlier one, which was for at
   -- most the longest max_lease.
   local most = math.max(lease, tonumber(longest), guard and guard.lease or 0)
   if guard and guard.till > now then most = math.max(most, guard.longest) end

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
+-- Rule 2.2 of src/protocol.md.
 -- KEYS the n locks, each once [, the guard] [, the n counters]
 -- ARGV n, a letter for each lock, lease in ms, guard as read or '', 'each' or '', the counters' life in ms, 'strict' or
 -- '', max_lease in ms, an owner for each lock [, with 'each' for each lock the floor of an acquire, else the token or

@@ -21,30 +21,33 @@ local function store()
   local done = redis.pcall('SET', KEYS[1], stored)
   if done.err then return done end
 end
+-- Rule 4.1.
 local why, changed = 'kept', guard and guard.format == '1'
 if not guard then
   why, guard = 'new', {n = n, set = set, lease = wanted, longest = wanted, till = 0, wanted = 0, wanted_till = 0}
 elseif not same_life then
   why = 'lost'
 end
--- A running server process cannot lose its guard to another process. So this client's INFO is from before a change of
--- role, and it must connect again. If it wrote the guard now, it would undo what a better informed client wrote.
+-- Rule 4.11: a running server process cannot lose its guard to another process. So this client's INFO is from before a
+-- change of role, and it must connect again. If it wrote the guard now, it would undo what a better informed client
+-- wrote.
 if why == 'lost' and knows == '1' then return {why, 0, guard.lease, stored} end
--- The longest max_lease is kept until its quarantine ends, even if the server restarts.
+-- Rule 4.2: the longest max_lease is kept until its quarantine ends, even if the server restarts.
 local most = guard.lease
 if guard.till > now then most = math.max(most, guard.longest) end
 if why ~= 'kept' then
   guard.how, guard.made, guard.cause = 'found', now, why == 'new' and 'first' or 'restart'
 end
--- A quarantine longer than any lease: the server's clock was set back.
+-- Rules 4.2 and 4.4. A quarantine longer than any lease: the server's clock was set back.
 if why ~= 'kept' or guard.till > now + most + 1 then
   guard.till, guard.longest, changed = now + most + 1, most, true
 end
 if guard.wanted_till > now + guard.wanted + 1 then guard.wanted_till, changed = now + guard.wanted + 1, true end
+-- Rules 4.5 and 4.6.
 if guard.n ~= n or guard.set ~= set or wanted ~= guard.lease then
-  -- This client's leases may be longer than the guard allows for. It was granted none since the guard was made, so its
-  -- last lease ends max_lease after that; and it has no such lease if a person declared so. A client with wrong
-  -- settings therefore delays nobody for longer than safety needs.
+  -- Rule 4.7: this client's leases may be longer than the guard allows for. It was granted none since the guard was
+  -- made, so its last lease ends max_lease after that; and it has no such lease if a person declared so. A client
+  -- with wrong settings therefore delays nobody for longer than safety needs.
   local last = guard.made + wanted + 1
   if wanted > guard.lease and guard.how == 'found' and last > math.max(now, guard.till, guard.wanted_till) then
     guard.wanted, guard.wanted_till = wanted, last

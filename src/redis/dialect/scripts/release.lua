@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
+-- Rule 2.2 of src/protocol.md.
 -- KEYS the n locks [, the guard] [, the n counters]
 -- ARGV n, owner, ms [, guard as read or '', token or '', the counters' life in ms [, how]]
 -- Deletes each lock that is ours, whatever the guard is and whoever holds the others, and notifies the waiters of all

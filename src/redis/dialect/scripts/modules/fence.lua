@@ -10,7 +10,7 @@ local function fence_read(text)
 end
 
 -- fence_next - return the counter of a grant, and its digits: the next number, and at least the floor. A repair has its
--- token already.
+-- token already. Rules 5.1 and 5.4.
 local function fence_next(counter, how, floor, now_us, max_lease_ms)
   local least = tonumber(floor)
   if how == 'repair' then
@@ -27,7 +27,7 @@ local function fence_next(counter, how, floor, now_us, max_lease_ms)
   return least, floor
 end
 
--- fence_store - store the counter; return nil, or an error. The counter's life is never shortened.
+-- fence_store - store the counter; return nil, or an error. The counter's life is never shortened. Rule 5.6.
 local function fence_store(key, digits, life_ms)
   local left = redis.pcall('PTTL', key)
   if type(left) == 'table' then return left end
@@ -74,12 +74,12 @@ local function fence_carry_one(key, text, token, life_ms)
   if token ~= '0' then fence_store(key, token, life_ms) end
 end
 
--- fence_carry - do so with the counters from `first` to `last`.
+-- fence_carry - do so with the counters from `first` to `last`. Rule 5.6.
 local function fence_carry(keys, first, last, token, life_ms)
   for i = first, last do fence_carry_one(keys[i], redis.pcall('GET', keys[i]), token, life_ms) end
 end
 
--- fence_raise - raise those to the token unless one is higher; return the counter; or nil and an error.
+-- fence_raise - raise those to the token unless one is higher; return the counter; or nil and an error. Rule 5.3.
 local function fence_raise(keys, first, last, token, life_ms)
   local highest, number = 0, tonumber(token)
   for i = first, last do

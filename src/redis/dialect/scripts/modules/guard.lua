@@ -13,14 +13,14 @@
 --@ from server: info
 
 -- guard_broken - return an error if the guard is not the one that this connection read; nil if it is, or if none is
--- kept.
+-- kept. Rule 4.10.
 local function guard_broken(key, seen)
   if not seen or seen == '' or redis.pcall('GET', key) == seen then return nil end
   return redis.error_reply('GUARD the guard changed or is gone: the server may have lost its memory')
 end
 
 -- guard_moved - return an error if the guard names another process of the server; nil if it does not, or INFO is
--- denied.
+-- denied. Rule 4.10.
 local function guard_moved(seen)
   local run, replid = info('server', 'run_id'), info('replication', 'master_replid')
   if not run or not replid or string.find(seen, '|' .. run .. '|' .. replid .. '|', 1, true) then return nil end
@@ -65,7 +65,7 @@ end
 
 -- guard_now - return an error or nil; the guard, nil if there is none or no guard; its text, or false; the clock in ms;
 -- whether the guard names this process of the server; and the run and replid of that. run and replid are from the
--- client's INFO, which may be from before a change of role; a script's own INFO comes first, if it may ask.
+-- client's INFO, which may be from before a change of role; a script's own INFO comes first, if it may ask. Rule 4.1.
 local function guard_now(key, run, replid)
   run, replid = info('server', 'run_id') or run, info('replication', 'master_replid') or replid
   local time = redis.pcall('TIME')

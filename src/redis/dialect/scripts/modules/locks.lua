@@ -9,7 +9,7 @@
 
 -- lock_lift - move the expiry to the end of the lease, if it would come earlier; return nil, or an error. From Redis 7
 -- on, which is also the first to tell scripts its version, one command does it. GT ignores a key without an expiry;
--- that is left to the other commands.
+-- that is left to the other commands. Rules 3.1 and 3.3.
 local function lock_lift(key, lease_ms)
   if redis.REDIS_VERSION_NUM and redis.pcall('PEXPIRE', key, lease_ms, 'GT') == 1 then return end
   local ttl = redis.pcall('PTTL', key)
@@ -59,6 +59,7 @@ end
 
 -- take - take the locks from `first` to `last`, all or none, and return the reply. clock() is as clock_us().
 -- count(first, last, now_us) returns the counter of the grant, or nil and an error; nil: the locks have no counters.
+-- Rules 1.14 and 5.1.
 local function take(whose, set, lift, clear, channel, keys, first, last, owner, lease_ms, clock, count)
   local _, ours, other, wrong, theirs, longest = look_all(whose, keys, first, last, owner)
   if wrong then return wrong end
@@ -90,7 +91,7 @@ local function take(whose, set, lift, clear, channel, keys, first, last, owner, 
   return {1, counter, now_us or 0}
 end
 
--- prolong - extend the locks from `first` to `last` if all are ours, and return nil; else return the reply.
+-- prolong - extend the locks from `first` to `last` if all are ours, and return nil; else return the reply. Rule 1.14.
 local function prolong(whose, lift, keys, first, last, owner, lease_ms)
   local count, _, other, wrong = look_all(whose, keys, first, last, owner)
   if wrong or other then return wrong or other end
@@ -103,7 +104,7 @@ end
 
 -- give_back - delete those locks from `first` to `last` that are ours, notify their waiters, and return the reply.
 -- `broken`: 'GUARD' if the guard is not as read. carry(first, last) is called before the first of ours is deleted; nil:
--- the locks have no counters.
+-- the locks have no counters. Rule 2.2.
 local function give_back(whose, clear, notice, keys, first, last, owner, how, broken, carry)
   local count, ours, other, wrong = look_all(whose, keys, first, last, owner)
   if count > 0 and carry then carry(first, last) end

@@ -19,7 +19,7 @@ local function slot_key(name, slot)
 end
 
 -- permits_found - return the number of permits that the name has here, at the key; nil if it has none yet, or another
--- number whose slots are all free; nil and an error if one of those is held.
+-- number whose slots are all free; nil and an error if one of those is held. Rule 7.7.
 local function permits_found(key, name, permits)
   local number = lock_whose(key)
   if type(number) == 'table' then return nil, foreign_named(key, number) end
@@ -34,7 +34,7 @@ local function permits_found(key, name, permits)
 end
 
 -- permits_keep - keep the number of permits at the key for as long as any slot is held: its expiry is never before a
--- slot's. `number` is of permits_found(). Return nil, or an error.
+-- slot's. `number` is of permits_found(). Return nil, or an error. Rule 7.7.
 local function permits_keep(key, number, permits, lease_ms)
   local left = redis.pcall('PTTL', key)
   if type(left) == 'table' then return left end
@@ -88,6 +88,7 @@ local function slot_refusal(name, asked, permits, passed, bad)
 end
 
 -- slot_acquire - take a slot, or change nothing, and return the reply. number_key: where the number of permits is.
+-- Rule 7.1.
 local function slot_acquire(number_key, name, asked, owner, lease_ms, token, life_ms, how, max_lease_ms, permits, any,
     passed)
   local number, why = permits_found(number_key, name, permits)

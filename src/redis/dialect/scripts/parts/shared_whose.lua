@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Returns the state of a lock. Nil: free for its mode; true: ours; a string: who blocks it, and if that is a waiting
--- client, for how long yet; a table: an error.
+-- client, for how long yet; a table: an error. Rule 8.1.
 local function lock_whose(key, owner)
   local holder = redis.pcall('GET', key)
   if type(holder) == 'table' then
