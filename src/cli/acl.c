@@ -22,14 +22,14 @@ static const struct rules commands[] = {
     {PLAIN | REDISSON, "+info +time +get +set +pttl +pexpire +type +eval +evalsha +client|setname "
                        "+client|tracking +client|caching +exists"},
     {PLAIN, "+del +mget"}, /* MGET, as PUBSUB NUMPAT, saves work when locks are released together */
-    {PLAIN, "+zadd +zrem +zscore +zrange +zrangebyscore +zremrangebyscore"}, /* for shared keys; exclusive locks look
-                                                                                for readers */
+    {PLAIN, "+zadd +zrem +zscore +zcount +zrange +zrangebyscore"}, /* for shared keys; exclusive locks
+                                                                                look for readers */
     {REDISSON, "+hexists +hscan +hget +hset +hdel"},
     {PLAIN | REDISSON | DATABASE, "+select"},
     {PLAIN | REDISSON | NOTICES, "+publish +pubsub|numsub +subscribe +unsubscribe +ping"},
     {PLAIN | REDISSON | NOTICES, "+pubsub|numpat"},
     {REDISSON | NOTICES, "+lrange"},
-    {PLAIN | LIST, "+scan +getrange +zcount"},
+    {PLAIN | LIST, "+scan +getrange"},
     {REDISSON | LIST, "+scan +hlen +hkeys"},
 };
 /* % is replaced by the pattern. */
@@ -100,6 +100,7 @@ static void acl_add_line(struct text *text, const struct settings *settings, con
     /* Beside ~* the server accepts no other key pattern. */
     text_format(text, "ACL SETUSER %s on resetkeys resetchannels -@all %s", settings->acl,
                 all ? "~*" : "~quorlock:guard");
+    if (!all && (wanted & PLAIN) != 0) text_format(text, " ~quorlock:clock"); /* of the queues */
     for (size_t i = 0; i < n_patterns; i++)
         for (size_t k = 0; k < N_NAMES; k++)
             if (is_needed(&names[k], wanted) && !(all && names[k].text[0] == '~'))

@@ -24,6 +24,8 @@
 /* Within so many round trips, a holder that is named again may be a contender. */
 #define CONTENDER_SRTTS 4u
 #define FEW_CONTENDERS  3u
+#define PACE_SRTTS      20u
+#define PACE_MAX_US     4000000u
 
 /* Rules 6.2 and 6.4. */
 bool arbiter_fits(const struct core_node *node)
@@ -55,6 +57,15 @@ uint32_t arbiter_choose(const struct core_lock *lock)
 uint64_t arbiter_timeout(const struct core_node *node, uint64_t asked_us)
 {
     return validity_add(asked_us, 2 * (uint64_t)node->srtt_us + ARBITER_GRACE_US);
+}
+
+/* Rule 6.15. */
+uint64_t arbiter_pace_us(const struct core_lock *lock)
+{
+    uint32_t index = arbiter_choose(lock);
+
+    if (index == lock->config->n_nodes) return 0;
+    return core_smaller(PACE_SRTTS * (uint64_t)lock->nodes[index].srtt_us, PACE_MAX_US);
 }
 
 /* The node answered, and does not have this holder's key: it granted, or has another holder's key or a foreign value.

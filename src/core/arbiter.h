@@ -14,6 +14,9 @@ bool arbiter_fits(const struct core_node *);
 /* arbiter_timeout - return until when the answer to a request from asked_us is waited for while another client is in
  * the way. */
 uint64_t arbiter_timeout(const struct core_node *, uint64_t asked_us);
+/* arbiter_pace_us - return the least pause between two polls of one of many waiting clients: so many round trips that
+ * a node that is slow because of them is asked less. */
+uint64_t arbiter_pace_us(const struct core_lock *);
 /* arbiter_doubt - after the arbiter's refusal, tell whether the other nodes are to be asked, too (rule 6.3). */
 bool arbiter_doubt(struct core_lock *);
 /* arbiter_doubt_until - return until when the other nodes' answers are waited for after such a doubt, or 0. */

@@ -114,7 +114,8 @@ static void ask_arbiter(struct core_lock *lock, struct step *step, uint32_t inde
         return;
     }
     attempt->stage = ATTEMPT_ASKS_ARBITER;
-    attempt->others_at_us = lock->config->fair ? fair_timeout(node, step->now_us) : arbiter_timeout(node, step->now_us);
+    attempt->others_at_us =
+        lock->config->fair ? fair_timeout(lock, node, step->now_us) : arbiter_timeout(node, step->now_us);
     /* A fair lock waits for a node that is connecting (rule 9.2). */
     if (vote_may_ask(lock, node)) vote_ask(lock, step, index);
 }
@@ -598,7 +599,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     if (vote_may_ask(lock, node) && node->vote == CORE_VOTE_NONE) {
         bool awaited = asking && lock->attempt.stage == ATTEMPT_ASKS_ARBITER && index == lock->attempt.arbiter;
 
-        if (awaited) lock->attempt.others_at_us = fair_timeout(node, step->now_us);
+        if (awaited) lock->attempt.others_at_us = fair_timeout(lock, node, step->now_us);
         if (awaited || still_asks(lock, step)) {
             vote_ask(lock, step, index);
         } else if (asking && lock->attempt.stage == ATTEMPT_FAILED) {

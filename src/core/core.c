@@ -254,8 +254,10 @@ static void core_on_reply(struct core_lock *lock, struct step *step, const struc
         debt_on_set_answered(lock, reply);
     if (reply->tag.op == OP_RELEASE) {
         debt_on_reply(lock, step, reply);
-    } else if (reply->tag.op == OP_INTEND || !is_current(lock, reply)) {
+    } else if (!is_current(lock, reply)) {
         return;
+    } else if (reply->tag.op == OP_INTEND) {
+        intent_on_reply(lock, reply);
     } else if ((reply->tag.op == OP_EXTEND && reply->tag.round > 0) || reply->tag.op == OP_REPAIR) {
         hold_on_reply(lock, step, reply);
     } else {

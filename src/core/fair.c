@@ -7,7 +7,8 @@
  * A notice that was missed costs a poll, and a notice too many costs one request. A node whose first connection is
  * being made is waited for, for a moment: otherwise clients that start would ask different nodes. A lock that cannot
  * get a quorum stands in no queue: it would keep others out while it waits for a node that only it cannot reach, such
- * as one that it lists by a wrong name.
+ * as one that it lists by a wrong name. A lock that waits gives its arbiter longer to answer: an arbiter that many
+ * clients make slow must not lose all of them to the next node.
  *
  * With permits, an arbiter that did not answer may have taken a slot. So the next attempt asks all nodes for one slot,
  * without a queue (rule 7.6).
@@ -20,8 +21,9 @@
 #include "intent.h"
 
 #define LIFE_US    2000000u
-#define CONNECT_US 250000u /* for a first connection */
-#define ANSWER_US  100000u /* added to the round trips: an arbiter is not changed because a machine is busy */
+#define CONNECT_US 250000u  /* for a first connection */
+#define ANSWER_US  100000u  /* added to the round trips: an arbiter is not changed because a machine is busy */
+#define STAYS_US   1000000u /* the same once the lock waits: a slow arbiter must not move a crowd to the next node */
 
 /* Rule 9.2. */
 uint32_t fair_choose(const struct core_lock *lock)
@@ -42,10 +44,12 @@ uint32_t fair_choose(const struct core_lock *lock)
     return spare;
 }
 
-uint64_t fair_timeout(const struct core_node *node, uint64_t now_us)
+uint64_t fair_timeout(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
 {
+    uint64_t stays_us = lock->acquire.attempts > 1 ? core_smaller(STAYS_US, lock->config->node_timeout_us / 2) : 0;
+
     if (node->state == NODE_CONNECTING) return validity_add(now_us, CONNECT_US);
-    return validity_add(arbiter_timeout(node, now_us), ANSWER_US);
+    return validity_add(arbiter_timeout(node, now_us), core_larger(ANSWER_US, stays_us));
 }
 
 /* Rule 9.7. */
@@ -88,7 +92,9 @@ void fair_queue(struct core_lock *lock, const struct step *step, struct core_com
     assert(command->tag.op == OP_ACQUIRE && lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
     command->queues = true;
     command->waited_us = stands ? intent_waited_us(lock, step->now_us) : 0;
-    command->queued_us = stands && lock->config->holder.wait_us != 0 ? LIFE_US : 0;
+    command->queued_us =
+        stands && lock->config->holder.wait_us != 0 ? core_larger(LIFE_US, 2 * arbiter_pace_us(lock)) : 0;
+    if (command->queued_us != 0) lock->wait.queues |= 1u << command->tag.node;
 }
 
 /* Rule 9.5. */

@@ -7,7 +7,7 @@
 /* fair_choose - return the node to ask next in this attempt, with its queue; n_nodes: no node is left that serves. */
 uint32_t fair_choose(const struct core_lock *);
 /* fair_timeout - return until when the node's answer is waited for before the next node is asked. */
-uint64_t fair_timeout(const struct core_node *, uint64_t now_us);
+uint64_t fair_timeout(const struct core_lock *, const struct core_node *, uint64_t now_us);
 /* fair_search_at_us - return when to ask for another slot that nodes report as free, at an attempt's end. */
 uint64_t fair_search_at_us(const struct core_lock *, uint64_t now_us);
 /* fair_begin - begin to count releases anew, with an attempt. */

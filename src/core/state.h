@@ -198,8 +198,10 @@ struct wait {
     uint64_t intent_us;       /* when the intent was last sent (intent.c); 0: the nodes have none */
     struct core_token waiter; /* the intent's name at the nodes */
     uint32_t polls, splits;
-    uint32_t turns; /* of a fair lock: after so many releases it may be its turn */
-    bool behind;    /* others in the arbiter's queue come first */
+    uint32_t queues; /* of a fair lock: the nodes that may have a place for it in a queue, a bit each */
+    uint32_t ahead;  /* so many intents came before that of this lock, at the node where they are fewest */
+    uint32_t turns;  /* of a fair lock: after so many releases it may be its turn */
+    bool behind;     /* others in the arbiter's queue come first */
 };
 
 /* How far the arbiter's refusals are believed (rule 6.3). */

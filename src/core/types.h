@@ -104,7 +104,8 @@ struct core_reply {
     uint32_t listeners;  /* subscribers of the key at this node, from a refused acquire or a release; 0: unknown */
     uint64_t refusing;   /* after a refused acquire of several keys: the keys held by others, a bit each; 0: unknown */
     uint32_t turns;      /* after a refused acquire with queues: after so many releases it may be granted; else 0 */
-    uint32_t before;     /* of these, the turns of others in the queue that come first */
+    uint32_t before;     /* of these, the turns of others in the queue that come first; after an intent: so many of the
+                            same mode came before */
     bool readers;        /* the holder stands for all that hold the keys shared */
     bool watched;        /* the node was asked to tell when the key changes next */
     bool given_up;       /* after a refusal: the key in the way may be a late one of ours; its release was just sent */

@@ -41,10 +41,11 @@ struct keylist {
     uint32_t listeners : 24; /* claims that want notices */
     uint32_t permits : 8;    /* 0: ordinary locks */
     uint32_t n_keys : 7;
-    uint32_t fair : 1;        /* a handle is fair, so all locks of the list have the arbiter of fair locks */
-    uint32_t name_at : 24;    /* where its name begins in this block */
-    struct bare_list waiting; /* handles in the order of coming; the first asks the nodes */
-    struct claim *asked;      /* the claim that asked the nodes last: its votes are why the others wait */
+    uint32_t fair : 1;     /* a handle is fair, so all locks of the list have the arbiter of fair locks */
+    uint32_t name_at : 24; /* where its name begins in this block */
+    struct bare_list
+        waiting;         /* handles in the order of coming; the first asks the nodes, of fair permits the first ones */
+    struct claim *asked; /* the claim that asked the nodes last: its votes are why the others wait */
     struct contention *contention;
     struct quorlock *holder; /* of the handles that held the keys alone the latest; NULL: none yet, or it is gone */
     /* With prefix, as the nodes know them; with permits struct core_slots, and the bytes of keys and name follow. */

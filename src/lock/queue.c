@@ -16,12 +16,54 @@ static struct quorlock *first_of(const struct keylist *keylist)
     return CONTAINER_OF(bare_list_first(&keylist->waiting), struct quorlock, pending.turn);
 }
 
-/* Return the first in the queue while it asks the nodes; NULL: nobody does. */
+/* Rule 9.9. Return how many of the queue may ask the nodes for this handle to be one of them. */
+static uint32_t askers(const struct quorlock *lock)
+{
+    const struct core_config *config = &lock->terms->config;
+
+    return config->fair && config->permits > 1 ? config->permits : 1;
+}
+
+static struct quorlock *behind(const struct quorlock *lock)
+{
+    struct link *next = list_next(&lock->pending.turn);
+
+    return next != NULL ? CONTAINER_OF(next, struct quorlock, pending.turn) : NULL;
+}
+
+/* Return this handle, or the first behind it, that asks the nodes; NULL: none does. */
+static struct quorlock *asking_from(struct quorlock *lock)
+{
+    for (uint32_t place = 0; lock != NULL && place < askers(lock); place++, lock = behind(lock)) {
+        if (handle_asks(lock)) return lock;
+    }
+    return NULL;
+}
+
 static struct quorlock *first_asking(const struct keylist *keylist)
 {
-    struct quorlock *lock = first_of(keylist);
+    return asking_from(first_of(keylist));
+}
 
-    return lock != NULL && handle_asks(lock) ? lock : NULL;
+/* Hand the event to all of the queue that ask the nodes. */
+static void step_asking(const struct keylist *keylist, const struct core_event *event)
+{
+    for (struct quorlock *next, *lock = first_asking(keylist); lock != NULL; lock = next) {
+        struct core_event own = *event;
+
+        next = asking_from(behind(lock));
+        (void)claim_step_randomly(lock->claim, &own);
+    }
+}
+
+/* Tell whether the handle is one of those that ask. */
+static bool is_in_front(const struct quorlock *lock)
+{
+    uint32_t place = 0;
+
+    for (const struct quorlock *at = first_of(lock->keylist); at != lock && place < askers(lock); at = behind(at))
+        place++;
+    return place < askers(lock);
 }
 
 /* holds_back - tell whether other processes go first (rule 6.13). */
@@ -37,7 +79,7 @@ static bool holds_back(struct keylist *keylist)
     return true;
 }
 
-/* The first in the queue begins to ask. */
+/* A handle at the front of the queue begins to ask. */
 static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
 {
     struct keylist *keylist = lock->keylist;
@@ -51,7 +93,7 @@ static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
     bool back = at_once && !full && !fair && keylist_others_listen(keylist);
     int status;
 
-    assert(first_of(keylist) == lock && lock->operation == OPERATION_ACQUIRE);
+    assert(is_in_front(lock) && lock->operation == OPERATION_ACQUIRE);
     if (!at_once && contention != NULL) contention->handed = 0;
     /* A fair lock stands in the arbiter's queue also while a lock of this process holds the keys. */
     status = handle_ask(lock, (full && !fair) || back, promised, seen);
@@ -69,7 +111,7 @@ int queue_acquire(struct quorlock *lock)
     /* A lock that tries once does not queue. */
     if (lock->terms->config.holder.wait_us == 0) return handle_ask(lock, false, false, 0);
     bare_list_add(&keylist->waiting, &lock->pending.turn);
-    if (first_of(keylist) != lock) {
+    if (!is_in_front(lock)) {
         runtime_wake_at(locks_of(lock)->runtime, &lock->waker,
                         validity_add(lock->pending.ended.begun_us, lock->terms->config.holder.wait_us));
         return 0;
@@ -97,17 +139,21 @@ static int ask_in_turn(struct quorlock *lock, const char **ret_why)
 
 static void advance(struct keylist *keylist)
 {
-    struct quorlock *lock;
+    uint32_t place = 0;
 
-    /* A handle that was freed while it asked leaves the queue at its callback. */
-    while (!keylist->all->runtime->closing && (lock = first_of(keylist)) != NULL && !handle_asks(lock) &&
-           !handle_waits_for_room(lock) && !lock->freed) {
+    for (struct quorlock *next, *lock = first_of(keylist); lock != NULL; lock = next) {
         const char *why = NULL;
         int status;
 
+        if (keylist->all->runtime->closing || place >= askers(lock)) return;
+        next = behind(lock);
+        place++;
+        /* A handle that was freed while it asked leaves the queue at its callback. */
+        if (handle_asks(lock) || handle_waits_for_room(lock) || lock->freed) continue;
         runtime_wake_at(keylist->all->runtime, &lock->waker, UINT64_MAX);
         status = ask_in_turn(lock, &why);
-        if (status == 0) return;
+        if (status == 0) continue;
+        place--;
         bare_list_remove(&keylist->waiting, &lock->pending.turn);
         handle_complete_acquire(lock, status, why);
     }
@@ -143,6 +189,8 @@ bool queue_hand_off(struct quorlock *lock, int status)
         !same_wishes(lock, successor)) {
         return false;
     }
+    /* Rule 9.9. Its place in the arbiter's queue may come before those of clients that came before the successor. */
+    if (lock->terms->config.fair) return false;
     assert(claim->acquirer == lock && successor->operation == OPERATION_ACQUIRE);
     event.hand_off.begun_us = successor->pending.ended.begun_us;
     event.hand_off.config = &successor->terms->config;
@@ -192,7 +240,7 @@ void queue_keys_released(struct claim *claim)
     }
     if (lock == NULL || !keylist_admits(keylist, &lock->terms->config)) return;
     event.wake.yield = !lock->terms->config.fair && holds_back(keylist);
-    (void)claim_step_randomly(lock->claim, &event);
+    step_asking(keylist, &event);
 }
 
 /* Rule 6.14. */
@@ -230,18 +278,18 @@ static struct quorlock *asking(struct listener *listener)
 
 static void queue_on_confirmed(struct listener *listener)
 {
-    struct quorlock *lock = asking(listener);
-
-    if (lock != NULL) claim_notify_subscribed(lock->claim, false);
+    for (struct quorlock *next, *lock = asking(listener); lock != NULL; lock = next) {
+        next = asking_from(behind(lock));
+        claim_notify_subscribed(lock->claim, false);
+    }
 }
 
 static void queue_on_unsubscribed(struct listener *listener, uint32_t node)
 {
-    struct quorlock *lock = asking(listener);
-
     assert(node < CORE_NODES_MAX);
     /* The next confirmation is news for the core. */
-    if (lock != NULL) lock->claim->known_subscribed &= ~(1u << node);
+    for (struct quorlock *lock = asking(listener); lock != NULL; lock = asking_from(behind(lock)))
+        lock->claim->known_subscribed &= ~(1u << node);
 }
 
 static bool is_holder(const struct quorlock *lock, uint64_t holder_id)
@@ -287,13 +335,11 @@ static bool look_after_holder(struct keylist *keylist, uint64_t holder_id, uint3
 void queue_key_changed(struct locks *all, uint32_t node, const struct node_key *key)
 {
     const struct keylist *keylist = keylist_of_key(&all->keylists, key);
-    struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .by_server = true}};
-    struct quorlock *first;
+    const struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .by_server = true}};
 
     if (keylist == NULL) return;
     if (keylist->held > 0 && keylist->holder != NULL) look_after(keylist->holder, node, true);
-    first = first_asking(keylist);
-    if (first != NULL) (void)claim_step_randomly(first->claim, &event);
+    step_asking(keylist, &event);
 }
 
 static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)
@@ -311,7 +357,7 @@ static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t k
     if (holder_id != 0 && keylist->held > 0 && holder_id != contention->foreign_id) {
         if (!look_after_holder(keylist, holder_id, node)) contention->foreign_id = holder_id;
     }
-    (void)claim_step_randomly(lock->claim, &event);
+    step_asking(keylist, &event);
 }
 
 const struct listener_events queue_listener = {

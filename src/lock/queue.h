@@ -4,6 +4,8 @@
  *
  * Only the first in the queue asks the nodes, so any number of waiters costs the nodes what one waiter costs. It asks
  * while no claim of this process holds the keys, or while those that do leave room for one more (keylist_admits).
+ * Of fair locks with k permits the first k ask, for several permits may be released at once: each of these locks has
+ * its own place in the arbiter's queue.
  *
  * When a lock of this process releases the keys, the first in the queue asks in the same flush, right after the
  * release. So does a lock that is acquired again at once. Both are faster than other processes, which must receive the

@@ -121,7 +121,7 @@ void wipe(void)
 
 long long key_count(void)
 {
-    return server_ask_number(server, "DBSIZE");
+    return server_ask_number(server, "DBSIZE") - server_ask_number(server, "EXISTS quorlock:clock");
 }
 
 /* ---- requests ---- */

@@ -157,6 +157,88 @@ SERVERS_TEST(servers_whose_clocks_step_together_end_it)
     assert_int_equal(held.result.expired, 1);
 }
 
+/* ---- the arbiter's clock under fair locks ---- */
+
+#define FAR_US    INT64_C(60000000)
+#define NEWCOMERS 5
+
+static struct seen waits;
+static uint32_t arbiter;
+
+static quorlock *fair_lock(quorlock_client *client, uint32_t wait_ms, uint32_t permits)
+{
+    return fixture_lock(client, "key", LEASE(LONG_LEASE_MS, .wait_ms = wait_ms, .fair = 1, .permits = permits));
+}
+
+static bool is_queued(void *arg)
+{
+    (void)arg;
+    for (arbiter = 0; arbiter < 3; arbiter++) {
+        if (server_ask_number(SERVER(arbiter), "ZCOUNT quorlock:queue:key 100000000000000 +inf") > 0) return true;
+    }
+    return false;
+}
+
+/* One client holds the lock, and one waits. Another one has died that came before that and has just asked. */
+static quorlock *hold_and_wait(uint32_t permits)
+{
+    static const char script[] =
+        "local life = math.floor(string.match(redis.call('GET', 'quorlock:clock'), '(%d+)$') / 1000) "
+        "return redis.call('ZADD', KEYS[1], 100000000000017, 'wdead', string.format('%.0f', life + 2000), '~dead')";
+    quorlock *holder;
+
+    memset(&held, 0, sizeof(held));
+    memset(&waits, 0, sizeof(waits));
+    restart_with_clocks();
+    fixture_client(3);
+    holder = fair_lock(fixture.client, QUORLOCK_WAIT_FOREVER, permits);
+    assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
+    fixture_start_acquire(fair_lock(fixture_new_client(3), QUORLOCK_WAIT_FOREVER, permits), &waits);
+    await(is_queued, NULL, GENEROUS_MS, "the queue");
+    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:key", script), 2);
+    return holder;
+}
+
+/* The newcomers' requests follow the release on the same connection, so they come before that of the client that waits.
+ */
+static void expect_turn(quorlock *holder, uint32_t permits)
+{
+    struct seen tries[NEWCOMERS] = {0};
+
+    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    for (int i = 0; i < NEWCOMERS; i++) fixture_start_acquire(fair_lock(fixture.client, 0, permits), &tries[i]);
+    for (int i = 0; i < NEWCOMERS; i++) await_status(&tries[i], QUORLOCK_HELD, "a newcomer's answer");
+    await_status(&waits, QUORLOCK_OK, "the turn of the client that waits");
+}
+
+static void expect_turn_after(int64_t step_us, uint32_t permits)
+{
+    quorlock *holder = hold_and_wait(permits);
+
+    set_clock(arbiter, step_us);
+    expect_turn(holder, permits);
+}
+
+SERVERS_TEST(an_arbiter_set_back_neither_stops_a_fair_lock_nor_lets_newcomers_pass)
+{
+    expect_turn_after(-FAR_US, 0);
+}
+
+SERVERS_TEST(an_arbiter_set_back_neither_stops_fair_permits_nor_lets_newcomers_pass)
+{
+    expect_turn_after(-FAR_US, 1);
+}
+
+SERVERS_TEST(an_arbiter_set_forward_takes_the_place_of_no_client_that_waits)
+{
+    expect_turn_after(FAR_US, 0);
+}
+
+SERVERS_TEST(an_arbiter_set_forward_takes_the_place_of_no_client_that_waits_for_a_permit)
+{
+    expect_turn_after(FAR_US, 1);
+}
+
 #else
 
 SERVERS_TEST(clocks_of_servers_are_not_tested_with_a_sanitizer)

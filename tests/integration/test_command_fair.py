@@ -15,7 +15,7 @@ from command_case import SERVERS, Bootstrapped, wait_for
 class Fair(Bootstrapped):
     def queued(self):
         """How many processes wait."""
-        return max(server.ask("ZCARD", f"quorlock:queue:{self.key}") for server in SERVERS)
+        return max(server.ask("ZCOUNT", f"quorlock:queue:{self.key}", 10**14, "+inf") for server in SERVERS)
 
     def await_queued(self, count):
         wait_for(lambda: self.queued() == count)

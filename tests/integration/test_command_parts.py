@@ -71,6 +71,12 @@ class Seen(Bootstrapped):
             for token in tokens:
                 server.ask("ZADD", f"quorlock:readers:{self.key}", now_ms + ms, token)
 
+    def wait(self, server, letter, place, name, left_ms=20000):
+        """One that waits, as in parts/queue.lua, where the queues' clock is the server's."""
+        server.ask("DEL", "quorlock:clock")
+        server.ask("ZADD", f"quorlock:intents:{self.key}", 10**14 + place + (2**52 if letter == "r" else 0), letter + name,
+                   int(time.time() * 1000) + left_ms, "~" + name)
+
     def inspect(self, verb="inspect"):
         status, out, err = self.quorlock(verb, "--json", self.key)
         self.assertEqual(status, 0, err)
@@ -118,8 +124,11 @@ class Seen(Bootstrapped):
         self.readers([TOKEN], SERVERS[2:])
         for server in SERVERS:
             now_ms = int(time.time() * 1000)
-            server.ask("ZADD", f"quorlock:intents:{self.key}", now_ms + 20000, f"w:{now_ms}:{WAITER}", now_ms + 20000,
-                       "m:17:in-both-modes", now_ms + 20000, "r:17:late", now_ms - 20000, "w:18:dead", now_ms + 20000, "nonsense")
+            self.wait(server, "w", 1, WAITER)
+            self.wait(server, "m", 2, "in-both-modes")
+            self.wait(server, "r", 3, "late")
+            self.wait(server, "w", 4, "dead", -20000)
+            server.ask("ZADD", f"quorlock:intents:{self.key}", now_ms + 20000, "nonsense")
             server.ask("ZADD", f"quorlock:readers:{self.key}", now_ms - 1, "gone")
         report = self.inspect()
         self.assertEqual((report["held"], report["holder"]), (True, READERS))
@@ -171,7 +180,8 @@ class Seen(Bootstrapped):
         self.readers([OTHER], SERVERS)
         for server in SERVERS:
             server.ask("ZADD", f"quorlock:readers:{self.key}", "inf", TOKEN, "1e300", WAITER, "-inf", "dead")
-            server.ask("ZADD", f"quorlock:intents:{self.key}", "inf", "w:17:" + WAITER, "1e300", "r:18:" + OTHER)
+            server.ask("ZADD", f"quorlock:intents:{self.key}", "inf", "r" + OTHER, "1e300", "~" + OTHER, 10**14, "w" + WAITER,
+                       "inf", "~" + WAITER, "-inf", "~dead", "1e300", "")
         report = self.inspect()
         self.assertEqual([(node["state"], node["error"]) for node in report["nodes"]], [("held", None)] * 3)
         self.assertEqual([(part["kind"], part["holder"], part.get("fence")) for part in report["holders"]],
@@ -228,13 +238,13 @@ class Seen(Bootstrapped):
     def test_break_takes_all_readers(self):
         self.readers([TOKEN, OTHER], SERVERS)
         for server in SERVERS:
-            server.ask("ZADD", f"quorlock:intents:{self.key}", int(time.time() * 1000) + 20000, "w:17:" + WAITER)
+            self.wait(server, "w", 17, WAITER)
         self.assertTrue(self.lines("break").endswith("broken on 3 of 3 nodes\n"))
         for server in SERVERS:
             self.assertEqual(server.ask("EVAL", "return redis.call('EXISTS', unpack(KEYS))", 3, self.key,
                                         f"quorlock:readers:{self.key}", f"quorlock:intents:{self.key}"), 0)
         # Nothing is broken where somebody only waits.
-        SERVERS[0].ask("ZADD", f"quorlock:intents:{self.key}", int(time.time() * 1000) + 20000, "w:17:" + WAITER)
+        self.wait(SERVERS[0], "w", 17, WAITER)
         self.assertIn("broken on 0 of 3 nodes\n", self.lines("break"))
 
     def test_break_of_a_key_leaves_names_like_it(self):

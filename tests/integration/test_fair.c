@@ -11,7 +11,6 @@
 #include "fixture.h"
 
 #define CONTENDERS 10u
-#define LIFE_MS    2000u /* how long a node remembers a waiting client that does not ask again */
 
 static struct contender {
     quorlock *lock;
@@ -20,14 +19,6 @@ static struct contender {
 } contenders[CONTENDERS + 1];
 static uint32_t grants[CONTENDERS + 1], n_grants, wanted;
 static bool cycles; /* who has released comes again */
-
-static uint64_t wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void on_turn(quorlock *lock, const struct quorlock_result *result, void *arg);
 
@@ -55,13 +46,19 @@ static bool is_up(uint32_t i)
     return SERVER(i)->pid > 0;
 }
 
+/* How many stand in the queue of the key on that node, without those that have its yes. */
+static long long places_at(uint32_t i, const char *key)
+{
+    return server_ask_number(SERVER(i), "ZCOUNT quorlock:queue:%s 100000000000000 +inf", key);
+}
+
 /* The longest queue of the key on any node. */
 static long long in_queue(const char *key)
 {
     long long most = 0;
 
     for (uint32_t i = 0; i < 3; i++) {
-        long long here = is_up(i) ? server_ask_number(SERVER(i), "ZCARD quorlock:queue:%s", key) : 0;
+        long long here = is_up(i) ? places_at(i, key) : 0;
 
         if (here > most) most = here;
     }
@@ -93,7 +90,7 @@ static uint32_t arbiter_of(const char *key)
     uint32_t arbiter = 0;
 
     for (uint32_t i = 0; i < 3; i++) {
-        if (is_up(i) && server_ask_number(SERVER(i), "ZCARD quorlock:queue:%s", key) == in_queue(key)) arbiter = i;
+        if (is_up(i) && places_at(i, key) == in_queue(key)) arbiter = i;
     }
     return arbiter;
 }
@@ -172,7 +169,7 @@ CLIENT_TEST(ten_clients_get_the_key_in_the_order_of_coming)
 static bool is_marked(void *arg)
 {
     static const char script[] = "local n = 0 for _, c in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
-                                 "if string.match(c, 'W$') then n = n + 1 end end return n";
+                                 "if string.match(c, '^W') then n = n + 1 end end return n";
     const uint32_t *arbiter = arg;
 
     return server_ask_number(SERVER(*arbiter), "EVAL %s 1 quorlock:queue:one", script) > 0;
@@ -222,13 +219,19 @@ CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
     expect_in_order(1, 4);
 }
 
-/* What a client leaves that is killed after its last look. */
+/* What a client leaves that came first and is killed after its last look. Its places are as in parts/queue.lua, its
+ * life is by the queues' clock, which the node may not have yet. */
 static void add_dead_waiter(const char *key, const char *letter)
 {
-    for (uint32_t i = 0; i < 3; i++) {
-        server_do(SERVER(i), "ZADD quorlock:queue:%s %" PRIu64 " 0000000000000017:dead:%s", key, wall_ms() + LIFE_MS,
-                  letter);
-    }
+    static const char script[] =
+        "local life = redis.call('TIME')[1] * 1000 local clock = redis.call('GET', 'quorlock:clock') "
+        "if clock then life = math.floor(string.match(clock, '(%d+)$') / 1000) end "
+        "local place = 100000000000017 + (ARGV[1] == 'r' and 4503599627370496 or 0) "
+        "redis.call('ZADD', KEYS[1], string.format('%.0f', place), ARGV[1] .. 'dead', "
+        "string.format('%.0f', life + 2000), '~dead') return 1";
+
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(server_ask_number(SERVER(i), "EVAL %s 1 quorlock:queue:%s %s", script, key, letter), 1);
 }
 
 /* Otherwise a list would stand in queues on different nodes, each with another order. */
@@ -323,9 +326,10 @@ CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
     contend(3, one, 1, FAIR(0));
     await_queue("one", 4);
     /* So long the places would stand that nobody renews or leaves. */
-    server_do(SERVER(arbiter_of("one")), "EVAL %s 1 quorlock:queue:one",
-              "for _, m in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], 9e6, m) end "
-              "return redis.call('PEXPIRE', KEYS[1], 9000000)");
+    server_do(
+        SERVER(arbiter_of("one")), "EVAL %s 1 quorlock:queue:one",
+        "for _, m in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], 0, 1e14)) do redis.call('ZINCRBY', KEYS[1], 9e6, m) "
+        "end return 1");
     notices = notices_of(arbiter_of("one"));
     assert_int_equal(quorlock_cancel(middle), 0);
     await_status(&seen, QUORLOCK_CANCELED, "the cancel");
@@ -516,6 +520,70 @@ CLIENT_TEST(a_dead_client_delays_permits_for_two_looks)
     add_dead_waiter("one", "w");
     release_permit(holders[0], 1);
     expect_in_order(0, 1);
+}
+
+/* Client A waits for three permits, then client B for one. */
+CLIENT_TEST(each_wait_for_a_permit_has_its_place)
+{
+    quorlock *holders[3];
+    struct seen holds = {0};
+    const struct quorlock_options *three =
+        LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .permits = 3);
+    quorlock_client *client;
+
+    reset();
+    for (uint32_t i = 0; i < 3; i++) {
+        holders[i] = fixture_lock(fixture.client, "one", three);
+        assert_status(fixture_acquire(holders[i], &holds), QUORLOCK_OK);
+    }
+    client = fixture_new_client(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        contend_by(client, i, one, 1, three);
+        await_queue("one", i + 1);
+        contenders[i].stays = true;
+    }
+    contend(3, one, 1, three);
+    contenders[3].stays = true;
+    await_queue("one", 4);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(quorlock_release(holders[i], NULL, NULL), 0);
+    wanted = 3;
+    await(all_granted, NULL, GENEROUS_MS, "three grants");
+    /* In any order of the slots, and not B's. */
+    for (uint32_t i = 0; i < 3; i++) assert_true(grants[i] < 3);
+    wanted = 4;
+    assert_int_equal(quorlock_release(contenders[0].lock, NULL, NULL), 0);
+    expect_in_order(grants[0], 0);
+    assert_int_equal(grants[3], 3);
+}
+
+/* The second wait of client A came after client B: it does not inherit the place of the first. */
+CLIENT_TEST(a_wait_that_ends_leaves_its_place_to_nobody)
+{
+    quorlock_client *client;
+
+    hold();
+    client = fixture_new_client(3);
+    contend_by(client, 3, one, 1, FAIR(0));
+    await_queue("one", 1);
+    contend(1, one, 1, FAIR(0));
+    await_queue("one", 2);
+    run_ms(200);
+    contend_by(client, 2, one, 1, FAIR(0));
+    assert_int_equal(quorlock_cancel(contenders[3].lock), 0);
+    await_queue("one", 2);
+    wanted = 2;
+    give_back();
+    expect_in_order(1, 2);
+}
+
+/* Behind many others a client is remembered for long; when it has become the first, it must ask. */
+CLIENT_TEST(a_client_that_died_far_behind_delays_the_others_for_two_looks)
+{
+    hold_and_queue(1);
+    add_dead_waiter("one", "w");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ZADD quorlock:queue:one 99999999999999 ~dead");
+    give_back();
+    expect_in_order(1, 1);
 }
 
 CLIENT_TEST(a_client_that_stops_waiting_for_a_permit_leaves_the_queue)

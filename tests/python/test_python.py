@@ -205,7 +205,7 @@ class Modes(PythonCase):
 
     def test_fair(self):
         for server in SERVERS:  # what somebody leaves that waits
-            server.ask("ZADD", f"quorlock:queue:{self.key}", 1 << 52, "0000000000000017:other:w")
+            server.ask("ZADD", f"quorlock:queue:{self.key}", 10**14 + 17, "wother", 10**14 - 1, "~other")
         with self.assertRaises(Held):
             self.lock(fair=True, wait_ms=0).acquire()
         with self.lock(wait_ms=0):

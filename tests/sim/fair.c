@@ -3,8 +3,8 @@
  * fair.c - if nothing fails, fair locks are granted in the order in which they came (I15)
  *
  * A lock comes when its first request is executed. A client connects with its first acquire, so that request may be
- * late. Clients measure by their own clocks how long they have waited. The first waiters get the free slots of a name
- * with permits, in any order.
+ * late. Clients measure by their own clocks how long they have waited. The clocks of servers are set back,
+ * which changes no order. The first waiters get the free slots of a name with permits, in any order.
  */
 #include "fair.h"
 

@@ -551,6 +551,8 @@ void plan_make(struct plan *plan, uint64_t seed, enum plan_bias bias, uint32_t w
         plan->bias = BIAS_FAIR;
         if ((without & bit(FEATURE_FAIR)) == 0) plan_fair(plan, &rng);
         if ((without & bit(FEATURE_PERMITS)) == 0) plan_fair_permits(plan, &rng);
+        rng_seed(&rng, seed, 16);
+        plan_fair_steps(plan, &rng);
         return;
     }
     memset(plan, 0, sizeof(*plan));

@@ -279,6 +279,8 @@ void plan_calm(struct plan *, struct rng *);
 void plan_modes(struct plan *, struct rng *);
 void plan_keep(struct plan *, struct rng *);
 void plan_fair(struct plan *, struct rng *);
+/* plan_fair_steps - set clocks of servers back under a plan with BIAS_FAIR, in one seed of two. */
+void plan_fair_steps(struct plan *, struct rng *);
 /* plan_fair_permits - give the names of a plan with BIAS_FAIR permits, in one seed of two. */
 void plan_fair_permits(struct plan *, struct rng *);
 /* plan_scene - makes a scene of a calm plan; which one follows from the seed. plan_scenes: how many there are. */

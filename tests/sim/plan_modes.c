@@ -3,6 +3,8 @@
 #include "parts/rng.h"
 #include "plan.h"
 
+#define STEP_MOST_US UINT64_C(60000000)
+
 /* One of the keys in those bits. */
 static uint32_t draw_key(uint32_t keys, struct rng *rng)
 {
@@ -108,6 +110,20 @@ void plan_fair(struct plan *plan, struct rng *rng)
         struct quorlock_options *options = &plan->actors[i].options;
 
         if (all || rng_one_in(rng, 2)) options->fair = 1;
+    }
+}
+
+void plan_fair_steps(struct plan *plan, struct rng *rng)
+{
+    uint64_t n = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1, 6);
+
+    for (; n > 0 && plan->n_faults < PLAN_FAULTS_MAX; n--) {
+        struct plan_fault *fault = &plan->faults[plan->n_faults++];
+
+        *fault = (struct plan_fault){.kind = FAULT_STEP_BACK,
+                                     .at_us = rng_below(rng, plan->active_us),
+                                     .for_us = rng_between(rng, 1000, STEP_MOST_US),
+                                     .server = (uint8_t)rng_below(rng, plan->n_servers)};
     }
 }
 

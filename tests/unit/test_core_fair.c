@@ -66,6 +66,27 @@ CORE_TEST(a_lock_that_tries_once_does_not_queue)
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_HELD_BY_OTHER);
 }
 
+/* Its place is known, and the node remembers it for twice as long. A lock that hears of no release must ask. */
+CORE_TEST(far_behind_others_a_lock_that_hears_releases_asks_seldom)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 16; i++) {
+        refuse(f, 0, 1000, 999);
+        assert_in_range(fixture_pass_to_attempt(f), 1, 1000 * MS);
+    }
+    refuse(f, 0, 1000, 999);
+    fixture_listening(f, 0);
+    (void)fixture_pass_to_attempt(f);
+    for (uint32_t i = 0; i < 16; i++) {
+        refuse(f, 0, 1000, 999);
+        assert_in_range(fixture_pass_to_attempt(f), 12500 * MS, 25000 * MS);
+    }
+    /* One of the first. */
+    refuse(f, 0, 8, 7);
+    assert_in_range(fixture_pass_to_attempt(f), 1, 1000 * MS);
+}
+
 /* An unfair lock would ask the other nodes about a holder that is named again. */
 CORE_TEST(behind_others_only_the_arbiter_is_asked_and_a_release_is_only_counted)
 {
@@ -172,6 +193,19 @@ CORE_TEST(an_arbiter_that_does_not_answer_is_followed_by_the_next)
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
     assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
     assert_int_equal(fixture_pending(f, 1, OP_RELEASE), 0);
+}
+
+/* It may have a place there. */
+CORE_TEST(a_granted_lock_leaves_the_queue_of_an_arbiter_that_did_not_answer)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    fixture_pass(f, LATE_MS * MS);
+    fixture_expect_pending(f, OP_ACQUIRE, "110");
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_expect_pending(f, OP_INTEND, "100");
 }
 
 CORE_TEST(who_stops_waiting_leaves_the_queue)

@@ -72,7 +72,7 @@ static const struct dialect_sent of_shared_keys[] = {
     {{.op = OP_ACQUIRE, KEY, .shared = 1}, &guard_off, "EVALSHA j 1 k 1 me 9   604800009  700  0 s"},
     {{.op = OP_ACQUIRE, KEY, .shared = 1, WAITER},
      &guard_lax,
-     "EVALSHA j 2 k quorlock:guard 1 me 9 G  604800009  500 w 70 s"},
+     "EVALSHA j 2 k quorlock:guard 1 me 9 G  604800009  500 w 70000 s"},
     {{.op = OP_ACQUIRE, KEYS, .shared = 2},
      &guard_strict,
      "EVALSHA j 3 k l quorlock:guard 2 me 9 G  604800009 strict 500  0 xs"},
@@ -99,8 +99,8 @@ static const struct dialect_sent of_shared_keys[] = {
     {{.op = OP_RAISE, KEYS, .shared = 1, .fence = 5},
      &guard_off,
      "EVALSHA k 4 k l quorlock:fence:k quorlock:fence:l 2 me 9  5 604800009 sx"},
-    {{.op = OP_INTEND, KEYS, .shared = 1, WAITER}, &guard_strict, "EVALSHA l 2 k l 2 w 70 9 sx"},
-    {{.op = OP_INTEND, KEY, WAITER}, &guard_strict, "EVALSHA l 1 k 1 w 70 9 x"},
+    {{.op = OP_INTEND, KEYS, .shared = 1, WAITER}, &guard_strict, "EVALSHA l 2 k l 2 w 70000 9 sx"},
+    {{.op = OP_INTEND, KEY, WAITER}, &guard_strict, "EVALSHA l 1 k 1 w 70000 9 x"},
 };
 
 DIALECT_TEST(requests_of_shared_keys_say_the_mode_of_each)

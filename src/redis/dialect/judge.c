@@ -242,7 +242,9 @@ static bool judge_value(enum op op, bool by_script, const struct reply *reply, s
     if (self->type != REPLY_INTEGER || op == OP_ACQUIRE || op == OP_REPAIR) return false;
     if (op == OP_RELEASE) return judge_release(self, ret);
     ret->outcome = self->integer != 0 ? OUTCOME_YES : OUTCOME_MISSING;
-    return self->integer == 0 || (self->integer == 1 && (op == OP_EXTEND || op == OP_INTEND));
+    /* 1 and how many came before */
+    if (op == OP_INTEND && self->integer > 1) ret->before = (uint32_t)clamp(self->integer - 1, UINT32_MAX);
+    return self->integer == 0 || (self->integer == 1 && op == OP_EXTEND) || (self->integer >= 1 && op == OP_INTEND);
 }
 
 void dialect_judge_reply(enum op op, bool by_script, const struct reply *reply, struct node_reply *ret, char *text,

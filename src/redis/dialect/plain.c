@@ -201,7 +201,7 @@ static void write_modes(const struct plain_call *call)
 static void write_waiter(const struct plain_call *call)
 {
     bytes_word(call->out, call->request->waiter, call->request->waiter_length);
-    bytes_number(call->out, call->request->waited_us / 1000);
+    bytes_number(call->out, call->request->waited_us);
 }
 
 /* Write who stands in the queue, since when, and for how long. */

@@ -100,7 +100,8 @@ struct node_reply {
     uint64_t free;  /* a refused ACQUIRE of a permit: the free slots, one bit each */
     uint64_t refusing; /* a refused ACQUIRE of several keys: those that another owner holds, one bit each; 0: unknown */
     uint32_t turns;    /* a refused ACQUIRE with fair: after so many releases it may be granted; else 0 */
-    uint32_t before;   /* of these, the turns of others in the queue that come first */
+    uint32_t before; /* of these, the turns of others in the queue that come first; INTEND: waiting clients of the same
+                        mode that came before */
     int64_t first_ttl_ms; /* a refused ACQUIRE of a permit: the shortest remaining lease, without skipped slots; -1: no
                              lease ends by itself */
 };

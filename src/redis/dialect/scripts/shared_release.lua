@@ -6,6 +6,8 @@ local ARGV = {ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]}
 --@ guarded
 --@ shared_keys
 local waits_before
+--@ string_channel
+--@ queue_clock
 --@ shared_whose
 --@ shared_clear
 --@ shared_notice

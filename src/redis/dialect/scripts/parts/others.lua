@@ -4,6 +4,24 @@
 -- slot of that number, and its holder; r: a reader; w: a waiting writer; q: a reader that waits, or whose turn it is. The
 -- number of one that waits is its place in the queue of a fair lock, or 0. At most 256 readers, 256 of the queue and 256
 -- other waiting clients are listed. It uses pcall, so that a user who may read only the key sees that at least.
+--@ queue_clock
+-- Returns up to 256 clients that wait in a queue (queue.lua), in their order.
+local function waiting_in(queue, life_ms)
+  local found = {}
+  for _, high in ipairs({0, 4503599627370496}) do
+    local from, to = string.format('%.0f', 1e14 + high), high == 0 and '(4503599627370496' or '+inf'
+    local members = redis.pcall('ZRANGEBYSCORE', queue, from, to, 'WITHSCORES', 'LIMIT', '0', '256')
+    for i = 1, #members, 2 do
+      local letter, name = string.match(members[i], '^([wmr])(.*)$')
+      local till = name and redis.pcall('ZSCORE', queue, '~' .. name)
+      local left = type(till) == 'string' and tonumber(till) - life_ms or 0
+      if left > 0 then found[#found + 1] = {letter = letter, name = name, left = left, at = members[i + 1] - high} end
+    end
+  end
+  table.sort(found, function(one, other) return one.at < other.at end)
+  for i = #found, 257, -1 do found[i] = nil end
+  return found
+end
 local function list_others(key, permits)
   local lines, slots, held, most = {}, {}, 0, 9007199254740992 -- of whole numbers, 2^53
   local function add(kind, number, counter, left, name)
@@ -27,33 +45,22 @@ local function list_others(key, permits)
       held = held + 1
     end
   end
-  local time
-  local function members_of(set, first)
-    local members, ret = redis.pcall('ZRANGE', set .. key, first, '-1', 'WITHSCORES'), {}
-    time = #members > 0 and (time or redis.pcall('TIME'))
-    for i = 1, time and #time == 2 and #members or 0, 2 do
-      local left = tonumber(members[i + 1]) - time[1] * 1000 - math.floor(time[2] / 1000)
-      left = math.min(left, most) -- of a score that is inf, too
-      if left > 0 then ret[#ret + 1] = {name = members[i], left = left} end
-    end
-    return ret
-  end
+  local time = redis.pcall('TIME')
+  if time.err then return table.concat(lines), held end
+  local now_us = time[1] * 1000000 + time[2]
   -- Readers count only while the sentinel exists.
-  local readers = redis.pcall('GET', key) == 'quorlock:readers' and members_of('quorlock:readers:', '-256') or {}
-  for _, reader in ipairs(readers) do add('r', 0, '0', reader.left, reader.name) end
-  -- The queue of a fair lock (parts/queue.lua). It is before the intents, because a client may be in both.
-  local queue, place = members_of('quorlock:queue:', '0'), 0
-  table.sort(queue, function(one, other) return one.name < other.name end)
-  for _, waiter in ipairs(queue) do
-    local name, letter = string.match(waiter.name, '^%d+:(.*):([rw])$')
-    if name and place < 256 then
-      place = place + 1
-      add(letter == 'w' and 'w' or 'q', place, '0', waiter.left, name)
-    end
+  local readers = redis.pcall('GET', key) == 'quorlock:readers' and
+    redis.pcall('ZRANGE', 'quorlock:readers:' .. key, '-256', '-1', 'WITHSCORES') or {}
+  for i = 1, #readers, 2 do
+    local left = math.min(tonumber(readers[i + 1]) - math.floor(now_us / 1000), most) -- of a score that is inf, too
+    if left > 0 then add('r', 0, '0', left, readers[i]) end
   end
-  for _, intent in ipairs(members_of('quorlock:intents:', '-256')) do
-    local letter, name = string.match(intent.name, '^([wmrt]):%d+:(.*)$')
-    if letter then add((letter == 'w' or letter == 'm') and 'w' or 'q', 0, '0', intent.left, name) end
+  local _, life_ms = queue_clock(now_us, true)
+  -- The queue of a fair lock is before the intents, because a client may be in both.
+  for i, queue in ipairs({'quorlock:queue:' .. key, 'quorlock:intents:' .. key}) do
+    for place, waiter in ipairs(waiting_in(queue, life_ms)) do
+      add(waiter.letter == 'r' and 'q' or 'w', i == 1 and place or 0, '0', math.min(waiter.left, most), waiter.name)
+    end
   end
   return table.concat(lines), held
 end

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
+--@ turn_left
 -- Lets the sentinel, which is there, and the set expire with the last reader, and deletes them if there is none. But
 -- while readers whose turn it is have not come yet, the sentinel stays for them. Returns nil, or an error.
 local function settle_readers(key)
@@ -8,10 +9,7 @@ local function settle_readers(key)
   if last[2] then till = tonumber(last[2]) end
   local read_till = till
   if till <= now then
-    local intents = redis.pcall('ZRANGEBYSCORE', intents_of(key), '(' .. whole(now), '+inf', 'WITHSCORES')
-    for i = 1, #intents, 2 do
-      if string.sub(intents[i], 1, 2) == 't:' then till = math.max(till, tonumber(intents[i + 1])) end
-    end
+    till = now + turn_left(intents_of(key), read_us)
   end
   local done
   if till > now then

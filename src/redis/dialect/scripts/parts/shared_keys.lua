@@ -4,13 +4,9 @@
 --                         key taken. It expires with the last reader.
 --   quorlock:readers:KEY  a sorted set: a reader's owner -> when it expires, in ms of this server's clock. An entry
 --                         counts only while the sentinel exists.
---   quorlock:intents:KEY  a sorted set: a waiting client -> when it is forgotten, in ms of this server's clock. A
---                         member is a letter, the time when the client began to wait in ms of this server's clock, and
---                         its name, with colons between them: w:1763847000123:host:77:0123abcd...
---                         w: a writer that readers block; younger readers wait behind it. m: the same, of a list that
---                         also reads other keys. r: a reader that is blocked. t: a reader that was blocked until a
---                         writer released the key; it is admitted now, whatever writers wait. No lock's safety depends
---                         on these entries.
+--   quorlock:intents:KEY  the clients that wait (queue.lua): a writer, w, that readers block; younger readers wait behind
+--                         it. m: the same, of a list that also reads other keys. r: a reader that is blocked. No lock's
+--                         safety depends on these entries.
 -- The last argument has the modes, one letter for each lock: 's' shared, 'x' exclusive.
 local sentinel, shared, held = 'quorlock:readers', {}, {}
 for i = 1, tonumber(ARGV[1]) do shared[KEYS[i]] = string.sub(ARGV[#ARGV], i, i) == 's' end

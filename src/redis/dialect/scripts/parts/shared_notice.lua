@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
---@ string_channel
--- As string_notice.lua. While a key has readers, or is reserved for some, nobody is notified.
+-- As string_notice.lua; string_channel.lua stands before. While a key has readers, or is reserved for some, nobody is notified.
 local function notice_released(key, owner, how)
   if how == 'silent' or shared[key] and held[key] then return 0 end
   local sent = redis.pcall('PUBLISH', notice_channel(key), owner)

@@ -9,7 +9,8 @@ local function lock_set(key, owner, lease_ms)
   local readers, ms, done = readers_of(key), tonumber(lease_ms) + 1, nil
   -- Without a sentinel the set holds only readers that have lost the lock.
   if held[key] then
-    done = redis.pcall('ZREMRANGEBYSCORE', readers, '-inf', whole(now))
+    local over = redis.pcall('ZRANGEBYSCORE', readers, '-inf', whole(now), 'LIMIT', '0', '16')
+    done = over.err and over or over[1] and redis.pcall('ZREM', readers, unpack(over)) or 0
   else
     done = redis.pcall('DEL', readers)
   end
@@ -26,5 +27,5 @@ local function lock_set(key, owner, lease_ms)
     redis.pcall('ZREM', readers, owner)
     return done
   end
-  for _, member in ipairs(own_intents[key] or {}) do redis.pcall('ZREM', intents_of(key), member) end
+  if own_intents[key] then queue_remove(intents_of(key), waiter) end
 end
