@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bench_crowd.c - what clients that wait for one key cost its nodes and its holder
+ *
+ * usage: bench_crowd [--fair] [--shared] [--permits K] [--waiters N] [--hold-ms N] [--lease-ms N] [--grants N] NODE...
+ *
+ * One client holds the key. N clients, in processes of their own, wait for it: with --shared as readers, with --fair in
+ * the queue. After some time the holder releases; each waiter that is granted releases at once, until --grants of them
+ * were. Prints a line of JSON: whether the holder lost the lock, how many nodes its release reached, when the first
+ * waiter was granted, and, of the busiest node, requests a second, those of the time of the grants, and its CPU in
+ * hundredths.
+ */
+#include <event2/event.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <quorlock/quorlock.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "program.h"
+
+#define PROCESSES 4u
+#define KEY       "crowd"
+#define LIMIT_MS  180000u
+
+struct crowd {
+    const char *const *nodes;
+    size_t n_nodes;
+    uint32_t waiters, hold_ms, lease_ms, permits, grants;
+    bool fair, shared;
+    int pipe[2]; /* the waiters write a byte each: w it waits, g it was granted, x it failed */
+    struct event_base *base;
+    /* of the holder */
+    uint32_t held, lost, released, reached;
+};
+
+struct load {
+    double cpu_s[QUORLOCK_NODES_MAX];
+    double requests[QUORLOCK_NODES_MAX];
+};
+
+_Noreturn static void crowd_fail(const char *what)
+{
+    fprintf(stderr, "bench_crowd: %s\n", what);
+    exit(70);
+}
+
+static uint64_t crowd_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static quorlock_client *crowd_client(const struct crowd *crowd, struct event_base *base)
+{
+    char error[256] = "";
+    struct quorlock_client_options options = {.size = sizeof(options),
+                                              .nodes = crowd->nodes,
+                                              .n_nodes = crowd->n_nodes,
+                                              .guard = QUORLOCK_GUARD_OFF,
+                                              .error = error,
+                                              .error_size = sizeof(error)};
+    quorlock_client *client = NULL;
+
+    if (quorlock_client_new(&client, base, &options) != 0) crowd_fail(error);
+    return client;
+}
+
+static quorlock *crowd_lock(const struct crowd *crowd, quorlock_client *client, bool shared)
+{
+    static const char *const keys[] = {KEY};
+    struct quorlock_options options = {.size = sizeof(options),
+                                       .lease_ms = crowd->lease_ms,
+                                       .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                       .permits = crowd->permits,
+                                       .fair = crowd->fair,
+                                       .shared = shared ? QUORLOCK_SHARED_ALL : 0};
+    quorlock *lock = NULL;
+
+    if (quorlock_new(&lock, client, keys, 1, &options) != 0) crowd_fail(quorlock_client_error(client));
+    return lock;
+}
+
+/* ---- the waiters ---- */
+
+static void say_byte(const struct crowd *crowd, char byte)
+{
+    if (write(crowd->pipe[1], &byte, 1) != 1) _exit(0);
+}
+
+static void on_turn(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    const struct crowd *crowd = arg;
+
+    say_byte(crowd, result->status == QUORLOCK_OK ? 'g' : 'x');
+    if (result->status == QUORLOCK_OK) (void)quorlock_release(lock, NULL, NULL);
+}
+
+_Noreturn static void wait_in_a_process(struct crowd *crowd, uint32_t n)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    crowd->base = program_loop();
+    for (uint32_t i = 0; i < n; i++) {
+        quorlock *lock = crowd_lock(crowd, crowd_client(crowd, crowd->base), crowd->shared);
+
+        if (quorlock_acquire(lock, on_turn, crowd) != 0) crowd_fail("acquire");
+        say_byte(crowd, 'w');
+        if (i % 16 == 15) (void)event_base_loop(crowd->base, EVLOOP_NONBLOCK);
+    }
+    (void)event_base_dispatch(crowd->base);
+    _exit(0);
+}
+
+/* ---- the nodes ---- */
+
+static redisContext *crowd_connect(const char *node)
+{
+    char host[256];
+    const char *colon = strrchr(node, ':');
+    redisContext *context;
+
+    if (colon == NULL) crowd_fail("a node is host:port here");
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - node), node);
+    context = redisConnect(host, (int)strtol(colon + 1, NULL, 10));
+    if (context == NULL || context->err != 0) crowd_fail("a node does not answer");
+    return context;
+}
+
+static double number_behind(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at != NULL ? strtod(at + strlen(name), NULL) : 0;
+}
+
+/* Scripts and SET: what clients send, without what scripts call. */
+static void read_load(const struct crowd *crowd, struct load *ret)
+{
+    for (size_t i = 0; i < crowd->n_nodes; i++) {
+        redisContext *context = crowd_connect(crowd->nodes[i]);
+        redisReply *cpu = redisCommand(context, "INFO cpu");
+        redisReply *calls = redisCommand(context, "INFO commandstats");
+
+        if (cpu == NULL || calls == NULL || cpu->str == NULL || calls->str == NULL) crowd_fail("INFO");
+        ret->cpu_s[i] = number_behind(cpu->str, "used_cpu_user:") + number_behind(cpu->str, "used_cpu_sys:");
+        ret->requests[i] =
+            number_behind(calls->str, "cmdstat_eval:calls=") + number_behind(calls->str, "cmdstat_evalsha:calls=");
+        freeReplyObject(cpu);
+        freeReplyObject(calls);
+        redisFree(context);
+    }
+}
+
+static double most(const struct crowd *crowd, const double *after, const double *before)
+{
+    double ret = 0;
+
+    for (size_t i = 0; i < crowd->n_nodes; i++)
+        if (after[i] - before[i] > ret) ret = after[i] - before[i];
+    return ret;
+}
+
+/* ---- the holder ---- */
+
+static void on_held(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct crowd *crowd = arg;
+
+    (void)lock;
+    if (result->status != QUORLOCK_OK) crowd_fail(result->text);
+    crowd->held++;
+}
+
+static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    struct crowd *crowd = arg;
+
+    (void)lock;
+    fprintf(stderr, "bench_crowd: %s\n", loss->text);
+    crowd->lost++;
+}
+
+static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct crowd *crowd = arg;
+
+    (void)lock;
+    crowd->released++;
+    crowd->reached = result->granted;
+}
+
+static void run_for(struct crowd *crowd, uint32_t ms)
+{
+    struct timeval delay = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+
+    (void)event_base_loopexit(crowd->base, &delay);
+    (void)event_base_loop(crowd->base, EVLOOP_NO_EXIT_ON_EMPTY);
+}
+
+/* Run until so many bytes of that kind came; return how many ms that took. */
+static uint64_t await_bytes(struct crowd *crowd, char kind, uint32_t n)
+{
+    uint64_t begun_ms = crowd_now_ms();
+    char bytes[512];
+
+    while (n > 0) {
+        struct pollfd ready = {.fd = crowd->pipe[0], .events = POLLIN};
+        ssize_t length;
+
+        run_for(crowd, 1);
+        if (crowd_now_ms() - begun_ms > LIMIT_MS) crowd_fail("the waiters do not go on");
+        if (poll(&ready, 1, 0) <= 0) continue;
+        length = read(crowd->pipe[0], bytes, n < sizeof(bytes) ? n : sizeof(bytes));
+        for (ssize_t i = 0; i < length; i++) {
+            if (bytes[i] == 'x') crowd_fail("a waiter failed");
+            n -= bytes[i] == kind;
+        }
+    }
+    return crowd_now_ms() - begun_ms;
+}
+
+static void measure(struct crowd *crowd)
+{
+    quorlock_client *client;
+    quorlock *locks[QUORLOCK_PERMITS_MAX];
+    uint32_t n_locks = crowd->permits != 0 ? crowd->permits : 1;
+    struct load before, during, after;
+    uint64_t begun_ms, first_ms, all_ms;
+    double seconds;
+
+    crowd->base = program_loop();
+    client = crowd_client(crowd, crowd->base);
+    for (uint32_t i = 0; i < n_locks; i++) {
+        locks[i] = crowd_lock(crowd, client, false);
+        (void)quorlock_on_lost(locks[i], on_lost, crowd);
+        if (quorlock_acquire(locks[i], on_held, crowd) != 0) crowd_fail("acquire");
+    }
+    while (crowd->held < n_locks) run_for(crowd, 1);
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        uint32_t n = crowd->waiters / PROCESSES + (i < crowd->waiters % PROCESSES);
+        pid_t child = fork();
+
+        if (child < 0) crowd_fail("fork");
+        if (child == 0) wait_in_a_process(crowd, n);
+    }
+    (void)await_bytes(crowd, 'w', crowd->waiters);
+    run_for(crowd, crowd->hold_ms / 2);
+    read_load(crowd, &before);
+    begun_ms = crowd_now_ms();
+    run_for(crowd, crowd->hold_ms / 2);
+    read_load(crowd, &during);
+    seconds = (double)(crowd_now_ms() - begun_ms) / 1000;
+    for (uint32_t i = 0; i < n_locks; i++)
+        if (crowd->lost == 0 && quorlock_release(locks[i], on_released, crowd) != 0) crowd_fail("release");
+    first_ms = await_bytes(crowd, 'g', 1);
+    all_ms = await_bytes(crowd, 'g', crowd->grants - 1);
+    read_load(crowd, &after);
+    while (crowd->lost == 0 && crowd->released < n_locks) run_for(crowd, 1);
+    printf("{\"waiters\": %" PRIu32 ", \"lost\": %" PRIu32 ", \"reached\": %" PRIu32 ", \"first_ms\": %" PRIu64
+           ", \"all_ms\": %" PRIu64 ", \"cpu_percent\": %.1f, \"requests_a_second\": %.1f, \"requests_a_grant\": %.1f, "
+           "\"cpu_ms_a_grant\": %.2f}\n",
+           crowd->waiters, crowd->lost, crowd->reached, first_ms, all_ms,
+           100 * most(crowd, during.cpu_s, before.cpu_s) / seconds,
+           most(crowd, during.requests, before.requests) / seconds,
+           most(crowd, after.requests, during.requests) / crowd->grants,
+           1000 * most(crowd, after.cpu_s, during.cpu_s) / crowd->grants);
+}
+
+static void allow_sockets(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static bool read_option(struct crowd *crowd, const char *name, const char *word)
+{
+    if (strcmp(name, "--permits") == 0) return program_number(&crowd->permits, word, QUORLOCK_PERMITS_MAX);
+    if (strcmp(name, "--waiters") == 0) return program_number(&crowd->waiters, word, 20000);
+    if (strcmp(name, "--hold-ms") == 0) return program_number(&crowd->hold_ms, word, 600000);
+    if (strcmp(name, "--lease-ms") == 0) return program_number(&crowd->lease_ms, word, 30000);
+    return strcmp(name, "--grants") == 0 && program_number(&crowd->grants, word, 20000);
+}
+
+int main(int argc, char **argv)
+{
+    struct crowd crowd = {.waiters = 100, .hold_ms = 14000, .lease_ms = 10000};
+    bool good = true;
+    int at = 1;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_IGN);
+    for (; good && at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--fair") == 0)
+            crowd.fair = true;
+        else if (strcmp(argv[at], "--shared") == 0)
+            crowd.shared = true;
+        else if (at + 1 < argc) {
+            good = read_option(&crowd, argv[at], argv[at + 1]);
+            at++;
+        } else
+            good = false;
+    }
+    if (crowd.grants == 0 || crowd.grants > crowd.waiters) crowd.grants = crowd.waiters;
+    if (!good || at >= argc) {
+        fprintf(stderr, "usage: bench_crowd [--fair] [--shared] [--permits K] [--waiters N] [--hold-ms N] "
+                        "[--lease-ms N] [--grants N] NODE...\n");
+        return 64;
+    }
+    crowd.nodes = (const char *const *)argv + at;
+    crowd.n_nodes = (size_t)(argc - at);
+    if (crowd.n_nodes > QUORLOCK_NODES_MAX || pipe(crowd.pipe) != 0) crowd_fail("too many nodes, or no pipe");
+    allow_sockets();
+    measure(&crowd);
+    fflush(stdout);
+    /* The waiters end with this process. */
+    _exit(crowd.lost == 0 ? 0 : 1);
+}
