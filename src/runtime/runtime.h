@@ -66,9 +66,9 @@ struct runtime {
     struct list turns;
     uint32_t running; /* depth of nested runs of the turns */
 
+    int log_from;          /* the least level that is logged */
     struct list log_lines; /* waiting for the log hook */
     size_t log_lines_dropped;
-    int log_from;      /* the least level that is logged */
     size_t log_budget; /* lines left for this turn */
 
     struct list observers; /* of the nodes */
