@@ -395,6 +395,22 @@ static int fail_open(const struct quorlock_client_options *options)
     return QUORLOCK_NOMEM;
 }
 
+/* Make a client without a loop; NULL: out of memory. */
+static quorlock_blocking *blocking_make(void)
+{
+    quorlock_blocking *blocking = calloc(1, sizeof(*blocking));
+
+    if (blocking == NULL) return NULL;
+    *blocking = (quorlock_blocking){.n_users = 1,
+                                    .wake_fd = -1,
+                                    .mutex = PTHREAD_MUTEX_INITIALIZER,
+                                    .no_callers = PTHREAD_COND_INITIALIZER,
+                                    .events = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+    if (open_shown(blocking) == 0) return blocking;
+    free(blocking);
+    return NULL;
+}
+
 int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client_options *options)
 {
     struct quorlock_client_options copy;
@@ -405,17 +421,8 @@ int quorlock_blocking_open(quorlock_blocking **ret, const struct quorlock_client
         caller_report(options, "ret is NULL: there is no place for the client");
         return QUORLOCK_INVAL;
     }
-    blocking = calloc(1, sizeof(*blocking));
+    blocking = blocking_make();
     if (blocking == NULL) return fail_open(options);
-    *blocking = (quorlock_blocking){.n_users = 1,
-                                    .wake_fd = -1,
-                                    .mutex = PTHREAD_MUTEX_INITIALIZER,
-                                    .no_callers = PTHREAD_COND_INITIALIZER,
-                                    .events = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
-    if (open_shown(blocking) != 0) {
-        free(blocking);
-        return fail_open(options);
-    }
     status = open_base(blocking);
     if (status != 0) {
         status = fail_open(options);

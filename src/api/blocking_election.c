@@ -73,14 +73,17 @@ static int run_job(struct job *job, char *error, size_t size)
 /* ---- events of a candidate, in the loop's thread ---- */
 
 /* forget_events - free the events of the candidate: none comes any more. */
+static void forget_event(const quorlock_blocking_candidate *handle, struct blocking_event **event)
+{
+    if (*event != NULL) blocking_event_free(&handle->blocking->events, *event, blocking_here(handle->blocking));
+    *event = NULL;
+}
+
 static void forget_events(quorlock_blocking_candidate *handle)
 {
-    struct blocking_event *events[] = {handle->elected, handle->deposed, handle->ended};
-
-    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
-        if (events[i] != NULL)
-            blocking_event_free(&handle->blocking->events, events[i], blocking_here(handle->blocking));
-    handle->elected = handle->deposed = handle->ended = NULL;
+    forget_event(handle, &handle->elected);
+    forget_event(handle, &handle->deposed);
+    forget_event(handle, &handle->ended);
 }
 
 static void blocking_election_destroy(quorlock_blocking_candidate *handle)

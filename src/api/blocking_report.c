@@ -49,7 +49,7 @@ static struct quorlock_node_report *keep_node(struct blocking_reports *reports,
 {
     struct quorlock_node_report *copy = blocking_report_keep(reports, given, sizeof(*given));
     const struct quorlock_holder **holders =
-        blocking_report_keep(reports, given->holders, given->n_holders * sizeof(*holders));
+        blocking_report_keep(reports, given->holders, given->n_holders * sizeof(void *));
 
     for (size_t i = 0; holders != NULL && i < given->n_holders; i++)
         holders[i] = keep_holder(reports, given->holders[i]);
@@ -67,7 +67,7 @@ static struct quorlock_node_report *keep_node(struct blocking_reports *reports,
 static const struct quorlock_node_report *const *keep_nodes(struct blocking_reports *reports,
                                                             const struct quorlock_node_report *const *given, size_t n)
 {
-    const struct quorlock_node_report **nodes = blocking_report_keep(reports, given, n * sizeof(*nodes));
+    const struct quorlock_node_report **nodes = blocking_report_keep(reports, given, n * sizeof(void *));
 
     for (size_t i = 0; nodes != NULL && i < n; i++) nodes[i] = keep_node(reports, given[i]);
     return nodes;
@@ -110,7 +110,7 @@ void blocking_reports_keep(struct blocking_reports *reports, int status, const s
 void blocking_reports_keep_listing(struct blocking_reports *reports, int status, const struct quorlock_listing *given)
 {
     struct quorlock_listing *copy = blocking_report_keep(reports, given, sizeof(*given));
-    const struct quorlock_listed **locks = blocking_report_keep(reports, given->locks, given->n_locks * sizeof(*locks));
+    const struct quorlock_listed **locks = blocking_report_keep(reports, given->locks, given->n_locks * sizeof(void *));
 
     for (size_t i = 0; locks != NULL && i < given->n_locks; i++) locks[i] = keep_listed(reports, given->locks[i]);
     if (copy == NULL) return;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Candidates of elections: test_election.py PATH_TO_quorlock [TEST...]"""
 import gc
+import sys
 import threading
 
 import test_python
@@ -124,6 +125,19 @@ class Election(test_python.PythonCase):
         thread.join(LIMIT_S)
         self.assertGreater(ends[0], before)
         self.assertEqual((first.leading, first.term, first.deposed), (False, 0, False))
+
+    def test_an_observer_is_told_however_soon_the_first_event_comes(self):
+        """Also where the thread of the events reads it before the call that made the observer has ended."""
+        told = set()
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        sys.setswitchinterval(1e-6)
+        with self.candidate():
+            observers = [self.client.observe(self.key, lambda _leader, number=number: told.add(number))
+                         for number in range(300)]
+            wait_for(lambda: len(told) == len(observers))
+            for observer in observers:
+                observer.close()
 
     def test_a_leader_that_is_deposed_is_told_and_its_block_raises_lost(self):
         told = []

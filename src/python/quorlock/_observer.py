@@ -35,8 +35,9 @@ class Options(ctypes.Structure):
 class Observer(Handle):
     """Observes who leads an election. Client.observe() makes it.
 
-    `on_change` is called with each new Leader, in a thread of the client. `leader` is the latest one. close() or the end of a `with` block ends the observer; then on_change does not run
-    any more, unless close() was called inside it. A child of fork() must make an observer of its own.
+    `on_change` is called with each new Leader, in a thread of the client. `leader` is the latest one. close() or the end of
+    a `with` block ends the observer; then on_change does not run any more, unless close() was called inside it. A child of
+    fork() must make an observer of its own.
     """
 
     def __init__(self, client: Connection, name: Text, on_change: Optional[Callable[[Leader], None]] = None, *,
@@ -83,5 +84,5 @@ class Observer(Handle):
         call(lambda: self._call_changed(leader))
 
     def _call_changed(self, leader: Leader) -> None:
-        if self._on_change is not None and self._handles:
+        if self._on_change is not None and self._number in self._client._observers:
             self._on_change(leader)
