@@ -34,11 +34,12 @@ def words(all_places, permits):
 
 
 def kept(place, permits):
-    """The keys on a node that expire with the leases."""
+    """The keys on a node that expire with the leases. Those of waiting clients (quorlock:intents:KEY) may stay longer:
+    no lock depends on them."""
     if place.mode == "permits":
         return [f"quorlock:slot:{slot}:{place.key}" for slot in range(permits)] + [f"quorlock:permits:{place.key}"]
     if place.mode == "shared":
-        return [place.key, f"quorlock:readers:{place.key}", f"quorlock:intents:{place.key}"]
+        return [place.key, f"quorlock:readers:{place.key}"]
     return [place.key]
 
 

@@ -422,8 +422,7 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, cons
     lock->wait.released_id = holder_id;
     if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT; /* rule 6.11 */
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
-    /* Rule 6.7. */
-    node->notices.heard = true;
+    node->notices.heard = true; /* rule 6.7 */
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
     if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wait_wake(lock, step, notice->by_server);
     if (!drawn) wait_take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
