@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "document.h"
