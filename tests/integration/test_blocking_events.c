@@ -16,7 +16,30 @@ static int events_setup(void **state)
     return quorlock_blocking_events(blocking, &events_fd);
 }
 
-#define EVENTS_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, events_setup, blocking_teardown);)
+/* The client ends with its last event. */
+static int events_teardown(void **state)
+{
+    struct quorlock_event event = {.size = sizeof(event)};
+
+    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    do {
+        assert_int_equal(quorlock_blocking_next_event(blocking, &event), 0);
+        if (event.type == QUORLOCK_EVENT_NONE) fail_msg("the last event did not come");
+    } while (event.type != QUORLOCK_EVENT_CLOSED);
+    blocking = NULL;
+    return fixture_teardown(state);
+}
+
+/* open_again - open a client for the end of a test that has closed its own. */
+static void open_again(void)
+{
+    if (quorlock_blocking_open(&blocking, &fixture.options) != 0) fail_msg("open: %s", fixture.options.error);
+    assert_int_equal(quorlock_blocking_events(blocking, &events_fd), 0);
+}
+
+#define EVENTS_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, events_setup, events_teardown);)
+/* The test switches the events on. */
+#define LATER_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, blocking_setup, events_teardown);)
 
 /* readable - return whether an event waits, by the descriptor. */
 static bool readable(int wait_ms)
@@ -138,7 +161,7 @@ EVENTS_TEST(a_close_ends_what_was_started_and_is_the_last_event)
     expect_event(QUORLOCK_EVENT_CLOSED, NULL, NULL);
     quorlock_blocking_free(holds);
     quorlock_blocking_free(waits);
-    if (quorlock_blocking_open(&blocking, &fixture.options) != 0) fail_msg("open: %s", fixture.options.error);
+    open_again();
 }
 
 EVENTS_TEST(candidates_and_observers_have_events)
@@ -178,7 +201,7 @@ EVENTS_TEST(candidates_and_observers_have_events)
     assert_int_equal(quorlock_blocking_candidate_term(NULL), 0);
 }
 
-BLOCKING_TEST(warnings_from_before_the_events_wait_for_them)
+LATER_TEST(warnings_from_before_the_events_wait_for_them)
 {
     struct quorlock_event event = {.size = sizeof(event)};
     uint64_t until_us = clock_us() + GENEROUS_US;
@@ -196,7 +219,7 @@ BLOCKING_TEST(warnings_from_before_the_events_wait_for_them)
     assert_true(event.level >= QUORLOCK_LOG_WARN && strlen(event.text) > 0);
 }
 
-BLOCKING_TEST(events_are_switched_on_before_there_is_a_handle)
+LATER_TEST(events_are_switched_on_before_there_is_a_handle)
 {
     struct quorlock_event event = {.size = sizeof(event)};
     const struct quorlock_observer_options watches = {.size = sizeof(watches)};
@@ -262,7 +285,7 @@ EVENTS_TEST(each_operation_ends_once_for_a_reader_beside_other_threads)
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(quorlock_blocking_close(blocking), 0);
     assert_int_equal(pthread_join(reader, &failed), 0);
-    if (quorlock_blocking_open(&blocking, &fixture.options) != 0) fail_msg("open: %s", fixture.options.error);
+    open_again();
     assert_null(failed);
     assert_int_equal(n_started[0] + n_started[1] + n_started[2], 120);
     assert_int_equal(n_ended, 120);

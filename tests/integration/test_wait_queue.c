@@ -320,7 +320,7 @@ SERVERS_TEST(behind_another_client_is_held)
             while (clock_us() < until_us) continue;
         }
         await_completed(0, 20, "wait bounds");
-        if (unanswered(20) > 0 && busy++ < 3) {
+        if (unanswered(20) > 0 && busy++ < 40) {
             round--;
         } else {
             for (int i = 0; i < 20; i++) {
