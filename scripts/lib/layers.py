@@ -38,7 +38,7 @@ LAYERS = {
                                    "src/api/blocking_events.c src/api/blocking_events.h",
     "src/api/blocking_loop.c": "include/quorlock src/base src/api/blocking_loop.h src/api/blocking_events.c "
                                "src/api/blocking_events.h",
-    "src/api/blocking_loop.h": "include/quorlock src/base src/api/blocking_events.h src/api/blocking_report.h",
+    "src/api/blocking_loop.h": "include/quorlock src/base src/api/blocking_events.h",
     "src/api/blocking_report.c": "include/quorlock src/api/blocking_report.h",
     "src/api/blocking_report.h": "include/quorlock",
     "src/api/blocking_events.c": "include/quorlock src/base src/api/blocking_events.h",

@@ -22,6 +22,7 @@
 
 #include "api/blocking_election.h"
 #include "api/blocking_loop.h"
+#include "api/blocking_report.h"
 #include "api/client.h"
 #include "base/caller.h"
 #include "base/own_base.h"
@@ -42,49 +43,38 @@ struct quorlock_blocking_lock {
 
 /* ---- jobs, in the loop's thread ---- */
 
-/* acquirer - return the handle of an acquire, or NULL if it was freed. The handles of other operations may be freed,
- * too.
- */
-static quorlock_blocking_lock *acquirer(const struct job *job)
+/* take_result - copy the result to the job. */
+static void take_result(struct job *job, const struct quorlock_result *result)
 {
-    return job->start == quorlock_acquire ? job->lock : NULL;
+    job->result = (struct quorlock_blocking_result){BLOCKING_RESULT_OF(result)};
+    snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
+    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");
 }
 
+/* on_result - end an extend or a release. The handle may be freed. */
 static void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
     struct job *job = arg;
 
     (void)lock;
-    if (acquirer(job) != NULL) acquirer(job)->acquiring = NULL;
-    job->result = (struct quorlock_blocking_result){
-        .status = result->status,
-        .granted = result->granted,
-        .refused = result->refused,
-        .failed = result->failed,
-        .rounds = result->rounds,
-        .elapsed_ms = result->elapsed_ms,
-        .valid_ms = result->valid_ms,
-        .expired = result->expired,
-        .fence = result->fence,
-        .slot = result->slot,
-    };
-    snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
-    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");
-    if (acquirer(job) != NULL && result->status == QUORLOCK_CANCELED) (void)blocking_refuse_new(job);
+    take_result(job, result);
     blocking_done(job);
 }
 
-/* run_operation - start a release, or an extend. */
-static void run_operation(struct job *job)
+/* on_acquired - end an acquire or an adoption. job->lock is NULL if the handle was freed. */
+static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
 {
-    quorlock *lock = job->lock->lock;
-    int status =
-        job->start != NULL ? job->start(lock, on_result, job) : quorlock_extend(lock, job->lease_ms, on_result, job);
+    struct job *job = arg;
 
-    if (status != 0) blocking_fail(job, status);
+    (void)lock;
+    if (job->lock != NULL) job->lock->acquiring = NULL;
+    take_result(job, result);
+    if (job->lock != NULL && result->status == QUORLOCK_CANCELED) (void)blocking_refuse_new(job);
+    blocking_done(job);
 }
 
-static void run_acquire(struct job *job)
+/* acquire_or_adopt - acquire the lock; adopt it, if there is a token. */
+static void acquire_or_adopt(struct job *job, const char *token)
 {
     int status = blocking_refuse_new(job);
 
@@ -94,13 +84,47 @@ static void run_acquire(struct job *job)
         blocking_done(job);
         return;
     }
-    status = job->token != NULL ? quorlock_adopt(job->lock->lock, job->token, on_result, job)
-                                : quorlock_acquire(job->lock->lock, on_result, job);
+    status = token != NULL ? quorlock_adopt(job->lock->lock, token, on_acquired, job)
+                           : quorlock_acquire(job->lock->lock, on_acquired, job);
     if (status == 0) {
         job->lock->acquiring = job;
     } else {
         blocking_fail(job, status);
     }
+}
+
+static void run_acquire(struct job *job)
+{
+    acquire_or_adopt(job, NULL);
+}
+
+struct adopt_job {
+    struct job job;
+    const char *token;
+};
+
+static void run_adopt(struct job *job)
+{
+    acquire_or_adopt(job, CONTAINER_OF(job, struct adopt_job, job)->token);
+}
+
+struct extend_job {
+    struct job job;
+    uint32_t lease_ms;
+};
+
+static void run_extend(struct job *job)
+{
+    int status = quorlock_extend(job->lock->lock, CONTAINER_OF(job, struct extend_job, job)->lease_ms, on_result, job);
+
+    if (status != 0) blocking_fail(job, status);
+}
+
+static void run_release(struct job *job)
+{
+    int status = quorlock_release(job->lock->lock, on_result, job);
+
+    if (status != 0) blocking_fail(job, status);
 }
 
 static void run_detach(struct job *job)
@@ -148,71 +172,105 @@ static void run_cancel(struct job *job)
     blocking_done(job);
 }
 
+struct statistics_job {
+    struct job job;
+    quorlock_blocking_statistics_cb cb;
+    void *arg;
+};
+
 static void run_statistics(struct job *job)
 {
+    const struct statistics_job *call = CONTAINER_OF(job, struct statistics_job, job);
     struct quorlock_statistics statistics = {.size = sizeof(statistics)};
 
     job->result.status = quorlock_client_statistics(job->blocking->client, &statistics);
-    if (job->result.status == 0) job->read(&statistics, job->read_arg);
+    if (job->result.status == 0) call->cb(&statistics, call->arg);
     blocking_done(job);
 }
+
+/* A question to all nodes, whose report goes to the thread that asked. */
+struct report_job {
+    struct job job;
+    int (*ask)(quorlock_client *, struct report_job *);
+    const char *key;   /* or the pattern of a list */
+    const char *owner; /* of a break; NULL: any */
+    struct blocking_reports reports;
+};
 
 static void blocking_on_report(int status, const struct quorlock_report *report, void *arg)
 {
-    struct job *job = arg;
+    struct report_job *asked = arg;
 
-    job->result.status = status;
-    blocking_reports_keep(&job->reports, status, report);
-    blocking_done(job);
-}
-
-static void run_ask(struct job *job)
-{
-    int status = blocking_refuse_new(job);
-
-    if (status != 0) {
-        blocking_done(job);
-        return;
-    }
-    if (job->breaks) {
-        status = quorlock_break_owner(job->blocking->client, job->key, job->token, blocking_on_report, job);
-    } else {
-        status = quorlock_inspect(job->blocking->client, job->key, blocking_on_report, job);
-    }
-    if (status != 0) blocking_fail(job, status);
+    asked->job.result.status = status;
+    blocking_reports_keep(&asked->reports, status, report);
+    blocking_done(&asked->job);
 }
 
 static void blocking_on_listing(int status, const struct quorlock_listing *listing, void *arg)
 {
-    struct job *job = arg;
+    struct report_job *asked = arg;
 
-    job->result.status = status;
-    blocking_reports_keep_listing(&job->reports, status, listing);
-    if (listing->more == 0) blocking_done(job);
+    asked->job.result.status = status;
+    blocking_reports_keep_listing(&asked->reports, status, listing);
+    if (listing->more == 0) blocking_done(&asked->job);
 }
 
-static void run_list(struct job *job)
+/* The three questions. */
+
+static int ask_inspect(quorlock_client *client, struct report_job *asked)
 {
+    return quorlock_inspect(client, asked->key, blocking_on_report, asked);
+}
+
+static int ask_break(quorlock_client *client, struct report_job *asked)
+{
+    return quorlock_break_owner(client, asked->key, asked->owner, blocking_on_report, asked);
+}
+
+static int ask_list(quorlock_client *client, struct report_job *asked)
+{
+    return quorlock_list(client, asked->key, blocking_on_listing, asked);
+}
+
+static void run_ask(struct job *job)
+{
+    struct report_job *asked = CONTAINER_OF(job, struct report_job, job);
     int status = blocking_refuse_new(job);
 
     if (status != 0) {
         blocking_done(job);
         return;
     }
-    status = quorlock_list(job->blocking->client, job->key, blocking_on_listing, job);
+    status = asked->ask(job->blocking->client, asked);
     if (status != 0) blocking_fail(job, status);
 }
 
+struct metrics_job {
+    struct job job;
+    const struct quorlock_metrics_options *options;
+    char *buffer;
+    size_t size, *ret_length;
+};
+
 static void run_metrics(struct job *job)
 {
+    const struct metrics_job *call = CONTAINER_OF(job, struct metrics_job, job);
+
     job->result.status =
-        quorlock_client_metrics(job->blocking->client, job->metrics, job->buffer, job->size, job->ret_length);
+        quorlock_client_metrics(job->blocking->client, call->options, call->buffer, call->size, call->ret_length);
     blocking_done(job);
 }
 
+struct credentials_job {
+    struct job job;
+    const char *user, *password;
+};
+
 static void run_set_credentials(struct job *job)
 {
-    job->result.status = quorlock_client_set_credentials(job->blocking->client, job->user, job->password);
+    const struct credentials_job *call = CONTAINER_OF(job, struct credentials_job, job);
+
+    job->result.status = quorlock_client_set_credentials(job->blocking->client, call->user, call->password);
     blocking_done(job);
 }
 
@@ -228,16 +286,32 @@ static void blocking_on_lost(quorlock *lock, const struct quorlock_loss *loss, v
     }
 }
 
+struct on_lost_job {
+    struct job job;
+    quorlock_blocking_lost_cb cb;
+    void *arg;
+};
+
 static void run_on_lost(struct job *job)
 {
-    job->lock->lost = job->lost;
-    job->lock->lost_arg = job->lost_arg;
-    if (job->lock->loss != NULL) blocking_event_set_arg(&job->blocking->events, job->lock->loss, job->lost_arg);
+    const struct on_lost_job *call = CONTAINER_OF(job, struct on_lost_job, job);
+
+    job->lock->lost = call->cb;
+    job->lock->lost_arg = call->arg;
+    if (job->lock->loss != NULL) blocking_event_set_arg(&job->blocking->events, job->lock->loss, call->arg);
     blocking_done(job);
 }
 
+struct new_job {
+    struct job job;
+    const char *const *keys;
+    size_t n_keys;
+    const struct quorlock_options *options;
+};
+
 static void blocking_run_new(struct job *job)
 {
+    const struct new_job *call = CONTAINER_OF(job, struct new_job, job);
     quorlock_blocking *blocking = job->blocking;
     quorlock_blocking_lock *handle = job->lock;
     int status;
@@ -254,7 +328,7 @@ static void blocking_run_new(struct job *job)
             return;
         }
     }
-    status = quorlock_new(&handle->lock, blocking->client, job->keys, job->n_keys, job->options);
+    status = quorlock_new(&handle->lock, blocking->client, call->keys, call->n_keys, call->options);
     if (status != 0) {
         blocking_fail(job, status);
         return;
@@ -539,50 +613,50 @@ int quorlock_blocking_new(quorlock_blocking_lock **ret, quorlock_blocking *block
                           size_t n_keys, const struct quorlock_options *options, char *error, size_t error_size)
 {
     quorlock_blocking_lock *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
-    struct job job = {.run = blocking_run_new,
-                      .blocking = blocking,
-                      .lock = handle,
-                      .keys = keys,
-                      .n_keys = n_keys,
-                      .options = options};
+    struct new_job call = {.job = {.run = blocking_run_new, .blocking = blocking, .lock = handle},
+                           .keys = keys,
+                           .n_keys = n_keys,
+                           .options = options};
+    const struct quorlock_blocking_result *result = &call.job.result;
 
     if (ret == NULL) return blocking_no_place("lock", error, error_size);
     if (handle == NULL) {
-        job.result.status = QUORLOCK_NOMEM;
-        snprintf(job.result.text, sizeof(job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
+        (void)blocking_refuse(&call.job, QUORLOCK_NOMEM, quorlock_status_text(QUORLOCK_NOMEM));
         goto failed;
     }
-    if (blocking_call(&job) != 0) goto failed;
+    if (blocking_call(&call.job) != 0) goto failed;
     *ret = handle;
     return 0;
 failed:
     if (handle != NULL) free(handle->loss);
     free(handle);
-    if (error != NULL && error_size > 0) snprintf(error, error_size, "%s", job.result.text);
-    return job.result.status;
+    if (error != NULL && error_size > 0) snprintf(error, error_size, "%s", result->text);
+    return result->status;
 }
 
 int quorlock_blocking_acquire(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
 {
-    return call(&(struct job){.run = run_acquire, .lock = lock, .start = quorlock_acquire, .cancelable = true}, result);
+    return call(&(struct job){.run = run_acquire, .lock = lock, .cancelable = true}, result);
 }
 
 int quorlock_blocking_extend(quorlock_blocking_lock *lock, uint32_t lease_ms, struct quorlock_blocking_result *result)
 {
-    return call(&(struct job){.run = run_operation, .lock = lock, .lease_ms = lease_ms, .cancelable = true}, result);
+    struct extend_job extend = {.job = {.run = run_extend, .lock = lock, .cancelable = true}, .lease_ms = lease_ms};
+
+    return call(&extend.job, result);
 }
 
 int quorlock_blocking_release(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
 {
-    return call(&(struct job){.run = run_operation, .lock = lock, .start = quorlock_release}, result);
+    return call(&(struct job){.run = run_release, .lock = lock}, result);
 }
 
 int quorlock_blocking_adopt(quorlock_blocking_lock *lock, const char *token, struct quorlock_blocking_result *result)
 {
+    struct adopt_job adopt = {.job = {.run = run_adopt, .lock = lock, .cancelable = true}, .token = token};
+
     if (token == NULL) return QUORLOCK_INVAL;
-    return call(
-        &(struct job){.run = run_acquire, .lock = lock, .start = quorlock_acquire, .token = token, .cancelable = true},
-        result);
+    return call(&adopt.job, result);
 }
 
 int quorlock_blocking_detach(quorlock_blocking_lock *lock, struct quorlock_blocking_result *result)
@@ -621,18 +695,16 @@ int quorlock_with(quorlock_blocking *blocking, const char *key, const struct quo
     return status;
 }
 
-static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(struct job *),
-                                    int (*operation)(quorlock *, quorlock_cb, void *), quorlock_blocking_cb cb,
-                                    void *arg)
+/* blocking_start_operation - start an acquire or a release; `type` is that of the event which comes without a cb. */
+static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(struct job *), int type,
+                                    quorlock_blocking_cb cb, void *arg)
 {
     struct job job = {.run = run,
-                      .start = operation,
                       .blocking = blocking_client_of(lock),
                       .lock = lock,
-                      .cancelable = operation == quorlock_acquire,
+                      .cancelable = type == QUORLOCK_EVENT_ACQUIRE_ENDED,
                       .cb = cb,
                       .cb_arg = arg};
-    int type = job.cancelable ? QUORLOCK_EVENT_ACQUIRE_ENDED : QUORLOCK_EVENT_RELEASE_ENDED;
     int status;
 
     if (cb == NULL && (lock == NULL || lock->loss == NULL)) return QUORLOCK_INVAL;
@@ -647,12 +719,12 @@ static int blocking_start_operation(quorlock_blocking_lock *lock, void (*run)(st
 
 int quorlock_blocking_start_acquire(quorlock_blocking_lock *lock, quorlock_blocking_cb cb, void *arg)
 {
-    return blocking_start_operation(lock, run_acquire, quorlock_acquire, cb, arg);
+    return blocking_start_operation(lock, run_acquire, QUORLOCK_EVENT_ACQUIRE_ENDED, cb, arg);
 }
 
 int quorlock_blocking_start_release(quorlock_blocking_lock *lock, quorlock_blocking_cb cb, void *arg)
 {
-    return blocking_start_operation(lock, run_operation, quorlock_release, cb, arg);
+    return blocking_start_operation(lock, run_release, QUORLOCK_EVENT_RELEASE_ENDED, cb, arg);
 }
 
 int quorlock_blocking_cancel(quorlock_blocking_lock *lock)
@@ -678,10 +750,10 @@ void quorlock_blocking_free(quorlock_blocking_lock *lock)
 
 void quorlock_blocking_on_lost(quorlock_blocking_lock *lock, quorlock_blocking_lost_cb cb, void *arg)
 {
-    struct job job = {
-        .run = run_on_lost, .blocking = blocking_client_of(lock), .lock = lock, .lost = cb, .lost_arg = arg};
+    struct on_lost_job call = {
+        .job = {.run = run_on_lost, .blocking = blocking_client_of(lock), .lock = lock}, .cb = cb, .arg = arg};
 
-    (void)blocking_do_anywhere(&job);
+    (void)blocking_do_anywhere(&call.job);
 }
 
 uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
@@ -691,41 +763,48 @@ uint32_t quorlock_blocking_valid_ms(const quorlock_blocking_lock *lock)
 
 int quorlock_blocking_set_credentials(quorlock_blocking *blocking, const char *user, const char *password)
 {
-    return blocking_do_anywhere(
-        &(struct job){.run = run_set_credentials, .blocking = blocking, .user = user, .password = password});
+    struct credentials_job call = {
+        .job = {.run = run_set_credentials, .blocking = blocking}, .user = user, .password = password};
+
+    return blocking_do_anywhere(&call.job);
 }
 
 int quorlock_blocking_statistics(quorlock_blocking *blocking, quorlock_blocking_statistics_cb cb, void *arg)
 {
+    struct statistics_job call = {.job = {.run = run_statistics, .blocking = blocking}, .cb = cb, .arg = arg};
+
     if (cb == NULL) return QUORLOCK_INVAL;
-    return blocking_do_anywhere(
-        &(struct job){.run = run_statistics, .blocking = blocking, .read = cb, .read_arg = arg});
+    return blocking_do_anywhere(&call.job);
 }
 
 int quorlock_blocking_metrics(quorlock_blocking *blocking, const struct quorlock_metrics_options *options, char *buffer,
                               size_t size, size_t *ret_length)
 {
-    return blocking_do_anywhere(&(struct job){.run = run_metrics,
-                                              .blocking = blocking,
-                                              .metrics = options,
-                                              .buffer = buffer,
-                                              .size = size,
-                                              .ret_length = ret_length});
+    struct metrics_job call = {.job = {.run = run_metrics, .blocking = blocking},
+                               .options = options,
+                               .buffer = buffer,
+                               .size = size,
+                               .ret_length = ret_length};
+
+    return blocking_do_anywhere(&call.job);
 }
 
-/* blocking_ask - run the job, and call back in this thread: renewals do not wait for that. */
-static int blocking_ask(struct job *job, quorlock_report_cb report, quorlock_list_cb list, void *arg)
+/* blocking_ask - ask, and call back in this thread: renewals do not wait for that. */
+static int blocking_ask(quorlock_blocking *blocking, struct report_job *asked, quorlock_report_cb report,
+                        quorlock_list_cb list, void *arg)
 {
     int status;
 
     if (report == NULL && list == NULL) return QUORLOCK_INVAL;
-    status = blocking_call(job);
-    return blocking_reports_tell(&job->reports, status, report, list, arg);
+    asked->job.run = run_ask;
+    asked->job.blocking = blocking;
+    status = blocking_call(&asked->job);
+    return blocking_reports_tell(&asked->reports, status, report, list, arg);
 }
 
 int quorlock_blocking_inspect(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
 {
-    return blocking_ask(&(struct job){.run = run_ask, .blocking = blocking, .key = key}, cb, NULL, arg);
+    return blocking_ask(blocking, &(struct report_job){.ask = ask_inspect, .key = key}, cb, NULL, arg);
 }
 
 int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlock_report_cb cb, void *arg)
@@ -736,11 +815,10 @@ int quorlock_blocking_break(quorlock_blocking *blocking, const char *key, quorlo
 int quorlock_blocking_break_owner(quorlock_blocking *blocking, const char *key, const char *owner,
                                   quorlock_report_cb cb, void *arg)
 {
-    return blocking_ask(&(struct job){.run = run_ask, .blocking = blocking, .breaks = true, .key = key, .token = owner},
-                        cb, NULL, arg);
+    return blocking_ask(blocking, &(struct report_job){.ask = ask_break, .key = key, .owner = owner}, cb, NULL, arg);
 }
 
 int quorlock_blocking_list(quorlock_blocking *blocking, const char *pattern, quorlock_list_cb cb, void *arg)
 {
-    return blocking_ask(&(struct job){.run = run_list, .blocking = blocking, .key = pattern}, NULL, cb, arg);
+    return blocking_ask(blocking, &(struct report_job){.ask = ask_list, .key = pattern}, NULL, cb, arg);
 }

@@ -41,21 +41,6 @@ struct quorlock_blocking_observer {
     struct blocking_event *changed;        /* NULL: the client has no events */
 };
 
-/* A job for a candidate or an observer, with what only such jobs need. */
-struct election_job {
-    struct job job;
-    quorlock_blocking_observer *observer;
-    const char *name;
-    const struct quorlock_candidate_options *candidate_options;
-    const struct quorlock_observer_options *observer_options;
-    unsigned n_ends; /* when the call began to wait */
-};
-
-static struct election_job *of(struct job *job)
-{
-    return CONTAINER_OF(job, struct election_job, job);
-}
-
 static void write_error(const struct job *job, char *error, size_t size)
 {
     if (error != NULL && size > 0) snprintf(error, size, "%s", job->result.text);
@@ -205,11 +190,18 @@ static int blocking_election_make_events(quorlock_blocking_candidate *handle)
     return handle->elected != NULL && handle->deposed != NULL && handle->ended != NULL ? 0 : QUORLOCK_NOMEM;
 }
 
+struct candidate_job {
+    struct job job;
+    const char *name;
+    const struct quorlock_candidate_options *options;
+};
+
 static void blocking_election_run_new(struct job *job)
 {
+    const struct candidate_job *call = CONTAINER_OF(job, struct candidate_job, job);
     quorlock_blocking *blocking = job->blocking;
     quorlock_blocking_candidate *handle = job->candidate;
-    const struct quorlock_candidate_options *given = of(job)->candidate_options;
+    const struct quorlock_candidate_options *given = call->options;
     struct quorlock_candidate_options options = {.size = sizeof(options)};
     struct caller_error error;
     int status = blocking_refuse_new(job);
@@ -229,7 +221,7 @@ static void blocking_election_run_new(struct job *job)
     options.deposed = on_deposed;
     options.ended = blocking_election_on_ended;
     options.arg = handle;
-    status = quorlock_candidate_new(&handle->candidate, blocking->client, of(job)->name, &options);
+    status = quorlock_candidate_new(&handle->candidate, blocking->client, call->name, &options);
     if (status != 0) {
         blocking_fail(job, status);
         return;
@@ -240,13 +232,19 @@ static void blocking_election_run_new(struct job *job)
     blocking_done(job);
 }
 
+/* A call that waits for a candidacy. */
+struct wait_job {
+    struct job job;
+    unsigned n_ends; /* when the call began to wait */
+};
+
 /* will_wait - keep the handle until await(), because another thread may free it before. */
 static void will_wait(struct job *job)
 {
     quorlock_blocking_candidate *handle = job->candidate;
 
     pthread_mutex_lock(&handle->blocking->mutex);
-    of(job)->n_ends = handle->n_ends;
+    CONTAINER_OF(job, struct wait_job, job)->n_ends = handle->n_ends;
     use(handle);
     handle->blocking->n_callers++;
     pthread_mutex_unlock(&handle->blocking->mutex);
@@ -324,22 +322,21 @@ int quorlock_blocking_candidate_new(quorlock_blocking_candidate **ret, quorlock_
                                     const struct quorlock_candidate_options *options, char *error, size_t error_size)
 {
     quorlock_blocking_candidate *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
-    struct election_job job = {.job = {.run = blocking_election_run_new, .blocking = blocking, .candidate = handle},
-                               .name = name,
-                               .candidate_options = options};
+    struct candidate_job call = {.job = {.run = blocking_election_run_new, .blocking = blocking, .candidate = handle},
+                                 .name = name,
+                                 .options = options};
 
     if (ret == NULL) return blocking_no_place("candidate", error, error_size);
     if (handle == NULL || pthread_cond_init(&handle->changed, NULL) != 0) {
         free(handle);
-        job.job.result.status = QUORLOCK_NOMEM;
-        snprintf(job.job.result.text, sizeof(job.job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
-        write_error(&job.job, error, error_size);
+        (void)blocking_refuse(&call.job, QUORLOCK_NOMEM, quorlock_status_text(QUORLOCK_NOMEM));
+        write_error(&call.job, error, error_size);
         return QUORLOCK_NOMEM;
     }
     handle->blocking = blocking;
-    if (run_job(&job.job, error, error_size) != 0) {
+    if (run_job(&call.job, error, error_size) != 0) {
         blocking_election_destroy(handle);
-        return job.job.result.status;
+        return call.job.result.status;
     }
     *ret = handle;
     return 0;
@@ -352,17 +349,17 @@ static quorlock_blocking *blocking_election_client_of(const quorlock_blocking_ca
 }
 
 /* await - wait until the candidacy of will_wait() has ended or, with until_elected, the candidate leads. */
-static int await(const struct election_job *job, bool until_elected, uint64_t *ret_term)
+static int await(const struct wait_job *call, bool until_elected, uint64_t *ret_term)
 {
-    quorlock_blocking_candidate *handle = job->job.candidate;
+    quorlock_blocking_candidate *handle = call->job.candidate;
     quorlock_blocking *blocking = handle->blocking;
     bool has_ended;
     int status;
 
     pthread_mutex_lock(&blocking->mutex);
-    while (handle->n_ends == job->n_ends && !(until_elected && handle->term != 0))
+    while (handle->n_ends == call->n_ends && !(until_elected && handle->term != 0))
         pthread_cond_wait(&handle->changed, &blocking->mutex);
-    has_ended = handle->n_ends != job->n_ends;
+    has_ended = handle->n_ends != call->n_ends;
     *ret_term = has_ended ? 0 : handle->term;
     status = has_ended ? handle->status : 0;
     if (until_elected && has_ended && status == 0) status = handle->shut_out ? QUORLOCK_CLOSED : QUORLOCK_CANCELED;
@@ -374,39 +371,38 @@ static int await(const struct election_job *job, bool until_elected, uint64_t *r
 
 int quorlock_blocking_stand(quorlock_blocking_candidate *candidate, uint64_t *ret_term)
 {
-    struct election_job job = {
+    struct wait_job call = {
         .job = {.run = run_stand, .blocking = blocking_election_client_of(candidate), .candidate = candidate}};
     uint64_t term = 0;
-    int status = run_job(&job.job, NULL, 0);
+    int status = run_job(&call.job, NULL, 0);
 
     if (status != 0) return status;
-    status = await(&job, true, &term);
+    status = await(&call, true, &term);
     if (status == 0 && ret_term != NULL) *ret_term = term;
     return status;
 }
 
 int quorlock_blocking_resign(quorlock_blocking_candidate *candidate)
 {
-    struct election_job job = {
+    struct wait_job call = {
         .job = {.run = run_resign, .blocking = blocking_election_client_of(candidate), .candidate = candidate}};
     uint64_t term = 0;
-    int status = run_job(&job.job, NULL, 0);
+    int status = run_job(&call.job, NULL, 0);
 
-    return status != 0 ? status : await(&job, false, &term);
+    return status != 0 ? status : await(&call, false, &term);
 }
 
 void quorlock_blocking_candidate_free(quorlock_blocking_candidate *candidate)
 {
     quorlock_blocking *blocking = blocking_election_client_of(candidate);
-    struct election_job job = {
-        .job = {.run = blocking_election_run_free, .blocking = blocking, .candidate = candidate}};
+    struct job job = {.run = blocking_election_run_free, .blocking = blocking, .candidate = candidate};
 
     if (candidate == NULL) return;
     if (!blocking_here(blocking)) {
         /* In a child of fork() no call waits for it. */
         forget_events(candidate);
         free(candidate);
-    } else if (blocking_do_anywhere(&job.job) != 0) {
+    } else if (blocking_do_anywhere(&job) != 0) {
         let_go(candidate);
     }
     blocking_leave(blocking);
@@ -461,10 +457,18 @@ static const struct quorlock_observer_options *with_event(quorlock_blocking_obse
     return handle->changed != NULL ? &handle->told : NULL;
 }
 
+struct observer_job {
+    struct job job;
+    quorlock_blocking_observer *observer;
+    const char *name; /* this and the options: of a new one */
+    const struct quorlock_observer_options *options;
+};
+
 static void run_observe(struct job *job)
 {
-    quorlock_blocking_observer *handle = of(job)->observer;
-    const struct quorlock_observer_options *options = of(job)->observer_options;
+    const struct observer_job *call = CONTAINER_OF(job, struct observer_job, job);
+    quorlock_blocking_observer *handle = call->observer;
+    const struct quorlock_observer_options *options = call->options;
     int status = blocking_refuse_new(job);
 
     if (status == 0 && options != NULL) {
@@ -475,7 +479,7 @@ static void run_observe(struct job *job)
         blocking_done(job);
         return;
     }
-    status = quorlock_observe(&handle->observer, job->blocking->client, of(job)->name, options);
+    status = quorlock_observe(&handle->observer, job->blocking->client, call->name, options);
     if (status != 0) {
         blocking_fail(job, status);
         return;
@@ -489,22 +493,20 @@ int quorlock_blocking_observe(quorlock_blocking_observer **ret, quorlock_blockin
                               const struct quorlock_observer_options *options, char *error, size_t error_size)
 {
     quorlock_blocking_observer *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
-    struct election_job job = {.job = {.run = run_observe, .blocking = blocking},
-                               .observer = handle,
-                               .name = name,
-                               .observer_options = options};
+    struct observer_job call = {
+        .job = {.run = run_observe, .blocking = blocking}, .observer = handle, .name = name, .options = options};
 
     if (ret == NULL) return blocking_no_place("observer", error, error_size);
     if (handle == NULL) {
-        snprintf(job.job.result.text, sizeof(job.job.result.text), "%s", quorlock_status_text(QUORLOCK_NOMEM));
-        write_error(&job.job, error, error_size);
+        (void)blocking_refuse(&call.job, QUORLOCK_NOMEM, quorlock_status_text(QUORLOCK_NOMEM));
+        write_error(&call.job, error, error_size);
         return QUORLOCK_NOMEM;
     }
     handle->blocking = blocking;
-    if (run_job(&job.job, error, error_size) != 0) {
+    if (run_job(&call.job, error, error_size) != 0) {
         free(handle->changed);
         free(handle);
-        return job.job.result.status;
+        return call.job.result.status;
     }
     *ret = handle;
     return 0;
@@ -512,7 +514,7 @@ int quorlock_blocking_observe(quorlock_blocking_observer **ret, quorlock_blockin
 
 static void run_forget(struct job *job)
 {
-    quorlock_blocking_observer *handle = of(job)->observer;
+    quorlock_blocking_observer *handle = CONTAINER_OF(job, struct observer_job, job)->observer;
 
     list_remove(&job->blocking->observers, &handle->link);
     quorlock_observer_free(handle->observer);
@@ -522,10 +524,10 @@ static void run_forget(struct job *job)
 void quorlock_blocking_observer_free(quorlock_blocking_observer *observer)
 {
     quorlock_blocking *blocking = observer != NULL ? observer->blocking : NULL;
-    struct election_job job = {.job = {.run = run_forget, .blocking = blocking}, .observer = observer};
+    struct observer_job call = {.job = {.run = run_forget, .blocking = blocking}, .observer = observer};
 
     if (observer == NULL) return;
-    (void)blocking_do_anywhere(&job.job);
+    (void)blocking_do_anywhere(&call.job);
     blocking_event_free(&blocking->events, observer->changed, blocking_here(blocking));
     free(observer);
     blocking_leave(blocking);

@@ -80,18 +80,7 @@ void blocking_event_put(struct blocking_events *events, struct blocking_event *o
 void blocking_events_put_result(struct blocking_events *events, struct blocking_event *one,
                                 const struct quorlock_blocking_result *result)
 {
-    struct quorlock_event contents = {
-        .status = result->status,
-        .granted = result->granted,
-        .refused = result->refused,
-        .failed = result->failed,
-        .rounds = result->rounds,
-        .elapsed_ms = result->elapsed_ms,
-        .valid_ms = result->valid_ms,
-        .expired = result->expired,
-        .fence = result->fence,
-        .slot = result->slot,
-    };
+    struct quorlock_event contents = {BLOCKING_RESULT_OF(result)};
 
     snprintf(contents.text, sizeof(contents.text), "%s", result->text);
     snprintf(contents.token, sizeof(contents.token), "%s", result->token);

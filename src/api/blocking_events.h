@@ -27,6 +27,12 @@ struct blocking_events {
     struct blocking_event closed;
 };
 
+/* The members that each struct with a result has, as an initializer from the struct *from. */
+#define BLOCKING_RESULT_OF(from)                                                                                       \
+    .status = (from)->status, .granted = (from)->granted, .refused = (from)->refused, .failed = (from)->failed,        \
+    .rounds = (from)->rounds, .elapsed_ms = (from)->elapsed_ms, .valid_ms = (from)->valid_ms,                          \
+    .expired = (from)->expired, .fence = (from)->fence, .slot = (from)->slot
+
 /*
  * blocking_events_start - make the descriptor; errors: NOMEM
  * blocking_events_on    - return whether that was done, and the last event was not read

@@ -11,16 +11,15 @@
 #include <sys/types.h>
 
 #include "api/blocking_events.h"
-#include "api/blocking_report.h"
 #include "base/expiry.h"
 #include "base/list.h"
 #include "base/system.h"
 
-/* A call for the loop's thread. Members that a job does not need are zero. */
+/* A call for the loop's thread. A call that passes more than its handle has a struct of its own, which begins with the
+ * job and goes on with the arguments. Members that a job does not need are zero. */
 struct job {
     struct job *next;
     void (*run)(struct job *);
-    int (*start)(quorlock *, quorlock_cb, void *); /* for run_operation; NULL: an extend */
     quorlock_blocking *blocking;
     quorlock_blocking_lock *lock;
     quorlock_blocking_candidate *candidate;
@@ -32,24 +31,6 @@ struct job {
     bool cancelable; /* a cancel of the lock ends it, too, if the loop has not run it */
     bool withdrawn;  /* canceled, or its lock or candidate freed, before the loop ran it */
     struct quorlock_blocking_result result;
-
-    /* Arguments of the call. */
-    const char *const *keys;
-    size_t n_keys;
-    const struct quorlock_options *options;
-    uint32_t lease_ms;
-    const char *token; /* of an adoption, or of a break; else NULL */
-    quorlock_blocking_lost_cb lost;
-    void *lost_arg;
-    quorlock_blocking_statistics_cb read;
-    void *read_arg;
-    bool breaks; /* a question breaks the key, if `token` is NULL or holds it */
-    const char *key;
-    struct blocking_reports reports;
-    const struct quorlock_metrics_options *metrics;
-    char *buffer;
-    size_t size, *ret_length;
-    const char *user, *password;
 };
 
 /* Read by any thread without the mutex. In a child of fork() it is zeroed, if the system has such memory. */
@@ -93,8 +74,8 @@ struct quorlock_blocking {
  */
 int blocking_call(struct job *);
 int blocking_do_anywhere(struct job *);
-/* blocking_start - put a copy of the job, which has a cb, into the queue, and return. Errors, without calling cb:
- * INVAL, CLOSED, NOMEM. */
+/* blocking_start - put a copy of the job, which has a cb or an event and no arguments, into the queue, and return.
+ * Errors, without calling cb: INVAL, CLOSED, NOMEM. */
 int blocking_start(const struct job *);
 /* blocking_withdraw - withdraw jobs of the lock or candidate that have not been run: all, or only those that a cancel
  * ends. They will not touch it, and end with CANCELED. Return true if there was any. The loop's thread only. */
