@@ -16,12 +16,16 @@
  *    granted or stops waiting. So a client that died delays others for LIFE_US at most. The node answers how many
  *    clients of the same mode came before. Behind many of them a lock polls seldom (rule 6.15), and the node keeps the
  *    intent for longer; but of the first for no longer than LIFE_US after it has become the first.
+ * 5. Intents of a crowd of readers come late and seldom, so that the nodes have time for the holder: a reader that
+ * finds many others sends its intent with its first poll, and renews it when a third of the node's time is over.
  *
  * The intent is named by the token of the acquire's first attempt. No grant depends on an intent.
  */
 #include "intent.h"
 
 #include <assert.h>
+
+#include "crowd.h"
 
 #define LIFE_US  2000000u /* polls, which renew it, come once a second at least */
 #define AGAIN_US 500000u
@@ -65,19 +69,26 @@ static bool other_mode_refused(const struct core_lock *lock)
     return false;
 }
 
+/* Rules 6.15 and 8.6. */
+static bool intent_is_due(const struct core_lock *lock, uint64_t now_us)
+{
+    uint64_t left_us = lock->wait.intent_us;
+
+    if (left_us != 0) return now_us >= left_us + core_larger(AGAIN_US, crowd_kept_us(lock) / 3);
+    return !lock->config->reads || intent_waited_us(lock, now_us) >= crowd_spread_us(lock) / 2;
+}
+
 /* Rules 8.4 and 8.6. */
 void intent_leave(struct core_lock *lock, struct step *step)
 {
-    uint64_t *left_us = &lock->wait.intent_us;
-
     assert(lock->phase == CORE_WAITING);
     if (lock->config->holder.wait_us == 0) return;
     /* Rule 9.3: a fair lock has its place in the arbiter's queue instead. */
     if (lock->config->fair) return;
     if (!core_quorum_is_ready(lock)) return;
     if (!other_mode_refused(lock)) return;
-    if (*left_us != 0 && step->now_us < *left_us + AGAIN_US) return;
-    *left_us = step->now_us;
+    if (!intent_is_due(lock, step->now_us)) return;
+    lock->wait.intent_us = step->now_us;
     lock->wait.ahead = UINT32_MAX;
     intent_send_all(lock, step, LIFE_US);
 }

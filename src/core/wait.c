@@ -12,6 +12,7 @@
 #include <assert.h>
 
 #include "arbiter.h"
+#include "crowd.h"
 #include "fair.h"
 #include "slots.h"
 
@@ -28,11 +29,7 @@
 #define FEW_WAITERS 8u
 #define FEW_NODES   5u
 #define QUIET_SRTTS 4u
-/* Polls of many (rule 6.15). The nodes remember a place in a queue for twice as long (queue_life() in parts/queue.lua).
- */
-#define CROWD_US     25000u
-#define CROWD_MAX_US 60000000u
-#define ALONE_US     1000000u /* up to this the poll of one that waits alone is no more often */
+#define ALONE_US    1000000u /* up to this the poll of one that waits alone is no more often */
 
 /* Rule 6.6. */
 static uint64_t free_in_us(const struct core_node *node)
@@ -71,33 +68,10 @@ uint64_t wait_split_us(struct core_lock *lock)
     return backoff_split_us(&lock->jitter, quorum_srtt_us(lock), lock->wait.splits++);
 }
 
-/* Return how many clients come first, as far as that is known, or at least wait for the same keys, too. A fair lock
- * that hears of no release must not wait for its turn for long. */
-static uint32_t crowd(const struct core_lock *lock)
-{
-    bool listens = false;
-
-    if (!lock->config->fair) {
-        if (lock->wait.intent_us == 0) return lock->waiters;
-        return lock->wait.ahead == UINT32_MAX ? 0 : lock->wait.ahead;
-    }
-    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) listens |= node->notices.listening;
-    return listens ? lock->wait.turns : 0;
-}
-
-/* Return the least pause between two polls of one of many (rule 6.15); 0: few wait. */
-static uint64_t spread_us(const struct core_lock *lock)
-{
-    uint32_t n = crowd(lock);
-
-    if (n <= FEW_WAITERS) return 0;
-    return core_smaller(core_larger((uint64_t)n * CROWD_US, arbiter_pace_us(lock)), CROWD_MAX_US);
-}
-
 static uint64_t poll_us_of(struct core_lock *lock, bool told)
 {
     uint64_t pause_us = backoff_poll_us(&lock->jitter, lock->wait.polls++, told);
-    uint64_t most_us = spread_us(lock);
+    uint64_t most_us = crowd_spread_us(lock);
 
     if (most_us <= ALONE_US) return pause_us;
     return core_larger(pause_us, most_us / 2 + backoff_uniform(&lock->jitter, most_us / 2));
@@ -107,7 +81,7 @@ static uint64_t poll_us_of(struct core_lock *lock, bool told)
  * from asking at the same time. Of a queue only the first ones ask then. */
 static uint64_t until_free_us(struct core_lock *lock, uint64_t poll_us, uint64_t free_us)
 {
-    uint64_t spread = spread_us(lock);
+    uint64_t spread = crowd_spread_us(lock);
 
     if (free_us >= poll_us) return poll_us;
     if (spread <= ALONE_US) return free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1);
@@ -262,7 +236,7 @@ static void hear_all(struct core_lock *lock)
 bool wait_watches(const struct core_lock *lock)
 {
     if (!lock->config->told || lock->config->fair) return false;
-    if (lock->waiters > ALONE_US / CROWD_US || spread_us(lock) > ALONE_US) return false;
+    if (lock->waiters > ALONE_US / CROWD_EACH_US || crowd_spread_us(lock) > ALONE_US) return false;
     return lock->config->holder.wait_us != 0 && !lock->wait.notified;
 }
 

@@ -165,6 +165,83 @@ CORE_TEST(an_intent_is_withdrawn)
     }
 }
 
+/* ---- many that wait ---- */
+
+static void refuse_among(struct fixture *f, uint32_t node, bool by_readers, uint32_t listeners)
+{
+    fixture_answer_with(f, node, OP_ACQUIRE,
+                        &(struct core_reply){.outcome = OUTCOME_OTHER,
+                                             .holder_id = by_readers ? READERS : WRITER,
+                                             .ttl_us = -1,
+                                             .readers = by_readers,
+                                             .listeners = listeners});
+}
+
+static void open_among(struct fixture *f, enum mode mode, bool by_readers, uint32_t listeners)
+{
+    open_mode(f, mode, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) refuse_among(f, i, by_readers, listeners);
+    fixture_answer_releases(f);
+}
+
+/* Pass to the next attempt, in which all that are asked refuse; return after how long. */
+static uint64_t poll_among(struct fixture *f, uint32_t listeners)
+{
+    uint64_t us = fixture_pass_to_attempt(f);
+
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) != 0) refuse_among(f, i, false, listeners);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        if (fixture_pending(f, i, OP_ACQUIRE) != 0) refuse_among(f, i, false, listeners);
+    }
+    fixture_answer_releases(f);
+    return us;
+}
+
+/* The refusal tells how many there are before any intent does. */
+CORE_TEST(one_of_many_readers_asks_seldom_and_leaves_its_intent_with_its_first_poll)
+{
+    open_among(f, READS, false, 1000);
+    fixture_expect_pending(f, OP_INTEND, "000");
+    assert_in_range(poll_among(f, 1000), 2500 * MS, 5000 * MS);
+    fixture_expect_pending(f, OP_INTEND, "111");
+    /* Nor is it asked often while the nodes have not answered that. */
+    assert_in_range(poll_among(f, 1000), 2500 * MS, 5000 * MS);
+}
+
+/* A writer keeps new readers out by its intent, and few readers come before a writer that way. */
+CORE_TEST(a_writer_and_one_of_few_readers_leave_the_intent_at_once)
+{
+    open_among(f, WRITES, true, 1000);
+    fixture_expect_pending(f, OP_INTEND, "111");
+    open_among(f, READS, false, 8);
+    fixture_expect_pending(f, OP_INTEND, "111");
+}
+
+/* Readers have the key together, so the last one asks as soon as the first of them. The nodes remember it for longer.
+ */
+CORE_TEST(readers_far_behind_ask_soon_enough_and_seldom_renew_the_intent)
+{
+    const struct core_reply place = {.outcome = OUTCOME_YES, .before = 999};
+    uint64_t since_us;
+
+    open_among(f, READS, false, 1000);
+    (void)poll_among(f, 1000);
+    since_us = f->now_us;
+    for (int i = 0; i < 100; i++) {
+        for (uint32_t k = 0; k < 3; k++) {
+            if (fixture_pending(f, k, OP_INTEND) != 0) fixture_answer_with(f, k, OP_INTEND, &place);
+        }
+        assert_in_range(poll_among(f, 1000), 2500 * MS, 5000 * MS);
+        if (fixture_pending(f, 0, OP_INTEND) == 0) continue;
+        assert_in_range(f->now_us - since_us, 33300 * MS, 40000 * MS);
+        since_us = f->now_us;
+    }
+    assert_true(f->now_us - since_us <= 40000 * MS);
+}
+
 /* The waiting goes on for the successor, under the same name. */
 CORE_TEST(a_successor_goes_on_under_the_same_name)
 {

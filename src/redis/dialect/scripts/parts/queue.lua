@@ -102,7 +102,7 @@ local function queue_first(queue, place, life_ms, with_readers)
 end
 -- Returns for how many ms a client is remembered: twice as long as it waits before it asks again (rule 6.15).
 local function queue_life(least_ms, before)
-  return math.min(math.max(least_ms, 50 * before), 120000)
+  return math.min(math.max(least_ms, 100 * before), 120000)
 end
 -- Puts a client into the queue, or lets it stay there; returns nil, or an error.
 local function queue_stay(queue, letter, name, place, till_ms)
