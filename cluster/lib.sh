@@ -386,9 +386,10 @@ node_signal() {
 }
 
 # node_gone NODE: succeeds if the whole process has ended. Its first thread may
-# be a zombie while other threads still hold the port for a moment.
+# be a zombie while other threads still hold the port for a moment, and a process
+# that is ending has no arguments left by which node_pid would know it.
 node_gone() {
-    local pid start state now tasks
+    local pid start state now tasks argv=()
     node_recorded "$1" || return 0
     read -r state now <<<"$(proc_stat "$pid")"
     [ "$now" = "$start" ] || return 0
@@ -400,7 +401,7 @@ node_gone() {
         return
         ;;
     esac
-    ! node_pid "$1" >/dev/null
+    ! node_pid "$1" >/dev/null && { mapfile -d '' -t argv <"/proc/$pid/cmdline"; } 2>/dev/null && [ ${#argv[@]} -gt 0 ]
 }
 
 # node_wait_gone NODE SECONDS
