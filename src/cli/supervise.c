@@ -65,25 +65,16 @@ static void set_timer(struct supervisor *supervisor, uint64_t at_ms)
     timerfd_settime(supervisor->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/*
- * choose_grace_ms - choose how long before the end of validity a loss is reported
- *
- * It is min(5 s, lease/4), or less if a long node timeout leaves less. The library needs room for renewal, two node
- * timeouts and this margin within the lease minus the drift allowance. It chooses its own node timeout accordingly.
- */
-static uint32_t choose_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
+/* choose_grace_ms - choose how long before the end of validity a loss is reported: min(5 s, lease/4), or as long as the
+ * library has room for, if that is less. */
+static uint32_t choose_grace_ms(const quorlock_client *client, uint32_t lease_ms)
 {
-    uint64_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
+    uint32_t most_ms = quorlock_lost_margin_max_ms(client, lease_ms, 0);
+    uint32_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
 
-    if (node_timeout_ms > 0) {
-        uint64_t allowance_ms = (lease_ms + UINT64_C(99)) / 100 + 2;
-        uint64_t busy_ms = lease_ms / 3 + 2 * (uint64_t)node_timeout_ms + allowance_ms + 1;
-        uint64_t room_ms = busy_ms < lease_ms ? lease_ms - busy_ms : 0;
-
-        if (grace_ms > room_ms) grace_ms = room_ms;
-    }
+    if (grace_ms > most_ms) grace_ms = most_ms;
     /* This is too short to end a command: the library uses its own margin, or refuses the lease. */
-    return grace_ms < GRACE_MS_MIN ? 0 : (uint32_t)grace_ms;
+    return grace_ms < GRACE_MS_MIN ? 0 : grace_ms;
 }
 
 /* reserve_ms_of - return how long before the end of validity SIGKILL is sent at the latest. */
@@ -514,7 +505,7 @@ int supervise_open(struct supervisor *supervisor, const struct session *session)
     supervisor->verbose = settings->verbose;
     supervisor->group_rule = settings->group;
     if (settings->subreaper) prctl(PR_SET_CHILD_SUBREAPER, 1);
-    supervisor->grace_ms = choose_grace_ms(session_lease_ms(settings), settings->values.client.node_timeout_ms);
+    supervisor->grace_ms = choose_grace_ms(session->client, session_lease_ms(settings));
     if (supervise_watch(supervisor)) return 0;
     say("cannot watch signals and time: %s", strerror(errno));
     return EXIT_SYSTEM;

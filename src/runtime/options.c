@@ -323,15 +323,43 @@ static uint64_t default_node_timeout_us(uint64_t lease_us, uint64_t spare_us)
     return timeout_us;
 }
 
+static uint64_t renew_us_of(uint64_t lease_us, uint32_t renew_ms)
+{
+    if (renew_ms == QUORLOCK_RENEW_NEVER) return CORE_NEVER;
+    return renew_ms == 0 ? lease_us / 3 : (uint64_t)renew_ms * MS;
+}
+
 /* Rule 3.7. A renewal that times out once is tried again, and this must end before the loss is reported:
- * renew + 2 x node timeout + lost margin <= lease - allowance. */
+ * renew + 2 x node timeout + lost margin <= lease - allowance. Return the longest margin; 0: there is no room. */
+static uint64_t margin_max_us(const struct core_config *config, uint64_t node_timeout_us)
+{
+    uint64_t allowance_us = validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
+    uint64_t useful_us = validity_sub(config->lease_us, allowance_us);
+
+    assert(node_timeout_us > 0);
+    if (config->holder.renew_us == CORE_NEVER) return validity_sub(useful_us, 1);
+    return validity_sub(useful_us, config->holder.renew_us + 2 * node_timeout_us);
+}
+
+uint32_t options_lost_margin_max_ms(const struct quorlock_client_options *client, uint32_t lease_ms, uint32_t renew_ms)
+{
+    uint64_t lease_us = (uint64_t)lease_ms * MS;
+    struct core_config config = {.lease_us = lease_us,
+                                 .drift_ppm = client->drift_ppm,
+                                 .drift_fixed_us = (uint64_t)client->drift_fixed_ms * MS,
+                                 .holder.renew_us = renew_us_of(lease_us, renew_ms)};
+    /* A timeout that was not chosen becomes as short as the margin needs. */
+    uint64_t node_timeout_us = client->node_timeout_ms == 0 ? MS : (uint64_t)client->node_timeout_ms * MS;
+
+    return (uint32_t)(margin_max_us(&config, node_timeout_us) / MS);
+}
+
 static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct caller_error *error)
 {
     uint64_t allowance_us = validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
     uint64_t margin_us = config->holder.lost_margin_us;
     uint64_t useful_us = validity_sub(config->lease_us, allowance_us);
     uint64_t renew_us = config->holder.renew_us == CORE_NEVER ? 0 : config->holder.renew_us;
-    uint64_t needed_us;
 
     if (margin_us == 0) {
         margin_us = validity_lost_margin_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
@@ -343,8 +371,7 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
         config->node_timeout_us =
             default_node_timeout_us(config->lease_us, validity_sub(useful_us, renew_us + margin_us));
     }
-    needed_us = renew_us + margin_us + (config->holder.renew_us == CORE_NEVER ? 0 : 2 * config->node_timeout_us);
-    if (needed_us <= useful_us && margin_us < useful_us) return 0;
+    if (margin_us > 0 && margin_us <= margin_max_us(config, config->node_timeout_us)) return 0;
     if (renew_us + margin_us >= useful_us) {
         return REFUSE(
             error,
@@ -518,8 +545,7 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     status = check_range("the lease in ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;
     config.lease_us = (uint64_t)options.lease_ms * MS;
-    config.holder.renew_us = options.renew_ms == 0 ? config.lease_us / 3 : (uint64_t)options.renew_ms * MS;
-    if (options.renew_ms == QUORLOCK_RENEW_NEVER) config.holder.renew_us = CORE_NEVER;
+    config.holder.renew_us = renew_us_of(config.lease_us, options.renew_ms);
     config.holder.renew_grid_us = renew_grid_us(config.holder.renew_us);
     config.holder.wait_us = options.wait_ms == QUORLOCK_WAIT_FOREVER ? CORE_NEVER : (uint64_t)options.wait_ms * MS;
     config.holder.min_valid_us = (uint64_t)options.min_valid_ms * MS;
