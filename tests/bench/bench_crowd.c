@@ -31,7 +31,7 @@
 
 #define PROCESSES 4u
 #define KEY       "crowd"
-#define LIMIT_MS  180000u
+#define LIMIT_MS  600000u
 
 struct crowd {
     const char *const *nodes;
