@@ -18,7 +18,6 @@ import tempfile
 from pathlib import Path
 
 REDIS = set("KEYS ARGV redis string table math tonumber tostring type ipairs pairs pcall unpack".split())
-OLD = re.compile(r"^ *--@ [a-z_]+$", re.MULTILINE)  # includes, of scripts that have no imports yet
 IMPORT = re.compile(r"^( *)--@ from ([a-z_]+): ([a-z0-9_, ]+)$", re.MULTILINE)
 TOKEN = re.compile(r"""--[^\n]*|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_]*|[0-9][0-9A-Za-z.]*|[=~<>]=|\.\.\.?|\S""")
 OPENS, CLOSES = set("( [ {".split()), set(") ] }".split())
@@ -133,9 +132,8 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     folder = Path(sys.argv[1])
-    scripts = [path for path in sorted(folder.glob("*.lua")) if not OLD.search(path.read_text(encoding="utf-8"))]
-    findings = [finding for path in [*scripts, *sorted(folder.glob("modules/*.lua"))]
-                if not OLD.search(path.read_text(encoding="utf-8")) for finding in check_file(path)]
+    scripts = sorted(folder.glob("*.lua"))
+    findings = [finding for path in [*scripts, *sorted(folder.glob("modules/*.lua"))] for finding in check_file(path)]
     findings += check_bundled(folder, scripts)
     print(*findings, sep="\n", end="\n" if findings else "")
     return 1 if findings else 0

@@ -3,7 +3,7 @@
  * crowd.c - how seldom one of many waiting clients asks the nodes (rule 6.15)
  *
  * The nodes remember a place in a queue for twice the pause that its client makes for those before it: see queue_life()
- * in parts/queue.lua. All readers may have the key as soon as the first of them, so the last one asks sooner than that.
+ * of queue.lua. All readers may have the key as soon as the first of them, so the last one asks sooner than that.
  */
 #include "crowd.h"
 

@@ -72,7 +72,7 @@ class Seen(Bootstrapped):
                 server.ask("ZADD", f"quorlock:readers:{self.key}", now_ms + ms, token)
 
     def wait(self, server, letter, place, name, left_ms=20000):
-        """One that waits, as in parts/queue.lua, where the queues' clock is the server's."""
+        """One that waits, as in modules/queue.lua, where the queues' clock is the server's."""
         server.ask("DEL", "quorlock:clock")
         server.ask("ZADD", f"quorlock:intents:{self.key}", 10**14 + place + (2**52 if letter == "r" else 0), letter + name,
                    int(time.time() * 1000) + left_ms, "~" + name)

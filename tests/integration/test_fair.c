@@ -219,7 +219,7 @@ CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
     expect_in_order(1, 4);
 }
 
-/* What a client leaves that came first and is killed after its last look. Its places are as in parts/queue.lua, its
+/* What a client leaves that came first and is killed after its last look. Its places are as in modules/queue.lua, its
  * life is by the queues' clock, which the node may not have yet. */
 static void add_dead_waiter(const char *key, const char *letter)
 {

@@ -23,13 +23,8 @@ if n > 1 and token == '' and not redis.pcall('GET', KEYS[1]) then
     if redis.pcall('MSETEX', n, unpack(words)) == 1 then return {1, 0, clock_us() or 0} end
   end
 end
-local count
-if token ~= '' then
-  --@ from fence: fence_grant
-  count = function(_, _, now_us)
-    return fence_grant(KEYS, #KEYS - n + 1, #KEYS, token, life_ms, how, max_lease_ms, now_us)
-  end
-end
 --@ from string: lock_whose, lock_set, lock_clear, notice_channel
+--@ from fence: fence_count
 --@ from locks: lock_lift, take
+local count = fence_count(KEYS, n, token, life_ms, how, max_lease_ms)
 return take(lock_whose, lock_set, lock_lift, lock_clear, notice_channel, KEYS, 1, n, owner, lease_ms, clock_us, count)

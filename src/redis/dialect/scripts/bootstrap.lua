@@ -26,8 +26,8 @@ elseif how == 'end' then
   new = guard
   new.how, new.made, new.wanted, new.wanted_till = 'declared', now, 0, 0
 else
-  -- Rule 4.13: leases of the old length may still run. The new quarantine also covers the rest of an earlier one, which was for at
-  -- most the longest max_lease.
+  -- Rule 4.13: leases of the old length may still run. The new quarantine also covers the rest of an earlier one, which
+  -- was for at most the longest max_lease.
   local most = math.max(lease, tonumber(longest), guard and guard.lease or 0)
   if guard and guard.till > now then most = math.max(most, guard.longest) end
   new.till, new.longest, new.how, new.cause = now + most + 1, most, 'found', 'reconfigure'

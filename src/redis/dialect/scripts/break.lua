@@ -2,13 +2,13 @@
 -- KEYS[1] the lock
 -- ARGV [owner]
 -- Returns 0 if there was nothing; else {holder, ttl, type [, others]} of what was deleted, with others as in
--- parts/others.lua. The holder is nil if the key held no string. The type is none if there was no key, but slots of the
--- name were held. With an owner it deletes what that one holds only: the lock, its slots, or its entry among the
--- readers; if the lock is of another owner, it returns {holder, ttl}.
+-- list_others() of modules/listing.lua. The holder is nil if the key held no string. The type is none if there was no
+-- key, but slots of the name were held. With an owner it deletes what that one holds only: the lock, its slots, or its
+-- entry among the readers; if the lock is of another owner, it returns {holder, ttl}.
 local only_owner = unpack(ARGV)
 --@ from server: clock_us
 --@ from string: notice_released
---@ others
+--@ from listing: list_others
 local kind = redis.pcall('TYPE', KEYS[1])
 if kind.err then return kind end
 kind = kind.ok

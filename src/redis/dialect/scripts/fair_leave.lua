@@ -2,14 +2,15 @@
 -- KEYS the n locks
 -- ARGV n, the waiter's name
 -- Takes a client that waits no more out of the queues. If it has no lock, those that wait behind it are notified. With
--- its yes they expect a notice of its release instead. Returns 1.
---@ string_channel
---@ queue
-for i = 1, tonumber(ARGV[1]) do
+-- its yes they expect a notice of its release instead. Returns 1. Rule 9.4.
+local n, waiter = unpack(ARGV)
+--@ from queue: queue_of, queue_exists, queue_remove
+--@ from string: notice_channel
+for i = 1, tonumber(n) do
   local exists, why = queue_exists(queue_of(KEYS[i]))
   if why then return why end
-  if exists and queue_remove(queue_of(KEYS[i]), ARGV[2]) then
-    redis.pcall('PUBLISH', notice_channel(KEYS[i]), ARGV[2])
+  if exists and queue_remove(queue_of(KEYS[i]), waiter) then
+    redis.pcall('PUBLISH', notice_channel(KEYS[i]), waiter)
   end
 end
 return 1

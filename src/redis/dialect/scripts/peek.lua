@@ -2,8 +2,8 @@
 -- KEYS the locks
 -- ARGV ['waiters']
 -- Returns {holder or nil, ttl, counter or 0, the cause of a quarantine or '' without a guard, its rest in ms or -1 [,
--- number of waiters, others (parts/others.lua) of the first key]}. The holder is that of the lock with the longest ttl;
--- the counter is the highest.
+-- number of waiters, others (list_others() of modules/listing.lua) of the first key]}. The holder is that of the lock
+-- with the longest ttl; the counter is the highest.
 local explains = unpack(ARGV)
 --@ from string: lock_whose
 --@ from listing: longest_held, look_around
@@ -12,7 +12,6 @@ if why then return why end
 local counter, kept, left = look_around(KEYS, explains)
 if not explains then return {holder, ttl, counter, kept, left} end
 --@ from string: notice_channel
---@ from listing: count_waiters
---@ others
+--@ from listing: count_waiters, list_others
 local others = list_others(KEYS[1], 0)
 return {holder, ttl, counter, kept, left, count_waiters(notice_channel(KEYS[1])), others}

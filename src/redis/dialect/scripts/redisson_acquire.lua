@@ -5,14 +5,9 @@ n = tonumber(n)
 --@ from guard: guard_refuses
 local why = guard_refuses(KEYS[n + 1], seen, how)
 if why then return why end
-local count
-if token ~= '' then
-  --@ from fence: fence_grant
-  count = function(_, _, now_us)
-    return fence_grant(KEYS, #KEYS - n + 1, #KEYS, token, life_ms, how, max_lease_ms, now_us)
-  end
-end
 --@ from server: clock_us
 --@ from hash: lock_whose, lock_set, lock_clear, notice_channel
+--@ from fence: fence_count
 --@ from locks: lock_lift, take
+local count = fence_count(KEYS, n, token, life_ms, how, max_lease_ms)
 return take(lock_whose, lock_set, lock_lift, lock_clear, notice_channel, KEYS, 1, n, owner, lease_ms, clock_us, count)

@@ -5,5 +5,6 @@ local n, owner, _, seen, token, life_ms = unpack(ARGV)
 local why = guard_broken(KEYS[n + 1], seen)
 if why then return why end
 --@ from hash: lock_whose
+--@ from server: clock_us
 --@ from locks: raise
-return raise(lock_whose, KEYS, tonumber(n), owner, token, life_ms)
+return raise(lock_whose, KEYS, tonumber(n), owner, clock_us, KEYS, token, life_ms)

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As raise.lua, for keys some of which are shared; the modes are the last argument.
-local ARGV = {ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]}
---@ get
---@ guarded
---@ fence
---@ highest
---@ shared_keys
-local waits_before
---@ shared_whose
---@ look
---@ raise
+-- As raise.lua, for keys some of which are shared. The modes are the last argument, as in modules/shared.lua. Rule 5.3.
+local n, owner, _, seen, token, life_ms, modes = unpack(ARGV)
+n = tonumber(n)
+--@ from shared: shared_locks, shared_whose
+local locks, request = shared_locks(KEYS, n, modes)
+if not locks then return request end
+--@ from guard: guard_broken
+local why = guard_broken(KEYS[n + 1], seen)
+if why then return why end
+local function clock() return request.us end
+--@ from locks: raise
+return raise(shared_whose, locks, n, owner, clock, KEYS, token, life_ms)

@@ -54,6 +54,16 @@ local function fence_grant(keys, first, last, floor, life_ms, how, max_lease_ms,
   return counter
 end
 
+-- fence_count - return what counts the grants of take(): the last n of these keys are the counters; nil if there are
+-- none.
+local function fence_count(keys, n, floor, life_ms, how, max_lease_ms)
+  if floor == '' then return nil end
+  return function(_, _, now_us)
+    --@ from fence: fence_grant
+    return fence_grant(keys, #keys - n + 1, #keys, floor, life_ms, how, max_lease_ms, now_us)
+  end
+end
+
 -- fence_grant_one - return the same of one counter, whose text was read; and third its digits.
 local function fence_grant_one(key, text, floor, life_ms, max_lease_ms, now_us)
   local counter, why = fence_read(text)

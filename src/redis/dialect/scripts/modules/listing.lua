@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- What is at a key, for people.
+--@ from server: clock_us
+--@ from queue: whole, queue_clock, queue_of, queue_high, queue_bounds, queue_left
+--@ from intents: intents_of
 
 -- list - run one step of SCAN, and return {next cursor, locks}: a line for each lock among the keys of this step with a
 -- letter (x: a key, r: readers, s: a slot), a number (of readers; of permits), ms left, the lengths of key and holder,
@@ -92,4 +95,71 @@ end
 local function count_waiters(channel)
   local heard = redis.pcall('PUBSUB', 'NUMSUB', channel)
   return heard.err and -1 or heard[2]
+end
+
+-- waiting_in - return up to 256 clients that wait in a queue (queue.lua), in their order.
+local function waiting_in(queue, life_ms)
+  local found = {}
+  for _, kind in ipairs({'w', 'r'}) do
+    local from, to = queue_bounds(kind)
+    local last = kind == 'r' and '+inf' or '(' .. whole(to)
+    local members = redis.pcall('ZRANGEBYSCORE', queue, whole(from), last, 'WITHSCORES', 'LIMIT', '0', '256')
+    for i = 1, #members, 2 do
+      local letter, name = string.match(members[i], '^([wmr])(.*)$')
+      local left = name and queue_left(queue, name, life_ms) or 0
+      local at = tonumber(members[i + 1]) - queue_high(kind)
+      if left > 0 then found[#found + 1] = {letter = letter, name = name, left = left, at = at} end
+    end
+  end
+  table.sort(found, function(one, other) return one.at < other.at end)
+  for i = #found, 257, -1 do found[i] = nil end
+  return found
+end
+
+-- list_others - return who has a part in a name beside the holder of its key, and how many slots are held. One line
+-- each: kind, number, fencing counter, ms left, length of the rest, the rest. Kinds: p: the name has that number of
+-- permits; s: the slot of that number, and its holder; r: a reader; w: a waiting writer; q: a reader that waits, or
+-- whose turn it is. The number of one that waits is its place in the queue of a fair lock, or 0. At most 256 readers,
+-- 256 of the queue and 256 other waiting clients are listed. It uses pcall, so that a user who may read only the key
+-- sees that at least.
+local function list_others(key, permits)
+  local lines, slots, held, most = {}, {}, 0, 9007199254740992 -- of whole numbers, 2^53
+  local function add(kind, number, counter, left, name)
+    name = string.sub(name, 1, 256)
+    lines[#lines + 1] = string.format('%s %d %s %.0f %d %s\n', kind, number, counter, left, #name, name)
+  end
+  local kept = redis.pcall('GET', 'quorlock:permits:' .. key)
+  if type(kept) == 'string' and string.match(kept, '^%d%d?$') then
+    add('p', tonumber(kept), '0', 0, '')
+    permits = math.max(permits, math.min(tonumber(kept), 64))
+  end
+  for slot = 1, permits do slots[slot] = 'quorlock:slot:' .. (slot - 1) .. ':' .. key end
+  local holders = permits > 0 and redis.pcall('MGET', unpack(slots)) or {}
+  for slot = 1, permits do
+    local left = holders[slot] and redis.pcall('PTTL', slots[slot])
+    if type(left) == 'number' then
+      local counter = redis.pcall('GET', 'quorlock:fence:' .. slots[slot])
+      counter = type(counter) == 'string' and #counter < 17 and string.match(counter, '^%d+$') or '0'
+      if tonumber(counter) >= most then counter = '0' end
+      add('s', slot - 1, counter, left, holders[slot])
+      held = held + 1
+    end
+  end
+  local now_us = clock_us()
+  if not now_us then return table.concat(lines), held end
+  -- Readers count only while the sentinel exists.
+  local readers = redis.pcall('GET', key) == 'quorlock:readers' and
+    redis.pcall('ZRANGE', 'quorlock:readers:' .. key, '-256', '-1', 'WITHSCORES') or {}
+  for i = 1, #readers, 2 do
+    local left = math.min(tonumber(readers[i + 1]) - math.floor(now_us / 1000), most) -- of a score that is inf, too
+    if left > 0 then add('r', 0, '0', left, readers[i]) end
+  end
+  local _, life_ms = queue_clock(now_us, true)
+  -- The queue of a fair lock is before the intents, because a client may be in both.
+  for i, queue in ipairs({queue_of(key), intents_of(key)}) do
+    for place, waiter in ipairs(waiting_in(queue, life_ms)) do
+      add(waiter.letter == 'r' and 'q' or 'w', i == 1 and place or 0, '0', math.min(waiter.left, most), waiter.name)
+    end
+  end
+  return table.concat(lines), held
 end

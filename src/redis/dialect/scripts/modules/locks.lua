@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- What is done with several locks at once, of whatever kind. The kind is in the functions that are given:
 --   whose(key, owner)   nil: free; true: ours; a string: the holder, and if known its ttl; a table: an error
---   set(key, owner, lease_ms), lift(key, lease_ms), clear(key, owner)   nil, or an error
+--   set(key, owner, lease_ms), lift(key, lease_ms, owner), clear(key, owner)   nil, or an error
 --   channel(key)        the channel of the key's waiters
 --   notice(key, owner, how)   how many were notified
---@ from server: clock_us
+-- A key may be whatever these functions understand, if whose() also returns the ttl of a holder.
 --@ from fence: fence_raise
 
 -- lock_lift - move the expiry to the end of the lease, if it would come earlier; return nil, or an error. From Redis 7
@@ -77,7 +77,7 @@ local function take(whose, set, lift, clear, channel, keys, first, last, owner, 
   end
   for i = first, last do
     if ours[i] then
-      why = lift(keys[i], lease_ms)
+      why = lift(keys[i], lease_ms, owner)
     else
       why = set(keys[i], owner, lease_ms)
     end
@@ -97,7 +97,7 @@ local function prolong(whose, lift, keys, first, last, owner, lease_ms)
   if wrong or other then return wrong or other end
   if count <= last - first then return 0 end
   for i = first, last do
-    local why = lift(keys[i], lease_ms)
+    local why = lift(keys[i], lease_ms, owner)
     if why then return why end
   end
 end
@@ -126,14 +126,15 @@ local function give_back(whose, clear, notice, keys, first, last, owner, how, br
   return broken and {all, broken} or all
 end
 
--- raise - raise the counters to the token if all n locks are ours, and return the reply.
-local function raise(whose, keys, n, owner, token, life_ms)
+-- raise - raise the counters, the last n of all_keys, to the token if all n locks are ours, and return the reply.
+-- clock() is as clock_us().
+local function raise(whose, keys, n, owner, clock, all_keys, token, life_ms)
   local count, _, other, wrong = look_all(whose, keys, 1, n, owner)
   if wrong or other then return wrong or other end
   if count < n then return 0 end
-  local now_us, why = clock_us()
+  local now_us, why = clock()
   if not now_us then return why end
   local counter
-  counter, why = fence_raise(keys, #keys - n + 1, #keys, token, life_ms)
+  counter, why = fence_raise(all_keys, #all_keys - n + 1, #all_keys, token, life_ms)
   return why or {1, counter, now_us}
 end

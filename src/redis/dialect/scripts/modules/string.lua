@@ -29,8 +29,8 @@ local function lock_clear(key)
   if type(done) == 'table' then return done end
 end
 
--- lock_keep - let a lock that is ours expire after so many ms, whenever it was to expire before, with a value that tells
--- that it is kept (rule 10.1). A server that is full refuses the value. Return nil, or an error.
+-- lock_keep - let a lock that is ours expire after so many ms, whenever it was to expire before, with a value that
+-- tells that it is kept (rule 10.1). A server that is full refuses the value. Return nil, or an error.
 local function lock_keep(key, owner, keep_ms)
   local done = redis.pcall('SET', key, 'quorlock:kept:' .. owner, 'PX', keep_ms)
   if not done.err then return nil end
