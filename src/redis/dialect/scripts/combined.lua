@@ -1,25 +1,21 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- Rule 2.2 of src/protocol.md.
 -- KEYS the n locks, each once [, the guard] [, the n counters]
 -- ARGV n, a letter for each lock, lease in ms, guard as read or '', 'each' or '', the counters' life in ms, 'strict' or
 -- '', max_lease in ms, an owner for each lock [, with 'each' for each lock the floor of an acquire, else the token or
--- 0] Does for n requests with one lock each what acquire.lua ('a'), extend.lua ('e') and release.lua ('s' silent, 'd'
+-- 0]
+-- Does for n requests with one lock each what acquire.lua ('a'), extend.lua ('e') and release.lua ('s' silent, 'd'
 -- deleted, 'r' neither) do. Returns their replies in wire format in one string. Locks that are ours are deleted with
 -- one command, and guard and clock are read once. Acquires come first, because a server that is short of memory refuses
--- only the first write of a script.
+-- only the first write of a script. Rules 2.2 and 3.3.
 local n, letters, lease_ms, seen, token, life_ms, how, max_lease_ms = unpack(ARGV)
 local owners, tokens = {unpack(ARGV, 9, 8 + n)}, token ~= '' and {unpack(ARGV, 9 + n)}
 n = tonumber(n)
 local away, fenced, sub = #KEYS - n, token ~= '', string.sub
-local acquires, extends = string.find(letters, 'a', 1, true), string.find(letters, 'e', 1, true)
---@ from guard: guard_broken
---@ from server: clock_us
 --@ from string: lock_whose, lock_clear, notice_channel, notice_released
 --@ from locks: lock_lift
---@ from batch: travel
-local lost, now_us, replies = guard_broken(KEYS[n + 1], seen), nil, {}
-local broken = lost and 'GUARD'
-if acquires or extends then now_us = clock_us() end
+--@ from batch: batch_begin, travel
+local acquires, extends, lost, refused, now_us, no_clock = batch_begin(letters, KEYS[n + 1], seen, how)
+local broken, replies = lost and 'GUARD', {}
 local holders = redis.pcall('MGET', unpack(KEYS, 1, n))
 local counters = fenced and redis.pcall('MGET', unpack(KEYS, away + 1, away + n))
 -- What MGET returned for the lock and the counter of request `at` is known; where it returned no string, there may be
@@ -38,16 +34,9 @@ if acquires then
   --@ from fence: fence_read, fence_next, fence_grant_one
   --@ from string: lock_set
   --@ from locks: take
-  local moved, digits = lost, nil
+  local digits
   max_lease_ms = tonumber(max_lease_ms)
-  if not moved and how == 'strict' then
-    --@ from guard: guard_moved
-    moved = guard_moved(seen)
-  end
-  local function clock()
-    if now_us then return now_us end
-    return clock_us()
-  end
+  local function clock() return now_us, no_clock end
   local count
   if fenced then
     count = function(i, _, us)
@@ -59,7 +48,7 @@ if acquires then
   end
   local function acquire(i)
     at = i
-    if moved then return moved end
+    if refused then return refused end
     return take(whose, lock_set, lock_lift, lock_clear, notice_channel, KEYS, i, i, owners[i], lease_ms, clock, count)
   end
   -- The same as travel(reply) for a grant, but faster.
@@ -96,7 +85,7 @@ if acquires then
     return set(KEYS[i + away], text, 'NX', 'PX', life_ms)
   end
   local locks, fresh, others, n_fresh, n_others = {}, {}, {}, 0, 0
-  for i = acquires, now_us and not moved and n or 0 do
+  for i = acquires, now_us and not refused and n or 0 do
     local free = sub(letters, i, i) == 'a' and holders[i] == false
     local text = free and (not fenced and '0' or next_digits(i))
     if text and many then

@@ -2,7 +2,7 @@
 -- KEYS the n locks [, the guard] [, the n counters]
 -- ARGV n, owner, lease in ms [, guard as read or '', token or 0 or '', the counters' life in ms]
 -- Extends all locks or none. Returns {1, clock in us or 0} if all are extended; 0 if some are missing; {holder, ttl} if
--- another owner holds one.
+-- another owner holds one. Rules 1.14 and 3.1.
 local n, owner, lease_ms, seen, token, life_ms = unpack(ARGV)
 --@ from guard: guard_broken
 --@ from server: clock_us

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- ARGV cursor, pattern, count Lists locks, readers and slots among the keys of one step: see modules/listing.lua. A
--- lock is a string with the form of an owner token: a label of 1 to 64 printable characters and a colon, or neither if
--- the key expires; and 40 hex digits. quorlock:kept: may stand before it. At most 120 bytes of a value are read, so that
--- large values cost nothing.
+-- ARGV cursor, pattern, count
+-- Lists locks, readers and slots among the keys of one step: see modules/listing.lua. A lock is a string with the form
+-- of an owner token: a label of 1 to 64 printable characters and a colon, or neither if the key expires; and 40 hex
+-- digits. quorlock:kept: may stand before it. At most 120 bytes of a value are read, so that large values cost nothing.
 local cursor, pattern, count = unpack(ARGV)
 --@ from listing: list
 local now

@@ -12,7 +12,7 @@
 -- release, how 'silent' or 'deleted' or '': deletes the slot if it is ours; with 'any' whichever slot is ours, for an
 -- acquire whose reply did not arrive. Notifies the waiters of the name; deleted: only if the slot was ours; silent:
 -- never. Returns the same as release.lua.
--- One script for all three: a server that has it for an acquire also has it for the release.
+-- One script for all three: a server that has it for an acquire also has it for the release. Rules 2.2, 3.1 and 7.1.
 local _, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, what, permits, any, passed = unpack(ARGV)
 --@ from slot: slot_asked
 local asked, name = slot_asked(KEYS[1])

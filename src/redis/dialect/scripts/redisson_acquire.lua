@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As acquire.lua, for hashes.
+-- As acquire.lua, for hashes. Rules 1.14 and 4.10.
 local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms = unpack(ARGV)
 n = tonumber(n)
 --@ from guard: guard_refuses

@@ -1,32 +1,21 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As combined.lua, for hashes. Most locks are free when they are acquired, and ours when they are released, so neither
 -- is looked at before: one command tells that there is none of the locks to acquire, and HDEL tells whether it was
--- ours.
+-- ours. Rules 2.2 and 3.3.
 local n, letters, lease_ms, seen, token, life_ms, how, max_lease_ms = unpack(ARGV)
 local owners, tokens = {unpack(ARGV, 9, 8 + n)}, token ~= '' and {unpack(ARGV, 9 + n)}
 n = tonumber(n)
 local away, fenced, sub = #KEYS - n, token ~= '', string.sub
-local acquires, extends = string.find(letters, 'a', 1, true), string.find(letters, 'e', 1, true)
---@ from guard: guard_broken
---@ from server: clock_us
 --@ from hash: lock_whose, lock_clear, notice_channel, notice_released
 --@ from locks: lock_lift
---@ from batch: travel
-local lost, now_us, replies = guard_broken(KEYS[n + 1], seen), nil, {}
-local broken = lost and 'GUARD'
-if acquires or extends then now_us = clock_us() end
+--@ from batch: batch_begin, travel
+local acquires, extends, lost, refused, now_us, no_clock = batch_begin(letters, KEYS[n + 1], seen, how)
+local broken, replies = lost and 'GUARD', {}
 if acquires then
   --@ from hash: lock_set
   --@ from locks: take
-  local moved, count, digits = lost, nil, '0'
-  if not moved and how == 'strict' then
-    --@ from guard: guard_moved
-    moved = guard_moved(seen)
-  end
-  local function clock()
-    if now_us then return now_us end
-    return clock_us()
-  end
+  local count, digits = nil, '0'
+  local function clock() return now_us, no_clock end
   if fenced then
     --@ from fence: fence_grant_one
     count = function(i, _, us)
@@ -50,7 +39,7 @@ if acquires then
     for i = acquires, n do
       local asks = sub(letters, i, i) == 'a' and not replies[i]
       if asks and (not free or all_free or redis.pcall('EXISTS', KEYS[i]) == 0) then
-        local owner, why = owners[i], moved
+        local owner, why = owners[i], refused
         if free and not fenced then
           why = why or lock_set(KEYS[i], owner, lease_ms)
           replies[i] = why and travel(why) or granted

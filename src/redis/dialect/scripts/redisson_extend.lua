@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As extend.lua, for hashes.
+-- As extend.lua, for hashes. Rules 1.14 and 3.1.
 local n, owner, lease_ms, seen, token, life_ms = unpack(ARGV)
 --@ from guard: guard_broken
 local why = guard_broken(KEYS[n + 1], seen)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As raise.lua, for hashes.
+-- As raise.lua, for hashes. Rule 5.3.
 local n, owner, _, seen, token, life_ms = unpack(ARGV)
 --@ from guard: guard_broken
 local why = guard_broken(KEYS[n + 1], seen)

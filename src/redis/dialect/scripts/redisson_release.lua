@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As release.lua, for hashes, which are not kept.
+-- As release.lua, for hashes, which are not kept. Rules 2.2 and 2.10.
 local n, owner, _, seen, token, life_ms, how = unpack(ARGV)
 --@ from guard: guard_broken
 local broken = guard_broken(KEYS[n + 1], seen) and 'GUARD'

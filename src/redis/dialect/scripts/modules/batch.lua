@@ -1,5 +1,22 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- Requests with one lock each that one script does together.
+--@ from guard: guard_broken
+--@ from server: clock_us
+
+-- batch_begin - return the place of the first acquire, if there is one; whether there is an extend; an error if the
+-- guard is not as read; an error if it permits no acquire (rule 4.10); and the clock in us, or nil and an error, if one
+-- of them needs it.
+local function batch_begin(letters, guard, seen, how)
+  local acquires, extends = string.find(letters, 'a', 1, true), string.find(letters, 'e', 1, true)
+  local lost, now_us, why = guard_broken(guard, seen), nil, nil
+  local refused = lost
+  if acquires and how == 'strict' and not lost then
+    --@ from guard: guard_moved
+    refused = guard_moved(seen)
+  end
+  if acquires or extends then now_us, why = clock_us() end
+  return acquires, extends, lost, refused, now_us, why
+end
 
 -- travel - return the reply in wire format, as if it were the reply of a whole script.
 local function travel(reply)
@@ -22,9 +39,9 @@ local function who_listens(channels, n, queued)
   return heard, elsewhere, any
 end
 
--- answer_all - notify the waiters of the locks that were deleted, do what else is asked, and return all replies as one
--- text. replies has those of the acquires already, as texts; owned tells the locks that were deleted. heard and
--- elsewhere are of who_listens(), for the channels of these; none was asked about for the letter `mute`.
+-- answer_all - notify the waiters of the locks that were deleted (rule 2.10), do what else is asked, and return all
+-- replies as one text. replies has those of the acquires already, as texts; owned tells the locks that were deleted.
+-- heard and elsewhere are of who_listens(), for the channels of these; none was asked about for the letter `mute`.
 local function answer_all(keys, letters, owners, replies, owned, heard, elsewhere, mute, broken, notice, renew, release)
   local hows, texts, asked = {r = '', s = 'silent', d = 'deleted'}, {':1\r\n'}, 0
   for i = 1, #letters do

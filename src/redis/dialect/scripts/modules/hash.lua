@@ -62,6 +62,7 @@ local function lock_set(key, owner, lease_ms)
 end
 
 -- lock_clear - delete a lock that is ours; return nil, or an error. Redis deletes the key with its last field.
+-- Rule 2.2.
 local function lock_clear(key, owner)
   local done = redis.pcall('HDEL', key, owner)
   if type(done) == 'table' then return done end
