@@ -16,11 +16,13 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 import command_case
-from command_case import Bootstrapped, nodes
+from command_case import Bootstrapped, Case, SERVERS, nodes
+from redis_server import Wire
 
 TRIES = 6
 LIMIT_S = 200
@@ -81,6 +83,107 @@ def least_of(measure, limits):
         if all(least[what] <= limit for what, limit in limits.items()):
             break
     return least
+
+
+# What a client costs a node that waits behind others, however many they are: its options, the keys that are held, and of
+# each script that it sends the commands that the script runs, the elements that these return, and the bytes of its reply.
+# The script is executed for a client that just comes, and then again.
+QUEUES = [
+    ("a fair lock", ["--fair"], {"": "another"}, {"fair_acquire": (20, 20, 30), "fair_leave": (3, 3, 1)}),
+    ("a fair permit", ["--fair", "--permits", "2"], {"quorlock:slot:0:": "another", "quorlock:slot:1:": "a third"},
+     {"fair_permit": (25, 25, 34), "fair_leave": (3, 3, 1)}),
+    ("a reader", ["--shared"], {"": "another"}, {"shared_acquire": (4, 6, 19), "intend": (17, 16, 4)}),
+    ("a reader behind a writer that waits, too", ["--shared"], {"": "quorlock:readers"}, {"shared_acquire": (18, 21, 27)}),
+    ("a writer", ["--exclusive"], {"": "quorlock:readers"}, {"intend": (17, 16, 4)}),
+]
+WAITING = (10, 100, 1000)
+KEPT_MS = 600000
+COUNTING = """
+local calls, elements, real = 0, 0, redis
+local function counted(reply)
+  calls, elements = calls + 1, elements + (type(reply) == 'table' and #reply or 1)
+  return reply
+end
+local redis = setmetatable({
+  call = function(...) return counted(real.call(...)) end,
+  pcall = function(...) return counted(real.pcall(...)) end}, {__index = real})
+local function request()
+%s
+end
+request()
+return {calls, elements}"""
+SCRIPTS = Path(__file__).resolve().parents[2] / "src/redis/dialect/scripts"
+
+
+def lines_of(script):
+    return [line.strip() for line in script.splitlines() if line.strip() and not line.strip().startswith("--")]
+
+
+def name_of(script):
+    """The longest file of which the script has all lines; what the file imports stands among them."""
+    has = set(lines_of(script))
+    files = ((path.stem, lines_of(path.read_text(encoding="utf-8"))) for path in SCRIPTS.glob("*.lua"))
+    return max((len(lines), name) for name, lines in files if has.issuperset(lines))[1]
+
+
+def size_of(reply):
+    if isinstance(reply, list):
+        return sum(map(size_of, reply))
+    return len(str(reply))
+
+
+class Queues(Case):
+    def fill(self, server, held, n):
+        """The keys have holders, and so many writers and as many readers wait in either queue of the name."""
+        server.ask("FLUSHALL")
+        now_ms = int(server.ask("TIME")[0]) * 1000
+        for key, holder in held.items():
+            server.ask("SET", key + self.key, holder, "PX", KEPT_MS)
+        server.ask("ZADD", f"quorlock:readers:{self.key}", now_ms + KEPT_MS, "another")
+        for queue in ("queue", "intents") if n else ():
+            words = []
+            for i in range(n):
+                words += [10**14 + i, f"ww{i}", now_ms + KEPT_MS, f"~w{i}"]
+                words += [10**14 + 2**52 + i, f"rr{i}", now_ms + KEPT_MS, f"~r{i}"]
+            server.ask("ZADD", f"quorlock:{queue}:{self.key}", *words)
+
+    def scripts(self, options, held):
+        """What a client sends that waits for a moment: for each script its text and its arguments."""
+        for server in SERVERS:
+            self.fill(server, held, 0)
+        seen = [Wire(server.port) for server in SERVERS]
+        for wire in seen:
+            wire.ask("MONITOR")
+        self.quorlock("run", "--guard", "off", "--wait", "1500ms", *options, self.key, "--", "true")
+        found = {}
+        for server, wire in zip(SERVERS, seen):
+            server.ask("ECHO", "the end")
+            for line in iter(wire.file.readline, b""):
+                words = [re.sub(rb'\\(["\\])', rb"\\1", word.replace(b"\\n", b"\n"))
+                         for word in re.findall(rb'"((?:[^"\\]|\\.)*)"', line)]
+                if words == [b"ECHO", b"the end"]:
+                    break
+                if words and words[0].upper() == b"EVAL" and self.key.encode() in b" ".join(words[3:]):
+                    found.setdefault(name_of(words[1].decode()), (words[1].decode(), words[2:]))
+            wire.file.close()
+            wire.socket.close()
+        return found
+
+    def test_one_more_that_waits_costs_no_more_however_many_are_before_it(self):
+        for name, options, held, limits in QUEUES:
+            found = self.scripts(options, held)
+            self.assertLessEqual(set(limits), set(found), name)
+            for script, limit in limits.items():
+                text, words = found[script]
+                for n in WAITING:
+                    with self.subTest(f"{name}, {script}, {n} before it"):
+                        self.fill(SERVERS[0], held, n)
+                        for _ in range(2):
+                            counts = SERVERS[0].ask("EVAL", COUNTING % text, *words)
+                            counts.append(size_of(SERVERS[0].ask("EVAL", text, *words)))
+                            print(f"{name}, {script}, {n} before it: {counts}", flush=True)
+                            self.assertTrue(all(figure <= most for figure, most in zip(counts, limit)),
+                                            f"{counts}, at most {limit} were enough before")
 
 
 class Counts(Bootstrapped):
