@@ -159,8 +159,9 @@ SERVERS_TEST(servers_whose_clocks_step_together_end_it)
 
 /* ---- the arbiter's clock under fair locks ---- */
 
-#define FAR_US    INT64_C(60000000)
-#define NEWCOMERS 5
+#define BACK_US    INT64_C(3600000000) /* longer than any test waits */
+#define FORWARD_US INT64_C(60000000)   /* the keys of the queues are kept for longer */
+#define NEWCOMERS  5
 
 static struct seen waits;
 static uint32_t arbiter;
@@ -179,12 +180,9 @@ static bool is_queued(void *arg)
     return false;
 }
 
-/* One client holds the lock, and one waits. Another one has died that came before that and has just asked. */
+/* One client holds the lock, and one waits. */
 static quorlock *hold_and_wait(uint32_t permits)
 {
-    static const char script[] =
-        "local life = math.floor(string.match(redis.call('GET', 'quorlock:clock'), '(%d+)$') / 1000) "
-        "return redis.call('ZADD', KEYS[1], 100000000000017, 'wdead', string.format('%.0f', life + 2000), '~dead')";
     quorlock *holder;
 
     memset(&held, 0, sizeof(held));
@@ -195,8 +193,17 @@ static quorlock *hold_and_wait(uint32_t permits)
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     fixture_start_acquire(fair_lock(fixture_new_client(3), QUORLOCK_WAIT_FOREVER, permits), &waits);
     await(is_queued, NULL, GENEROUS_MS, "the queue");
-    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:key", script), 2);
     return holder;
+}
+
+/* Before them another one came that has just asked, and died. */
+static void add_dead(void)
+{
+    static const char script[] =
+        "local life = math.floor(string.match(redis.call('GET', 'quorlock:clock'), '(%d+)$') / 1000) "
+        "return redis.call('ZADD', KEYS[1], 100000000000017, 'wdead', string.format('%.0f', life + 2000), '~dead')";
+
+    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:key", script), 2);
 }
 
 /* The newcomers' requests follow the release on the same connection, so they come before that of the client that waits.
@@ -211,32 +218,45 @@ static void expect_turn(quorlock *holder, uint32_t permits)
     await_status(&waits, QUORLOCK_OK, "the turn of the client that waits");
 }
 
-static void expect_turn_after(int64_t step_us, uint32_t permits)
+static void expect_turn_after(int64_t step_us, bool dead, uint32_t permits)
 {
     quorlock *holder = hold_and_wait(permits);
 
+    if (dead) add_dead();
     set_clock(arbiter, step_us);
     expect_turn(holder, permits);
 }
 
-SERVERS_TEST(an_arbiter_set_back_neither_stops_a_fair_lock_nor_lets_newcomers_pass)
+/* By that clock the newcomers came first. */
+SERVERS_TEST(an_arbiter_set_back_lets_no_newcomer_pass)
 {
-    expect_turn_after(-FAR_US, 0);
+    expect_turn_after(-BACK_US, false, 0);
 }
 
-SERVERS_TEST(an_arbiter_set_back_neither_stops_fair_permits_nor_lets_newcomers_pass)
+SERVERS_TEST(an_arbiter_set_back_lets_no_newcomer_have_a_permit)
 {
-    expect_turn_after(-FAR_US, 1);
+    expect_turn_after(-BACK_US, false, 1);
+}
+
+/* By that clock it is remembered for an hour. */
+SERVERS_TEST(an_arbiter_set_back_forgets_a_client_that_died)
+{
+    expect_turn_after(-BACK_US, true, 0);
+}
+
+SERVERS_TEST(an_arbiter_set_back_forgets_a_client_that_died_before_its_permit)
+{
+    expect_turn_after(-BACK_US, true, 1);
 }
 
 SERVERS_TEST(an_arbiter_set_forward_takes_the_place_of_no_client_that_waits)
 {
-    expect_turn_after(FAR_US, 0);
+    expect_turn_after(FORWARD_US, true, 0);
 }
 
 SERVERS_TEST(an_arbiter_set_forward_takes_the_place_of_no_client_that_waits_for_a_permit)
 {
-    expect_turn_after(FAR_US, 1);
+    expect_turn_after(FORWARD_US, true, 1);
 }
 
 #else
