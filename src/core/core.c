@@ -321,12 +321,14 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     update->late.until_us = 0;
     lock->log = 0;
     core_check(lock);
+    debt_borrow(lock, event->debts);
     assert((event->slots != NULL) == (lock->config->permits != 0));
     /* Rule 3.4: a loss comes first. Whatever arrives later cannot make the lock held again. */
     hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->log = lock->log;
     update->dispatch = lock->pending.kinds != 0 || lock->phase == CORE_GRANTED;
+    update->debts = debt_give_back(lock);
     core_check(lock);
     /* A refused call sends nothing. Completions and late debts come with one type of event each. */
     assert(status == 0 || update->n_commands == 0);
@@ -522,6 +524,16 @@ bool core_quiet(const struct core_lock *lock)
 
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) owed += core_debts(lock, i);
     return lock->phase == CORE_IDLE && lock->release.attempt == 0 && lock->pending.kinds == 0 && owed == 0;
+}
+
+size_t core_debts_size(uint32_t n_nodes)
+{
+    return (size_t)n_nodes * (CORE_DEBTS_MAX - 1) * sizeof(struct debt);
+}
+
+struct debt *core_debts_block(const struct core_lock *lock)
+{
+    return lock->nodes[0].more;
 }
 
 uint32_t core_debts(const struct core_lock *lock, uint32_t node)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define MS              1000u
+#define DEBTS_MORE      (CORE_DEBTS_MAX - 1)
 #define OWN_NOTICES_MAX 200u
 /* Rule 2.6: how long a request may be under way after its connection ended. */
 #define LATE_US 60000000u
@@ -26,12 +27,46 @@ static bool debt_ended(const struct debt *debt, uint64_t now_us)
     return debt->state == DEBT_NONE || debt->until_us <= now_us;
 }
 
+static struct debt *next_debt(const struct core_node *node, const struct debt *debt)
+{
+    if (node->more == NULL || debt == node->more + DEBTS_MORE - 1) return NULL;
+    return debt == &node->debt ? node->more : &node->more[debt - node->more + 1];
+}
+
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none */
-#define EACH_DEBT(debt, node)                                                                                          \
-    for (struct debt *debt = (node)->debts, *debt##_end = (debt) + CORE_DEBTS_MAX; (debt) < debt##_end; (debt)++)
+#define EACH_DEBT(debt, node) for (struct debt *debt = &(node)->debt; (debt) != NULL; (debt) = next_debt(node, debt))
 #define LOOK_AT_EACH_DEBT(debt, node)                                                                                  \
-    for (const struct debt *debt = (node)->debts, *debt##_end = (debt) + CORE_DEBTS_MAX; (debt) < debt##_end; (debt)++)
+    for (const struct debt *debt = &(node)->debt; (debt) != NULL; (debt) = next_debt(node, debt))
 /* NOLINTEND(bugprone-macro-parentheses) */
+
+void debt_borrow(struct core_lock *lock, struct debt *block)
+{
+    if (block == NULL) return;
+    assert(lock->nodes[0].more == NULL);
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].more = block + (size_t)i * DEBTS_MORE;
+}
+
+/* The node owes a release and may have a key for which it will owe another, or owes several. */
+static bool needs_more(const struct core_node *node)
+{
+    if (node->debt.state != DEBT_NONE && node->key.until_us != 0) return true;
+    for (uint32_t i = 0; i < DEBTS_MORE; i++) {
+        if (node->more[i].state != DEBT_NONE) return true;
+    }
+    return false;
+}
+
+struct debt *debt_give_back(struct core_lock *lock)
+{
+    struct debt *block = lock->nodes[0].more;
+
+    if (block == NULL) return NULL;
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock) && lock->owing != 0; node++) {
+        if (needs_more(node)) return NULL;
+    }
+    for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->more = NULL;
+    return block;
+}
 
 /* Most of the time no node owes anything, and nobody looks through the debts. */
 static bool may_owe(const struct core_lock *lock, uint32_t index)

@@ -6,6 +6,15 @@
 
 #define DEBT_WAKES_ALL UINT32_MAX
 
+/*
+ * Each node has room for one debt. Only a lock whose attempts fail while a node does not answer has more debts, so room
+ * for these is lent with each step.
+ *
+ * debt_borrow   - take that room for this step; NULL: there is none
+ * debt_give_back - return the room, if the lock needs none of it until the next step; else NULL
+ */
+void debt_borrow(struct core_lock *, struct debt *block);
+struct debt *debt_give_back(struct core_lock *);
 /* debt_end_attempt - release the present attempt at every node that may have its key (rule 2.1). wakes: the node that
  * publishes the release, if it deletes the key; n_nodes: none. DEBT_WAKES_ALL: every node publishes, even without the
  * key, for waiters do not listen at all nodes. */

@@ -127,7 +127,8 @@ struct core_node {
     bool told;     /* since the latest round began, somebody told that another client changed our key there */
     struct core_key key;
     struct core_asked asked;
-    struct debt debts[CORE_DEBTS_MAX];
+    struct debt debt;
+    struct debt *more; /* CORE_DEBTS_MAX - 1 others, in a block that was lent; NULL: no room but for the first */
 };
 
 /* The acquire in flight, in the phases from ASKING to GRANTED; afterwards the latest one. */

@@ -81,6 +81,8 @@ void claims_start(struct claims *all, struct runtime *runtime)
     all->admission.send = send_unsent;
     all->blocks = (struct spare){
         .alloc = &runtime->alloc, .size = core_offset(runtime) + core_size(runtime->n_nodes), .most = SPARES_MAX};
+    all->debts =
+        (struct spare){.alloc = &runtime->alloc, .size = core_debts_size(runtime->n_nodes), .most = SPARES_MAX};
     admission_start(&all->admission, runtime);
     lates_start(&all->lates, runtime, &all->admission, &all->terms);
     assert(all->events != NULL);
@@ -93,6 +95,7 @@ void claims_stop(struct claims *all)
     hashtable_free(&all->owners, &all->runtime->alloc);
     hashtable_free(&all->terms, &all->runtime->alloc);
     spare_clear(&all->blocks);
+    spare_clear(&all->debts);
 }
 
 /* ---- life ---- */
@@ -208,6 +211,8 @@ void claim_destroy(struct claim *claim)
     named_owner_leave(&all->owners, alloc, claim->named);
     terms_leave(&all->terms, alloc, claim->terms);
     keylist_leave(claim->keylist);
+    /* It has debts that nobody waits for any more, so it is not zeroed. */
+    alloc_free(alloc, core_debts_block(claim->core));
     give_back_block(all, claim);
 }
 

@@ -206,6 +206,23 @@ static void complete_event(const struct claim *claim, struct core_event *event)
     admission_limit(&claim->all->admission, event);
 }
 
+/* Step the core, and lend it a block for debts. A block that comes back keeps the contents of the last debts, of which
+ * none is owed. */
+static int step_core(struct claim *claim, struct core_event *event, struct core_update *update)
+{
+    struct spare *debts = &claim->all->debts;
+    int status;
+
+    event->debts = NULL;
+    if (core_debts_block(claim->core) == NULL) {
+        event->debts = spare_take(debts);
+        if (event->debts == NULL) event->debts = alloc_zero(debts->alloc, debts->size);
+    }
+    status = core_step(claim->core, event, update);
+    if (update->debts != NULL) spare_keep(debts, update->debts);
+    return status;
+}
+
 static int claim_step_core(struct claim *claim, struct core_event *event, struct core_completion *ret_completion)
 {
     struct core_update update;
@@ -216,7 +233,7 @@ static int claim_step_core(struct claim *claim, struct core_event *event, struct
 
     claim_check(claim);
     complete_event(claim, event);
-    status = core_step(claim->core, event, &update);
+    status = step_core(claim, event, &update);
     assert(update.n_commands <= CORE_COMMANDS_MAX && (status == 0 || update.n_commands == 0));
     /* Other threads read the new validity before any command leaves that may end it. */
     if (claim->holds > 0 && claim->all->runtime->clock.shown != NULL) claim->all->events->held(claim);

@@ -62,6 +62,7 @@ struct claims {
     const struct claim_faults *faults; /* NULL: none */
     uint64_t fault_state;
     struct spare blocks; /* of claims that are gone, for the next ones */
+    struct spare debts;  /* blocks of core_debts_size() */
 };
 
 struct lock_callback {

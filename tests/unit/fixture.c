@@ -45,6 +45,7 @@ static int step(struct fixture *f, struct core_event *event)
     event->no_repair = f->no_repair;
     event->now_us = f->now_us;
     event->slots = f->slots;
+    event->debts = core_debts_block(f->lock) == NULL ? f->debts : NULL;
     status = core_step(f->lock, event, &f->update);
     f->log |= f->update.log;
     for (uint32_t i = 0; i < f->update.n_commands; i++) {
@@ -61,6 +62,7 @@ static void close_lock(struct fixture *f)
 {
     free(f->lock);
     free(f->slots);
+    free(f->debts);
 }
 
 void fixture_open_config(struct fixture *f, const struct core_config *config)
@@ -77,6 +79,8 @@ void fixture_open_config(struct fixture *f, const struct core_config *config)
         assert_non_null(f->slots);
         core_slots_init(f->slots, config->permits);
     }
+    f->debts = calloc(1, core_debts_size(config->n_nodes));
+    assert_non_null(f->debts);
     core_init(f->lock, &f->config, 0);
     for (uint32_t i = 0; i < config->n_nodes; i++) fixture_node_state(f, i, NODE_READY);
 }

@@ -27,6 +27,7 @@ struct fixture_sent {
 struct fixture {
     struct core_lock *lock;
     struct core_slots *slots; /* where the config has permits */
+    struct debt *debts;       /* lent to the lock; NULL: there is no memory */
     struct core_config config, successor;
     uint64_t now_us;
     uint64_t wall_us; /* what the wall clock shows with the next attempt */

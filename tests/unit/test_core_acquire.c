@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/validity.h"
+#include <stdlib.h>
+
 #include "fixture.h"
 
 CORE_TEST(the_qth_yes_grants)
@@ -220,6 +222,44 @@ CORE_TEST(a_debt_ends_with_the_lease)
     fixture_drop(f);
     fixture_node_state(f, 0, NODE_READY);
     assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 0);
+}
+
+CORE_TEST(room_for_more_debts_than_one_is_borrowed_while_a_node_may_have_more)
+{
+    fixture_open(f, 3, 2);
+    fixture_acquire(f);
+    fixture_cancel(f);
+    fixture_completion(f);
+    assert_null(core_debts_block(f->lock));
+    fixture_acquire(f);
+    assert_ptr_equal(core_debts_block(f->lock), f->debts);
+    fixture_cancel(f);
+    fixture_completion(f);
+    assert_int_equal(core_debts(f->lock, 0), 2);
+    fixture_answers(f, OP_RELEASE, "yy.");
+    fixture_answers(f, OP_RELEASE, "yy.");
+    assert_int_equal(core_debts(f->lock, 0), 0);
+    assert_ptr_equal(core_debts_block(f->lock), f->debts);
+    fixture_answers(f, OP_RELEASE, "..y");
+    fixture_answers(f, OP_RELEASE, "..y");
+    assert_null(core_debts_block(f->lock));
+    assert_true(core_quiet(f->lock));
+}
+
+CORE_TEST(without_memory_a_node_that_owes_a_release_is_not_asked)
+{
+    fixture_open(f, 3, 2);
+    free(f->debts);
+    f->debts = NULL;
+    fixture_acquire(f);
+    fixture_cancel(f);
+    fixture_completion(f);
+    fixture_acquire(f);
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 1);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NOQUORUM);
+    fixture_answers(f, OP_RELEASE, "yyy");
+    fixture_acquire(f);
+    assert_int_equal(fixture_pending(f, 0, OP_ACQUIRE), 2);
 }
 
 CORE_TEST(a_node_that_is_owed_too_many_releases_is_not_asked)
