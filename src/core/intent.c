@@ -51,6 +51,7 @@ static void send(struct core_lock *lock, struct step *step, uint32_t node, uint6
     command->fence = 0;
     command->waited_us = intent_waited_us(lock, step->now_us);
     command->queues = lock->config->fair;
+    command->patient = true;
 }
 
 static void intent_send_all(struct core_lock *lock, struct step *step, uint64_t life_us)

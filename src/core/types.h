@@ -86,6 +86,7 @@ struct core_command {
     uint64_t queued_us;  /* acquire with queues: how long the lock stays in the queue without another request */
     bool explain;        /* acquire: a refusal should name the holder and its remaining lease */
     bool watch;          /* acquire, peek: the node should tell when the key changes next */
+    bool patient;        /* acquire, intent: one of many asks, and nothing is lost if the node answers late */
     bool silent;         /* release: publish nothing */
     bool if_deleted;     /* release: publish only if the key was deleted */
     bool queues;         /* acquire: the node refuses while others in its queue come first; intent: leave the queue */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arbiter.h"
+#include "crowd.h"
 #include "debt.h"
 #include "fair.h"
 #include "intent.h"
@@ -60,6 +61,7 @@ static void send_acquire(struct core_lock *lock, struct step *step, uint32_t ind
     /* The first attempt is mostly granted, later attempts are mostly refused. */
     command->explain = lock->acquire.attempts > 1 || lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
     command->watch = node->asked.watched = command->explain && wait_watches(lock);
+    command->patient = crowd_spread_us(lock) != 0;
     if (step->slots == NULL) return;
     command->any = lock->attempt.stage == ATTEMPT_ASKS_ARBITER;
     command->passed = slots_shut(step->slots, lock, step->now_us);

@@ -56,6 +56,7 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     request->fence_ttl_ms = terms->fence_ttl_ms;
     request->keep = tag->op == OP_RELEASE && tag->lease_us != 0;
     request->explain = command->explain;
+    request->patient = command->patient;
     request->watch = command->watch;
     request->silent = command->silent;
     request->if_deleted = command->if_deleted;

@@ -22,8 +22,9 @@ struct inflight_request {
     uint64_t sent_us;
     uint64_t deadline_us; /* INFLIGHT_NEVER: none */
     uint32_t timeout_ms;
-    enum op op;
+    enum op op : 8;
     bool reported;
+    bool patient; /* as in struct node_request */
     bool by_script;
     bool whole;    /* it sent the text of a script, which the server may not keep if it answers by an error */
     bool guard;    /* the node's own question about its guard */

@@ -29,6 +29,9 @@
 #define NODE_QUIET_US       5000000u
 #define NODE_QUIET_TRIPS    2u
 #define NODE_QUIET_GRACE_US 300000u
+/* Many clients that wait would make a slow server slower if all of them connected anew. The kernel ends a connection
+ * that leads nowhere all the same. */
+#define NODE_PATIENCE 4u
 
 struct node {
     struct node_config config;
@@ -112,6 +115,15 @@ static bool node_is_quiet(const struct node *node, const struct inflight_request
     return oldest->sent_us >= node->heard_us + NODE_QUIET_US;
 }
 
+/* Whether nobody is in a hurry for any of the answers. */
+static bool node_is_patient(struct inflight *inflight)
+{
+    size_t i = 0;
+
+    while (i < inflight->count && inflight_at(inflight, i)->patient) i++;
+    return i == inflight->count;
+}
+
 /* Return how long the oldest request may be unanswered before the connection is dropped; 0: for ever. */
 static uint64_t node_stall_limit_us(struct node *node)
 {
@@ -120,6 +132,7 @@ static uint64_t node_stall_limit_us(struct node *node)
 
     if (node->out.inflight.count == node->out.unsent) return stall_us;
     oldest = inflight_at(&node->out.inflight, 0);
+    if (node_is_patient(&node->out.inflight)) return NODE_PATIENCE * stall_us;
     if (stall_us == 0 || !node_is_quiet(node, oldest)) return stall_us;
     timeout_us = (uint64_t)oldest->timeout_ms * 1000;
     /* If the request has little time, half of it is kept for another connection. */

@@ -63,6 +63,7 @@ static struct inflight_request entry_of(const struct outbox *outbox, const struc
                                      .timeout_ms = request->timeout_ms,
                                      .op = request->op,
                                      .by_script = by_script,
+                                     .patient = request->patient,
                                      .watched = is_tracked(outbox, request),
                                      .parts = guard_parts(request)};
 }

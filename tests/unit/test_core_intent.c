@@ -207,6 +207,8 @@ CORE_TEST(one_of_many_readers_asks_seldom_and_leaves_its_intent_with_its_first_p
     fixture_expect_pending(f, OP_INTEND, "000");
     assert_in_range(poll_among(f, 1000), 2500 * MS, 5000 * MS);
     fixture_expect_pending(f, OP_INTEND, "111");
+    assert_true(fixture_latest(f, 0, OP_INTEND)->command.patient);
+    assert_true(fixture_latest(f, 0, OP_ACQUIRE)->command.patient);
     /* Nor is it asked often while the nodes have not answered that. */
     assert_in_range(poll_among(f, 1000), 2500 * MS, 5000 * MS);
 }
@@ -218,6 +220,9 @@ CORE_TEST(a_writer_and_one_of_few_readers_leave_the_intent_at_once)
     fixture_expect_pending(f, OP_INTEND, "111");
     open_among(f, READS, false, 8);
     fixture_expect_pending(f, OP_INTEND, "111");
+    fixture_answers(f, OP_INTEND, "yyy");
+    (void)poll_among(f, 8);
+    assert_false(fixture_latest(f, 0, OP_ACQUIRE)->command.patient);
 }
 
 /* Readers have the key together, so the last one asks as soon as the first of them. The nodes remember it for longer.

@@ -394,6 +394,32 @@ NODE_TEST(a_connection_whose_head_is_not_answered_stalls)
     assert_contains(f->error, "no answer for 600 ms");
 }
 
+static void ask_patiently(struct node_fixture *f, unsigned tag)
+{
+    struct node_request request = {
+        .op = OP_ACQUIRE, NODE_KEY("key", 3), .owner = "owner", .owner_length = 5, .lease_ms = 30000, .patient = true};
+
+    request.tag.align_number = tag;
+    assert_int_equal(node_send(f->node, &request), NODE_SENT);
+}
+
+/* Unless somebody else is in a hurry on the same connection. */
+NODE_TEST(a_connection_whose_requests_are_patient_stalls_later)
+{
+    for (int hurries = 0; hurries < 2; hurries++) {
+        node_fixture_open(f);
+        f->config.stall_ms = 600;
+        fake_play(f->server, plain_good);
+        fake_play(f->server, plain_good);
+        assert_non_null(node_fixture_new_node(f));
+        run_until(f, "ready");
+        ask_patiently(f, 1);
+        if (hurries) ask_sent(f, 2, OP_EXTEND, 0);
+        run_until(f, "ready 2");
+        assert_contains(f->error, hurries ? "no answer for 600 ms" : "no answer for 2400 ms");
+    }
+}
+
 /* How the node closed its latest connection. */
 static int closed_by_reset;
 

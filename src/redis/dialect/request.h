@@ -36,6 +36,7 @@ struct node_request {
     bool read_only;  /* PEEK: send EVAL_RO (from Redis 7.0 on), for a user who may only read the keys */
     bool explain;    /* ACQUIRE: use a script even if SET would do, so that a refusal names the holder and its remaining
                         lease. PEEK: also count the waiting clients */
+    bool patient;    /* the connection is not dropped as soon as others if the answer is late */
     bool watch;      /* ACQUIRE, PEEK: the server should tell when the key changes next; see tracking.h */
     bool silent;     /* RELEASE: do not wake waiters of this library */
     bool if_deleted; /* RELEASE: publish no notice for a key that was not deleted */
