@@ -8,7 +8,6 @@
 local only_owner = unpack(ARGV)
 --@ from server: clock_us
 --@ from string: notice_released
---@ from listing: list_others
 local kind = redis.pcall('TYPE', KEYS[1])
 if kind.err then return kind end
 kind = kind.ok
@@ -55,6 +54,7 @@ local function break_owner(owner)
   return {owner, ttl, 'string'}
 end
 if only_owner then return break_owner(only_owner) end
+--@ from listing: list_others
 local others, slots = list_others(KEYS[1], 64)
 if kind == 'none' and others == '' then return 0 end
 local holder, ttl, done = false, -2, nil

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- What is at a key, for people.
 --@ from server: clock_us
---@ from queue: whole, queue_clock, queue_of, queue_high, queue_bounds, queue_left
+--@ from queue: whole, queue_clock, queue_of, queue_bounds, queue_left
 --@ from intents: intents_of
 
 -- list - run one step of SCAN, and return {next cursor, locks}: a line for each lock among the keys of this step with a
@@ -107,8 +107,7 @@ local function waiting_in(queue, life_ms)
     for i = 1, #members, 2 do
       local letter, name = string.match(members[i], '^([wmr])(.*)$')
       local left = name and queue_left(queue, name, life_ms) or 0
-      local at = tonumber(members[i + 1]) - queue_high(kind)
-      if left > 0 then found[#found + 1] = {letter = letter, name = name, left = left, at = at} end
+      if left > 0 then found[#found + 1] = {letter = letter, name = name, left = left, at = members[i + 1] - from} end
     end
   end
   table.sort(found, function(one, other) return one.at < other.at end)
