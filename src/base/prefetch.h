@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define PREFETCH_LINE  64u
-#define PREFETCH_LOCK  448u /* a compact lock, and mostly its key list behind it */
+#define PREFETCH_LOCK  384u /* a compact lock, and mostly its key list behind it */
 #define PREFETCH_CLAIM 832u /* the parts of a claim of three nodes that an answer touches */
 
 /* prefetch - load that many bytes. Any address will do, even of freed memory. */

@@ -38,11 +38,16 @@ static void wake_at(struct quorlock *lock, uint64_t at_us)
 /* ---- from the claim to the record ---- */
 
 /* False: the lock cannot be compact now. */
-static bool write_record(const struct claim *claim, struct core_compact *record)
+static bool write_record(const struct claim *claim, struct quorlock *lock)
 {
     struct runtime *runtime = claim->all->runtime;
+    struct core_compact *record = handle_record_room(lock);
 
-    if (!core_compact(claim->core, runtime_now_us(runtime), record)) return false;
+    assert(!list_has(&lock->pending.turn) && lock->pending.pending_on == NULL);
+    if (!core_compact(claim->core, runtime_now_us(runtime), record)) {
+        lock->pending = (struct pending){0};
+        return false;
+    }
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         uint32_t latency_us = claim->results[i].latency_us;
 
@@ -70,9 +75,9 @@ void compact_claim(struct claim *claim)
     if (lock == NULL || lock->operation != OPERATION_NONE || handle_held(lock) != claim || lock->pins > 0 ||
         !compact_is_quiet(claim))
         return;
-    if (!write_record(claim, handle_record_room(lock))) return;
     claim_check(claim);
     handle_check(lock);
+    if (!write_record(claim, lock)) return;
     /* No answer may come to a claim that is gone. */
     assert(claim->in_flight == 0 && claim->pins == 0);
     deadline_us = core_deadline(claim->core);
@@ -98,6 +103,7 @@ static void compact_leave(struct quorlock *lock, enum handle_state state)
     handle_stop_waiting(lock);
     if (lock->state == HANDLE_COMPACT_LOST) list_remove(&locks_of(lock)->lost, &lock->in_due);
     lock->state = state;
+    lock->pending = (struct pending){0};
     assert(lock->applicant.waits == CORE_WANTS_NOTHING);
 }
 

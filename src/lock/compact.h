@@ -2,9 +2,9 @@
 /*
  * compact.h - locks that are held, or lost and not released yet, and have nothing under way
  *
- * A small record behind the handle (core/compact.h) stands for the claim, whose memory serves other locks. The handle's
- * waker has the deadline of the record. When the deadline comes, or the caller extends or releases, the claim is made
- * again from the record; when all is quiet, the record takes its place again.
+ * A small record in the handle's block (core/compact.h) stands for the claim, whose memory serves other locks. The
+ * handle's waker has the deadline of the record. When the deadline comes, or the caller extends or releases, the claim
+ * is made again from the record; when all is quiet, the record takes its place again.
  *
  * Renewal, loss and release must not depend on memory that happens to be free. So each claim that becomes compact gives
  * its block to those that are expanded, and 64 blocks are kept for these alone (claim.c). When all blocks are in use

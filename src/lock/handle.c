@@ -10,10 +10,11 @@
 
 /* ---- its block ---- */
 
-/* Make a zeroed handle with room for a record behind it; NULL: out of memory. */
+/* Make a zeroed handle with room for a record; NULL: out of memory. */
 static struct quorlock *make_block(const struct alloc *alloc, const struct core_config *config, bool named)
 {
-    struct quorlock *lock = alloc_zero(alloc, sizeof(*lock) + core_compact_size(config));
+    size_t size = offsetof(struct quorlock, pending) + core_compact_size(config);
+    struct quorlock *lock = alloc_zero(alloc, size > sizeof(*lock) ? size : sizeof(*lock));
 
     if (lock == NULL || !named) return lock;
     lock->reentrant = alloc_zero(alloc, sizeof(*lock->reentrant));
@@ -72,7 +73,7 @@ static void check_rest(const struct quorlock *lock)
 {
     (void)lock; /* without assertions */
     assert(lock->reentrant == NULL && lock->operation == OPERATION_NONE);
-    assert(lock->claim == NULL && lock->holds == 0 && !list_has(&lock->pending.turn));
+    assert(lock->claim == NULL && lock->holds == 0);
     if (lock->state == HANDLE_COMPACT) return;
     assert(!core_compact_holds(handle_record(lock)) && list_has(&lock->in_due));
 }

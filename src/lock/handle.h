@@ -76,7 +76,8 @@ enum handle_state {
     HANDLE_DROPPED       /* it was compact, and released without memory: the callback is due */
 };
 
-/* Behind it, in the same block, is room for the record of a compact lock (handle_record). */
+/* A compact lock has no operation, and its record (handle_record) takes the place of `pending` and what is behind it.
+ */
 struct quorlock {
     struct waker waker; /* the wait bound, while no claim asks the nodes for it; or the deadline of the record */
     struct keylist *keylist;
@@ -87,7 +88,6 @@ struct quorlock {
     struct link in_all;
     struct link in_due;         /* in locks->completed, or, where COMPACT_LOST, in locks->lost */
     struct applicant applicant; /* for the first attempt, before there is a claim; or for the renewal of a record */
-    struct pending pending;
     quorlock_lost_cb lost;
     void *lost_arg;
     uint32_t holds;    /* without a named owner 1 at most */
@@ -98,6 +98,7 @@ struct quorlock {
     enum handle_state state : 4;
     uint32_t seen : 2; /* what stood in the way before, while it waits for room: bits of enum core_seen */
     bool freed : 1;    /* the handle is dead; its memory goes when nothing is owed to it */
+    struct pending pending;
 };
 
 static inline struct locks *locks_of(const struct quorlock *lock)
@@ -114,12 +115,13 @@ static inline bool handle_is_compact(const struct quorlock *lock)
 static inline const struct core_compact *handle_record(const struct quorlock *lock)
 {
     assert(handle_is_compact(lock));
-    return (const void *)(lock + 1);
+    return (const void *)((const char *)lock + offsetof(struct quorlock, pending));
 }
 
 static inline struct core_compact *handle_record_room(struct quorlock *lock)
 {
-    return (void *)(lock + 1);
+    assert(lock->operation == OPERATION_NONE);
+    return (void *)((char *)lock + offsetof(struct quorlock, pending));
 }
 
 /* handle_owner - return the named owner, or NULL. handle_held - return the claim of which the handle has a share, or
